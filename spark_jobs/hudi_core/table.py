@@ -25,8 +25,8 @@ from hudi_core.services.metadata.validate.run import validate
 from hudi_core.services.runner import Progress
 from hudi_core.services.savepoint.listing import Savepoint, savepoint_list
 from hudi_core.services.verbs import nothing_to_run, perform
+from hudi_core.storage.arrow_store import open_data_storage
 from hudi_core.storage.base import Storage
-from hudi_core.storage.data_registry import open_data_storage
 from hudi_core.storage.registry import open_storage
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.timeline import Timeline

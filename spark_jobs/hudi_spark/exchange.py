@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hudi_core.engine.exchange_rows import SHARD_ROWS, check_rows
+from hudi_core.engine.exchange import SHARD_ROWS, check_rows
 from hudi_core.engine.packed_units import PackedUnits
 from hudi_core.engine.protocol import Consume, Produce
 from hudi_core.errors import ExecutionError, HudiError

@@ -14,10 +14,10 @@ import pytest
 import hudi_core.table
 from hudi_core.services.clean import units as clean_execute
 from hudi_core.services.compaction import merge_slice as compaction_execute
+from hudi_core.storage.arrow_store import open_data_storage, open_deleting_storage
 from hudi_core.storage.base import Storage
-from hudi_core.storage.data_registry import open_data_storage, open_deleting_storage
 from hudi_core.storage.registry import open_storage
-from hudi_core.testing.fault import MUTATIONS, FaultPlan, FaultStorage, Operation
+from tests.support.fault_storage import MUTATIONS, FaultPlan, FaultStorage, Operation
 from tests.support.hudictl_runner import hudictl
 
 _SECONDS = 120

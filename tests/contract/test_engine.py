@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from hudi_core.engine.exchange_rows import ROWS, exchange_rows
+from hudi_core.engine.exchange import ROWS, exchange_rows
 from hudi_core.engine.local import LocalEngine
 from hudi_core.engine.protocol import Engine, TaskAttempt
 from hudi_core.errors import (

@@ -21,16 +21,15 @@ from hudi_core.errors import (
     StorageNotFoundError,
     UnsupportedError,
 )
-from hudi_core.storage.arrow_store import ArrowStorage
+from hudi_core.storage.arrow_store import ArrowStorage, open_data_storage
 from hudi_core.storage.base import ByteRange, Storage
-from hudi_core.storage.data_registry import open_data_storage
 from hudi_core.storage.fsspec_store import FsspecStorage
 from hudi_core.storage.local import LocalStorage
 from hudi_core.storage.registry import open_storage
-from hudi_core.testing.fault import FaultPlan, FaultStorage
-from hudi_core.testing.memory import MemoryStorage
 from tests.contract.process_races import RACERS, ROUNDS, race_processes, race_threads
 from tests.contract.s3_server import S3Server, s3_server
+from tests.support.fault_storage import FaultPlan, FaultStorage
+from tests.support.memory_storage import MemoryStorage
 
 _tables = itertools.count()
 

@@ -26,11 +26,11 @@ from hudi_core.history.log_archive_writer import LogArchiveWriter
 from hudi_core.history.lsm_writer import LsmWriter
 from hudi_core.history.manifest import read_snapshot
 from hudi_core.storage.local import LocalStorage
-from hudi_core.testing.fault import MUTATIONS, FaultPlan, FaultStorage, InjectedCrash, Operation
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import COMMIT_ACTIONS, Instant
 from hudi_core.transaction.owner import Owner
 from tests.golden.test_archive_writers import records
+from tests.support.fault_storage import MUTATIONS, FaultPlan, FaultStorage, InjectedCrash, Operation
 from tests.support.golden_archives import Key, active_of, archive, history_of
 from tests.support.golden_cleans import context_of
 from tests.support.golden_data import open_case

@@ -21,9 +21,9 @@ from hudi_core.errors import StorageError
 from hudi_core.services.clean import units as execute
 from hudi_core.services.clean.planner import CleanService
 from hudi_core.storage.local import LocalStorage
-from hudi_core.testing.fault import MUTATIONS, FaultPlan, FaultStorage, InjectedCrash
 from hudi_core.timeline.instant import Action
 from hudi_core.transaction.owner import Owner
+from tests.support.fault_storage import MUTATIONS, FaultPlan, FaultStorage, InjectedCrash
 from tests.support.golden_cleans import before_clean, cleans, context_of, data_files, run_clean
 from tests.support.golden_data import open_case
 from tests.support.independent_reader import assert_valid

@@ -24,10 +24,10 @@ from hudi_core.services.clean import units as clean_execute
 from hudi_core.services.context import TableContext
 from hudi_core.services.restore.candidates import restorable_instants
 from hudi_core.storage.local import LocalStorage
-from hudi_core.testing.fault import MUTATIONS, FaultPlan, FaultStorage, Operation
 from hudi_core.timeline.instant import Action
 from hudi_core.transaction.owner import Owner
 from tests.support.changed_tables import data_files, known_times, open_context
+from tests.support.fault_storage import MUTATIONS, FaultPlan, FaultStorage, Operation
 from tests.support.golden_archives import TIGHT
 from tests.support.golden_data import open_case
 from tests.support.independent_reader import (

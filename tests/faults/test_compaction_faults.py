@@ -26,12 +26,12 @@ from hudi_core.services.context import TableContext
 from hudi_core.services.runner import ServiceRunner
 from hudi_core.storage.local import LocalStorage
 from hudi_core.table import HudiTable
-from hudi_core.testing.fault import MUTATIONS, FaultPlan, FaultStorage, InjectedCrash, Operation
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import Instant
 from hudi_core.transaction import commit
 from hudi_core.transaction.decision import Decision
 from hudi_core.transaction.owner import Owner
+from tests.support.fault_storage import MUTATIONS, FaultPlan, FaultStorage, InjectedCrash, Operation
 from tests.support.golden_data import open_case
 from tests.support.independent_reader import assert_settled
 from tests.support.table_invariants import (

@@ -21,10 +21,10 @@ from hudi_core.services import rewrite
 from hudi_core.services.compaction import merge_slice as execute
 from hudi_core.services.compaction.job import CompactionService
 from hudi_core.storage.local import LocalStorage
-from hudi_core.testing.fault import MUTATIONS, FaultPlan, FaultStorage, InjectedCrash, Operation
 from hudi_core.transaction.owner import Owner
 from tests.faults.test_compaction_faults import Table, Timing, dead_process, under
 from tests.support.damaged_tables import DamagedTable
+from tests.support.fault_storage import MUTATIONS, FaultPlan, FaultStorage, InjectedCrash, Operation
 from tests.support.golden_compactions import context_of
 from tests.support.golden_data import open_case
 from tests.support.independent_reader import assert_settled

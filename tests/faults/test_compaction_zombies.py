@@ -12,10 +12,10 @@ import pytest
 from hudi_core.errors import HudiError
 from hudi_core.metadata_table.read.file_group import ROOT
 from hudi_core.services.rollback.verb import rollback
-from hudi_core.testing.fault import MUTATIONS, FaultPlan, FaultStorage, Operation
 from hudi_core.timeline.instant import Action, State
 from hudi_core.transaction.owner import Owner
 from tests.support.changed_tables import data_files, listed
+from tests.support.fault_storage import MUTATIONS, FaultPlan, FaultStorage, Operation
 from tests.support.golden_data import GoldenCase
 from tests.support.table_invariants import read_rows
 from tests.unit.hudi_core.services.test_concurrency import Table, expire

@@ -15,16 +15,17 @@ from contextlib import contextmanager, suppress
 import pytest
 
 from hudi_core.errors import ConflictError, HudiError, StorageError, StorageExistsError
-from hudi_core.model.claim_names import ClaimFolder
+from hudi_core.model.claim_names import CLAIMS, ClaimFolder
 from hudi_core.storage.base import Storage
-from hudi_core.testing.memory import MemoryStorage
 from hudi_core.timeline.instant import Action
 from hudi_core.transaction import claim as claims
-from hudi_core.transaction.claim import CLAIMS, Claim, forget_claims
+from hudi_core.transaction.claim import Claim
+from hudi_core.transaction.claim_file import forget_claims
 from hudi_core.transaction.commit import Completer
 from hudi_core.transaction.decision import Decision
 from tests.support.inflight_compactions import MeanwhileStorage, OpenLock, T, Table, quiet_clock
 from tests.support.interleaving import Interleaving
+from tests.support.memory_storage import MemoryStorage
 
 LAYOUTS = pytest.mark.parametrize("layout", [1, 2])
 SEEDS = 400

@@ -27,11 +27,11 @@ from hudi_core.services.metadata.maintain import drop_metadata
 from hudi_core.services.repair.unschedule import unschedule
 from hudi_core.storage.local import LocalStorage
 from hudi_core.table import HudiTable
-from hudi_core.testing.fault import MUTATIONS, FaultPlan, FaultStorage, InjectedCrash
 from hudi_core.timeline.instant import Action
-from hudi_core.transaction.claim import current_claim
+from hudi_core.transaction.claim_file import current_claim
 from hudi_core.transaction.owner import Owner
 from tests.faults.test_clean_faults import leftovers
+from tests.support.fault_storage import MUTATIONS, FaultPlan, FaultStorage, InjectedCrash
 from tests.support.golden_cleans import context_of
 from tests.support.golden_data import open_case
 from tests.support.metadata_records import Records, Table, comparable

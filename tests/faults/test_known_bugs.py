@@ -30,11 +30,10 @@ from hudi_core.services.rollback.attempt import AttemptRollback
 from hudi_core.services.rollback.verb import rollback
 from hudi_core.storage.base import FileInfo, Storage
 from hudi_core.table import HudiTable
-from hudi_core.testing.fault import FaultPlan, InjectedCrash, Operation
 from hudi_core.timeline.instant import Action, Instant, State
 from hudi_core.timeline.instant_time import new_instant
 from hudi_core.timeline.timeline import Timeline
-from hudi_core.transaction import claim, conflict
+from hudi_core.transaction import claim, claim_file, conflict
 from hudi_core.transaction import instant_generator as instants
 from hudi_core.transaction.instant_generator import InstantClock
 from hudi_core.transaction.owner import Owner
@@ -42,6 +41,7 @@ from hudi_core.transaction.reconcile import list_partitions
 from hudi_core.view.file_group import FileGroup, FileSlice
 from hudi_core.view.slicing import Visibility
 from tests.faults import test_archive_faults, test_clean_faults
+from tests.support.fault_storage import FaultPlan, InjectedCrash, Operation
 from tests.support.golden_archives import active_of, history_of
 from tests.support.golden_cleans import context_of, run_clean
 from tests.support.golden_data import GoldenCase, open_case
@@ -194,7 +194,8 @@ def test_hudi_7503_nobody_rolls_back_what_a_live_run_is_writing(
         written.extend(table.glob(f"*/*_{instant}.parquet"))
         compact(table, owner="the second", instant=instant)
 
-    monkeypatch.setattr(claim, "_silence", lambda *_: None)
+    for module in (claim, claim_file):
+        monkeypatch.setattr(module, "silence", lambda *_: None)
     with pytest.raises(ConflictError):
         compact(table, HookedEngine(after=takes_over), owner="the first")
     assert written

@@ -30,8 +30,8 @@ from hudi_core.services.context import TableContext
 from hudi_core.services.metadata.maintain import create_metadata, drop_metadata, update_metadata
 from hudi_core.storage.local import LocalStorage
 from hudi_core.table import HudiTable
-from hudi_core.testing.fault import MUTATIONS, FaultPlan, FaultStorage, InjectedCrash
 from hudi_core.transaction.owner import Owner
+from tests.support.fault_storage import MUTATIONS, FaultPlan, FaultStorage, InjectedCrash
 from tests.support.golden_cleans import context_of
 from tests.support.golden_data import open_case
 from tests.support.metadata_records import Table

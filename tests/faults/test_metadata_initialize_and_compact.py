@@ -19,8 +19,8 @@ from hudi_core.metadata_table.services.compaction import MetadataCompaction
 from hudi_core.metadata_table.write.drop import drop_metadata_table, is_drop_unfinished
 from hudi_core.storage.base import Storage
 from hudi_core.storage.local import LocalStorage
-from hudi_core.testing.fault import MUTATIONS, FaultPlan, FaultStorage, InjectedCrash
 from hudi_core.transaction.instant_generator import InstantClock
+from tests.support.fault_storage import MUTATIONS, FaultPlan, FaultStorage, InjectedCrash
 from tests.support.golden_data import GoldenCase
 from tests.support.metadata_records import TOKEN, Table
 from tests.unit.hudi_core.metadata_table.initialize.test_initialize import creation, filters, listing_of

@@ -15,8 +15,8 @@ import pytest
 
 from hudi_core.metadata_table.write.drop import remove_dropped
 from hudi_core.metadata_table.write.publish import MetadataPublisher
-from hudi_core.testing.fault import MUTATIONS, FaultPlan, FaultStorage, InjectedCrash
 from hudi_core.timeline.instant import Action, State
+from tests.support.fault_storage import MUTATIONS, FaultPlan, FaultStorage, InjectedCrash
 from tests.support.golden_data import GoldenCase
 from tests.support.metadata_records import (
     TOKEN,

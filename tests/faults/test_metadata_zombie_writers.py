@@ -17,10 +17,10 @@ from hudi_core.metadata_table.read.file_group import ROOT
 from hudi_core.metadata_table.records.files import live_entries
 from hudi_core.metadata_table.write.publish import MetadataPublisher
 from hudi_core.model.ids import WriteToken
-from hudi_core.testing.fault import MUTATIONS, FaultPlan, FaultStorage, InjectedCrash, Operation
 from hudi_core.timeline.instant import Action, State
 from hudi_core.transaction.instant_generator import InstantClock
 from tests.faults.test_metadata_publish import Step, clean, roll_back
+from tests.support.fault_storage import MUTATIONS, FaultPlan, FaultStorage, InjectedCrash, Operation
 from tests.support.golden_data import GoldenCase
 from tests.support.metadata_records import (
     Records,

@@ -18,6 +18,7 @@ import pyarrow as pa
 import pytest
 
 from hudi_core.errors import ConflictError, StorageError
+from hudi_core.model.claim_names import CLAIMS
 from hudi_core.services.context import TableContext
 from hudi_core.services.restore.candidates import restorable_instants
 from hudi_core.services.restore.verb import restore
@@ -25,9 +26,7 @@ from hudi_core.services.rollback.verb import rollback
 from hudi_core.services.savepoint.create import savepoint_create
 from hudi_core.services.savepoint.delete import savepoint_delete
 from hudi_core.storage.local import LocalStorage
-from hudi_core.testing.fault import MUTATIONS, FaultPlan, FaultStorage, InjectedCrash
 from hudi_core.timeline.instant import Action
-from hudi_core.transaction.claim import CLAIMS
 from hudi_core.transaction.owner import Owner
 from tests.support.changed_tables import (
     METADATA,
@@ -39,6 +38,7 @@ from tests.support.changed_tables import (
     open_context,
     shown,
 )
+from tests.support.fault_storage import MUTATIONS, FaultPlan, FaultStorage, InjectedCrash
 from tests.support.golden_data import open_case
 from tests.support.independent_reader import assert_nothing_forgotten, assert_settled, assert_valid
 from tests.support.rows import assert_same_rows, rows_of

@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 
 from hudi_core.errors import ConflictError
-from hudi_core.testing.fault import MUTATIONS, FaultPlan, InjectedCrash, Operation
 from hudi_core.transaction.owner import Owner
+from tests.support.fault_storage import MUTATIONS, FaultPlan, InjectedCrash, Operation
 from tests.support.fully_indexed_tables import SUBJECTS, VERSIONS, Subject, assert_true, end_of
 from tests.support.golden_data import open_case
 from tests.support.rows import assert_same_rows

@@ -13,15 +13,15 @@ import pytest
 
 from hudi_core.engine.local import LocalEngine
 from hudi_core.errors import ConflictError, CorruptFileError, TimelineError
+from hudi_core.model.claim_names import CLAIMS
 from hudi_core.services.compaction.job import CompactionService
 from hudi_core.services.context import TableContext
 from hudi_core.services.repair.unschedule import unschedule
 from hudi_core.storage.local import LocalStorage
-from hudi_core.testing.fault import MUTATIONS, FaultPlan, FaultStorage, InjectedCrash, Operation
 from hudi_core.timeline.instant import Action, State
-from hudi_core.transaction.claim import CLAIMS
 from hudi_core.transaction.owner import Owner
 from tests.support.changed_tables import an_owner, data_files, leftovers, open_context
+from tests.support.fault_storage import MUTATIONS, FaultPlan, FaultStorage, InjectedCrash, Operation
 from tests.support.golden_data import GoldenCase
 from tests.support.rows import assert_same_rows
 from tests.support.table_invariants import read_rows

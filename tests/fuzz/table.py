@@ -10,10 +10,10 @@ from hudi_core.config.table_config import TableConfig
 from hudi_core.query.context import ReadContext
 from hudi_core.query.plan import plan_read
 from hudi_core.query.request import ReadRequest
-from hudi_core.testing.memory import MemoryStorage
 from hudi_core.timeline.active import ActiveTimeline
 from tests.fuzz import seeds
 from tests.fuzz.target import Target
+from tests.support.memory_storage import MemoryStorage
 
 CASES = (("6", "mor_basic"), ("6", "mor_compaction_requested"), ("9", "mor_basic"), ("9", "mdt_record_index_lookup"))
 

@@ -34,7 +34,6 @@ from hudi_core.metadata_table.index_definitions import parse_index_definitions
 from hudi_core.metadata_table.record import MetadataCodec
 from hudi_core.model.names import parse_base_file, parse_data_file, parse_log_file
 from hudi_core.model.partition import check_file_name, check_partition, check_relative_path
-from hudi_core.testing.memory import MemoryStorage
 from hudi_core.timeline.actions.clean import decode_clean_plan, decode_last_clean
 from hudi_core.timeline.actions.clustering import decode_clustering_plan
 from hudi_core.timeline.actions.commit import decode_commit
@@ -45,6 +44,7 @@ from hudi_core.timeline.layout import timeline_of
 from tests.fuzz import seeds
 from tests.fuzz.structured import as_hfile, block_seeds, cell_seeds, contained, framed, mutated_json, payload_seeds
 from tests.fuzz.target import Target
+from tests.support.memory_storage import MemoryStorage
 
 PATH = "fuzzed.bin"
 """What every error must name."""

@@ -12,7 +12,6 @@ import pytest
 
 from hudi_core.errors import CorruptFileError, StorageNotFoundError
 from hudi_core.model.names import LogFileName, parse_data_file
-from hudi_core.testing.memory import MemoryStorage
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import Action, Instant, completed_action
 from hudi_core.timeline.pending_plans import read_clustering_plan
@@ -20,6 +19,7 @@ from hudi_core.view.file_group import FileSlice
 from hudi_core.view.fs_view import FileSystemView, load_view
 from hudi_core.view.listing import StorageListing
 from tests.support.golden_views import VERSIONS, expected_folder, info_of, load_table, open_table, table_names
+from tests.support.memory_storage import MemoryStorage
 
 NO_COMMIT = "empty_table_no_commits"
 COMPARED = Counter({"6": 126, "6-by-1.2.0": 20, "8": 131, "8-by-1.2.0": 22, "9": 137})

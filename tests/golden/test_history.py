@@ -8,11 +8,11 @@ from hudi_core.config.table_config import TableConfig
 from hudi_core.history.archived import ArchivedTimeline
 from hudi_core.history.completion import CompletionTimes
 from hudi_core.history.load import latest_commits, load_history
-from hudi_core.testing.memory import MemoryStorage
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import State
 from hudi_core.timeline.table_schema import schema_of
 from tests.support.golden_timelines import info_of, load_table
+from tests.support.memory_storage import MemoryStorage
 
 CASES = [(version, case) for version in ("6", "8", "9") for case in ("archived_timeline_cow", "archived_timeline_mor")]
 

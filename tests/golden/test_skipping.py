@@ -11,7 +11,6 @@ import pytest
 from hudi_core.config.table_config import TableConfig
 from hudi_core.expr.bind import bind
 from hudi_core.expr.rows import row_mask
-from hudi_core.expr.sql.text import to_sql
 from hudi_core.expr.tree import EQ, GT, LT, And, Call, Column, Compare, Expr, In, IsNull, Literal, Not, Or, StartsWith
 from hudi_core.filegroup.read.slice_reader import SliceReader
 from hudi_core.index.skipping import SkippingPlan
@@ -23,6 +22,7 @@ from hudi_core.timeline.table_schema import schema_of
 from hudi_core.view.file_group import FileSlice
 from hudi_core.view.fs_view import load_view
 from tests.support.golden_data import GoldenCase
+from tests.support.predicate_text import to_sql
 from tests.support.random_predicates import holds
 
 Open = Callable[[str, str], GoldenCase]

@@ -22,7 +22,6 @@ from hudi_core.metadata_table.instants import is_early
 from hudi_core.model.names import parse_data_file
 from hudi_core.services.indexing.resize import group_counts
 from hudi_core.storage.local import LocalStorage
-from hudi_core.testing.fault import MUTATIONS, FaultPlan, InjectedCrash
 from hudi_core.timeline.instant import Action
 from hudi_core.transaction.owner import Owner
 from tests.faults.test_indexing_faults import Case, run_act
@@ -31,6 +30,7 @@ from tests.interop.fully_indexed_table import BY_RECORD_INDEX, OURS, SECONDARY, 
 from tests.interop.judged import COW, JUDGES, MOR, OTHERS
 from tests.interop.real_hudi import RealHudi, RealHudiError
 from tests.support.changed_tables import open_context
+from tests.support.fault_storage import MUTATIONS, FaultPlan, InjectedCrash
 from tests.support.metadata_records import Table
 from tests.support.service_calls import dead_process, one_of_each_class
 

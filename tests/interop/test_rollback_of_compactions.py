@@ -10,11 +10,11 @@ import pytest
 
 from hudi_core.services.rollback.verb import rollback
 from hudi_core.storage.local import LocalStorage
-from hudi_core.testing.fault import FaultPlan, FaultStorage, InjectedCrash, Operation
 from hudi_core.timeline.instant import Action
 from tests.interop.judged import JUDGES, MOR, Judged
 from tests.interop.real_hudi import RealHudi, RealHudiError
 from tests.support.changed_tables import open_context
+from tests.support.fault_storage import FaultPlan, FaultStorage, InjectedCrash, Operation
 from tests.support.service_calls import dead_process
 
 pytestmark = [pytest.mark.hudi, pytest.mark.slow, pytest.mark.soak]

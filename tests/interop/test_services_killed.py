@@ -15,13 +15,13 @@ from pathlib import Path
 
 import pytest
 
-from hudi_core.testing.fault import MUTATIONS, FaultPlan
 from hudi_core.timeline.instant import Action, State
 from hudi_core.transaction.owner import Owner
 from tests.faults.test_known_bugs import half_written
 from tests.interop.judged import JUDGES, KEEP_ONE, MOR, QUICK, Judged
 from tests.interop.real_hudi import RealHudi
 from tests.support.changed_tables import leftovers, open_context
+from tests.support.fault_storage import MUTATIONS, FaultPlan
 from tests.support.rows import assert_same_rows
 from tests.support.service_calls import (
     Act,

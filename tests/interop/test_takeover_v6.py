@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from hudi_core.testing.fault import FaultPlan, InjectedCrash, Operation
 from hudi_core.transaction.owner import Owner
 from tests.faults.test_compaction_faults import POINTS, SOURCES, Table, Timing, run, run_killed, under
 from tests.interop.real_hudi import RealHudi, RealHudiError
+from tests.support.fault_storage import FaultPlan, InjectedCrash, Operation
 from tests.support.rows import assert_same_rows
 from tests.support.table_invariants import has_metadata_table, pending_instants
 

@@ -18,11 +18,11 @@ from hudi_core.services.clean import units as execute
 from hudi_core.services.clean.planner import CleanService
 from hudi_core.services.context import TableContext
 from hudi_core.storage.base import FileInfo
-from hudi_core.testing.memory import MemoryStorage
 from hudi_core.timeline.actions.commit import CommitMetadata, encode_commit_avro
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import Action
 from hudi_core.transaction.owner import Owner
+from tests.support.memory_storage import MemoryStorage
 from tests.support.peak_memory import measured
 
 PROPERTIES = b"""hoodie.table.name=t

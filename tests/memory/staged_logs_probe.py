@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from hudi_core.engine.exchange_rows import SHARD_ROWS
+from hudi_core.engine.exchange import SHARD_ROWS
 from hudi_core.engine.protocol import TaskAttempt
 from hudi_core.metadata_table.initialize.stored_schema import stored_schema
 from hudi_core.metadata_table.partition_type import RECORD_INDEX

@@ -19,12 +19,12 @@ from hudi_core.model.ids import WriteToken
 from hudi_core.services.context import TableContext
 from hudi_core.services.metadata.validate.difference import Difference, ValidationReport
 from hudi_core.services.metadata.validate.run import validate
-from hudi_core.storage.data_registry import open_data_storage
+from hudi_core.storage.arrow_store import open_data_storage
 from hudi_core.storage.local import LocalStorage
-from hudi_core.testing.fault import MUTATIONS, FaultPlan, FaultStorage
 from hudi_core.timeline.actions.clean import CleanMetadata, CleanPlan, encode_clean_metadata, encode_clean_plan
 from hudi_core.timeline.instant import Action
 from hudi_core.transaction.instant_generator import InstantClock
+from tests.support.fault_storage import MUTATIONS, FaultPlan, FaultStorage
 from tests.support.golden_cleans import context_of
 
 Datum = dict[str, Any]

@@ -12,14 +12,15 @@ from typing import Any, Final
 import pytest
 
 from hudi_core.engine.local import LocalEngine
+from hudi_core.model.claim_names import HUDI_HEARTBEATS
 from hudi_core.services.clean.planner import CleanService
 from hudi_core.services.compaction.job import CompactionService
 from hudi_core.services.savepoint.create import savepoint_create
 from hudi_core.storage.local import LocalStorage
-from hudi_core.testing.fault import FaultPlan, FaultStorage, InjectedCrash, Operation
 from hudi_core.timeline.instant import State
-from hudi_core.transaction.claim import HUDI_HEARTBEATS, forget_claims
+from hudi_core.transaction.claim_file import forget_claims
 from tests.support.changed_tables import an_owner, data_files, index_records, listed, open_context
+from tests.support.fault_storage import FaultPlan, FaultStorage, InjectedCrash, Operation
 from tests.support.golden_archives import TIGHT
 from tests.support.rows import assert_same_rows
 from tests.support.service_calls import (

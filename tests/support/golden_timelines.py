@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from hudi_core.config.table_config import TableConfig
-from hudi_core.testing.memory import MemoryStorage
 from hudi_core.timeline.active import ActiveTimeline
 from tests.support.golden_data import golden_cases, golden_root
+from tests.support.memory_storage import MemoryStorage
 
 METADATA = ".hoodie/metadata"
 _TIMELINE = re.compile(r"\.hoodie/(metadata/\.hoodie/|(?!metadata/))")

@@ -11,11 +11,11 @@ from typing import Any
 
 from hudi_core.config.table_config import TableConfig
 from hudi_core.history.load import load_history
-from hudi_core.testing.memory import MemoryStorage
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.view.fs_view import FileSystemView, load_view
 from hudi_core.view.listing import StorageListing
 from tests.support.golden_data import golden_cases, golden_root
+from tests.support.memory_storage import MemoryStorage
 
 VERSIONS = ("6", "6-by-1.2.0", "8", "8-by-1.2.0", "9")
 

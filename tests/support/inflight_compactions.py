@@ -6,7 +6,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from hudi_core.storage.base import Storage
-from hudi_core.testing.memory import MemoryStorage
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import Action, Instant
 from hudi_core.transaction.claim import Claim, claim
@@ -14,6 +13,7 @@ from hudi_core.transaction.commit import Completer
 from hudi_core.transaction.instant_generator import InstantClock
 from hudi_core.transaction.locks.filesystem import FileSystemLock
 from hudi_core.transaction.owner import Owner
+from tests.support.memory_storage import MemoryStorage
 
 T = "20260102000000000"
 OWNER = Owner.current("tester")

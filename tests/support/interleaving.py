@@ -9,7 +9,7 @@ import threading
 from collections.abc import Callable
 
 from hudi_core.storage.base import Storage
-from hudi_core.testing.fault import FaultPlan, FaultStorage, InjectedCrash, Operation
+from tests.support.fault_storage import FaultPlan, FaultStorage, InjectedCrash, Operation
 
 
 class Interleaving:

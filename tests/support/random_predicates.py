@@ -15,7 +15,6 @@ from typing import Any
 import pyarrow as pa
 from hypothesis import strategies as st
 
-from hudi_core.expr.like import like_tokens
 from hudi_core.expr.tree import (
     OPERATORS,
     And,
@@ -31,6 +30,7 @@ from hudi_core.expr.tree import (
     Operand,
     Or,
     StartsWith,
+    like_tokens,
 )
 
 UTC = dt.timezone.utc

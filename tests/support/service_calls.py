@@ -22,11 +22,11 @@ from hudi_core.services.rollback.verb import clean_failed_writes, rollback
 from hudi_core.services.savepoint.create import savepoint_create
 from hudi_core.services.savepoint.delete import savepoint_delete
 from hudi_core.storage.local import LocalStorage
-from hudi_core.testing.fault import FaultPlan, FaultStorage, InjectedCrash, Operation
 from hudi_core.timeline.instant import Action
-from hudi_core.transaction.claim import current_claim
+from hudi_core.transaction.claim_file import current_claim
 from hudi_core.transaction.owner import Owner
 from tests.support.changed_tables import open_context
+from tests.support.fault_storage import FaultPlan, FaultStorage, InjectedCrash, Operation
 
 Act = Callable[[TableContext, Owner], object]
 Timing = Literal["before", "after"]

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hudi_core.engine.exchange_rows import SHARD_ROWS
+from hudi_core.engine.exchange import SHARD_ROWS
 from hudi_core.engine.protocol import TaskAttempt
 from hudi_core.metadata_table.partition_type import RECORD_INDEX
 from hudi_core.metadata_table.partitions.group_content import LOG_BYTES, log_contents

@@ -11,11 +11,10 @@ from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
-from hudi_core.engine.exchange_rows import check_rows
+from hudi_core.engine.exchange import Run, RunBuffer, check_rows, fewer_runs, merged_rows
 from hudi_core.engine.packed_units import PackedUnits, pack_units, result_type
 from hudi_core.engine.protocol import Consume, Produce, TaskAttempt, UnitTask
 from hudi_core.engine.serializer import from_text, to_text
-from hudi_core.engine.sorted_runs import Run, RunBuffer, fewer_runs, merged_rows
 from hudi_core.errors import ConfigError, ExecutionError, HudiError, is_transient
 
 T = TypeVar("T")
@@ -69,7 +68,7 @@ class LocalEngine:
         """See Engine.exchange. An attempt is made up to three times, at once.
 
         Memory: EXCHANGE_BYTES of rows that wait to be sorted, and one batch of each producer; then, for each thread,
-        what a merge of sorted_runs.FAN_IN runs holds. The rest is in a temporary folder (TMPDIR), which needs room for
+        what a merge of exchange.FAN_IN runs holds. The rest is in a temporary folder (TMPDIR), which needs room for
         all rows.
         """
         if shards < 1:

@@ -32,7 +32,7 @@ class.
 RowBatch = Any
 """A pyarrow.RecordBatch; this module is imported where there is no pyarrow."""
 Produce = Callable[[U, TaskAttempt], Iterator[RowBatch]]
-"""A module-level function: takes a unit and its attempt, yields rows as engine.exchange_rows.ROWS: shard (int32), key
+"""A module-level function: takes a unit and its attempt, yields rows as engine.exchange.ROWS: shard (int32), key
 and value (binary, not null).
 
 It should write nothing: an attempt's rows may be thrown away, and those of a unit may be asked for again. A batch is
@@ -42,7 +42,7 @@ Consume = Callable[[int, Iterator[RowBatch], TaskAttempt], R]
 """A module-level function, or a functools.partial of one: takes a shard, its rows and its attempt, writes files,
 returns its result, a frozen dataclass as that of a UnitTask.
 
-Rows come as engine.exchange_rows.SHARD_ROWS (key, value), sorted by the bytes of their keys, unsigned; rows of one key
+Rows come as engine.exchange.SHARD_ROWS (key, value), sorted by the bytes of their keys, unsigned; rows of one key
 in no order. It need not read them all. It raises HudiError only.
 """
 

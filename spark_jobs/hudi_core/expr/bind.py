@@ -11,11 +11,9 @@ from typing import Final
 import pyarrow as pa
 
 from hudi_core.errors import ConfigError
-from hudi_core.expr.evaluate import evaluate, needs_zone
+from hudi_core.expr.functions import evaluate, needs_zone
 from hudi_core.expr.leaves import Comparison, Known, Membership, Node, NullCheck, Pair, Pattern, Prefix, all_of, any_of
-from hudi_core.expr.like import like_tokens
 from hudi_core.expr.literals import fold, place
-from hudi_core.expr.temporal_text import zone_of
 from hudi_core.expr.tree import (
     EQ,
     FLIPPED,
@@ -37,10 +35,12 @@ from hudi_core.expr.tree import (
     Operand,
     Or,
     StartsWith,
+    like_tokens,
     operand_columns,
     operands,
     walk,
 )
+from hudi_core.expr.wall_time import zone_of
 
 DIFFERENT: Final = "<!>"
 """The negation of <=>: not equal, and not both null."""

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hudi_core.errors import ConfigError
-from hudi_core.expr.tree import Literal
+from hudi_core.expr.tree import Column, Literal, Operand
 from hudi_core.expr.wall_time import WallTime
 
 Compute: TypeAlias = Callable[[pa.Array, Sequence[Literal], str], pa.Array]
@@ -168,3 +168,35 @@ FUNCTIONS: Final[dict[str, Function]] = {
     "from_unixtime": Function(0, 1, _from_unixtime),
 }
 _OF_TIME: Final = frozenset({"year", "month", "day", "hour", "minute", "second", "to_date", "date_format"})
+
+
+def evaluate(operand: Operand, batch: pa.RecordBatch, zone: str) -> pa.Array:
+    """The operand's value in each row of `batch`, whose columns it names exactly.
+
+    Raises ConfigError for a function that is unknown or not of that type, and for a literal, which is compared with
+    nothing.
+    """
+    if isinstance(operand, Column):
+        array = batch.column(batch.schema.get_field_index(operand.path[0]))
+        for name in operand.path[1:]:
+            # Takes the nulls of the structs above into the field.
+            array = pc.struct_field(array, name)
+        return array
+    if isinstance(operand, Literal):
+        raise ConfigError(f"the literal {operand.value!r} stands where a column is needed")
+    head, rest = operand.arguments[0] if operand.arguments else None, operand.arguments[1:]
+    literals = [argument for argument in rest if isinstance(argument, Literal)]
+    if head is None or isinstance(head, Literal) or len(literals) != len(rest):
+        raise ConfigError(f"{operand.name} is supported of a column, followed by literals")
+    return call(operand.name, evaluate(head, batch, zone), literals, zone)
+
+
+def needs_zone(operand: Operand, batch: pa.RecordBatch, zone: str) -> bool:
+    """Whether the operand's values depend on the zone of local time.
+
+    `batch` has the table's columns, and may be empty.
+    """
+    if isinstance(operand, (Column, Literal)):
+        return False
+    head = operand.arguments[0]
+    return needs_zone(head, batch, zone) or uses_zone(operand.name, evaluate(head, batch, zone).type)

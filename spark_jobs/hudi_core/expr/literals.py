@@ -17,8 +17,8 @@ import numpy as np
 import pyarrow as pa
 
 from hudi_core.errors import ConfigError
-from hudi_core.expr.temporal_text import parse_date, parse_timestamp, zone_of
 from hudi_core.expr.tree import EQ, GE, GT, LE, LT, NE, Literal
+from hudi_core.expr.wall_time import parse_date, parse_timestamp, zone_of
 
 _EPOCH: Final = dt.datetime(1970, 1, 1)
 _MICROS: Final = {"s": (1, 1_000_000), "ms": (1, 1_000), "us": (1, 1), "ns": (1_000, 1)}

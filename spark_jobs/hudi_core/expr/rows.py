@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hudi_core.expr.bind import DIFFERENT, Bound
-from hudi_core.expr.evaluate import evaluate
+from hudi_core.expr.functions import evaluate
 from hudi_core.expr.leaves import All, Any, Comparison, Known, Membership, Node, NullCheck, Pair, Pattern, Prefix
 from hudi_core.expr.tree import EQ, GE, GT, LE, LT, NE, SAME
 

@@ -23,16 +23,13 @@ from hudi_core.expr.ranges import ColumnRange, may_match, operands_of
 from hudi_core.expr.tree import Call, Column, Operand
 from hudi_core.filegroup.read.reading_rules import partition_columns
 from hudi_core.index import report
-from hudi_core.index.equalities import equal_texts
 from hudi_core.index.expression_indexes import indexes_over
-from hudi_core.index.footers import any_may_be_in, footer_may_match
-from hudi_core.index.key_candidates import key_candidates
+from hudi_core.index.footers import any_may_be_in, footer_may_match, row_group_chooser
+from hudi_core.index.key_candidates import equal_texts, key_candidates
 from hudi_core.index.key_lookups import groups_of_keys, groups_of_values
 from hudi_core.index.partition_ranges import partition_ranges
 from hudi_core.index.report import PruneReport
-from hudi_core.index.row_groups import row_group_chooser
-from hudi_core.index.slice_ranges import files_of, slice_ranges
-from hudi_core.index.value_order import indexed_in_order_of
+from hudi_core.index.slice_ranges import files_of, indexed_in_order_of, slice_ranges
 from hudi_core.metadata_table.partition_type import (
     BLOOM_FILTERS,
     COLUMN_STATS,

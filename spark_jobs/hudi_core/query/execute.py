@@ -15,12 +15,12 @@ from hudi_core.expr.json_form import from_json
 from hudi_core.filegroup.read.read_spec import ReaderSpec
 from hudi_core.filegroup.read.row_filter import of_predicate
 from hudi_core.filegroup.read.slice_reader import SliceReader
-from hudi_core.index.row_groups import RowGroups, row_group_chooser
+from hudi_core.index.footers import RowGroups, row_group_chooser
 from hudi_core.query.cdc_change import CDC_SCHEMA, Change
 from hudi_core.query.cdc_read import ChangeReader
 from hudi_core.query.context import slice_from_json
 from hudi_core.query.replaced_rows import REPLACED_BY, flagged
-from hudi_core.storage.data_registry import open_data_storage
+from hudi_core.storage.arrow_store import open_data_storage
 from hudi_core.timeline.schema_history import renamed_columns
 
 if TYPE_CHECKING:

@@ -21,11 +21,13 @@ from typing import ClassVar, Generic, TypeVar
 from hudi_core.engine.local import LocalEngine
 from hudi_core.engine.protocol import Engine
 from hudi_core.errors import ConfigError, ConflictError, HudiError
+from hudi_core.model.claim_names import CLAIMS
 from hudi_core.request.model import InstantResult
 from hudi_core.services.context import TableContext
 from hudi_core.timeline.instant import Instant, State
 from hudi_core.timeline.timeline import Timeline
-from hudi_core.transaction.claim import CLAIMS, Claim, forget_claims
+from hudi_core.transaction.claim import Claim
+from hudi_core.transaction.claim_file import forget_claims
 from hudi_core.transaction.commit import Completer, Precondition
 from hudi_core.transaction.owner import Owner
 

@@ -21,6 +21,7 @@ from hudi_core.metadata_table.records.file_statistics import DataFileRef, FileSt
 from hudi_core.metadata_table.write.prepare import DRIVER_FILES, Prepared, Workers
 from hudi_core.metadata_table.write.publish import MetadataPublisher
 from hudi_core.metadata_table.write.staged_logs import forget_staged
+from hudi_core.model.claim_names import CLAIMS
 from hudi_core.model.ids import FileGroupId
 from hudi_core.model.names import parse_base_file
 from hudi_core.model.stats import WriteStat
@@ -32,7 +33,7 @@ from hudi_core.timeline.actions.commit import CommitMetadata, decode_commit
 from hudi_core.timeline.instant import State
 from hudi_core.timeline.pending_plans import rollback_target
 from hudi_core.timeline.timeline import Timeline
-from hudi_core.transaction.claim import CLAIMS, Claim
+from hudi_core.transaction.claim import Claim
 from hudi_core.transaction.commit import Precondition, check_not_rolled_back
 from hudi_core.transaction.conflict_candidates import operation_start_at
 from hudi_core.transaction.reconcile import base_files_of, check_winners, remove_losers

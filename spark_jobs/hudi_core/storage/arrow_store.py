@@ -1,4 +1,4 @@
-"""The data path over pyarrow.fs, whose wheel brings S3, GCS, Azure and HDFS to every executor."""
+"""The data path: which storage serves base and log files, and that over pyarrow.fs (S3, GCS, Azure, HDFS)."""
 
 from __future__ import annotations
 
@@ -10,13 +10,42 @@ from pyarrow import fs as arrow_fs
 
 from hudi_core.errors import ConfigError, StorageError, StorageNotFoundError, UnsupportedError
 from hudi_core.model.partition import check_relative_path
-from hudi_core.storage.base import ByteRange, FileInfo
+from hudi_core.storage.base import ByteRange, FileInfo, Storage
 from hudi_core.storage.failures import check_file_path, translated
-from hudi_core.storage.options import arrow_s3_options
+from hudi_core.storage.local import LocalStorage
+from hudi_core.storage.registry import arrow_s3_options, open_fsspec, scheme_of
 from hudi_core.storage.streams import GuardedInput, GuardedOutput
 
 _FAILURES = (pa.ArrowException,)
 ARROW_SCHEMES = frozenset({"s3", "gs", "gcs", "abfs", "abfss", "hdfs"})
+
+
+def open_data_storage(uri: str, options: Mapping[str, str] | None = None) -> Storage:
+    """Base and log files: local directly, other schemes through Arrow where its wheel has them, else fsspec.
+
+    Errors are those of open_storage.
+    """
+    scheme = scheme_of(uri)
+    if scheme == "file":
+        return LocalStorage(uri)
+    if scheme in ARROW_SCHEMES:
+        return open_arrow_storage(uri, scheme, options or {})
+    return open_fsspec(uri, scheme, options or {})
+
+
+def open_deleting_storage(uri: str, options: Mapping[str, str] | None = None) -> Storage:
+    """For tasks that only delete: an object store by fsspec where its library is installed, else as open_data_storage.
+
+    Arrow puts an empty object in the place of the folder, each time that it deletes a file of one
+    (S3FileSystem::DeleteFile).
+    """
+    if scheme_of(uri) == "file":
+        return LocalStorage(uri)
+    try:
+        return open_fsspec(uri, scheme_of(uri), options or {})
+    except ConfigError:
+        # No such library on this executor; options that are wrong are wrong for Arrow, too.
+        return open_data_storage(uri, options)
 
 
 def open_arrow_storage(uri: str, scheme: str, options: Mapping[str, str]) -> ArrowStorage:

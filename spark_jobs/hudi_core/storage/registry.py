@@ -1,17 +1,24 @@
-"""Opens the control side of an address: which storage serves which scheme. Light, so that Airflow may import it."""
+"""The address of a table: which storage serves its scheme, with which options, and full addresses of its files.
+
+Opens the control side only. Light, so that Airflow may import it; arrow_store opens the data path.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 from hudi_core.errors import ConfigError
 from hudi_core.storage.base import Storage
-from hudi_core.storage.local import LocalStorage
-from hudi_core.storage.options import fsspec_options, scheme_of
+from hudi_core.storage.local import LocalStorage, local_path
 
 if TYPE_CHECKING:
     from hudi_core.storage.fsspec_store import FsspecStorage
+
+S3_OPTIONS = frozenset({"endpoint_url", "region", "anon", "key", "secret", "token"})
+"""Options of an S3 storage: one vocabulary for the control side (fsspec) and the data path (Arrow)."""
+_BOOLEANS = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
 
 
 def open_storage(uri: str, options: Mapping[str, str] | None = None) -> Storage:
@@ -21,9 +28,7 @@ def open_storage(uri: str, options: Mapping[str, str] | None = None) -> Storage:
     installed and for options that the scheme does not know.
     """
     scheme = scheme_of(uri)
-    if scheme == "file":
-        return LocalStorage(uri)
-    return open_fsspec(uri, scheme, options or {})
+    return LocalStorage(uri) if scheme == "file" else open_fsspec(uri, scheme, options or {})
 
 
 def open_fsspec(uri: str, scheme: str, options: Mapping[str, str]) -> FsspecStorage:
@@ -44,3 +49,80 @@ def open_fsspec(uri: str, scheme: str, options: Mapping[str, str]) -> FsspecStor
     # Neither cache may live on: a listing must show what others created a moment ago.
     fs = kind(**fsspec_options(scheme, options), use_listings_cache=False, skip_instance_cache=True)
     return FsspecStorage(fs, str(kind._strip_protocol(address)), uri)
+
+
+def scheme_of(uri: str) -> str:
+    """The scheme in lower case, `s3` for `s3a` and `s3n`; `file` for a plain path.
+
+    Raises ConfigError for an empty address.
+    """
+    if not uri.strip():
+        raise ConfigError("the address of the table is empty")
+    if "://" not in uri and not uri.startswith("file:"):
+        return "file"
+    scheme = uri.split(":", 1)[0].lower()
+    return "s3" if scheme in ("s3a", "s3n") else scheme
+
+
+def plan_address(storage: Storage, path: str) -> str:
+    """The full address of `path`, as Hudi writes it into a rollback plan; this engine never follows one.
+
+    It is an absolute path on a local file system, else one with a scheme.
+    """
+    root = (local_path(storage.uri) if scheme_of(storage.uri) == "file" else storage.uri).rstrip("/")
+    return f"{root}/{path}" if path else root or "/"
+
+
+def status_address(storage: Storage, path: str) -> str:
+    """The address of `path` as a Hadoop file status has it: with `file:` before a local path."""
+    address = plan_address(storage, path)
+    return f"file:{address}" if scheme_of(storage.uri) == "file" else address
+
+
+def fsspec_options(scheme: str, options: Mapping[str, str]) -> dict[str, Any]:
+    """Arguments of the fsspec file system.
+
+    For S3 the names in S3_OPTIONS; for other schemes the library's own names, unchanged.
+    """
+    if scheme != "s3":
+        return dict(options)
+    _check_s3(options)
+    arguments: dict[str, Any] = {
+        name: options[name] for name in ("endpoint_url", "key", "secret", "token") if name in options
+    }
+    if "region" in options:
+        arguments["client_kwargs"] = {"region_name": options["region"]}
+    return arguments | {"anon": _is_anonymous(options)}
+
+
+def arrow_s3_options(options: Mapping[str, str]) -> dict[str, Any]:
+    """Arguments of pyarrow.fs.S3FileSystem for the same options."""
+    _check_s3(options)
+    names = {"key": "access_key", "secret": "secret_key", "token": "session_token", "region": "region"}
+    arguments: dict[str, Any] = {names[name]: value for name, value in options.items() if name in names}
+    if _is_anonymous(options):
+        arguments["anonymous"] = True
+    if "endpoint_url" in options:
+        parts = urlsplit(options["endpoint_url"])
+        if parts.scheme not in ("http", "https") or not parts.netloc:
+            raise ConfigError(
+                "storage option endpoint_url is not an http or https address", remedy="write https://host:port"
+            )
+        arguments |= {"scheme": parts.scheme, "endpoint_override": parts.netloc}
+    return arguments
+
+
+def _check_s3(options: Mapping[str, str]) -> None:
+    unknown = sorted(set(options) - S3_OPTIONS)
+    if unknown:
+        raise ConfigError(
+            f"unknown storage options for S3: {', '.join(unknown)}",
+            remedy=f"known options: {', '.join(sorted(S3_OPTIONS))}",
+        )
+
+
+def _is_anonymous(options: Mapping[str, str]) -> bool:
+    value = options.get("anon", "false")
+    if value.lower() not in _BOOLEANS:
+        raise ConfigError(f"storage option anon is {value!r}, not true or false")
+    return _BOOLEANS[value.lower()]

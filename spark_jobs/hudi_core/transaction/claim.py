@@ -7,21 +7,24 @@ from __future__ import annotations
 import re
 import time
 import uuid
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from types import TracebackType
 
 from hudi_core.errors import ConfigError, ConflictError, StorageExistsError, StorageNotFoundError
-from hudi_core.model.claim_names import CLAIMS as CLAIMS
-from hudi_core.model.claim_names import HUDI_HEARTBEATS as HUDI_HEARTBEATS
-from hudi_core.model.claim_names import ClaimFolder, epochs_of, is_released
-from hudi_core.model.partition import join
-from hudi_core.storage.base import FileInfo, Storage
-from hudi_core.transaction import held
-from hudi_core.transaction.claim_file import MAX_INTERVAL_MS, MAX_MISSES, ClaimRecord
-from hudi_core.transaction.decision import Decision, close, decide, find_decision, withdraw
-from hudi_core.transaction.heartbeat_thread import Heartbeat, storage_time
-from hudi_core.transaction.owner import Owner
+from hudi_core.model.claim_names import ClaimFolder, epochs_of
+from hudi_core.storage.base import Storage
+from hudi_core.transaction.claim_file import (
+    MAX_INTERVAL_MS,
+    MAX_MISSES,
+    ClaimRecord,
+    epochs_on_record,
+    read_claim,
+    silence,
+)
+from hudi_core.transaction.decision import Decision, close, decide, withdraw
+from hudi_core.transaction.heartbeat_thread import Heartbeat
+from hudi_core.transaction.owner import Owner, drop_token, hold_token
 
 _ATTEMPTS = 20
 _INSTANT = re.compile(r"^\d{1,32}$")
@@ -78,7 +81,7 @@ class Claim:
     def check_owner(self) -> None:
         """As check, whatever earlier owners decided."""
         self.heartbeat.check()
-        epochs = _epochs(self._storage, self._folder)
+        epochs = epochs_on_record(self._storage, self._folder)
         if not epochs or epochs[-1] != self.epoch or not self._is_on_record():
             taken = (
                 f"was taken over (epoch {epochs[-1]}, this run has {self.epoch})"
@@ -133,7 +136,7 @@ class Claim:
             return
         self.heartbeat.stop()
         try:
-            epochs = _epochs(self._storage, self._folder)
+            epochs = epochs_on_record(self._storage, self._folder)
             ours = self.epoch in epochs and self._is_on_record()
             if not epochs or (ours and epochs[-1] == self.epoch):  # first: once released, it is the next owner's
                 self._storage.delete(self._folder.hudi_heartbeat)
@@ -143,9 +146,8 @@ class Claim:
             if ours or self.epoch not in epochs:
                 self._storage.delete(self._folder.heartbeat(self.epoch))
         finally:
-            held.drop(
-                self._record.token
-            )  # also when the storage failed: the next run of this process may then take over
+            # Also when the storage failed: the next run of this process may then take over.
+            drop_token(self._record.token)
         self._released = True
 
     def _is_on_record(self) -> bool:
@@ -185,7 +187,7 @@ def claim(
         raise ConfigError(f"heartbeat interval {interval_ms} ms with {tolerable_misses} misses is out of bounds")
     folder = ClaimFolder(instant, base)
     token = uuid.uuid4().hex
-    held.hold(token)  # before the file shows: no thread of this process may take it for left behind
+    hold_token(token)  # before the file shows: no thread of this process may take it for left behind
     try:
         for _ in range(_ATTEMPTS):
             earlier = _earlier_epochs(storage, folder, now)
@@ -194,15 +196,14 @@ def claim(
             with suppress(StorageExistsError):  # lost the race for this epoch: look who won
                 storage.create_exclusive(record.path, record.encode())
                 claimed = Claim(storage, folder, record)
-                claimed.close_earlier(
-                    earlier
-                )  # after our epoch shows: who decides now sees that it has a successor, or we see the decision
+                # After our epoch shows: an owner that decides now sees its successor, or we see the decision.
+                claimed.close_earlier(earlier)
                 claimed.heartbeat.start()
                 return claimed
     except BaseException:
-        held.drop(token)
+        drop_token(token)
         raise
-    held.drop(token)
+    drop_token(token)
     raise ConflictError(
         f"instant {instant} changed its owner {_ATTEMPTS} times while this run tried to claim it",
         path=folder.path,
@@ -210,117 +211,21 @@ def claim(
     )
 
 
-def current_claim(storage: Storage, instant: str, *, base: str = "") -> ClaimRecord | None:
-    """The claim with the highest epoch, released or not; None when the instant was never claimed."""
-    folder = ClaimFolder(instant, base)
-    epochs = _epochs(storage, folder)
-    return _read(storage, folder, epochs[-1]) if epochs else None
-
-
-def is_free(storage: Storage, instant: str, *, base: str = "") -> bool:
-    """Whether a takeover would change nothing.
-
-    That is so when no claim was ever made or the last owner released it, no decision is left to carry out, and neither
-    that owner nor a writer of Hudi left a heartbeat. Heartbeats of dead owners before the last one do not count.
-    """
-    folder = ClaimFolder(instant, base)
-    files = storage.list_files(folder.path)
-    names = [info.name for info in files]
-    epochs = epochs_of(names)
-    if epochs and not is_released(names):
-        return False
-    if epochs and folder.heartbeat(epochs[-1]) in {info.path for info in files}:
-        return False
-    if storage.exists(folder.hudi_heartbeat):
-        return False
-    return all(find_decision(storage, folder, epoch) is None for epoch in epochs)
-
-
-def claimed_instants(storage: Storage, *, base: str = "") -> frozenset[str]:
-    """The instants with claims, whatever became of them; one listing."""
-    return frozenset(folder.rpartition("/")[2] for folder in storage.list_folders(join(base, CLAIMS)))
-
-
-def has_let_go(storage: Storage, instant: str, *, base: str = "") -> bool:
-    """Whether the last owner released the instant, and took its heartbeat of Hudi away: one that is there now is
-    somebody else's.
-    """
-    return is_released(info.name for info in storage.list_files(ClaimFolder(instant, base).path))
-
-
-def forget_claims(storage: Storage, instant: str, *, base: str = "") -> None:
-    """Removes all claims of an instant that is over: completed, or no longer on the timeline. Idempotent.
-
-    Claims of an instant that may be run again are kept: its epochs distinguish attempts, in their claims and in the
-    names of their files. The highest epoch is deleted last: an owner of an earlier one that wakes up meanwhile finds
-    it, or nothing, and never its own as the highest.
-    """
-    folder = ClaimFolder(instant, base)
-    for epoch in _epochs(storage, folder)[:-1]:
-        storage.delete(folder.claim(epoch))
-    highest = set(map(folder.claim, _epochs(storage, folder)[-1:]))
-    for info in storage.list_files(folder.path):
-        if info.path not in highest:
-            storage.delete(info.path)
-    storage.delete_folder(folder.path)
-
-
-def is_live(
-    storage: Storage, instant: str, epoch: int, *, now: Callable[[], float] | None = None, base: str = ""
-) -> bool:
-    """Whether the owner of `epoch` may still run the instant: neither released nor succeeded, dead or expired."""
-    folder = ClaimFolder(instant, base)
-    files = {info.path: info for info in storage.list_files(folder.path)}
-    epochs = epochs_of(info.name for info in files.values())
-    return bool(epochs) and epochs[-1] == epoch and _silence(storage, folder, files, epoch, now) is not None
-
-
 def _earlier_epochs(storage: Storage, folder: ClaimFolder, now: Callable[[], float] | None) -> list[int]:
     """The epochs that may be succeeded now; raises ConflictError while the highest one's owner may be alive."""
     files = {info.path: info for info in storage.list_files(folder.path)}
     epochs = epochs_of(info.name for info in files.values())
-    silence = _silence(storage, folder, files, epochs[-1], now) if epochs else None
-    if silence is None:
+    age = silence(storage, folder, files, epochs[-1], now) if epochs else None
+    if age is None:
         return epochs
-    record = _read(storage, folder, epochs[-1])
+    record = read_claim(storage, folder, epochs[-1])
     since = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(record.claimed))
     raise ConflictError(
         f"instant {folder.instant} is run by {record.owner.describe()} since {since}; its last sign of life is "
-        f"{max(0.0, silence):.0f} s old",
+        f"{max(0.0, age):.0f} s old",
         path=record.path,
         remedy=(
             f"wait for it; a dead one can be succeeded {record.tolerance_seconds:.0f} s after its last sign of "
             "life, or at once on its machine"
         ),
     )
-
-
-def _silence(
-    storage: Storage, folder: ClaimFolder, files: Mapping[str, FileInfo], epoch: int, now: Callable[[], float] | None
-) -> float | None:
-    """Seconds since the last sign of life of an epoch's owner; None when it may be succeeded.
-
-    That is when it released the instant, is provably dead, or its heartbeat expired.
-    """
-    if folder.released(epoch) in files:
-        return None
-    record = _read(storage, folder, epoch)
-    if held.is_left_behind(record.owner, record.token):
-        return None
-    heartbeat = files.get(folder.heartbeat(epoch))
-    last = record.claimed if heartbeat is None else max(record.claimed, heartbeat.modified)
-    age = (now() if now is not None else storage_time(storage, folder.path)) - last
-    return None if age > record.tolerance_seconds else age
-
-
-def _epochs(storage: Storage, folder: ClaimFolder) -> list[int]:
-    return epochs_of(info.name for info in storage.list_files(folder.path))
-
-
-def _read(storage: Storage, folder: ClaimFolder, epoch: int) -> ClaimRecord:
-    path = folder.claim(epoch)
-    try:
-        claimed = storage.stat(path).modified
-        return ClaimRecord.decode(storage.read(path), path=path, epoch=epoch, claimed=claimed)
-    except StorageNotFoundError as error:
-        raise ConflictError("the claim was removed while it was read", path=path, remedy="run again") from error

@@ -1,24 +1,34 @@
-"""The content of a claim file, as JSON; its name is model.claim_names'."""
+"""The claims of an instant as they are in the storage: the content of a claim file, and the state of its owner.
+
+Their files are named in model.claim_names.
+"""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from hudi_core.errors import CorruptFileError
-from hudi_core.transaction.owner import Owner
+from hudi_core.errors import ConflictError, CorruptFileError, StorageNotFoundError
+from hudi_core.model.claim_names import CLAIMS, ClaimFolder, epochs_of, is_released
+from hudi_core.model.partition import join
+from hudi_core.storage.base import FileInfo, Storage
+from hudi_core.transaction.decision import find_decision
+from hudi_core.transaction.heartbeat_thread import storage_time
+from hudi_core.transaction.owner import Owner, is_left_behind
 
 _VERSION: Final = 1
 MAX_INTERVAL_MS: Final = 10**8
 MAX_MISSES: Final = 1000
-_REMEDY = "look who wrote it; delete it when nobody runs the instant"
 
 
 @dataclass(frozen=True, slots=True)
 class ClaimRecord:
-    """What a claim file says. `interval_ms` is in milliseconds, `claimed` in seconds since the epoch by the storage's
-    clock, 0 in a record that was not read from a file.
+    """The content of a claim file.
+
+    `interval_ms` is in milliseconds, `claimed` in seconds since the epoch by the storage's clock, 0 in a record that
+    was not read from a file.
     """
 
     path: str
@@ -51,14 +61,118 @@ class ClaimRecord:
         try:
             value: Any = json.loads(data)
         except ValueError as error:
-            raise CorruptFileError("the claim is not JSON", path=path, remedy=_REMEDY) from error
+            raise _damaged("the claim is not JSON", path) from error
         if not isinstance(value, dict) or value.get("version") != _VERSION or not isinstance(value.get("owner"), dict):
-            raise CorruptFileError("the claim has no owner or another version", path=path, remedy=_REMEDY)
+            raise _damaged("the claim has no owner or another version", path)
         token, interval, misses = value.get("token"), value.get("interval_ms"), value.get("tolerable_misses")
         if (
             not (isinstance(token, str) and isinstance(interval, int) and isinstance(misses, int))
             or not 1 <= interval <= MAX_INTERVAL_MS
             or not 1 <= misses <= MAX_MISSES
         ):
-            raise CorruptFileError("the claim's token or heartbeat interval is not one", path=path, remedy=_REMEDY)
+            raise _damaged("the claim's token or heartbeat interval is not one", path)
         return ClaimRecord(path, epoch, token, Owner.from_json(value["owner"], path=path), interval, misses, claimed)
+
+
+def current_claim(storage: Storage, instant: str, *, base: str = "") -> ClaimRecord | None:
+    """The claim with the highest epoch, released or not; None when the instant was never claimed."""
+    folder = ClaimFolder(instant, base)
+    epochs = epochs_on_record(storage, folder)
+    return read_claim(storage, folder, epochs[-1]) if epochs else None
+
+
+def is_free(storage: Storage, instant: str, *, base: str = "") -> bool:
+    """Whether a takeover would change nothing.
+
+    That is so when no claim was ever made or the last owner released it, no decision is left to carry out, and neither
+    that owner nor a writer of Hudi left a heartbeat. Heartbeats of dead owners before the last one do not count.
+    """
+    folder = ClaimFolder(instant, base)
+    files = storage.list_files(folder.path)
+    names = [info.name for info in files]
+    epochs = epochs_of(names)
+    if epochs and (not is_released(names) or folder.heartbeat(epochs[-1]) in {info.path for info in files}):
+        return False
+    if storage.exists(folder.hudi_heartbeat):
+        return False
+    return all(find_decision(storage, folder, epoch) is None for epoch in epochs)
+
+
+def claimed_instants(storage: Storage, *, base: str = "") -> frozenset[str]:
+    """The instants with claims, whatever became of them; one listing."""
+    return frozenset(folder.rpartition("/")[2] for folder in storage.list_folders(join(base, CLAIMS)))
+
+
+def has_let_go(storage: Storage, instant: str, *, base: str = "") -> bool:
+    """Whether the last owner released the instant and deleted its heartbeat of Hudi.
+
+    A heartbeat that is present then is another writer's.
+    """
+    return is_released(info.name for info in storage.list_files(ClaimFolder(instant, base).path))
+
+
+def forget_claims(storage: Storage, instant: str, *, base: str = "") -> None:
+    """Removes all claims of an instant that is over: completed, or no longer on the timeline. Idempotent.
+
+    Claims of an instant that may be run again are kept: its epochs distinguish attempts, in their claims and in the
+    names of their files. The highest epoch is deleted last: an owner of an earlier one that wakes up meanwhile finds
+    it, or nothing, and never its own as the highest.
+    """
+    folder = ClaimFolder(instant, base)
+    for epoch in epochs_on_record(storage, folder)[:-1]:
+        storage.delete(folder.claim(epoch))
+    highest = set(map(folder.claim, epochs_on_record(storage, folder)[-1:]))
+    for info in storage.list_files(folder.path):
+        if info.path not in highest:
+            storage.delete(info.path)
+    storage.delete_folder(folder.path)
+
+
+def is_live(
+    storage: Storage, instant: str, epoch: int, *, now: Callable[[], float] | None = None, base: str = ""
+) -> bool:
+    """Whether the owner of `epoch` may still run the instant: neither released nor succeeded, dead or expired."""
+    folder = ClaimFolder(instant, base)
+    files = {info.path: info for info in storage.list_files(folder.path)}
+    epochs = epochs_of(info.name for info in files.values())
+    return bool(epochs) and epochs[-1] == epoch and silence(storage, folder, files, epoch, now) is not None
+
+
+def silence(
+    storage: Storage, folder: ClaimFolder, files: Mapping[str, FileInfo], epoch: int, now: Callable[[], float] | None
+) -> float | None:
+    """Seconds since the last sign of life of an epoch's owner; None when it may be succeeded.
+
+    That is when it released the instant, is provably dead, or its heartbeat expired. `files` are those of the folder,
+    by path.
+    """
+    if folder.released(epoch) in files:
+        return None
+    record = read_claim(storage, folder, epoch)
+    if is_left_behind(record.owner, record.token):
+        return None
+    heartbeat = files.get(folder.heartbeat(epoch))
+    last = record.claimed if heartbeat is None else max(record.claimed, heartbeat.modified)
+    age = (now() if now is not None else storage_time(storage, folder.path)) - last
+    return None if age > record.tolerance_seconds else age
+
+
+def epochs_on_record(storage: Storage, folder: ClaimFolder) -> list[int]:
+    """The epochs of the claims in a folder, ascending."""
+    return epochs_of(info.name for info in storage.list_files(folder.path))
+
+
+def read_claim(storage: Storage, folder: ClaimFolder, epoch: int) -> ClaimRecord:
+    """The claim of an epoch; raises ConflictError when it was removed meanwhile."""
+    path = folder.claim(epoch)
+    try:
+        claimed = storage.stat(path).modified
+        return ClaimRecord.decode(storage.read(path), path=path, epoch=epoch, claimed=claimed)
+    except StorageNotFoundError as error:
+        raise ConflictError("the claim was removed while it was read", path=path, remedy="run again") from error
+
+
+def _damaged(reason: str, path: str) -> CorruptFileError:
+    return CorruptFileError(
+        reason, path=path, remedy="find out which process wrote it; delete it when no process runs the instant"
+    )

@@ -28,7 +28,8 @@ from hudi_core.errors import (
 )
 from hudi_core.model.ids import FileGroupId
 from hudi_core.storage.base import Storage
-from hudi_core.transaction.claim import Claim, is_live
+from hudi_core.transaction.claim import Claim
+from hudi_core.transaction.claim_file import is_live
 from hudi_core.transaction.owner import Owner
 
 FOLDER = ".hoodie/.airflow_hudi/file_groups"

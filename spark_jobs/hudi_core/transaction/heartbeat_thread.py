@@ -1,7 +1,8 @@
-"""A thread that renews this process's heartbeat at an interval."""
+"""Threads that repeat a call at an interval: the heartbeat of an instant, the renewal of a lock's lease."""
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 import uuid
@@ -9,6 +10,8 @@ from collections.abc import Callable
 
 from hudi_core.errors import ConflictError
 from hudi_core.storage.base import Storage
+
+log = logging.getLogger(__name__)
 
 
 def storage_time(storage: Storage, folder: str) -> float:
@@ -21,7 +24,46 @@ def storage_time(storage: Storage, folder: str) -> float:
         storage.delete(probe)
 
 
-class Heartbeat:
+class Renewal:
+    """Calls `renew` every `interval_seconds` until it returns False, raises what ends a process, or is stopped.
+
+    An Exception of `renew` is logged and the call tried again after the next interval: the lease itself expires when it
+    was not renewed for too long.
+    """
+
+    def __init__(self, renew: Callable[[], bool], *, interval_seconds: float, name: str) -> None:
+        self._renew = renew
+        self._interval = interval_seconds
+        self._name = name
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._run, name=f"renew {name}", daemon=True)
+
+    def start(self) -> None:
+        """Starts the thread; the first call comes after one interval."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Stops the thread and waits for a call under way. Idempotent."""
+        self._stopped.set()
+        if self._thread.is_alive() and self._thread is not threading.current_thread():
+            self._thread.join()
+
+    def _run(self) -> None:
+        while not self._stopped.wait(self._interval):
+            try:
+                if not self._renew():
+                    return
+            except BaseException as error:  # noqa: BLE001 (a thread cannot raise to its caller)
+                self._failed(error)
+                if not isinstance(error, Exception):  # the process ends
+                    return
+
+    def _failed(self, error: BaseException) -> None:
+        outcome = "was not renewed, it is tried again" if isinstance(error, Exception) else "is renewed no more"
+        log.warning("%s %s: %s", self._name, outcome, error)
+
+
+class Heartbeat(Renewal):
     """Calls `beat` at once and then every `interval_seconds` until stopped.
 
     A failed beat is tried again at the next turn; `check` raises once the last good one is older than
@@ -31,28 +73,16 @@ class Heartbeat:
     def __init__(
         self, beat: Callable[[], None], *, interval_seconds: float, tolerance_seconds: float, name: str
     ) -> None:
+        super().__init__(self._send, interval_seconds=interval_seconds, name=name)
         self._beat = beat
-        self._interval = interval_seconds
         self._tolerance = tolerance_seconds
-        self._name = name
-        self._stopped = threading.Event()
         self._failure: BaseException | None = None
         self._last = time.monotonic()
-        self._thread: threading.Thread | None = None
 
     def start(self) -> None:
         """Sends the first heartbeat, whose failure is raised here, and starts the thread."""
-        self._beat()
-        self._last = time.monotonic()
-        self._thread = threading.Thread(target=self._run, name=f"heartbeat {self._name}", daemon=True)
-        self._thread.start()
-
-    def stop(self) -> None:
-        """Stops the thread and waits for a beat under way. Idempotent."""
-        self._stopped.set()
-        if self._thread is not None and self._thread is not threading.current_thread():
-            self._thread.join()
-            self._thread = None
+        self._send()
+        super().start()
 
     def check(self) -> None:
         """Raises ConflictError when others may take this process for dead."""
@@ -67,15 +97,10 @@ class Heartbeat:
                 remedy="run it again when the storage answers",
             ) from failure
 
-    def _run(self) -> None:
-        while not self._stopped.wait(self._interval):
-            try:
-                self._beat()
-            except Exception as error:  # noqa: BLE001 (kept for check(): a thread cannot raise to its caller)
-                self._failure = error
-            except BaseException as error:  # noqa: BLE001 (the process ends; the owner's next check() raises it)
-                self._failure = error
-                return
-            else:
-                self._failure = None
-                self._last = time.monotonic()
+    def _send(self) -> bool:
+        self._beat()
+        self._failure, self._last = None, time.monotonic()
+        return True
+
+    def _failed(self, error: BaseException) -> None:
+        self._failure = error

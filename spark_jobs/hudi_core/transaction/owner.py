@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+import threading
 import uuid
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -13,6 +14,9 @@ from typing import Any
 from hudi_core.errors import CorruptFileError
 
 _DEAD_STATES = frozenset("ZXx")
+_held: set[str] = set()
+"""Tokens of the locks and claims that this process holds, as opposed to those that an earlier run left behind."""
+_guard = threading.Lock()
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,3 +132,23 @@ def _read_line(path: Path) -> str:
         return path.read_text().strip()
     except (FileNotFoundError, NotADirectoryError, ProcessLookupError, PermissionError):
         return ""
+
+
+def hold_token(token: str) -> None:
+    """Notes that this process holds the lock or claim named `token`; called before its file shows."""
+    with _guard:
+        _held.add(token)
+
+
+def drop_token(token: str) -> None:
+    """Removes `token`; called when the deletion of its file was tried, so that a failed one leaves it free."""
+    with _guard:
+        _held.discard(token)
+
+
+def is_left_behind(owner: Owner, token: str) -> bool:
+    """Whether `token` has no holder any more: its process is provably dead, or it is this one and has dropped it."""
+    if owner.is_this_process:
+        with _guard:
+            return token not in _held
+    return owner.is_provably_dead()

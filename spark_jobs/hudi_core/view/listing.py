@@ -10,7 +10,7 @@ from typing import Final, Protocol
 from hudi_core.errors import FormatError
 from hudi_core.model.partition import PARTITION_METADATA, check_partition, join
 from hudi_core.storage.base import FileInfo, Storage
-from hudi_core.storage.options import scheme_of
+from hudi_core.storage.registry import scheme_of
 
 _METADATA_FOLDER: Final = ".hoodie"
 _METADATA_FILES: Final = frozenset({PARTITION_METADATA, f"{PARTITION_METADATA}.parquet", f"{PARTITION_METADATA}.orc"})

@@ -17,7 +17,7 @@ from hudi_core.model.partition import join
 from hudi_core.model.stats import WriteStat
 from hudi_core.services.compaction.commit_metadata import compaction_metadata, encode_metadata
 from hudi_core.services.rewrite import RewriteJob, Rewritten, Stats
-from hudi_core.storage.data_registry import open_data_storage
+from hudi_core.storage.arrow_store import open_data_storage
 from hudi_core.timeline.actions.commit import CommitMetadata, Operation
 from hudi_core.timeline.actions.compaction import CompactionPlan
 from hudi_core.timeline.instant import Action

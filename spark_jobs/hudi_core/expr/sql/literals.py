@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from hudi_core.errors import ConfigError
-from hudi_core.expr.temporal_text import parse_date, parse_timestamp
 from hudi_core.expr.tree import NULL, Literal
+from hudi_core.expr.wall_time import parse_date, parse_timestamp
 
 _INTEGERS: Final = {"TINYINT": 8, "SMALLINT": 16, "INT": 32, "BIGINT": 64}
 _TEXTS: Final = frozenset({"VARCHAR", "TEXT", "CHAR", "NVARCHAR", "NCHAR"})

@@ -7,13 +7,13 @@ reach it as they were written, since sqlglot's own rewriting of them differs fro
 from __future__ import annotations
 
 import functools
+import importlib.util
+import sys
 from collections.abc import Callable
 from typing import Any, Final
 
 from hudi_core.errors import ConfigError
 from hudi_core.expr import tree
-from hudi_core.expr.like import like_pattern, like_tokens
-from hudi_core.expr.sql._sqlglot import Dialect, errors, exp
 from hudi_core.expr.sql.functions import call_of
 from hudi_core.expr.sql.literals import cast_literal, number
 from hudi_core.expr.tree import (
@@ -30,7 +30,16 @@ from hudi_core.expr.tree import (
     Not,
     Operand,
     StartsWith,
+    like_pattern,
+    like_tokens,
 )
+
+if importlib.util.find_spec("sqlglot") is None:
+    # A driver that runs from the job zip alone: the zip has sqlglot, pure Python, below `_vendor` beside `hudi_core`.
+    sys.path.append(__file__.rsplit("hudi_core", 1)[0] + "_vendor")
+
+from sqlglot import errors, exp
+from sqlglot.dialects.dialect import Dialect
 
 DIALECTS: Final = ("spark", "hive", "presto", "trino")
 _BACKSLASH_ESCAPES: Final = frozenset({"spark", "hive"})

@@ -12,8 +12,8 @@ from types import TracebackType
 from typing import Final
 
 from hudi_core.metadata_table.read.file_group import ROOT
+from hudi_core.model.claim_names import HUDI_HEARTBEATS
 from hudi_core.storage.base import Storage
-from hudi_core.transaction.claim import HUDI_HEARTBEATS
 from hudi_core.transaction.heartbeat_thread import Heartbeat
 
 INTERVAL_SECONDS: Final = 30.0

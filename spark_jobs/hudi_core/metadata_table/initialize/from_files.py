@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 
 from hudi_core.codec.hashing import file_group_indexes
-from hudi_core.engine.exchange_rows import exchange_rows
+from hudi_core.engine.exchange import exchange_rows
 from hudi_core.errors import ExecutionError, HudiError
 from hudi_core.metadata_table.extract.data_file import read_file_statistics
 from hudi_core.metadata_table.indexed_table import IndexedTable
@@ -28,7 +28,7 @@ from hudi_core.metadata_table.partitions.registry import partition_type_of, requ
 from hudi_core.metadata_table.record import RecordEncoder
 from hudi_core.metadata_table.records.file_statistics import DataFileRef, Record
 from hudi_core.model.names import BaseFileName, parse_data_file
-from hudi_core.storage.data_registry import open_data_storage
+from hudi_core.storage.arrow_store import open_data_storage
 from hudi_core.view.fs_view import FileSystemView
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from hudi_core.metadata_table.partitions.group_content import base_cells
 from hudi_core.metadata_table.partitions.registry import row_level_type
 from hudi_core.metadata_table.partitions.row_level import Counts
 from hudi_core.metadata_table.partitions.row_units import AnyIndexRows, IndexUnit, crossing, produce_index_rows
-from hudi_core.storage.data_registry import open_data_storage
+from hudi_core.storage.arrow_store import open_data_storage
 
 if TYPE_CHECKING:
     import pyarrow as pa

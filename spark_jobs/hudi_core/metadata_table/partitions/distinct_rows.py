@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from hudi_core.engine.exchange_rows import SHARD_ROWS
+from hudi_core.engine.exchange import SHARD_ROWS
 from hudi_core.errors import HudiError
 
 GONE: Final = b""

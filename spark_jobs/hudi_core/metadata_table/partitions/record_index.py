@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 from hudi_core.codec.hfile.keyvalue import MAX_ROW
 from hudi_core.codec.key_hashes import group_indexes
 from hudi_core.config.versions import TableVersion
-from hudi_core.engine.exchange_rows import exchange_rows
+from hudi_core.engine.exchange import exchange_rows
 from hudi_core.errors import HudiError, UnsupportedError
 from hudi_core.metadata_table.extract.slice_change import ChangeReader, SliceChange, difference
 from hudi_core.metadata_table.index_definitions import IndexDefinition

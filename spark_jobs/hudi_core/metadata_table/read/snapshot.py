@@ -20,7 +20,7 @@ from hudi_core.model.names import parse_data_file
 from hudi_core.model.partition import check_file_name
 from hudi_core.model.stats import WriteStat
 from hudi_core.storage.base import Storage
-from hudi_core.storage.options import scheme_of
+from hudi_core.storage.registry import scheme_of
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import Instant
 from hudi_core.timeline.timeline import Timeline

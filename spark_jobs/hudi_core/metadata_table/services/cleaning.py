@@ -20,6 +20,7 @@ from hudi_core.metadata_table.read.file_group import ROOT, partition_folders
 from hudi_core.metadata_table.timeline import MetadataTimeline
 from hudi_core.model.partition import join
 from hudi_core.storage.base import Storage
+from hudi_core.storage.registry import plan_address
 from hudi_core.timeline.actions.clean import (
     CleanedPartition,
     CleanMetadata,
@@ -31,7 +32,6 @@ from hudi_core.timeline.actions.clean import (
 )
 from hudi_core.timeline.instant import Action, Instant, State
 from hudi_core.timeline.timeline import Timeline
-from hudi_core.transaction.addresses import plan_address
 from hudi_core.view.builder import build_file_groups
 from hudi_core.view.file_group import FileGroup, FileSlice
 from hudi_core.view.slicing import slicing_for

@@ -18,8 +18,8 @@ from hudi_core.metadata_table.write.base_file import MetadataBaseFile
 from hudi_core.model.ids import WriteToken
 from hudi_core.model.names import BaseFileName
 from hudi_core.model.partition import check_file_name
+from hudi_core.storage.arrow_store import open_data_storage
 from hudi_core.storage.base import FileInfo, Storage
-from hudi_core.storage.data_registry import open_data_storage
 
 if TYPE_CHECKING:
     from hudi_core.engine.protocol import TaskAttempt

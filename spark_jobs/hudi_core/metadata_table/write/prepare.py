@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 
 from hudi_core.codec.key_hashes import group_indexes
-from hudi_core.engine.exchange_rows import exchange_rows
+from hudi_core.engine.exchange import exchange_rows
 from hudi_core.engine.serializer import from_text, to_text
 from hudi_core.errors import ExecutionError, HudiError
 from hudi_core.metadata_table.extract.data_file import StatisticsRequirements, read_file_statistics
@@ -28,7 +28,7 @@ from hudi_core.metadata_table.partitions.registry import registered
 from hudi_core.metadata_table.record import RecordEncoder
 from hudi_core.metadata_table.records.file_statistics import DataFileRef, FileStatistics, Record
 from hudi_core.metadata_table.write.staged_logs import StagedLog, StagingPlace, staging_folder
-from hudi_core.storage.data_registry import open_data_storage
+from hudi_core.storage.arrow_store import open_data_storage
 
 if TYPE_CHECKING:
     from hudi_core.engine.protocol import Engine, TaskAttempt

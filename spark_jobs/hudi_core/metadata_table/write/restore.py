@@ -26,12 +26,12 @@ from hudi_core.metadata_table.write.rollback import all_slices, append_command
 from hudi_core.metadata_table.write.rollback_deletion import files_written_by, partition_of
 from hudi_core.model.ids import WriteToken
 from hudi_core.storage.base import Storage
+from hudi_core.storage.registry import plan_address, status_address
 from hudi_core.timeline.actions.container import encode_datum
 from hudi_core.timeline.actions.plan_fields import records, text
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import Action, Instant, State
 from hudi_core.timeline.timeline import Timeline
-from hudi_core.transaction.addresses import plan_address, status_address
 
 _PLAN_VERSION = 2
 _DROP = "drop the metadata table: Hudi's next write builds it anew"

@@ -39,6 +39,7 @@ from hudi_core.metadata_table.write.delta_writer import DeltaWriter
 from hudi_core.metadata_table.write.footprint import Footprint, check_not_merged
 from hudi_core.model.ids import ROLLBACK_TOKEN, WriteToken
 from hudi_core.storage.base import FileInfo, Storage
+from hudi_core.storage.registry import plan_address, status_address
 from hudi_core.timeline.actions.commit import decode_commit
 from hudi_core.timeline.actions.rollback import (
     RollbackPartition,
@@ -50,7 +51,6 @@ from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import Action, Instant, State
 from hudi_core.timeline.pending_plans import pending_rollback_of
 from hudi_core.timeline.timeline import Timeline
-from hudi_core.transaction.addresses import plan_address, status_address
 
 log = logging.getLogger(__name__)
 

@@ -21,6 +21,7 @@ from hudi_core.metadata_table.timeline import MetadataTimeline
 from hudi_core.metadata_table.write.footprint import Footprint, check_not_merged
 from hudi_core.model.names import parse_data_file
 from hudi_core.storage.base import FileInfo, Storage
+from hudi_core.storage.registry import plan_address
 from hudi_core.timeline.actions.rollback import (
     RollbackPartition,
     RollbackRequest,
@@ -31,7 +32,6 @@ from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import Action, State
 from hudi_core.timeline.pending_plans import pending_rollback_of
 from hudi_core.timeline.timeline import Timeline
-from hudi_core.transaction.addresses import plan_address
 from hudi_core.transaction.instant_generator import InstantClock
 
 log = logging.getLogger(__name__)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from hudi_core.metadata_table.partitions.group_content import LogContent, log_contents
 from hudi_core.metadata_table.partitions.row_units import AnyIndexRows
-from hudi_core.storage.data_registry import open_data_storage
+from hudi_core.storage.arrow_store import open_data_storage
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -18,6 +18,7 @@ from hudi_core.history.archive_merge import finish_merge
 from hudi_core.history.archive_rounds import archive_writer, rounds
 from hudi_core.history.archiving import ArchivedInstant
 from hudi_core.metadata_table.write.staged_logs import forget_staged, staged_instants
+from hudi_core.model.claim_names import HUDI_HEARTBEATS
 from hudi_core.request.model import InstantResult, RunResult
 from hudi_core.services.archive.inputs import find, read_inputs
 from hudi_core.services.archive.planner import ArchivePlan, Findings, plan_archival
@@ -25,7 +26,7 @@ from hudi_core.services.context import TableContext
 from hudi_core.services.lifecycle import UnitProgress
 from hudi_core.services.service import Scheduled
 from hudi_core.timeline.timeline import Timeline
-from hudi_core.transaction.claim import HUDI_HEARTBEATS, claimed_instants, forget_claims
+from hudi_core.transaction.claim_file import claimed_instants, forget_claims
 from hudi_core.transaction.locks.base import TableLock
 from hudi_core.transaction.owner import Owner
 

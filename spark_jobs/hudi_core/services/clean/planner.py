@@ -29,6 +29,7 @@ from hudi_core.services.context import TableContext
 from hudi_core.services.lifecycle import Run
 from hudi_core.services.rollback.verb import clean_failed_writes
 from hudi_core.services.service import Scheduled, SchedulingService
+from hudi_core.storage.registry import plan_address
 from hudi_core.timeline.actions.clean import (
     SAVEPOINTED_KEY,
     CleanPlan,
@@ -40,7 +41,6 @@ from hudi_core.timeline.actions.clean import (
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import Action, Instant
 from hudi_core.timeline.timeline import Timeline
-from hudi_core.transaction.addresses import plan_address
 from hudi_core.transaction.owner import Owner
 from hudi_core.transaction.writer_heartbeats import FailedWrites, failed_writes_policy
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from hudi_core.errors import ExecutionError, FormatError
 from hudi_core.model.names import parse_data_file
 from hudi_core.model.partition import check_file_name, check_partition, join
-from hudi_core.storage.data_registry import open_deleting_storage
+from hudi_core.storage.arrow_store import open_deleting_storage
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -42,7 +42,7 @@ from hudi_core.model.ids import WriteToken
 from hudi_core.model.names import BaseFileName, parse_base_file, parse_log_file
 from hudi_core.model.partition import check_file_name, check_partition, join
 from hudi_core.model.stats import WriteStat
-from hudi_core.storage.data_registry import open_data_storage
+from hudi_core.storage.arrow_store import open_data_storage
 from hudi_core.timeline.actions.compaction import CompactionOperation
 from hudi_core.view.file_group import DataFile
 

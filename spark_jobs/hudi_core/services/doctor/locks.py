@@ -9,10 +9,9 @@ from hudi_core.config.lock_config import PROVIDER
 from hudi_core.errors import HudiError
 from hudi_core.services.context import TableContext
 from hudi_core.services.doctor.observations import LockObservations
-from hudi_core.transaction import held
 from hudi_core.transaction.locks.base import TableLock
 from hudi_core.transaction.locks.registry import table_lock
-from hudi_core.transaction.owner import Owner
+from hudi_core.transaction.owner import Owner, is_left_behind
 
 _FILE_SYSTEM: Final = "org.apache.hudi.client.transaction.lock.FileSystemBasedLockProvider"
 _IN_PROCESS: Final = "org.apache.hudi.client.transaction.lock.InProcessLockProvider"
@@ -30,7 +29,7 @@ def read_lock(context: TableContext, options: Mapping[str, str], now: float) -> 
         return LockObservations(provider, name, problem=str(error), how_to_break=error.remedy)
     if holder is None:
         return LockObservations(provider, name)
-    left = holder.owner is not None and held.is_left_behind(holder.owner, holder.token)
+    left = holder.owner is not None and is_left_behind(holder.owner, holder.token)
     return LockObservations(
         provider, name, holder.describe(), max(0.0, now - holder.since), left, lock.how_to_break(holder)
     )

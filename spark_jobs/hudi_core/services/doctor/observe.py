@@ -32,11 +32,11 @@ from hudi_core.services.doctor.orphans import find_orphans
 from hudi_core.services.doctor.wheels import needed_wheels
 from hudi_core.services.repair.pending_plan import find_pending, unblocked_by
 from hudi_core.services.rollback.failed_writes import pending_rollbacks
-from hudi_core.storage.options import scheme_of
+from hudi_core.storage.registry import scheme_of
 from hudi_core.timeline.instant import KNOWN_ACTIONS, WRITE_ACTIONS, Action, Instant
 from hudi_core.timeline.layout import naming_for
 from hudi_core.timeline.timeline import Timeline
-from hudi_core.transaction.claim import current_claim, is_live
+from hudi_core.transaction.claim_file import current_claim, is_live
 from hudi_core.transaction.locks.unconfigured import read_signs
 from hudi_core.transaction.writer_heartbeats import Heartbeats, eager_writers, read_heartbeats
 

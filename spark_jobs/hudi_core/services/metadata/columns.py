@@ -46,7 +46,7 @@ from hudi_core.services.rollback.verb import clean_failed_writes
 from hudi_core.services.waiting import deadline_of, may_be_at_work, wait_for_writers, writers_at_work
 from hudi_core.timeline.instant import WRITE_ACTIONS, Action, Instant
 from hudi_core.timeline.timeline import Timeline
-from hudi_core.transaction.claim import current_claim, is_live
+from hudi_core.transaction.claim_file import current_claim, is_live
 
 if TYPE_CHECKING:
     from hudi_core.engine.protocol import Engine

@@ -19,7 +19,7 @@ from hudi_core.services.metadata.retired import counts_early, left_over, refuse_
 from hudi_core.timeline.actions.indexing import IndexedPartition, decode_index_plan
 from hudi_core.timeline.instant import Action, State
 from hudi_core.timeline.timeline import Timeline
-from hudi_core.transaction.claim import current_claim, forget_claims, is_live
+from hudi_core.transaction.claim_file import current_claim, forget_claims, is_live
 from hudi_core.transaction.owner import Owner
 
 log = logging.getLogger(__name__)

@@ -20,7 +20,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from hudi_core.errors import ConfigError, MetadataUnavailableError
-from hudi_core.expr.evaluate import evaluate
+from hudi_core.expr.functions import evaluate
 from hudi_core.expr.tree import Column
 from hudi_core.filegroup.read.base_file import open_base_file
 from hudi_core.filegroup.read.slice_reader import SliceReader

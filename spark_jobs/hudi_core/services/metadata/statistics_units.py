@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from hudi_core.metadata_table.extract.data_file import StatisticsRequirements, read_file_statistics
 from hudi_core.metadata_table.records.file_statistics import DataFileRef, FileStatistics
-from hudi_core.storage.data_registry import open_data_storage
+from hudi_core.storage.arrow_store import open_data_storage
 
 if TYPE_CHECKING:
     from hudi_core.engine.protocol import Engine, TaskAttempt

@@ -14,7 +14,7 @@ from hudi_core.services.metadata.columns import add_columns, check_columns, drop
 from hudi_core.services.metadata.maintain import create_metadata, drop_metadata, update_metadata
 from hudi_core.services.metadata.retired import left_over
 from hudi_core.services.metadata.validate.run import validate
-from hudi_core.storage.data_registry import open_data_storage
+from hudi_core.storage.arrow_store import open_data_storage
 
 if TYPE_CHECKING:
     from hudi_core.engine.protocol import Engine, Json

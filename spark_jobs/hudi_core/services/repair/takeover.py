@@ -13,7 +13,7 @@ from hudi_core.services.repair.pending_plan import UNBLOCKS_NOTHING, PendingPlan
 from hudi_core.services.rollback.attempt import AttemptRollback, AttemptSearch, planned_partitions
 from hudi_core.services.rollback.result import NOTHING, Removed
 from hudi_core.timeline.instant import State
-from hudi_core.transaction.claim import current_claim, is_free
+from hudi_core.transaction.claim_file import current_claim, is_free
 from hudi_core.transaction.owner import Owner
 
 

@@ -13,6 +13,7 @@ from functools import partial
 
 from hudi_core.errors import TimelineError
 from hudi_core.filegroup.write.markers import delete_markers
+from hudi_core.model.claim_names import HUDI_HEARTBEATS
 from hudi_core.model.partition import join
 from hudi_core.services.context import TableContext
 from hudi_core.services.lifecycle import Completion, Job, Run
@@ -33,7 +34,8 @@ from hudi_core.timeline.actions.rollback import RollbackMetadata
 from hudi_core.timeline.instant import Action, Instant, State
 from hudi_core.timeline.pending_plans import pending_rollback_of, rollback_target
 from hudi_core.timeline.timeline import Timeline
-from hudi_core.transaction.claim import HUDI_HEARTBEATS, Claim, forget_claims
+from hudi_core.transaction.claim import Claim
+from hudi_core.transaction.claim_file import forget_claims
 
 log = logging.getLogger(__name__)
 

@@ -20,7 +20,7 @@ from hudi_core.services.rollback.strategies import failed_of, plan_undo, sizes_o
 from hudi_core.timeline.actions.restore import RestoredInstant, RestorePlan, encode_restore_plan
 from hudi_core.timeline.instant import Action, Instant
 from hudi_core.timeline.timeline import Timeline
-from hudi_core.transaction.claim import current_claim
+from hudi_core.transaction.claim_file import current_claim
 from hudi_core.transaction.owner import Owner
 from hudi_core.transaction.writer_heartbeats import live_heartbeats
 

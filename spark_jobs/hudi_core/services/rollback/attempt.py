@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from hudi_core.filegroup.write.markers import delete_markers, list_markers
 from hudi_core.filegroup.write.rollback_files import FileUndo
+from hudi_core.model.claim_names import CLAIMS
 from hudi_core.model.names import BaseFileName, parse_data_file
 from hudi_core.services.context import TableContext
 from hudi_core.services.rollback.job import run_rollback
@@ -20,7 +21,7 @@ from hudi_core.services.rollback.units import encode_plan
 from hudi_core.storage.base import FileInfo
 from hudi_core.timeline.instant import Action, Instant, State
 from hudi_core.timeline.pending_plans import pending_rollback_of, read_clustering_plan, rollback_target
-from hudi_core.transaction.claim import CLAIMS, Claim
+from hudi_core.transaction.claim import Claim
 from hudi_core.transaction.reconcile import list_partitions
 
 log = logging.getLogger(__name__)

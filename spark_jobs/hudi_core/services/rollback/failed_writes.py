@@ -14,7 +14,7 @@ from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import Action, Instant, State
 from hudi_core.timeline.pending_plans import rollback_target
 from hudi_core.timeline.timeline import Timeline
-from hudi_core.transaction.claim import current_claim
+from hudi_core.transaction.claim_file import current_claim
 from hudi_core.transaction.writer_heartbeats import (
     FailedWrites,
     Heartbeats,

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from hudi_core.config.service_config import HeartbeatConfig
 from hudi_core.errors import ConflictError
+from hudi_core.model.claim_names import HUDI_HEARTBEATS
 from hudi_core.model.ids import FileGroupId
 from hudi_core.model.names import parse_data_file
 from hudi_core.services.context import TableContext
@@ -18,7 +19,7 @@ from hudi_core.timeline.actions.pretty_json import member
 from hudi_core.timeline.instant import Action, Instant, State
 from hudi_core.timeline.pending_plans import read_clustering_plans
 from hudi_core.timeline.timeline import Timeline
-from hudi_core.transaction.claim import HUDI_HEARTBEATS, current_claim, has_let_go
+from hudi_core.transaction.claim_file import current_claim, has_let_go
 from hudi_core.transaction.writer_heartbeats import FailedWrites, failed_writes_policy, live_heartbeats
 
 

@@ -16,6 +16,7 @@ from hudi_core.metadata_table.file_changes import FileChanges
 from hudi_core.metadata_table.partition_type import FILES_PARTITION
 from hudi_core.metadata_table.timeline import MetadataTimeline
 from hudi_core.metadata_table.write.initialized_since import initialized_since
+from hudi_core.model.claim_names import HUDI_HEARTBEATS
 from hudi_core.model.names import parse_data_file
 from hudi_core.request.model import InstantResult
 from hudi_core.services.context import TableContext
@@ -28,7 +29,8 @@ from hudi_core.services.rollback.units import RollbackExecution, changes_of, is_
 from hudi_core.timeline.actions.rollback import RollbackMetadata, decode_rollback_metadata, encode_rollback_metadata
 from hudi_core.timeline.instant import Action, Instant, State
 from hudi_core.timeline.timeline import Timeline
-from hudi_core.transaction.claim import HUDI_HEARTBEATS, Claim, current_claim, forget_claims
+from hudi_core.transaction.claim import Claim
+from hudi_core.transaction.claim_file import current_claim, forget_claims
 from hudi_core.transaction.owner import Owner
 from hudi_core.transaction.reconcile import list_partitions
 

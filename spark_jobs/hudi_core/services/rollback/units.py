@@ -16,6 +16,7 @@ from hudi_core.metadata_table.file_changes import FileChanges
 from hudi_core.model.partition import join
 from hudi_core.services.context import TableContext
 from hudi_core.services.rollback.strategies import sizes_of
+from hudi_core.storage.registry import plan_address, status_address
 from hudi_core.timeline.actions.rollback import (
     RollbackMetadata,
     RollbackPartition,
@@ -27,7 +28,6 @@ from hudi_core.timeline.actions.rollback import (
 from hudi_core.timeline.instant import Action, Instant, State, completed_action
 from hudi_core.timeline.pending_plans import is_clustering
 from hudi_core.timeline.timeline import Timeline
-from hudi_core.transaction.addresses import plan_address, status_address
 from hudi_core.transaction.owner import Owner
 
 log = logging.getLogger(__name__)

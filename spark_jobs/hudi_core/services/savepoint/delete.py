@@ -8,7 +8,7 @@ from hudi_core.services.lifecycle import claimed
 from hudi_core.services.savepoint.listing import Savepoint, read_savepoint, savepoint_of
 from hudi_core.timeline.actions.savepoint import SavepointMetadata
 from hudi_core.timeline.instant import Action, Instant
-from hudi_core.transaction.claim import forget_claims
+from hudi_core.transaction.claim_file import forget_claims
 from hudi_core.transaction.owner import Owner
 
 

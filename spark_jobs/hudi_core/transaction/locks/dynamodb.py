@@ -18,11 +18,10 @@ from typing import Any
 
 from hudi_core.config.lock_config import DynamodbConfig
 from hudi_core.errors import CorruptFileError
-from hudi_core.transaction import held
+from hudi_core.transaction.heartbeat_thread import Renewal
 from hudi_core.transaction.locks.base import LockHolder, PolledLock, lost
 from hudi_core.transaction.locks.dynamodb_table import LockTable
-from hudi_core.transaction.locks.renewal import Renewal
-from hudi_core.transaction.owner import Owner
+from hudi_core.transaction.owner import Owner, drop_token, hold_token, is_left_behind
 
 _OURS = "airflowHudi"
 _MAX_LEASE_MS = 10**9
@@ -77,13 +76,13 @@ class DynamodbLock(PolledLock):
             condition = ("recordVersionNumber", current.version)
         token = uuid.uuid4().hex
         name = f"{self._owner.describe()} {token}"[:_MAX_NAME]
-        held.hold(token)
+        hold_token(token)
         taken = False
         try:
             taken = self._put(token, name, condition)
         finally:
             if not taken:
-                held.drop(token)
+                drop_token(token)
         return taken
 
     def _put(self, token: str, name: str, condition: tuple[str, str] | None) -> bool:
@@ -106,7 +105,7 @@ class DynamodbLock(PolledLock):
 
     def _is_dead(self, item: _Item) -> bool:
         """Whether the holder may be succeeded: provably dead, or its version did not change during its whole lease."""
-        if item.owner is not None and held.is_left_behind(item.owner, item.token):
+        if item.owner is not None and is_left_behind(item.owner, item.token):
             return True
         now = time.monotonic()
         if self._watched is None or self._watched[0] != item.version:
@@ -165,7 +164,7 @@ class DynamodbLock(PolledLock):
                 return not self._taken_away and self._delete()
         finally:
             self._renewal = None
-            held.drop(token)  # also when DynamoDB failed: the next run of this process may then take the lock at once
+            drop_token(token)  # also when DynamoDB failed: the next run of this process may then take the lock at once
 
     def _delete(self) -> bool:
         if self._table.delete(self._mine()):

@@ -10,9 +10,8 @@ from typing import Any
 
 from hudi_core.errors import CorruptFileError, StorageExistsError, StorageNotFoundError
 from hudi_core.storage.base import Storage
-from hudi_core.transaction import held
 from hudi_core.transaction.locks.base import LockHolder, PolledLock, lost
-from hudi_core.transaction.owner import Owner
+from hudi_core.transaction.owner import Owner, drop_token, hold_token, is_left_behind
 
 LOCK_PATH = ".hoodie/lock"
 BREAKS = ".hoodie/.airflow_hudi/locks"
@@ -58,7 +57,7 @@ class FileSystemLock(PolledLock):
     def _take(self) -> bool:
         token = uuid.uuid4().hex
         data = json.dumps({"version": 1, "token": token, "owner": self._owner.to_json()}).encode()
-        held.hold(token)
+        hold_token(token)
         taken = False
         try:
             self._storage.create_exclusive(self._path, data)
@@ -67,7 +66,7 @@ class FileSystemLock(PolledLock):
             return False
         finally:
             if not taken:
-                held.drop(token)
+                drop_token(token)
         self._token = token if taken else None
         return taken
 
@@ -98,7 +97,7 @@ class FileSystemLock(PolledLock):
             holder = self.holder()
             return holder is not None and holder.token == token and self._remove(holder)
         finally:
-            held.drop(token)  # also when the storage failed: the next run of this process may then remove the file
+            drop_token(token)  # also when the storage failed: the next run of this process may then remove the file
 
     def holder(self) -> LockHolder | None:
         """TableLock.holder."""
@@ -110,7 +109,7 @@ class FileSystemLock(PolledLock):
         return _parse(data, modified, self._path)
 
     def _is_stale(self, holder: LockHolder) -> bool:
-        return (holder.owner is not None and held.is_left_behind(holder.owner, holder.token)) or self._is_expired(
+        return (holder.owner is not None and is_left_behind(holder.owner, holder.token)) or self._is_expired(
             holder.since
         )
 
@@ -120,7 +119,7 @@ class FileSystemLock(PolledLock):
     def _remove(self, holder: LockHolder) -> bool:
         """Removes the lock that `holder` describes and no other. False when another process is about to do it."""
         token = uuid.uuid4().hex
-        held.hold(token)
+        hold_token(token)
         try:
             guards = self._guard(holder, token)
             if not guards:
@@ -135,7 +134,7 @@ class FileSystemLock(PolledLock):
                 self._storage.delete(guard)
             return same
         finally:
-            held.drop(token)
+            drop_token(token)
 
     def _guard(self, holder: LockHolder, token: str) -> list[str]:
         """Creates the guard of the removal; one that a dead process left is followed by one with the next number.
@@ -162,7 +161,7 @@ class FileSystemLock(PolledLock):
             breaker = _parse(self._storage.read(path), modified, path)
         except StorageNotFoundError:
             return False
-        return (breaker.owner is not None and held.is_left_behind(breaker.owner, breaker.token)) or self._is_expired(
+        return (breaker.owner is not None and is_left_behind(breaker.owner, breaker.token)) or self._is_expired(
             modified
         )
 

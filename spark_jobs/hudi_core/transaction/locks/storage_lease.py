@@ -22,10 +22,9 @@ from hudi_core.errors import (
     StorageNotFoundError,
 )
 from hudi_core.storage.base import Storage
-from hudi_core.transaction import held
+from hudi_core.transaction.heartbeat_thread import Renewal
 from hudi_core.transaction.locks.base import LockHolder, PolledLock, lost
-from hudi_core.transaction.locks.renewal import Renewal
-from hudi_core.transaction.owner import Owner
+from hudi_core.transaction.owner import Owner, drop_token, hold_token, is_left_behind
 
 LEASE_PATH = ".hoodie/.locks/table_lock.json"
 MAX_DRIFT_SECONDS = 0.5
@@ -107,13 +106,13 @@ class StorageLease(PolledLock):
         if current is not None and self._is_held(current):
             self._seen = self._holder_of(current)
             return False
-        held.hold(token)
+        hold_token(token)
         taken = False
         try:
             taken = self._write_first(token, version)
         finally:
             if not taken:
-                held.drop(token)
+                drop_token(token)
         if taken:
             self._token = token
             self._taken_away = False
@@ -216,7 +215,7 @@ class StorageLease(PolledLock):
                 return not self._taken_away and self._rewrite(expired=True)
         finally:
             self._lease = self._renewal = None
-            held.drop(
+            drop_token(
                 token
             )  # also when the storage failed: the next run of this process may then take the lease at once
 
@@ -229,9 +228,7 @@ class StorageLease(PolledLock):
         return not lease.expired and self._clock() <= lease.valid_until / 1000 + MAX_DRIFT_SECONDS
 
     def _is_held(self, lease: _Lease) -> bool:
-        return self._is_running(lease) and not (
-            lease.owner is not None and held.is_left_behind(lease.owner, lease.token)
-        )
+        return self._is_running(lease) and not (lease.owner is not None and is_left_behind(lease.owner, lease.token))
 
     def _holder_of(self, lease: _Lease) -> LockHolder:
         since = lease.acquired if lease.acquired is not None else lease.valid_until - self._validity_ms

@@ -16,11 +16,12 @@ from hudi_core.config.service_config import HeartbeatConfig
 from hudi_core.config.table_config import TableConfig
 from hudi_core.config.transaction_config import CONCURRENCY_MODE
 from hudi_core.errors import StorageNotFoundError
+from hudi_core.model.claim_names import CLAIMS
 from hudi_core.model.partition import join
 from hudi_core.storage.base import Storage
 from hudi_core.timeline.instant import Action, State
 from hudi_core.timeline.layout import naming_for
-from hudi_core.transaction.claim import CLAIMS, has_let_go
+from hudi_core.transaction.claim_file import has_let_go
 from hudi_core.transaction.writer_heartbeats import read_heartbeats
 
 _SHOWN = 3

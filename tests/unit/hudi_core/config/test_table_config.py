@@ -10,8 +10,8 @@ from hudi_core.config.table_config import BACKUP, PROPERTIES, TableConfig, table
 from hudi_core.config.versions import SUPPORTED
 from hudi_core.errors import ConfigError, CorruptFileError, HudiError, UnsupportedError, UnsupportedVersionError
 from hudi_core.storage.local import LocalStorage
-from hudi_core.testing.memory import MemoryStorage
 from tests.support.golden_data import GoldenCase, golden_cases, golden_root
+from tests.support.memory_storage import MemoryStorage
 
 LAYOUTS = {version.number: version.layout for version in SUPPORTED}
 FOLDERS = {"6": 6, "6-by-1.2.0": 6, "8": 8, "8-by-1.2.0": 8, "9": 9}

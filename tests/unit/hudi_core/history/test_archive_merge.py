@@ -14,12 +14,12 @@ from hudi_core.errors import CorruptFileError, FormatError
 from hudi_core.history.archive_merge import finish_merge
 from hudi_core.history.log_archive import MERGE_PLAN, LogArchive
 from hudi_core.storage.base import Storage
-from hudi_core.testing.fault import MUTATIONS, FaultPlan, FaultStorage, InjectedCrash
-from hudi_core.testing.memory import MemoryStorage
 from hudi_core.timeline.instant import Instant
+from tests.support.fault_storage import MUTATIONS, FaultPlan, FaultStorage, InjectedCrash
 from tests.support.golden_archives import archive
 from tests.support.golden_data import open_case
 from tests.support.golden_timelines import load_table
+from tests.support.memory_storage import MemoryStorage
 from tests.unit.hudi_core.history.test_log_archive import MERGE_SCHEMA
 
 FOLDER = ".hoodie/archived"

@@ -7,8 +7,8 @@ import pytest
 from hudi_core.history.archived import ArchivedTimeline
 from hudi_core.history.log_archive import LogArchive
 from hudi_core.history.lsm import LsmHistory
-from hudi_core.testing.memory import MemoryStorage
 from hudi_core.timeline.instant import Instant, State
+from tests.support.memory_storage import MemoryStorage
 
 QUESTIONS = [name for name in vars(ArchivedTimeline) if not name.startswith("_")]
 

@@ -12,8 +12,8 @@ import pytest
 from hudi_core.history.archived import ArchivedTimeline
 from hudi_core.history.completion import CompletionTimes
 from hudi_core.history.lsm import LsmHistory
-from hudi_core.testing.memory import MemoryStorage
 from hudi_core.timeline.layout import timeline_of
+from tests.support.memory_storage import MemoryStorage
 
 ARCHIVED = [("05", "07", "deltacommit"), ("15", "17", "commit")]
 

@@ -16,8 +16,8 @@ from hudi_core.codec.log.content import encode_avro_block
 from hudi_core.codec.log.encode import encode_block
 from hudi_core.errors import CorruptFileError
 from hudi_core.history.log_archive import MERGE_PLAN, LogArchive
-from hudi_core.testing.memory import MemoryStorage
 from hudi_core.timeline.instant import Instant, State
+from tests.support.memory_storage import MemoryStorage
 
 FOLDER = ".hoodie/archived"
 _TEXT = ["null", "string"]

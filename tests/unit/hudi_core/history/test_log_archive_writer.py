@@ -8,8 +8,8 @@ from hudi_core.errors import StorageExistsError
 from hudi_core.history.archiving import ArchivedInstant
 from hudi_core.history.log_archive import LogArchive, archive_files
 from hudi_core.history.log_archive_writer import LogArchiveWriter
-from hudi_core.testing.memory import MemoryStorage
 from tests.support.archived_instants import LOGS, archived, times
+from tests.support.memory_storage import MemoryStorage
 
 
 class TestLayout1:

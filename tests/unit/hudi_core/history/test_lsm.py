@@ -12,10 +12,10 @@ import pytest
 from hudi_core.errors import CorruptFileError, FormatError, StorageError
 from hudi_core.history.lsm import LsmHistory
 from hudi_core.history.manifest import MAX_MANIFEST_BYTES, parse_manifest, read_snapshot
-from hudi_core.testing.fault import FaultPlan, FaultStorage
-from hudi_core.testing.memory import MemoryStorage
 from hudi_core.timeline.actions.commit import CommitMetadata, encode_commit_avro
 from hudi_core.timeline.instant import Instant, State
+from tests.support.fault_storage import FaultPlan, FaultStorage
+from tests.support.memory_storage import MemoryStorage
 
 FOLDER = ".hoodie/timeline/history"
 SCHEMA = pa.schema(

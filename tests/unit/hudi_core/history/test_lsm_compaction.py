@@ -16,8 +16,8 @@ from hudi_core.history.lsm_compaction import candidates, compact_levels, remove_
 from hudi_core.history.lsm_writer import LsmWriter
 from hudi_core.history.manifest import HistoryFile, read_snapshot
 from hudi_core.history.snapshots import publish_snapshot
-from hudi_core.testing.memory import MemoryStorage
 from tests.support.archived_instants import LSM, archived, times
+from tests.support.memory_storage import MemoryStorage
 
 
 class TestLayout2:

@@ -12,9 +12,9 @@ from hudi_core.history.archiving import ArchivedInstant, StateFile
 from hudi_core.history.lsm import LsmHistory
 from hudi_core.history.lsm_writer import LsmWriter
 from hudi_core.history.manifest import read_snapshot
-from hudi_core.testing.memory import MemoryStorage
 from hudi_core.timeline.instant import Action, Instant, State
 from tests.support.archived_instants import LSM, archived, times
+from tests.support.memory_storage import MemoryStorage
 
 
 class TestLayout2:

@@ -13,7 +13,7 @@ from hudi_core.history.manifest import (
     read_manifest,
     read_snapshot,
 )
-from hudi_core.testing.memory import MemoryStorage
+from tests.support.memory_storage import MemoryStorage
 
 FOLDER = "history"
 

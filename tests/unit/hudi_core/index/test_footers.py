@@ -2,17 +2,35 @@ from __future__ import annotations
 
 import io
 from collections.abc import Collection, Mapping
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
+from hypothesis import given, settings
 
 from hudi_core.codec.bloom import DYNAMIC, build
 from hudi_core.codec.parquet.file import BaseFileWriter
+from hudi_core.config.table_config import TableConfig
 from hudi_core.errors import CorruptFileError, StorageNotFoundError
-from hudi_core.index.footers import BLOOM, BLOOM_TYPE, MAX_BLOOM_KEYS, MAX_KEY, MIN_KEY, footer_may_match
-from hudi_core.testing.memory import MemoryStorage
+from hudi_core.expr.bind import bind
+from hudi_core.expr.rows import row_mask
+from hudi_core.expr.sql.parse import parse_predicate
+from hudi_core.expr.tree import Expr
+from hudi_core.index.footers import (
+    BLOOM,
+    BLOOM_TYPE,
+    MAX_BLOOM_KEYS,
+    MAX_KEY,
+    MIN_KEY,
+    footer_may_match,
+    row_group_chooser,
+)
 from hudi_core.view.file_group import DataFile
+from tests.support.memory_storage import MemoryStorage
+from tests.support.random_predicates import SCHEMA, predicates, rows
+from tests.support.table_configs import config_of
 
 FILE = DataFile("p", "f.parquet", 1)
 
@@ -81,3 +99,78 @@ def test_a_broken_filter_and_a_missing_file_are_errors() -> None:
         may_match({BLOOM: "no base64!", BLOOM_TYPE: DYNAMIC}, {"a"})
     with pytest.raises(StorageNotFoundError):
         footer_may_match(MemoryStorage(), FILE, None, {"a"})
+
+
+def footer(table: pa.Table, rows_per_group: int) -> tuple[pq.FileMetaData, pq.ParquetFile]:
+    file = io.BytesIO()
+    pq.write_table(table, file, row_group_size=rows_per_group, store_schema=False)
+    opened = pq.ParquetFile(file)
+    return opened.metadata, opened
+
+
+@pytest.mark.slow
+@settings(max_examples=80, deadline=None)
+@given(batch=rows(1, 20), expr=predicates())
+def test_the_row_groups_left_have_all_rows_that_match(batch: pa.RecordBatch, expr: Expr) -> None:
+    bound = bind(expr, SCHEMA)
+    choose = row_group_chooser(bound, config_of(), merged=True)
+    metadata, file = footer(pa.Table.from_batches([batch]), 3)
+    chosen = None if choose is None else choose(metadata)
+    read = file.read() if chosen is None else file.read_row_groups(chosen)
+    left = [row for part in read.cast(SCHEMA).to_batches() for row in part.filter(row_mask(bound, part)).to_pylist()]
+    assert repr(left) == repr(batch.filter(row_mask(bound, batch)).to_pylist())
+
+
+TABLE = pa.table({"a": pa.array(range(9), pa.int32()), "dt": ["x"] * 9, "u": [{"b": value} for value in range(9)]})
+
+
+def chosen(
+    text: str, schema: pa.Schema = TABLE.schema, config: TableConfig | None = None, **options: Any
+) -> list[int] | None:
+    choose = row_group_chooser(bind(parse_predicate(text), schema), config or config_of(), merged=False, **options)
+    return None if choose is None else choose(footer(TABLE, 3)[0])
+
+
+@pytest.mark.parametrize(
+    ("text", "groups"),
+    [
+        ("a = 4", [1]),
+        ("a > 4", [1, 2]),
+        ("a = 4 OR u.b = 8", [1, 2]),
+        ("a > 100", []),
+        ("a >= 0", None),
+        ("a = 4 AND lower(dt) = 'y'", [1]),
+        ("lower(dt) = 'y'", None),
+        ("u IS NULL", None),
+    ],
+)
+def test_row_groups_by_their_statistics(text: str, groups: list[int] | None) -> None:
+    assert chosen(text) == groups
+
+
+def test_a_widened_column_keeps_its_order_and_one_that_became_text_does_not() -> None:
+    assert chosen("a = 4", pa.schema([pa.field("a", pa.int64())])) == [1]
+    assert chosen("a = 4.0", pa.schema([pa.field("a", pa.float64())])) == [1]
+    assert chosen("a = '4'", pa.schema([pa.field("a", pa.string())])) is None
+
+
+def test_columns_that_the_file_lacks_or_names_otherwise_say_nothing() -> None:
+    schema = TABLE.schema.append(pa.field("new", pa.int64()))
+    assert chosen("new = 1", schema) is None
+    assert chosen("a = 4", by_other_name={"a"}) is None
+
+
+def test_a_column_that_is_read_from_the_path_is_not_asked_of_the_file() -> None:
+    """The path of these rows says z, whatever the file holds."""
+    config = config_of({"hoodie.table.partition.fields": "dt"})
+    assert chosen("dt = 'z'", config=config) is None
+    assert chosen("dt = 'z'") == []
+
+
+def test_an_empty_file_has_no_row_groups_to_read() -> None:
+    file = io.BytesIO()
+    with pq.ParquetWriter(file, TABLE.schema):
+        pass
+    choose = row_group_chooser(bind(parse_predicate("a = 1"), TABLE.schema), config_of(), merged=False)
+    assert choose is not None
+    assert choose(pq.ParquetFile(file).metadata) == []

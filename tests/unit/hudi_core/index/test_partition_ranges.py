@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from hudi_core.expr.bind import bind
 from hudi_core.expr.sql.parse import parse_predicate
-from hudi_core.expr.sql.text import to_sql
 from hudi_core.expr.tree import Column, Compare, Expr, In, IsNull, Literal, Not, StartsWith
 from hudi_core.index.skipping import SkippingPlan
+from tests.support.predicate_text import to_sql
 from tests.support.random_predicates import holds
 from tests.support.table_configs import VERSION_9, config_of
 

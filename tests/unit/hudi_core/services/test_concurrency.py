@@ -16,6 +16,7 @@ from hudi_core.engine.local import LocalEngine
 from hudi_core.engine.protocol import Engine, UnitTask
 from hudi_core.errors import ConfigError, ConflictError, HudiError, LockError, StorageError
 from hudi_core.filegroup.write.markers import MarkerType, create_marker, list_markers
+from hudi_core.model.claim_names import CLAIMS
 from hudi_core.model.ids import FileGroupId
 from hudi_core.request.model import InstantResult
 from hudi_core.services.compaction.job import CompactionService
@@ -23,14 +24,14 @@ from hudi_core.services.concurrency import conflict_checks
 from hudi_core.services.context import TableContext
 from hudi_core.storage.base import Storage
 from hudi_core.storage.local import LocalStorage
-from hudi_core.testing.fault import FaultPlan, FaultStorage, InjectedCrash, Operation
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import Action, State
-from hudi_core.transaction.claim import CLAIMS, claim
+from hudi_core.transaction.claim import claim
 from hudi_core.transaction.conflict import OperationStart
 from hudi_core.transaction.conflict_candidates import operation_start_at
 from hudi_core.transaction.file_group_locks import FOLDER, FileGroupLocks
 from hudi_core.transaction.owner import Owner
+from tests.support.fault_storage import FaultPlan, FaultStorage, InjectedCrash, Operation
 from tests.support.golden_data import GoldenCase
 from tests.support.pending_operations import Operations
 from tests.support.table_invariants import assert_compacted, pending_instants, read_rows

@@ -8,7 +8,7 @@ import pytest
 
 from hudi_core.errors import ConflictError
 from hudi_core.metadata_table.partition_type import FILES_PARTITION
-from hudi_core.transaction.claim import current_claim
+from hudi_core.transaction.claim_file import current_claim
 from tests.support.changed_tables import an_owner, leftovers, open_context
 from tests.support.golden_cleans import without_metadata_table
 from tests.support.golden_data import GoldenCase

@@ -14,6 +14,7 @@ from hudi_core.config.table_config import TableConfig
 from hudi_core.engine.local import LocalEngine
 from hudi_core.errors import ConfigError, ConflictError
 from hudi_core.filegroup.write.markers import TEMP_FOLDER
+from hudi_core.model.claim_names import CLAIMS, HUDI_HEARTBEATS
 from hudi_core.model.names import parse_base_file
 from hudi_core.request.model import RunRequest, RunResult
 from hudi_core.request.services import SERVICES, ServiceEntry
@@ -21,11 +22,10 @@ from hudi_core.services.context import TableContext
 from hudi_core.services.registry import service_of
 from hudi_core.services.runner import ServiceRunner
 from hudi_core.storage.local import LocalStorage
-from hudi_core.testing.fault import MUTATIONS, FaultPlan, FaultStorage, InjectedCrash
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import Action
-from hudi_core.transaction.claim import CLAIMS, HUDI_HEARTBEATS
 from hudi_core.transaction.owner import Owner
+from tests.support.fault_storage import MUTATIONS, FaultPlan, FaultStorage, InjectedCrash
 from tests.support.golden_data import GoldenCase
 from tests.support.table_invariants import assert_metadata_true, assert_readable, read_rows
 from tests.support.toy_service import job as toy_job

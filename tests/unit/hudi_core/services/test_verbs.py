@@ -13,9 +13,9 @@ from hudi_core.engine.local import LocalEngine
 from hudi_core.errors import ConfigError, UnsupportedError
 from hudi_core.request.model import RunRequest
 from hudi_core.services.verbs import nothing_to_run, perform, probe_store, schedule
-from hudi_core.testing.memory import MemoryStorage
 from tests.support.changed_tables import an_owner, open_context
 from tests.support.golden_data import GoldenCase
+from tests.support.memory_storage import MemoryStorage
 
 Golden = Callable[[str, str], GoldenCase]
 

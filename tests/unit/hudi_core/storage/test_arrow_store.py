@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyarrow.fs import LocalFileSystem
 
 from hudi_core.errors import ConfigError, StorageError, StorageNotFoundError, UnsupportedError
-from hudi_core.storage.arrow_store import ArrowStorage, open_arrow_storage
+from hudi_core.storage import arrow_store
+from hudi_core.storage.arrow_store import ArrowStorage, open_arrow_storage, open_data_storage, open_deleting_storage
 from hudi_core.storage.base import ByteRange
+from hudi_core.storage.fsspec_store import FsspecStorage
+from hudi_core.storage.local import LocalStorage
 
 
 @pytest.fixture
@@ -79,3 +83,28 @@ def test_the_control_side_is_refused(storage: ArrowStorage) -> None:
 def test_an_address_without_options_of_arrow() -> None:
     with pytest.raises(ConfigError, match=r"not taken for gs://.*: token"):
         open_arrow_storage("gs://lake/t", "gs", {"token": "x"})
+
+
+def test_local_files_are_deleted_directly(tmp_path: Path) -> None:
+    assert isinstance(open_deleting_storage(str(tmp_path)), LocalStorage)
+
+
+def test_objects_are_deleted_by_fsspec_and_read_by_arrow(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Arrow would put an empty object in place of the folder, with every file that it deletes."""
+    opened: list[Any] = []
+    monkeypatch.setattr(
+        arrow_store, "open_arrow_storage", lambda uri, scheme, options: opened.append(uri) or ArrowStorage
+    )
+    assert isinstance(open_deleting_storage("s3://lake/t", {}), FsspecStorage)
+    assert opened == []
+    open_data_storage("s3://lake/t", {})
+    assert opened == ["s3://lake/t"]
+
+
+def test_an_executor_without_fsspec_deletes_by_arrow(monkeypatch: pytest.MonkeyPatch) -> None:
+    def absent(uri: str, scheme: str, options: object) -> None:
+        raise ConfigError("no storage library")
+
+    monkeypatch.setattr(arrow_store, "open_fsspec", absent)
+    monkeypatch.setattr(arrow_store, "open_arrow_storage", lambda uri, scheme, options: ("arrow", uri))
+    assert open_deleting_storage("s3://lake/t", {}) == ("arrow", "s3://lake/t")

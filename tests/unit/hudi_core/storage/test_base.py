@@ -8,8 +8,8 @@ from hudi_core.storage.arrow_store import ArrowStorage
 from hudi_core.storage.base import FileInfo, Storage
 from hudi_core.storage.fsspec_store import FsspecStorage
 from hudi_core.storage.local import LocalStorage
-from hudi_core.testing.fault import FaultStorage
-from hudi_core.testing.memory import MemoryStorage
+from tests.support.fault_storage import FaultStorage
+from tests.support.memory_storage import MemoryStorage
 
 VERBS = [name for name, value in vars(Storage).items() if not name.startswith("_") and callable(value)]
 

@@ -16,7 +16,7 @@ from hudi_core.errors import (
     StorageExistsError,
     StorageNotFoundError,
 )
-from hudi_core.storage.data_registry import open_data_storage
+from hudi_core.storage.arrow_store import open_data_storage
 from hudi_core.storage.local import LocalStorage, local_path
 from hudi_core.storage.registry import open_storage
 

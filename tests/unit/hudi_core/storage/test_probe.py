@@ -7,7 +7,7 @@ import pytest
 
 from hudi_core.errors import ConfigError, StorageError, StorageExistsError
 from hudi_core.storage.probe import FOLDER, RaceResult, probe
-from hudi_core.testing.memory import MemoryStorage
+from tests.support.memory_storage import MemoryStorage
 
 
 class CheckThenPut(MemoryStorage):

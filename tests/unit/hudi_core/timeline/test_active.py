@@ -19,15 +19,15 @@ from hudi_core.errors import (
     UnsupportedVersionError,
 )
 from hudi_core.storage.base import FileInfo
-from hudi_core.testing.fault import MUTATIONS, FaultPlan, FaultStorage, InjectedCrash
-from hudi_core.testing.memory import MemoryStorage
 from hudi_core.timeline.actions.commit import CommitMetadata, encode_commit
 from hudi_core.timeline.actions.compaction import CompactionOperation, CompactionPlan, encode_compaction_plan
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import Instant, State
 from hudi_core.timeline.instant_time import of_epoch_seconds
 from hudi_core.timeline.timeline import Timeline
+from tests.support.fault_storage import MUTATIONS, FaultPlan, FaultStorage, InjectedCrash
 from tests.support.golden_timelines import Layout1
+from tests.support.memory_storage import MemoryStorage
 
 T = "20261120214905004"
 INSTANTS = [

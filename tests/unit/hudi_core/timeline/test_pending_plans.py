@@ -4,10 +4,10 @@ import pytest
 
 from hudi_core.errors import CorruptFileError
 from hudi_core.model.ids import FileGroupId
-from hudi_core.testing.memory import MemoryStorage
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import Action, Instant, State
 from hudi_core.timeline.pending_plans import is_clustering, pending_rollback_of, read_clustering_plans, rollback_target
+from tests.support.memory_storage import MemoryStorage
 from tests.support.pending_operations import clustering_plan
 from tests.support.table_configs import VERSION_9, config_of
 

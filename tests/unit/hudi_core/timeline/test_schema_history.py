@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from hudi_core.errors import CorruptFileError, FormatError
-from hudi_core.testing.memory import MemoryStorage
 from hudi_core.timeline.internal_schema import (
     ColumnSource,
     InternalField,
@@ -19,6 +18,7 @@ from hudi_core.timeline.internal_schema import (
 )
 from hudi_core.timeline.layout import timeline_of
 from hudi_core.timeline.schema_history import SchemaHistory, internal_schema_history, sources_at
+from tests.support.memory_storage import MemoryStorage
 
 FOLDER = ".hoodie/.schema"
 

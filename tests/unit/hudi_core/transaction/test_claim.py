@@ -11,13 +11,15 @@ from pathlib import Path
 import pytest
 
 from hudi_core.errors import ConfigError, ConflictError, CorruptFileError, StorageError
+from hudi_core.model.claim_names import CLAIMS
 from hudi_core.storage.base import Storage
 from hudi_core.storage.local import LocalStorage
-from hudi_core.testing.fault import MUTATIONS, FaultPlan, FaultStorage, InjectedCrash
-from hudi_core.testing.memory import MemoryStorage
-from hudi_core.transaction.claim import CLAIMS, Claim, claim, current_claim, forget_claims, is_live
+from hudi_core.transaction.claim import Claim, claim
+from hudi_core.transaction.claim_file import current_claim, forget_claims, is_live
 from hudi_core.transaction.decision import Decision
 from hudi_core.transaction.owner import Owner
+from tests.support.fault_storage import MUTATIONS, FaultPlan, FaultStorage, InjectedCrash
+from tests.support.memory_storage import MemoryStorage
 from tests.support.racing_processes import Holder
 
 T = "20261120221738843"

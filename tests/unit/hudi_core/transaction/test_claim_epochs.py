@@ -10,11 +10,13 @@ from dataclasses import replace
 import pytest
 
 from hudi_core.errors import ConflictError
-from hudi_core.testing.fault import MUTATIONS, FaultPlan, FaultStorage, InjectedCrash
-from hudi_core.testing.memory import MemoryStorage
-from hudi_core.transaction.claim import HUDI_HEARTBEATS, claim, claimed_instants, forget_claims, has_let_go, is_live
+from hudi_core.model.claim_names import HUDI_HEARTBEATS
+from hudi_core.transaction.claim import claim
+from hudi_core.transaction.claim_file import claimed_instants, forget_claims, has_let_go, is_live
 from hudi_core.transaction.decision import Decision
 from hudi_core.transaction.owner import Owner
+from tests.support.fault_storage import MUTATIONS, FaultPlan, FaultStorage, InjectedCrash
+from tests.support.memory_storage import MemoryStorage
 
 T = "20260102000000000"
 REMOTE = replace(Owner.current("somebody else"), boot_id="another boot", host="another host")

@@ -8,13 +8,14 @@ from dataclasses import dataclass, field
 import pytest
 
 from hudi_core.errors import ConflictError, LockError, StorageError, TimelineError
-from hudi_core.testing.memory import MemoryStorage
+from hudi_core.model.claim_names import CLAIMS
 from hudi_core.timeline.actions.commit import CommitMetadata, encode_commit
 from hudi_core.timeline.instant import Action, Instant, State
 from hudi_core.timeline.timeline import Timeline
-from hudi_core.transaction.claim import CLAIMS, claim
+from hudi_core.transaction.claim import claim
 from hudi_core.transaction.commit import check_not_rolled_back
 from tests.support.inflight_compactions import OWNER, MeanwhileStorage, T, Table
+from tests.support.memory_storage import MemoryStorage
 
 METADATA = encode_commit(CommitMetadata({}, True, "COMPACT", {"schema": "{}"}))
 

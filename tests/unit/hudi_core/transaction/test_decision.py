@@ -4,8 +4,8 @@ import pytest
 
 from hudi_core.errors import ConflictError, CorruptFileError
 from hudi_core.model.claim_names import ClaimFolder
-from hudi_core.testing.memory import MemoryStorage
 from hudi_core.transaction.decision import Decision, close, decide, find_decision, withdraw
+from tests.support.memory_storage import MemoryStorage
 
 FOLDER = ClaimFolder("001")
 DECISION = Decision("compaction", "002", b"commit\nmetadata")

@@ -16,12 +16,12 @@ from hudi_core.errors import CorruptFileError, LockError
 from hudi_core.model.ids import FileGroupId
 from hudi_core.storage.base import Storage
 from hudi_core.storage.local import LocalStorage
-from hudi_core.testing.fault import MUTATIONS, FaultPlan, FaultStorage, InjectedCrash
-from hudi_core.testing.memory import MemoryStorage
 from hudi_core.transaction.claim import Claim, claim
 from hudi_core.transaction.file_group_locks import FOLDER, FileGroupLocks, lock_path
 from hudi_core.transaction.owner import Owner
+from tests.support.fault_storage import MUTATIONS, FaultPlan, FaultStorage, InjectedCrash
 from tests.support.interleaving import Interleaving
+from tests.support.memory_storage import MemoryStorage
 from tests.support.racing_processes import FORK, Holder, run_all
 
 A, B = "20260104000000000", "20260105000000000"

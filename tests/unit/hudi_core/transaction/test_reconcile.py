@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from hudi_core.errors import ExecutionError
-from hudi_core.testing.memory import MemoryStorage
 from hudi_core.transaction.reconcile import base_files_of, check_winners, remove_losers
+from tests.support.memory_storage import MemoryStorage
 
 T = "20260102000000000"
 

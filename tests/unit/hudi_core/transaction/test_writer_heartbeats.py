@@ -13,7 +13,6 @@ from hudi_core.config.service_config import HeartbeatConfig
 from hudi_core.errors import ConfigError
 from hudi_core.model.claim_names import HUDI_HEARTBEATS
 from hudi_core.model.ids import FileGroupId
-from hudi_core.testing.memory import MemoryStorage
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import Action, State
 from hudi_core.timeline.instant_time import parse_instant
@@ -35,6 +34,7 @@ from tests.support.changed_tables import open_context
 from tests.support.golden_data import GoldenCase
 from tests.support.golden_timelines import load_timelines, timelines_of
 from tests.support.inflight_compactions import Layout
+from tests.support.memory_storage import MemoryStorage
 from tests.support.pending_operations import Operations
 
 BEAT = HeartbeatConfig(60_000, 2)

@@ -7,8 +7,8 @@ import pytest
 
 from hudi_core.errors import FormatError, StorageError
 from hudi_core.storage.base import FileInfo
-from hudi_core.testing.memory import MemoryStorage
 from hudi_core.view.listing import LISTING_THREADS, StorageListing, walk_partitions
+from tests.support.memory_storage import MemoryStorage
 
 
 def _storage(*paths: str) -> MemoryStorage:

@@ -4,11 +4,11 @@ import pytest
 
 from hudi_core.errors import FormatError, TimelineError
 from hudi_core.model.ids import FileGroupId
-from hudi_core.testing.memory import MemoryStorage
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import Action
 from hudi_core.timeline.layout import timeline_of
 from hudi_core.view.pending import PendingWork
+from tests.support.memory_storage import MemoryStorage
 from tests.support.pending_operations import Operations, compaction_plan
 from tests.support.table_configs import VERSION_9, config_of
 

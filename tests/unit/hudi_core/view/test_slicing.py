@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 from hudi_core.errors import TimelineError
 from hudi_core.history.archived import ArchivedTimeline
-from hudi_core.testing.memory import MemoryStorage
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.layout import timeline_of
 from hudi_core.timeline.timeline import Timeline
@@ -24,6 +23,7 @@ from hudi_core.view.listing import StorageListing
 from hudi_core.view.pending import PendingWork
 from hudi_core.view.slicing import CompletionSlicing
 from tests.support.listed_names import F, Listing, base, log, names_of, plan
+from tests.support.memory_storage import MemoryStorage
 
 
 def slicing(timeline: Timeline, archived: dict[str, str] | None = None) -> CompletionSlicing:

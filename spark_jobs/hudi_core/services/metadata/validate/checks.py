@@ -10,7 +10,7 @@ import pyarrow as pa
 from hudi_core.config.service_config import READ_ZONE
 from hudi_core.errors import ConfigError
 from hudi_core.expr.bind import resolve
-from hudi_core.expr.evaluate import evaluate, needs_zone
+from hudi_core.expr.functions import evaluate, needs_zone
 from hudi_core.expr.tree import Column, Operand
 from hudi_core.index.expression_indexes import indexed_operand
 from hudi_core.metadata_table.index_definitions import IndexDefinition

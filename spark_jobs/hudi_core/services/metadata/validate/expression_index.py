@@ -24,7 +24,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hudi_core.expr.evaluate import evaluate
+from hudi_core.expr.functions import evaluate
 from hudi_core.expr.tree import Operand, operand_columns
 from hudi_core.metadata_table.keys import PARTITION_STATISTICS, bloom_filter_key, column_id, partition_id
 from hudi_core.metadata_table.read.snapshot import MetadataTableSnapshot

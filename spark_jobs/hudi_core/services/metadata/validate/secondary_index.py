@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hudi_core.codec.hashing import file_group_indexes
-from hudi_core.expr.evaluate import evaluate
+from hudi_core.expr.functions import evaluate
 from hudi_core.expr.tree import Column
 from hudi_core.metadata_table.keys import parse_secondary_key, secondary_hashed_part
 from hudi_core.metadata_table.read.partition import MetadataPartition

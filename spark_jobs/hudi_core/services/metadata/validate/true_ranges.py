@@ -1,7 +1,8 @@
 """The least and the greatest value of operands over records, and whether what a statistic says of them holds.
 
 Loose: a bound has to contain the values, and may be wider or unknown. A bound is compared as readers use it
-(index.value_order): text with characters that Java and UTF-8 order differently, and bytes, which Java takes for signed,
+(index.slice_ranges): text with characters that Java and UTF-8 order differently, and bytes, which Java takes for
+signed,
 bound nothing. NaN is greater than every number.
 """
 
@@ -17,9 +18,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from hudi_core.expr.evaluate import evaluate
+from hudi_core.expr.functions import evaluate
 from hudi_core.expr.tree import Operand
-from hudi_core.index.value_order import indexed_in_order_of
+from hudi_core.index.slice_ranges import indexed_in_order_of
 
 
 def one_array(column: pa.ChunkedArray) -> pa.Array:

@@ -8,7 +8,6 @@ from hypothesis import given, settings
 
 from hudi_core.errors import ConfigError
 from hudi_core.expr.sql.parse import DIALECTS, parse_predicate
-from hudi_core.expr.sql.text import to_sql
 from hudi_core.expr.tree import (
     NULL,
     And,
@@ -25,6 +24,7 @@ from hudi_core.expr.tree import (
     Or,
     StartsWith,
 )
+from tests.support.predicate_text import to_sql
 from tests.support.random_predicates import predicates
 
 A = Column(("a",))

@@ -18,9 +18,9 @@ from hudi_core.codec.avro.datum import DatumCodec
 from hudi_core.codec.hfile.writer import write_hfile
 from hudi_core.errors import CorruptFileError, FormatError, StorageNotFoundError, UnsupportedError
 from hudi_core.filegroup.read.base_file import open_base_file, read_base_file
-from hudi_core.testing.memory import MemoryStorage
 from hudi_core.view.file_group import DataFile
 from tests.support.log_files import FULL
+from tests.support.memory_storage import MemoryStorage
 
 STAMP = dt.datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=dt.timezone.utc)
 NESTED = pa.struct([("at", pa.timestamp("ns")), ("n", pa.int32())])

@@ -9,10 +9,10 @@ import pytest
 from hudi_core.errors import CorruptFileError, UnsupportedError
 from hudi_core.filegroup.read.cdc_records import cdc_batches
 from hudi_core.storage.local import LocalStorage
-from hudi_core.testing.memory import MemoryStorage
 from hudi_core.view.file_group import DataFile
 from tests.support.golden_data import GoldenCase
 from tests.support.log_files import data, put
+from tests.support.memory_storage import MemoryStorage
 
 Golden = Callable[[str, str], GoldenCase]
 

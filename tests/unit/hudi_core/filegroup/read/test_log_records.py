@@ -25,8 +25,8 @@ from hudi_core.filegroup.read import log_records
 from hudi_core.filegroup.read.block_validity import CommittedInstants
 from hudi_core.filegroup.read.log_records import block_batches, has_operations, merge_logs
 from hudi_core.filegroup.read.log_scan import scan_log_files
-from hudi_core.testing.memory import MemoryStorage
 from tests.support.log_files import FULL, SCHEMA, data, deletes, put
+from tests.support.memory_storage import MemoryStorage
 
 COMMITTED = CommittedInstants(frozenset({"002", "003"}), frozenset(), "002")
 POLICY = MergePolicy(("_hoodie_record_key",), ("ts",))

@@ -7,9 +7,9 @@ from hudi_core.codec.log.encode import encode_block
 from hudi_core.errors import CorruptFileError, StorageNotFoundError, UnsupportedError
 from hudi_core.filegroup.read.block_validity import CommittedInstants
 from hudi_core.filegroup.read.log_scan import ScanCounts, ScanResult, scan_log_files
-from hudi_core.testing.memory import MemoryStorage
 from hudi_core.view.file_group import DataFile
 from tests.support.log_files import data, deletes, put, rollback
+from tests.support.memory_storage import MemoryStorage
 
 ROW = [("a", 1, "x")]
 COMMITTED = CommittedInstants(frozenset({"002", "003", "004", "005"}), frozenset({"006"}), "002")

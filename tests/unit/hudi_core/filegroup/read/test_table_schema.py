@@ -12,13 +12,13 @@ from hudi_core.config.table_config import TableConfig
 from hudi_core.errors import CorruptFileError, FormatError
 from hudi_core.filegroup.read.table_schema import stored_schema
 from hudi_core.model.stats import WriteStat
-from hudi_core.testing.memory import MemoryStorage
 from hudi_core.timeline.actions.commit import CommitMetadata
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import Instant, State
 from hudi_core.timeline.table_schema import schema_of
 from tests.support.golden_data import GoldenCase
 from tests.support.golden_timelines import load_table
+from tests.support.memory_storage import MemoryStorage
 from tests.support.slice_readers import opened
 
 

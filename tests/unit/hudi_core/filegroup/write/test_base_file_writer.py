@@ -9,7 +9,7 @@ import pytest
 from hudi_core.codec.bloom import DYNAMIC, BloomFilter
 from hudi_core.config.write_config import WriteConfig
 from hudi_core.filegroup.write.base_file_writer import BaseFileHandle
-from hudi_core.testing.memory import MemoryStorage
+from tests.support.memory_storage import MemoryStorage
 
 SCHEMA = {"type": "record", "name": "r", "fields": [{"name": "id", "type": "long"}]}
 PATH = "day/f-0_0-1-2_001.parquet"

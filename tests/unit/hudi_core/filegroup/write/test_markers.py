@@ -13,8 +13,8 @@ from hudi_core.filegroup.write.markers import (
     list_markers,
 )
 from hudi_core.storage.local import LocalStorage
-from hudi_core.testing.memory import MemoryStorage
 from tests.support.golden_data import GoldenCase
+from tests.support.memory_storage import MemoryStorage
 
 
 def test_direct_markers_are_listed_and_deleted() -> None:

@@ -10,8 +10,8 @@ from hudi_core.codec.log.frames import walk
 from hudi_core.errors import FormatError, StorageExistsError
 from hudi_core.filegroup.write.markers import list_markers
 from hudi_core.filegroup.write.rollback_files import FileRollback, FileUndo, undo_of
-from hudi_core.testing.memory import MemoryStorage
 from hudi_core.timeline.actions.rollback import RollbackRequest
+from tests.support.memory_storage import MemoryStorage
 
 FAILED, ROLLBACK = "20260101000000000", "20260102000000000"
 GROUP = "00000000-0000-0000-0000-000000000000-0"

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from hudi_core.engine.exchange_rows import SHARD_ROWS
+from hudi_core.engine.exchange import SHARD_ROWS
 from hudi_core.errors import ConflictError
 from hudi_core.metadata_table.partitions.distinct_rows import GONE, distinct_rows, is_gone
 

@@ -15,7 +15,7 @@ from hudi_core.codec.log.blocks import BlockType, LogBlock
 from hudi_core.codec.log.content import decode_delete_block
 from hudi_core.codec.log.frames import walk
 from hudi_core.config.versions import SUPPORTED, V6, V8, V9, TableVersion
-from hudi_core.engine.exchange_rows import SHARD_ROWS
+from hudi_core.engine.exchange import SHARD_ROWS
 from hudi_core.engine.serializer import from_text, to_text
 from hudi_core.errors import ExecutionError, TimelineError, UnsupportedError
 from hudi_core.metadata_table.initialize.stored_schema import stored_schema

@@ -17,7 +17,7 @@ from hudi_core.metadata_table.read.log_blocks import BlockFilter
 from hudi_core.metadata_table.read.slices import MergedSlice
 from hudi_core.metadata_table.record import FileEntry, FilesRecord, RecordType, encode_items, schema_text
 from hudi_core.metadata_table.records.files import FilesRules
-from hudi_core.testing.memory import MemoryStorage
+from tests.support.memory_storage import MemoryStorage
 
 FILTER = BlockFilter(committed=lambda instant: instant != "4", valid=frozenset({"1", "2", "3", "4"}), latest="8")
 

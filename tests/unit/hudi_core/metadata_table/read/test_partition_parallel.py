@@ -15,7 +15,7 @@ from hudi_core.metadata_table.read.log_blocks import BlockFilter
 from hudi_core.metadata_table.read.partition import MetadataPartition
 from hudi_core.metadata_table.read.slices import MergedSlice
 from hudi_core.storage.base import ByteRange
-from hudi_core.testing.memory import MemoryStorage
+from tests.support.memory_storage import MemoryStorage
 from tests.unit.hudi_core.metadata_table.read.test_partition import Numbers, Rows, hfile
 
 GROUPS = 6

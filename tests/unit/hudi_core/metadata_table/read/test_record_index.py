@@ -12,7 +12,7 @@ from hudi_core.metadata_table.read.group_reader import GroupReader
 from hudi_core.metadata_table.read.log_blocks import BlockFilter
 from hudi_core.metadata_table.read.record_index import RecordIndex, RecordIndexRules, RecordLocation
 from hudi_core.metadata_table.read.slices import MergedSlice
-from hudi_core.testing.memory import MemoryStorage
+from tests.support.memory_storage import MemoryStorage
 
 RULES = RecordIndexRules("UTC")
 GROUP = "0edb754e-98e8-450a-8273-ba65f475f266"

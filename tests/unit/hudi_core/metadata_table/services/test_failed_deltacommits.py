@@ -14,9 +14,9 @@ from hudi_core.metadata_table.file_changes import FileChanges
 from hudi_core.metadata_table.services.archival import to_archive
 from hudi_core.metadata_table.services.compaction_planner import Due, NotNow, due
 from hudi_core.metadata_table.services.failed_deltacommits import roll_back_failed
-from hudi_core.testing.fault import FaultPlan, FaultStorage, InjectedCrash
 from hudi_core.timeline.instant import Action, Instant, State
 from hudi_core.timeline.timeline import Timeline
+from tests.support.fault_storage import FaultPlan, FaultStorage, InjectedCrash
 from tests.support.golden_data import GoldenCase
 from tests.support.metadata_records import TOKEN, Table
 from tests.unit.hudi_core.metadata_table.services.test_compaction import held

@@ -20,9 +20,9 @@ from hudi_core.metadata_table.services.run import COMPACTION_TRIGGER, Upkeep, ke
 from hudi_core.metadata_table.timeline import MetadataTimeline
 from hudi_core.model.names import parse_data_file
 from hudi_core.storage.base import Storage
-from hudi_core.testing.fault import MUTATIONS, FaultPlan, FaultStorage, InjectedCrash
 from hudi_core.timeline.instant import Action, Instant, State
 from hudi_core.transaction.instant_generator import InstantClock
+from tests.support.fault_storage import MUTATIONS, FaultPlan, FaultStorage, InjectedCrash
 from tests.support.golden_data import GoldenCase
 from tests.support.metadata_records import TOKEN, Table, complete_clean
 from tests.unit.hudi_core.metadata_table.services.test_compaction import compaction, held

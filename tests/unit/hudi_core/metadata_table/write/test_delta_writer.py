@@ -23,9 +23,9 @@ from hudi_core.model.ids import WriteToken
 from hudi_core.model.stats import WriteStat
 from hudi_core.storage.base import Storage
 from hudi_core.storage.local import LocalStorage
-from hudi_core.testing.fault import FaultPlan, FaultStorage
 from hudi_core.timeline.instant import Action
 from hudi_core.transaction.instant_generator import InstantClock
+from tests.support.fault_storage import FaultPlan, FaultStorage
 from tests.support.golden_data import GoldenCase
 from tests.support.metadata_records import Table
 

@@ -20,12 +20,12 @@ from hudi_core.metadata_table.file_changes import FileChanges
 from hudi_core.metadata_table.read.file_group import ROOT, partition_folders
 from hudi_core.metadata_table.record import ALL_PARTITIONS
 from hudi_core.metadata_table.records.files import live_entries
-from hudi_core.testing.memory import MemoryStorage
 from hudi_core.timeline.actions.compaction import CompactionOperation, CompactionPlan, encode_compaction_plan
 from hudi_core.timeline.actions.container import encode_datum
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import Action, State
 from tests.support.golden_data import GoldenCase
+from tests.support.memory_storage import MemoryStorage
 from tests.support.metadata_records import Table, crash_before_completion
 
 Golden = Callable[[str, str], GoldenCase]

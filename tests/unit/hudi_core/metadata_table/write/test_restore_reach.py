@@ -15,8 +15,8 @@ from hudi_core.metadata_table.write import restore as metadata_restore
 from hudi_core.services.restore.candidates import restorable_instants
 from hudi_core.services.restore.verb import restore
 from hudi_core.storage.local import LocalStorage
-from hudi_core.testing.fault import MUTATIONS, FaultPlan, FaultStorage, Operation
 from tests.support.changed_tables import an_owner, open_context
+from tests.support.fault_storage import MUTATIONS, FaultPlan, FaultStorage, Operation
 from tests.support.golden_data import GoldenCase
 from tests.support.rows import assert_same_rows
 from tests.support.table_invariants import has_metadata_table, read_rows

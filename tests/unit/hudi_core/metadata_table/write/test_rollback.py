@@ -19,10 +19,10 @@ from hudi_core.metadata_table.write.publish import MetadataPublisher
 from hudi_core.metadata_table.write.rollback import MetadataRollback
 from hudi_core.model.ids import WriteToken
 from hudi_core.storage.local import LocalStorage
-from hudi_core.testing.fault import MUTATIONS, FaultPlan, FaultStorage, InjectedCrash
 from hudi_core.timeline.actions.commit import CommitMetadata, decode_commit
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import Action, State
+from tests.support.fault_storage import MUTATIONS, FaultPlan, FaultStorage, InjectedCrash
 from tests.support.golden_data import GoldenCase
 
 Golden = Callable[[str, str], GoldenCase]

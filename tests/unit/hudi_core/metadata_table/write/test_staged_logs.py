@@ -30,10 +30,10 @@ from hudi_core.metadata_table.write.staged_logs import (
 )
 from hudi_core.model.ids import WriteToken
 from hudi_core.storage.base import Storage
-from hudi_core.testing.fault import FaultPlan, FaultStorage, InjectedCrash
 from hudi_core.timeline.instant import Action
 from hudi_core.transaction.instant_generator import InstantClock
 from tests.memory import staged_logs_probe
+from tests.support.fault_storage import FaultPlan, FaultStorage, InjectedCrash
 from tests.support.golden_data import GoldenCase
 from tests.support.metadata_records import Table
 from tests.support.staged_rows import FILE_ID, staged_rows

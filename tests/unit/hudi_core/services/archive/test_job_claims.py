@@ -10,10 +10,12 @@ from pathlib import Path
 
 import pytest
 
+from hudi_core.model.claim_names import HUDI_HEARTBEATS
 from hudi_core.storage.local import LocalStorage
-from hudi_core.testing.fault import MUTATIONS, FaultPlan, FaultStorage, InjectedCrash
-from hudi_core.transaction.claim import HUDI_HEARTBEATS, Claim, claim, claimed_instants
+from hudi_core.transaction.claim import Claim, claim
+from hudi_core.transaction.claim_file import claimed_instants
 from hudi_core.transaction.owner import Owner
+from tests.support.fault_storage import MUTATIONS, FaultPlan, FaultStorage, InjectedCrash
 from tests.support.golden_archives import active_of, archive
 from tests.support.golden_cleans import context_of
 from tests.support.golden_data import GoldenCase

@@ -13,7 +13,6 @@ from hudi_core.services.clean.checks import latest_files
 from hudi_core.services.clean.drop import drop_partitions
 from hudi_core.services.clean.planner import Planned, make_plan
 from hudi_core.services.clean.policies import PartitionState
-from hudi_core.testing.memory import MemoryStorage
 from hudi_core.timeline.actions.clean import CleanPlan
 from hudi_core.timeline.actions.compaction import CompactionOperation, CompactionPlan, encode_compaction_plan
 from hudi_core.timeline.actions.savepoint import SavepointMetadata, encode_savepoint
@@ -21,6 +20,7 @@ from hudi_core.timeline.instant import Action, Instant, State
 from hudi_core.timeline.timeline import Timeline
 from tests.support.golden_cleans import before_clean, context_of, data_files, run_clean
 from tests.support.golden_data import GoldenCase
+from tests.support.memory_storage import MemoryStorage
 from tests.unit.hudi_core.services.clean.test_job import clean_of
 from tests.unit.hudi_core.services.clean.test_policies import FIVE, GROUP, PENDING, group_of, replaced_at, slice_at
 

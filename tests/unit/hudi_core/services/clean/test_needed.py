@@ -4,9 +4,9 @@ import pytest
 
 from hudi_core.model.ids import FileGroupId
 from hudi_core.services.clean.needed import read_needed
-from hudi_core.testing.memory import MemoryStorage
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.view.pending import PendingWork
+from tests.support.memory_storage import MemoryStorage
 from tests.support.pending_operations import Operations
 from tests.support.table_configs import VERSION_9, config_of
 

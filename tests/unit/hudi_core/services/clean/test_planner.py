@@ -15,12 +15,12 @@ from hudi_core.services.clean import planner as planning
 from hudi_core.services.clean.planner import CleanService
 from hudi_core.services.service import SchedulingService
 from hudi_core.storage.local import LocalStorage
-from hudi_core.testing.fault import FaultPlan, FaultStorage
 from hudi_core.timeline.actions.clean import CleanedPartition, CleanMetadata, encode_clean_metadata
 from hudi_core.timeline.actions.commit import CommitMetadata, encode_commit, encode_commit_avro
 from hudi_core.timeline.actions.savepoint import SavepointMetadata, encode_savepoint
 from hudi_core.timeline.instant import Action
 from hudi_core.transaction.owner import Owner
+from tests.support.fault_storage import FaultPlan, FaultStorage
 from tests.support.golden_cleans import before_clean, context_of, data_files, run_clean
 from tests.support.golden_data import GoldenCase
 from tests.unit.hudi_core.services.clean.test_job import clean_of

@@ -28,6 +28,7 @@ from hudi_core.errors import (
     UnsupportedError,
 )
 from hudi_core.metadata_table.read.file_group import ROOT
+from hudi_core.model.claim_names import CLAIMS
 from hudi_core.model.stats import WriteStat
 from hudi_core.request.model import InstantResult
 from hudi_core.services.compaction.job import CompactionService
@@ -39,7 +40,7 @@ from hudi_core.timeline.actions.commit import CommitMetadata, encode_commit
 from hudi_core.timeline.actions.rollback import encode_rollback_plan
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import Action, State
-from hudi_core.transaction.claim import CLAIMS, claim
+from hudi_core.transaction.claim import claim
 from hudi_core.transaction.owner import Owner
 from tests.support.golden_data import GoldenCase, golden_cases, golden_root
 from tests.support.rows import assert_same_rows

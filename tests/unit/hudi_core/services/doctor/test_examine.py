@@ -16,10 +16,10 @@ from hudi_core.services.archive.job import ArchiveService
 from hudi_core.services.doctor.examine import examine
 from hudi_core.services.doctor.finding import Finding
 from hudi_core.storage.local import LocalStorage
-from hudi_core.testing.fault import MUTATIONS, FaultPlan, FaultStorage
 from hudi_core.timeline.instant import Action
 from hudi_core.transaction.owner import Owner
 from tests.support.changed_tables import an_owner
+from tests.support.fault_storage import MUTATIONS, FaultPlan, FaultStorage
 from tests.support.golden_cleans import context_of
 from tests.support.golden_data import GoldenCase
 

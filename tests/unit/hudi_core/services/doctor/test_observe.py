@@ -5,9 +5,9 @@ import time
 
 import pytest
 
+from hudi_core.model.claim_names import CLAIMS
 from hudi_core.timeline.instant import State
 from hudi_core.timeline.instant_time import parse_instant
-from hudi_core.transaction.claim import CLAIMS
 from tests.support.golden_cleans import context_of
 from tests.unit.hudi_core.services.doctor.test_examine import VERSIONS, Golden, findings
 

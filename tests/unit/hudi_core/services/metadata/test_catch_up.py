@@ -25,7 +25,6 @@ from hudi_core.services.metadata.row_changes import RowsUnknownError
 from hudi_core.storage.base import Storage
 from hudi_core.storage.local import LocalStorage
 from hudi_core.table import HudiTable
-from hudi_core.testing.fault import MUTATIONS, FaultPlan, FaultStorage, InjectedCrash
 from hudi_core.timeline.actions.restore import (
     RestoredInstant,
     RestoreMetadata,
@@ -36,6 +35,7 @@ from hudi_core.timeline.actions.restore import (
 from hudi_core.timeline.instant import Action, Instant, State
 from hudi_core.transaction.owner import Owner
 from tests.support.damaged_tables import DamagedTable
+from tests.support.fault_storage import MUTATIONS, FaultPlan, FaultStorage, InjectedCrash
 from tests.support.golden_cleans import context_of, data_files, run_clean
 from tests.support.golden_data import GoldenCase
 from tests.support.metadata_records import (

@@ -10,9 +10,9 @@ import pytest
 
 from hudi_core.errors import ConfigError, MetadataUnavailableError
 from hudi_core.services.metadata.perf import measure
-from hudi_core.storage.data_registry import open_data_storage
+from hudi_core.storage.arrow_store import open_data_storage
 from hudi_core.storage.local import LocalStorage
-from hudi_core.testing.fault import MUTATIONS, FaultPlan, FaultStorage
+from tests.support.fault_storage import MUTATIONS, FaultPlan, FaultStorage
 from tests.support.golden_cleans import context_of
 from tests.support.golden_data import GoldenCase
 

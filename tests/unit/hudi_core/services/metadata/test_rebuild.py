@@ -5,7 +5,7 @@ import pytest
 from hudi_core.metadata_table.partition_type import is_row_level
 from hudi_core.metadata_table.read.file_group import ROOT
 from hudi_core.storage.local import LocalStorage
-from hudi_core.testing.fault import FaultPlan, FaultStorage, InjectedCrash
+from tests.support.fault_storage import FaultPlan, FaultStorage, InjectedCrash
 from tests.support.metadata_records import (
     Table,
 )

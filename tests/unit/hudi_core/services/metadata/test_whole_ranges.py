@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from hudi_core.storage.local import LocalStorage
-from hudi_core.testing.fault import MUTATIONS, FaultPlan, FaultStorage, InjectedCrash
 from hudi_core.timeline.instant import Action
 from tests.support.damaged_tables import DamagedTable, changed
+from tests.support.fault_storage import MUTATIONS, FaultPlan, FaultStorage, InjectedCrash
 from tests.support.golden_data import GoldenCase
 from tests.support.metadata_records import Table
 from tests.unit.hudi_core.services.compaction.test_job_partition_range import QTY, tell

@@ -16,10 +16,9 @@ from hudi_core.services.repair.takeover import takeover
 from hudi_core.services.rollback.planner import request_rollback
 from hudi_core.services.runner import ServiceRunner
 from hudi_core.storage.local import LocalStorage
-from hudi_core.testing.fault import MUTATIONS, FaultPlan, FaultStorage, InjectedCrash
 from hudi_core.timeline.actions.restore import RestoredInstant, RestorePlan, encode_restore_plan
 from hudi_core.timeline.instant import State
-from hudi_core.transaction.claim import forget_claims
+from hudi_core.transaction.claim_file import forget_claims
 from hudi_core.transaction.owner import Owner
 from tests.support.changed_tables import (
     an_owner,
@@ -30,6 +29,7 @@ from tests.support.changed_tables import (
     open_context,
     shown,
 )
+from tests.support.fault_storage import MUTATIONS, FaultPlan, FaultStorage, InjectedCrash
 from tests.support.golden_data import GoldenCase, open_case
 from tests.support.rows import assert_same_rows
 from tests.support.table_invariants import read_rows

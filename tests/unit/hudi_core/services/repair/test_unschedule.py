@@ -18,9 +18,8 @@ from hudi_core.services.context import TableContext
 from hudi_core.services.indexing.planner import IndexingService
 from hudi_core.services.repair.unschedule import Unscheduled, unschedule
 from hudi_core.storage.local import LocalStorage
-from hudi_core.testing.fault import MUTATIONS, FaultPlan, FaultStorage, InjectedCrash
 from hudi_core.timeline.instant import Action, Instant
-from hudi_core.transaction.claim import current_claim
+from hudi_core.transaction.claim_file import current_claim
 from hudi_core.transaction.owner import Owner
 from tests.support.changed_tables import (
     an_owner,
@@ -32,6 +31,7 @@ from tests.support.changed_tables import (
     open_context,
     shown,
 )
+from tests.support.fault_storage import MUTATIONS, FaultPlan, FaultStorage, InjectedCrash
 from tests.support.golden_data import GoldenCase, open_case
 from tests.support.rows import assert_same_rows
 from tests.support.table_invariants import has_metadata_table, read_rows

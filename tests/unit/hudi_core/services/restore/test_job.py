@@ -19,10 +19,10 @@ from hudi_core.services.rollback.failed_writes import pending_rollbacks
 from hudi_core.services.rollback.verb import rollback
 from hudi_core.storage.local import LocalStorage
 from hudi_core.table import HudiTable
-from hudi_core.testing.fault import FaultPlan, FaultStorage, InjectedCrash, Operation
 from hudi_core.timeline.instant import Action, Instant, State
 from hudi_core.transaction.owner import Owner
 from tests.support.changed_tables import an_owner, assert_rows, data_files, leftovers, listed, open_context
+from tests.support.fault_storage import FaultPlan, FaultStorage, InjectedCrash, Operation
 from tests.support.golden_data import GoldenCase
 from tests.support.rows import assert_same_rows, read_parquet
 from tests.support.table_invariants import assert_metadata_true, has_metadata_table, read_rows

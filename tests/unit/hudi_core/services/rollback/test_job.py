@@ -21,7 +21,6 @@ from hudi_core.services.rollback.job import RollbackJob
 from hudi_core.services.rollback.planner import RollbackService, request_rollback
 from hudi_core.services.rollback.verb import clean_failed_writes, rollback
 from hudi_core.storage.local import LocalStorage
-from hudi_core.testing.fault import FaultPlan, FaultStorage, InjectedCrash, Operation
 from hudi_core.timeline.actions.rollback import decode_rollback_plan
 from hudi_core.timeline.instant import Action, State
 from hudi_core.transaction.claim import claim
@@ -39,6 +38,7 @@ from tests.support.changed_tables import (
     pending_write,
     shown,
 )
+from tests.support.fault_storage import FaultPlan, FaultStorage, InjectedCrash, Operation
 from tests.support.golden_data import GoldenCase
 from tests.support.rows import assert_same_rows, read_parquet
 from tests.support.table_invariants import assert_metadata_true, has_metadata_table, read_rows

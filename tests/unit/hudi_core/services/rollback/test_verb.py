@@ -17,10 +17,9 @@ from hudi_core.services.compaction.job import CompactionService
 from hudi_core.services.rollback.planner import request_rollback
 from hudi_core.services.rollback.verb import rollback
 from hudi_core.storage.local import LocalStorage
-from hudi_core.testing.fault import MUTATIONS, FaultPlan, FaultStorage, InjectedCrash, Operation
 from hudi_core.timeline.instant import Action, Instant, State
 from hudi_core.timeline.pending_plans import read_clustering_plans
-from hudi_core.transaction.claim import current_claim
+from hudi_core.transaction.claim_file import current_claim
 from hudi_core.transaction.owner import Owner
 from tests.support.changed_tables import (
     an_owner,
@@ -33,6 +32,7 @@ from tests.support.changed_tables import (
     open_context,
     shown,
 )
+from tests.support.fault_storage import MUTATIONS, FaultPlan, FaultStorage, InjectedCrash, Operation
 from tests.support.golden_data import GoldenCase
 from tests.support.rows import assert_same_rows
 from tests.support.table_invariants import has_metadata_table, read_rows

@@ -16,8 +16,8 @@ from hudi_core.services.metadata.maintain import create_metadata, drop_metadata,
 from hudi_core.services.rollback.planner import request_rollback
 from hudi_core.services.rollback.verb import rollback
 from hudi_core.storage.local import LocalStorage
-from hudi_core.testing.fault import MUTATIONS, FaultPlan, FaultStorage, InjectedCrash
 from tests.support.changed_tables import an_owner, data_files, open_context
+from tests.support.fault_storage import MUTATIONS, FaultPlan, FaultStorage, InjectedCrash
 from tests.support.fully_indexed_tables import compacted
 from tests.support.golden_data import GoldenCase
 from tests.support.rows import assert_same_rows

@@ -12,13 +12,13 @@ import pytest
 from hudi_core.codec.avro.container import read_container, write_container
 from hudi_core.errors import CorruptFileError, FormatError
 from hudi_core.model.ids import FileGroupId
-from hudi_core.testing.memory import MemoryStorage
 from hudi_core.timeline.actions.clustering import decode_clustering_plan
 from hudi_core.timeline.actions.container import encode_datum
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import Action, Instant, State
 from hudi_core.timeline.pending_plans import is_clustering, read_clustering_plan, read_clustering_plans
 from tests.support.golden_views import load_table, open_table
+from tests.support.memory_storage import MemoryStorage
 
 PATH = ".hoodie/20261120222304872.replacecommit.requested"
 PARTITION = "2024-01-01"

@@ -14,10 +14,10 @@ import pytest
 
 from hudi_core.errors import CorruptFileError, LockError, StorageError
 from hudi_core.storage.local import LocalStorage
-from hudi_core.testing.fault import MUTATIONS, FaultPlan, FaultStorage, InjectedCrash
-from hudi_core.testing.memory import MemoryStorage
 from hudi_core.transaction.locks.filesystem import BREAKS, LOCK_PATH, FileSystemLock
 from hudi_core.transaction.owner import Owner
+from tests.support.fault_storage import MUTATIONS, FaultPlan, FaultStorage, InjectedCrash
+from tests.support.memory_storage import MemoryStorage
 from tests.support.racing_processes import Holder
 
 HERE = Owner.current("here")
@@ -177,7 +177,7 @@ class FaultStorageOutsideLock(FaultStorage):
     def create_exclusive(self, path: str, data: bytes) -> None:
         when = self.plan._when
         if when is not None:
-            from hudi_core.testing.fault import Operation
+            from tests.support.fault_storage import Operation
 
             when(Operation("create_exclusive", path))
         self.inner.create_exclusive(path, data)

@@ -12,13 +12,13 @@ from hudi_core.config.table_config import TableConfig
 from hudi_core.errors import ConfigError, LockError, UnsupportedError
 from hudi_core.storage.local import LocalStorage
 from hudi_core.storage.registry import open_storage
-from hudi_core.testing.memory import MemoryStorage
 from hudi_core.transaction.locks.dynamodb import DynamodbLock
 from hudi_core.transaction.locks.filesystem import FileSystemLock
 from hudi_core.transaction.locks.registry import implicit_key, table_lock
 from hudi_core.transaction.locks.storage_lease import StorageLease
 from hudi_core.transaction.locks.zookeeper import ZookeeperLock
 from hudi_core.transaction.owner import Owner
+from tests.support.memory_storage import MemoryStorage
 
 HERE = Owner.current("dag here")
 CLIENT = "org.apache.hudi.client.transaction.lock."

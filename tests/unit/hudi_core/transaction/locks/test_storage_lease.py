@@ -19,10 +19,10 @@ from hudi_core.errors import (
     StorageNotFoundError,
 )
 from hudi_core.storage.base import Storage
-from hudi_core.testing.fault import FaultPlan, FaultStorage, InjectedCrash
-from hudi_core.testing.memory import MemoryStorage
 from hudi_core.transaction.locks.storage_lease import LEASE_PATH, StorageLease
 from hudi_core.transaction.owner import Owner
+from tests.support.fault_storage import FaultPlan, FaultStorage, InjectedCrash
+from tests.support.memory_storage import MemoryStorage
 
 HERE = Owner.current("dag here")
 ELSEWHERE = dataclasses.replace(HERE, text="dag elsewhere", boot_id="another")

@@ -3,10 +3,10 @@ from __future__ import annotations
 import pytest
 
 from hudi_core.config.table_config import TableConfig
-from hudi_core.testing.memory import MemoryStorage
 from hudi_core.transaction.claim import claim
 from hudi_core.transaction.locks.unconfigured import Verdict, WriterSigns, decide, read_signs
 from hudi_core.transaction.owner import Owner
+from tests.support.memory_storage import MemoryStorage
 
 NOTHING = WriterSigns({}, {}, None)
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from hudi_core.services.metadata.validate.run import validate
-from hudi_core.storage.data_registry import open_data_storage
+from hudi_core.storage.arrow_store import open_data_storage
 from tests.support.damaged_tables import DamagedTable, changed
 from tests.support.golden_cleans import context_of
 from tests.support.golden_data import GoldenCase

@@ -4,7 +4,7 @@ import pytest
 
 from hudi_core.errors import ConfigError
 from hudi_core.request.secrets import refuse_secrets
-from hudi_core.storage.options import arrow_s3_options, fsspec_options, scheme_of
+from hudi_core.storage.registry import arrow_s3_options, fsspec_options, scheme_of
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,8 @@ import pytest
 from hudi_core.errors import StorageError
 from hudi_core.storage.base import ByteRange, Storage
 from hudi_core.storage.local import LocalStorage
-from hudi_core.testing.fault import MUTATIONS, FaultPlan, FaultStorage, InjectedCrash, Operation
-from hudi_core.testing.memory import MemoryStorage
+from tests.support.fault_storage import MUTATIONS, FaultPlan, FaultStorage, InjectedCrash, Operation
+from tests.support.memory_storage import MemoryStorage
 
 Timing = Literal["before", "after"]
 

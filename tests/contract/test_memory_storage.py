@@ -5,7 +5,7 @@ import gc
 import pytest
 
 from hudi_core.errors import StorageConflictError, StorageExistsError
-from hudi_core.testing.memory import MemoryStorage
+from tests.support.memory_storage import MemoryStorage
 
 
 def test_modification_times_come_from_the_clock() -> None:

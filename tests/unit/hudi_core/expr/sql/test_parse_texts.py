@@ -6,7 +6,6 @@ import decimal
 import pytest
 
 from hudi_core.expr.sql.parse import parse_predicate
-from hudi_core.expr.sql.text import to_sql
 from hudi_core.expr.tree import (
     And,
     Call,
@@ -23,6 +22,7 @@ from hudi_core.expr.tree import (
     StartsWith,
     Value,
 )
+from tests.support.predicate_text import to_sql
 
 C = Column(("c",))
 

@@ -1,12 +1,13 @@
-"""Rows of an exchange in sorted temporary files: written a run at a time, merged shard by shard.
+"""The rows of an engine's exchange: a shard, a key and a value each, sorted in temporary files.
 
 A run is a file of rows sorted by shard and key, cut in pieces of some 256 KiB (Arrow IPC messages) so that a merge
-holds one piece of each run. Where the pieces are is known to the run alone: an IPC file's footer would be read again
-for each of thousands of shards.
+holds one piece of each run. The run alone has the places of the pieces: an IPC file's footer would be read again for
+each of thousands of shards.
 """
 
 from __future__ import annotations
 
+import bisect
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,13 +17,38 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from hudi_core.engine.exchange_rows import SHARD_ROWS
 from hudi_core.errors import ExecutionError
 
+ROWS = pa.schema([("shard", pa.int32()), ("key", pa.binary()), ("value", pa.binary())])
+"""What a producer yields; no column holds nulls."""
+SHARD_ROWS = pa.schema([("key", pa.binary()), ("value", pa.binary())])
+"""What a consumer of one shard gets."""
 PIECE_BYTES = 256 << 10
 FAN_IN = 64
 """Runs that are merged at a time: 16 MiB of pieces, and three times as much while they are combined."""
 _SPILL_REMEDY = "make room in the folder of temporary files, or name another one in TMPDIR"
+
+
+def exchange_rows(shards: pa.Array, keys: pa.Array, values: pa.Array) -> pa.RecordBatch:
+    """A batch of ROWS from an int32 array and two binary ones."""
+    return pa.RecordBatch.from_arrays([shards, keys, values], schema=ROWS)
+
+
+def check_rows(batch: pa.RecordBatch, shards: int) -> pa.RecordBatch:
+    """A producer's batch as it is.
+
+    Raises ExecutionError when it has another schema, holds nulls, or names a shard that does not exist.
+    """
+    if not isinstance(batch, pa.RecordBatch) or not batch.schema.equals(ROWS):
+        found = batch.schema if isinstance(batch, pa.RecordBatch) else type(batch).__name__
+        raise ExecutionError(f"a producer gave rows of another form than {ROWS.names}: {found}")
+    if any(column.null_count for column in batch.columns):
+        raise ExecutionError("a producer gave rows with nulls")
+    if batch.num_rows:
+        ends = pc.min_max(batch.column(0)).as_py()
+        if ends["min"] < 0 or ends["max"] >= shards:
+            raise ExecutionError(f"a producer named the shards {ends['min']} to {ends['max']}; there are {shards}")
+    return batch
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -190,11 +216,4 @@ def _key(batch: pa.RecordBatch, row: int) -> bytes:
 
 def _count_up_to(batch: pa.RecordBatch, bound: bytes) -> int:
     """How many rows of a sorted batch have keys up to `bound`."""
-    low, high = 0, batch.num_rows
-    while low < high:
-        middle = (low + high) // 2
-        if _key(batch, middle) <= bound:
-            low = middle + 1
-        else:
-            high = middle
-    return low
+    return bisect.bisect_right(range(batch.num_rows), bound, key=lambda row: _key(batch, row))

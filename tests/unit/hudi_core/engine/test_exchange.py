@@ -12,10 +12,9 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from hudi_core.engine.exchange_rows import exchange_rows
+from hudi_core.engine.exchange import RunBuffer, exchange_rows, fewer_runs, merged_rows
 from hudi_core.engine.local import LocalEngine
 from hudi_core.engine.protocol import TaskAttempt
-from hudi_core.engine.sorted_runs import RunBuffer, fewer_runs, merged_rows
 from hudi_core.errors import ExecutionError
 
 ROOT = Path(__file__).parents[4]
@@ -117,7 +116,7 @@ def measure() -> None:
 
 @pytest.mark.slow
 def test_memory_is_that_of_the_budget_and_the_merge() -> None:
-    script = "from tests.unit.hudi_core.engine.test_sorted_runs import measure; measure()"
+    script = "from tests.unit.hudi_core.engine.test_exchange import measure; measure()"
     done = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
     # 12 MiB of rows and sorted copies; two merges of some 64 runs of 256 KiB, up to three times over.
