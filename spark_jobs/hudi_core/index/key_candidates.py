@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Final
 from hudi_core.expr.bind import Bound
 from hudi_core.expr.leaves import Known
 from hudi_core.expr.tree import Column
-from hudi_core.filegroup.read.reading_rules import has_keys_in_rows
+from hudi_core.filegroup.read.partition_columns import has_keys_in_rows
 from hudi_core.index.equalities import MAX_VALUES, equal_texts
-from hudi_core.model.meta_fields import RECORD_KEY
+from hudi_core.model.names import RECORD_KEY
 
 if TYPE_CHECKING:
     from hudi_core.config.table_config import TableConfig

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from hudi_core.config.transaction_config import Strategy
 from hudi_core.errors import StorageNotFoundError
-from hudi_core.model.ids import FileGroupId
+from hudi_core.model.names import FileGroupId
 from hudi_core.timeline.actions.commit import CommitMetadata, Operation, commit_of
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import COMMIT_ACTIONS, Action, Instant, State

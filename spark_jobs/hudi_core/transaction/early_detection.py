@@ -10,8 +10,7 @@ from collections.abc import Iterable, Mapping
 
 from hudi_core.errors import ConflictError
 from hudi_core.filegroup.write.markers import TEMP_FOLDER, Marker, list_markers
-from hudi_core.model.ids import FileGroupId
-from hudi_core.model.names import parse_data_file
+from hudi_core.model.names import FileGroupId, parse_data_file
 from hudi_core.storage.base import Storage
 from hudi_core.timeline.instant import Action
 from hudi_core.timeline.timeline import Timeline

@@ -7,8 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from hudi_core.errors import TimelineError
 from hudi_core.history.archived import ArchivedTimeline
 from hudi_core.history.completion import CompletionTimes
-from hudi_core.model.ids import FileGroupId
-from hudi_core.model.names import parse_data_file
+from hudi_core.model.names import FileGroupId, parse_data_file
 from hudi_core.storage.base import FileInfo
 from hudi_core.timeline.actions.compaction import CompactionOperation
 from hudi_core.timeline.active import ActiveTimeline

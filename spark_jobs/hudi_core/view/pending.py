@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from hudi_core.errors import FormatError, StorageNotFoundError, TimelineError
-from hudi_core.model.ids import FileGroupId
+from hudi_core.model.names import FileGroupId
 from hudi_core.timeline.actions.clustering import ClusteringPlan
 from hudi_core.timeline.actions.compaction import CompactionOperation, CompactionPlan
 from hudi_core.timeline.active import ActiveTimeline

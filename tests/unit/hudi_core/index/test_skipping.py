@@ -18,7 +18,7 @@ from hudi_core.expr.tree import Column
 from hudi_core.index.skipping import SkippingPlan
 from hudi_core.index.slice_ranges import slice_ranges
 from hudi_core.index.value_order import in_order_of
-from hudi_core.model.ids import FileGroupId
+from hudi_core.model.names import FileGroupId
 from hudi_core.view.file_group import DataFile, FileSlice
 from tests.support.random_predicates import holds
 from tests.support.table_configs import config_of

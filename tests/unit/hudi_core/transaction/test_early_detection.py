@@ -6,7 +6,7 @@ import pytest
 
 from hudi_core.errors import ConflictError
 from hudi_core.filegroup.write.markers import Marker, MarkerType, create_marker, marker_folder
-from hudi_core.model.ids import FileGroupId
+from hudi_core.model.names import FileGroupId
 from hudi_core.testing.memory import MemoryStorage
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import Action

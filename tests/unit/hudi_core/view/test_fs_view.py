@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hudi_core.errors import FormatError, TimelineError, UnsupportedVersionError
-from hudi_core.model.ids import FileGroupId
+from hudi_core.model.names import FileGroupId
 from hudi_core.storage.base import FileInfo
 from hudi_core.timeline.actions.clustering import ClusteringGroup, ClusteringPlan, ClusteringSlice
 from hudi_core.timeline.instant import Instant, State
