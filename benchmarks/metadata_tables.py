@@ -30,7 +30,7 @@ from hudi_core.metadata_table.partitions.record_index import RecordIndexRows
 from hudi_core.metadata_table.records.file_statistics import ColumnRange, DataFileRef, Record
 from hudi_core.metadata_table.records.range_records import file_record
 from hudi_core.metadata_table.records.stat_values import Bound, ValueType
-from hudi_core.model.ids import WriteToken
+from hudi_core.model.names import WriteToken
 from hudi_core.model.partition import join
 from hudi_core.storage.base import FileInfo
 from hudi_core.storage.local import LocalStorage

@@ -82,8 +82,6 @@ REMAINING_MODULES = {
     "metadata_table/write/drop.py",
     "metadata_table/write/remaining_files.py",
     "metadata_table/write/rollback_deletion.py",
-    "query/cdc_read.py",
-    "query/execute.py",
     "query/slices_plan.py",
     "services/clean/units.py",
     "services/compaction/units.py",

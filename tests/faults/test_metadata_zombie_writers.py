@@ -16,7 +16,7 @@ from hudi_core.metadata_table.instants import OperationSuffix
 from hudi_core.metadata_table.read.file_group import ROOT
 from hudi_core.metadata_table.records.files import live_entries
 from hudi_core.metadata_table.write.publish import MetadataPublisher
-from hudi_core.model.ids import WriteToken
+from hudi_core.model.names import WriteToken
 from hudi_core.timeline.instant import Action, State
 from hudi_core.transaction.instant_generator import InstantClock
 from tests.faults.test_metadata_publish import Step, clean, roll_back

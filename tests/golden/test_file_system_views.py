@@ -18,7 +18,16 @@ from hudi_core.timeline.pending_plans import read_clustering_plan
 from hudi_core.view.file_group import FileSlice
 from hudi_core.view.fs_view import FileSystemView, load_view
 from hudi_core.view.listing import StorageListing
-from tests.support.golden_views import VERSIONS, expected_folder, info_of, load_table, open_table, table_names
+from tests.support.golden_views import (
+    VERSIONS,
+    expected_folder,
+    groups_in_pending_clustering,
+    info_of,
+    load_table,
+    open_table,
+    replaced_groups,
+    table_names,
+)
 from tests.support.memory_storage import MemoryStorage
 
 NO_COMMIT = "empty_table_no_commits"
@@ -240,19 +249,18 @@ def test_slices_follow_the_logs_base_instant_in_layout_1(case: str) -> None:
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_groups_in_pending_clustering(version: str) -> None:
+def test_file_groups_of_pending_clusterings(version: str) -> None:
     """A clustering that is requested names every group; once it ran, the groups are replaced and no more pending."""
     _, _, before = open_table(f"{version}/clustering_requested_mor")
-    groups = before.groups_in_pending_clustering()
+    groups = groups_in_pending_clustering(before)
     (instant,) = set(groups.values())
     assert set(groups) == {group.id for partition in before.partitions() for group in before.file_groups(partition)}
-    assert all(before.pending_clustering(group) == instant for group in groups)
     _, _, after = open_table(f"{version}/clustering_requested_mor.after")
-    assert after.groups_in_pending_clustering() == {}
+    assert groups_in_pending_clustering(after) == {}
     replaced = {
         group.id: after.replaced_at(group.id)
         for partition in after.partitions()
-        for group in after.replaced_groups(partition)
+        for group in replaced_groups(after, partition)
     }
     assert set(replaced) == set(groups)
     assert set(replaced.values()) == {instant}
@@ -263,19 +271,19 @@ def test_overwrites_are_no_clusterings(version: str) -> None:
     storage, active, view = open_table(f"{version}/insert_overwrite_table")
     (replace,) = view.timeline.of_actions(Action.REPLACE_COMMIT)
     assert read_clustering_plan(active, replace) is None
-    assert view.groups_in_pending_clustering() == {}
+    assert groups_in_pending_clustering(view) == {}
     assert storage.exists(active.path_of(replace))
 
 
 @pytest.mark.parametrize("version", ["6", "8", "9"])
 def test_pending_log_compactions(version: str) -> None:
     storage, active, view = open_table(f"{version}/log_compaction_requested")
-    operations = view.pending_log_compaction_operations()
-    assert len({operation.file_group for _, operation in operations}) == len(operations) == 3
+    operations = view.pending.log_compacting
+    assert len(operations) == 3
     (pending,) = view.timeline.pending_log_compactions()
-    assert {instant for instant, _ in operations} == {pending.requested_time}
+    assert {instant for instant, _ in operations.values()} == {pending.requested_time}
     storage.delete(active.path_of(pending))
-    assert load_view(active, StorageListing(storage), view.timeline).pending_log_compaction_operations() == []
+    assert load_view(active, StorageListing(storage), view.timeline).pending.log_compacting == {}
 
 
 @pytest.mark.parametrize("case", ["clustering_requested_mor", "log_compaction_requested"])
@@ -288,7 +296,7 @@ def test_a_plan_that_does_not_fit_keeps_nobody_from_reading(case: str) -> None:
         view.latest_merged_slices(partition) for partition in view.partitions()
     ]
     with pytest.raises(CorruptFileError, match=pending.requested_time):
-        _ = (damaged.groups_in_pending_clustering(), damaged.pending_log_compaction_operations())
+        _ = (groups_in_pending_clustering(damaged), damaged.pending.log_compacting)
 
 
 def test_tables_load_anew_for_each_test() -> None:

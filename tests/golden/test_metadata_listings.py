@@ -12,7 +12,7 @@ from hudi_core.metadata_table.read.metadata_table import MetadataTable
 from hudi_core.model.names import LogFileName, parse_data_file
 from hudi_core.view.file_group import FileSlice
 from hudi_core.view.fs_view import FileSystemView, load_view
-from tests.support.golden_views import open_table, table_names
+from tests.support.golden_views import groups_in_pending_clustering, open_table, replaced_groups, table_names
 
 FAILED_LOGS = {
     "6/failed_after_metadata_mor",
@@ -69,8 +69,8 @@ def test_both_listings_give_one_view() -> None:
             assert by_metadata.latest_uncompacted_slices(partition) == by_storage.latest_uncompacted_slices(
                 partition
             ), name
-            assert by_metadata.replaced_groups(partition) == by_storage.replaced_groups(partition), name
-        assert by_metadata.groups_in_pending_clustering() == by_storage.groups_in_pending_clustering()
+            assert replaced_groups(by_metadata, partition) == replaced_groups(by_storage, partition), name
+        assert groups_in_pending_clustering(by_metadata) == groups_in_pending_clustering(by_storage)
         compared[name.split("/")[0]] += 1
     assert compared == Counter({"6": 41, "6-by-1.2.0": 8, "8": 41, "8-by-1.2.0": 8, "9": 41})
 

@@ -89,7 +89,7 @@ def test_real_hudi_compacts_the_slices_that_we_see(
     instant = hudi_1_2.ask("schedule_compaction", base=str(table), options=WITHOUT_METADATA)
     assert instant
     view = view_of(table)
-    planned = {operation.file_group: operation for _, operation in view.pending_compaction_operations()}
+    planned = {group: operation for group, (_, operation) in view.pending.compacting.items()}
     for partition in view.partitions():
         for item in view.latest_uncompacted_slices(partition):
             operation = planned.pop(item.file_group)

@@ -15,7 +15,7 @@ from hudi_core.metadata_table.record import FileEntry, FilesRecord, RecordType, 
 from hudi_core.metadata_table.records.files import partition_key
 from hudi_core.metadata_table.timeline import MetadataTimeline
 from hudi_core.metadata_table.write.delta_writer import DeltaWriter
-from hudi_core.model.ids import WriteToken
+from hudi_core.model.names import WriteToken
 from hudi_core.services.context import TableContext
 from hudi_core.services.metadata.validate.difference import Difference, ValidationReport
 from hudi_core.services.metadata.validate.run import validate

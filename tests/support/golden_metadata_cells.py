@@ -23,8 +23,7 @@ from hudi_core.metadata_table.read.file_group import ROOT
 from hudi_core.metadata_table.read.snapshot import MetadataTableSnapshot
 from hudi_core.metadata_table.record import Datum, MetadataCodec, RecordEncoder
 from hudi_core.metadata_table.records.file_statistics import CommitUpdate, DataFileRef, FileStatistics, Record
-from hudi_core.model.meta_fields import META_FIELDS
-from hudi_core.model.names import BaseFileName, LogFileName, parse_data_file
+from hudi_core.model.names import META_FIELDS, BaseFileName, LogFileName, parse_data_file
 from hudi_core.storage.local import LocalStorage
 from hudi_core.timeline.actions.commit import CommitMetadata
 from hudi_core.timeline.active import ActiveTimeline

@@ -11,7 +11,9 @@ from typing import Any
 
 from hudi_core.config.table_config import TableConfig
 from hudi_core.history.load import load_history
+from hudi_core.model.names import FileGroupId
 from hudi_core.timeline.active import ActiveTimeline
+from hudi_core.view.file_group import FileGroup
 from hudi_core.view.fs_view import FileSystemView, load_view
 from hudi_core.view.listing import StorageListing
 from tests.support.golden_data import golden_cases, golden_root
@@ -72,3 +74,14 @@ def open_table(name: str) -> tuple[MemoryStorage, ActiveTimeline, FileSystemView
     config = TableConfig.load(storage)
     active = ActiveTimeline(storage, config)
     return storage, active, load_view(active, StorageListing(storage), history=lambda: load_history(storage, config))
+
+
+def groups_in_pending_clustering(view: FileSystemView) -> dict[FileGroupId, str]:
+    """The file groups that pending clusterings will replace, with the clustering's requested time."""
+    plans = view.pending.read_clusterings()
+    return {group: instant for instant, plan in sorted(plans.items()) for group in plan.file_groups()}
+
+
+def replaced_groups(view: FileSystemView, partition: str) -> list[FileGroup]:
+    """The file groups of a partition that replacecommits replaced."""
+    return [group for group in view.all_file_groups(partition) if view.replaced_at(group.id) is not None]

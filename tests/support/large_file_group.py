@@ -25,10 +25,10 @@ from hudi_core.codec.avro.schema import add_meta_fields
 from hudi_core.codec.log.blocks import BlockType, HeaderKey
 from hudi_core.codec.log.encode import encode_block
 from hudi_core.config.table_config import TableConfig
-from hudi_core.filegroup.read.block_validity import CommittedInstants
+from hudi_core.filegroup.read.log_scan import CommittedInstants
 from hudi_core.filegroup.read.read_spec import ReaderSpec
 from hudi_core.filegroup.read.slice_reader import SliceReader
-from hudi_core.model.ids import FileGroupId
+from hudi_core.model.names import FileGroupId
 from hudi_core.storage.local import LocalStorage
 from hudi_core.view.file_group import DataFile, FileSlice
 from tests.support.peak_memory import measured

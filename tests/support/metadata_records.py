@@ -20,7 +20,7 @@ from hudi_core.metadata_table.records.bloom_filters import BloomFilterRules
 from hudi_core.metadata_table.records.column_stats import ColumnStatsRules
 from hudi_core.metadata_table.records.files import FilesRules
 from hudi_core.metadata_table.write.publish import MetadataPublisher
-from hudi_core.model.ids import WriteToken
+from hudi_core.model.names import WriteToken
 from hudi_core.storage.base import Storage
 from hudi_core.storage.local import LocalStorage
 from hudi_core.timeline.actions.rollback import encode_rollback_metadata, encode_rollback_plan

@@ -6,7 +6,7 @@ import copy
 from typing import Any
 
 from hudi_core.codec.avro.container import read_container, write_container
-from hudi_core.model.ids import FileGroupId
+from hudi_core.model.names import FileGroupId
 from hudi_core.model.stats import WriteStat
 from hudi_core.timeline.actions.commit import CommitMetadata, encode_commit, encode_commit_avro
 from hudi_core.timeline.actions.compaction import CompactionOperation, CompactionPlan, encode_compaction_plan

@@ -20,7 +20,7 @@ from hudi_core.errors import StorageExistsError
 from hudi_core.history.archived_entry import archived_entry
 from hudi_core.history.archiving import ArchivedInstant, InstantKey
 from hudi_core.history.log_archive import LogArchive, archive_files
-from hudi_core.model.ids import ROLLBACK_TOKEN
+from hudi_core.model.names import ROLLBACK_TOKEN
 from hudi_core.storage.base import Storage
 from hudi_core.timeline.actions.container import load_schema
 from hudi_core.timeline.instant import Instant

@@ -15,8 +15,8 @@ import pyarrow as pa
 from hudi_core.expr.bind import Bound
 from hudi_core.expr.leaves import All, Any, Comparison, Known, Membership, Node
 from hudi_core.expr.tree import EQ, Column, Operand
-from hudi_core.filegroup.read.reading_rules import has_keys_in_rows
-from hudi_core.model.meta_fields import RECORD_KEY
+from hudi_core.filegroup.read.partition_columns import has_keys_in_rows
+from hudi_core.model.names import RECORD_KEY
 
 if TYPE_CHECKING:
     from hudi_core.config.table_config import TableConfig

@@ -12,7 +12,7 @@ from hudi_core.expr.bind import Bound
 from hudi_core.expr.tree import Column
 from hudi_core.index.key_candidates import equal_texts
 from hudi_core.metadata_table.partition_type import RECORD_INDEX, SECONDARY_INDEX
-from hudi_core.model.ids import FileGroupId
+from hudi_core.model.names import FileGroupId
 
 if TYPE_CHECKING:
     from hudi_core.metadata_table.read.metadata_table import MetadataTable

@@ -18,9 +18,14 @@ from hudi_core.errors import UnsupportedError
 from hudi_core.expr.bind import Bound
 from hudi_core.expr.ranges import ColumnRange
 from hudi_core.expr.tree import Column, Operand
-from hudi_core.filegroup.read.partition_values import DEFAULT_PARTITION, path_values, unescaped
-from hudi_core.filegroup.read.reading_rules import PartitionColumns, not_in_path
-from hudi_core.model.meta_fields import PARTITION_PATH
+from hudi_core.filegroup.read.partition_columns import (
+    DEFAULT_PARTITION,
+    PartitionColumns,
+    not_in_path,
+    path_values,
+    unescaped,
+)
+from hudi_core.model.names import PARTITION_PATH
 
 if TYPE_CHECKING:
     from hudi_core.config.table_config import TableConfig

@@ -21,7 +21,7 @@ from hudi_core.config.service_config import DATA_SKIPPING, FOOTER_SKIPPING, MERG
 from hudi_core.expr.bind import Bound, depends_on_zone, kind_of
 from hudi_core.expr.ranges import ColumnRange, may_match, operands_of
 from hudi_core.expr.tree import Call, Column, Operand
-from hudi_core.filegroup.read.reading_rules import partition_columns
+from hudi_core.filegroup.read.partition_columns import partition_columns
 from hudi_core.index import report
 from hudi_core.index.expression_indexes import indexes_over
 from hudi_core.index.footers import any_may_be_in, footer_may_match, row_group_chooser
@@ -38,8 +38,7 @@ from hudi_core.metadata_table.partition_type import (
     RECORD_INDEX,
     SECONDARY_INDEX,
 )
-from hudi_core.model.ids import FileGroupId
-from hudi_core.model.meta_fields import FILE_NAME
+from hudi_core.model.names import FILE_NAME, FileGroupId
 from hudi_core.view.file_group import FileSlice
 
 if TYPE_CHECKING:

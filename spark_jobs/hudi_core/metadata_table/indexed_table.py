@@ -18,10 +18,10 @@ from hudi_core.config.metadata_config import STATISTICS_COLUMN_COUNT, STATISTICS
 from hudi_core.config.table_config import TableConfig
 from hudi_core.errors import ConfigError
 from hudi_core.filegroup.read.base_file import History
-from hudi_core.filegroup.read.table_schema import table_schema
+from hudi_core.filegroup.read.schema_resolver import table_schema
 from hudi_core.metadata_table.index_definitions import IndexDefinition, load_index_definitions
 from hudi_core.metadata_table.partition_type import BLOOM_FILTERS, COLUMN_STATS, RECORD_INDEX, STATISTICS
-from hudi_core.model.meta_fields import COMMIT_TIME, META_FIELDS, OPERATION, PARTITION_PATH, RECORD_KEY
+from hudi_core.model.names import COMMIT_TIME, META_FIELDS, OPERATION, PARTITION_PATH, RECORD_KEY
 from hudi_core.storage.base import Storage
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.schema_history import internal_schema_history

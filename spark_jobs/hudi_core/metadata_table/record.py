@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 from hudi_core.codec.avro.datum import DatumCodec
 from hudi_core.codec.binary import Reader, encode_zigzag
 from hudi_core.errors import CorruptFileError, FormatError
-from hudi_core.model.meta_fields import META_FIELDS
+from hudi_core.model.names import META_FIELDS
 
 ALL_PARTITIONS = "__all_partitions__"
 """The key of the record that lists the partitions (HoodieTableMetadata.RECORDKEY_PARTITION_LIST)."""

@@ -1,18 +1,30 @@
-"""Names of base files and log files.
+"""Names of file groups, base files and log files, and of the `_hoodie_*` columns.
 
-They are `<fileId>_<writeToken>_<instant>.<ext>` and `.<fileId>_<instant>.log.<N>_<token>`. A name from a table is
-untrusted: it must parse, and hold no path separator, before it is used as part of a path.
+Files are `<fileId>_<writeToken>_<instant>.<ext>` and `.<fileId>_<instant>.log.<N>_<token>` (FSUtils). A name from a
+table is untrusted: it must parse, and hold no path separator, before it is used as part of a path.
 """
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from typing import Final
 
 from hudi_core.errors import FormatError
-from hudi_core.model.ids import WriteToken
 
-BASE_EXTENSIONS = frozenset({"parquet", "orc", "hfile"})
+COMMIT_TIME: Final = "_hoodie_commit_time"
+COMMIT_SEQNO: Final = "_hoodie_commit_seqno"
+RECORD_KEY: Final = "_hoodie_record_key"
+PARTITION_PATH: Final = "_hoodie_partition_path"
+FILE_NAME: Final = "_hoodie_file_name"
+OPERATION: Final = "_hoodie_operation"
+IS_DELETED: Final = "_hoodie_is_deleted"
+"""A user column that flags a row as deleted; not one of the meta columns."""
+
+META_FIELDS: Final = (COMMIT_TIME, COMMIT_SEQNO, RECORD_KEY, PARTITION_PATH, FILE_NAME)
+"""The columns that Hudi puts before a table's own (HoodieRecord.HOODIE_META_COLUMNS)."""
+
+BASE_EXTENSIONS: Final = frozenset({"parquet", "orc", "hfile"})
 
 _TOKEN = r"(?P<token>\d{1,18}-\d{1,18}-\d{1,18})"
 _BASE = re.compile(rf"^(?P<file_id>[^/_]+)_{_TOKEN}_(?P<instant>\d+)\.(?P<ext>[a-z]+)\Z", re.ASCII)
@@ -20,6 +32,37 @@ _LOG = re.compile(
     rf"^\.(?P<file_id>[^/_]+)_(?P<instant>\d*)\.(?P<ext>log|archive)\.(?P<version>\d{{1,9}})(?:_{_TOKEN}(?P<cdc>\.cdc)?)?\Z",
     re.ASCII,
 )
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class FileGroupId:
+    """A file group: the partition path (`""` when not partitioned) and the file id, `<uuid>-<n>`."""
+
+    partition: str
+    file_id: str
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class WriteToken:
+    """`<taskPartitionId>-<stageId>-<taskAttemptId>` (FSUtils.makeWriteToken).
+
+    It makes the file name of every attempt unique.
+    """
+
+    partition_id: int
+    stage_id: int
+    attempt_id: int
+
+    def __str__(self) -> str:
+        return f"{self.partition_id}-{self.stage_id}-{self.attempt_id}"
+
+
+def _token(checked: str) -> WriteToken:
+    return WriteToken(*map(int, checked.split("-")))
+
+
+ROLLBACK_TOKEN: Final = WriteToken(1, 0, 1)
+"""The token of rollback command blocks (HoodieLogFormat.rolloverLogWriteToken)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,10 +125,6 @@ def parse_log_file(name: str) -> LogFileName:
         None if token is None else _token(token),
         match["cdc"] is not None,
     )
-
-
-def _token(checked: str) -> WriteToken:
-    return WriteToken(*map(int, checked.split("-")))
 
 
 def parse_data_file(name: str) -> BaseFileName | LogFileName | None:

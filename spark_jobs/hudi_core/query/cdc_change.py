@@ -11,8 +11,7 @@ from hudi_core.engine.protocol import Json
 from hudi_core.errors import ConfigError
 from hudi_core.model.names import parse_log_file
 from hudi_core.model.partition import check_file_name, check_partition
-from hudi_core.query.context import slice_from_json, slice_to_json
-from hudi_core.view.file_group import DataFile, FileSlice
+from hudi_core.view.file_group import DataFile, FileSlice, slice_from_json, slice_to_json
 
 CDC_SCHEMA: Final = pa.schema([(name, pa.string()) for name in ("op", "ts_ms", "before", "after")])
 """What a change-data query returns: i, u or d; the commit's instant; the row before and after as JSON text."""

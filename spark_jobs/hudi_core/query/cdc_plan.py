@@ -13,17 +13,22 @@ from functools import cached_property
 from typing import Final
 
 from hudi_core.errors import StorageNotFoundError, UnsupportedError
-from hudi_core.filegroup.read.table_schema import table_schema
+from hudi_core.filegroup.read.schema_resolver import table_schema
 from hudi_core.history.completion import CompletionTimes
-from hudi_core.model.ids import FileGroupId
-from hudi_core.model.names import BaseFileName, LogFileName, parse_base_file, parse_data_file, parse_log_file
+from hudi_core.model.names import (
+    BaseFileName,
+    FileGroupId,
+    LogFileName,
+    parse_base_file,
+    parse_data_file,
+    parse_log_file,
+)
 from hudi_core.model.partition import check_relative_path
 from hudi_core.model.stats import WriteStat
 from hudi_core.query.cdc_change import CDC_SCHEMA, Change, Image
-from hudi_core.query.commit_range import commits_in_range
+from hudi_core.query.commit_range import commits_in_range, slice_before_replacement
 from hudi_core.query.context import ReadContext
 from hudi_core.query.read_plan import ReadPlan
-from hudi_core.query.replaced_slices import slice_before_replacement
 from hudi_core.query.request import ReadRequest
 from hudi_core.query.slices_plan import Predicate, chosen_columns, reader_spec
 from hudi_core.timeline.actions.commit import CommitMetadata, Operation

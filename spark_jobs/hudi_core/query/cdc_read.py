@@ -1,4 +1,5 @@
-"""Reads change-data queries: one commit's changes of one file group as rows (CDCFileGroupIterator).
+"""Reads change-data queries: one commit's changes of one file group as rows (CDCFileGroupIterator), and the logs that
+hold them (HoodieCDCLogRecordIterator).
 
 Memory: entries of the change-data logs where these keep keys only; of a comparison, the rows that the commit wrote and
 the keys of the slice. Rows of images that are all new or all deleted are streamed.
@@ -14,17 +15,21 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hudi_core.errors import CorruptFileError
-from hudi_core.filegroup.read.cdc_records import cdc_batches
-from hudi_core.filegroup.read.read_spec import ReaderSpec
-from hudi_core.filegroup.read.row_filter import of_commit_times
+from hudi_core.codec.avro.arrow import arrow_schema, spark_schema
+from hudi_core.codec.avro.schema import parse_schema
+from hudi_core.codec.log.blocks import BlockType, CorruptBlock
+from hudi_core.errors import CorruptFileError, UnsupportedError
+from hudi_core.filegroup.read.log_records import block_batches
+from hudi_core.filegroup.read.log_scan import log_blocks
+from hudi_core.filegroup.read.read_spec import ReaderSpec, of_commit_times
 from hudi_core.filegroup.read.slice_reader import SliceReader
-from hudi_core.model.meta_fields import RECORD_KEY
+from hudi_core.model.names import RECORD_KEY
 from hudi_core.query.cdc_change import CDC_SCHEMA, Change, Image
 from hudi_core.query.json_text import AVRO, COMPACT, json_rows
 
 if TYPE_CHECKING:
     from hudi_core.storage.base import Storage
+    from hudi_core.view.file_group import DataFile
 
 INSERT, UPDATE, DELETE = "i", "u", "d"
 _NULL_RECORD = "null"
@@ -135,6 +140,27 @@ class ChangeReader:
         inserted = _batch(new.filter(pa.array(~updated)))
         if inserted.num_rows:
             yield _changes(INSERT, change, after=json_rows(inserted, COMPACT))
+
+
+def cdc_batches(storage: Storage, file: DataFile) -> Iterator[pa.RecordBatch]:
+    """The entries of one change-data log in order, with the columns of its supplemental mode, in Spark's types.
+
+    `op` is `i`, `u` or `d`. OP_KEY_ONLY: op, record_key; DATA_BEFORE: op, record_key, before; DATA_BEFORE_AFTER: op,
+    ts_ms, before, after, where `before` and `after` are structs of the table's columns and `ts_ms` is the instant as
+    text. Nothing is filtered: the file counts because a commit names it. Raises CorruptFileError for a broken block,
+    which would hide changes, and UnsupportedError for a block of another type.
+    """
+    for block in log_blocks(storage, [file]):
+        if isinstance(block, CorruptBlock):
+            raise CorruptFileError(
+                f"corrupt block of {block.length} bytes at byte {block.offset}: {block.reason}", path=file.path
+            )
+        if block.type is not BlockType.CDC_DATA:
+            raise UnsupportedError(
+                f"log block of type {block.type.name} at byte {block.offset} of a change-data log", path=file.path
+            )
+        writer = parse_schema(block.schema or "", path=file.path)
+        yield from block_batches(storage, block, spark_schema(arrow_schema(writer, path=file.path)))
 
 
 def _batch(table: pa.Table) -> pa.RecordBatch:

@@ -14,6 +14,7 @@ from typing import Final
 from hudi_core.config.read_config import HOLLOW_COMMITS, SKIP_CLUSTERING, SKIP_COMPACTION
 from hudi_core.errors import ConfigError, TimelineError
 from hudi_core.history.completion import begin_of_writes
+from hudi_core.model.names import FileGroupId
 from hudi_core.model.partition import check_partition
 from hudi_core.query.context import ReadContext
 from hudi_core.query.request import START, ReadRequest
@@ -23,6 +24,8 @@ from hudi_core.timeline.instant import Action, Instant
 from hudi_core.timeline.instant_time import format_instant, parse_instant
 from hudi_core.timeline.pending_plans import is_clustering
 from hudi_core.timeline.timeline import Timeline
+from hudi_core.view.file_group import FileSlice
+from hudi_core.view.fs_view import FileSystemView
 
 
 def first_incomplete_write(active: ActiveTimeline, timeline: Timeline) -> Instant | None:
@@ -151,3 +154,25 @@ def _requested(context: ReadContext, instant: Instant, commit: CommitMetadata) -
     if SKIP_COMPACTION.read(context.options) and context.config.is_merge_on_read and instant.action == Action.COMMIT:
         return False
     return not (SKIP_CLUSTERING.read(context.options) and commit.operation_type == Operation.CLUSTER)
+
+
+def slice_before_replacement(view: FileSystemView, group: FileGroupId, instant: Instant) -> FileSlice | None:
+    """What a replacecommit replaced of a file group; None when its files are missing."""
+    found = view.file_group(group)
+    slices = [] if found is None else [item for item in found.slices if item.base_instant < instant.requested_time]
+    if not slices:
+        return None
+    if slices[0].base_file is None and len(slices) > 1:
+        # A compaction of the group was planned and never ran.
+        return slices[1].merged_with(slices[0])
+    return slices[0]
+
+
+def replaced_groups(commits: CommitRange) -> list[tuple[FileGroupId, Instant]]:
+    """The file groups whose rows overwrites and dropped partitions of the range replaced; clusterings do not count."""
+    return [
+        (group, instant)
+        for instant, commit in commits.metadata.items()
+        if commit.operation_type != Operation.CLUSTER
+        for group in commit.replaced_file_groups()
+    ]

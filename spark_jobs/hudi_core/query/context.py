@@ -20,8 +20,6 @@ from hudi_core.timeline.timeline import Timeline
 from hudi_core.view.file_group import FileSlice
 from hudi_core.view.fs_view import FileSystemView, load_view
 from hudi_core.view.listing import FileListing, StorageListing
-from hudi_core.view.slice_json import slice_from_json as slice_from_json
-from hudi_core.view.slice_json import slice_to_json as slice_to_json
 
 
 def files_of(item: FileSlice) -> int:

@@ -21,17 +21,13 @@ from hudi_core.codec.log.blocks import LogBlock
 from hudi_core.config.read_config import END_SCHEMA, FULL_SCAN, REPORT_REPLACED
 from hudi_core.errors import ConfigError, StorageNotFoundError
 from hudi_core.filegroup.read.log_scan import log_blocks
+from hudi_core.filegroup.read.schema_resolver import table_schema
 from hudi_core.filegroup.read.slice_reader import SliceReader
-from hudi_core.filegroup.read.table_schema import table_schema
-from hudi_core.model.ids import FileGroupId
-from hudi_core.model.meta_fields import IS_DELETED
-from hudi_core.model.names import parse_data_file
+from hudi_core.model.names import IS_DELETED, FileGroupId, parse_data_file
 from hudi_core.model.partition import join
-from hudi_core.query.commit_range import CommitRange, commits_in_range
+from hudi_core.query.commit_range import CommitRange, commits_in_range, replaced_groups, slice_before_replacement
 from hudi_core.query.context import ReadContext
-from hudi_core.query.read_plan import ReadPlan
-from hudi_core.query.replaced_rows import REPLACED_BY
-from hudi_core.query.replaced_slices import replaced_groups, slice_before_replacement
+from hudi_core.query.read_plan import REPLACED_BY, ReadPlan
 from hudi_core.query.request import ReadRequest
 from hudi_core.query.slices_plan import SlicesPlanner, reader_spec
 from hudi_core.storage.base import FileInfo
@@ -71,7 +67,7 @@ def combined(written: ReadPlan, replaced: ReadPlan, instants: Mapping[FileGroupI
 
 
 if TYPE_CHECKING:
-    from hudi_core.model.ids import FileGroupId
+    from hudi_core.model.names import FileGroupId
     from hudi_core.storage.base import Storage
     from hudi_core.view.file_group import FileSlice
 

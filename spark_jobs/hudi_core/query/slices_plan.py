@@ -20,12 +20,12 @@ from hudi_core.filegroup.read.slice_reader import SliceReader
 from hudi_core.index.report import PruneReport
 from hudi_core.index.skipping import SkippingPlan
 from hudi_core.metadata_table.read.metadata_table import MetadataTable
-from hudi_core.query.context import ReadContext, files_of, slice_to_json
+from hudi_core.query.context import ReadContext, files_of
 from hudi_core.query.read_plan import ReadPlan
 from hudi_core.query.request import ReadRequest
 from hudi_core.timeline.schema_history import internal_schema_history, renamed_columns
 from hudi_core.timeline.timeline import Timeline
-from hudi_core.view.file_group import FileSlice
+from hudi_core.view.file_group import FileSlice, slice_to_json
 
 
 @dataclass(frozen=True)

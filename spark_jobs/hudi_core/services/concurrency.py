@@ -15,7 +15,7 @@ from hudi_core.config.transaction_config import (
     FILE_GROUP_LOCKS,
     Strategy,
 )
-from hudi_core.model.ids import FileGroupId
+from hudi_core.model.names import FileGroupId
 from hudi_core.services.context import TableContext
 from hudi_core.timeline.instant import Action, State
 from hudi_core.timeline.timeline import Timeline

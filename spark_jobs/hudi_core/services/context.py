@@ -9,7 +9,7 @@ from hudi_core.config.table_config import TableConfig
 from hudi_core.config.transaction_config import CLOCK_SKEW_MS
 from hudi_core.metadata_table.partition_type import FILES_PARTITION
 from hudi_core.metadata_table.write.publish import MetadataPublisher
-from hudi_core.model.ids import WriteToken
+from hudi_core.model.names import WriteToken
 from hudi_core.query.context import ReadContext
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.transaction.claim import Claim, claim

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hudi_core.model.release import VERSION
+from hudi_core import VERSION
 from hudi_core.transaction.owner import Owner
 
 OWNER_KEY = "airflow_hudi.owner"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from hudi_core.errors import StorageNotFoundError
-from hudi_core.model.ids import FileGroupId
+from hudi_core.model.names import FileGroupId
 from hudi_core.timeline.actions.commit import CommitMetadata
 from hudi_core.timeline.instant import Action, Instant
 from hudi_core.timeline.timeline import Timeline

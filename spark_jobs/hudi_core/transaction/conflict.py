@@ -14,7 +14,7 @@ from typing import Final
 
 from hudi_core.config.transaction_config import Strategy
 from hudi_core.errors import ConflictError, FormatError
-from hudi_core.model.ids import FileGroupId
+from hudi_core.model.names import FileGroupId
 from hudi_core.timeline.actions.commit import Operation as OperationType
 from hudi_core.timeline.instant import COMMIT_ACTIONS, Action, Instant, State
 

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from hudi_core.config.transaction_config import Strategy
 from hudi_core.errors import ConflictError, StorageNotFoundError
 from hudi_core.filegroup.write.markers import TEMP_FOLDER, Marker, list_markers
-from hudi_core.model.ids import FileGroupId
-from hudi_core.model.names import parse_data_file
+from hudi_core.model.names import FileGroupId, parse_data_file
 from hudi_core.storage.base import Storage
 from hudi_core.timeline.actions.commit import CommitMetadata, Operation, commit_of
 from hudi_core.timeline.active import ActiveTimeline

@@ -26,7 +26,7 @@ from hudi_core.errors import (
     StorageExistsError,
     StorageNotFoundError,
 )
-from hudi_core.model.ids import FileGroupId
+from hudi_core.model.names import FileGroupId
 from hudi_core.storage.base import Storage
 from hudi_core.transaction.claim import Claim
 from hudi_core.transaction.claim_file import is_live

@@ -10,8 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from hudi_core.model.ids import FileGroupId
-from hudi_core.model.names import BaseFileName, LogFileName, parse_data_file
+from hudi_core.model.names import BaseFileName, FileGroupId, LogFileName, parse_data_file
 from hudi_core.storage.base import FileInfo
 from hudi_core.view.file_group import DataFile, FileGroup, FileSlice
 from hudi_core.view.slicing import Slicing

@@ -7,10 +7,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from hudi_core.errors import TimelineError
 from hudi_core.history.archived import ArchivedTimeline
 from hudi_core.history.completion import CompletionTimes
-from hudi_core.model.ids import FileGroupId
-from hudi_core.model.names import parse_data_file
+from hudi_core.model.names import FileGroupId, parse_data_file
 from hudi_core.storage.base import FileInfo
-from hudi_core.timeline.actions.compaction import CompactionOperation
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import Instant
 from hudi_core.timeline.replaced import replaced_file_groups
@@ -82,46 +80,30 @@ class FileSystemView:
         """Every visible slice of the groups that are not replaced, newest first within a group."""
         return [item for group in self.file_groups(partition) for item in group.slices]
 
+    def all_base_files(self, partition: str) -> list[DataFile]:
+        """Every visible base file of the groups that are not replaced, newest first within a group."""
+        return [item.base_file for item in self.all_slices(partition) if item.base_file is not None]
+
     def latest_slices(self, partition: str) -> list[FileSlice]:
         """The newest slice of each file group, to which writers append: empty after a compaction was requested."""
-        return [latest for group in self.file_groups(partition) if (latest := group.latest_slice()) is not None]
+        return _newest(self.file_groups(partition), lambda item: True)
 
-    def latest_slices_up_to(self, partition: str, as_of: str, *, pending_compaction: bool = True) -> list[FileSlice]:
-        """The newest slice with files and a base instant at or before `as_of` of each file group.
-
-        Without `pending_compaction`, file groups that a pending compaction names are omitted
-        (getLatestFileSlicesBeforeOrOn).
-        """
-        groups = (
-            group
-            for group in self.file_groups(partition, as_of)
-            if pending_compaction or group.id not in self._compacting
-        )
-        found = (
-            next((item for item in group.slices if item.base_instant <= as_of and not item.is_empty), None)
-            for group in groups
-        )
-        return [item for item in found if item is not None]
-
-    def latest_slices_in_range(self, partition: str, instants: Iterable[str]) -> list[FileSlice]:
-        """The newest slice of each file group among those with these base instants (getLatestFileSliceInRange).
-
-        File groups that were replaced up to the newest of `instants` are omitted.
-        """
-        requested = frozenset(instants)
-        found = (
-            next((item for item in group.slices if item.base_instant in requested), None)
-            for group in self._groups_of_range(partition, requested)
-        )
-        return [item for item in found if item is not None]
+    def latest_slices_up_to(self, partition: str, as_of: str) -> list[FileSlice]:
+        """The newest slice with files and a base instant at or before `as_of` of each file group."""
+        groups = self.file_groups(partition, as_of)
+        return _newest(groups, lambda item: item.base_instant <= as_of and not item.is_empty)
 
     def latest_uncompacted_slices(self, partition: str) -> list[FileSlice]:
         """The newest slice of each file group; where a compaction is pending, the one that it will compact.
 
         That one is without the logs written since.
         """
-        found = (self._before_compaction(group) for group in self.file_groups(partition))
-        return [item for item in found if item is not None]
+        return _newest(
+            self.file_groups(partition),
+            lambda item: (
+                (compaction := self._compacting.get(item.file_group)) is None or item.base_instant < compaction
+            ),
+        )
 
     def latest_merged_slices(self, partition: str, as_of: str | None = None) -> list[FileSlice]:
         """What a snapshot query reads: the newest slice of each file group with rows.
@@ -134,81 +116,20 @@ class FileSystemView:
         merged = (self._merged(group, as_of) for group in self.file_groups(partition, as_of))
         return [item for item in merged if item is not None and not item.is_empty]
 
-    def all_base_files(self, partition: str) -> list[DataFile]:
-        """Every visible base file of the groups that are not replaced, newest first within a group."""
-        return [item.base_file for item in self.all_slices(partition) if item.base_file is not None]
-
     def latest_base_files(self, partition: str, as_of: str | None = None) -> list[DataFile]:
         """What a read-optimized query reads: the newest visible base file of each file group."""
-        found = (
-            _newest_base(group, lambda item: as_of is None or item.base_instant <= as_of)
-            for group in self.file_groups(partition, as_of)
-        )
-        return [base for base in found if base is not None]
-
-    def latest_base_files_in_range(self, partition: str, instants: Iterable[str]) -> list[DataFile]:
-        """The newest base file of each file group among those that these instants wrote.
-
-        Otherwise as latest_slices_in_range.
-        """
-        requested = frozenset(instants)
-        found = (
-            _newest_base(group, lambda item: item.base_instant in requested)
-            for group in self._groups_of_range(partition, requested)
-        )
-        return [base for base in found if base is not None]
-
-    def base_file_on(self, group: FileGroupId, instant: str) -> DataFile | None:
-        """The visible base file that `instant` wrote; None when there is none, or the group was replaced up to then."""
-        replaced_at = self.replaced_at(group)
-        found = None if replaced_at is not None and replaced_at <= instant else self.file_group(group)
-        return None if found is None else _newest_base(found, lambda item: item.base_instant == instant)
+        groups = self.file_groups(partition, as_of)
+        found = _newest(groups, lambda item: bool(item.base_file) and (as_of is None or item.base_instant <= as_of))
+        return [item.base_file for item in found if item.base_file is not None]
 
     def pending_compaction(self, group: FileGroupId) -> str | None:
         """The requested time of the pending compaction whose plan names the group; None when none does."""
         return self._compacting.get(group)
 
-    def pending_compaction_operations(self) -> list[tuple[str, CompactionOperation]]:
-        """The operations of pending compactions with the compaction's requested time, sorted by file group."""
-        return [item for _, item in sorted(self.pending.compacting.items())]
-
-    def pending_log_compaction_operations(self) -> list[tuple[str, CompactionOperation]]:
-        """The operations of pending log compactions, likewise."""
-        return [item for _, item in sorted(self.pending.log_compacting.items())]
-
-    def pending_clustering(self, group: FileGroupId) -> str | None:
-        """The requested time of the pending clustering whose plan names the group; None when none does."""
-        return self.pending.clustering.get(group)
-
-    def groups_in_pending_clustering(self) -> dict[FileGroupId, str]:
-        """The file groups that pending clusterings will replace, with the clustering's requested time."""
-        return dict(sorted(self.pending.clustering.items()))
-
     def replaced_at(self, group: FileGroupId) -> str | None:
         """The requested time of the replacecommit that replaced the group; None when none did."""
         replaced = self._replaced.get(group)
         return None if replaced is None else replaced.requested_time
-
-    def replaced_groups(
-        self, partition: str, when: Callable[[Instant], bool] = lambda instant: True
-    ) -> list[FileGroup]:
-        """The replaced file groups with files whose replacecommit passes `when` (getReplacedFileGroups…).
-
-        `replaced_before(t)`, `replaced_up_to(t)`, `replaced_from(t)` go by requested time,
-        `replaced_completed_in(begin, end)` by completion.
-        """
-        return [
-            group
-            for group in self.all_file_groups(partition)
-            if (by := self._replaced.get(group.id)) is not None and when(by)
-        ]
-
-    def _groups_of_range(self, partition: str, instants: frozenset[str]) -> Iterator[FileGroup]:
-        return self.file_groups(partition, max(instants)) if instants else iter(())
-
-    def _before_compaction(self, group: FileGroup) -> FileSlice | None:
-        compaction = self._compacting.get(group.id)
-        return group.latest_slice() if compaction is None else group.latest_slice_before(compaction)
 
     def _merged(self, group: FileGroup, as_of: str | None) -> FileSlice | None:
         latest = group.latest_slice() if as_of is None else group.latest_slice_up_to(as_of)
@@ -219,33 +140,10 @@ class FileSystemView:
         return latest if before is None else before.merged_with(latest)
 
 
-def _newest_base(group: FileGroup, keep: Callable[[FileSlice], bool]) -> DataFile | None:
-    return next((item.base_file for item in group.slices if item.base_file is not None and keep(item)), None)
-
-
-def replaced_before(time: str) -> Callable[[Instant], bool]:
-    """Replaced by an instant requested before `time`."""
-    return lambda instant: instant.requested_time < time
-
-
-def replaced_up_to(time: str) -> Callable[[Instant], bool]:
-    """Replaced by an instant requested at or before `time`."""
-    return lambda instant: instant.requested_time <= time
-
-
-def replaced_from(time: str) -> Callable[[Instant], bool]:
-    """Replaced by an instant requested at or after `time`."""
-    return lambda instant: instant.requested_time >= time
-
-
-def replaced_completed_in(begin: str | None, end: str | None) -> Callable[[Instant], bool]:
-    """Replaced by an instant completed after `begin` and at or before `end`; in layout 1, requested then.
-
-    Layout 1 records no completion time.
-    """
-    return lambda instant: (
-        (begin is None or instant.completed_at > begin) and (end is None or instant.completed_at <= end)
-    )
+def _newest(groups: Iterable[FileGroup], keep: Callable[[FileSlice], bool]) -> list[FileSlice]:
+    """The newest slice of each file group that `keep` accepts."""
+    found = (next(filter(keep, group.slices), None) for group in groups)
+    return [item for item in found if item is not None]
 
 
 def load_view(

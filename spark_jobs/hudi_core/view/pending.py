@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from hudi_core.errors import FormatError, StorageNotFoundError, TimelineError
-from hudi_core.model.ids import FileGroupId
+from hudi_core.model.names import FileGroupId
 from hudi_core.timeline.actions.clustering import ClusteringPlan
 from hudi_core.timeline.actions.compaction import CompactionOperation, CompactionPlan
 from hudi_core.timeline.active import ActiveTimeline
@@ -64,35 +64,21 @@ class PendingWork:
         """The file groups of pending log compactions, likewise."""
         return self._operations(self.read_log_compactions(), Action.LOG_COMPACTION)
 
-    @cached_property
-    def clustering(self) -> dict[FileGroupId, str]:
-        """The file groups of pending clusterings, each with the clustering's instant.
-
-        Raises FormatError for a group in two plans.
-        """
-        found: dict[FileGroupId, str] = {}
-        for instant, plan in sorted(self.read_clusterings().items()):
-            for group in plan.file_groups():
-                self._once(found.setdefault(group, instant), instant, group, Action.CLUSTERING)
-        return found
-
     def _operations(
         self, plans: Mapping[str, CompactionPlan], action: str
     ) -> dict[FileGroupId, tuple[str, CompactionOperation]]:
         found: dict[FileGroupId, tuple[str, CompactionOperation]] = {}
         for instant, plan in sorted(plans.items()):
             for operation in plan.operations:
-                other, _ = found.setdefault(operation.file_group, (instant, operation))
-                self._once(other, instant, operation.file_group, action)
+                group = operation.file_group
+                first, _ = found.setdefault(group, (instant, operation))
+                if first != instant:
+                    raise FormatError(
+                        f"file group {group.file_id} is in the pending {action}s {first} and {instant}",
+                        path=f"{self.folder}/{instant}.{action}.{State.REQUESTED.value}",
+                        remedy="unschedule one of the two with Hudi's CLI",
+                    )
         return found
-
-    def _once(self, first: str, second: str, group: FileGroupId, action: str) -> None:
-        if first != second:
-            raise FormatError(
-                f"file group {group.file_id} is in the pending {action}s {first} and {second}",
-                path=f"{self.folder}/{second}.{action}.{State.REQUESTED.value}",
-                remedy="unschedule one of the two with Hudi's CLI",
-            )
 
 
 def _log_compaction_plans(active: ActiveTimeline, timeline: Timeline) -> dict[str, CompactionPlan]:

@@ -11,8 +11,7 @@ from hudi_core.filegroup.read.base_file import open_base_file
 from hudi_core.filegroup.write.markers import MarkerType, create_marker
 from hudi_core.metadata_table.extract.data_file import StatisticsRequirements, read_file_statistics
 from hudi_core.metadata_table.records.file_statistics import DataFileRef, FileStatistics
-from hudi_core.model.ids import FileGroupId, WriteToken
-from hudi_core.model.names import BaseFileName, parse_base_file
+from hudi_core.model.names import BaseFileName, FileGroupId, WriteToken, parse_base_file
 from hudi_core.model.partition import join
 from hudi_core.model.stats import WriteStat
 from hudi_core.services.compaction.commit_metadata import compaction_metadata, encode_metadata

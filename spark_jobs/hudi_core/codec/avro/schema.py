@@ -10,7 +10,7 @@ import json
 from typing import Any
 
 from hudi_core.errors import CorruptFileError
-from hudi_core.model.meta_fields import META_FIELDS, OPERATION
+from hudi_core.model.names import META_FIELDS, OPERATION
 
 AvroSchema = dict[str, Any]
 """The JSON object of a named or complex Avro type."""

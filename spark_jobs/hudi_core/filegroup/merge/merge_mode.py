@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from hudi_core.errors import ConfigError, UnsupportedError
 from hudi_core.filegroup.merge.payloads import Payload
-from hudi_core.model.meta_fields import IS_DELETED, OPERATION
+from hudi_core.model.names import IS_DELETED, OPERATION
 
 if TYPE_CHECKING:
     from hudi_core.config.table_config import TableConfig
@@ -35,6 +35,11 @@ UNAVAILABLE_KEY = "hoodie.write.partial.update.unavailable.value"
 EVENT_TIME_STRATEGY = "eeb8d96f-b1e4-49fd-bbf8-28ac514178e5"
 COMMIT_TIME_STRATEGY = "ce9acb64-bde0-424c-9b91-f6ebba25356d"
 PAYLOAD_STRATEGY = "00000000-0000-0000-0000-000000000000"
+
+
+def reads_as_hudi_1(config: TableConfig) -> bool:
+    """Whether Hudi 1.x reads the table's rows: the version is its own, or 1.x keeps a table of an older version."""
+    return config.features.unified_reader or any(key in config.raw for key in HUDI_1_KEYS)
 
 
 class Mode(str, Enum):

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from hudi_core.codec.avro.resolve import AvroType, resolve
 from hudi_core.errors import ConfigError, UnsupportedError
-from hudi_core.filegroup.merge.defaults import Default, field_defaults
+from hudi_core.filegroup.merge.partial import Default, field_defaults
 
 if TYPE_CHECKING:
     from hudi_core.codec.avro.schema import AvroSchema

@@ -6,6 +6,7 @@ OverwriteNonDefaultsWithLatestAvroPayload, PartialUpdateAvroPayload, PostgresDeb
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,12 +16,12 @@ from numpy.typing import NDArray
 
 from hudi_core.filegroup.merge.payloads import Fill, Payload
 from hudi_core.filegroup.merge.policy import Rules
-from hudi_core.model.meta_fields import META_FIELDS
+from hudi_core.model.names import META_FIELDS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from hudi_core.filegroup.merge.defaults import Default
+    from hudi_core.codec.avro.schema import AvroSchema
     from hudi_core.filegroup.merge.policy import MergePolicy
 
 Mask = NDArray[np.bool_]
@@ -30,6 +31,33 @@ FULL = 0
 """The pattern of rows that have all columns."""
 _ONE_OBJECT = range(-128, 128)
 """Whole numbers for which Integer.valueOf and Long.valueOf give one object each."""
+_KINDS = frozenset({"boolean", "int", "long", "float", "double", "string"})
+
+
+@dataclass(frozen=True, slots=True)
+class Default:
+    """An Avro default other than null. `kind` is the column's Avro type; `nullable` when it is a union with null."""
+
+    value: bool | int | float | str
+    kind: str
+    nullable: bool
+
+
+def field_defaults(schema: AvroSchema) -> dict[str, Default]:
+    """The top-level fields whose default is a plain value.
+
+    A null default, none, and one of a complex type are omitted: no value that is not null equals those in Java.
+    """
+    found = {}
+    for field in schema["fields"]:
+        value, kind = field.get("default"), field["type"]
+        branches = [branch for branch in kind if branch != "null"] if isinstance(kind, list) else [kind]
+        name = branches[0] if len(branches) == 1 else None
+        if isinstance(name, dict) and "logicalType" not in name:
+            name = name.get("type")
+        if isinstance(value, (bool, int, float, str)) and isinstance(name, str) and name in _KINDS:
+            found[field["name"]] = Default(value, name, isinstance(kind, list))
+    return found
 
 
 class ColumnPatterns:

@@ -27,7 +27,7 @@ from hudi_core.filegroup.merge.merge_mode import (
     resolve_mode,
 )
 from hudi_core.filegroup.merge.payloads import FILL_OF, MARKER_OF, Fill, Payload, check_ordering, payload_of
-from hudi_core.model.meta_fields import RECORD_KEY
+from hudi_core.model.names import RECORD_KEY
 
 if TYPE_CHECKING:
     from hudi_core.config.table_config import TableConfig

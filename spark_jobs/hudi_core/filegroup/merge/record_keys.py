@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from hudi_core.errors import CorruptFileError, UnsupportedError
-from hudi_core.model.meta_fields import IS_DELETED
+from hudi_core.model.names import IS_DELETED
 
 if TYPE_CHECKING:
     from hudi_core.filegroup.merge.merge_mode import DeleteMark

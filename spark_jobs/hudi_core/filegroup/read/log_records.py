@@ -21,7 +21,7 @@ from hudi_core.errors import CorruptFileError, UnsupportedError
 from hudi_core.filegroup.merge.log_merge import LogMerger, LogRecords
 from hudi_core.filegroup.read.base_file import History, base_batches
 from hudi_core.filegroup.read.evolution import rename_fields
-from hudi_core.model.meta_fields import OPERATION, RECORD_KEY
+from hudi_core.model.names import OPERATION, RECORD_KEY
 from hudi_core.storage.base import ByteRange
 from hudi_core.timeline.schema_history import sources_at
 

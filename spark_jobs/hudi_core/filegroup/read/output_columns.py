@@ -13,9 +13,8 @@ from hudi_core.codec.avro.arrow import arrow_schema, spark_schema
 from hudi_core.codec.avro.arrow_conform import conform_batch
 from hudi_core.codec.avro.schema import AvroSchema, add_meta_fields, field, without_meta_fields
 from hudi_core.errors import ConfigError
-from hudi_core.filegroup.read.partition_values import as_text, path_values
-from hudi_core.filegroup.read.reading_rules import PartitionColumns
-from hudi_core.model.meta_fields import OPERATION
+from hudi_core.filegroup.read.partition_columns import PartitionColumns, as_text, path_values
+from hudi_core.model.names import OPERATION
 
 if TYPE_CHECKING:
     from hudi_core.config.table_config import TableConfig

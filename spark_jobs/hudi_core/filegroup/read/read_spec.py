@@ -1,25 +1,71 @@
-"""What a query's tasks need to read its slices: one value per query, in a form that travels to wherever a task runs."""
+"""What a query's tasks need to read its slices, in a form that travels to wherever a task runs; what filters rows."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from hudi_core.codec.avro.schema import AvroSchema
 from hudi_core.config.table_config import TableConfig
 from hudi_core.engine.protocol import Json
 from hudi_core.engine.serializer import from_text, to_text
 from hudi_core.errors import UnsupportedError
-from hudi_core.filegroup.read.block_validity import CommittedInstants, latest_read_instant
+from hudi_core.expr.bind import bind
+from hudi_core.expr.json_form import from_json
+from hudi_core.expr.rows import row_mask
+from hudi_core.filegroup.read.log_scan import CommittedInstants, latest_read_instant
 from hudi_core.filegroup.read.output_columns import OutputColumns
-from hudi_core.filegroup.read.reading_rules import partition_columns
-from hudi_core.filegroup.read.row_filter import RowFilter, of_commit_times, of_predicate
+from hudi_core.filegroup.read.partition_columns import partition_columns
+from hudi_core.model.names import COMMIT_TIME
 
 if TYPE_CHECKING:
     from hudi_core.timeline.schema_history import SchemaHistory
     from hudi_core.timeline.timeline import Timeline
+
+
+@dataclass(frozen=True, slots=True)
+class RowFilter:
+    """Keeps the rows for which `mask` is true; null drops a row, as in SQL.
+
+    `mask` gets a batch with at least `columns`, in the types that a query returns, and gives a boolean array of its
+    length.
+    """
+
+    columns: frozenset[str]
+    mask: Callable[[pa.RecordBatch], pa.Array]
+
+    def apply(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """The rows kept."""
+        return batch.filter(self.mask(batch), null_selection_behavior="drop")
+
+
+def of_commit_times(times: frozenset[str]) -> RowFilter:
+    """Keeps the rows that one of these instants wrote."""
+    values = pa.array(sorted(times), pa.string())
+
+    def mask(batch: pa.RecordBatch) -> pa.Array:
+        return pc.is_in(batch.column(batch.schema.get_field_index(COMMIT_TIME)), value_set=values)
+
+    return RowFilter(frozenset({COMMIT_TIME}), mask)
+
+
+def of_predicate(predicate: Json, schema: pa.Schema, zone: str | None = None) -> RowFilter:
+    """Keeps the rows that satisfy an expression (expr.json_form) over the columns of `schema`.
+
+    `zone` is that of local times, UTC when None. Raises ConfigError for an expression that is none, names a column that
+    does not exist, or compares it with a value of another type.
+    """
+    bound = bind(from_json(predicate), schema, zone=zone)
+
+    def mask(batch: pa.RecordBatch) -> pa.Array:
+        return row_mask(bound, batch)
+
+    return RowFilter(frozenset(bound.columns), mask)
 
 
 @dataclass(frozen=True)

@@ -16,17 +16,15 @@ import pyarrow as pa
 from hudi_core.codec.avro.schema import AvroSchema
 from hudi_core.config.service_config import MEMORY_BYTES
 from hudi_core.filegroup.merge.log_merge import merge_columns
+from hudi_core.filegroup.merge.merge_mode import reads_as_hudi_1
 from hudi_core.filegroup.merge.ordering import Ordering
 from hudi_core.filegroup.merge.policy import MergePolicy
 from hudi_core.filegroup.read.base_file import RowGroups, read_base_file
-from hudi_core.filegroup.read.block_validity import CommittedInstants
 from hudi_core.filegroup.read.log_records import has_operations
-from hudi_core.filegroup.read.log_scan import ScanResult, scan_log_files
-from hudi_core.filegroup.read.read_spec import ReaderSpec
-from hudi_core.filegroup.read.reading_rules import reads_as_hudi_1
-from hudi_core.filegroup.read.row_filter import RowFilter, of_commit_times
+from hudi_core.filegroup.read.log_scan import CommittedInstants, ScanResult, scan_log_files
+from hudi_core.filegroup.read.read_spec import ReaderSpec, RowFilter, of_commit_times
 from hudi_core.filegroup.read.slice_merge import merging
-from hudi_core.model.meta_fields import OPERATION
+from hudi_core.model.names import OPERATION
 
 if TYPE_CHECKING:
     from hudi_core.config.table_config import TableConfig

@@ -17,7 +17,7 @@ from hudi_core.codec.avro.arrow import arrow_schema
 from hudi_core.codec.avro.schema import AvroSchema, add_meta_fields
 from hudi_core.codec.bloom import DYNAMIC, BloomFilter
 from hudi_core.codec.parquet.file import BaseFileWriter
-from hudi_core.model.meta_fields import FILE_NAME, RECORD_KEY
+from hudi_core.model.names import FILE_NAME, RECORD_KEY
 
 if TYPE_CHECKING:
     from hudi_core.config.write_config import WriteConfig

@@ -19,8 +19,7 @@ from hudi_core.codec.log.encode import encode_block
 from hudi_core.errors import FormatError
 from hudi_core.filegroup.read.log_scan import log_blocks
 from hudi_core.filegroup.write.markers import MarkerType, create_marker, list_markers
-from hudi_core.model.ids import ROLLBACK_TOKEN
-from hudi_core.model.names import LogFileName, parse_data_file, parse_log_file
+from hudi_core.model.names import ROLLBACK_TOKEN, LogFileName, parse_data_file, parse_log_file
 from hudi_core.model.partition import check_partition, join
 from hudi_core.storage.base import FileInfo, Storage
 from hudi_core.timeline.actions.rollback import RollbackRequest

@@ -14,10 +14,10 @@ import pyarrow.compute as pc
 
 from hudi_core.errors import UnsupportedError
 from hudi_core.filegroup.merge.record_keys import record_keys
-from hudi_core.filegroup.read.block_validity import CommittedInstants
+from hudi_core.filegroup.read.log_scan import CommittedInstants
 from hudi_core.filegroup.read.read_spec import ReaderSpec
 from hudi_core.filegroup.read.slice_reader import SliceReader
-from hudi_core.model.meta_fields import RECORD_KEY
+from hudi_core.model.names import RECORD_KEY
 from hudi_core.storage.base import Storage
 from hudi_core.view.file_group import FileSlice
 

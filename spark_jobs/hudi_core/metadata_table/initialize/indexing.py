@@ -32,8 +32,7 @@ from hudi_core.metadata_table.read.file_group import ROOT, latest_slices
 from hudi_core.metadata_table.record import block_schema
 from hudi_core.metadata_table.timeline import MetadataTimeline
 from hudi_core.metadata_table.write.delta_commit import latest_schema
-from hudi_core.model.ids import WriteToken
-from hudi_core.model.names import parse_data_file
+from hudi_core.model.names import WriteToken, parse_data_file
 from hudi_core.model.partition import check_file_name
 from hudi_core.storage.base import Storage
 from hudi_core.timeline.instant import Action, State

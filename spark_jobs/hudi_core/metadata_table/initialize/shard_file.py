@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from hudi_core.metadata_table.initialize.target import NewBaseFile, NewPartition
-from hudi_core.model.ids import WriteToken
+from hudi_core.model.names import WriteToken
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -11,7 +11,7 @@ from functools import lru_cache
 from importlib import resources
 
 from hudi_core.config.versions import V6, V8, TableVersion
-from hudi_core.model.meta_fields import META_FIELDS
+from hudi_core.model.names import META_FIELDS
 
 
 def stored_schema(version: TableVersion) -> str:

@@ -19,8 +19,7 @@ from hudi_core.metadata_table.read.partition import HashedPart
 from hudi_core.metadata_table.record import RecordEncoder
 from hudi_core.metadata_table.records.file_statistics import Record
 from hudi_core.metadata_table.write.base_file import MetadataBaseFile
-from hudi_core.model.ids import WriteToken
-from hudi_core.model.names import BaseFileName, LogFileName
+from hudi_core.model.names import BaseFileName, LogFileName, WriteToken
 from hudi_core.model.partition import PARTITION_METADATA, check_file_name, check_file_names, join
 from hudi_core.model.stats import WriteStat
 from hudi_core.storage.base import Storage

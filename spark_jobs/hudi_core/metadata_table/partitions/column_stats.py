@@ -17,7 +17,7 @@ from hudi_core.metadata_table.records.column_stats import ColumnStatsRules
 from hudi_core.metadata_table.records.file_statistics import Expression, FileStatistics, Needs, Record
 from hudi_core.metadata_table.records.range_records import file_record
 from hudi_core.metadata_table.records.stat_values import Bound, widened_float
-from hudi_core.model.meta_fields import META_FIELDS
+from hudi_core.model.names import META_FIELDS
 
 _UNKNOWN: Final = -1
 _NULL_TYPE: Final = {"typeOrdinal": 1, "additionalInfo": None}

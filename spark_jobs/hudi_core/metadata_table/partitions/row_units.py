@@ -15,7 +15,7 @@ from hudi_core.metadata_table.partitions.record_index import RecordIndexRows
 from hudi_core.metadata_table.partitions.row_level import IndexRows
 from hudi_core.metadata_table.partitions.secondary_index import SecondaryIndexRows
 from hudi_core.storage.arrow_store import open_data_storage
-from hudi_core.view.slice_json import check_slice
+from hudi_core.view.file_group import check_slice
 
 if TYPE_CHECKING:
     from hudi_core.engine.protocol import TaskAttempt

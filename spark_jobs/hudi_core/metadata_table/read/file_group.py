@@ -16,8 +16,7 @@ from hudi_core.config.versions import V6
 from hudi_core.errors import CorruptFileError, StorageNotFoundError, UnsupportedError
 from hudi_core.metadata_table.partition_type import FILES_PARTITION
 from hudi_core.metadata_table.read.slices import MergedSlice, merged_slices
-from hudi_core.model.ids import FileGroupId, WriteToken
-from hudi_core.model.names import LogFileName, parse_base_file, parse_data_file
+from hudi_core.model.names import FileGroupId, LogFileName, WriteToken, parse_base_file, parse_data_file
 from hudi_core.model.partition import join
 from hudi_core.storage.base import ByteRange, FileInfo, Storage
 from hudi_core.timeline.active import ActiveTimeline

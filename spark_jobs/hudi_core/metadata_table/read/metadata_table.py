@@ -10,7 +10,7 @@ import pyarrow as pa
 from hudi_core.codec.avro.schema import AvroSchema
 from hudi_core.codec.bloom import BloomFilter
 from hudi_core.config.table_config import TableConfig
-from hudi_core.filegroup.read.table_schema import table_schema
+from hudi_core.filegroup.read.schema_resolver import table_schema
 from hudi_core.metadata_table.index_definitions import IndexDefinition, load_index_definitions
 from hudi_core.metadata_table.keys import bloom_filter_key, secondary_hashed_part
 from hudi_core.metadata_table.partition_type import (

@@ -21,7 +21,7 @@ from hudi_core.metadata_table.read.group_reader import GroupReader, Records, Spl
 from hudi_core.metadata_table.read.partition import MetadataPartition
 from hudi_core.metadata_table.read.stat_columns import StatColumns
 from hudi_core.metadata_table.records.column_stats import ColumnStats, live, statistics_table
-from hudi_core.model.meta_fields import META_FIELDS, OPERATION
+from hudi_core.model.names import META_FIELDS, OPERATION
 from hudi_core.model.partition import check_file_name, check_file_names
 
 RUN: Final = 1 << 15

@@ -28,8 +28,7 @@ from hudi_core.metadata_table.services.compaction_units import (
 from hudi_core.metadata_table.timeline import MetadataTimeline
 from hudi_core.metadata_table.write.delta_commit import latest_schema
 from hudi_core.metadata_table.write.rollback import all_slices
-from hudi_core.model.ids import WriteToken
-from hudi_core.model.names import BaseFileName, parse_data_file
+from hudi_core.model.names import BaseFileName, WriteToken, parse_data_file
 from hudi_core.model.partition import join
 from hudi_core.model.stats import WriteStat
 from hudi_core.storage.base import Storage

@@ -15,8 +15,7 @@ from hudi_core.metadata_table.read.slices import MergedSlice
 from hudi_core.metadata_table.record import RecordEncoder
 from hudi_core.metadata_table.services.merge_group import Counts, GroupMerge
 from hudi_core.metadata_table.write.base_file import MetadataBaseFile
-from hudi_core.model.ids import WriteToken
-from hudi_core.model.names import BaseFileName
+from hudi_core.model.names import BaseFileName, WriteToken
 from hudi_core.model.partition import check_file_name
 from hudi_core.storage.arrow_store import open_data_storage
 from hudi_core.storage.base import FileInfo, Storage

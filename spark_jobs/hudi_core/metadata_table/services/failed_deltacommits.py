@@ -16,7 +16,7 @@ from hudi_core.metadata_table.instants import is_of_indexing, unfinished_initial
 from hudi_core.metadata_table.timeline import MetadataTimeline
 from hudi_core.metadata_table.write.rollback import MetadataRollback
 from hudi_core.metadata_table.write.rollback_deletion import DeletingRollback
-from hudi_core.model.ids import WriteToken
+from hudi_core.model.names import WriteToken
 from hudi_core.storage.base import Storage
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import Action

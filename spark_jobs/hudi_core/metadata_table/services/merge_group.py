@@ -24,7 +24,7 @@ from hudi_core.metadata_table.partitions.registry import merge_data
 from hudi_core.metadata_table.read.group_reader import Deletes, Source
 from hudi_core.metadata_table.record import RecordEncoder
 from hudi_core.metadata_table.write.base_file import MetadataBaseFile
-from hudi_core.model.meta_fields import META_FIELDS
+from hudi_core.model.names import META_FIELDS
 
 _BLANK: Final = bytes(len(META_FIELDS))
 """The `_hoodie_*` fields, all null, as an encoded record begins with them."""

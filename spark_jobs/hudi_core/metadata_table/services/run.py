@@ -19,7 +19,7 @@ from hudi_core.metadata_table.services.compaction import Compacted, MetadataComp
 from hudi_core.metadata_table.services.compaction_planner import DEFAULT_TRIGGER, TRIGGER
 from hudi_core.metadata_table.services.failed_deltacommits import roll_back_failed
 from hudi_core.metadata_table.timeline import MetadataTimeline
-from hudi_core.model.ids import WriteToken
+from hudi_core.model.names import WriteToken
 from hudi_core.storage.base import Storage
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.transaction.instant_generator import InstantClock

@@ -42,8 +42,7 @@ from hudi_core.metadata_table.write.delta_commit import (
     write_delta_commit_start,
 )
 from hudi_core.metadata_table.write.staged_logs import StagedLog
-from hudi_core.model.ids import WriteToken
-from hudi_core.model.names import LogFileName, parse_data_file, parse_log_file
+from hudi_core.model.names import LogFileName, WriteToken, parse_data_file, parse_log_file
 from hudi_core.model.stats import WriteStat
 from hudi_core.storage.base import FileInfo, Storage
 from hudi_core.timeline.instant import Action, Instant, State

@@ -30,7 +30,7 @@ from hudi_core.metadata_table.write.restore_reach import reach_of
 from hudi_core.metadata_table.write.rollback import MetadataRollback
 from hudi_core.metadata_table.write.rollback_deletion import DeletingRollback
 from hudi_core.metadata_table.write.staged_logs import forget_staged
-from hudi_core.model.ids import WriteToken
+from hudi_core.model.names import WriteToken
 from hudi_core.storage.base import Storage
 from hudi_core.timeline.actions.commit import CommitMetadata
 from hudi_core.timeline.instant import Action

@@ -24,7 +24,7 @@ from hudi_core.metadata_table.write.restore_reach import completed_at, instants_
 from hudi_core.metadata_table.write.restore_sync import sync_changes
 from hudi_core.metadata_table.write.rollback import all_slices, append_command
 from hudi_core.metadata_table.write.rollback_deletion import files_written_by, partition_of
-from hudi_core.model.ids import WriteToken
+from hudi_core.model.names import WriteToken
 from hudi_core.storage.base import Storage
 from hudi_core.storage.registry import plan_address, status_address
 from hudi_core.timeline.actions.container import encode_datum

@@ -12,8 +12,7 @@ from hudi_core.metadata_table.partition_type import FILES_PARTITION, STATISTICS,
 from hudi_core.metadata_table.read.file_group import ROOT, partition_folders
 from hudi_core.metadata_table.timeline import MetadataTimeline
 from hudi_core.metadata_table.write.initialized_since import columns_came_with, initialized_at
-from hudi_core.model.ids import WriteToken
-from hudi_core.model.names import BaseFileName, LogFileName, parse_data_file
+from hudi_core.model.names import BaseFileName, LogFileName, WriteToken, parse_data_file
 from hudi_core.storage.base import Storage
 from hudi_core.timeline.instant import COMMIT_ACTIONS, Action, Instant
 from hudi_core.timeline.timeline import Timeline

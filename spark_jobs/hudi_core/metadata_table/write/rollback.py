@@ -37,7 +37,7 @@ from hudi_core.metadata_table.read.file_group import (
 from hudi_core.metadata_table.timeline import MetadataTimeline
 from hudi_core.metadata_table.write.delta_writer import DeltaWriter
 from hudi_core.metadata_table.write.footprint import Footprint, check_not_merged
-from hudi_core.model.ids import ROLLBACK_TOKEN, WriteToken
+from hudi_core.model.names import ROLLBACK_TOKEN, WriteToken
 from hudi_core.storage.base import FileInfo, Storage
 from hudi_core.storage.registry import plan_address, status_address
 from hudi_core.timeline.actions.commit import decode_commit

@@ -10,8 +10,7 @@ from functools import partial
 
 from hudi_core.history.completion import CompletionTimes
 from hudi_core.metadata_table.read.metadata_table import MetadataTable
-from hudi_core.model.ids import FileGroupId
-from hudi_core.model.names import parse_data_file
+from hudi_core.model.names import FileGroupId, parse_data_file
 from hudi_core.model.partition import check_partition
 from hudi_core.services.clean.needed import Needed, read_needed
 from hudi_core.services.clean.policies import PartitionState

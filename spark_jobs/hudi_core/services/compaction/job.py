@@ -8,10 +8,10 @@ from hudi_core.codec.avro.schema import AvroSchema
 from hudi_core.engine.protocol import UnitTask
 from hudi_core.errors import ConfigError
 from hudi_core.filegroup.merge.policy import MergePolicy
-from hudi_core.filegroup.read.table_schema import table_schema
+from hudi_core.filegroup.read.schema_resolver import table_schema
 from hudi_core.metadata_table.extract.data_file import StatisticsRequirements
 from hudi_core.metadata_table.read.metadata_table import MetadataTable
-from hudi_core.model.ids import FileGroupId
+from hudi_core.model.names import FileGroupId
 from hudi_core.services.compaction.checks import (
     check_files,
     check_logs,

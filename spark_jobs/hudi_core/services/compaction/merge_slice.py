@@ -31,15 +31,13 @@ from hudi_core.filegroup.merge.log_merge import LogRecords
 from hudi_core.filegroup.merge.ordering import Ordering
 from hudi_core.filegroup.merge.policy import MergePolicy, Rules
 from hudi_core.filegroup.read.base_file import base_batches, open_base_file
-from hudi_core.filegroup.read.block_validity import CommittedInstants
-from hudi_core.filegroup.read.log_scan import ScanCounts, scan_log_files
+from hudi_core.filegroup.read.log_scan import CommittedInstants, ScanCounts, scan_log_files
 from hudi_core.filegroup.read.slice_merge import SliceMerge, merging
 from hudi_core.filegroup.write.base_file_writer import BaseFileHandle
 from hudi_core.filegroup.write.markers import MarkerType, create_marker
 from hudi_core.metadata_table.extract.data_file import StatisticsRequirements, read_file_statistics
 from hudi_core.metadata_table.records.file_statistics import DataFileRef, FileStatistics
-from hudi_core.model.ids import WriteToken
-from hudi_core.model.names import BaseFileName, parse_base_file, parse_log_file
+from hudi_core.model.names import BaseFileName, WriteToken, parse_base_file, parse_log_file
 from hudi_core.model.partition import check_file_name, check_partition, join
 from hudi_core.model.stats import WriteStat
 from hudi_core.storage.arrow_store import open_data_storage
@@ -63,8 +61,8 @@ GROUP_ROWS = 4
 class CompactionUnit:
     """One operation of the plan at `instant`, and what its merge must know of the table.
 
-    `max_instant` is block_validity.latest_compaction_instant of the timeline, `committed` CommittedInstants.of it,
-    `schema` the table's Avro schema. `as_hudi_1` is reading_rules.reads_as_hudi_1 of the table. `requirements` are what
+    `max_instant` is log_scan.latest_compaction_instant of the timeline, `committed` CommittedInstants.of it,
+    `schema` the table's Avro schema. `as_hudi_1` is merge_mode.reads_as_hudi_1 of the table. `requirements` are what
     the metadata table must know of the new file; None: nothing.
     """
 

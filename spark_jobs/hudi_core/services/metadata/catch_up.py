@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from hudi_core.config.verb_config import REBUILD_ROW_INDEXES
 from hudi_core.errors import ConflictError, CorruptFileError, TimelineError
-from hudi_core.filegroup.read.table_schema import table_schema
+from hudi_core.filegroup.read.schema_resolver import table_schema
 from hudi_core.metadata_table.file_changes import FileChanges
 from hudi_core.metadata_table.index_definitions import load_index_definitions
 from hudi_core.metadata_table.indexed_table import IndexedTable
@@ -37,8 +37,7 @@ from hudi_core.metadata_table.write.commit_updates import CommitPartitions
 from hudi_core.metadata_table.write.delta_writer import DeltaWriter
 from hudi_core.metadata_table.write.publish import MetadataPublisher
 from hudi_core.metadata_table.write.staged_logs import forget_staged, staged_instants
-from hudi_core.model.ids import WriteToken
-from hudi_core.model.names import BaseFileName, parse_data_file
+from hudi_core.model.names import BaseFileName, WriteToken, parse_data_file
 from hudi_core.model.stats import WriteStat
 from hudi_core.services.metadata.completed_changes import clean_changes, rollback_changes
 from hudi_core.services.metadata.missing_actions import REBUILD, missing_actions

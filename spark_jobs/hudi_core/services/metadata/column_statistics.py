@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from hudi_core.engine.serializer import from_text, to_text
 from hudi_core.errors import ConfigError, ConflictError, StorageNotFoundError, UnsupportedError
-from hudi_core.filegroup.read.table_schema import table_schema
+from hudi_core.filegroup.read.schema_resolver import table_schema
 from hudi_core.metadata_table.extract.data_file import StatisticsRequirements
 from hudi_core.metadata_table.extract.stored_ranges import StoredRange, StoredRangeRules
 from hudi_core.metadata_table.index_definitions import load_index_definitions

@@ -38,8 +38,7 @@ from hudi_core.metadata_table.records.file_statistics import Record
 from hudi_core.metadata_table.services.failed_deltacommits import roll_back_failed
 from hudi_core.metadata_table.timeline import MetadataTimeline
 from hudi_core.metadata_table.write.delta_writer import DeltaWriter
-from hudi_core.model.ids import WriteToken
-from hudi_core.model.meta_fields import COMMIT_TIME, PARTITION_PATH, RECORD_KEY
+from hudi_core.model.names import COMMIT_TIME, PARTITION_PATH, RECORD_KEY, WriteToken
 from hudi_core.services.metadata.column_statistics import ColumnStatisticsReader, check_indexable, indexed_table
 from hudi_core.services.metadata.initialization import Snapshot
 from hudi_core.services.rollback.verb import clean_failed_writes

@@ -12,7 +12,7 @@ from hudi_core.config.table_config import timeline_zone
 from hudi_core.errors import UnsupportedError
 from hudi_core.filegroup.read.base_file import open_base_file
 from hudi_core.filegroup.read.read_spec import ReaderSpec
-from hudi_core.filegroup.read.table_schema import table_schema
+from hudi_core.filegroup.read.schema_resolver import table_schema
 from hudi_core.metadata_table.index_definitions import IndexDefinition, load_index_definitions
 from hudi_core.metadata_table.indexed_table import IndexedTable
 from hudi_core.metadata_table.initialize.from_files import (

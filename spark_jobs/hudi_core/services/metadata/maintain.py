@@ -23,7 +23,7 @@ from hudi_core.metadata_table.services.compaction import MetadataCompaction
 from hudi_core.metadata_table.services.compaction_units import compact_group_task
 from hudi_core.metadata_table.services.run import Upkeep, keep_up
 from hudi_core.metadata_table.write.drop import drop_partitions, with_dependents
-from hudi_core.model.ids import WriteToken
+from hudi_core.model.names import WriteToken
 from hudi_core.services.metadata.catch_up import catch_up
 from hudi_core.services.metadata.initialization import Initializations, Snapshot
 from hudi_core.services.metadata.pending_indexing import give_up_builds, inflight_build, refuse_running_builds

@@ -12,7 +12,7 @@ from hudi_core.errors import ConflictError, CorruptFileError
 from hudi_core.metadata_table.index_definitions import put_index_definitions
 from hudi_core.metadata_table.initialize.indexing import IndexBuild
 from hudi_core.metadata_table.partition_type import FILES_PARTITION, needs_definition
-from hudi_core.model.ids import WriteToken
+from hudi_core.model.names import WriteToken
 from hudi_core.services.context import TableContext
 from hudi_core.services.lifecycle import claimed
 from hudi_core.services.metadata.retired import counts_early, left_over, refuse_compacting

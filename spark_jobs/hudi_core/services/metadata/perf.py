@@ -23,8 +23,8 @@ from hudi_core.errors import ConfigError, MetadataUnavailableError
 from hudi_core.expr.functions import evaluate
 from hudi_core.expr.tree import Column
 from hudi_core.filegroup.read.base_file import open_base_file
+from hudi_core.filegroup.read.schema_resolver import table_schema
 from hudi_core.filegroup.read.slice_reader import SliceReader
-from hudi_core.filegroup.read.table_schema import table_schema
 from hudi_core.index.footers import BLOOM, BLOOM_TYPE
 from hudi_core.metadata_table.partition_type import (
     BLOOM_FILTERS,
@@ -36,8 +36,7 @@ from hudi_core.metadata_table.partition_type import (
     SECONDARY_PREFIX,
 )
 from hudi_core.metadata_table.read.metadata_table import MetadataTable
-from hudi_core.model.meta_fields import RECORD_KEY
-from hudi_core.model.names import BaseFileName, parse_data_file
+from hudi_core.model.names import RECORD_KEY, BaseFileName, parse_data_file
 from hudi_core.model.partition import join
 from hudi_core.query.slices_plan import reader_spec
 from hudi_core.services.context import TableContext

@@ -19,7 +19,7 @@ from hudi_core.model.partition import check_file_name
 from hudi_core.services.metadata.retired import delist, users_of
 
 if TYPE_CHECKING:
-    from hudi_core.model.ids import WriteToken
+    from hudi_core.model.names import WriteToken
     from hudi_core.services.context import TableContext
 
 log = logging.getLogger(__name__)

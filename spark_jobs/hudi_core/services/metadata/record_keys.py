@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from hudi_core.config.table_config import TableConfig
 from hudi_core.filegroup.merge.record_keys import record_keys
-from hudi_core.model.meta_fields import RECORD_KEY
+from hudi_core.model.names import RECORD_KEY
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from hudi_core.errors import ConfigError, CorruptFileError
-from hudi_core.model.ids import FileGroupId
+from hudi_core.model.names import FileGroupId
 from hudi_core.request.services import service_of_action
 from hudi_core.services.context import TableContext
 from hudi_core.services.restore.job import read_restore_plan

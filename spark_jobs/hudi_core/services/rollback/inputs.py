@@ -8,8 +8,7 @@ from collections.abc import Iterator, Sequence
 from hudi_core.config.service_config import HeartbeatConfig
 from hudi_core.errors import ConflictError
 from hudi_core.model.claim_names import HUDI_HEARTBEATS
-from hudi_core.model.ids import FileGroupId
-from hudi_core.model.names import parse_data_file
+from hudi_core.model.names import FileGroupId, parse_data_file
 from hudi_core.services.context import TableContext
 from hudi_core.services.rollback.checks import RollbackInputs
 from hudi_core.services.rollback.strategies import Failed

@@ -13,8 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from hudi_core.errors import CorruptFileError, FormatError
-from hudi_core.model.ids import FileGroupId
-from hudi_core.model.names import parse_base_file, parse_log_file
+from hudi_core.model.names import FileGroupId, parse_base_file, parse_log_file
 from hudi_core.model.partition import check_partition
 from hudi_core.timeline.actions.commit import Operation
 from hudi_core.timeline.actions.container import decode_datum

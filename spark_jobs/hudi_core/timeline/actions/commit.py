@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from hudi_core.errors import CorruptFileError
-from hudi_core.model.ids import FileGroupId
+from hudi_core.model.names import FileGroupId
 from hudi_core.model.partition import check_partition, check_relative_path
 from hudi_core.model.stats import WriteStat
 from hudi_core.timeline.actions.container import decode_any, encode_datum

@@ -12,8 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from hudi_core.errors import CorruptFileError, FormatError, UnsupportedError
-from hudi_core.model.ids import FileGroupId
-from hudi_core.model.names import LogFileName, parse_base_file, parse_log_file
+from hudi_core.model.names import FileGroupId, LogFileName, parse_base_file, parse_log_file
 from hudi_core.model.partition import check_file_name, check_partition
 from hudi_core.timeline.actions.container import decode_datum, encode_datum
 from hudi_core.timeline.actions.plan_fields import name_in_partition, numbers, records, text, texts

@@ -10,9 +10,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from hudi_core import VERSION
 from hudi_core.errors import CorruptFileError
 from hudi_core.model.partition import check_partition
-from hudi_core.model.release import VERSION
 from hudi_core.timeline.actions.container import datum_metadata, decode_datum, encode_datum
 from hudi_core.timeline.actions.plan_fields import numbers, records, text, texts
 from hudi_core.timeline.actions.pretty_json import member

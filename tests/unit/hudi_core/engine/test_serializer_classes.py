@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from hudi_core.engine.serializer import from_text, to_text
 from hudi_core.filegroup.merge.policy import MergePolicy
-from hudi_core.filegroup.read.block_validity import CommittedInstants
+from hudi_core.filegroup.read.log_scan import CommittedInstants
 from hudi_core.filegroup.read.read_spec import ReaderSpec
 from hudi_core.metadata_table.extract.slice_change import SliceChange
 from hudi_core.metadata_table.initialize.from_files import FileRecordsUnit

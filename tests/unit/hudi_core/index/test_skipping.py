@@ -17,7 +17,7 @@ from hudi_core.expr.sql.parse import parse_predicate
 from hudi_core.expr.tree import Column
 from hudi_core.index.skipping import SkippingPlan
 from hudi_core.index.slice_ranges import in_order_of, slice_ranges
-from hudi_core.model.ids import FileGroupId
+from hudi_core.model.names import FileGroupId
 from hudi_core.view.file_group import DataFile, FileSlice
 from tests.support.random_predicates import holds
 from tests.support.table_configs import config_of

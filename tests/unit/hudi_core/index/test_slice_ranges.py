@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from hudi_core.index.slice_ranges import files_of, slice_ranges
-from hudi_core.model.ids import FileGroupId
+from hudi_core.model.names import FileGroupId
 from hudi_core.view.file_group import DataFile, FileSlice
 
 

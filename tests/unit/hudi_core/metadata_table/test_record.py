@@ -26,7 +26,7 @@ from hudi_core.metadata_table.record import (
     files_record,
     schema_text,
 )
-from hudi_core.model.meta_fields import META_FIELDS
+from hudi_core.model.names import META_FIELDS
 from tests.support.golden_data import golden_cases
 from tests.support.hfiles import base_hfiles, log_hfiles
 

@@ -5,8 +5,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hudi_core.errors import FormatError
-from hudi_core.model.ids import ROLLBACK_TOKEN, WriteToken
-from hudi_core.model.names import BaseFileName, LogFileName, parse_base_file, parse_data_file, parse_log_file
+from hudi_core.model.names import (
+    ROLLBACK_TOKEN,
+    BaseFileName,
+    LogFileName,
+    WriteToken,
+    parse_base_file,
+    parse_data_file,
+    parse_log_file,
+)
 
 NUMBERS = st.integers(0, 10**12)
 TOKENS = st.builds(WriteToken, NUMBERS, NUMBERS, NUMBERS)
@@ -69,9 +76,10 @@ def test_other_names_are_no_data_files(name: str) -> None:
 
 def test_tokens() -> None:
     assert str(ROLLBACK_TOKEN) == "1-0-1"
+    assert parse_base_file("f-0_7-8-9_001.parquet").token == WriteToken(7, 8, 9)
     for text in ("", "1-2", "1-2-3-4", "-1-2-3", "1-2-x", "1-2-3\n"):
         with pytest.raises(FormatError):
-            WriteToken.parse(text)
+            parse_base_file(f"f-0_{text}_001.parquet")
 
 
 def test_file_ids_of_a_record_index_per_partition_hold_the_escaped_path() -> None:

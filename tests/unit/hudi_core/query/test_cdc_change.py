@@ -5,7 +5,7 @@ import json
 import pytest
 
 from hudi_core.errors import ConfigError, FormatError
-from hudi_core.model.ids import FileGroupId
+from hudi_core.model.names import FileGroupId
 from hudi_core.query.cdc_change import Change, Image
 from hudi_core.view.file_group import DataFile, FileSlice
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from hudi_core.errors import ConfigError, CorruptFileError, StorageNotFoundError, UnsupportedError
-from hudi_core.query.execute import read_split
+from hudi_core.query.read_plan import read_split
 from hudi_core.storage.registry import open_storage
 from hudi_core.table import HudiTable
 from hudi_core.timeline.actions.commit import CommitMetadata

@@ -15,8 +15,8 @@ import pyarrow.compute as pc
 import pytest
 
 from hudi_core.errors import ConfigError, StorageNotFoundError
-from hudi_core.query.execute import read_split
 from hudi_core.query.incremental import as_of_completion
+from hudi_core.query.read_plan import read_split
 from hudi_core.table import HudiTable
 from hudi_core.timeline.instant import Instant
 from hudi_core.timeline.layout import timeline_of

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from hudi_core.errors import CorruptFileError
-from hudi_core.model.ids import FileGroupId
+from hudi_core.model.names import FileGroupId
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import Action, Instant, State
 from hudi_core.timeline.pending_plans import is_clustering, pending_rollback_of, read_clustering_plans, rollback_target

@@ -10,7 +10,7 @@ from hudi_core.config.transaction_config import Strategy
 from hudi_core.config.versions import V6, V8, V9
 from hudi_core.errors import ConflictError, CorruptFileError
 from hudi_core.filegroup.write.markers import Marker, MarkerType, create_marker, marker_folder
-from hudi_core.model.ids import FileGroupId
+from hudi_core.model.names import FileGroupId
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import Action, State
 from hudi_core.timeline.instant_time import of_epoch_seconds

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from hudi_core.errors import CorruptFileError, LockError
-from hudi_core.model.ids import FileGroupId
+from hudi_core.model.names import FileGroupId
 from hudi_core.storage.base import Storage
 from hudi_core.storage.local import LocalStorage
 from hudi_core.transaction.claim import Claim, claim

@@ -12,7 +12,7 @@ import pytest
 from hudi_core.config.service_config import HeartbeatConfig
 from hudi_core.errors import ConfigError
 from hudi_core.model.claim_names import HUDI_HEARTBEATS
-from hudi_core.model.ids import FileGroupId
+from hudi_core.model.names import FileGroupId
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import Action, State
 from hudi_core.timeline.instant_time import parse_instant

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from hudi_core.model.ids import FileGroupId
+from hudi_core.model.names import FileGroupId
 from hudi_core.storage.base import FileInfo
 from hudi_core.timeline.layout import timeline_of
 from hudi_core.view.builder import build_file_groups

@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import random
-from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from hudi_core.errors import FormatError, TimelineError, UnsupportedVersionError
-from hudi_core.model.ids import FileGroupId
+from hudi_core.model.names import FileGroupId
 from hudi_core.storage.base import FileInfo
-from hudi_core.timeline.actions.clustering import ClusteringGroup, ClusteringPlan, ClusteringSlice
 from hudi_core.timeline.instant import Instant, State
 from hudi_core.timeline.layout import timeline_of
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.view.builder import build_file_groups
 from hudi_core.view.file_group import FileGroup
-from hudi_core.view.fs_view import FileSystemView, replaced_before, replaced_completed_in, replaced_from, replaced_up_to
+from hudi_core.view.fs_view import FileSystemView
 from hudi_core.view.pending import PendingWork
 from hudi_core.view.slicing import BaseInstantSlicing, slicing_for
 from tests.support.listed_names import F, Listing, base, log, names_of, plan
@@ -172,7 +170,7 @@ def test_replaced_groups_are_gone_from_the_replacecommit_on() -> None:
 HISTORY = ["001.commit", "003.commit", "005.deltacommit", "007.commit"]
 
 
-def history_view(*more: str, **arguments: Any) -> FileSystemView:
+def history_view() -> FileSystemView:
     """One group with a slice at 001, 003 and 007, another at 003 alone."""
     listing = Listing(
         base("001"),
@@ -183,7 +181,7 @@ def history_view(*more: str, **arguments: Any) -> FileSystemView:
         base("003", file_id="g-0"),
         ".hoodie_partition_metadata",
     )
-    return FileSystemView(listing, timeline_of([*HISTORY, *more]), **arguments)
+    return FileSystemView(listing, timeline_of(HISTORY))
 
 
 def test_all_files_slices_and_base_files() -> None:
@@ -215,18 +213,6 @@ def test_all_files_slices_and_base_files() -> None:
     assert view.all_slices("elsewhere") == []
 
 
-def test_base_file_on_an_instant() -> None:
-    view = history_view(replaced={FileGroupId("p", "g-0"): replacecommit("007")})
-    on = view.base_file_on(F, "003")
-    assert on is not None
-    assert on.name == base("003")
-    assert view.base_file_on(F, "005") is None
-    assert view.base_file_on(FileGroupId("p", "none-0"), "003") is None
-    assert view.base_file_on(FileGroupId("p", "g-0"), "003") is not None
-    late = history_view(replaced={FileGroupId("p", "g-0"): replacecommit("002")})
-    assert late.base_file_on(FileGroupId("p", "g-0"), "003") is None
-
-
 def test_latest_slices_up_to_a_time() -> None:
     view = history_view()
     assert [(item.file_group.file_id, item.base_instant) for item in view.latest_slices_up_to("p", "006")] == [
@@ -244,24 +230,6 @@ def test_latest_slices_up_to_a_time_around_a_pending_compaction() -> None:
         ("f-0", "001"),
         ("g-0", "001"),
     ]
-    assert [item.file_group.file_id for item in view.latest_slices_up_to("p", "009", pending_compaction=False)] == [
-        "g-0"
-    ]
-
-
-def test_latest_in_a_range_of_instants() -> None:
-    view = history_view()
-    assert [
-        (item.file_group.file_id, item.base_instant) for item in view.latest_slices_in_range("p", ["001", "003"])
-    ] == [
-        ("f-0", "003"),
-        ("g-0", "003"),
-    ]
-    assert [item.name for item in view.latest_base_files_in_range("p", ["001", "005"])] == [base("001")]
-    assert view.latest_slices_in_range("p", []) == view.latest_base_files_in_range("p", []) == []
-    replaced = history_view(replaced={F: replacecommit("006")})
-    assert [item.file_group.file_id for item in replaced.latest_slices_in_range("p", ["003"])] == ["f-0", "g-0"]
-    assert [item.file_group.file_id for item in replaced.latest_slices_in_range("p", ["003", "007"])] == ["g-0"]
 
 
 def test_latest_uncompacted_slices() -> None:
@@ -271,55 +239,6 @@ def test_latest_uncompacted_slices() -> None:
         [base("001"), log("001")],
         [base("002", file_id="g-0")],
     ]
-
-
-def test_replaced_groups_by_the_time_of_their_replacecommit() -> None:
-    view = history_view(replaced={F: replacecommit("004", "009")})
-    ids = lambda when: [group.id.file_id for group in view.replaced_groups("p", when)]  # noqa: E731
-    assert [group.id for group in view.replaced_groups("p")] == [F]
-    assert (ids(replaced_before("004")), ids(replaced_before("005"))) == ([], ["f-0"])
-    assert (ids(replaced_up_to("003")), ids(replaced_up_to("004"))) == ([], ["f-0"])
-    assert (ids(replaced_from("005")), ids(replaced_from("004"))) == ([], ["f-0"])
-    assert (
-        ids(replaced_completed_in("008", "009")),
-        ids(replaced_completed_in("009", None)),
-        ids(replaced_completed_in(None, "008")),
-    ) == (
-        ["f-0"],
-        [],
-        [],
-    )
-    in_layout_1 = history_view(replaced={F: replacecommit("004")})
-    assert [group.id for group in in_layout_1.replaced_groups("p", replaced_completed_in("003", "004"))] == [F]
-
-
-def clustering(*file_ids: str) -> ClusteringPlan:
-    return ClusteringPlan(
-        (
-            ClusteringGroup(
-                tuple(ClusteringSlice("p", file_id, base("001", file_id=file_id), ()) for file_id in file_ids)
-            ),
-        )
-    )
-
-
-def test_pending_work_by_file_group() -> None:
-    pending = PendingWork({"003": plan("f-0")}, lambda: {"004": plan("g-0")}, lambda: {"002": clustering("h-0", "g-0")})
-    view = FileSystemView(Listing(), timeline_of(COMPACTING), pending)
-    assert [(instant, item.file_id) for instant, item in view.pending_compaction_operations()] == [("003", "f-0")]
-    assert [(instant, item.file_id) for instant, item in view.pending_log_compaction_operations()] == [("004", "g-0")]
-    assert view.groups_in_pending_clustering() == {FileGroupId("p", "g-0"): "002", FileGroupId("p", "h-0"): "002"}
-    assert (view.pending_clustering(FileGroupId("p", "h-0")), view.pending_clustering(F)) == ("002", None)
-
-
-def test_one_file_group_in_two_pending_clusterings_is_refused() -> None:
-    view = FileSystemView(
-        Listing(),
-        timeline_of([]),
-        PendingWork(read_clusterings=lambda: {"002": clustering("f-0"), "004": clustering("f-0")}),
-    )
-    with pytest.raises(FormatError, match="f-0 is in the pending clusterings 002 and 004"):
-        view.groups_in_pending_clustering()
 
 
 _instants = st.integers(1, 9).map(lambda number: f"{number:03d}")

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from hudi_core.errors import FormatError, TimelineError
-from hudi_core.model.ids import FileGroupId
+from hudi_core.model.names import FileGroupId
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import Action
 from hudi_core.timeline.layout import timeline_of
@@ -26,7 +26,10 @@ def test_the_file_groups_of_pending_plans(active: ActiveTimeline) -> None:
     Operations(active).cluster(SECOND, B)
     pending = PendingWork.read(active, active.load())
     assert {group: instant for group, (instant, _) in pending.compacting.items()} == {A: FIRST}
-    assert (pending.clustering, pending.log_compacting) == ({B: SECOND}, {})
+    assert pending.log_compacting == {}
+    assert {instant: tuple(plan.file_groups()) for instant, plan in pending.read_clusterings().items()} == {
+        SECOND: (B,)
+    }
 
 
 def test_completed_plans_are_not_pending(active: ActiveTimeline) -> None:

@@ -26,7 +26,7 @@ from hudi_core.metadata_table.partition_type import (
 )
 from hudi_core.metadata_table.read.secondary_index import SecondaryIndexRules
 from hudi_core.metadata_table.read.statistics import ColumnTypes
-from hudi_core.model.meta_fields import META_FIELDS
+from hudi_core.model.names import META_FIELDS
 from hudi_core.services.metadata.record_keys import KeysOfRows
 from hudi_core.services.metadata.validate.bloom_filters import BloomFiltersCheck
 from hudi_core.services.metadata.validate.check import PartitionCheck

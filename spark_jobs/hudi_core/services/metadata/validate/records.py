@@ -14,7 +14,7 @@ from hudi_core.filegroup.read.base_file import base_batches, open_base_file, rea
 from hudi_core.filegroup.read.log_records import block_batches, has_operations
 from hudi_core.filegroup.read.slice_reader import READ_ROWS
 from hudi_core.metadata_table.partition_type import FILES_PARTITION
-from hudi_core.model.meta_fields import OPERATION
+from hudi_core.model.names import OPERATION
 from hudi_core.services.metadata.validate.check import FileCheck, FileHead, PartitionCheck
 from hudi_core.services.metadata.validate.difference import Findings
 from hudi_core.services.metadata.validate.subject import Subject

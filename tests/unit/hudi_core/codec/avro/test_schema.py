@@ -7,7 +7,7 @@ import pytest
 
 from hudi_core.codec.avro import schema as avro
 from hudi_core.errors import CorruptFileError
-from hudi_core.model.meta_fields import META_FIELDS, OPERATION
+from hudi_core.model.names import META_FIELDS, OPERATION
 
 
 def record(**fields: Any) -> dict[str, Any]:

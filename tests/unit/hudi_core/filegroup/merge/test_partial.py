@@ -6,8 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from hudi_core.filegroup.merge.defaults import Default, field_defaults
-from hudi_core.filegroup.merge.partial import FULL, ColumnPatterns, FieldMerger
+from hudi_core.filegroup.merge.partial import FULL, ColumnPatterns, Default, FieldMerger, field_defaults
 from hudi_core.filegroup.merge.payloads import Fill, Payload
 from hudi_core.filegroup.merge.policy import MergePolicy, Rules
 

@@ -22,9 +22,8 @@ from hudi_core.filegroup.merge.ordering import Ordering
 from hudi_core.filegroup.merge.policy import MergePolicy
 from hudi_core.filegroup.merge.rules import Rules
 from hudi_core.filegroup.read import log_records
-from hudi_core.filegroup.read.block_validity import CommittedInstants
 from hudi_core.filegroup.read.log_records import block_batches, has_operations, merge_logs
-from hudi_core.filegroup.read.log_scan import scan_log_files
+from hudi_core.filegroup.read.log_scan import CommittedInstants, scan_log_files
 from tests.support.log_files import FULL, SCHEMA, data, deletes, put
 from tests.support.memory_storage import MemoryStorage
 

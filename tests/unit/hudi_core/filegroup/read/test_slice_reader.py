@@ -32,14 +32,13 @@ from hudi_core.expr.bind import bind
 from hudi_core.expr.json_form import from_json
 from hudi_core.expr.rows import row_mask
 from hudi_core.filegroup.read import slice_reader as reader_module
-from hudi_core.filegroup.read.block_validity import CommittedInstants
 from hudi_core.filegroup.read.log_records import block_batches
-from hudi_core.filegroup.read.read_spec import ReaderSpec
-from hudi_core.filegroup.read.row_filter import RowFilter
+from hudi_core.filegroup.read.log_scan import CommittedInstants
+from hudi_core.filegroup.read.read_spec import ReaderSpec, RowFilter
 from hudi_core.filegroup.read.slice_reader import SliceReader
 from hudi_core.index.footers import row_group_chooser
 from hudi_core.metadata_table.records.stat_values import Bound, to_arrow
-from hudi_core.model.ids import FileGroupId
+from hudi_core.model.names import FileGroupId
 from hudi_core.storage.base import ByteRange
 from hudi_core.storage.local import LocalStorage
 from hudi_core.timeline.internal_schema import parse_internal_schema

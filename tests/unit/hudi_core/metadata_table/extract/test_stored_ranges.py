@@ -20,8 +20,7 @@ from hudi_core.metadata_table.partitions.registry import merge_data
 from hudi_core.metadata_table.records.file_statistics import ColumnRange, CommitUpdate, DataFileRef
 from hudi_core.metadata_table.records.stat_values import Bound, ValueType, greatest, least
 from hudi_core.metadata_table.records.value_types import as_type, merged
-from hudi_core.model.ids import WriteToken
-from hudi_core.model.names import BaseFileName
+from hudi_core.model.names import BaseFileName, WriteToken
 from hudi_core.storage.local import LocalStorage
 from tests.support.golden_metadata_cells import plain_datum
 from tests.unit.hudi_core.metadata_table.partitions.test_registry import Golden, table_of, whole_file

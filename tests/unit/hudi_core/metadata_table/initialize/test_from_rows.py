@@ -26,8 +26,7 @@ from hudi_core.metadata_table.partitions.registry import partition_type_of
 from hudi_core.metadata_table.read.file_group import ROOT
 from hudi_core.metadata_table.read.record_index import RecordLocation
 from hudi_core.metadata_table.write.drop import drop_metadata_table
-from hudi_core.model.ids import WriteToken
-from hudi_core.model.names import parse_base_file
+from hudi_core.model.names import WriteToken, parse_base_file
 from hudi_core.table import HudiTable
 from hudi_core.view.listing import StorageListing
 from tests.support.golden_data import GoldenCase

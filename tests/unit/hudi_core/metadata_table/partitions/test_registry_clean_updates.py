@@ -16,7 +16,7 @@ from hudi_core.metadata_table.keys import bloom_filter_key, column_stats_key
 from hudi_core.metadata_table.partitions import bloom_filters, column_stats
 from hudi_core.metadata_table.partitions.registry import clean_updates
 from hudi_core.metadata_table.record import ALL_PARTITIONS, MetadataCodec, RecordEncoder, schema_text
-from hudi_core.model.meta_fields import META_FIELDS
+from hudi_core.model.names import META_FIELDS
 
 
 def newest_schema() -> str:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from hudi_core.config.table_config import TableConfig
-from hudi_core.filegroup.read.reading_rules import reads_as_hudi_1
+from hudi_core.filegroup.merge.merge_mode import reads_as_hudi_1
 from hudi_core.metadata_table.read.snapshot import MetadataTableSnapshot
 from hudi_core.storage.local import LocalStorage
 from hudi_core.timeline.active import ActiveTimeline

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from hudi_core.errors import CorruptFileError
-from hudi_core.filegroup.read.table_schema import table_schema
+from hudi_core.filegroup.read.schema_resolver import table_schema
 from hudi_core.metadata_table.read import stat_columns, statistics
 from hudi_core.metadata_table.read.group_reader import GroupReader
 from hudi_core.metadata_table.read.metadata_table import MetadataTable

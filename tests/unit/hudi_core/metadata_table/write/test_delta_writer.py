@@ -19,7 +19,7 @@ from hudi_core.metadata_table.records.file_statistics import Record
 from hudi_core.metadata_table.records.files import commit_records
 from hudi_core.metadata_table.timeline import MetadataTimeline
 from hudi_core.metadata_table.write.delta_writer import DeltaWriter
-from hudi_core.model.ids import WriteToken
+from hudi_core.model.names import WriteToken
 from hudi_core.model.stats import WriteStat
 from hudi_core.storage.base import Storage
 from hudi_core.storage.local import LocalStorage

@@ -28,7 +28,7 @@ from hudi_core.metadata_table.write.staged_logs import (
     staged_instants,
     staging_folder,
 )
-from hudi_core.model.ids import WriteToken
+from hudi_core.model.names import WriteToken
 from hudi_core.storage.base import Storage
 from hudi_core.timeline.instant import Action
 from hudi_core.transaction.instant_generator import InstantClock

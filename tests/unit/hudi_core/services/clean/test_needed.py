@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from hudi_core.model.ids import FileGroupId
+from hudi_core.model.names import FileGroupId
 from hudi_core.services.clean.needed import read_needed
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.view.pending import PendingWork

@@ -12,7 +12,7 @@ from hudi_core.config.clean_config import (
     KEEP_LATEST_FILE_VERSIONS,
     CleanConfig,
 )
-from hudi_core.model.ids import FileGroupId
+from hudi_core.model.names import FileGroupId
 from hudi_core.services.clean import policies
 from hudi_core.services.clean.policies import PartitionDeletes, PartitionState, deletes
 from hudi_core.timeline.instant import Action, Instant, State

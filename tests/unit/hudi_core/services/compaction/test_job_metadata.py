@@ -32,7 +32,7 @@ from hudi_core.metadata_table.timeline import MetadataTimeline
 from hudi_core.metadata_table.write.commit_updates import CommitPartitions
 from hudi_core.metadata_table.write.delta_writer import DeltaWriter
 from hudi_core.metadata_table.write.remaining_files import RemainingFiles, RemainingStatistics
-from hudi_core.model.ids import WriteToken
+from hudi_core.model.names import WriteToken
 from hudi_core.query.request import MetadataMode
 from hudi_core.services.compaction.job import CompactionService
 from hudi_core.table import HudiTable

@@ -12,7 +12,7 @@ import pytest
 from hudi_core.config.table_config import TableConfig
 from hudi_core.metadata_table.read.metadata_table import MetadataTable
 from hudi_core.metadata_table.write.publish import MetadataPublisher
-from hudi_core.model.ids import WriteToken
+from hudi_core.model.names import WriteToken
 from hudi_core.storage.local import LocalStorage
 from hudi_core.timeline.actions.commit import (
     SCHEMA_KEY,

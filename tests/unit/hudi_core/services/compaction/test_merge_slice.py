@@ -21,9 +21,9 @@ from hudi_core.config.write_config import WriteConfig
 from hudi_core.engine.protocol import Json, TaskAttempt
 from hudi_core.engine.serializer import from_text, to_text
 from hudi_core.errors import ConfigError, CorruptFileError, StorageNotFoundError
+from hudi_core.filegroup.merge.merge_mode import reads_as_hudi_1
 from hudi_core.filegroup.merge.policy import MergePolicy
-from hudi_core.filegroup.read.block_validity import CommittedInstants, latest_compaction_instant
-from hudi_core.filegroup.read.reading_rules import reads_as_hudi_1
+from hudi_core.filegroup.read.log_scan import CommittedInstants, latest_compaction_instant
 from hudi_core.filegroup.write.markers import Marker, list_markers
 from hudi_core.services.compaction.merge_slice import CompactedSlice, CompactionUnit, compact_operation
 from hudi_core.storage.local import LocalStorage

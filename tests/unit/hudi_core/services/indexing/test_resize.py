@@ -19,7 +19,7 @@ from hudi_core.metadata_table.initialize.indexing import IndexBuild
 from hudi_core.metadata_table.initialize.initialize import MetadataCreation
 from hudi_core.metadata_table.initialize.target import NewPartition
 from hudi_core.metadata_table.read.metadata_table import MetadataTable
-from hudi_core.model.ids import WriteToken
+from hudi_core.model.names import WriteToken
 from hudi_core.services.indexing import job as running
 from hudi_core.services.indexing.planner import IndexingService
 from hudi_core.services.indexing.resize import group_counts

@@ -11,7 +11,7 @@ import pytest
 from hudi_core.metadata_table.initialize.indexing import Build
 from hudi_core.metadata_table.initialize.target import NewPartition
 from hudi_core.metadata_table.timeline import MetadataTimeline
-from hudi_core.model.ids import WriteToken
+from hudi_core.model.names import WriteToken
 from hudi_core.services.indexing.visibility import Visibility, unrecorded
 from tests.support.golden_cleans import context_of
 from tests.support.golden_data import GoldenCase

@@ -17,7 +17,7 @@ from hudi_core.errors import ConflictError, CorruptFileError, FormatError
 from hudi_core.metadata_table.initialize.initialize import MetadataCreation
 from hudi_core.metadata_table.partition_type import is_row_level
 from hudi_core.metadata_table.read.file_group import ROOT
-from hudi_core.model.ids import WriteToken
+from hudi_core.model.names import WriteToken
 from hudi_core.request.model import RunRequest
 from hudi_core.services.indexing.job import IndexingJob
 from hudi_core.services.indexing.resize import group_counts

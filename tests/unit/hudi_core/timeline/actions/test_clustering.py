@@ -11,7 +11,7 @@ import pytest
 
 from hudi_core.codec.avro.container import read_container, write_container
 from hudi_core.errors import CorruptFileError, FormatError
-from hudi_core.model.ids import FileGroupId
+from hudi_core.model.names import FileGroupId
 from hudi_core.timeline.actions.clustering import decode_clustering_plan
 from hudi_core.timeline.actions.container import encode_datum
 from hudi_core.timeline.active import ActiveTimeline

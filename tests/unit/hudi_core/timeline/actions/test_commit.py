@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hudi_core.errors import CorruptFileError, FormatError, StorageNotFoundError
-from hudi_core.model.ids import FileGroupId
+from hudi_core.model.names import FileGroupId
 from hudi_core.model.stats import WriteStat
 from hudi_core.timeline.actions.commit import CommitMetadata, Operation, decode_commit, encode_commit
 from hudi_core.timeline.actions.pretty_json import dump

@@ -1,13 +1,22 @@
-"""Where Hudi 0.15 and 1.x read the same files differently: the rule of a table, and the columns in the path."""
+"""Partition columns: which of them a query reads from the path, and the values that a path has of them.
+
+As HoodieHadoopFsRelationFactory, BaseHoodieTableFileIndex and Spark's PartitioningUtils. The values of a path and of
+rows differ for empty values, which become `__HIVE_DEFAULT_PARTITION__` in the path and null when it is read, and for
+key generators that derive the path from the column.
+"""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from hudi_core.filegroup.merge.merge_mode import HUDI_1_KEYS
+from hudi_core.errors import UnsupportedError
+from hudi_core.filegroup.merge.merge_mode import reads_as_hudi_1
 
 if TYPE_CHECKING:
     from hudi_core.config.table_config import TableConfig
@@ -15,16 +24,13 @@ if TYPE_CHECKING:
 KEYGENERATOR_CLASS = "hoodie.table.keygenerator.class"
 KEYGENERATOR_TYPE = "hoodie.table.keygenerator.type"
 PARTITION_FIELDS = "hoodie.table.partition.fields"
+DEFAULT_PARTITION = "__HIVE_DEFAULT_PARTITION__"
+_ESCAPED = re.compile(r"((?:%[0-9A-Fa-f]{2})+)")
 _HUDIS_PACKAGES = ("org.apache.hudi.", "org.apache.spark.sql.hudi.")
 _TIMESTAMP_KEYGENERATORS = ("TimestampBasedKeyGenerator", "TimestampBasedAvroKeyGenerator")
 _TIMESTAMP_TYPES = ("TIMESTAMP", "TIMESTAMP_AVRO")
 _CUSTOM_KEYGENERATORS = ("CustomKeyGenerator", "CustomAvroKeyGenerator")
 _CUSTOM_TYPES = ("CUSTOM", "CUSTOM_AVRO")
-
-
-def reads_as_hudi_1(config: TableConfig) -> bool:
-    """Whether Hudi 1.x reads the table's rows: the version is its own, or 1.x keeps a table of an older version."""
-    return config.features.unified_reader or any(key in config.raw for key in HUDI_1_KEYS)
 
 
 def has_timestamp_keys(config: TableConfig) -> bool:
@@ -105,3 +111,45 @@ def _variable(config: TableConfig, timestamp: bool) -> set[str]:
 
 def _short_class(config: TableConfig) -> str:
     return config.raw.get(KEYGENERATOR_CLASS, "").rsplit(".", 1)[-1]
+
+
+def path_values(partition: str, names: Sequence[str], columns: Sequence[pa.Field]) -> dict[str, pa.Scalar]:
+    """The values of `columns` in the path `partition`, whose levels are the partition columns `names`.
+
+    Empty when the path's depth is not their number; one column alone may span several levels. Raises UnsupportedError
+    naming the partition when a value is not of its column's type.
+    """
+    parts = [partition] if len(names) == 1 else partition.split("/")
+    if not partition or len(parts) != len(names):
+        return {}
+    texts = {name: _text(part, name) for name, part in zip(names, parts, strict=True)}
+    return {field.name: _value(texts[field.name], field.type, partition) for field in columns}
+
+
+def as_text(column: pa.Array, *, path: str) -> pa.Array:
+    """A partition column's stored values as text; raises UnsupportedError naming `path` for a type without one."""
+    try:
+        return pc.cast(column, pa.string())
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        raise UnsupportedError(f"a partition column of type {column.type} has no text", path=path) from error
+
+
+def unescaped(text: str) -> str:
+    """The text with its %XX escapes resolved, as Spark does whether or not the table's writer escaped."""
+    return _ESCAPED.sub(lambda found: bytes.fromhex(found[1].replace("%", "")).decode("utf-8", "replace"), text)
+
+
+def _text(part: str, name: str) -> str | None:
+    prefix = f"{name}="
+    text = unescaped(part[len(prefix) :] if part.startswith(prefix) else part)
+    return None if text == DEFAULT_PARTITION else text
+
+
+def _value(text: str | None, kind: pa.DataType, partition: str) -> pa.Scalar:
+    if text is None:
+        return pa.scalar(None, kind)
+    value: Any = pa.scalar(text)
+    try:
+        return value.cast(kind)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        raise UnsupportedError(f"partition value {text!r} is not of type {kind}: {error}", path=partition) from error

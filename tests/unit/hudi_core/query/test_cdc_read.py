@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from hudi_core.errors import CorruptFileError, UnsupportedError
-from hudi_core.filegroup.read.cdc_records import cdc_batches
+from hudi_core.query.cdc_read import cdc_batches
 from hudi_core.storage.local import LocalStorage
 from hudi_core.view.file_group import DataFile
 from tests.support.golden_data import GoldenCase
