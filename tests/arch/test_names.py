@@ -60,7 +60,6 @@ REMAINING_MODULES = {
     "metadata_table/initialize/from_files.py",
     "metadata_table/initialize/indexing.py",
     "metadata_table/initialize/target.py",
-    "metadata_table/instants.py",
     "metadata_table/partitions/bloom_filters.py",
     "metadata_table/partitions/column_stats.py",
     "metadata_table/partitions/expression_index.py",

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from hudi_core.config.table_config import TableConfig
-from hudi_core.metadata_table.file_changes import FileChanges
 from hudi_core.metadata_table.index_definitions import load_index_definitions
 from hudi_core.metadata_table.read.file_group import ROOT
 from hudi_core.metadata_table.read.group_reader import RecordRules
@@ -18,6 +17,7 @@ from hudi_core.metadata_table.read.secondary_index import SecondaryIndexRules
 from hudi_core.metadata_table.read.snapshot import MetadataTableSnapshot
 from hudi_core.metadata_table.records.bloom_filters import BloomFilterRules
 from hudi_core.metadata_table.records.column_stats import ColumnStatsRules
+from hudi_core.metadata_table.records.file_statistics import FileChanges
 from hudi_core.metadata_table.records.files import FilesRules
 from hudi_core.metadata_table.write.publish import MetadataPublisher
 from hudi_core.model.names import WriteToken

@@ -7,9 +7,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, ClassVar
 
-from hudi_core.metadata_table.file_changes import FileChanges
 from hudi_core.metadata_table.partitions.protocol import Data, MergeData, PartitionType
-from hudi_core.metadata_table.records.file_statistics import Expression, FileStatistics, Needs, Record
+from hudi_core.metadata_table.records.file_statistics import Expression, FileChanges, FileStatistics, Needs, Record
 
 TYPE = 99
 

@@ -6,14 +6,15 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 
 from hudi_core.config.metadata_config import BLOOM_FILTER_GROUPS
-from hudi_core.metadata_table.file_changes import MAX_DELETIONS, FileChanges
 from hudi_core.metadata_table.keys import bloom_filter_key
 from hudi_core.metadata_table.partition_type import BLOOM_FILTERS
 from hudi_core.metadata_table.partitions.protocol import PartitionType
 from hudi_core.metadata_table.record import RecordType
 from hudi_core.metadata_table.records.file_statistics import (
+    MAX_DELETIONS,
     DataFileRef,
     Expression,
+    FileChanges,
     FileStatistics,
     FilterText,
     Needs,

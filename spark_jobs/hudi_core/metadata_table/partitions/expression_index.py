@@ -15,7 +15,6 @@ from hudi_core.config.metadata_config import EXPRESSION_FILTER_TYPE, EXPRESSION_
 from hudi_core.errors import UnsupportedError
 from hudi_core.metadata_table.extract.expression_values import check_expression
 from hudi_core.metadata_table.extract.expressions import SESSION_ZONE
-from hudi_core.metadata_table.file_changes import FileChanges
 from hudi_core.metadata_table.index_definitions import IndexDefinition
 from hudi_core.metadata_table.indexed_table import IndexedTable, column_type, positive_setting
 from hudi_core.metadata_table.partition_type import BLOOM_FILTERS, COLUMN_STATS, EXPRESSION_PREFIX
@@ -26,6 +25,7 @@ from hudi_core.metadata_table.records.file_statistics import (
     ColumnRange,
     CommitUpdate,
     Expression,
+    FileChanges,
     FileStatistics,
     FilterText,
     Needs,

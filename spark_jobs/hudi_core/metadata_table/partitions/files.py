@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import ClassVar
 
-from hudi_core.metadata_table.file_changes import FileChanges
 from hudi_core.metadata_table.partition_type import FILES_PARTITION
 from hudi_core.metadata_table.partitions.protocol import Data, MergeData, PartitionType
 from hudi_core.metadata_table.record import FilesRecord, RecordType, files_datum, files_record
-from hudi_core.metadata_table.records.file_statistics import CommitUpdate, FileStatistics, Needs, Record
+from hudi_core.metadata_table.records.file_statistics import CommitUpdate, FileChanges, FileStatistics, Needs, Record
 from hudi_core.metadata_table.records.files import (
     commit_records,
     deletion_records,

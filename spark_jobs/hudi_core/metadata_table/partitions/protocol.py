@@ -8,10 +8,16 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, ClassVar, Protocol
 
 from hudi_core.errors import UnsupportedError
-from hudi_core.metadata_table.file_changes import FileChanges
 from hudi_core.metadata_table.index_definitions import IndexDefinition
 from hudi_core.metadata_table.indexed_table import IndexedTable, positive_setting
-from hudi_core.metadata_table.records.file_statistics import CommitUpdate, Expression, FileStatistics, Needs, Record
+from hudi_core.metadata_table.records.file_statistics import (
+    CommitUpdate,
+    Expression,
+    FileChanges,
+    FileStatistics,
+    Needs,
+    Record,
+)
 
 Data = Mapping[str, Any]
 

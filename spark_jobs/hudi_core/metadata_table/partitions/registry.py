@@ -11,7 +11,6 @@ from typing import Final
 
 from hudi_core.errors import CorruptFileError
 from hudi_core.metadata_table.extract.data_file import StatisticsRequirements
-from hudi_core.metadata_table.file_changes import FileChanges
 from hudi_core.metadata_table.indexed_table import IndexedTable
 from hudi_core.metadata_table.partition_type import COLUMN_STATS, FILES_PARTITION
 from hudi_core.metadata_table.partitions.bloom_filters import BloomFiltersPartition
@@ -23,7 +22,7 @@ from hudi_core.metadata_table.partitions.protocol import Data, MergeData, Partit
 from hudi_core.metadata_table.partitions.record_index import RecordIndexPartition
 from hudi_core.metadata_table.partitions.row_level import RowLevelPartition
 from hudi_core.metadata_table.partitions.secondary_index import SecondaryIndexPartition
-from hudi_core.metadata_table.records.file_statistics import Record
+from hudi_core.metadata_table.records.file_statistics import FileChanges, Record
 
 PARTITION_TYPES: Final[tuple[type[PartitionType], ...]] = (
     FilesPartition,

@@ -1,4 +1,6 @@
-"""Statistics of data files and of commits: the values from which each partition of the metadata table is written."""
+"""Statistics of data files, and what an action did to files: the values from which each partition of the metadata table
+is written.
+"""
 
 from __future__ import annotations
 
@@ -17,6 +19,13 @@ Record = tuple[str, Datum | None]
 
 _REWRITES: Final = frozenset({"COMPACT", "LOG_COMPACT", "CLUSTER"})
 """Operations (`operationType`) that write no new values."""
+MAX_DELETIONS: Final = 1 << 18
+"""Deletions of statistics or filters that a clean writes into one partition of the metadata table; some 600 bytes each
+while they are sorted.
+
+Those of more files are omitted: readers use the statistics and filters of listed files only, and no file name comes
+twice.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,6 +165,20 @@ class CommitUpdate:
         for item in self.written:
             found.setdefault(item.file.partition, []).append(item)
         return dict(sorted(found.items()))
+
+
+@dataclass(frozen=True, slots=True)
+class FileChanges:
+    """What a clean, a rollback or a restore did: files that came and went, by partition path (`""`: a table without
+    partitions) and plain file name.
+
+    `written` gives sizes in bytes. `dropped_partitions` are those that a clean deleted as a whole: their files are in
+    `deleted` as well.
+    """
+
+    written: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    deleted: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    dropped_partitions: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,14 +10,13 @@ from functools import cached_property
 from hudi_core.config.table_config import TableConfig
 from hudi_core.errors import ConflictError
 from hudi_core.metadata_table.extract.data_file import StatisticsRequirements
-from hudi_core.metadata_table.file_changes import FileChanges
 from hudi_core.metadata_table.indexed_table import StoredTable
 from hudi_core.metadata_table.partition_type import FILES_PARTITION
 from hudi_core.metadata_table.partitions.registry import clean_updates, known_partition
 from hudi_core.metadata_table.read.file_group import ROOT, latest_slices
 from hudi_core.metadata_table.read.snapshot import MetadataTableSnapshot
 from hudi_core.metadata_table.record import block_schema
-from hudi_core.metadata_table.records.file_statistics import DataFileRef, FileStatistics
+from hudi_core.metadata_table.records.file_statistics import DataFileRef, FileChanges, FileStatistics
 from hudi_core.metadata_table.timeline import MetadataTimeline
 from hudi_core.metadata_table.write.commit_updates import CommitPartitions
 from hudi_core.metadata_table.write.delta_commit import latest_schema
@@ -50,7 +49,7 @@ class MetadataPublisher:
     table.
 
     Memory: the records of one action as encoded cells: some 300 bytes per deleted file, and 600 for each deletion of
-    statistics or filters (file_changes.MAX_DELETIONS). Of a commit, some 600 for each column of each file that it
+    statistics or filters (file_statistics.MAX_DELETIONS). Of a commit, some 600 for each column of each file that it
     wrote, each file's bloom filter as text (430 KB with Hudi's defaults), and the ranges of one partition's files
     (remaining_files.RemainingFiles). Of a prepared commit 600 for each column of each data partition, and one staged
     log file at a time (group_content.LOG_BYTES), however many rows and files it wrote.

@@ -5,8 +5,8 @@
 from __future__ import annotations
 
 from hudi_core.config.table_config import TableConfig
-from hudi_core.metadata_table.file_changes import FileChanges
 from hudi_core.metadata_table.read.metadata_table import MetadataTable
+from hudi_core.metadata_table.records.file_statistics import FileChanges
 from hudi_core.model.names import LogFileName, parse_data_file
 from hudi_core.storage.base import Storage
 from hudi_core.timeline.timeline import Timeline

@@ -19,7 +19,6 @@ from hudi_core.codec.log.blocks import ROLLBACK_COMMAND, BlockType, HeaderKey
 from hudi_core.codec.log.encode import encode_block
 from hudi_core.config.table_config import TableConfig
 from hudi_core.errors import ConflictError, StorageNotFoundError
-from hudi_core.metadata_table.file_changes import FileChanges
 from hudi_core.metadata_table.indexed_table import StoredTable
 from hudi_core.metadata_table.instants import OperationSuffix
 from hudi_core.metadata_table.partition_type import FILES_PARTITION
@@ -34,6 +33,7 @@ from hudi_core.metadata_table.read.file_group import (
     partition_folders,
     pending_bases,
 )
+from hudi_core.metadata_table.records.file_statistics import FileChanges
 from hudi_core.metadata_table.timeline import MetadataTimeline
 from hudi_core.metadata_table.write.delta_writer import DeltaWriter
 from hudi_core.metadata_table.write.footprint import Footprint, check_not_merged

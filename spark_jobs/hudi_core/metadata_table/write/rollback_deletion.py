@@ -14,9 +14,9 @@ from collections.abc import Iterable
 
 from hudi_core.config.table_config import TableConfig
 from hudi_core.errors import ConflictError
-from hudi_core.metadata_table.file_changes import FileChanges
 from hudi_core.metadata_table.partition_type import FILES_PARTITION
 from hudi_core.metadata_table.read.file_group import ROOT, partition_folders
+from hudi_core.metadata_table.records.file_statistics import FileChanges
 from hudi_core.metadata_table.timeline import MetadataTimeline
 from hudi_core.metadata_table.write.footprint import Footprint, check_not_merged
 from hudi_core.model.names import parse_data_file

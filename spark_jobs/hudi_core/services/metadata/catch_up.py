@@ -22,14 +22,13 @@ from typing import TYPE_CHECKING, Any, Final
 from hudi_core.config.verb_config import REBUILD_ROW_INDEXES
 from hudi_core.errors import ConflictError, CorruptFileError, TimelineError
 from hudi_core.filegroup.read.schema_resolver import table_schema
-from hudi_core.metadata_table.file_changes import FileChanges
 from hudi_core.metadata_table.index_definitions import load_index_definitions
 from hudi_core.metadata_table.indexed_table import IndexedTable
 from hudi_core.metadata_table.partition_type import FILES_PARTITION, is_row_level
 from hudi_core.metadata_table.partitions.row_level import moves_rows
 from hudi_core.metadata_table.read.snapshot import MetadataTableSnapshot
 from hudi_core.metadata_table.record import Datum, FileDatum, RecordType, files_datum
-from hudi_core.metadata_table.records.file_statistics import DataFileRef, Record
+from hudi_core.metadata_table.records.file_statistics import DataFileRef, FileChanges, Record
 from hudi_core.metadata_table.records.files import rollback_records
 from hudi_core.metadata_table.timeline import MetadataTimeline
 from hudi_core.metadata_table.validity import rolled_back_by

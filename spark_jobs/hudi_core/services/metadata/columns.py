@@ -35,7 +35,7 @@ from hudi_core.metadata_table.indexed_table import COLUMN_LIST
 from hudi_core.metadata_table.instants import metadata_only_instant
 from hudi_core.metadata_table.partition_type import COLUMN_STATS, PARTITION_STATS, STATISTICS
 from hudi_core.metadata_table.records.file_statistics import Record
-from hudi_core.metadata_table.services.failed_deltacommits import roll_back_failed
+from hudi_core.metadata_table.services.table_services import roll_back_failed
 from hudi_core.metadata_table.timeline import MetadataTimeline
 from hudi_core.metadata_table.write.delta_writer import DeltaWriter
 from hudi_core.model.names import COMMIT_TIME, PARTITION_PATH, RECORD_KEY, WriteToken

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from hudi_core.errors import CorruptFileError
-from hudi_core.metadata_table.file_changes import FileChanges
+from hudi_core.metadata_table.records.file_statistics import FileChanges
 from hudi_core.model.names import parse_data_file
 from hudi_core.model.partition import check_partition
 from hudi_core.timeline.actions.plan_fields import texts

@@ -21,7 +21,7 @@ from hudi_core.metadata_table.partitions.record_index import record_index_defini
 from hudi_core.metadata_table.partitions.registry import initialization_order
 from hudi_core.metadata_table.services.compaction import MetadataCompaction
 from hudi_core.metadata_table.services.compaction_units import compact_group_task
-from hudi_core.metadata_table.services.run import Upkeep, keep_up
+from hudi_core.metadata_table.services.table_services import Upkeep, keep_up
 from hudi_core.metadata_table.write.drop import drop_partitions, with_dependents
 from hudi_core.model.names import WriteToken
 from hudi_core.services.metadata.catch_up import catch_up

@@ -12,8 +12,8 @@ from functools import partial
 from hudi_core.errors import ConflictError, HudiError, TimelineError
 from hudi_core.filegroup.write.markers import delete_markers
 from hudi_core.filegroup.write.rollback_files import FileUndo
-from hudi_core.metadata_table.file_changes import FileChanges
 from hudi_core.metadata_table.partition_type import FILES_PARTITION
+from hudi_core.metadata_table.records.file_statistics import FileChanges
 from hudi_core.metadata_table.timeline import MetadataTimeline
 from hudi_core.metadata_table.write.initialized_since import initialized_since
 from hudi_core.model.claim_names import HUDI_HEARTBEATS

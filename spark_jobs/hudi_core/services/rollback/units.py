@@ -12,7 +12,7 @@ from typing import NoReturn
 
 from hudi_core.errors import ConflictError, StorageExistsError
 from hudi_core.filegroup.write.rollback_files import FileRollback, FileUndo, Undone, undo_of
-from hudi_core.metadata_table.file_changes import FileChanges
+from hudi_core.metadata_table.records.file_statistics import FileChanges
 from hudi_core.model.partition import join
 from hudi_core.services.context import TableContext
 from hudi_core.services.rollback.strategies import sizes_of

@@ -20,9 +20,9 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from hudi_core.expr.tree import Column, Operand
-from hudi_core.metadata_table.file_changes import FileChanges
 from hudi_core.metadata_table.partition_type import COLUMN_STATS
 from hudi_core.metadata_table.read.metadata_table import MetadataTable
+from hudi_core.metadata_table.records.file_statistics import FileChanges
 from hudi_core.services.metadata.validate.check import FileHead, PartitionCheck, PartitionFiles
 from hudi_core.services.metadata.validate.difference import Findings
 from hudi_core.services.metadata.validate.true_ranges import (

@@ -10,9 +10,9 @@ from hudi_core.codec.avro.schema import AvroSchema
 from hudi_core.filegroup.read.schema_resolver import table_schema
 from hudi_core.filegroup.read.slice_reader import SliceReader
 from hudi_core.history.completion import CompletionTimes
-from hudi_core.metadata_table.file_changes import FileChanges
 from hudi_core.metadata_table.read.metadata_table import MetadataTable
 from hudi_core.metadata_table.read.snapshot import MetadataTableSnapshot
+from hudi_core.metadata_table.records.file_statistics import FileChanges
 from hudi_core.model.names import FileGroupId
 from hudi_core.query.slices_plan import reader_spec
 from hudi_core.services.archive.listing import written_log_bytes

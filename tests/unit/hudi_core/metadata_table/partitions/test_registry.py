@@ -9,14 +9,19 @@ import pytest
 
 from hudi_core.errors import ConfigError, UnsupportedError
 from hudi_core.metadata_table.extract.stored_ranges import StoredRangeRules, remaining_expressions, remaining_statistics
-from hudi_core.metadata_table.file_changes import FileChanges
 from hudi_core.metadata_table.index_definitions import IndexDefinition
 from hudi_core.metadata_table.indexed_table import COLUMN_COUNT, COLUMN_LIST, IndexedTable
 from hudi_core.metadata_table.keys import partition_stats_key
 from hudi_core.metadata_table.partitions.registry import clean_updates, partition_type_of, partition_types_of
 from hudi_core.metadata_table.read.snapshot import MetadataTableSnapshot
 from hudi_core.metadata_table.records.column_stats import ColumnStatsRules
-from hudi_core.metadata_table.records.file_statistics import ColumnRange, CommitUpdate, DataFileRef, FileStatistics
+from hudi_core.metadata_table.records.file_statistics import (
+    ColumnRange,
+    CommitUpdate,
+    DataFileRef,
+    FileChanges,
+    FileStatistics,
+)
 from hudi_core.metadata_table.records.stat_values import Bound, ValueType
 from tests.support.golden_data import GoldenCase
 from tests.support.golden_metadata_cells import GoldenCells, plain_datum

@@ -9,13 +9,13 @@ import pytest
 
 from hudi_core.config.table_config import TableConfig
 from hudi_core.errors import UnsupportedError
-from hudi_core.metadata_table.file_changes import FileChanges
 from hudi_core.metadata_table.index_definitions import IndexDefinition
 from hudi_core.metadata_table.indexed_table import IndexedTable
 from hudi_core.metadata_table.keys import bloom_filter_key, column_stats_key
 from hudi_core.metadata_table.partitions import bloom_filters, column_stats
 from hudi_core.metadata_table.partitions.registry import clean_updates
 from hudi_core.metadata_table.record import ALL_PARTITIONS, MetadataCodec, RecordEncoder, schema_text
+from hudi_core.metadata_table.records.file_statistics import FileChanges
 from hudi_core.model.names import META_FIELDS
 
 

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from hudi_core.errors import UnsupportedError
-from hudi_core.metadata_table.file_changes import FileChanges
 from hudi_core.metadata_table.partitions import registry
 from hudi_core.metadata_table.partitions.registry import initialization_order, merge_data, registered
 from hudi_core.metadata_table.read.snapshot import MetadataTableSnapshot
+from hudi_core.metadata_table.records.file_statistics import FileChanges
 from hudi_core.metadata_table.services.compaction import MetadataCompaction
 from hudi_core.services.metadata.maintain import create_metadata
 from hudi_core.timeline.instant import Action

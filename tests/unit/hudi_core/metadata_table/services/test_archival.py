@@ -1,3 +1,5 @@
+"""What of the metadata table's timeline is archived, and that readers need none of it."""
+
 from __future__ import annotations
 
 import pytest
@@ -6,21 +8,25 @@ from hudi_core.history.archive_rounds import archive_writer
 from hudi_core.metadata_table.services.archival import Archived, MetadataArchival, to_archive
 from hudi_core.timeline.instant import Action, Instant, State
 from hudi_core.timeline.timeline import Timeline
-from tests.unit.hudi_core.metadata_table.services.test_compaction import compaction, held
-from tests.unit.hudi_core.metadata_table.services.test_run import (
+from tests.support.metadata_services import (
     SMALL,
     VERSIONS,
     Golden,
-    cleans_in,
-    initialized,
+    delta_commits,
     many_slices,
-    own_of,
+    metadata_timeline_of,
 )
+from tests.unit.hudi_core.metadata_table.services.test_compaction import compaction, held
+
+
+def cleans_in(found: Archived | list[Instant]) -> int:
+    assert isinstance(found, list)
+    return sum(1 for item in found if item.action == Action.CLEAN)
 
 
 def test_what_may_be_archived() -> None:
     data = Timeline([Instant("8", Action.COMMIT, State.COMPLETED, "9", Action.COMMIT)])
-    commits = initialized(9)
+    commits = delta_commits(9)
     kept = to_archive(Timeline(commits), data, 2, 3, counts_cleans=False)
     assert isinstance(kept, Archived)
     assert "never compacted" in kept.reason
@@ -54,7 +60,7 @@ def test_an_archival_leaves_what_is_read(golden: Golden, version: str) -> None:
     before, instants = held(table), list(table.metadata_timeline.load())
     gone = [item for item in table.data.load() if item.is_completed][:2]
     table.data.forget(gone)
-    metadata_timeline = own_of(table)
+    metadata_timeline = metadata_timeline_of(table)
     archival = MetadataArchival(table.storage, metadata_timeline, SMALL, lambda: None)
     done = archival.run(table.data.load())
     assert len(done.instants) > 2, done.reason
@@ -68,3 +74,14 @@ def test_an_archival_leaves_what_is_read(golden: Golden, version: str) -> None:
     assert list((table.path / metadata_timeline.history_folder).glob("*"))
     assert held(table) == before
     assert archival.run(table.data.load()).instants == ()
+
+
+def test_what_completed_as_the_compaction_began_is_not_in_it() -> None:
+    data = Timeline([Instant("8", Action.COMMIT, State.COMPLETED, "9", Action.COMMIT)])
+    commits = delta_commits(9)
+    compacted = Instant(f"{7:017d}1", Action.COMMIT, State.COMPLETED, f"{7:017d}2", Action.COMPACTION)
+    late = Instant(
+        commits[2].requested_time, Action.DELTA_COMMIT, State.COMPLETED, compacted.requested_time, Action.DELTA_COMMIT
+    )
+    metadata_timeline = Timeline([*commits[:2], late, *commits[3:], compacted])
+    assert to_archive(metadata_timeline, data, 2, 3, counts_cleans=False) == commits[:2]

@@ -1,15 +1,19 @@
-"""Which log files of the metadata table a plan names once their deltacommits are archived."""
+"""When a compaction of the metadata table is due, and which log files its plan names."""
 
 from __future__ import annotations
 
-from hudi_core.config.versions import V8
+import pytest
+
+from hudi_core.config.versions import V8, V9, TableVersion
 from hudi_core.metadata_table.read.file_group import LatestSlice
-from hudi_core.metadata_table.services.compaction_planner import compaction_plan
+from hudi_core.metadata_table.services.compaction_planner import Due, NotNow, compaction_plan, due
 from hudi_core.storage.base import FileInfo
 from hudi_core.timeline.instant import Action, Instant, State
 from hudi_core.timeline.timeline import Timeline
 
 BASE = FileInfo(".hoodie/metadata/files/files-0000-0_0-1-1_20260101000000300.hfile", 1 << 20, 0.0)
+DRAWN = "20240105000000000"
+FIRST, SECOND = "20240101000000000", "20240102000000000"
 
 
 def log(instant: str) -> FileInfo:
@@ -41,3 +45,47 @@ def test_what_no_base_file_holds_stays_in() -> None:
         "20260101000000400",
     ]
     assert planned((log("20260101000000350"),), BASE) == ["20260101000000350"]
+
+
+def completed(time: str, action: str, at: str, planned: str | None = None) -> Instant:
+    return Instant(time, action, State.COMPLETED, at, planned)
+
+
+def decided(data: Timeline, metadata_timeline: Timeline, features: TableVersion) -> Due | NotNow:
+    return due(data, metadata_timeline, features, trigger=1, draw=lambda: DRAWN)
+
+
+@pytest.mark.parametrize("features", [V8, V9])
+def test_no_compaction_is_planned_while_an_index_is_being_built(features: TableVersion) -> None:
+    """The index's base files bear the indexing's instant: a compaction of what writers told the index meanwhile would
+    lie above them.
+    """
+    recorded = [
+        completed(FIRST, Action.DELTA_COMMIT, "20240101000001000"),
+        completed(SECOND, Action.DELTA_COMMIT, "20240102000001000"),
+    ]
+    started_at = Instant("20240101120000000", Action.INDEXING, State.INFLIGHT)
+    data = [completed(item.requested_time, Action.DELTA_COMMIT, item.completed_at) for item in recorded]
+    found = decided(Timeline([*data, started_at]), Timeline(recorded), features)
+    assert isinstance(found, NotNow)
+    assert started_at.requested_time in found.reason
+    assert decided(Timeline(data), Timeline(recorded), features) == Due(DRAWN, DRAWN)
+    requested = Instant(started_at.requested_time, Action.INDEXING, State.REQUESTED)
+    assert decided(Timeline([*data, requested]), Timeline(recorded), features) == Due(DRAWN, DRAWN), (
+        "nothing is built yet"
+    )
+    built = completed(started_at.requested_time, Action.DELTA_COMMIT, "20240102120000000")
+    assert decided(Timeline([*data, started_at]), Timeline([*recorded, built]), features) == Due(
+        "20240101115959999", "20240101115959999"
+    )
+
+
+@pytest.mark.parametrize("features", [V8, V9])
+def test_no_compaction_is_planned_before_the_latest(features: TableVersion) -> None:
+    compacted = completed("20240101120000000", Action.COMMIT, "20240101120001000", Action.COMPACTION)
+    recorded = [
+        completed(time, Action.DELTA_COMMIT, f"20240102{number:02d}0000000")
+        for number, time in enumerate((FIRST, SECOND))
+    ]
+    pending = Instant(FIRST, Action.DELTA_COMMIT, State.INFLIGHT)
+    assert isinstance(decided(Timeline([pending]), Timeline([*recorded, compacted]), features), NotNow)

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from hudi_core.errors import TimelineError
-from hudi_core.metadata_table.file_changes import FileChanges
 from hudi_core.metadata_table.record import ALL_PARTITIONS
+from hudi_core.metadata_table.records.file_statistics import FileChanges
 from hudi_core.metadata_table.records.files import live_entries
 from hudi_core.model.names import BaseFileName, parse_data_file
 from hudi_core.model.partition import PARTITION_METADATA

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
-from hudi_core.metadata_table.file_changes import FileChanges
 from hudi_core.metadata_table.read.file_group import ROOT, latest_slice
+from hudi_core.metadata_table.records.file_statistics import FileChanges
 from hudi_core.timeline.actions.compaction import CompactionOperation, CompactionPlan, encode_compaction_plan
 from hudi_core.timeline.instant import Action
 from tests.support.golden_data import GoldenCase
