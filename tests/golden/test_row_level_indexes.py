@@ -15,17 +15,14 @@ from hudi_core.codec.hfile.reader import HFileReader
 from hudi_core.codec.log.blocks import BlockType, LogBlock
 from hudi_core.codec.log.delete_columns import delete_columns
 from hudi_core.codec.log.encode import encode_natural_deletes
-from hudi_core.codec.log.frames import ReadAt
-from hudi_core.metadata_table.partitions.distinct_rows import GONE
 from hudi_core.metadata_table.partitions.record_groups import RecordGroups
 from hudi_core.metadata_table.partitions.record_index import RecordIndexRows
+from hudi_core.metadata_table.partitions.row_exchange import GONE
 from hudi_core.metadata_table.partitions.row_level import IndexRows
 from hudi_core.metadata_table.partitions.secondary_index import SecondaryIndexRows
 from hudi_core.metadata_table.read.log_blocks import live_blocks
-from hudi_core.metadata_table.read.record_index import RecordIndexRules, RecordLocation
-from hudi_core.metadata_table.read.secondary_index import SecondaryIndexRules
+from hudi_core.metadata_table.read.row_level import RecordIndexRules, RecordLocation, SecondaryIndexRules
 from hudi_core.metadata_table.read.snapshot import MetadataTableSnapshot
-from hudi_core.storage.base import FileInfo
 from tests.golden.test_made_metadata_tables import open_table as open_written
 from tests.support.golden_data import GoldenCase
 from tests.support.golden_indexes import MANY, WITH_RECORD_INDEX, open_table
@@ -139,17 +136,12 @@ def blocks_of(golden: GoldenRows, partition: str) -> Iterator[tuple[str, int, Lo
     """
     metadata_snapshot = MetadataTableSnapshot(golden.storage, golden.table.config, golden.table.timeline())
     for number, group in enumerate(metadata_snapshot.groups(partition, SecondaryIndexRules())):
-        for live in live_blocks(group._slice.logs, lambda info: _reader(golden, info), metadata_snapshot.blocks):
+        for live in live_blocks(golden.storage, group._slice.logs, metadata_snapshot.blocks):
             content = live.content()
             if live.block.instant_time is not None and not (
                 live.block.type is BlockType.DELETE and not delete_columns(content, path="").num_rows
             ):
                 yield live.block.instant_time, number, live.block, content
-
-
-def _reader(golden: GoldenRows, info: FileInfo) -> ReadAt:
-    data = golden.storage.read(info.path)
-    return lambda start, length: data[start : start + length]
 
 
 @pytest.mark.parametrize(

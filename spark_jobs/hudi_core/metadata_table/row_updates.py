@@ -11,16 +11,14 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from hudi_core.metadata_table.extract.slice_change import SliceChange
 from hudi_core.metadata_table.indexed_table import IndexedTable
 from hudi_core.metadata_table.initialize.new_groups import initialize_groups
 from hudi_core.metadata_table.partitions.record_groups import PREFIX, escape_file_name, partitioned_group_count
 from hudi_core.metadata_table.partitions.record_index import RecordIndexPartition
 from hudi_core.metadata_table.partitions.registry import row_level_type
-from hudi_core.metadata_table.partitions.row_level import Counts, RowLevelPartition, moves_rows
-from hudi_core.metadata_table.partitions.row_units import IndexUnit, crossing, produce_index_rows
-from hudi_core.metadata_table.read.file_group import ROOT, latest_slices
-from hudi_core.metadata_table.read.slices import merged_slices
+from hudi_core.metadata_table.partitions.row_exchange import IndexUnit, crossing, produce_index_rows
+from hudi_core.metadata_table.partitions.row_level import Counts, RowLevelPartition, SliceChange, moves_rows
+from hudi_core.metadata_table.read.file_group import ROOT, latest_slices, merged_slices
 from hudi_core.metadata_table.record import block_schema
 from hudi_core.metadata_table.timeline import MetadataTimeline
 from hudi_core.metadata_table.write.delta_commit import latest_schema

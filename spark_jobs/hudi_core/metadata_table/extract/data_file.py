@@ -23,10 +23,10 @@ from hudi_core.filegroup.read.base_file import History, base_batches, open_base_
 from hudi_core.filegroup.read.evolution import rename_fields
 from hudi_core.filegroup.read.log_records import block_batches
 from hudi_core.filegroup.read.log_scan import log_blocks
-from hudi_core.metadata_table.extract.expression_values import ExpressionValues
-from hudi_core.metadata_table.extract.footer_ranges import FooterRanges
-from hudi_core.metadata_table.extract.row_ranges import RowRanges, column_of
+from hudi_core.metadata_table.extract.column_ranges import FooterRanges, RowRanges, column_of
+from hudi_core.metadata_table.extract.expressions import ExpressionValues
 from hudi_core.metadata_table.indexed_table import column_type, is_indexable
+from hudi_core.metadata_table.records.column_stats import file_record
 from hudi_core.metadata_table.records.file_statistics import (
     ColumnRange,
     DataFileRef,
@@ -34,7 +34,6 @@ from hudi_core.metadata_table.records.file_statistics import (
     FileStatistics,
     FilterText,
 )
-from hudi_core.metadata_table.records.range_records import file_record
 from hudi_core.metadata_table.records.value_types import empty_range
 from hudi_core.model.names import parse_data_file
 from hudi_core.model.partition import join

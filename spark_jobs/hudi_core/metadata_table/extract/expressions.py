@@ -7,15 +7,20 @@ Only what is computed exactly is here: anything else is refused, since an index 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hudi_core.codec.bloom import BloomFilter
 from hudi_core.config.metadata_config import EXPRESSION_ZONE
 from hudi_core.errors import UnsupportedError
+from hudi_core.metadata_table.extract.column_ranges import RowRanges
 from hudi_core.metadata_table.extract.date_patterns import DatePattern
+from hudi_core.metadata_table.partition_type import COLUMN_STATS
+from hudi_core.metadata_table.records.file_statistics import ColumnRange, Expression, FilterText
 
 _BOTH: Final = (
     r"\x{0528}-\x{052F}\x{2C2F}\x{2C5F}\x{A698}-\x{A69B}\x{A796}-\x{A79F}\x{A7AB}-\x{A7F7}\x{104B0}-\x{104FF}\x{10570}-\x{105BF}"
@@ -283,3 +288,54 @@ _FUNCTIONS: Final[Mapping[str, Callable[[_Call], Function]]] = {
     "hour": _part(_hour, of_dates=False),
 }
 """Of Hudi's list, `split` gives arrays, which have no order, and the regular expressions are Java's."""
+
+
+class ExpressionValues:
+    """Gathers a file's range or filter of one expression. Memory: two bounds, or one byte per bit of the filter."""
+
+    def __init__(self, expression: Expression, column: pa.DataType) -> None:
+        """`column` is the column's Arrow type in the table's schema. Raises UnsupportedError as check_expression."""
+        self.expression = expression
+        self._function, result = function_of(expression.function, expression.options, column, expression.zone)
+        self._bloom: BloomFilter | None = None
+        if expression.kind == COLUMN_STATS:
+            # Spark's timestamps count microseconds, and come to Hudi as timestamps, which version 1 wraps as such.
+            self._micros = pa.timestamp("us", tz=result.tz) if pa.types.is_timestamp(result) else None
+            kind = None if self._micros is None else "timestamp_micros"
+            self._ranges = RowRanges(expression.column, self._micros or result, expression.version, bound_type=kind)
+        else:
+            if not (pa.types.is_string(result) or pa.types.is_integer(result)):
+                raise UnsupportedError(
+                    f"a bloom filter over values of the type {result}, whose text in Java this release does not make"
+                )
+            entries, rate, most = expression.bloom
+            self._bloom = BloomFilter(entries=entries, error_rate=rate, max_entries=most)
+
+    def add(self, values: pa.Array) -> None:
+        """More values of the column."""
+        found = self._function(values)
+        if self._bloom is None:
+            self._ranges.add(found if self._micros is None else found.cast(self._micros))
+        elif found.null_count < len(found):
+            texts = pc.cast(found.drop_null(), pa.large_string())
+            offsets, data = texts.buffers()[1:]
+            starts = np.frombuffer(offsets, np.int64)[texts.offset : texts.offset + len(texts) + 1]
+            self._bloom.add_batch(starts, np.frombuffer(data, np.uint8) if data is not None else np.empty(0, np.uint8))
+
+    def result(self, file_size: int) -> ColumnRange | FilterText:
+        """What the index holds of a file of that many bytes.
+
+        Of a range, `value_count` counts the values that are not null, and the sizes are the file's and twice that: so
+        does Hudi.
+        """
+        if self._bloom is not None:
+            return FilterText(self._bloom.type_code, self._bloom.to_base64())
+        found = self._ranges.result(file_size, 2 * file_size)
+        return replace(found, value_count=found.value_count - found.null_count)
+
+
+def check_expression(expression: Expression, kind: pa.DataType) -> None:
+    """Raises UnsupportedError for an index whose values this release does not compute exactly, on a column of the type
+    `kind`.
+    """
+    ExpressionValues(replace(expression, bloom=(1, 0.5, 1)), kind)

@@ -22,9 +22,9 @@ from hudi_core.metadata_table.initialize.initialize import Initialization
 from hudi_core.metadata_table.initialize.listed_files import Sizes
 from hudi_core.metadata_table.initialize.shard_file import WrittenShard, write_shard, written_files
 from hudi_core.metadata_table.initialize.target import NewBaseFile, NewPartition
-from hudi_core.metadata_table.partitions.distinct_rows import distinct_rows
 from hudi_core.metadata_table.partitions.protocol import PartitionType
 from hudi_core.metadata_table.partitions.registry import partition_type_of, requirements_of
+from hudi_core.metadata_table.partitions.row_exchange import distinct_rows
 from hudi_core.metadata_table.record import RecordEncoder
 from hudi_core.metadata_table.records.file_statistics import DataFileRef, Record
 from hudi_core.model.names import BaseFileName, parse_data_file

@@ -9,14 +9,18 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
-from hudi_core.metadata_table.extract.slice_change import SliceChange
 from hudi_core.metadata_table.initialize.initialize import Initialization
 from hudi_core.metadata_table.initialize.shard_file import WrittenShard, write_shard, written_files
 from hudi_core.metadata_table.initialize.target import NewBaseFile, NewPartition
-from hudi_core.metadata_table.partitions.group_content import base_cells
 from hudi_core.metadata_table.partitions.registry import row_level_type
-from hudi_core.metadata_table.partitions.row_level import Counts
-from hudi_core.metadata_table.partitions.row_units import AnyIndexRows, IndexUnit, crossing, produce_index_rows
+from hudi_core.metadata_table.partitions.row_exchange import (
+    AnyIndexRows,
+    IndexUnit,
+    base_cells,
+    crossing,
+    produce_index_rows,
+)
+from hudi_core.metadata_table.partitions.row_level import Counts, SliceChange
 from hudi_core.storage.arrow_store import open_data_storage
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from hudi_core.metadata_table.keys import column_id, file_id, partition_id
 from hudi_core.metadata_table.partition_type import COLUMN_STATS
 from hudi_core.metadata_table.partitions.protocol import Data, MergeData, PartitionType, numbered_file_ids
 from hudi_core.metadata_table.record import FILE_NAME, FileDatum, RecordType
-from hudi_core.metadata_table.records.column_stats import ColumnStatsRules
+from hudi_core.metadata_table.records.column_stats import ColumnStatsRules, file_record
 from hudi_core.metadata_table.records.file_statistics import (
     MAX_DELETIONS,
     Expression,
@@ -21,7 +21,6 @@ from hudi_core.metadata_table.records.file_statistics import (
     Needs,
     Record,
 )
-from hudi_core.metadata_table.records.range_records import file_record
 from hudi_core.metadata_table.records.stat_values import Bound, widened_float
 from hudi_core.model.names import META_FIELDS
 

@@ -13,14 +13,14 @@ from typing import Final
 
 from hudi_core.config.metadata_config import EXPRESSION_FILTER_TYPE, EXPRESSION_INDEX_GROUPS
 from hudi_core.errors import UnsupportedError
-from hudi_core.metadata_table.extract.expression_values import check_expression
-from hudi_core.metadata_table.extract.expressions import SESSION_ZONE
+from hudi_core.metadata_table.extract.expressions import SESSION_ZONE, check_expression
 from hudi_core.metadata_table.index_definitions import IndexDefinition
 from hudi_core.metadata_table.indexed_table import IndexedTable, column_type, positive_setting
 from hudi_core.metadata_table.partition_type import BLOOM_FILTERS, COLUMN_STATS, EXPRESSION_PREFIX
 from hudi_core.metadata_table.partitions.bloom_filters import deleted_filters, filter_record
 from hudi_core.metadata_table.partitions.column_stats import deleted_ranges
 from hudi_core.metadata_table.partitions.protocol import PartitionType, unknown_partition
+from hudi_core.metadata_table.records.column_stats import file_record, partition_record
 from hudi_core.metadata_table.records.file_statistics import (
     ColumnRange,
     CommitUpdate,
@@ -31,7 +31,6 @@ from hudi_core.metadata_table.records.file_statistics import (
     Needs,
     Record,
 )
-from hudi_core.metadata_table.records.range_records import file_record, partition_record
 from hudi_core.metadata_table.records.value_types import contains, merged
 
 _TYPES: Final = (COLUMN_STATS, BLOOM_FILTERS)

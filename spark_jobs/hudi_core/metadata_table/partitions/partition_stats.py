@@ -21,8 +21,8 @@ from hudi_core.metadata_table.partition_type import PARTITION_STATS
 from hudi_core.metadata_table.partitions.column_stats import merge_statistics
 from hudi_core.metadata_table.partitions.protocol import MergeData, PartitionType
 from hudi_core.metadata_table.record import RecordType
+from hudi_core.metadata_table.records.column_stats import partition_deletion, partition_record
 from hudi_core.metadata_table.records.file_statistics import ColumnRange, CommitUpdate, FileStatistics, Needs, Record
-from hudi_core.metadata_table.records.range_records import partition_deletion, partition_record
 from hudi_core.metadata_table.records.value_types import as_type, contains, merged
 
 _REMEDY: Final = "drop it with `hudictl metadata drop TABLE --partition partition_stats`"

@@ -1,26 +1,110 @@
 """Row-level indexes (`record_index`, `secondary_index_*`): what their partition types add to protocol.PartitionType.
 
 Their records come from rows: record keys and pairs are read from data files on executors and brought to the index's
-file groups by an exchange, whose unit is the change of one data file group.
+file groups by an exchange, whose unit is the change of one data file group. Keys come by the million, so these records
+cross the exchange as bytes.
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import ClassVar, Final, Protocol
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from hudi_core.errors import HudiError
-from hudi_core.metadata_table.extract.slice_change import ChangeReader, SliceChange
+from hudi_core.codec.hfile.keyvalue import MAX_ROW
+from hudi_core.codec.key_hashes import group_indexes
+from hudi_core.engine.exchange import exchange_rows
+from hudi_core.errors import HudiError, UnsupportedError
+from hudi_core.filegroup.merge.record_keys import record_keys
+from hudi_core.filegroup.read.log_scan import CommittedInstants
+from hudi_core.filegroup.read.read_spec import ReaderSpec
+from hudi_core.filegroup.read.slice_reader import SliceReader
 from hudi_core.metadata_table.partitions.protocol import PartitionType, unknown_partition
 from hudi_core.metadata_table.partitions.record_groups import global_group_count
+from hudi_core.model.names import RECORD_KEY
+from hudi_core.storage.base import Storage
+from hudi_core.view.file_group import FileSlice
 
 Counts = Mapping[str | None, int]
 """File groups: all of them under None, or those of each data partition (RecordIndex.parts)."""
 DEFINITIONS: Final = ".hoodie/.index_defs/index.json"
+GONE: Final = b""
+"""The value of a key that is deleted: an entry of a DELETE block. No record is empty."""
 _REWRITES: Final = frozenset({"COMPACT", "LOG_COMPACT"})
+
+
+@dataclass(frozen=True, slots=True)
+class SliceChange:
+    """A file group's slice before and after a commit: `before` None is a new group, `after` None one that was replaced.
+
+    `instant` is the commit's; None, when an index is initialized, is the slice's base instant, as in real Hudi.
+    """
+
+    before: FileSlice | None
+    after: FileSlice | None
+    instant: str | None = None
+
+
+class ChangeReader:
+    """Reads the rows of a change, merged as by any reader: those before it without the commit's log blocks, those after
+    it with them, completed or not.
+    """
+
+    def __init__(self, storage: Storage, spec: ReaderSpec, instant: str | None) -> None:
+        """`spec` is that of a snapshot query over the current timeline; `instant` the change's."""
+        self._config = spec.config
+        if instant is None:
+            self.before = self.after = SliceReader(storage, spec)
+            return
+        known = spec.committed
+        around = spec.up_to(max(spec.latest_instant or instant, instant))
+        without = CommittedInstants(known.completed - {instant}, known.inflight | {instant}, known.start)
+        within = CommittedInstants(known.completed | {instant}, known.inflight - {instant}, known.start)
+        self.before = SliceReader(storage, around, committed=without)
+        self.after = SliceReader(storage, around, committed=within)
+
+    def rows(
+        self, reader: SliceReader, item: FileSlice, columns: Sequence[str] = ()
+    ) -> Iterator[tuple[pa.Array, pa.RecordBatch]]:
+        """The record keys (string) of a slice's rows, batch by batch, with the named columns beside them."""
+        fields = (RECORD_KEY,) if self._config.populate_meta_fields else self._config.record_key_fields
+        if not fields:
+            raise UnsupportedError(
+                "a table without _hoodie_ columns and without record key fields has no record keys",
+                path=self._config.path,
+            )
+        path = item.files[0].path if item.files else item.file_group.file_id
+        for batch in reader.read(item, list(dict.fromkeys([*fields, *columns]))):
+            yield record_keys(batch, fields, path=path), batch
+
+    def changed(
+        self,
+        change: SliceChange,
+        entries: Callable[[SliceReader, FileSlice], Iterable[pa.RecordBatch]],
+        schema: pa.Schema,
+    ) -> Iterator[tuple[bool, pa.RecordBatch]]:
+        """The entries that a change added (True) and removed (False).
+
+        `entries` reads those of a slice, of `schema`, whose first column (string) tells one from another. Memory: a
+        batch; of a file group with slices before and after, the entries of both.
+        """
+        before, after = change.before, change.after
+        if before is None or after is None:
+            if after is not None:
+                yield from ((True, batch) for batch in entries(self.after, after))
+            if before is not None:
+                yield from ((False, batch) for batch in entries(self.before, before))
+            return
+        old = pa.Table.from_batches(entries(self.before, before), schema)
+        new = pa.Table.from_batches(entries(self.after, after), schema)
+        for left, right, is_added in ((new, old, True), (old, new, False)):
+            found = left.filter(pc.invert(pc.is_in(left.column(0), value_set=right.column(0).combine_chunks())))
+            yield from ((is_added, batch) for batch in found.to_batches())
 
 
 class IndexRows(Protocol):
@@ -51,7 +135,7 @@ class RowLevelPartition(PartitionType):
     row_level: ClassVar[bool] = True
 
     def check_commit(self) -> None:
-        """Always refuses: no records follow from statistics of files (write.row_updates)."""
+        """Always refuses: no records follow from statistics of files (row_updates)."""
         raise unknown_partition(self.partition)
 
     @abstractmethod
@@ -72,6 +156,22 @@ class RowLevelPartition(PartitionType):
     def row_file_ids(self, counts: Counts) -> list[str]:
         """The ids of the file groups, in the order of an exchange's shards."""
         return self.file_ids(counts[None])
+
+
+def shard_rows(keys: pa.Array, hashed: pa.Array, groups: tuple[int, int], value: bytes) -> pa.RecordBatch:
+    """The exchange's rows of `keys` (string), all with one value; `hashed` are the parts of the keys that choose among
+    `groups`, the number of the first file group and how many there are.
+
+    Raises UnsupportedError for a key that no HFile holds.
+    """
+    longest = pc.max(pc.binary_length(keys)).as_py() or 0
+    if longest > MAX_ROW:
+        raise UnsupportedError(
+            f"a key of {longest} bytes does not fit the metadata table, whose keys have at most {MAX_ROW}"
+        )
+    first, count = groups
+    shards = pa.array(group_indexes(hashed, count) + np.int32(first), pa.int32())
+    return exchange_rows(shards, keys.cast(pa.binary()), pa.repeat(pa.scalar(value, pa.binary()), len(keys)))
 
 
 def moves_rows(operation: str | None) -> bool:

@@ -1,9 +1,9 @@
-"""`secondary_index_*` on the write side: from a column's values to record keys (SecondaryIndexRecordGenerationUtils,
+"""The partition type `secondary_index_*`: from a column's values to record keys (SecondaryIndexRecordGenerationUtils,
 SecondaryIndexKeyUtils).
 
-A record is a pair of value and record key. A row that gets another value takes the old pair away, which real Hudi
-writes as an entry of a DELETE block, like a deleted record key (the record with `isDeleted` is never stored:
-HoodieMetadataPayload.getInsertValue), and brings the new.
+A record is a pair of value and record key. For a row that gets another value the new pair is added and the old one
+removed, in real Hudi by an entry of a DELETE block, like a deleted record key (the record with `isDeleted` is never
+stored: HoodieMetadataPayload.getInsertValue).
 """
 
 from __future__ import annotations
@@ -16,18 +16,21 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hudi_core.codec.key_hashes import group_indexes
-from hudi_core.engine.exchange import exchange_rows
 from hudi_core.errors import CorruptFileError, ExecutionError, HudiError, UnsupportedError
 from hudi_core.filegroup.read.slice_reader import SliceReader
-from hudi_core.metadata_table.extract.slice_change import ChangeReader, SliceChange
 from hudi_core.metadata_table.index_definitions import IndexDefinition
 from hudi_core.metadata_table.indexed_table import column_type
 from hudi_core.metadata_table.keys import secondary_hashed_part
 from hudi_core.metadata_table.partition_type import SECONDARY_PREFIX
-from hudi_core.metadata_table.partitions.distinct_rows import GONE
-from hudi_core.metadata_table.partitions.record_index import check_key_lengths
-from hudi_core.metadata_table.partitions.row_level import DEFINITIONS, Counts, RowLevelPartition
+from hudi_core.metadata_table.partitions.row_level import (
+    DEFINITIONS,
+    GONE,
+    ChangeReader,
+    Counts,
+    RowLevelPartition,
+    SliceChange,
+    shard_rows,
+)
 from hudi_core.metadata_table.record import RecordEncoder, RecordType
 from hudi_core.view.file_group import FileSlice
 
@@ -102,8 +105,8 @@ class SecondaryIndexRows:
 
     `by_value`: the file group is chosen by the value alone (index version 2), else by the whole key.
 
-    Rows without a value are in the index, as Hudi 1.1 and later have it in every table version. Hudi 1.0 leaves them
-    out and asks for none: to it such a pair is one that nobody looks for.
+    Rows without a value are in the index, as Hudi 1.1 and later have it in every table version. Hudi 1.0 omits them,
+    and never looks them up.
     """
 
     partition: str
@@ -118,27 +121,20 @@ class SecondaryIndexRows:
         return self.groups
 
     def of_change(self, reader: ChangeReader, change: SliceChange) -> Iterator[pa.RecordBatch]:
-        """What a change of a file group says: pairs that came, and pairs that went.
+        """Added and removed pairs. Memory: as ChangeReader.changed."""
+        for is_added, pairs in reader.changed(change, lambda side, item: self._pairs(reader, side, item), _PAIRS):
+            yield self.of_pairs(pairs, is_added=is_added)
 
-        Memory: a batch of pairs; of a file group with slices before and after, the pairs of both.
-        """
-        before, after = change.before, change.after
-        if before is None or after is None:
-            item, side, value = (
-                (after, reader.after, self._current) if before is None else (before, reader.before, GONE)
-            )
-            yield from () if item is None else (self._rows(pairs, value) for pairs in self._pairs(reader, side, item))
-            return
-        old = pa.Table.from_batches(self._pairs(reader, reader.before, before), _PAIRS)
-        new = pa.Table.from_batches(self._pairs(reader, reader.after, after), _PAIRS)
-        for left, right, value in ((new, old, self._current), (old, new, GONE)):
-            # The hashed part begins the key, so it is told by the pair.
-            kept = left.filter(pc.invert(pc.is_in(left.column(0), value_set=right.column(0).combine_chunks())))
-            yield from (self._rows(pairs, value) for pairs in kept.to_batches())
+    def of_pairs(self, pairs: pa.RecordBatch, *, is_added: bool) -> pa.RecordBatch:
+        """The exchange's rows of pairs as `pairs` makes them."""
+        keys = pairs.column(0)
+        hashed = pairs.column(1) if self.by_value else keys
+        return shard_rows(keys, hashed, (0, self.groups), self._current if is_added else GONE)
 
-    def from_rows(self, values: pa.Array, record_keys: pa.Array, *, came: bool) -> pa.RecordBatch:
-        """Rows of pairs that came or went, of a column's values and record keys (string) beside each other."""
-        return self._rows(self._paired(values, record_keys), self._current if came else GONE)
+    def pairs(self, column: pa.Array, record_keys: pa.Array) -> pa.RecordBatch:
+        """The keys of pairs and their hashed parts, of a column's values and the record keys (string) beside them."""
+        starts = prefixes(value_texts(column, self.column))
+        return pa.record_batch([pair_keys(starts, record_keys), starts], schema=_PAIRS)
 
     def conflict(self, key: bytes) -> HudiError:
         """There is but one record of a pair."""
@@ -152,18 +148,7 @@ class SecondaryIndexRows:
             column = batch.column(batch.schema.get_field_index(top))
             for name in inner:
                 column = pc.struct_field(column, name)
-            yield self._paired(column, record_keys)
-
-    def _paired(self, column: pa.Array, record_keys: pa.Array) -> pa.RecordBatch:
-        values = value_texts(column, self.column)
-        starts = prefixes(values)
-        return pa.RecordBatch.from_arrays([pair_keys(starts, record_keys), starts], schema=_PAIRS)
-
-    def _rows(self, pairs: pa.RecordBatch, value: bytes) -> pa.RecordBatch:
-        keys = pairs.column(0)
-        check_key_lengths(keys)
-        shards = pa.array(group_indexes(pairs.column(1) if self.by_value else keys, self.groups), pa.int32())
-        return exchange_rows(shards, keys.cast(pa.binary()), pa.repeat(pa.scalar(value, pa.binary()), len(keys)))
+            yield self.pairs(column, record_keys)
 
     @cached_property
     def _current(self) -> bytes:

@@ -1,13 +1,13 @@
-"""Where a partition of the metadata table takes its next log files, and which blocks of an instant count in its log
-files.
+"""File groups of a partition of the metadata table: the slices that readers merge and that new log files join, and the
+blocks of an instant in log files.
 
-In layout 1 a log file's name carries the base instant of its slice, and a pending compaction starts the next slice. In
-layout 2 it carries the instant that writes it.
+The slices are those of any table of that layout (view.builder). In layout 1 a log file's name carries the base instant
+of its slice, and a pending compaction starts the next slice. In layout 2 it carries the instant that writes it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from hudi_core.codec.log.blocks import BlockType, CorruptBlock
@@ -15,19 +15,65 @@ from hudi_core.codec.log.frames import walk
 from hudi_core.config.versions import V6
 from hudi_core.errors import CorruptFileError, StorageNotFoundError, UnsupportedError
 from hudi_core.metadata_table.partition_type import FILES_PARTITION
-from hudi_core.metadata_table.read.slices import MergedSlice, merged_slices
+from hudi_core.metadata_table.read.log_blocks import log_reader
 from hudi_core.model.names import FileGroupId, LogFileName, WriteToken, parse_base_file, parse_data_file
 from hudi_core.model.partition import join
-from hudi_core.storage.base import ByteRange, FileInfo, Storage
+from hudi_core.storage.base import FileInfo, Storage
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.timeline import Timeline
+from hudi_core.view.builder import build_file_groups
+from hudi_core.view.file_group import DataFile, FileGroup
+from hudi_core.view.slicing import slicing_for
 
 ROOT = ".hoodie/metadata"
 """The metadata table's base path, below the data table's."""
 FOLDER = f"{ROOT}/{FILES_PARTITION}"
 
-_WHOLE_FILE = 1 << 20
-"""Log files up to this many bytes are read with one request: the metadata table's are some ten kilobytes."""
+
+@dataclass(frozen=True, slots=True)
+class MergedSlice:
+    """The newest committed base file of a file group, if there is one, and the log files on top of it in scan order."""
+
+    file_id: str
+    base_file: FileInfo | None
+    logs: tuple[FileInfo, ...]
+
+    @property
+    def base_instant(self) -> str:
+        """The instant of the base file; empty without one."""
+        return "" if self.base_file is None else parse_base_file(self.base_file.name).instant
+
+
+def merged_slices(folder: str, files: Iterable[FileInfo], timeline: Timeline, layout: int) -> list[MergedSlice]:
+    """The slices of a partition's file groups, sorted by file id: a key's hash gives the position in this list
+    (HoodieTableMetadataUtil.mapRecordKeyToFileGroupIndex).
+
+    `files` is the listing of the partition's `folder`; `timeline` is the metadata timeline, `layout` its layout. A
+    pending compaction has started a slice without a base file; it and the one before are read as one
+    (getPartitionLatestMergedFileSlices). An initialized file group has a slice even while it holds no record. Whether a
+    log block counts is not judged here.
+    """
+    # An instant that the active timeline no longer holds has no completion here: its logs belong to the newest slice,
+    # and the scan ignores their blocks, since archived instants are not valid
+    # (HoodieTableMetadataUtil.getValidInstantTimestamps).
+    completions = {instant.requested_time: instant.completed_at for instant in timeline.commits()}
+    groups = build_file_groups(folder, files, slicing_for(layout, timeline, completions.get))
+    return [_merged(group) for group in groups]
+
+
+def _merged(group: FileGroup) -> MergedSlice:
+    base: DataFile | None = None
+    logs: list[DataFile] = []
+    for item in group.slices:
+        logs = [*item.log_files, *logs]
+        base = item.base_file
+        if base is not None:
+            break
+    return MergedSlice(group.id.file_id, None if base is None else _info(base), tuple(map(_info, logs)))
+
+
+def _info(file: DataFile) -> FileInfo:
+    return FileInfo(file.path, file.size, 0.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,9 +104,7 @@ def latest_slice(storage: Storage, timeline: Timeline) -> LatestSlice:
 
     Raises StorageNotFoundError when the partition holds no file group, UnsupportedError when it holds several.
     """
-    slices = merged_slices(FOLDER, storage.list_files(FOLDER), timeline, V6.layout)
-    if not slices:
-        raise _no_file_group(FILES_PARTITION)
+    slices = _slices(storage, timeline, FILES_PARTITION, V6.layout)[0]
     if len(slices) > 1:
         raise UnsupportedError(
             f"the metadata partition `files` has {len(slices)} file groups, expected one", path=FOLDER
@@ -77,25 +121,36 @@ def latest_slices(
     layout: int,
     pending: Mapping[FileGroupId, str] | None = None,
 ) -> list[LatestSlice]:
-    """The latest slices of all file groups of a partition, sorted by file id: a key's hash gives the position
-    (HoodieTableMetadataUtil.mapRecordKeyToFileGroupIndex).
+    """The latest slices of all file groups of a partition, in the order of merged_slices.
 
     `pending` is the result of pending_bases; only layout 1 needs it. Raises StorageNotFoundError when the partition
     holds no file group.
     """
+    slices, files = _slices(storage, timeline, partition, layout)
+    if layout == V6.layout:
+        planned = pending or {}
+        found = [
+            _of_base_instant(item, partition, planned.get(FileGroupId(partition, item.file_id), "")) for item in slices
+        ]
+    else:
+        found = [LatestSlice(item.file_id, _start(item), item.base_file, item.logs, partition) for item in slices]
+    return [item if item.base_instant else _unfinished(item, files) for item in found]
+
+
+def _slices(
+    storage: Storage, timeline: Timeline, partition: str, layout: int
+) -> tuple[list[MergedSlice], list[FileInfo]]:
+    """At least one slice, and the listing that they are of."""
     folder = f"{ROOT}/{partition}"
     files = storage.list_files(folder)
     slices = merged_slices(folder, files, timeline, layout)
     if not slices:
-        raise _no_file_group(partition)
-    if layout != V6.layout:
-        found = [LatestSlice(item.file_id, _start(item), item.base_file, item.logs, partition) for item in slices]
-        return [item if item.base_instant else _unfinished(item, files) for item in found]
-    planned = pending or {}
-    found = [
-        _of_base_instant(item, partition, planned.get(FileGroupId(partition, item.file_id), "")) for item in slices
-    ]
-    return [item if item.base_instant else _unfinished(item, files) for item in found]
+        raise StorageNotFoundError(
+            f"hoodie.properties lists the metadata partition `{partition}`, but it holds no file group",
+            path=folder,
+            remedy="let Hudi's next write rebuild the metadata table, or take the key out of hoodie.properties",
+        )
+    return slices, files
 
 
 def pending_bases(active: ActiveTimeline, timeline: Timeline) -> dict[FileGroupId, str]:
@@ -111,42 +166,24 @@ def pending_bases(active: ActiveTimeline, timeline: Timeline) -> dict[FileGroupI
 
 
 def _of_base_instant(item: MergedSlice, partition: str, pending: str) -> LatestSlice:
-    start = "" if item.base_file is None else parse_base_file(item.base_file.name).instant
-    base_instant = max([start, pending, *(_log_name(info).instant for info in item.logs)])
+    base_instant = max([item.base_instant, pending, *(_log_name(info).instant for info in item.logs)])
     return LatestSlice(item.file_id, base_instant, item.base_file, item.logs, partition)
 
 
 def _start(item: MergedSlice) -> str:
-    """The base instant of a slice in layout 2: that of its base file, else of its first log file; empty where neither
-    shows.
-    """
-    if item.base_file is not None:
-        return parse_base_file(item.base_file.name).instant
-    return min((_log_name(info).instant for info in item.logs), default="")
+    """The base instant in layout 2: that of the base file, else of the first log file; empty without both."""
+    return item.base_instant or min((_log_name(info).instant for info in item.logs), default="")
 
 
 def _unfinished(item: LatestSlice, files: Iterable[FileInfo]) -> LatestSlice:
     """The first slice of a group while its partition is built, which is not visible yet, with the logs that commits
     added to it.
     """
-    names = [
-        (name, info)
-        for info in files
-        for name in [parse_data_file(info.name)]
-        if name is not None and name.file_id == item.file_id
-    ]
-    logs = sorted(
-        ((name.scan_order, info) for name, info in names if isinstance(name, LogFileName)), key=lambda item: item[0]
-    )
-    return replace(item, base_instant=min(name.instant for name, _ in names), logs=tuple(info for _, info in logs))
-
-
-def _no_file_group(partition: str) -> StorageNotFoundError:
-    return StorageNotFoundError(
-        f"hoodie.properties lists the metadata partition `{partition}`, but it holds no file group",
-        path=f"{ROOT}/{partition}",
-        remedy="let Hudi's next write rebuild the metadata table, or take the key out of hoodie.properties",
-    )
+    parsed = [(parse_data_file(info.name), info) for info in files]
+    names = [(name, info) for name, info in parsed if name is not None and name.file_id == item.file_id]
+    logs = [(name.scan_order, info) for name, info in names if isinstance(name, LogFileName)]
+    ordered = tuple(info for _, info in sorted(logs, key=lambda log: log[0]))
+    return replace(item, base_instant=min(name.instant for name, _ in names), logs=ordered)
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,8 +192,8 @@ class BlocksOf:
     against it.
     """
 
-    live: tuple[FileInfo, ...]
-    commands: tuple[tuple[FileInfo, str], ...]
+    live: tuple[FileInfo, ...] = ()
+    commands: tuple[tuple[FileInfo, str], ...] = ()
 
 
 def blocks_of(storage: Storage, logs: Iterable[FileInfo], instant: str) -> BlocksOf:
@@ -166,15 +203,15 @@ def blocks_of(storage: Storage, logs: Iterable[FileInfo], instant: str) -> Block
     A block counts for readers as soon as its instant completes on the data timeline, regardless of its writer, so an
     attempt may only publish when no block of its instant is live. Raises CorruptFileError for a damaged log file.
     """
-    return blocks_by_instant(storage, logs).get(instant, BlocksOf((), ()))
+    return blocks_by_instant(storage, logs).get(instant, BlocksOf())
 
 
 def blocks_by_instant(storage: Storage, logs: Iterable[FileInfo]) -> dict[str, BlocksOf]:
     """As blocks_of, for every instant that wrote a block or was the target of a command; each log file is read once."""
-    live: dict[str, list[FileInfo]] = {}
+    live: dict[str, dict[str, FileInfo]] = {}
     commands: dict[str, list[tuple[FileInfo, str]]] = {}
     for info in logs:
-        for block in walk(_reader(storage, info), info.size, info.path):
+        for block in walk(log_reader(storage, info), info.size, info.path):
             if isinstance(block, CorruptBlock):
                 raise CorruptFileError(
                     f"the metadata table's log file has a damaged block: {block.reason}",
@@ -186,11 +223,9 @@ def blocks_by_instant(storage: Storage, logs: Iterable[FileInfo]) -> dict[str, B
                 live.pop(target, None)
                 commands.setdefault(target, []).append((info, block.instant_time or ""))
             elif block.type is not BlockType.COMMAND and block.instant_time is not None:
-                found = live.setdefault(block.instant_time, [])
-                if info not in found:
-                    found.append(info)
+                live.setdefault(block.instant_time, {})[info.path] = info
     return {
-        instant: BlocksOf(tuple(live.get(instant, ())), tuple(commands.get(instant, ())))
+        instant: BlocksOf(tuple(live.get(instant, {}).values()), tuple(commands.get(instant, ())))
         for instant in {*live, *commands}
     }
 
@@ -214,10 +249,3 @@ def _log_name(info: FileInfo) -> LogFileName:
     if not isinstance(name, LogFileName):
         raise CorruptFileError("not the name of a log file", path=info.path)
     return name
-
-
-def _reader(storage: Storage, info: FileInfo) -> Callable[[int, int], bytes]:
-    if info.size > _WHOLE_FILE:
-        return lambda start, length: storage.read_range(info.path, ByteRange(start, length))
-    data = storage.read(info.path) if info.size else b""
-    return lambda start, length: data[start : start + length]

@@ -8,34 +8,35 @@ per key, a newer record is merged with the older ones, and a delete drops them.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 import pyarrow as pa
 
 from hudi_core.codec.hfile.reader import HFileReader
 from hudi_core.codec.log.blocks import BlockType
 from hudi_core.codec.log.delete_columns import delete_columns
-from hudi_core.codec.log.frames import ReadAt
 from hudi_core.errors import CorruptFileError
+from hudi_core.metadata_table.read.file_group import MergedSlice
 from hudi_core.metadata_table.read.log_blocks import BlockFilter, LiveBlock, live_blocks
 from hudi_core.metadata_table.read.missing_files import DAMAGED
-from hudi_core.metadata_table.read.slices import MergedSlice
 from hudi_core.metadata_table.record import MetadataCodec, schema_text
 from hudi_core.storage.base import ByteRange, FileInfo, Storage
 
 T = TypeVar("T")
-T_co = TypeVar("T_co", covariant=True)
 _REMEMBERED = 1 << 16
 """Distinct data that are kept while one source is read."""
 _KEPT_OF_BASE = 128 << 10
-_WHOLE_FILE = 1 << 20
-"""Log files up to this many bytes are read with one request."""
+Cells = Iterable[tuple[bytes, bytes]]
 
 
 class RecordRules(Protocol[T]):
     """The record of one partition type, and the merge of two records of one key (HoodieMetadataPayload,
     MetadataPartitionType).
+
+    Optional: `decode_cell(schema, key, value)`, the record of a cell whose value `schema` encodes, where that is faster
+    than `decode`; None where `decode` has to read it, or to refuse it.
     """
 
     @property
@@ -49,15 +50,6 @@ class RecordRules(Protocol[T]):
 
     def merge(self, older: T, newer: T, *, path: str) -> T:
         """The merged record; `path` is the file of `newer`."""
-        ...
-
-
-@runtime_checkable
-class CellRules(Protocol[T_co]):
-    """RecordRules that decode some cells faster than by their data."""
-
-    def decode_cell(self, schema: str, key: bytes, value: bytes) -> T_co | None:
-        """The record of a cell whose value `schema` encodes; None where `decode` has to read it, or to refuse it."""
         ...
 
 
@@ -87,39 +79,41 @@ Source = Records | Deletes
 
 @dataclass(frozen=True, slots=True)
 class Split(Generic[T]):
-    """What a question finds: `merged` are the records that log files speak of, `cells` those of the base file alone, as
-    `base` encodes them.
+    """A query's result: `merged` are the records that log files hold, `cells` those of the base file alone, as `base`
+    encodes them.
 
     `base` is None, and there are no cells, where the file group has no base file.
     """
 
     merged: dict[bytes, T]
     base: Records | None
-    cells: Iterable[tuple[bytes, bytes]]
+    cells: Cells
 
 
-@dataclass(frozen=True, slots=True)
-class _Question:
-    """A query of each source: the cells of an HFile, in order, and the keys of a delete block."""
+class _Query(NamedTuple):
+    """The cells of an HFile that a query selects, in order, and the selected keys of a delete block."""
 
-    cells: Callable[[Records], Iterable[tuple[bytes, bytes]]]
+    cells: Callable[[Records], Cells]
     dropped: Callable[[Deletes], Iterable[bytes]]
 
-    @staticmethod
-    def of_keys(keys: Sequence[bytes]) -> _Question:
-        requirements = frozenset(keys)
-        return _Question(
-            lambda records: records.hfile.lookup_many(keys, unique=records.unique),
-            lambda deletes: deletes.keys & requirements,
-        )
 
-    @staticmethod
-    def of_prefixes(prefixes: Sequence[bytes]) -> _Question:
-        starts = tuple(prefixes)
-        return _Question(
-            lambda records: records.hfile.prefix_items(starts),
-            lambda deletes: frozenset(key for key in deletes.keys if key.startswith(starts)),
-        )
+def _of_keys(keys: Sequence[bytes]) -> _Query:
+    requested = frozenset(keys)
+    return _Query(
+        lambda records: records.hfile.lookup_many(keys, unique=records.unique),
+        lambda deletes: deletes.keys & requested,
+    )
+
+
+def _of_prefixes(prefixes: Sequence[bytes]) -> _Query:
+    starts = tuple(prefixes)
+    return _Query(
+        lambda records: records.hfile.prefix_items(starts),
+        lambda deletes: [key for key in deletes.keys if key.startswith(starts)],
+    )
+
+
+_EVERYTHING = _Query(lambda records: records.hfile.items(), lambda deletes: deletes.keys)
 
 
 class GroupReader(Generic[T]):
@@ -131,7 +125,7 @@ class GroupReader(Generic[T]):
         self._blocks = blocks
         self._rules = rules
         # Not a cached_property, whose lock (up to Python 3.11) all instances share: groups are read in parallel.
-        self._metadata_snapshot: list[Source] | None = None
+        self._loaded: list[Source] | None = None
 
     @property
     def file_id(self) -> str:
@@ -148,68 +142,59 @@ class GroupReader(Generic[T]):
 
     def release(self) -> None:
         """Closes the loaded files; the next query opens them again."""
-        self._metadata_snapshot = None
+        self._loaded = None
 
     def lookup(self, keys: Sequence[bytes]) -> dict[bytes, T]:
-        """The records of those of `keys` that are there. Keys must be sorted and distinct."""
-        return self._merged(_Question.of_keys(keys))
+        """The records of the existing `keys`, which must be sorted and distinct."""
+        return self._merged(_of_keys(keys))
 
     def with_prefixes(self, prefixes: Sequence[bytes]) -> dict[bytes, T]:
         """The records whose keys start with one of `prefixes`, which must be sorted."""
-        return self._merged(_Question.of_prefixes(prefixes))
+        return self._merged(_of_prefixes(prefixes))
 
     def all(self) -> dict[bytes, T]:
         """Every record."""
-        return self._merged(_Question(lambda records: records.hfile.items(), lambda deletes: deletes.keys))
+        return self._merged(_EVERYTHING)
 
     def split(self, keys: Sequence[bytes]) -> Split[T]:
-        """What lookup gives, with the records of the base file that nothing is merged with left encoded."""
-        return self._split(_Question.of_keys(keys))
+        """As lookup, but records that only the base file holds stay encoded."""
+        return self._split(_of_keys(keys))
 
     def split_prefixes(self, prefixes: Sequence[bytes]) -> Split[T]:
-        """What with_prefixes gives, as split."""
-        return self._split(_Question.of_prefixes(prefixes))
+        """As with_prefixes, but records that only the base file holds stay encoded."""
+        return self._split(_of_prefixes(prefixes))
 
-    def _split(self, question: _Question) -> Split[T]:
-        try:
+    def _split(self, query: _Query) -> Split[T]:
+        with rebuild_as_remedy():
             sources = self._sources()
             first = sources[0] if sources else None
             if not isinstance(first, Records) or not first.unique:
-                return Split(self._merge(question), None, ())
-            spoken_of: set[bytes] = set()
+                return Split(self._merged(query), None, ())
+            in_logs: set[bytes] = set()
             for source in sources[1:]:
-                spoken_of.update(
-                    question.dropped(source)
-                    if isinstance(source, Deletes)
-                    else (key for key, _ in question.cells(source))
+                in_logs.update(
+                    query.dropped(source) if isinstance(source, Deletes) else (key for key, _ in query.cells(source))
                 )
-            merged = self.lookup(sorted(spoken_of)) if spoken_of else {}
-            return Split(merged, first, _left_alone(question.cells(first), spoken_of))
-        except CorruptFileError as error:
-            raise damaged(error) from error
+            merged = self.lookup(sorted(in_logs)) if in_logs else {}
+            return Split(merged, first, _without(query.cells(first), in_logs))
 
-    def _merged(self, question: _Question) -> dict[bytes, T]:
-        try:
-            return self._merge(question)
-        except CorruptFileError as error:
-            raise damaged(error) from error
-
-    def _merge(self, question: _Question) -> dict[bytes, T]:
+    def _merged(self, query: _Query) -> dict[bytes, T]:
         merged: dict[bytes, T] = {}
         rules = self._rules
-        for source in self._sources():
-            if isinstance(source, Deletes):
-                for key in question.dropped(source):
-                    merged.pop(key, None)
-                continue
-            decode = self._decoder(source)
-            if source.unique and not merged:  # nothing to merge with
-                merged = {key: decode(key, value) for key, value in question.cells(source)}
-                continue
-            for key, value in question.cells(source):
-                record = decode(key, value)
-                older = merged.get(key)
-                merged[key] = record if older is None else rules.merge(older, record, path=source.path)
+        with rebuild_as_remedy():
+            for source in self._sources():
+                if isinstance(source, Deletes):
+                    for key in query.dropped(source):
+                        merged.pop(key, None)
+                    continue
+                decode = self._decoder(source)
+                if source.unique and not merged:  # nothing to merge with
+                    merged = {key: decode(key, value) for key, value in query.cells(source)}
+                    continue
+                for key, value in query.cells(source):
+                    record = decode(key, value)
+                    older = merged.get(key)
+                    merged[key] = record if older is None else rules.merge(older, record, path=source.path)
         return merged
 
     def _decoder(self, source: Records) -> Callable[[bytes, bytes], T]:
@@ -220,11 +205,11 @@ class GroupReader(Generic[T]):
             name, datum = source.codec.decode(key, value)
             return rules.decode(name, datum, path=source.path)
 
-        if isinstance(rules, CellRules):
-            fast = rules.decode_cell
+        fast: Callable[[str, bytes, bytes], T | None] | None = getattr(rules, "decode_cell", None)
+        if fast is not None:
 
             def by_cell(key: bytes, value: bytes) -> T:
-                record: T | None = fast(source.schema, key, value)
+                record = fast(source.schema, key, value)
                 return decode(key, value) if record is None else record
 
             return by_cell
@@ -243,23 +228,23 @@ class GroupReader(Generic[T]):
         return remembered
 
     def _sources(self) -> list[Source]:
-        if self._metadata_snapshot is None:
-            self._metadata_snapshot = open_sources(self._storage, self._slice, self._blocks)
-        return self._metadata_snapshot
+        if self._loaded is None:
+            self._loaded = open_sources(self._storage, self._slice, self._blocks)
+        return self._loaded
 
 
-def _left_alone(cells: Iterable[tuple[bytes, bytes]], spoken_of: Collection[bytes]) -> Iterator[tuple[bytes, bytes]]:
+def _without(cells: Cells, keys: Collection[bytes]) -> Iterator[tuple[bytes, bytes]]:
+    with rebuild_as_remedy():
+        yield from (cell for cell in cells if cell[0] not in keys)
+
+
+@contextmanager
+def rebuild_as_remedy() -> Iterator[None]:
+    """A damaged file of the metadata table: other than of the data table, no instant has to be rolled back."""
     try:
-        yield from (cell for cell in cells if cell[0] not in spoken_of)
+        yield
     except CorruptFileError as error:
-        raise damaged(error) from error
-
-
-def damaged(error: CorruptFileError) -> CorruptFileError:
-    """Of a user table's log file one would roll back the instant that wrote it; the metadata table has a simpler
-    cure.
-    """
-    return CorruptFileError(error.message, path=error.path, remedy=DAMAGED)
+        raise CorruptFileError(error.message, path=error.path, remedy=DAMAGED) from error
 
 
 def open_sources(storage: Storage, merged: MergedSlice, blocks: BlockFilter) -> list[Source]:
@@ -268,11 +253,10 @@ def open_sources(storage: Storage, merged: MergedSlice, blocks: BlockFilter) -> 
 
     Headers are read, and log files up to 1 MiB as a whole. Raises CorruptFileError as live_blocks.
     """
-    return [*_base(storage, merged), *_logs(storage, merged, blocks)]
+    return [*_base(storage, merged.base_file), *_logs(live_blocks(storage, merged.logs, blocks))]
 
 
-def _base(storage: Storage, merged: MergedSlice) -> Iterator[Records]:
-    info = merged.base_file
+def _base(storage: Storage, info: FileInfo | None) -> Iterator[Records]:
     if info is None:
         return
     path = info.path
@@ -281,27 +265,15 @@ def _base(storage: Storage, merged: MergedSlice) -> Iterator[Records]:
     yield Records(hfile, MetadataCodec(schema, path=path), schema, path, unique=True)
 
 
-def _logs(storage: Storage, merged: MergedSlice, blocks: BlockFilter) -> Iterator[Source]:
-    def open_log(info: FileInfo) -> ReadAt:
-        if info.size > _WHOLE_FILE:
-            return lambda start, length: storage.read_range(info.path, ByteRange(start, length))
-        data = storage.read(info.path) if info.size else b""
-        return lambda start, length: data[start : start + length]
-
-    codecs: dict[str, MetadataCodec] = {}
-    for live in live_blocks(merged.logs, open_log, blocks):
+def _logs(blocks: Iterable[LiveBlock]) -> Iterator[Source]:
+    for live in blocks:
         path = live.block.path
         if live.block.type is BlockType.DELETE:
-            keys = _deleted_keys(live, path)
-            if keys:
+            if keys := _deleted_keys(live, path):
                 yield Deletes(keys, path)
             continue
-        schema = live.schema
-        if schema not in codecs:
-            codecs[schema] = MetadataCodec(schema, path=path)
-        yield Records(
-            HFileReader(live.read_range, live.block.content_length, path), codecs[schema], schema, path, unique=False
-        )
+        hfile = HFileReader(live.read_range, live.block.content_length, path)
+        yield Records(hfile, MetadataCodec(live.schema, path=path), live.schema, path, unique=False)
 
 
 def _deleted_keys(live: LiveBlock, path: str) -> frozenset[bytes]:

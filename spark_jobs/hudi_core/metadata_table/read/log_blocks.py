@@ -12,13 +12,20 @@ from hudi_core.codec.log.blocks import BlockType, CorruptBlock, LogBlock
 from hudi_core.codec.log.frames import ReadAt, walk
 from hudi_core.errors import CorruptFileError
 from hudi_core.filegroup.read.log_scan import scan_blocks
-from hudi_core.storage.base import FileInfo
-
-OpenLog = Callable[[FileInfo], ReadAt]
-"""How the bytes of a log file are read by ranges."""
+from hudi_core.storage.base import ByteRange, FileInfo, Storage
 
 _TYPES: Final = frozenset({BlockType.HFILE_DATA, BlockType.DELETE})
 _REMEDY = "read the table without its metadata table; drop it and let Hudi's writer rebuild it"
+_WHOLE_FILE = 1 << 20
+"""Log files up to this many bytes are read with one request: the metadata table's are some ten kilobytes."""
+
+
+def log_reader(storage: Storage, info: FileInfo) -> ReadAt:
+    """Reads bytes of a log file: (start, length), fewer bytes only where it ends."""
+    if info.size > _WHOLE_FILE:
+        return lambda start, length: storage.read_range(info.path, ByteRange(start, length))
+    data = storage.read(info.path) if info.size else b""
+    return lambda start, length: data[start : start + length]
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,17 +73,22 @@ class LiveBlock:
         return self.read_at(self.block.content_offset + offset, max(0, min(length, self.block.content_length - offset)))
 
 
-def live_blocks(logs: Iterable[FileInfo], open_log: OpenLog, blocks: BlockFilter) -> list[LiveBlock]:
+def live_blocks(storage: Storage, logs: Iterable[FileInfo], blocks: BlockFilter) -> list[LiveBlock]:
     """The blocks that count in the order in which they merge, by the scan of any table's log files
     (filegroup.read.log_scan).
 
-    Headers are read, contents are not. Raises CorruptFileError for a damaged block that no later rollback takes away:
-    its records are lost, and an answer without them would be silently wrong (Hudi passes over such a block).
+    Headers are read, contents are not. Raises CorruptFileError for a damaged block that no later rollback cancels: its
+    records are lost, and an answer without them would be silently wrong (Hudi passes over such a block).
     """
     readers: dict[str, ReadAt] = {}
-    met = _walk_all(logs, open_log, readers)
+
+    def walk_all() -> Iterator[LogBlock | CorruptBlock]:
+        for info in logs:
+            read_at = readers[info.path] = log_reader(storage, info)
+            yield from walk(read_at, info.size, info.path)
+
     scan = scan_blocks(
-        met,
+        walk_all(),
         blocks.accepts,
         latest_instant=blocks.latest,
         stop_at_newer=blocks.stop_at_newer,
@@ -87,12 +99,3 @@ def live_blocks(logs: Iterable[FileInfo], open_log: OpenLog, blocks: BlockFilter
         first = scan.corrupt[0]
         raise CorruptFileError(f"damaged block at byte {first.offset}: {first.reason}", path=first.path, remedy=_REMEDY)
     return [LiveBlock(block, readers[block.path]) for block in scan.blocks]
-
-
-def _walk_all(
-    logs: Iterable[FileInfo], open_log: OpenLog, readers: dict[str, ReadAt]
-) -> Iterator[LogBlock | CorruptBlock]:
-    """Every block of the log files; `readers` gets what reads each file."""
-    for info in logs:
-        read_at = readers[info.path] = open_log(info)
-        yield from walk(read_at, info.size, info.path)

@@ -1,9 +1,10 @@
-"""What a table's metadata table says: the files of each partition, and its indexes (HoodieBackedTableMetadata)."""
+"""The metadata table for queries: the files of each partition, and the indexes (HoodieBackedTableMetadata)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
+from typing import Any
 
 import pyarrow as pa
 
@@ -22,17 +23,22 @@ from hudi_core.metadata_table.partition_type import (
 )
 from hudi_core.metadata_table.read import statistics
 from hudi_core.metadata_table.read.file_group import FOLDER
-from hudi_core.metadata_table.read.listing import MetadataTableListing
-from hudi_core.metadata_table.read.partition import MetadataPartition, check_numbers
-from hudi_core.metadata_table.read.record_index import RecordIndex, RecordIndexRules, RecordLocation
-from hudi_core.metadata_table.read.secondary_index import SecondaryIndexRules, record_keys
+from hudi_core.metadata_table.read.group_reader import RecordRules, T
+from hudi_core.metadata_table.read.partition import HashedPart, MetadataPartition, check_numbers
+from hudi_core.metadata_table.read.row_level import (
+    RecordIndex,
+    RecordIndexRules,
+    RecordLocation,
+    SecondaryIndexRules,
+    record_keys,
+)
 from hudi_core.metadata_table.read.snapshot import MetadataTableSnapshot
-from hudi_core.metadata_table.record import ALL_PARTITIONS, FilesRecord
-from hudi_core.metadata_table.records.bloom_filters import BloomFilterRules, StoredFilter
+from hudi_core.metadata_table.record import ALL_PARTITIONS
+from hudi_core.metadata_table.records.bloom_filters import BloomFilterRules
 from hudi_core.metadata_table.records.column_stats import ColumnStats, ColumnStatsRules
 from hudi_core.metadata_table.records.files import FilesRules, live_entries, partition_key, partition_of_key
-from hudi_core.model.partition import check_file_names, check_partitions
-from hudi_core.storage.base import Storage
+from hudi_core.model.partition import check_file_names, check_partitions, join
+from hudi_core.storage.base import FileInfo, Storage
 from hudi_core.timeline.timeline import Timeline
 
 
@@ -59,9 +65,7 @@ class MetadataTable:
         self._metadata_snapshot = MetadataTableSnapshot(storage, config, data_timeline)
         self._schema = schema
         self._zone = zone or config.timezone
-        self._stats: dict[str, MetadataPartition[ColumnStats]] = {}
-        self._blooms: dict[str, MetadataPartition[StoredFilter]] = {}
-        self._secondary: dict[str, MetadataPartition[bool]] = {}
+        self._partitions: dict[tuple[str, type], MetadataPartition[Any]] = {}
 
     @property
     def partition_types(self) -> frozenset[str]:
@@ -78,13 +82,13 @@ class MetadataTable:
 
     def list_partitions(self) -> list[str]:
         """All partition paths, sorted; `[""]` for a table without partitions."""
-        partitions = [partition_of_key(key) for key in live_entries(self._files.get(ALL_PARTITIONS))]
+        partitions = [partition_of_key(key) for key in self._file_entries(ALL_PARTITIONS)]
         check_partitions(partitions, source=FOLDER)
         return sorted(partitions)
 
     def list_files(self, partition: str) -> dict[str, int]:
         """Names and sizes in bytes of a partition's files; empty for an unknown partition."""
-        files = live_entries(self._files.get(partition_key(partition)))
+        files = self._file_entries(partition_key(partition))
         check_file_names(files, source=FOLDER)
         return files
 
@@ -107,16 +111,13 @@ class MetadataTable:
         )
 
     def partition_stats(self, columns: Sequence[str]) -> dict[str, pa.Table]:
-        """Per column, what is known of its values in each partition as a whole: the columns of column_stats without
-        `file`.
-        """
+        """Per column, the statistics of its values in each partition as a whole: as column_stats, without `file`."""
         return statistics.partition_stats(self._statistics(PARTITION_STATS), columns, self._types)
 
     def expression_stats(self, index: str) -> pa.Table:
-        """What is known of an expression's values per file, for an index (`expr_index_<name>`) of type column_stats; as
-        column_stats.
+        """The statistics of an expression's values per file, for an index (`expr_index_<name>`) of type column_stats.
 
-        `min` and `max` have the type of the stored values.
+        As column_stats, but `min` and `max` have the type of the stored values.
         """
         return statistics.expression_stats(self._statistics(index), self.list_partitions)
 
@@ -131,11 +132,7 @@ class MetadataTable:
     def record_locations(
         self, keys: Iterable[str], partition: str | None = None
     ) -> dict[str, tuple[RecordLocation, ...]]:
-        """Where the rows of those of `keys` that exist are; all of them, or those in one data partition.
-
-        More than one location per key only where the index is partitioned (version 9): keys are unique per data
-        partition there.
-        """
+        """See RecordIndex.locations."""
         return self.record_index.locations(keys, partition)
 
     def secondary_keys(self, index: str, values: Iterable[str | None]) -> dict[str | None, list[str]]:
@@ -147,12 +144,9 @@ class MetadataTable:
         """
         definition = self._definitions.get(index)
         by_value = definition is not None and definition.version > 1
-        if index not in self._secondary:
-            hashed = secondary_hashed_part if by_value else str
-            metadata_snapshot = self._metadata_snapshot.partition(index, SecondaryIndexRules(), hashed)
-            check_numbers(self._metadata_snapshot.folder(index), metadata_snapshot.groups)
-            self._secondary[index] = metadata_snapshot
-        return record_keys(self._secondary[index], values, by_value=by_value)
+        partition = self._partition(index, SecondaryIndexRules(), secondary_hashed_part if by_value else str)
+        check_numbers(self._metadata_snapshot.folder(index), partition.groups)
+        return record_keys(partition, values, by_value=by_value)
 
     def current(self, index: str) -> bool:
         """Whether an index that was read is still current: MetadataTableSnapshot.current."""
@@ -177,28 +171,26 @@ class MetadataTable:
     @cached_property
     def record_index(self) -> RecordIndex:
         """The record index."""
-        folder = self._metadata_snapshot.folder(RECORD_INDEX)
-        return RecordIndex(
-            folder,
-            self._metadata_snapshot.groups(RECORD_INDEX, RecordIndexRules(self._zone)),
-            is_remote=self._metadata_snapshot.is_remote,
-        )
+        snapshot = self._metadata_snapshot
+        groups = snapshot.groups(RECORD_INDEX, RecordIndexRules(self._zone))
+        return RecordIndex(snapshot.folder(RECORD_INDEX), groups, is_remote=snapshot.is_remote)
 
     def _filters(self, name: str, partition: str, names: Iterable[str]) -> dict[str, BloomFilter]:
-        if name not in self._blooms:
-            self._blooms[name] = self._metadata_snapshot.partition(name, BloomFilterRules())
         keys = {bloom_filter_key(partition, file): file for file in names}
-        found = self._blooms[name].lookup(keys)
+        found = self._partition(name, BloomFilterRules()).lookup(keys)
         return {keys[key]: stored.parse() for key, stored in found.items() if not stored.is_deleted and stored.text}
 
     def _statistics(self, name: str) -> MetadataPartition[ColumnStats]:
-        if name not in self._stats:
-            self._stats[name] = self._metadata_snapshot.partition(name, ColumnStatsRules())
-        return self._stats[name]
+        return self._partition(name, ColumnStatsRules())
 
-    @cached_property
-    def _files(self) -> MetadataPartition[FilesRecord]:
-        return self._metadata_snapshot.partition(FILES_PARTITION, FilesRules())
+    def _file_entries(self, key: str) -> dict[str, int]:
+        return live_entries(self._partition(FILES_PARTITION, FilesRules()).get(key))
+
+    def _partition(self, name: str, rules: RecordRules[T], hashed: HashedPart = str) -> MetadataPartition[T]:
+        key = name, type(rules)
+        if key not in self._partitions:
+            self._partitions[key] = self._metadata_snapshot.partition(name, rules, hashed)
+        return self._partitions[key]
 
     @cached_property
     def _definitions(self) -> dict[str, IndexDefinition]:
@@ -211,3 +203,22 @@ class MetadataTable:
             snapshot = self._metadata_snapshot
             schema = table_schema(snapshot.storage, snapshot.config, snapshot.data_timeline)
         return statistics.ColumnTypes(schema)
+
+
+class MetadataTableListing:
+    """view.listing.FileListing over the metadata table: no folder is listed.
+
+    It holds the data files only, and no modification times: those are 0. Errors are those of MetadataTable.
+    """
+
+    def __init__(self, metadata: MetadataTable) -> None:
+        self._metadata = metadata
+
+    def partitions(self) -> list[str]:
+        """All partition paths, sorted; `[""]` for a table without partitions."""
+        return self._metadata.list_partitions()
+
+    def files(self, partition: str) -> list[FileInfo]:
+        """The data files of a partition, sorted by path."""
+        paths = {join(partition, name): size for name, size in self._metadata.list_files(partition).items()}
+        return [FileInfo(path, size, 0.0) for path, size in sorted(paths.items())]

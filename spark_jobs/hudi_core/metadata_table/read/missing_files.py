@@ -12,9 +12,8 @@ from typing import Final
 
 from hudi_core.errors import CorruptFileError, StorageNotFoundError
 from hudi_core.metadata_table.instants import is_solo
-from hudi_core.metadata_table.read.file_group import ROOT
-from hudi_core.metadata_table.read.slices import MergedSlice
-from hudi_core.model.names import BaseFileName, parse_base_file, parse_data_file
+from hudi_core.metadata_table.read.file_group import ROOT, MergedSlice
+from hudi_core.model.names import BaseFileName, parse_data_file
 from hudi_core.model.stats import WriteStat
 from hudi_core.storage.base import FileInfo
 from hudi_core.timeline.instant import Action, Instant
@@ -94,7 +93,7 @@ def _starts(slices: Sequence[MergedSlice], timeline: Timeline, makers: Mapping[s
     compaction = max((item.requested_time for item in commits if item.action == Action.COMMIT), default="")
     found: dict[str, str] = {}
     for item in slices:
-        base = _base_instant(item)
+        base = item.base_instant
         if base in made or is_solo(base) or not base:
             found[item.file_id] = max(
                 (made[time] for time in makers.get(item.file_id, ()) if time in made), default=compaction
@@ -106,24 +105,17 @@ def _starts(slices: Sequence[MergedSlice], timeline: Timeline, makers: Mapping[s
 
 def _suspects(slices: Sequence[MergedSlice], timeline: Timeline, instants: set[str], since: str) -> Iterator[Instant]:
     """The commits to read: compactions and initializations first, as other missing files may follow from theirs."""
-    bases = [_base_instant(item) for item in slices]
+    bases = [item.base_instant for item in slices]
     commits = [item for item in timeline.commits() if item.completed_at >= since and not item.is_legacy]
     logs: list[Instant] = []
     for item in reversed(commits):
         time = item.requested_time
         if item.action == Action.COMMIT:
-            requested = any(base < time for base in bases)
+            if any(base < time for base in bases):
+                yield item
         elif is_solo(time):
-            requested = time in instants and not all(bases)
-        else:
-            requested = False
-            if time not in instants:
-                logs.append(item)
-        if requested:
-            yield item
+            if time in instants and not all(bases):
+                yield item
+        elif time not in instants:
+            logs.append(item)
     yield from logs
-
-
-def _base_instant(item: MergedSlice) -> str:
-    """The instant of a slice's base file; empty without one."""
-    return "" if item.base_file is None else parse_base_file(item.base_file.name).instant

@@ -49,8 +49,7 @@ def check_numbers(folder: str, groups: Sequence[GroupReader[T]]) -> None:
 class MetadataPartition(Generic[T]):
     """The records of one partition; T is what its rules decode. One value is one view.
 
-    `groups` are sorted by file id, as slices.merged_slices gives them: the hash of a key gives the position
-    (HoodieTableMetadataUtil.mapRecordKeyToFileGroupIndex). Keys and prefixes are given as text and need not be sorted.
+    `groups` are in the order of file_group.merged_slices. Keys and prefixes are text and need not be sorted.
     """
 
     def __init__(
@@ -86,13 +85,11 @@ class MetadataPartition(Generic[T]):
 
     def lookup(self, keys: Iterable[str]) -> dict[str, T]:
         """The records of the existing `keys`, each file group read once."""
-        requirements = sorted(dict.fromkeys(keys))
-        if len(self.groups) == 1 and requirements:
-            return dict(next(iter(self._requested(_lookup, [(self.groups[0], requirements)]))))
+        distinct = sorted(set(keys))
+        if len(self.groups) == 1 and distinct:
+            return next(self.of_all_groups(distinct, _lookup))
         found: dict[str, T] = {}
-        for records in self._requested(
-            _lookup, self._by_group(requirements, [self._hashed(key) for key in requirements])
-        ):
+        for records in self.of_keys(distinct, _lookup):
             found.update(records)
         return found
 
@@ -103,20 +100,25 @@ class MetadataPartition(Generic[T]):
         prefixes' order: then only their groups are read, else all are.
         """
         starts = list(prefixes)
-        requested = (
-            [(group, starts) for group in self.groups] if hashed is None else self._by_group(starts, list(hashed))
-        )
-        for records in self._requested(_with_prefixes, ((group, part) for group, part in requested if part)):
+        if not starts:
+            return
+        if hashed is None:
+            answers = self.of_all_groups(starts, _with_prefixes)
+        else:
+            answers = self._answers(_with_prefixes, self._by_group(starts, list(hashed)))
+        for records in answers:
             yield from self._as_text(records)
 
-    def of_keys(self, keys: Iterable[str], question: Callable[[GroupReader[T], list[str]], A]) -> Iterator[A]:
-        """What `question` makes of each file group that may hold some of `keys`, and of these, in the groups' order."""
-        requirements = list(dict.fromkeys(keys))
-        return self._requested(question, self._by_group(requirements, [self._hashed(key) for key in requirements]))
+    def of_keys(self, keys: Iterable[str], query: Callable[[GroupReader[T], list[str]], A]) -> Iterator[A]:
+        """The results of `query` for each file group that may hold some of `keys`, and these keys, in the groups'
+        order.
+        """
+        distinct = list(dict.fromkeys(keys))
+        return self._answers(query, self._by_group(distinct, [self._hashed(key) for key in distinct]))
 
-    def of_all_groups(self, requested: list[str], question: Callable[[GroupReader[T], list[str]], A]) -> Iterator[A]:
-        """The results of `question` for each file group and `requested`, in the groups' order."""
-        return self._requested(question, ((group, requested) for group in self.groups))
+    def of_all_groups(self, requested: list[str], query: Callable[[GroupReader[T], list[str]], A]) -> Iterator[A]:
+        """The results of `query` for each file group and `requested`, in the groups' order."""
+        return self._answers(query, ((group, requested) for group in self.groups))
 
     def all(self) -> Iterator[tuple[str, T]]:
         """Every key and record, group by group: memory holds one file group's records."""
@@ -124,13 +126,13 @@ class MetadataPartition(Generic[T]):
             yield from self._as_text(group.all())
             self._done(group)
 
-    def _requested(
-        self, question: Callable[[GroupReader[T], list[str]], A], requested: Iterable[tuple[GroupReader[T], list[str]]]
+    def _answers(
+        self, query: Callable[[GroupReader[T], list[str]], A], requested: Iterable[tuple[GroupReader[T], list[str]]]
     ) -> Iterator[A]:
         """The groups' answers in their order, up to _AT_ONCE of them under way; no thread stays behind."""
 
         def answer(item: tuple[GroupReader[T], list[str]]) -> A:
-            records = question(*item)
+            records = query(*item)
             self._done(item[0])
             return records
 

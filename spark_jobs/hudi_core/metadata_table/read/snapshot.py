@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from functools import cached_property
+from typing import Final
 
 from hudi_core.config.table_config import TableConfig
 from hudi_core.errors import ConfigError, MetadataUnavailableError
 from hudi_core.filegroup.merge.merge_mode import reads_as_hudi_1
 from hudi_core.metadata_table.instants import is_solo
 from hudi_core.metadata_table.partition_type import FILES_PARTITION
-from hudi_core.metadata_table.read.file_group import ROOT
+from hudi_core.metadata_table.read.file_group import ROOT, merged_slices
 from hudi_core.metadata_table.read.group_reader import GroupReader, RecordRules, T
 from hudi_core.metadata_table.read.log_blocks import BlockFilter
 from hudi_core.metadata_table.read.missing_files import refuse_missing
 from hudi_core.metadata_table.read.partition import HashedPart, MetadataPartition
-from hudi_core.metadata_table.read.slices import merged_slices
 from hudi_core.metadata_table.validity import rolled_back_by, valid_instants
 from hudi_core.model.names import parse_data_file
 from hudi_core.model.partition import check_file_name
@@ -24,6 +24,8 @@ from hudi_core.storage.registry import scheme_of
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import Instant
 from hudi_core.timeline.timeline import Timeline
+
+_WITHOUT: Final = "read it without the metadata table"
 
 
 class MetadataTableSnapshot:
@@ -47,16 +49,14 @@ class MetadataTableSnapshot:
             raise MetadataUnavailableError(
                 f"the table has no such metadata: hoodie.table.metadata.partitions does not name `{name}`",
                 path=self.config.path,
-                remedy="read it without that index"
-                if name != FILES_PARTITION
-                else "read it without the metadata table",
+                remedy=_WITHOUT if name == FILES_PARTITION else "read it without that index",
             )
         folder = self.folder(name)
-        timeline, metadata_timeline = self.timeline, self._metadata_config
+        timeline, metadata_config = self.timeline, self._metadata_config
         files = self.storage.list_files(folder)
         self._listed[name] = frozenset(info.name for info in files)
-        slices = merged_slices(folder, files, timeline, metadata_timeline.layout_version)
-        if metadata_timeline.features.log_name_has_delta_commit:
+        slices = merged_slices(folder, files, timeline, metadata_config.layout_version)
+        if metadata_config.features.log_name_has_delta_commit:
             # What is pending on the data timeline no reader counts: a writer that was thought dead may have completed
             # it behind its rollback.
             pending = self.data_timeline.pending().requested_times
@@ -99,10 +99,9 @@ class MetadataTableSnapshot:
         """
         names = map(parse_data_file, (info.name for info in self.storage.list_files(self.folder(name))))
         first = {parsed.instant for parsed in names if parsed is not None and is_solo(parsed.instant)}
-        active = ActiveTimeline(self.storage, self._metadata_config, ROOT)
         for instant in self.timeline.commits():
             time = instant.requested_time
-            if time in first or (is_solo(time) and name in active.read_commit(instant).partition_to_write_stats):
+            if time in first or (is_solo(time) and name in self._active.read_commit(instant).partition_to_write_stats):
                 return instant.completion_time
         return None
 
@@ -113,24 +112,26 @@ class MetadataTableSnapshot:
             raise MetadataUnavailableError(
                 "the table has no metadata table: hoodie.table.metadata.partitions does not name `files`",
                 path=self.config.path,
-                remedy="read it without the metadata table",
+                remedy=_WITHOUT,
             )
-        timeline = ActiveTimeline(self.storage, self._metadata_config, ROOT).load()
+        timeline = self._active.load()
         if timeline.last_completed() is None:
             raise MetadataUnavailableError(
                 "the table's metadata table holds no completed instant",
                 path=ROOT,
-                remedy="read it without the metadata table",
+                remedy=_WITHOUT,
             )
         return timeline
 
     def _stats_of(self, commit: Instant) -> tuple[WriteStat, ...]:
         """A commit of the metadata table, read once for all partitions."""
         if commit not in self._stats:
-            self._stats[commit] = tuple(
-                ActiveTimeline(self.storage, self._metadata_config, ROOT).read_commit(commit).write_stats()
-            )
+            self._stats[commit] = tuple(self._active.read_commit(commit).write_stats())
         return self._stats[commit]
+
+    @property
+    def _active(self) -> ActiveTimeline:
+        return ActiveTimeline(self.storage, self._metadata_config, ROOT)
 
     @cached_property
     def _metadata_config(self) -> TableConfig:
@@ -140,7 +141,7 @@ class MetadataTableSnapshot:
             raise MetadataUnavailableError(
                 f"the table's metadata table cannot be read: {error.message}",
                 path=error.path,
-                remedy="read it without the metadata table",
+                remedy=_WITHOUT,
             ) from error
 
     @cached_property

@@ -14,10 +14,9 @@ import pyarrow.compute as pc
 from hudi_core.codec.avro.arrow import arrow_schema, spark_schema
 from hudi_core.codec.avro.resolve import AvroType, resolve
 from hudi_core.codec.avro.schema import AvroSchema
-from hudi_core.errors import CorruptFileError
 from hudi_core.metadata_table.keys import ID_LENGTH, PARTITION_STATISTICS, column_id, column_stats_key, partition_id
 from hudi_core.metadata_table.read.file_group import ROOT
-from hudi_core.metadata_table.read.group_reader import GroupReader, Records, Split, damaged
+from hudi_core.metadata_table.read.group_reader import GroupReader, Split, rebuild_as_remedy
 from hudi_core.metadata_table.read.partition import MetadataPartition
 from hudi_core.metadata_table.read.stat_columns import StatColumns
 from hudi_core.metadata_table.records.column_stats import ColumnStats, live, statistics_table
@@ -118,15 +117,11 @@ def _stat_tables(
         for first, cells in groupby(split.cells, key=lambda cell: cell[0][:ID_LENGTH]):
             column, how = columns[first.decode("ascii")]
             while run := list(islice(cells, RUN)):
-                found.append((column, _decoded(how, split.base, run)))
+                keys, values = zip(*run, strict=True)
+                with rebuild_as_remedy():
+                    table = how.of_cells(split.base.schema, keys, values, path=split.base.path)
+                found.append((column, table))
     return found
-
-
-def _decoded(how: StatColumns, source: Records, cells: list[tuple[bytes, bytes]]) -> pa.Table:
-    try:
-        return how.of_cells(source.schema, [key for key, _ in cells], [value for _, value in cells], path=source.path)
-    except CorruptFileError as error:
-        raise damaged(error) from error
 
 
 def _placed(tables: list[pa.Table], paths: Mapping[str, str], how: StatColumns) -> pa.Table:

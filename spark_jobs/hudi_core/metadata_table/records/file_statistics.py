@@ -135,8 +135,8 @@ class CommitUpdate:
 
     `recorded` are, of each of those partitions, the ranges of the partition as a whole that the index holds, by column:
     used by operations that only rewrite rows (`rewrites`). `by_partition`: the records of single files are made
-    elsewhere (prepare), and `written` holds one entry for all files of a partition (merged_statistics), for partition
-    types with records of whole partitions.
+    elsewhere (prepare), and `written` holds one entry for all files of a partition (value_types.merge_statistics), for
+    partition types with records of whole partitions.
     """
 
     instant: str

@@ -8,10 +8,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from hudi_core.errors import CorruptFileError
-from hudi_core.metadata_table.read.file_group import ROOT
+from hudi_core.metadata_table.read.file_group import ROOT, MergedSlice
 from hudi_core.metadata_table.read.group_reader import open_sources
 from hudi_core.metadata_table.read.log_blocks import BlockFilter
-from hudi_core.metadata_table.read.slices import MergedSlice
 from hudi_core.metadata_table.record import RecordEncoder
 from hudi_core.metadata_table.services.merge_group import Counts, GroupMerge
 from hudi_core.metadata_table.write.base_file import MetadataBaseFile

@@ -4,7 +4,7 @@ deltacommit.
 The output depends on the records alone, so a repeated run with the same records continues after a crash: a block of the
 instant in a file group is complete, as log files appear atomically. Where another attempt at the instant has other
 records, with other file names, `write_alone` refuses its files. Memory: the records of all partitions as encoded cells,
-and one log file, of staged blocks some group_content.LOG_BYTES.
+and one log file, of staged blocks some row_exchange.LOG_BYTES.
 """
 
 from __future__ import annotations

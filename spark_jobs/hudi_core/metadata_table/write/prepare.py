@@ -21,12 +21,12 @@ from hudi_core.engine.exchange import exchange_rows
 from hudi_core.engine.serializer import from_text, to_text
 from hudi_core.errors import ExecutionError, HudiError
 from hudi_core.metadata_table.extract.data_file import StatisticsRequirements, read_file_statistics
-from hudi_core.metadata_table.extract.merged_statistics import merge_statistics
-from hudi_core.metadata_table.partitions.group_content import log_contents
 from hudi_core.metadata_table.partitions.protocol import unknown_partition
 from hudi_core.metadata_table.partitions.registry import registered
+from hudi_core.metadata_table.partitions.row_exchange import log_contents
 from hudi_core.metadata_table.record import RecordEncoder
 from hudi_core.metadata_table.records.file_statistics import DataFileRef, FileStatistics, Record
+from hudi_core.metadata_table.records.value_types import merge_statistics
 from hudi_core.metadata_table.write.staged_logs import StagedLog, StagingPlace, staging_folder
 from hudi_core.storage.arrow_store import open_data_storage
 
@@ -175,7 +175,7 @@ def stage_file_records(
 ) -> StagedShard:
     """Stages the blocks of one file group; with `target` given, engine.protocol.Consume.
 
-    The last shard is that of the data partitions, and alone has `wholes`. Memory: as group_content.log_contents, or one
+    The last shard is that of the data partitions, and alone has `wholes`. Memory: as row_exchange.log_contents, or one
     partition's ranges.
     """
     places = _shards(target.groups)

@@ -52,7 +52,7 @@ class MetadataPublisher:
     statistics or filters (file_statistics.MAX_DELETIONS). Of a commit, some 600 for each column of each file that it
     wrote, each file's bloom filter as text (430 KB with Hudi's defaults), and the ranges of one partition's files
     (remaining_files.RemainingFiles). Of a prepared commit 600 for each column of each data partition, and one staged
-    log file at a time (group_content.LOG_BYTES), however many rows and files it wrote.
+    log file at a time (row_exchange.LOG_BYTES), however many rows and files it wrote.
     """
 
     def __init__(

@@ -23,8 +23,8 @@ from hudi_core.metadata_table.partitions.protocol import PartitionType
 from hudi_core.metadata_table.read.metadata_table import MetadataTable
 from hudi_core.metadata_table.read.partition import MetadataPartition
 from hudi_core.metadata_table.read.snapshot import MetadataTableSnapshot
+from hudi_core.metadata_table.records.column_stats import whole_key
 from hudi_core.metadata_table.records.file_statistics import ColumnRange, DataFileRef, FileStatistics
-from hudi_core.metadata_table.records.range_records import whole_key
 from hudi_core.model.names import BaseFileName, parse_data_file
 from hudi_core.model.stats import WriteStat
 from hudi_core.storage.base import Storage

@@ -10,8 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from hudi_core.metadata_table.partitions.group_content import LogContent, log_contents
-from hudi_core.metadata_table.partitions.row_units import AnyIndexRows
+from hudi_core.metadata_table.partitions.row_exchange import AnyIndexRows, LogContent, log_contents
 from hudi_core.storage.arrow_store import open_data_storage
 
 if TYPE_CHECKING:
@@ -29,7 +28,7 @@ class StagedLog:
     """A log file's blocks for a file group: where they lie in the table's storage, how many records and deletions they
     hold, and their bytes.
 
-    A file group may get several: each is of some group_content.LOG_BYTES.
+    A file group may get several: each is of some row_exchange.LOG_BYTES.
     """
 
     file_id: str
@@ -72,7 +71,7 @@ def write_log_shard(
     target: LogShards, shard: int, batches: Iterator[pa.RecordBatch], attempt: TaskAttempt
 ) -> StagedLogs:
     """Stages the blocks of one file group; with `target` given, engine.protocol.Consume. Memory: that of
-    group_content.log_contents.
+    row_exchange.log_contents.
     """
     storage, rows = open_data_storage(target.uri, target.storage_options), target.index
     place = StagingPlace(rows.partition, target.file_ids[shard], target.folder)

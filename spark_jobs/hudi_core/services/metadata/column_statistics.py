@@ -22,8 +22,8 @@ from hudi_core.metadata_table.keys import column_id, column_stats_key
 from hudi_core.metadata_table.partition_type import COLUMN_STATS, PARTITION_STATS
 from hudi_core.metadata_table.read.snapshot import MetadataTableSnapshot
 from hudi_core.metadata_table.record import RecordType
+from hudi_core.metadata_table.records.column_stats import file_record, partition_record, whole_key
 from hudi_core.metadata_table.records.file_statistics import ColumnRange, DataFileRef, FileStatistics, Record
-from hudi_core.metadata_table.records.range_records import file_record, partition_record, whole_key
 from hudi_core.metadata_table.records.value_types import as_type, contains, empty_type, is_unknown, merged
 from hudi_core.services.metadata.statistics_units import read_statistics
 from hudi_core.timeline.instant import COMMIT_ACTIONS

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Final
 from hudi_core.config.table_config import timeline_zone
 from hudi_core.errors import StorageNotFoundError, TimelineError
 from hudi_core.filegroup.read.read_spec import ReaderSpec
-from hudi_core.metadata_table.extract.slice_change import SliceChange
 from hudi_core.metadata_table.indexed_table import IndexedTable
+from hudi_core.metadata_table.partitions.row_level import SliceChange
 from hudi_core.metadata_table.row_updates import RowUpdates
 from hudi_core.metadata_table.timeline import MetadataTimeline
 from hudi_core.metadata_table.write.prepare import Workers

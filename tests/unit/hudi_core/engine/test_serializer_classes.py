@@ -17,11 +17,11 @@ from hudi_core.engine.serializer import from_text, to_text
 from hudi_core.filegroup.merge.policy import MergePolicy
 from hudi_core.filegroup.read.log_scan import CommittedInstants
 from hudi_core.filegroup.read.read_spec import ReaderSpec
-from hudi_core.metadata_table.extract.slice_change import SliceChange
 from hudi_core.metadata_table.initialize.from_files import FileRecordsUnit
 from hudi_core.metadata_table.initialize.shard_file import WrittenShard
 from hudi_core.metadata_table.initialize.target import NewPartition
-from hudi_core.metadata_table.partitions.row_units import IndexUnit
+from hudi_core.metadata_table.partitions.row_exchange import IndexUnit
+from hudi_core.metadata_table.partitions.row_level import SliceChange
 from hudi_core.metadata_table.records.file_statistics import FileStatistics
 from hudi_core.metadata_table.services.compaction_units import CompactedGroup, GroupUnit
 from hudi_core.metadata_table.write.prepare import PrepareUnit, StagedShard

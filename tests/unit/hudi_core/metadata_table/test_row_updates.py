@@ -8,8 +8,8 @@ import pytest
 
 from hudi_core.engine.local import LocalEngine
 from hudi_core.filegroup.read.read_spec import ReaderSpec
-from hudi_core.metadata_table.extract.slice_change import SliceChange
 from hudi_core.metadata_table.indexed_table import StoredTable
+from hudi_core.metadata_table.partitions.row_level import SliceChange
 from hudi_core.metadata_table.row_updates import RowUpdates
 from hudi_core.metadata_table.timeline import MetadataTimeline
 from hudi_core.metadata_table.write.prepare import Workers

@@ -24,7 +24,7 @@ from hudi_core.metadata_table.partition_type import (
     RECORD_INDEX,
     SECONDARY_PREFIX,
 )
-from hudi_core.metadata_table.read.secondary_index import SecondaryIndexRules
+from hudi_core.metadata_table.read.row_level import SecondaryIndexRules
 from hudi_core.metadata_table.read.statistics import ColumnTypes
 from hudi_core.model.names import META_FIELDS
 from hudi_core.services.metadata.record_keys import KeysOfRows

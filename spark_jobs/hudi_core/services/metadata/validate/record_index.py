@@ -18,7 +18,7 @@ import pyarrow as pa
 from hudi_core.codec.hashing import file_group_index, file_group_indexes
 from hudi_core.metadata_table.partition_type import RECORD_INDEX
 from hudi_core.metadata_table.read.partition import MetadataPartition
-from hudi_core.metadata_table.read.record_index import RecordIndex, RecordLocation
+from hudi_core.metadata_table.read.row_level import RecordIndex, RecordLocation
 from hudi_core.model.names import FileGroupId
 from hudi_core.services.metadata.record_keys import KeysOfRows
 from hudi_core.services.metadata.validate.check import PartitionCheck, PartitionFiles

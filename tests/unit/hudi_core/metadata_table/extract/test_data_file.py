@@ -14,12 +14,9 @@ import pytest
 from hudi_core.engine.serializer import from_text, to_text
 from hudi_core.errors import CorruptFileError, StorageNotFoundError, UnsupportedError
 from hudi_core.metadata_table.extract.data_file import StatisticsRequirements, read_file_statistics
-from hudi_core.metadata_table.extract.footer_ranges import FooterRanges
-from hudi_core.metadata_table.extract.row_ranges import RowRanges, column_of
 from hudi_core.metadata_table.indexed_table import is_indexable
-from hudi_core.metadata_table.records.column_stats import ColumnStatsRules, statistics_table
+from hudi_core.metadata_table.records.column_stats import ColumnStatsRules, file_record, statistics_table
 from hudi_core.metadata_table.records.file_statistics import ColumnRange, DataFileRef, Expression, FileStatistics
-from hudi_core.metadata_table.records.range_records import file_record
 from hudi_core.metadata_table.records.stat_values import Bound
 from hudi_core.metadata_table.records.value_types import is_unknown
 from hudi_core.storage.local import LocalStorage
@@ -54,33 +51,6 @@ def written(folder: Path, table: pa.Table, **options: Any) -> DataFileRef:
 
 def by_column(statistics: FileStatistics) -> dict[str, ColumnRange]:
     return {found.column: found for found in statistics.ranges}
-
-
-@pytest.mark.parametrize(("version", "case"), TYPES)
-def test_footers_of_real_files_say_what_their_rows_say(golden: Golden, version: str, case: str) -> None:
-    table = GoldenCells(golden(version, case).table)
-    index_version = table.table.version_of("column_stats")
-    recorded = 0
-    for file in table.files():
-        if not file.is_base:
-            continue
-        parquet = pq.ParquetFile(table.storage.uri.removeprefix("file://") + f"/{file.partition}/{file.name}")
-        rows = parquet.read().combine_chunks().to_batches()[0]
-        for name, kind in table.table.indexed_types().items():
-            found = FooterRanges(parquet.metadata).range(name, kind, index_version)
-            array = column_of(rows, name)
-            if found is None or array is None:
-                continue
-            expected = RowRanges(name, kind, index_version)
-            expected.add(array)
-            assert (found.least, found.greatest, found.null_count, found.value_count) == (
-                expected.result().least,
-                expected.result().greatest,
-                expected.result().null_count,
-                expected.result().value_count,
-            ), name
-            recorded += found.least is not None
-    assert recorded > 10
 
 
 @pytest.mark.parametrize(("version", "case"), TYPES)

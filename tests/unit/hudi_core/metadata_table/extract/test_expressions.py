@@ -10,8 +10,7 @@ import pytest
 
 from hudi_core.codec.bloom import BloomFilter
 from hudi_core.errors import UnsupportedError
-from hudi_core.metadata_table.extract.expression_values import ExpressionValues
-from hudi_core.metadata_table.extract.expressions import function_of
+from hudi_core.metadata_table.extract.expressions import ExpressionValues, function_of
 from hudi_core.metadata_table.records.file_statistics import ColumnRange, Expression, FilterText
 from hudi_core.metadata_table.records.stat_values import Bound, ValueType, encode_bound
 

@@ -19,8 +19,7 @@ from hudi_core.metadata_table.index_definitions import load_index_definitions, r
 from hudi_core.metadata_table.initialize.initialize import Initialization, MetadataCreation
 from hudi_core.metadata_table.partitions.protocol import numbered_file_ids
 from hudi_core.metadata_table.read.file_group import ROOT
-from hudi_core.metadata_table.read.listing import MetadataTableListing
-from hudi_core.metadata_table.read.metadata_table import MetadataTable
+from hudi_core.metadata_table.read.metadata_table import MetadataTable, MetadataTableListing
 from hudi_core.metadata_table.write.drop import drop_metadata_table
 from hudi_core.storage.base import Storage
 from hudi_core.timeline.instant import Action, State

@@ -12,9 +12,9 @@ from hudi_core.codec.log.blocks import BlockType, HeaderKey
 from hudi_core.codec.log.content import DeleteRecord, encode_delete_block
 from hudi_core.codec.log.encode import encode_block
 from hudi_core.errors import CorruptFileError, UnsupportedError
+from hudi_core.metadata_table.read.file_group import MergedSlice
 from hudi_core.metadata_table.read.group_reader import GroupReader
 from hudi_core.metadata_table.read.log_blocks import BlockFilter
-from hudi_core.metadata_table.read.slices import MergedSlice
 from hudi_core.metadata_table.record import FileEntry, FilesRecord, RecordType, encode_items, schema_text
 from hudi_core.metadata_table.records.files import FilesRules
 from tests.support.memory_storage import MemoryStorage

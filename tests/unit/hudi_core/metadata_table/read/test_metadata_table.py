@@ -31,7 +31,7 @@ from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import Action, Instant, State
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.view.fs_view import load_view
-from hudi_core.view.listing import StorageListing
+from hudi_core.view.listing import FileListing, StorageListing
 from tests.support.golden_data import GoldenCase, golden_cases, golden_root, unpack
 
 Golden = Callable[[str, str], GoldenCase]
@@ -253,3 +253,15 @@ def test_deleted_partitions_are_gone(golden: Golden) -> None:
         FilesRecord(ALL_PARTITIONS, RecordType.PARTITIONS, {"a": FileEntry(0), "b": FileEntry(0, is_deleted=True)}),
     )
     assert load(table)[2].list_partitions() == ["a"]
+
+
+def test_files_are_sorted_and_carry_their_sizes(golden: Callable[[str, str], GoldenCase]) -> None:
+    storage = LocalStorage(golden("6", "multilevel_encoded").table)
+    config = TableConfig.load(storage)
+    listing: FileListing = MetadataTable(storage, config, ActiveTimeline(storage, config).load()).listing()
+    assert len(listing.partitions()) > 1
+    for partition in listing.partitions():
+        files = listing.files(partition)
+        assert [info.path for info in files] == sorted(info.path for info in files)
+        assert files == [FileInfo(info.path, storage.stat(info.path).size, 0.0) for info in files]
+    assert listing.files("absent") == []

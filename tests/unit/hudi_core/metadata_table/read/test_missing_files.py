@@ -10,8 +10,8 @@ import pytest
 
 from hudi_core.config.table_config import TableConfig
 from hudi_core.errors import CorruptFileError, StorageNotFoundError
+from hudi_core.metadata_table.read.file_group import merged_slices
 from hudi_core.metadata_table.read.missing_files import refuse_missing
-from hudi_core.metadata_table.read.slices import merged_slices
 from hudi_core.metadata_table.read.snapshot import MetadataTableSnapshot
 from hudi_core.metadata_table.records.files import FilesRules
 from hudi_core.model.stats import WriteStat

@@ -16,10 +16,10 @@ from hudi_core.codec.log.content import DeleteRecord, encode_delete_block
 from hudi_core.codec.log.encode import encode_block
 from hudi_core.errors import CorruptFileError
 from hudi_core.metadata_table.read import partition
+from hudi_core.metadata_table.read.file_group import MergedSlice
 from hudi_core.metadata_table.read.group_reader import GroupReader
 from hudi_core.metadata_table.read.log_blocks import BlockFilter
 from hudi_core.metadata_table.read.partition import MetadataPartition
-from hudi_core.metadata_table.read.slices import MergedSlice
 from hudi_core.storage.base import ByteRange
 from tests.support.memory_storage import MemoryStorage
 

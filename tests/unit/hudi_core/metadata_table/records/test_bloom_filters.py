@@ -1,4 +1,4 @@
-"""Records of bloom filters and of secondary indexes."""
+"""Records of bloom filters."""
 
 from __future__ import annotations
 
@@ -9,10 +9,9 @@ import pytest
 
 from hudi_core.codec.bloom import DYNAMIC, build
 from hudi_core.errors import CorruptFileError
-from hudi_core.metadata_table.read.secondary_index import SecondaryIndexRules
 from hudi_core.metadata_table.records.bloom_filters import BloomFilterRules
 
-BLOOMS, PAIRS = BloomFilterRules(), SecondaryIndexRules()
+BLOOMS = BloomFilterRules()
 
 
 def bloom(**changes: Any) -> dict[str, Any]:
@@ -41,14 +40,3 @@ def test_a_broken_filter_names_its_file() -> None:
     with pytest.raises(CorruptFileError) as caught:
         BLOOMS.decode("k", bloom(bloomFilter=b"?"), path="x.hfile").parse()
     assert caught.value.path == "x.hfile"
-
-
-def test_pairs_stand_or_were_taken_away() -> None:
-    current = {"type": 7, "SecondaryIndexMetadata": {"isDeleted": False}}
-    gone = {"type": 7, "SecondaryIndexMetadata": {"isDeleted": True}}
-    assert PAIRS.decode("a$k", current, path="f") is True
-    assert PAIRS.decode("a$k", gone, path="f") is False
-    assert PAIRS.merge(True, False, path="f") is False
-    for value in ({"type": 7}, {**current, "type": 5}, {"type": 7, "SecondaryIndexMetadata": {"isDeleted": None}}):
-        with pytest.raises(CorruptFileError):
-            PAIRS.decode("a$k", value, path="f")

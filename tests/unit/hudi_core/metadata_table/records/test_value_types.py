@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from hudi_core.errors import UnsupportedError
-from hudi_core.metadata_table.extract.row_ranges import RowRanges
+from hudi_core.metadata_table.extract.column_ranges import RowRanges
 from hudi_core.metadata_table.records.file_statistics import ColumnRange
 from hudi_core.metadata_table.records.stat_values import Bound, ValueType
 from hudi_core.metadata_table.records.value_types import as_type, empty_range, is_unknown, logical_and_type, merged

@@ -12,7 +12,7 @@ from hudi_core.errors import ConflictError
 from hudi_core.metadata_table.index_definitions import load_index_definitions
 from hudi_core.metadata_table.keys import secondary_hashed_part, secondary_key
 from hudi_core.metadata_table.read.file_group import ROOT
-from hudi_core.metadata_table.read.secondary_index import SecondaryIndexRules
+from hudi_core.metadata_table.read.row_level import SecondaryIndexRules
 from hudi_core.metadata_table.read.snapshot import MetadataTableSnapshot
 from hudi_core.metadata_table.record import RecordType, files_datum
 from hudi_core.metadata_table.records.file_statistics import Record

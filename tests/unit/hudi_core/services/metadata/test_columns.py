@@ -17,8 +17,8 @@ from hudi_core.engine.protocol import UnitTask
 from hudi_core.errors import ConfigError, ConflictError, HudiError, MetadataUnavailableError, UnsupportedError
 from hudi_core.metadata_table.index_definitions import load_index_definitions
 from hudi_core.metadata_table.partition_type import STATISTICS
+from hudi_core.metadata_table.records.column_stats import partition_record
 from hudi_core.metadata_table.records.file_statistics import ColumnRange
-from hudi_core.metadata_table.records.range_records import partition_record
 from hudi_core.metadata_table.records.stat_values import Bound, ValueType
 from hudi_core.metadata_table.timeline import MetadataTimeline
 from hudi_core.metadata_table.write.delta_writer import DeltaWriter

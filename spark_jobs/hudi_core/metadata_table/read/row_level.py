@@ -1,5 +1,6 @@
-"""Where the row of a record key is: records of `record_index` (HoodieRecordIndexInfo;
-HoodieTableMetadataUtil.getLocationFromRecordIndexInfo).
+"""Lookups in row-level indexes: where the row of a record key is (HoodieRecordIndexInfo,
+HoodieTableMetadataUtil.getLocationFromRecordIndexInfo), and which record keys have a value in an indexed column
+(HoodieSecondaryIndexInfo, SecondaryIndexKeyUtils).
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import Any, Final
 from urllib.parse import unquote_to_bytes
 
 from hudi_core.errors import ConfigError, CorruptFileError, TimelineError
+from hudi_core.metadata_table.keys import parse_secondary_key, secondary_prefix
 from hudi_core.metadata_table.partition_type import RECORD_INDEX
 from hudi_core.metadata_table.read.group_reader import GroupReader
 from hudi_core.metadata_table.read.partition import MetadataPartition, check_numbers
@@ -82,49 +84,37 @@ def _uuid_file_id(body: dict[str, Any]) -> str:
 
 
 class RecordIndex:
-    """The index, global or (from version 9 on) one per data partition, whose file groups carry that partition's
-    name.
-    """
+    """The index: a global one, or (from version 9 on) one of each data partition, whose file groups carry its name."""
 
     def __init__(self, folder: str, groups: Sequence[GroupReader[RecordLocation]], *, is_remote: bool = False) -> None:
         """`is_remote` as MetadataPartition. Raises CorruptFileError when there is no file group, or one of a global
-        index is not there.
+        index is missing.
 
-        Those of a new data partition come while others read.
+        Those of a new data partition are added while others read.
         """
-        self._global: MetadataPartition[RecordLocation] | None = None
-        self._by_partition: dict[str, MetadataPartition[RecordLocation]] = {}
         found: dict[str, list[GroupReader[RecordLocation]]] = defaultdict(list)
         for group in groups:
             match = _PARTITIONED.match(group.file_id)
             if match is not None:
                 found[_unescaped(match["partition"])].append(group)
-        if not found:
-            check_numbers(folder, groups)
-            self._global = MetadataPartition(RECORD_INDEX, folder, groups, is_remote=is_remote)
-        elif sum(map(len, found.values())) != len(groups):
+        if found and sum(map(len, found.values())) != len(groups):
             raise CorruptFileError(
                 "the record index holds file groups of the global and of the partitioned form", path=folder
             )
-        else:
-            self._by_partition = {
-                name: MetadataPartition(RECORD_INDEX, folder, parts, is_remote=is_remote)
-                for name, parts in found.items()
-            }
+        if not found:
+            check_numbers(folder, groups)
+        parts: Mapping[str | None, Sequence[GroupReader[RecordLocation]]] = dict(sorted(found.items())) or {
+            None: groups
+        }
+        self.parts = {
+            name: MetadataPartition(RECORD_INDEX, folder, part, is_remote=is_remote) for name, part in parts.items()
+        }
+        """The index's file groups: of a global index all of them, under None, else those of each data partition."""
 
     @property
     def is_partitioned(self) -> bool:
         """Whether keys are unique per data partition only."""
-        return self._global is None
-
-    @property
-    def parts(self) -> dict[str | None, MetadataPartition[RecordLocation]]:
-        """The index's file groups: of a global index all of them, under None, else those of each data partition."""
-        found: dict[str | None, MetadataPartition[RecordLocation]] = (
-            {None: self._global} if self._global is not None else {}
-        )
-        found.update(self._by_partition)
-        return found
+        return None not in self.parts
 
     def locations(self, keys: Iterable[str], partition: str | None = None) -> dict[str, tuple[RecordLocation, ...]]:
         """The locations of the rows of existing `keys`, each file group read once; in one data partition, or in all.
@@ -135,28 +125,23 @@ class RecordIndex:
         distinct = dict.fromkeys(keys)
         if "" in distinct:
             raise ConfigError("the empty text is no record key")
-        if self._global is not None and partition is None:
-            return _alone(self._global.lookup(distinct))
+        if partition is None and not self.is_partitioned:
+            return _one_each(self.parts[None].lookup(distinct))
         # Each part sorts its keys: once is enough.
-        requirements = sorted(distinct)
+        requested = sorted(distinct)
         found: dict[str, tuple[RecordLocation, ...]] = {}
-        for part in self._parts(partition):
-            for key, location in part.lookup(requirements).items():
+        for name, part in self.parts.items():
+            if partition is not None and name not in (None, partition):
+                continue
+            for key, location in part.lookup(requested).items():
                 if partition is None or location.partition == partition:
                     found[key] = (*found.get(key, ()), location)
         return found
 
     def all(self) -> Iterator[tuple[str, RecordLocation]]:
         """Every key and location, file group by file group."""
-        for part in self._parts(None):
+        for part in self.parts.values():
             yield from part.all()
-
-    def _parts(self, partition: str | None) -> list[MetadataPartition[RecordLocation]]:
-        if self._global is not None:
-            return [self._global]
-        if partition is not None:
-            return [self._by_partition[partition]] if partition in self._by_partition else []
-        return [self._by_partition[name] for name in sorted(self._by_partition)]
 
 
 def _unescaped(text: str) -> str:
@@ -164,11 +149,49 @@ def _unescaped(text: str) -> str:
     return unquote_to_bytes(text).decode("utf-8", "surrogateescape") if "%" in text else text
 
 
-def _alone(found: Mapping[str, RecordLocation]) -> dict[str, tuple[RecordLocation, ...]]:
-    """Each location by itself, one tuple for all keys of it: the garbage collector looks at 100,000 of them again and
-    again.
-    """
+def _one_each(found: Mapping[str, RecordLocation]) -> dict[str, tuple[RecordLocation, ...]]:
+    """One tuple for all keys of a location: the garbage collector visits each of 100,000 again and again."""
     made: dict[int, tuple[RecordLocation, ...]] = {}
     return {
         key: made.get(id(location)) or made.setdefault(id(location), (location,)) for key, location in found.items()
     }
+
+
+class SecondaryIndexRules:
+    """group_reader.RecordRules of a secondary index: whether the pair in the key exists (False: it was deleted)."""
+
+    keyless = True
+
+    def decode(self, key: str, datum: dict[str, Any], *, path: str) -> bool:
+        """Whether the pair exists; raises CorruptFileError naming `path`."""
+        body = datum.get("SecondaryIndexMetadata")
+        if (
+            datum.get("type") != RecordType.SECONDARY_INDEX
+            or not isinstance(body, dict)
+            or not isinstance(body.get("isDeleted"), bool)
+        ):
+            raise CorruptFileError(
+                f"metadata record {key!r} is of type {datum.get('type')!r}, not of a secondary index", path=path
+            )
+        return not body["isDeleted"]
+
+    def merge(self, older: bool, newer: bool, *, path: str) -> bool:
+        """The newer one."""
+        return newer
+
+
+def record_keys(
+    partition: MetadataPartition[bool], values: Iterable[str | None], *, by_value: bool
+) -> dict[str | None, list[str]]:
+    """The record keys of the rows with each of `values`, sorted; values without rows are absent.
+
+    `by_value` is index version 2: a value's keys are all in the file group that the value's part of the key hashes to.
+    In version 1 the whole key is hashed, so that all file groups are read.
+    """
+    prefixes = sorted({secondary_prefix(value) for value in values})
+    found: dict[str | None, list[str]] = defaultdict(list)
+    for key, current in partition.with_prefixes(prefixes, prefixes if by_value else None):
+        if current:
+            value, record_key = parse_secondary_key(key)
+            found[value].append(record_key)
+    return {value: sorted(keys) for value, keys in found.items()}

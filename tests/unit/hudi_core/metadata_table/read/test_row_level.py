@@ -1,4 +1,4 @@
-"""Records of the record index, and the index's two forms."""
+"""Records of row-level indexes, and the two forms of the record index."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from hudi_core.errors import CorruptFileError
+from hudi_core.metadata_table.read.file_group import MergedSlice
 from hudi_core.metadata_table.read.group_reader import GroupReader
 from hudi_core.metadata_table.read.log_blocks import BlockFilter
-from hudi_core.metadata_table.read.record_index import RecordIndex, RecordIndexRules, RecordLocation
-from hudi_core.metadata_table.read.slices import MergedSlice
+from hudi_core.metadata_table.read.row_level import RecordIndex, RecordIndexRules, RecordLocation, SecondaryIndexRules
 from tests.support.memory_storage import MemoryStorage
 
 RULES = RecordIndexRules("UTC")
@@ -75,8 +75,22 @@ def test_file_groups_say_which_form_the_index_has() -> None:
         [group("record-index-2024%2D01%2D01-0000-0"), group("record-index--0000-0"), group("record-index-a b-0000-0")],
     )
     assert parts.is_partitioned
-    assert set(parts._by_partition) == {"2024-01-01", "", "a b"}
+    assert set(parts.parts) == {"2024-01-01", "", "a b"}
     with pytest.raises(CorruptFileError, match="partitioned form"):
         RecordIndex("f", [group("record-index-0000-0"), group("record-index-a-0000-0")])
     with pytest.raises(CorruptFileError, match="no file group"):
         RecordIndex("f", [])
+
+
+PAIRS = SecondaryIndexRules()
+
+
+def test_a_pair_exists_or_is_deleted() -> None:
+    current = {"type": 7, "SecondaryIndexMetadata": {"isDeleted": False}}
+    gone = {"type": 7, "SecondaryIndexMetadata": {"isDeleted": True}}
+    assert PAIRS.decode("a$k", current, path="f") is True
+    assert PAIRS.decode("a$k", gone, path="f") is False
+    assert PAIRS.merge(True, False, path="f") is False
+    for value in ({"type": 7}, {**current, "type": 5}, {"type": 7, "SecondaryIndexMetadata": {"isDeleted": None}}):
+        with pytest.raises(CorruptFileError):
+            PAIRS.decode("a$k", value, path="f")

@@ -1,17 +1,94 @@
-"""Ranges of columns from a Parquet footer (ParquetUtils.readColumnStatsFromMetadata)."""
+"""Ranges of columns, from rows batch by batch (HoodieTableMetadataUtil.collectColumnRangeMetadata) or from a Parquet
+footer (ParquetUtils.readColumnStatsFromMetadata).
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from decimal import Decimal
 from typing import Any, Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from hudi_core.codec.parquet.statistics import leaf_columns
+from hudi_core.metadata_table.indexed_table import field_path
 from hudi_core.metadata_table.records.file_statistics import ColumnRange
-from hudi_core.metadata_table.records.stat_values import Bound
-from hudi_core.metadata_table.records.value_types import logical_and_type, merged
+from hudi_core.metadata_table.records.stat_values import Bound, order_of
+from hudi_core.metadata_table.records.value_types import bound_of, logical_and_type, merged
+
+
+class RowRanges:
+    """Gathers the range of one column. Memory: two bounds."""
+
+    def __init__(self, column: str, kind: pa.DataType, version: int, *, bound_type: str | None = None) -> None:
+        """`kind` is the column's Arrow type; raises UnsupportedError for one without an order. `bound_type` is what
+        bounds are said to be.
+        """
+        self._column = column
+        name, self._type = logical_and_type(kind, version)
+        self._kind = bound_type or name
+        self._least: Bound | None = None
+        self._greatest: Bound | None = None
+        self.nulls = 0
+        self.values = 0
+
+    def add(self, array: pa.Array) -> None:
+        """More values of the column."""
+        self.values += len(array)
+        self.nulls += array.null_count
+        if array.null_count == len(array):
+            return
+        least, greatest = _bounds(array, self._kind)
+        if self._least is None or order_of(least) < order_of(self._least):
+            self._least = least
+        if self._greatest is None or order_of(greatest) > order_of(self._greatest):
+            self._greatest = greatest
+
+    def result(self, size: int = 0, uncompressed: int = 0) -> ColumnRange:
+        """The range so far; sizes are in bytes, and 0 where the values are not a Parquet file's."""
+        return ColumnRange(
+            self._column, self._least, self._greatest, self.nulls, self.values, size, uncompressed, self._type
+        )
+
+
+def _bounds(array: pa.Array, kind: str) -> tuple[Bound, Bound]:
+    """Of an array with a value that is not null; NaN is the greatest value."""
+    if pa.types.is_floating(array.type):
+        nans = pc.is_nan(array)
+        if pc.any(nans).as_py():
+            rest = array.filter(pc.invert(nans)).drop_null()
+            nan = Bound(kind, float("nan"))
+            return (_found(pc.min(rest), kind) if len(rest) else nan), nan
+    if pa.types.is_boolean(array.type) or pa.types.is_fixed_size_binary(array.type):
+        # Not every release of Arrow finds the least of these.
+        values = array.drop_null().cast(pa.uint8() if pa.types.is_boolean(array.type) else pa.binary())
+        ends = pc.min_max(values)
+        if pa.types.is_boolean(array.type):
+            return Bound(kind, bool(ends["min"].as_py())), Bound(kind, bool(ends["max"].as_py()))
+        return _found(ends["min"], kind), _found(ends["max"], kind)
+    ends = pc.min_max(array)
+    return _found(ends["min"], kind), _found(ends["max"], kind)
+
+
+def _found(scalar: pa.Scalar, kind: str) -> Bound:
+    bound = bound_of(scalar, kind)
+    if bound is None:
+        raise ValueError("no least value in an array that has values")
+    return bound
+
+
+def column_of(batch: pa.RecordBatch, name: str) -> pa.Array | None:
+    """A column by dotted name, null where a struct around it is; None when it is not there."""
+    path: Sequence[pa.Field] | None = field_path(batch.schema, name)
+    if path is None:
+        return None
+    array = batch.column(path[0].name)
+    for step in path[1:]:
+        array = pc.struct_field(array, step.name)
+    return array
+
 
 _HUDI_WRITER: Final = "parquet-mr"
 """Gives no bounds for a column chunk with NaN. Others, pyarrow among them, give the bounds of the other values."""
@@ -56,7 +133,7 @@ class FooterRanges:
         parts = []
         for group in self._groups:
             chunk = group.column(number)
-            bounds = _bounds(chunk, name, kind)
+            bounds = _chunk_bounds(chunk, name, kind)
             if bounds is None:
                 return None
             least, greatest, nulls = bounds
@@ -76,7 +153,7 @@ class FooterRanges:
         return self._leaves.get((column,), self._leaves.get(tuple(column.split("."))))
 
 
-def _bounds(chunk: Any, name: str, kind: pa.DataType) -> tuple[Bound | None, Bound | None, int] | None:
+def _chunk_bounds(chunk: Any, name: str, kind: pa.DataType) -> tuple[Bound | None, Bound | None, int] | None:
     """Bounds and how many values are null; a chunk without any statistics is one of nulls alone to Hudi, and of unknown
     values here.
     """
@@ -87,11 +164,11 @@ def _bounds(chunk: Any, name: str, kind: pa.DataType) -> tuple[Bound | None, Bou
         return None, None, int(found.null_count)
     if not found.has_min_max:
         return None
-    least, greatest = _bound(found.min_raw, name, kind), _bound(found.max_raw, name, kind)
+    least, greatest = _stored_bound(found.min_raw, name, kind), _stored_bound(found.max_raw, name, kind)
     return None if least is None or greatest is None else (least, greatest, int(found.null_count))
 
 
-def _bound(raw: Any, name: str, kind: pa.DataType) -> Bound | None:
+def _stored_bound(raw: Any, name: str, kind: pa.DataType) -> Bound | None:
     """A text that is cut inside of a character gives none."""
     if name == "decimal":
         unscaled = int.from_bytes(raw, "big", signed=True) if isinstance(raw, bytes) else int(raw)

@@ -1,8 +1,8 @@
-"""Merged slices of metadata-table file groups."""
+"""Slices of metadata-table file groups."""
 
 from __future__ import annotations
 
-from hudi_core.metadata_table.read.slices import MergedSlice, merged_slices
+from hudi_core.metadata_table.read.file_group import MergedSlice, merged_slices
 from hudi_core.storage.base import FileInfo
 from hudi_core.timeline.instant import Action, Instant, State
 from hudi_core.timeline.timeline import Timeline

@@ -1,0 +1,215 @@
+"""The exchange of a row-level index: units that make its rows from changes of data file groups, and the content of the
+index's file groups, made of the rows that arrive.
+
+A record that moves is deleted in one file group and inserted in another, so its key arrives twice: the new location is
+kept (HoodieTableMetadataUtil.reduceByKeys).
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from hudi_core.codec.hfile.bulk import add_cells
+from hudi_core.codec.hfile.writer import HFileWriter
+from hudi_core.codec.log.blocks import BlockType, HeaderKey
+from hudi_core.codec.log.encode import encode_block, encode_natural_deletes
+from hudi_core.engine.exchange import SHARD_ROWS
+from hudi_core.errors import ExecutionError, HudiError
+from hudi_core.filegroup.read.read_spec import ReaderSpec
+from hudi_core.metadata_table.partitions.record_index import RecordIndexRows
+from hudi_core.metadata_table.partitions.row_level import GONE, ChangeReader, IndexRows, SliceChange
+from hudi_core.metadata_table.partitions.secondary_index import SecondaryIndexRows
+from hudi_core.storage.arrow_store import open_data_storage
+from hudi_core.view.file_group import check_slice
+
+if TYPE_CHECKING:
+    from hudi_core.engine.protocol import TaskAttempt
+
+LOG_BYTES = 32 << 20
+"""Bytes of compressed records and deleted keys after which the next log file starts. A copy holds one file in memory.
+"""
+_GONE: Final = pa.scalar(GONE, pa.binary())
+Conflict = Callable[[bytes], HudiError]
+
+AnyIndexRows = RecordIndexRows | SecondaryIndexRows
+"""The classes of row_level.IndexRows that cross an engine."""
+
+
+def crossing(rows: IndexRows) -> AnyIndexRows:
+    """`rows` as what a unit holds. Raises TypeError for a class that AnyIndexRows lacks, a defect of its module."""
+    if not isinstance(rows, RecordIndexRows | SecondaryIndexRows):
+        raise TypeError(f"{type(rows).__name__} is not one of AnyIndexRows")
+    return rows
+
+
+@dataclass(frozen=True, slots=True)
+class IndexUnit:
+    """The change of one data file group. `reader` is ReaderSpec.to_text of a snapshot query, without columns or filters
+    of its own.
+    """
+
+    uri: str
+    storage_options: Mapping[str, str]
+    reader: str
+    index: AnyIndexRows
+    change: SliceChange
+
+
+def produce_index_rows(unit: IndexUnit, attempt: TaskAttempt) -> Iterator[pa.RecordBatch]:
+    """engine.protocol.Produce of a unit. Raises FormatError for names that leave the table, and what reading files
+    raises (filegroup.read.slice_reader).
+    """
+    storage, spec, change = open_data_storage(unit.uri, unit.storage_options), _spec(unit.reader), unit.change
+    for item in (change.before, change.after):
+        if item is not None:
+            check_slice(item)
+    yield from unit.index.of_change(ChangeReader(storage, spec, change.instant), change)
+
+
+@lru_cache(maxsize=8)
+def _spec(text: str) -> ReaderSpec:
+    return ReaderSpec.from_text(text)
+
+
+def distinct_rows(batches: Iterator[pa.RecordBatch], *, conflict: Conflict) -> Iterator[pa.RecordBatch]:
+    """The rows of a shard (sorted by key) with each key once: of several the one that is no deletion.
+
+    Raises what `conflict` makes of a key that comes with two records. Memory: a batch, and the rows of one key.
+    """
+    held: pa.RecordBatch | None = None
+    for batch in batches:
+        if not batch.num_rows:
+            continue
+        rows = batch if held is None else _joined(held, batch)
+        keys = rows.column(0)
+        starts = np.flatnonzero(
+            np.r_[True, pc.not_equal(keys.slice(1), keys.slice(0, rows.num_rows - 1)).to_numpy(zero_copy_only=False)]
+        )
+        # The last key may go on in the next batch.
+        held = rows.slice(int(starts[-1]))
+        if len(starts) > 1:
+            yield _one_each(rows.slice(0, int(starts[-1])), starts[:-1], conflict)
+    if held is not None:
+        yield _one_each(held, np.zeros(1, dtype=np.int64), conflict)
+
+
+def is_gone(batch: pa.RecordBatch) -> pa.Array:
+    """Which rows (key, value) are deletions."""
+    return pc.equal(batch.column(1), _GONE)
+
+
+def _one_each(rows: pa.RecordBatch, starts: NDArray[np.int64], conflict: Conflict) -> pa.RecordBatch:
+    if len(starts) == rows.num_rows:
+        return rows
+    values, count = rows.column(1), rows.num_rows
+    current = pc.not_equal(values, _GONE).to_numpy(zero_copy_only=False)
+    first = np.minimum.reduceat(np.where(current, np.arange(count), count), starts)
+    chosen = np.where(first < count, first, starts)
+    owner = np.repeat(chosen, np.diff(np.r_[starts, count]))
+    others = np.flatnonzero(current & (np.arange(count) != owner))
+    if len(others):
+        differs = pc.not_equal(values.take(pa.array(others)), values.take(pa.array(owner[others]))).to_numpy(
+            zero_copy_only=False
+        )
+        if differs.any():
+            raise conflict(rows.column(0)[int(others[int(np.argmax(differs))])].as_py())
+    return rows.take(pa.array(chosen))
+
+
+def _joined(first: pa.RecordBatch, second: pa.RecordBatch) -> pa.RecordBatch:
+    columns = [pa.concat_arrays([first.column(index), second.column(index)]) for index in range(len(SHARD_ROWS))]
+    return pa.RecordBatch.from_arrays(columns, schema=SHARD_ROWS)
+
+
+@dataclass(frozen=True, slots=True)
+class LogContent:
+    """A log file's bytes, and how many records and deletions it holds."""
+
+    data: bytes
+    records: int
+    deletions: int
+
+
+def base_cells(rows: IndexRows, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The cells (key, value) of a shard's base file, sorted, each key once.
+
+    Raises the index's error for a key with two values, and ExecutionError for a deletion: an initialization has none.
+    """
+    for batch in distinct_rows(batches, conflict=rows.conflict):
+        if is_gone(batch).true_count:
+            raise ExecutionError(f"the index {rows.partition} was to begin with a deletion")
+        yield batch
+
+
+def log_contents(
+    partition: str,
+    batches: Iterator[pa.RecordBatch],
+    instant: str,
+    schema: str,
+    *,
+    conflict: Conflict,
+    hudi_1_headers: bool,
+    limit: int = LOG_BYTES,
+) -> Iterator[LogContent]:
+    """A shard's log files under `instant`: each an HFile block of records and a DELETE block of deleted keys
+    (HoodieDeleteBlock), each if not empty.
+
+    None without records. `schema` is that of the values; `hudi_1_headers` as encode_block; `conflict` as distinct_rows.
+    Memory: some three times `limit`, and a batch.
+    """
+    headers = {HeaderKey.INSTANT_TIME: instant, HeaderKey.SCHEMA: schema}
+    filling = _Filling(partition, headers, hudi_1_headers)
+    for batch in distinct_rows(batches, conflict=conflict):
+        filling.add(batch)
+        if filling.size >= limit:
+            yield filling.close()
+            filling = _Filling(partition, headers, hudi_1_headers)
+    if filling.size:
+        yield filling.close()
+
+
+class _Filling:
+    """The log file that is being filled."""
+
+    def __init__(self, partition: str, headers: Mapping[HeaderKey, str], hudi_1_headers: bool) -> None:
+        self._partition = partition
+        self._headers = headers
+        self._hudi_1 = hudi_1_headers
+        self._block = io.BytesIO()
+        self._writer = HFileWriter(self._block)
+        self._deleted: list[pa.Array] = []
+        self._deleted_bytes = 0
+
+    @property
+    def size(self) -> int:
+        """More than 0 as soon as it holds something."""
+        return self._writer.size + self._writer.count + self._deleted_bytes
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        gone = is_gone(batch)
+        if gone.true_count:
+            self._deleted.append(batch.column(0).filter(gone))
+            self._deleted_bytes += self._deleted[-1].nbytes
+            batch = batch.filter(pc.invert(gone))
+        add_cells(self._writer, batch.column(0), batch.column(1))
+
+    def close(self) -> LogContent:
+        data, count = b"", self._writer.count
+        if count:
+            self._writer.finish(self._headers[HeaderKey.SCHEMA], {}, {})
+            data = encode_block(
+                BlockType.HFILE_DATA, self._headers, self._block.getvalue(), hudi_1_headers=self._hudi_1
+            )
+        if self._deleted:
+            content = encode_natural_deletes(pa.concat_arrays(self._deleted), self._partition)
+            data += encode_block(BlockType.DELETE, self._headers, content, hudi_1_headers=self._hudi_1)
+        return LogContent(data, count, sum(map(len, self._deleted)))
