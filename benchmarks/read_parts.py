@@ -18,7 +18,7 @@ from hudi_core.codec.avro.datum import DatumCodec
 from hudi_core.codec.hfile.reader import HFileReader
 from hudi_core.codec.hfile.writer import write_hfile
 from hudi_core.codec.log.content import avro_block_records, encode_avro_block
-from hudi_core.history.load import load_history
+from hudi_core.history.archived import load_history
 from hudi_core.table import HudiTable
 
 PLAIN = {

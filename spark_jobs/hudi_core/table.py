@@ -22,7 +22,7 @@ from hudi_core.services.metadata.perf import Timings, measure
 from hudi_core.services.metadata.validate.difference import ValidationReport
 from hudi_core.services.metadata.validate.run import validate
 from hudi_core.services.runner import Progress
-from hudi_core.services.savepoint.listing import Savepoint, savepoint_list
+from hudi_core.services.savepoint.verb import Savepoint, savepoint_list
 from hudi_core.services.verbs import nothing_to_run, perform
 from hudi_core.storage.arrow_store import open_data_storage
 from hudi_core.storage.base import Storage

@@ -51,7 +51,6 @@ REMAINING_NAMES = {
 
 REMAINING_MODULES = {
     "filegroup/merge/row_merge.py",
-    "history/archive_rounds.py",
     "metadata_table/indexed_table.py",
     "metadata_table/initialize/from_files.py",
     "metadata_table/initialize/indexing.py",
@@ -80,7 +79,6 @@ REMAINING_MODULES = {
     "services/metadata/validate/check.py",
     "services/metadata/validate/checks.py",
     "services/metadata/verbs.py",
-    "services/restore/verb.py",
     "services/rollback/strategies.py",
     "services/rollback/units.py",
     "transaction/locks/dynamodb_table.py",

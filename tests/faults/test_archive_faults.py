@@ -19,8 +19,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from hudi_core.history import archive_rounds
-from hudi_core.history.archiving import ArchivedInstant
+from hudi_core.history import archiving
+from hudi_core.history.archived_instant import ArchivedInstant
 from hudi_core.history.log_archive import archive_files
 from hudi_core.history.log_archive_writer import LogArchiveWriter
 from hudi_core.history.lsm_writer import LsmWriter
@@ -70,7 +70,7 @@ def table(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 
 @pytest.fixture(autouse=True)
 def _small_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(archive_rounds, "ROUND_INSTANTS", ROUND)
+    monkeypatch.setattr(archiving, "ROUND_INSTANTS", ROUND)
 
 
 def dead_process() -> Owner:

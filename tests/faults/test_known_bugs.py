@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from hudi_core.errors import ConflictError, HudiError
-from hudi_core.history import archive_rounds
+from hudi_core.history import archiving
 from hudi_core.metadata_table.write.delta_writer import DeltaWriter
 from hudi_core.model.names import parse_data_file
 from hudi_core.services import rewrite
@@ -230,7 +230,7 @@ def test_hudi_7207_completed_files_leave_the_timeline_oldest_first(
     version: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Killed at every third change of an archival. Guard: the order in ActiveTimeline.forget."""
-    monkeypatch.setattr(archive_rounds, "ROUND_INSTANTS", test_archive_faults.ROUND)
+    monkeypatch.setattr(archiving, "ROUND_INSTANTS", test_archive_faults.ROUND)
     source = open_case(version, "archived_timeline_mor", tmp_path).table
     table = test_archive_faults.Golden(source, active_of(source), history_of(source), read_rows(source))
     assert test_archive_faults.damaged(table, tmp_path) == []

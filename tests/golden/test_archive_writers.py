@@ -17,8 +17,8 @@ from hudi_core.codec.log.blocks import LogBlock
 from hudi_core.codec.log.content import avro_block_records
 from hudi_core.codec.log.frames import walk
 from hudi_core.config.table_config import TableConfig
-from hudi_core.history.archiving import ArchivedInstant, StateFile
-from hudi_core.history.load import load_history
+from hudi_core.history.archived import load_history
+from hudi_core.history.archived_instant import ArchivedInstant, StateFile
 from hudi_core.history.log_archive import archive_files
 from hudi_core.history.log_archive_writer import encode_archive
 from hudi_core.history.lsm_compaction import compact_levels

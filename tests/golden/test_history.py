@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 
 from hudi_core.config.table_config import TableConfig
-from hudi_core.history.archived import ArchivedTimeline
+from hudi_core.history.archived import ArchivedTimeline, latest_commits, load_history
 from hudi_core.history.completion import CompletionTimes
-from hudi_core.history.load import latest_commits, load_history
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import State
 from hudi_core.timeline.table_schema import schema_of

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections import Counter
 
 from hudi_core.config.table_config import TableConfig
-from hudi_core.history.load import load_history
+from hudi_core.history.archived import load_history
 from hudi_core.metadata_table.read.metadata_table import MetadataTable
 from hudi_core.model.names import LogFileName, parse_data_file
 from hudi_core.view.file_group import FileSlice

@@ -11,9 +11,7 @@ from hudi_core.errors import ConfigError, TimelineError
 from hudi_core.services.restore.candidates import restorable_instants
 from hudi_core.services.restore.verb import restore
 from hudi_core.services.rollback.verb import rollback
-from hudi_core.services.savepoint.create import savepoint_create
-from hudi_core.services.savepoint.delete import savepoint_delete
-from hudi_core.services.savepoint.listing import savepoint_list
+from hudi_core.services.savepoint.verb import savepoint_create, savepoint_delete, savepoint_list
 from hudi_core.timeline.instant import Action
 from tests.support.changed_tables import (
     an_owner,

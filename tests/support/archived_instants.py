@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hudi_core.history.archiving import ArchivedInstant, StateFile
+from hudi_core.history.archived_instant import ArchivedInstant, StateFile
 from hudi_core.timeline.actions.commit import CommitMetadata, encode_commit, encode_commit_avro
 from hudi_core.timeline.instant import Instant, State
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from hudi_core.config.table_config import TableConfig
-from hudi_core.history.load import load_history
+from hudi_core.history.archived import load_history
 from hudi_core.model.names import FileGroupId
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.view.file_group import FileGroup

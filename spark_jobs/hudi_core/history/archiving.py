@@ -1,48 +1,23 @@
-"""What goes into an archive of either layout: completed instants with the files of all their states."""
+"""Archival of a timeline, the data table's or the metadata table's: what is read and written, a round at a time."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Protocol
+from collections.abc import Iterator, Sequence
+from typing import Final, Protocol
 
+from hudi_core.config.archive_config import ArchiveConfig
+from hudi_core.config.versions import TableVersion
+from hudi_core.history.archived_instant import ArchivedInstant, InstantKey, StateFile
+from hudi_core.history.log_archive_writer import LogArchiveWriter
+from hudi_core.history.lsm_writer import LsmWriter
+from hudi_core.history.manifest import Guard
+from hudi_core.storage.base import Storage
+from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import Instant, State
+from hudi_core.timeline.instant_time import of_epoch_seconds
 
-InstantKey = tuple[str, str]
-"""Requested time and the action under which the instant completed."""
-
-
-@dataclass(frozen=True, slots=True)
-class StateFile:
-    """One state of an instant: action, content and path of its file, and its modification time as an instant time."""
-
-    action: str
-    state: State
-    data: bytes
-    path: str
-    modified: str
-
-
-@dataclass(frozen=True, slots=True)
-class ArchivedInstant:
-    """A completed instant and its state files in the order of the states; the last is the completed one."""
-
-    instant: Instant
-    files: tuple[StateFile, ...]
-
-    @property
-    def key(self) -> InstantKey:
-        """The key that distinguishes it from the other instants."""
-        return self.instant.requested_time, self.instant.action
-
-    @property
-    def size(self) -> int:
-        """Bytes of its files."""
-        return sum(len(file.data) for file in self.files)
-
-    def content(self, state: State) -> bytes:
-        """The content of a state's file; empty when there is none."""
-        return next((file.data for file in self.files if file.state is state), b"")
+ROUND_INSTANTS: Final = 1000
+ROUND_BYTES: Final = 16 << 20
 
 
 class ArchiveWriter(Protocol):
@@ -63,3 +38,67 @@ class ArchiveWriter(Protocol):
     def finish(self) -> None:
         """Puts the archive in order after the instants have left the timeline."""
         ...
+
+
+def archive_writer(
+    storage: Storage, features: TableVersion, folder: str, config: ArchiveConfig, guard: Guard
+) -> ArchiveWriter:
+    """The writer of the archive in `folder`, by the layout of its timeline; nothing is read or written before its first
+    call.
+
+    `guard` raises when the table lock is no longer held.
+    """
+    if features.completion_time_in_name:
+        return LsmWriter(
+            storage,
+            folder,
+            guard,
+            batch=config.history_batch,
+            file_bytes=config.history_file_bytes,
+            retained=config.manifests_retained,
+        )
+    return LogArchiveWriter(storage, folder, config.batch)
+
+
+def rounds(
+    storage: Storage, active: ActiveTimeline, zone: str, instants: Sequence[Instant], *, most: int | None = None
+) -> Iterator[list[ArchivedInstant]]:
+    """The instants of a timeline in their order with the contents of all their state files: `most` at once
+    (ROUND_INSTANTS by default), or as many as have 16 MiB. `zone` is that of instants.
+
+    That is what an archival holds in memory, beside its encoded form; a single commit may be larger. Raises
+    StorageNotFoundError when a completed file is gone, which under the table lock only an archiver without a lock can
+    have done.
+    """
+    modified = active.modified()
+    limit = ROUND_INSTANTS if most is None else most
+    taken: list[ArchivedInstant] = []
+    size = 0
+    for instant in instants:
+        item = ArchivedInstant(instant, tuple(_files(storage, active, instant, modified, zone)))
+        if taken and (len(taken) >= limit or size + item.size > ROUND_BYTES):
+            yield taken
+            taken, size = [], 0
+        taken.append(item)
+        size += item.size
+    if taken:
+        yield taken
+
+
+def _files(
+    storage: Storage, active: ActiveTimeline, instant: Instant, modified: dict[str, float], zone: str
+) -> Iterator[StateFile]:
+    """The files of the instant's states; pending ones may be gone already, by a run that was cut off as it removed
+    them.
+    """
+
+    def file(action: str, state: State, path: str, at: float) -> StateFile:
+        return StateFile(action, state, storage.read(path), path, of_epoch_seconds(at, zone))
+
+    for state in (State.REQUESTED, State.INFLIGHT):
+        path = active.path(instant.requested_time, instant.pending_action, state)
+        if path in modified:
+            yield file(instant.pending_action, state, path, modified[path])
+    path = active.path_of(instant)
+    at = modified[path] if path in modified else storage.stat(path).modified
+    yield file(instant.action, State.COMPLETED, path, at)

@@ -2,6 +2,10 @@
 
 Every call writes one whole new file of the next number, created exclusively. Nothing is ever appended: the last file
 may be one that a crash has cut, and what follows a cut block is lost to readers.
+
+Hudi 0.15 merges small files: it writes the plan `mergeArchivePlan`, the merged file, deletes the files it was made of,
+and the plan last. While the plan exists, the merged file may be half written, or hold the only copy of instants whose
+own file is deleted. This engine merges none and finishes such a merge (verifyLastMergeArchiveFilesIfNecessary).
 """
 
 from __future__ import annotations
@@ -16,19 +20,21 @@ from hudi_core.codec.avro.datum import codec_of
 from hudi_core.codec.log.blocks import BlockType, HeaderKey
 from hudi_core.codec.log.content import encode_avro_block
 from hudi_core.codec.log.encode import encode_block
-from hudi_core.errors import StorageExistsError
-from hudi_core.history.archived_entry import archived_entry
-from hudi_core.history.archiving import ArchivedInstant, InstantKey
-from hudi_core.history.log_archive import LogArchive, archive_files
+from hudi_core.errors import CorruptFileError, FormatError, StorageExistsError, StorageNotFoundError
+from hudi_core.history.archived_instant import ArchivedInstant, InstantKey, archived_entry
+from hudi_core.history.log_archive import MERGE_PLAN, LogArchive, archive_files, check_whole
 from hudi_core.model.names import ROLLBACK_TOKEN
+from hudi_core.model.partition import check_file_name
 from hudi_core.storage.base import Storage
-from hudi_core.timeline.actions.container import load_schema
+from hudi_core.timeline.actions.container import decode_datum, load_schema
+from hudi_core.timeline.actions.plan_fields import text, texts
 from hudi_core.timeline.instant import Instant
 
 log = logging.getLogger(__name__)
 
 SCHEMA: Final = "HoodieArchivedMetaEntry"
 _ATTEMPTS: Final = 10
+_REMEDY: Final = "restore the files that the plan names from a copy; the instants in them are nowhere else"
 
 
 class LogArchiveWriter:
@@ -67,7 +73,7 @@ class LogArchiveWriter:
         )
 
     def finish(self) -> None:
-        """See ArchiveWriter. Small files are not merged, as in Hudi 1.x; archive_merge ends a merge of Hudi 0.15."""
+        """See ArchiveWriter. Small files are not merged, as in Hudi 1.x; finish_merge ends a merge of Hudi 0.15."""
 
 
 def encode_archive(instants: Sequence[ArchivedInstant], batch: int) -> bytes:
@@ -89,3 +95,54 @@ def _records(instants: Sequence[ArchivedInstant]) -> Iterator[dict[str, Any]]:
     for item in instants:
         for file in item.files:
             yield archived_entry(item.instant.requested_time, file)
+
+
+def finish_merge(storage: Storage, folder: str) -> bool:
+    """Rolls an unfinished merge back, or finishes it when a file is deleted already; False when there is none.
+
+    Called under the table lock. Killed anywhere, it can be called again. Raises CorruptFileError, with nothing deleted,
+    when files are missing and the merged file does not hold their content: it is missing, cut or damaged. Paths of the
+    plan are not followed, only their names count.
+    """
+    path = f"{folder}/{MERGE_PLAN}"
+    try:
+        data = storage.read(path)
+    except StorageNotFoundError:
+        return False
+    try:
+        plan = decode_datum(data, path=path)
+        merged = _name(text(plan, "mergedArchiveFileName", path=path), path)
+        candidates = [_name(item, path) for item in texts(plan, "candidate", path=path)]
+    except CorruptFileError:
+        log.warning("%s was not written to its end: nothing was merged yet, it is removed", path)
+        storage.delete(path)
+        return True
+    there = {info.name: info for _, info in archive_files(storage, folder)}
+    if merged in candidates:
+        raise FormatError(f"the plan merges {merged} into itself", path=path, remedy=_REMEDY)
+    if all(name in there for name in candidates):
+        log.info("the merge into %s is rolled back", merged)
+        storage.delete(f"{folder}/{merged}")
+    else:
+        found = there.get(merged)
+        if found is None:
+            raise CorruptFileError(
+                f"files of the merge are deleted, and {merged}, which should hold their content, is missing",
+                path=path,
+                remedy=_REMEDY,
+            )
+        check_whole(storage, found)
+        log.info("the merge into %s is ended", merged)
+        for name in candidates:
+            storage.delete(f"{folder}/{name}")
+    storage.delete(path)
+    return True
+
+
+def _name(value: str, path: str) -> str:
+    """The plain name of a file of the archive. Raises FormatError for any other."""
+    name = value.rsplit("/", 1)[-1]
+    check_file_name(name, source=path)
+    if not name.startswith(".commits_.archive."):
+        raise FormatError(f"{value!r} is no file of the archive", path=path, remedy=_REMEDY)
+    return name

@@ -14,8 +14,15 @@ import pyarrow as pa
 from hudi_core.codec.parquet.file import ParquetBaseFile
 from hudi_core.errors import CorruptFileError, FormatError, StorageNotFoundError
 from hudi_core.history.lsm_file import ACTION, SCHEMA, TIME, HistoryFileWriter
-from hudi_core.history.manifest import HistoryFile, history_files, read_manifest, read_snapshot
-from hudi_core.history.snapshots import Guard, old_versions, publish_snapshot
+from hudi_core.history.manifest import (
+    Guard,
+    HistoryFile,
+    history_files,
+    old_versions,
+    publish_snapshot,
+    read_manifest,
+    read_snapshot,
+)
 from hudi_core.storage.base import Storage
 
 log = logging.getLogger(__name__)

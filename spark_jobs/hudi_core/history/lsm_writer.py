@@ -9,12 +9,11 @@ from collections.abc import Sequence
 import pyarrow as pa
 
 from hudi_core.errors import CorruptFileError
-from hudi_core.history.archiving import ArchivedInstant, InstantKey
+from hudi_core.history.archived_instant import ArchivedInstant, InstantKey
 from hudi_core.history.lsm import LsmHistory
 from hudi_core.history.lsm_compaction import compact_levels, remove_unused
 from hudi_core.history.lsm_file import ROW_VERSION, SCHEMA, HistoryFileWriter
-from hudi_core.history.manifest import HistoryFile, read_snapshot
-from hudi_core.history.snapshots import Guard, publish_snapshot
+from hudi_core.history.manifest import Guard, HistoryFile, publish_snapshot, read_snapshot
 from hudi_core.storage.base import Storage
 from hudi_core.timeline.actions.commit import decode_commit, encode_commit_avro
 from hudi_core.timeline.actions.container import CONTAINER_MAGIC

@@ -1,21 +1,25 @@
-"""Which files make up the archived timeline of layout 2 (LSMTimeline).
+"""Which files make up the archived timeline of layout 2, and how they change (LSMTimeline, LSMTimelineWriter).
 
 <folder>/_version_        the latest snapshot version V
 <folder>/manifest_V       the files of that snapshot
 <folder>/<min>_<max>_<level>.parquet
+
+A file counts once a manifest names it, and a manifest once `_version_` does. A manifest later than `_version_` is left
+from a crash: no reader uses it, and it is removed before its number is used.
 """
 
 from __future__ import annotations
 
 import logging
 import re
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from hudi_core.errors import CorruptFileError, StorageNotFoundError
 from hudi_core.model.partition import check_file_name
 from hudi_core.storage.base import ByteRange, Storage
-from hudi_core.timeline.actions.pretty_json import load_object
+from hudi_core.timeline.actions.pretty_json import dump, load_object
 
 log = logging.getLogger(__name__)
 
@@ -25,6 +29,9 @@ MAX_MANIFEST_BYTES: Final = 16 << 20
 
 So a manifest of millions of instants has some kilobytes.
 """
+
+Guard = Callable[[], None]
+"""Raises when the table lock is no longer ours; called before every write that could then do harm."""
 
 _MANIFEST = re.compile(r"^manifest_(\d{1,9})\Z", re.ASCII)
 _FILE = re.compile(r"^(?P<begin>\d{1,40})_(?P<end>\d{1,40})_(?P<level>\d{1,2})\.parquet\Z", re.ASCII)
@@ -150,3 +157,26 @@ def _size(entry: dict[str, object]) -> int:
     """
     size = entry.get("fileLen")
     return size if isinstance(size, int) and size > 0 else 0
+
+
+def publish_snapshot(
+    storage: Storage, folder: str, change: Callable[[Sequence[HistoryFile]], Sequence[HistoryFile]], guard: Guard
+) -> None:
+    """Makes the archive what `change` makes of the files of the latest snapshot; they are written in the order given.
+
+    Called under the table lock; killed anywhere, the archive is the old one or this one.
+    """
+    version = latest_version(storage, folder) or 0
+    files = change(read_manifest(storage, folder, version) if version else [])
+    path = f"{folder}/manifest_{version + 1}"
+    guard()
+    storage.delete(path)
+    storage.create_exclusive(path, dump({"files": [{"fileName": file.name, "fileLen": file.size} for file in files]}))
+    guard()
+    storage.write(f"{folder}/{VERSION_FILE}", str(version + 1).encode())
+
+
+def old_versions(storage: Storage, folder: str, keep: int) -> tuple[list[int], list[int]]:
+    """The versions to keep, latest first, and the others."""
+    versions = sorted(manifest_versions(storage, folder), reverse=True)
+    return versions[:keep], versions[keep:]

@@ -9,8 +9,7 @@ from dataclasses import dataclass, field
 from hudi_core.codec.avro.schema import AvroSchema
 from hudi_core.config.table_config import TableConfig, timeline_zone
 from hudi_core.errors import MetadataUnavailableError
-from hudi_core.history.archived import ArchivedTimeline
-from hudi_core.history.load import load_history
+from hudi_core.history.archived import ArchivedTimeline, load_history
 from hudi_core.metadata_table.partition_type import FILES_PARTITION
 from hudi_core.metadata_table.read.metadata_table import MetadataTable
 from hudi_core.query.request import MetadataMode

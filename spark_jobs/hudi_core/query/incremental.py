@@ -31,8 +31,8 @@ from hudi_core.query.read_plan import REPLACED_BY, ReadPlan
 from hudi_core.query.request import ReadRequest
 from hudi_core.query.slices_plan import SlicesPlanner, reader_spec
 from hudi_core.storage.base import FileInfo
+from hudi_core.timeline.actions.commit import replaced_file_groups
 from hudi_core.timeline.instant import State
-from hudi_core.timeline.replaced import replaced_file_groups
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.view.file_group import FileSlice
 from hudi_core.view.fs_view import FileSystemView

@@ -6,18 +6,16 @@ from hudi_core.engine.protocol import Engine
 from hudi_core.request.model import RunRequest, RunResult
 from hudi_core.services.context import TableContext
 from hudi_core.services.doctor.examine import examine
-from hudi_core.services.doctor.executors import ask_executors
+from hudi_core.services.doctor.wheels import read_executors
 from hudi_core.services.metadata.verbs import perform_metadata
 from hudi_core.services.registry import service_of
 from hudi_core.services.repair.takeover import takeover
 from hudi_core.services.repair.unschedule import unschedule
 from hudi_core.services.restore.candidates import restorable_instants
-from hudi_core.services.restore.result import RestoreResult
-from hudi_core.services.restore.verb import restore
+from hudi_core.services.restore.verb import RestoreResult, restore
 from hudi_core.services.rollback.verb import rollback
 from hudi_core.services.runner import Progress, ServiceRunner, find_work, planner_of
-from hudi_core.services.savepoint.create import savepoint_create
-from hudi_core.services.savepoint.delete import savepoint_delete
+from hudi_core.services.savepoint.verb import savepoint_create, savepoint_delete
 from hudi_core.services.service import ImmediateService, Scheduled
 from hudi_core.storage.base import Storage
 from hudi_core.storage.probe import probe
@@ -62,7 +60,7 @@ def _of_whole_table(context: TableContext, request: RunRequest, engine: Engine, 
     match request.verb:
         case "doctor":
             return RunResult(
-                document=examine(context, files=not request.timeline_only, executors=ask_executors(engine)).to_dict()
+                document=examine(context, files=not request.timeline_only, executors=read_executors(engine)).to_dict()
             )
         case "metadata_create" | "metadata_update" | "metadata_drop" | "metadata_validate":
             return RunResult(document=perform_metadata(context, request, engine, owner))

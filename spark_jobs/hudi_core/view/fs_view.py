@@ -9,9 +9,9 @@ from hudi_core.history.archived import ArchivedTimeline
 from hudi_core.history.completion import CompletionTimes
 from hudi_core.model.names import FileGroupId, parse_data_file
 from hudi_core.storage.base import FileInfo
+from hudi_core.timeline.actions.commit import replaced_file_groups
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import Instant
-from hudi_core.timeline.replaced import replaced_file_groups
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.view.builder import build_file_groups
 from hudi_core.view.file_group import DataFile, FileGroup, FileSlice

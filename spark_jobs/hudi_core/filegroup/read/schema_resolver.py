@@ -14,7 +14,7 @@ from hudi_core.codec.log.frames import walk
 from hudi_core.codec.parquet.file import ParquetBaseFile
 from hudi_core.config.table_config import TableConfig
 from hudi_core.errors import StorageNotFoundError
-from hudi_core.history.load import latest_commits, load_history
+from hudi_core.history.archived import latest_commits, load_history
 from hudi_core.storage.base import ByteRange, Storage
 from hudi_core.timeline.actions.commit import CommitMetadata
 from hudi_core.timeline.active import ActiveTimeline

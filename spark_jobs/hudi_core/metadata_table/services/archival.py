@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from itertools import takewhile
 
 from hudi_core.config.archive_config import ArchiveConfig
-from hudi_core.history.archive_merge import finish_merge
-from hudi_core.history.archive_rounds import archive_writer, rounds
-from hudi_core.history.snapshots import Guard
+from hudi_core.history.archiving import archive_writer, rounds
+from hudi_core.history.log_archive_writer import finish_merge
+from hudi_core.history.manifest import Guard
 from hudi_core.metadata_table.timeline import MetadataTimeline
 from hudi_core.storage.base import Storage
 from hudi_core.timeline.instant import COMMIT_ACTIONS, WRITE_ACTIONS, Action, Instant

@@ -13,7 +13,7 @@ from hudi_core.config.archive_config import ArchiveConfig
 from hudi_core.config.clean_config import CLEAN_COMMITS_RETAINED
 from hudi_core.config.keys import ConfigKey, whole_number
 from hudi_core.config.table_config import TableConfig
-from hudi_core.history.snapshots import Guard
+from hudi_core.history.manifest import Guard
 from hudi_core.metadata_table.instants import is_of_indexing, unfinished_initializations
 from hudi_core.metadata_table.services.archival import Archived, MetadataArchival
 from hudi_core.metadata_table.services.cleaning import Cleaned, MetadataCleaning

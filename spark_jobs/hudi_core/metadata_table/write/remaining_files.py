@@ -10,7 +10,7 @@ from dataclasses import replace
 from functools import cached_property
 
 from hudi_core.config.table_config import TableConfig
-from hudi_core.history.load import load_history
+from hudi_core.history.archived import load_history
 from hudi_core.metadata_table.extract.data_file import StatisticsRequirements, read_file_statistics
 from hudi_core.metadata_table.extract.stored_ranges import (
     StoredRange,

@@ -8,7 +8,7 @@ from datetime import datetime, timezone
 from hudi_core.config.archive_config import IGNORE_ORPHANS, ArchiveConfig
 from hudi_core.config.clean_config import KEEP_LATEST_BY_HOURS, CleanConfig
 from hudi_core.config.table_config import timeline_zone
-from hudi_core.history.archive_rounds import archive_writer
+from hudi_core.history.archiving import archive_writer
 from hudi_core.model.names import FileGroupId
 from hudi_core.services.archive.listing import Partition, Search, search, written_log_bytes
 from hudi_core.services.archive.planner import (

@@ -14,9 +14,9 @@ from hudi_core.config.archive_config import ORPHANS, REFUSE_ORPHANS, ArchiveConf
 from hudi_core.config.table_config import timeline_zone
 from hudi_core.errors import OrphanFilesError
 from hudi_core.filegroup.write.markers import TEMP_FOLDER
-from hudi_core.history.archive_merge import finish_merge
-from hudi_core.history.archive_rounds import archive_writer, rounds
-from hudi_core.history.archiving import ArchivedInstant
+from hudi_core.history.archived_instant import ArchivedInstant
+from hudi_core.history.archiving import archive_writer, rounds
+from hudi_core.history.log_archive_writer import finish_merge
 from hudi_core.metadata_table.write.staged_logs import forget_staged, staged_instants
 from hudi_core.model.claim_names import HUDI_HEARTBEATS
 from hudi_core.request.model import InstantResult, RunResult

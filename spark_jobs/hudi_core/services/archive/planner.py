@@ -337,9 +337,8 @@ def _uncleaned(findings: Findings) -> list[Hold]:
     return [
         Hold(
             time,
-            f"{path} is still there, whose file group replacecommit {time} replaced: run a clean (a "
-            "savepoint may keep "
-            "the file)",
+            f"{path} is still there, whose file group replacecommit {time} replaced: run a clean (a savepoint may "
+            "keep the file)",
         )
         for time, path in findings.uncleaned.items()
     ]

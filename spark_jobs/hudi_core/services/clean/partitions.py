@@ -16,8 +16,8 @@ from hudi_core.services.clean.needed import Needed, read_needed
 from hudi_core.services.clean.policies import PartitionState
 from hudi_core.services.context import TableContext
 from hudi_core.storage.base import FileInfo, Storage
+from hudi_core.timeline.actions.commit import replaced_file_groups
 from hudi_core.timeline.instant import Instant
-from hudi_core.timeline.replaced import replaced_file_groups
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.view.builder import build_file_groups
 from hudi_core.view.file_group import FileGroup

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 Severity = Literal["error", "warning", "info"]
 """error: rows are wrong or will be lost; warning: something is blocked or may fail; info: no action is needed now."""
+
+
+_SHOWN: Final = 5
 
 
 def duration(seconds: float) -> str:
@@ -15,6 +19,12 @@ def duration(seconds: float) -> str:
         if seconds >= 2 * unit:
             return f"{seconds / unit:.0f} {name}"
     return f"{seconds:.0f} s"
+
+
+def named_files(paths: Sequence[str], count: int) -> str:
+    """`count` files for people, the first of `paths` by name."""
+    more = "" if count <= _SHOWN else f" and {count - _SHOWN} more"
+    return f"{count} file{'' if count == 1 else 's'} ({', '.join(paths[:_SHOWN])}{more})"
 
 
 @dataclass(frozen=True, slots=True)

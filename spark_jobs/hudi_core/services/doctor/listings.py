@@ -1,8 +1,11 @@
-"""Compares the metadata table's list of files with the storage, in both directions."""
+"""The metadata table's list of files compared with the storage, in both directions, and the rules on it.
+
+Readers that list by a metadata table that lists other files see other rows than those that list the storage.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final, Generic, TypeVar
 
@@ -12,7 +15,8 @@ from hudi_core.model.names import BaseFileName, parse_data_file
 from hudi_core.model.partition import join
 from hudi_core.services.archive.listing import written_log_bytes
 from hudi_core.services.context import TableContext
-from hudi_core.services.doctor.observations import ListingObservations, WrongSize
+from hudi_core.services.doctor.finding import Finding, named_files
+from hudi_core.services.doctor.observations import ListingObservations, Observations, WrongSize
 from hudi_core.services.listed_sizes import is_wrong_size
 from hudi_core.timeline.instant import Action, State
 from hudi_core.timeline.timeline import Timeline
@@ -22,7 +26,10 @@ KEPT: Final = 100
 """How many paths of each group are kept; all are counted."""
 _UNDOES: Final = (Action.CLEAN, Action.ROLLBACK, Action.RESTORE)
 """They delete files first and update the metadata table then."""
-
+_REBUILD: Final = (
+    "stop the writers, drop the metadata table with Hudi (hoodie.metadata.enable=false), and let the next "
+    "write build it anew"
+)
 
 T = TypeVar("T")
 
@@ -98,3 +105,45 @@ def _compare(context: TableContext, timeline: Timeline, written: Mapping[str, in
 
 def _states(timeline: Timeline) -> frozenset[tuple[str, str, State]]:
     return frozenset((item.requested_time, item.action, item.state) for item in timeline)
+
+
+def listings(observed: Observations) -> Iterator[Finding]:
+    """Entries without a file, committed files without an entry, entries of another size, and a list that cannot be
+    read.
+    """
+    found = observed.listings
+    if found.problem is not None:
+        yield Finding(
+            "metadata_unreadable",
+            "error",
+            f"the metadata table's list of files cannot be read: {found.problem}",
+            _REBUILD,
+        )
+    if found.unlisted_count:
+        yield Finding(
+            "metadata_unlisted",
+            "error",
+            f"the metadata table does not list {named_files(found.unlisted, found.unlisted_count)} of completed "
+            "commits: readers that use it miss rows",
+            _REBUILD,
+            path=found.unlisted[0],
+        )
+    if found.missing_count:
+        yield Finding(
+            "metadata_missing_file",
+            "warning",
+            f"the metadata table lists {named_files(found.missing, found.missing_count)} not in the storage: readers "
+            "that use it may fail",
+            _REBUILD,
+            path=found.missing[0],
+        )
+    if found.wrong_size_count:
+        sizes = tuple(f"{item.path}: {item.listed} bytes listed, {item.there} there" for item in found.wrong_size)
+        yield Finding(
+            "metadata_wrong_size",
+            "error",
+            f"the metadata table has the wrong size of {named_files(sizes, found.wrong_size_count)}: readers that "
+            "use it fail, or miss rows",
+            f"a file that was cut short has to come back from a copy; where the files are whole, {_REBUILD}",
+            path=found.wrong_size[0].path,
+        )

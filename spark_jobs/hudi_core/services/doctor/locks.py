@@ -1,14 +1,15 @@
-"""Reads the holder of the table's lock, without taking it."""
+"""The holder of the table's lock, read without taking it, and the rule on it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 from hudi_core.config.lock_config import PROVIDER
 from hudi_core.errors import HudiError
 from hudi_core.services.context import TableContext
-from hudi_core.services.doctor.observations import LockObservations
+from hudi_core.services.doctor.finding import Finding, duration
+from hudi_core.services.doctor.observations import LockObservations, Observations
 from hudi_core.transaction.locks.base import TableLock
 from hudi_core.transaction.locks.registry import table_lock
 from hudi_core.transaction.owner import Owner, is_left_behind
@@ -41,3 +42,36 @@ def _lock(context: TableContext, options: Mapping[str, str], provider: str | Non
     return table_lock(
         context.storage, context.config, named, Owner.current("doctor"), storage_options=context.storage_options
     )
+
+
+def lock(observed: Observations) -> Iterator[Finding]:
+    """A lock whose holder is gone, one that has been held for long, one that cannot be checked."""
+    found = observed.lock
+    if found.problem is not None:
+        yield Finding(
+            "lock_unreadable",
+            "error",
+            f"the lock cannot be asked: {found.problem}",
+            found.how_to_break or "check its options",
+            path=found.name,
+        )
+    elif found.holder is not None and found.left_behind:
+        yield Finding(
+            "lock_left_behind",
+            "warning",
+            f"the lock was left behind by {found.holder}",
+            f"our next run takes it by itself; writers of Hudi do not: {found.how_to_break}",
+            path=found.name,
+            age_seconds=found.age,
+            owner=found.holder,
+        )
+    elif found.holder is not None and (found.age or 0.0) > observed.stalled_after:
+        yield Finding(
+            "lock_held",
+            "warning",
+            f"the lock is held by {found.holder} for {duration(found.age or 0.0)}",
+            found.how_to_break or "wait for its holder",
+            path=found.name,
+            age_seconds=found.age,
+            owner=found.holder,
+        )

@@ -7,12 +7,13 @@ visible; those of a later one turn visible when the timeline's first commits are
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from hudi_core.services.archive.listing import Search, search, written_log_bytes
 from hudi_core.services.archive.planner import start_after
 from hudi_core.services.context import TableContext
-from hudi_core.services.doctor.observations import OrphanObservations
+from hudi_core.services.doctor.finding import Finding, named_files
+from hudi_core.services.doctor.observations import Observations, OrphanObservations
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.view.listing import walk_partitions
 
@@ -47,3 +48,28 @@ def find_orphans(context: TableContext, timeline: Timeline) -> OrphanObservation
 
 def _is_old_enough(found: Mapping[str, list[str]], new: frozenset[str]) -> dict[str, tuple[str, ...]]:
     return {instant: tuple(sorted(set(paths))) for instant, paths in sorted(found.items()) if instant not in new}
+
+
+def orphans(observed: Observations) -> Iterator[Finding]:
+    """Files of instants that never completed."""
+    for instant, paths in observed.orphans.visible.items():
+        yield Finding(
+            "orphan_visible",
+            "error",
+            f"{named_files(paths, len(paths))} of instant {instant}, which never completed and is older than the "
+            "timeline: readers take them for committed",
+            "delete them when no writer is at work on that instant; a late upload after a rollback leaves such "
+            "files (hudi#18783)",
+            instant,
+            paths[0],
+        )
+    for instant, paths in observed.orphans.hidden.items():
+        yield Finding(
+            "orphan_hidden",
+            "warning",
+            f"{named_files(paths, len(paths))} of instant {instant}, which is neither completed nor pending: hidden "
+            "until the commits before it are archived",
+            "delete them when no writer is at work on that instant; our archival refuses to go past them",
+            instant,
+            paths[0],
+        )

@@ -1,19 +1,23 @@
-"""The doctor's rules: observations in, findings out. Pure; each rule is one function."""
+"""The doctor's rules: observations in, findings out. Pure; each rule is one function.
+
+The rules on clocks, listings, locks, orphans and wheels are beside what reads them.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from hudi_core.services.doctor.clock_rules import clock_skew, instant_ahead, timeline_zone
-from hudi_core.services.doctor.executor_rules import executors
+from hudi_core.services.doctor.clocks import clock_skew, instant_ahead, timeline_zone
 from hudi_core.services.doctor.finding import Finding, duration
-from hudi_core.services.doctor.listing_rules import listings
+from hudi_core.services.doctor.listings import listings
+from hudi_core.services.doctor.locks import lock
 from hudi_core.services.doctor.observations import Observations, PendingObservations
+from hudi_core.services.doctor.orphans import orphans
+from hudi_core.services.doctor.wheels import executors, wheels
 from hudi_core.services.doctor.writer_rules import writers
-from hudi_core.services.repair.advice import finish_restore, not_run_here
+from hudi_core.services.repair.pending_plan import finish_restore, not_run_here
 from hudi_core.timeline.instant import WRITE_ACTIONS, Action, State
 
-_SHOWN = 5
 _DROPPABLE = frozenset({"compaction", "log_compaction", "clustering", "indexing"})
 _ORDER = {"error": 0, "warning": 1, "info": 2}
 
@@ -90,39 +94,6 @@ def _way_out(uri: str, item: PendingObservations) -> str:
     return f"hudictl run {item.kind} {uri} --instant {instant}; or drop it: hudictl unschedule {uri} {instant}"
 
 
-def lock(observed: Observations) -> Iterator[Finding]:
-    """A lock whose holder is gone, one that has been held for long, one that cannot be checked."""
-    found = observed.lock
-    if found.problem is not None:
-        yield Finding(
-            "lock_unreadable",
-            "error",
-            f"the lock cannot be asked: {found.problem}",
-            found.how_to_break or "check its options",
-            path=found.name,
-        )
-    elif found.holder is not None and found.left_behind:
-        yield Finding(
-            "lock_left_behind",
-            "warning",
-            f"the lock was left behind by {found.holder}",
-            f"our next run takes it by itself; writers of Hudi do not: {found.how_to_break}",
-            path=found.name,
-            age_seconds=found.age,
-            owner=found.holder,
-        )
-    elif found.holder is not None and (found.age or 0.0) > observed.stalled_after:
-        yield Finding(
-            "lock_held",
-            "warning",
-            f"the lock is held by {found.holder} for {duration(found.age or 0.0)}",
-            found.how_to_break or "wait for its holder",
-            path=found.name,
-            age_seconds=found.age,
-            owner=found.holder,
-        )
-
-
 def store(observed: Observations) -> Iterator[Finding]:
     """A storage that cannot carry a timeline, or an untested one."""
     found = observed.store
@@ -130,8 +101,7 @@ def store(observed: Observations) -> Iterator[Finding]:
         yield Finding(
             "store_not_atomic",
             "error",
-            f"the storage library of {found.scheme}:// offers no exclusive create: two runs may both "
-            "believe to have "
+            f"the storage library of {found.scheme}:// offers no exclusive create: two runs may both believe to have "
             "won",
             "run one writer and one service at a time, or keep the table on a storage with conditional puts",
         )
@@ -142,17 +112,6 @@ def store(observed: Observations) -> Iterator[Finding]:
             "timeline and lease rest on conditional puts, which many S3-compatible servers get wrong under a race",
             f"once per storage: hudictl probe-store on a folder of the same bucket as {observed.uri}",
         )
-
-
-def wheels(observed: Observations) -> Iterator[Finding]:
-    """Distributions that are missing here."""
-    for wheel in observed.wheels:
-        if wheel.version is None:
-            need = "are faster with it" if wheel.is_optional else "need it"
-            what = f"{wheel.name} is not installed here; {wheel.side} {need}: {wheel.why}"
-            yield Finding(
-                "missing_wheel", "info" if wheel.is_optional else "error", what, f"pip install '{wheel.install}'"
-            )
 
 
 def overtaken(observed: Observations) -> Iterator[Finding]:
@@ -175,12 +134,9 @@ def overtaken(observed: Observations) -> Iterator[Finding]:
         "archive_overtook",
         "error",
         (
-            f"{found.count} commits up to {found.latest} are archived, but {first.action} "
-            f"{first.requested_time}, which is "
-            "older, is on the timeline: "
-            "Hudi 1.2 takes them for pending, and leaves their log files out of the compactions that it plans, "
-            "so that "
-            "rows are lost"
+            f"{found.count} commits up to {found.latest} are archived, but {first.action} {first.requested_time}, "
+            "which is older, is on the timeline: Hudi 1.2 takes them for pending, and leaves their log files out of "
+            "the compactions that it plans, so that rows are lost"
         ),
         f"plan no compaction with Hudi 1.2 before: {fix}",
         first.requested_time,
@@ -205,46 +161,12 @@ def strange_names(observed: Observations) -> Iterator[Finding]:
         yield Finding(
             "timeline_name",
             "error",
-            "the name is no timeline file's, so Hudi and we pass over it: an instant that it completed "
-            "looks pending "
-            "or is not there",
+            "the name is no timeline file's, so Hudi and we pass over it: an instant that it completed looks "
+            "pending or is not there",
             "find out what made it; give it its right name (<instant>.<action>, from version 8 on "
             "<instant>_<completion>.<action>), or delete it",
             path=path,
         )
-
-
-def orphans(observed: Observations) -> Iterator[Finding]:
-    """Files of instants that never completed."""
-    for instant, paths in observed.orphans.visible.items():
-        yield Finding(
-            "orphan_visible",
-            "error",
-            f"{_files(paths)} of instant {instant}, which never completed and is older than the timeline: "
-            "readers take "
-            "them for committed",
-            "delete them when no writer is at work on that instant; a late upload after a rollback leaves "
-            "such files "
-            "(hudi#18783)",
-            instant,
-            paths[0],
-        )
-    for instant, paths in observed.orphans.hidden.items():
-        yield Finding(
-            "orphan_hidden",
-            "warning",
-            f"{_files(paths)} of instant {instant}, which is neither completed nor pending: hidden until "
-            "the commits "
-            "before it are archived",
-            "delete them when no writer is at work on that instant; our archival refuses to go past them",
-            instant,
-            paths[0],
-        )
-
-
-def _files(paths: tuple[str, ...]) -> str:
-    more = "" if len(paths) <= _SHOWN else f" and {len(paths) - _SHOWN} more"
-    return f"{len(paths)} file{'' if len(paths) == 1 else 's'} ({', '.join(paths[:_SHOWN])}{more})"
 
 
 _RULES: tuple[Callable[[Observations], Iterator[Finding]], ...] = (

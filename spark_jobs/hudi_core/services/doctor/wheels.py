@@ -1,14 +1,17 @@
-"""Which distributions the driver and the executors need for a table, and which of them are installed here."""
+"""Which distributions the driver and the executors need for a table, which are installed, and the rules on them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
 from typing import Final, Literal
 
 from hudi_core.config.lock_config import PROVIDER
-from hudi_core.services.doctor.observations import Wheel
+from hudi_core.engine.protocol import Engine, RemoteEngine
+from hudi_core.errors import ConfigError
+from hudi_core.services.doctor.finding import Finding
+from hudi_core.services.doctor.observations import ExecutorObservations, Observations, Wheel
 
 _Side = Literal["driver", "driver and executors"]
 _ENGINE: Final = (
@@ -24,6 +27,13 @@ _STORES: Final[Mapping[str, tuple[str, str]]] = {
     "abfs": ("adlfs", "adlfs"),
     "abfss": ("adlfs", "adlfs"),
 }
+
+
+_NEEDED: Final = ("pyarrow", "numpy", "fastavro")
+_INSTALL: Final = (
+    "install airflow-hudi[engine] on every executor, or ship an environment with --archives (spark.archives)"
+)
+_ZIP: Final = "give the job zip to spark-submit with --py-files: it brings a fastavro"
 
 
 def needed_wheels(scheme: str, options: Mapping[str, str]) -> tuple[Wheel, ...]:
@@ -51,3 +61,59 @@ def _wheel(name: str, side: _Side, why: str, install: str) -> Wheel:
         return Wheel(name, side, why, install, version(name))
     except PackageNotFoundError:
         return Wheel(name, side, why, install, None)
+
+
+def read_executors(engine: Engine) -> ExecutorObservations | None:
+    """What the engine's executors have; None of an engine whose units run in this process.
+
+    Raises ExecutionError when they cannot be reached.
+    """
+    if not isinstance(engine, RemoteEngine):
+        return None
+    try:
+        return ExecutorObservations(engine.setups())
+    except ConfigError as error:
+        return ExecutorObservations(problem=error.message, remedy=error.remedy)
+
+
+def wheels(observed: Observations) -> Iterator[Finding]:
+    """Distributions that are missing here."""
+    for wheel in observed.wheels:
+        if wheel.version is None:
+            need = "are faster with it" if wheel.is_optional else "need it"
+            what = f"{wheel.name} is not installed here; {wheel.side} {need}: {wheel.why}"
+            yield Finding(
+                "missing_wheel", "info" if wheel.is_optional else "error", what, f"pip install '{wheel.install}'"
+            )
+
+
+def executors(observed: Observations) -> Iterator[Finding]:
+    """Modules without which a unit of a service fails, and modules without which it is slower."""
+    found = observed.executors
+    if found is None:
+        return
+    if found.problem is not None:
+        yield Finding(
+            "executor_wheel", "error", f"the executors cannot run a unit: {found.problem}", found.remedy or _INSTALL
+        )
+    for name in _NEEDED:
+        if any(setup.get(name) is None for setup in found.setups):
+            fix = _ZIP if name == "fastavro" else _INSTALL
+            yield Finding(
+                "executor_wheel", "error", f"{name} cannot be imported on the executors: units fail there", fix
+            )
+    if any(setup.get("polars") is None for setup in found.setups):
+        yield Finding(
+            "executor_slow",
+            "info",
+            "the executors have no polars: fastavro decodes Avro log blocks there, which is slower",
+            _INSTALL,
+        )
+    if any(setup.get("fastavro") == "pure" for setup in found.setups):
+        what = "the executors have no compiled fastavro and use the pure-Python one of the job zip, which is slower"
+        yield Finding(
+            "executor_slow",
+            "info",
+            what,
+            "install fastavro on every executor, or ship an environment with --archives (spark.archives)",
+        )

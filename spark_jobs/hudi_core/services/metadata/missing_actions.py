@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable
 from typing import Final
 
 from hudi_core.errors import TimelineError
-from hudi_core.history.load import load_history
+from hudi_core.history.archived import load_history
 from hudi_core.metadata_table.instants import data_instant, is_solo
 from hudi_core.metadata_table.read.file_group import ROOT
 from hudi_core.metadata_table.timeline import MetadataTimeline

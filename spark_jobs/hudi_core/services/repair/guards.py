@@ -8,8 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from hudi_core.errors import ConfigError, ConflictError, TimelineError
-from hudi_core.services.repair.advice import finish_restore
-from hudi_core.services.repair.pending_plan import PendingPlan
+from hudi_core.services.repair.pending_plan import PendingPlan, finish_restore
 from hudi_core.timeline.instant import Action, Instant, State
 
 

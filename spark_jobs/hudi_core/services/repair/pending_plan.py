@@ -1,4 +1,4 @@
-"""A plan that waits on the timeline: which it is, and what waits for it."""
+"""A plan that waits on the timeline: which it is, what waits for it, and the command that helps."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from hudi_core.errors import ConfigError, CorruptFileError
 from hudi_core.model.names import FileGroupId
-from hudi_core.request.services import service_of_action
+from hudi_core.request.services import SERVICES, service_of_action
 from hudi_core.services.context import TableContext
 from hudi_core.services.restore.job import read_restore_plan
 from hudi_core.services.rollback.failed_writes import pending_rollbacks
@@ -108,3 +108,35 @@ def _waiting(context: TableContext, timeline: Timeline, plan: PendingPlan) -> It
         yield "the next clean"
     if plan.kind == Action.ROLLBACK and plan.instant.requested_time in pending_rollbacks(context.active, timeline):
         yield "writes of the instant that it rolls back"
+
+
+def advice(plan: PendingPlan, table: str = "TABLE") -> str:
+    """The command that runs the plan, or where this release cannot run it, what helps instead. `table` is the table's
+    address in the command.
+    """
+    instant, kind = plan.instant.requested_time, plan.kind
+    if kind == "write":
+        return f"hudictl rollback {table} --instant {instant}"
+    if kind == Action.RESTORE:
+        return finish_restore(plan.restores_to, table)
+    if kind == Action.SAVEPOINT:
+        return f"hudictl savepoint create {table} --instant {instant}"
+    if kind in SERVICES:
+        return f"hudictl run {kind} {table} --instant {instant}"
+    return not_run_here(kind, instant, table)
+
+
+def finish_restore(target: str, table: str) -> str:
+    """The way out of a pending restore to the commit `target`: it can be finished, and not be dropped."""
+    if not target:
+        return "run it with the Hudi that began it; its plan does not say which commit the table goes back to"
+    return f"hudictl restore {table} --instant {target}"
+
+
+def not_run_here(kind: str, instant: str, table: str) -> str:
+    """The way out of a plan that this release does not run on the table."""
+    service = kind.replace("_", " ")
+    return (
+        f"this release does not run it on this table: let Hudi's own {service} do so, or drop it: hudictl "
+        f"unschedule {table} {instant}"
+    )

@@ -8,10 +8,9 @@ from typing import Any
 from hudi_core.errors import ConfigError, CorruptFileError
 from hudi_core.services.context import TableContext
 from hudi_core.services.lifecycle import claimed
-from hudi_core.services.repair.advice import advice
-from hudi_core.services.repair.pending_plan import UNBLOCKS_NOTHING, PendingPlan, find_pending, unblocked_by
+from hudi_core.services.repair.pending_plan import UNBLOCKS_NOTHING, PendingPlan, advice, find_pending, unblocked_by
 from hudi_core.services.rollback.attempt import AttemptRollback, AttemptSearch, planned_partitions
-from hudi_core.services.rollback.result import NOTHING, Removed
+from hudi_core.services.rollback.units import NOTHING, Removed
 from hudi_core.timeline.instant import State
 from hudi_core.transaction.claim_file import current_claim, is_free
 from hudi_core.transaction.owner import Owner

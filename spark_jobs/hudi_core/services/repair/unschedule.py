@@ -26,7 +26,7 @@ from hudi_core.services.repair.pending_plan import (
     unblocked_by,
 )
 from hudi_core.services.rollback.attempt import AttemptRollback, AttemptSearch
-from hudi_core.services.rollback.result import NOTHING, Removed
+from hudi_core.services.rollback.units import NOTHING, Removed
 from hudi_core.timeline.instant import State
 from hudi_core.transaction.claim_file import current_claim, forget_claims
 from hudi_core.transaction.owner import Owner

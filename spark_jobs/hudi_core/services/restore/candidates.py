@@ -9,7 +9,7 @@ from typing import Any, Final
 from hudi_core.config.verb_config import ARCHIVE_BEYOND_SAVEPOINT
 from hudi_core.errors import ConfigError, TimelineError
 from hudi_core.services.context import TableContext
-from hudi_core.services.savepoint.retained import last_commit_retained
+from hudi_core.services.savepoint.job import last_commit_retained
 from hudi_core.timeline.instant import COMMIT_ACTIONS, WRITE_ACTIONS, Action, Instant
 from hudi_core.timeline.pending_plans import read_clustering_plans
 from hudi_core.timeline.timeline import Timeline

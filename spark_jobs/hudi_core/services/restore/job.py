@@ -3,6 +3,11 @@
 The instants stay on the timeline, pending, until the metadata table has gone back: as long as one is pending no reader
 takes what the metadata table has of it. (Real Hudi removes each at once, and readers of its metadata table fail until
 the restore is done.) The rollbacks stay pending as well: by them a restore that died in between knows what it did.
+
+The metadata table is restored by the order of its deltacommits, the data table by its own order. A commit that stays
+and was recorded later than the target (a compaction that completed after it, or a commit that `metadata update`
+applied) would be removed from the indexes and its files listed again: rows whose keys no index has. Hudi does so. Here
+the metadata table is dropped then, as when it was compacted since.
 """
 
 from __future__ import annotations
@@ -13,16 +18,17 @@ from functools import partial
 
 from hudi_core.errors import TimelineError
 from hudi_core.filegroup.write.markers import delete_markers
+from hudi_core.metadata_table.timeline import MetadataTimeline
+from hudi_core.metadata_table.write.drop import drop_metadata_table, remove_dropped
+from hudi_core.metadata_table.write.restore_reach import completed_at, instants_after
 from hudi_core.model.claim_names import HUDI_HEARTBEATS
 from hudi_core.model.partition import join
 from hudi_core.services.context import TableContext
 from hudi_core.services.lifecycle import Completion, Job, Run
 from hudi_core.services.restore.candidates import RestoreCandidates
-from hudi_core.services.restore.metadata import prepare_metadata
 from hudi_core.services.rollback.job import fenced
-from hudi_core.services.rollback.result import Removed
 from hudi_core.services.rollback.strategies import failed_of, plan_undo
-from hudi_core.services.rollback.units import RollbackExecution, encode_plan
+from hudi_core.services.rollback.units import Removed, RollbackExecution, encode_plan
 from hudi_core.timeline.actions.restore import (
     RestoredInstant,
     RestoreMetadata,
@@ -31,7 +37,7 @@ from hudi_core.timeline.actions.restore import (
     encode_restore_metadata,
 )
 from hudi_core.timeline.actions.rollback import RollbackMetadata
-from hudi_core.timeline.instant import Action, Instant, State
+from hudi_core.timeline.instant import COMMIT_ACTIONS, Action, Instant, State
 from hudi_core.timeline.pending_plans import pending_rollback_of, rollback_target
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.transaction.claim import Claim
@@ -191,3 +197,42 @@ def _refuse_savepoint(timeline: Timeline, target: Instant) -> None:
             f"{target.action} {target.requested_time} was savepointed while the table was restored to an older commit",
             remedy=f"delete it: `hudictl savepoint delete TABLE --instant {target.requested_time}`; then restore again",
         )
+
+
+def prepare_metadata(context: TableContext, plan: RestorePlan) -> None:
+    """Drops what cannot go back, before any file of the data table goes (MetadataPublisher.prepare_restore).
+
+    The caller holds the table lock; `context` was loaded under it.
+    """
+    remove_dropped(context.storage, context.config)  # which a run that died may have started
+    publisher = context.metadata_publisher()
+    if publisher is None:
+        return
+    late = recorded_late(context, plan)
+    if late:
+        log.warning(
+            "the metadata table is dropped, Hudi's next write builds it anew: it was told of %s after %s",
+            ", ".join(late),
+            plan.target,
+        )
+        drop_metadata_table(context.storage)
+        return
+    publisher.prepare_restore(plan.target)
+
+
+def recorded_late(context: TableContext, plan: RestorePlan) -> list[str]:
+    """The completed commits that stay and were recorded in the metadata table after the target; none without that
+    order.
+    """
+    metadata_timeline = MetadataTimeline(context.storage, context.config)
+    timeline = metadata_timeline.active.load()
+    until = completed_at(metadata_timeline, timeline, plan.target)
+    if until is None:
+        return []
+    goes = {item.time for item in plan.instants} | {plan.target}
+    stays = context.active.load().completed().of_actions(*COMMIT_ACTIONS).requested_times - goes
+    return sorted(
+        item.requested_time
+        for item in instants_after(metadata_timeline, timeline, plan.target, until)
+        if item.requested_time in stays
+    )

@@ -5,24 +5,55 @@ Hudi.
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass
+from typing import Any
 
 from hudi_core.config.service_config import HeartbeatConfig
 from hudi_core.errors import ConflictError, TimelineError
 from hudi_core.services.context import TableContext
 from hudi_core.services.lifecycle import Run, run_instant
-from hudi_core.services.restore.candidates import RestoreCandidates
+from hudi_core.services.restore.candidates import Restorable, RestoreCandidates
 from hudi_core.services.restore.job import RestoreJob, read_restore_plan
-from hudi_core.services.restore.result import RestoreResult
 from hudi_core.services.rollback.failed_writes import pending_rollbacks
 from hudi_core.services.rollback.job import run_rollback
-from hudi_core.services.rollback.result import Removed
 from hudi_core.services.rollback.strategies import failed_of, plan_undo, sizes_of
+from hudi_core.services.rollback.units import NOTHING, Removed
 from hudi_core.timeline.actions.restore import RestoredInstant, RestorePlan, encode_restore_plan
 from hudi_core.timeline.instant import Action, Instant
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.transaction.claim_file import current_claim
 from hudi_core.transaction.owner import Owner
 from hudi_core.transaction.writer_heartbeats import live_heartbeats
+
+
+@dataclass(frozen=True, slots=True)
+class RestoreResult:
+    """`instant` is the restore's own, None in a dry run and when nothing had to go; `target` what the table went back
+    to.
+
+    `target` is None where a dry run names none and only lists.
+
+    `reason` says why nothing had to go. `restorable`: in a dry run, every completed commit, and for those that cannot
+    be restored why not.
+    """
+
+    instant: str | None
+    target: str | None
+    removed: Removed = NOTHING
+    reason: str | None = None
+    restorable: tuple[Restorable, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """The document of `hudictl restore --json`."""
+        document: dict[str, Any] = {
+            "instant": self.instant,
+            "target": self.target,
+            "removed": self.removed.to_dict(),
+            "reason": self.reason,
+        }
+        if self.restorable or self.target is None:
+            document["restorable"] = [item.to_dict() for item in self.restorable]
+        return document
 
 
 def restore(context: TableContext, instant: str, owner: Owner, *, dry_run: bool = False) -> RestoreResult:

@@ -47,8 +47,7 @@ def check_may_roll_back(timeline: Timeline, target: Instant, inputs: RollbackInp
         )
     if target.is_legacy:
         raise UnsupportedError(
-            f"{target.action} {target.requested_time} was written before the table's upgrade; its log "
-            "blocks follow "
+            f"{target.action} {target.requested_time} was written before the table's upgrade; its log blocks follow "
             "other rules",
             remedy="no engine rolls it back: write the rows anew",
         )

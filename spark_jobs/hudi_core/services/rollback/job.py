@@ -23,9 +23,8 @@ from hudi_core.services.context import TableContext
 from hudi_core.services.lifecycle import Claimed, Completion, Job, Run, claimed, run_instant
 from hudi_core.services.rollback.checks import check_may_roll_back
 from hudi_core.services.rollback.inputs import read_inputs
-from hudi_core.services.rollback.result import Removed
 from hudi_core.services.rollback.strategies import failed_of
-from hudi_core.services.rollback.units import RollbackExecution, changes_of, is_planned
+from hudi_core.services.rollback.units import Removed, RollbackExecution, changes_of, is_planned
 from hudi_core.timeline.actions.rollback import RollbackMetadata, decode_rollback_metadata, encode_rollback_metadata
 from hudi_core.timeline.instant import Action, Instant, State
 from hudi_core.timeline.timeline import Timeline
@@ -89,8 +88,7 @@ class RollbackJob(Job[RollbackExecution, RollbackMetadata]):
             return
         if found.completed is not None:
             raise ConflictError(
-                f"an earlier run had decided to complete {self._execution.plan.action} {self._failed}, and "
-                "so it is "
+                f"an earlier run had decided to complete {self._execution.plan.action} {self._failed}, and so it is "
                 "completed now",
                 remedy="look at the timeline again",
             )
@@ -127,9 +125,8 @@ class RollbackJob(Job[RollbackExecution, RollbackMetadata]):
         self._keeps_plan = target is not None and keeps_plan(self.context, target)
         if target is not None and target.is_completed:
             log.error(
-                "%s %s was completed while rollback %s was taking its files away: its writer was alive, "
-                "and its rows "
-                "have to be written again",
+                "%s %s was completed while rollback %s was taking its files away: its writer was alive, and its "
+                "rows have to be written again",
                 target.action,
                 self._failed,
                 self.instant,

@@ -8,7 +8,8 @@ import logging
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from typing import NoReturn
+from dataclasses import dataclass, field
+from typing import Any, Final, NoReturn
 
 from hudi_core.errors import ConflictError, StorageExistsError
 from hudi_core.filegroup.write.rollback_files import FileRollback, FileUndo, Undone, undo_of
@@ -34,6 +35,23 @@ log = logging.getLogger(__name__)
 
 Guard = Callable[[Timeline, Instant], None]
 """Raises when the instant, completed on the timeline that was read under the lock, may not be taken back."""
+
+
+@dataclass(frozen=True, slots=True)
+class Removed:
+    """What went, or in a dry run would go: files with their sizes in bytes by path, and the requested times of
+    instants.
+    """
+
+    files: Mapping[str, int] = field(default_factory=dict, hash=False)
+    instants: tuple[str, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Counts of files and bytes, and the instants."""
+        return {"files": len(self.files), "bytes": sum(self.files.values()), "instants": list(self.instants)}
+
+
+NOTHING: Final = Removed()
 
 
 class RollbackExecution:
@@ -115,8 +133,7 @@ class RollbackExecution:
     def _drop_plan(self, target: Instant) -> NoReturn:
         self._active.remove(self.rollback, Action.ROLLBACK, State.REQUESTED)
         raise ConflictError(
-            f"{target.action} {target.requested_time} completed after its rollback {self.rollback} was "
-            "planned; the "
+            f"{target.action} {target.requested_time} completed after its rollback {self.rollback} was planned; the "
             "plan was dropped",
             path=self._active.path_of(target),
             remedy=(

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import Any
 
 from hudi_core.errors import ConfigError
 from hudi_core.services.context import TableContext
@@ -13,15 +14,39 @@ from hudi_core.services.rollback.failed_writes import dead_rollbacks, failed_wri
 from hudi_core.services.rollback.inputs import refuse_live_writer
 from hudi_core.services.rollback.job import keeps_plan, run_rollback
 from hudi_core.services.rollback.planner import check_rollback, plan_rollback, request_rollback, write_at
-from hudi_core.services.rollback.result import Removed, RollbackResult
 from hudi_core.services.rollback.strategies import sizes_of
-from hudi_core.services.rollback.units import RollbackExecution, is_planned
+from hudi_core.services.rollback.units import NOTHING, Removed, RollbackExecution, is_planned
 from hudi_core.timeline.actions.rollback import decode_rollback_metadata
 from hudi_core.timeline.instant import Action, Instant, State
 from hudi_core.timeline.pending_plans import pending_rollback_of
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.transaction.commit import check_inflight
 from hudi_core.transaction.owner import Owner
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class RollbackResult:
+    """`instant` is the rollback's own, None in a dry run and where nothing but the timeline had to change; `target`
+    what it rolled back.
+
+    `reason` says why there was nothing to do; `target` is None then.
+    """
+
+    instant: str | None
+    target: str | None
+    removed: Removed = NOTHING
+    reason: str | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """The document of `hudictl rollback --json`."""
+        return {
+            "instant": self.instant,
+            "target": self.target,
+            "removed": self.removed.to_dict(),
+            "reason": self.reason,
+        }
 
 
 def clean_failed_writes(
@@ -49,9 +74,6 @@ def clean_failed_writes(
         if instant not in done
     ]
     return results
-
-
-log = logging.getLogger(__name__)
 
 
 def rollback(

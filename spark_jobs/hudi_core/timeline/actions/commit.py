@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from hudi_core.errors import CorruptFileError
+from hudi_core.errors import CorruptFileError, StorageNotFoundError
 from hudi_core.model.names import FileGroupId
 from hudi_core.model.partition import check_partition, check_relative_path
 from hudi_core.model.stats import WriteStat
 from hudi_core.timeline.actions.container import decode_any, encode_datum
 from hudi_core.timeline.actions.pretty_json import dump, member
 from hudi_core.timeline.actions.write_stats import stat_from_json, stat_to_json
+from hudi_core.timeline.instant import Action, Instant
+from hudi_core.timeline.timeline import Timeline
 
 SCHEMA_KEY: Final = "schema"
 """The extra-metadata key of the table's Avro schema, without meta fields (HoodieCommitMetadata.SCHEMA_KEY)."""
@@ -156,3 +158,21 @@ def _members(metadata: CommitMetadata) -> dict[str, Any]:
         }
     raw.update(metadata.extra)
     return raw
+
+
+def replaced_file_groups(timeline: Timeline, read: Callable[[Instant], CommitMetadata]) -> dict[FileGroupId, Instant]:
+    """Each replaced file group and the first replacecommit that names it, by requested time (resetFileGroupsReplaced).
+
+    Hudi 1.x keeps the last one, where two writers replaced a group: reads as of a time between the two would see the
+    rows twice. A replacecommit that was archived between the listing and the read is passed over, as in Hudi: its files
+    were deleted before.
+    """
+    replaced: dict[FileGroupId, Instant] = {}
+    for instant in timeline.completed().of_actions(Action.REPLACE_COMMIT):
+        try:
+            metadata = read(instant)
+        except StorageNotFoundError:
+            continue
+        for group in metadata.replaced_file_groups():
+            replaced.setdefault(group, instant)
+    return replaced

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hudi_core.errors import StorageExistsError
-from hudi_core.history.archiving import ArchivedInstant
+from hudi_core.history.archived_instant import ArchivedInstant
 from hudi_core.history.log_archive import LogArchive, archive_files
 from hudi_core.history.log_archive_writer import LogArchiveWriter
 from tests.support.archived_instants import LOGS, archived, times

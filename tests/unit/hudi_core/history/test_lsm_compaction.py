@@ -14,8 +14,7 @@ from hudi_core.errors import CorruptFileError, FormatError
 from hudi_core.history.lsm import LsmHistory
 from hudi_core.history.lsm_compaction import candidates, compact_levels, remove_unused
 from hudi_core.history.lsm_writer import LsmWriter
-from hudi_core.history.manifest import HistoryFile, read_snapshot
-from hudi_core.history.snapshots import publish_snapshot
+from hudi_core.history.manifest import HistoryFile, publish_snapshot, read_snapshot
 from tests.support.archived_instants import LSM, archived, times
 from tests.support.memory_storage import MemoryStorage
 

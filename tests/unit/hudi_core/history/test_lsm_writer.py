@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from hudi_core.errors import CorruptFileError, LockError
-from hudi_core.history.archiving import ArchivedInstant, StateFile
+from hudi_core.history.archived_instant import ArchivedInstant, StateFile
 from hudi_core.history.lsm import LsmHistory
 from hudi_core.history.lsm_writer import LsmWriter
 from hudi_core.history.manifest import read_snapshot

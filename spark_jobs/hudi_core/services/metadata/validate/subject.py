@@ -19,8 +19,8 @@ from hudi_core.services.archive.listing import written_log_bytes
 from hudi_core.services.context import TableContext
 from hudi_core.services.metadata.completed_changes import clean_changes
 from hudi_core.storage.base import FileInfo, Storage
+from hudi_core.timeline.actions.commit import replaced_file_groups
 from hudi_core.timeline.instant import Action, Instant
-from hudi_core.timeline.replaced import replaced_file_groups
 from hudi_core.timeline.schema_history import renamed_columns
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.view.fs_view import FileSystemView

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hudi_core.history.archive_rounds import archive_writer
+from hudi_core.history.archiving import archive_writer
 from hudi_core.metadata_table.services.archival import Archived, MetadataArchival, to_archive
 from hudi_core.timeline.instant import Action, Instant, State
 from hudi_core.timeline.timeline import Timeline

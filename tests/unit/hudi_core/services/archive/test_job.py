@@ -13,7 +13,7 @@ import pytest
 from hudi_core.config.archive_config import ARCHIVE_KEYS, ArchiveConfig
 from hudi_core.config.service_config import KEYS
 from hudi_core.errors import LockError
-from hudi_core.history import archive_rounds
+from hudi_core.history import archiving
 from hudi_core.history.manifest import read_manifest, read_snapshot
 from hudi_core.metadata_table.write.staged_logs import staged_instants, staging_folder
 from hudi_core.services.archive.job import ArchiveService
@@ -136,7 +136,7 @@ def test_the_preview_is_what_goes_and_writes_nothing(golden: Golden, folder: str
 def test_in_rounds_and_across_files(golden: Golden, folder: str, monkeypatch: pytest.MonkeyPatch) -> None:
     table = golden(folder, "archived_timeline_mor").table
     before = sorted(active_of(table) + history_of(table))
-    monkeypatch.setattr(archive_rounds, "ROUND_INSTANTS", 2)
+    monkeypatch.setattr(archiving, "ROUND_INSTANTS", 2)
     steps: list[tuple[int, int]] = []
     went = (
         ArchiveService()
@@ -155,8 +155,8 @@ def test_what_a_round_holds_is_bounded_by_its_bytes(
     table = golden(folder, "archived_timeline_cow").table
     context = context_of(table)
     completed = context.active.load().completed().instants
-    monkeypatch.setattr(archive_rounds, "ROUND_BYTES", 12_000)
-    taken = list(archive_rounds.rounds(context.storage, context.active, "UTC", completed))
+    monkeypatch.setattr(archiving, "ROUND_BYTES", 12_000)
+    taken = list(archiving.rounds(context.storage, context.active, "UTC", completed))
     assert [item.instant for found in taken for item in found] == list(completed)
     assert len(taken) > 2
     assert all(len(found) == 1 or sum(item.size for item in found) <= 12_000 for found in taken)

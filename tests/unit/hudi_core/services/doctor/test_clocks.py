@@ -1,13 +1,17 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 
 import pytest
 
+from hudi_core.services.doctor.observations import ClockObservations
 from hudi_core.timeline.instant import State
 from hudi_core.timeline.instant_time import parse_instant
 from tests.support.golden_cleans import context_of
-from tests.unit.hudi_core.services.doctor.test_examine import VERSIONS, Golden, findings, rules
+from tests.unit.hudi_core.services.doctor.test_examine import VERSIONS, Golden, findings
+from tests.unit.hudi_core.services.doctor.test_examine import rules as rules_of
+from tests.unit.hudi_core.services.doctor.test_rules import CLOCK, found, rules
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -23,4 +27,45 @@ def test_writers_in_another_zone(golden: Golden, version: str) -> None:
     utc = {"airflow_hudi.timeline.zone": "UTC"}
     (finding,) = [item for item in findings(table, utc) if item.rule == "timeline_zone"]
     assert "+5.5 h" in finding.what
-    assert "timeline_zone" not in rules(table, {"airflow_hudi.timeline.zone": "Asia/Kolkata"})
+    assert "timeline_zone" not in rules_of(table, {"airflow_hudi.timeline.zone": "Asia/Kolkata"})
+
+
+@pytest.mark.parametrize(
+    ("offsets", "expected"),
+    [
+        ((7199.9, 7199.8, 7199.9), ["timeline_zone"]),
+        ((-12600.1, -12600.2, -12600.5), ["timeline_zone"]),
+        ((-0.1, 7199.8, 7199.9), ["mixed_zones"]),
+        ((7199.9, 7199.8), []),
+        ((7199.9, 7199.8, 400.0), []),
+        ((-15 * 3600.0,) * 3, []),
+    ],
+)
+def test_zones(offsets: tuple[float, ...], expected: list[str]) -> None:
+    assert rules(clock=replace(CLOCK, offsets=offsets)) == expected
+
+
+def test_the_zone_finding_names_hours_and_the_option() -> None:
+    (finding,) = found(clock=replace(CLOCK, offsets=(7199.9,) * 3))
+    assert "+2 h" in finding.what
+    assert "airflow_hudi.timeline.zone" in finding.fix
+
+
+@pytest.mark.parametrize(
+    ("clock", "expected"),
+    [
+        (replace(CLOCK, storage_ahead=3.0), ["clock_skew"]),
+        (replace(CLOCK, storage_ahead=0.1), []),
+        (replace(CLOCK, offsets=(-0.1, 4.0, -0.1)), ["clock_skew"]),
+        (replace(CLOCK, offsets=(-0.1, 1.9, -0.1)), []),
+        (replace(CLOCK, newest_ahead=3600.0), ["instant_ahead"]),
+        (replace(CLOCK, newest_ahead=None, newest=None, storage_ahead=None, offsets=()), []),
+    ],
+)
+def test_clocks(clock: ClockObservations, expected: list[str]) -> None:
+    assert rules(clock=clock) == expected
+
+
+def test_skew_names_the_milliseconds_to_wait_for() -> None:
+    (finding,) = found(clock=replace(CLOCK, storage_ahead=3.0))
+    assert "hoodie.time.generator.max_expected_clock_skew_ms to 3001" in finding.fix

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
-import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -85,31 +83,6 @@ def test_a_plan_whose_owner_died_is_told_at_once_and_one_at_work_is_not(golden: 
         assert findings(table, patient) == []
 
 
-def test_the_lock_of_a_dead_process(golden: Golden) -> None:
-    table = golden("6", "mor_compacted").table
-    dead = replace(Owner.current("nightly"), process_start="1")
-    lock = context_of(table).lock(dead)
-    lock.acquire()
-    (finding,) = findings(table)
-    assert (finding.rule, finding.owner, finding.path) == ("lock_left_behind", dead.describe(), ".hoodie/lock")
-    assert "delete .hoodie/lock" in finding.fix
-
-
-def test_a_lock_of_hudi_that_is_held_for_hours(golden: Golden) -> None:
-    table = golden("6", "mor_compacted").table
-    (table / ".hoodie" / "lock").write_bytes(b"")
-    assert findings(table) == []
-    long_ago = time.time() - 7200
-    os.utime(table / ".hoodie" / "lock", (long_ago, long_ago))
-    (finding,) = findings(table)
-    assert (finding.rule, finding.owner) == ("lock_held", "a Hudi writer (its lock has no owner's name)")
-
-
-def test_a_lock_that_nobody_can_ask(golden: Golden) -> None:
-    provider = "org.apache.hudi.hive.transaction.lock.HiveMetastoreBasedLockProvider"
-    assert rules(golden("9", "mor_compacted").table, {"hoodie.write.lock.provider": provider}) == ["lock_unreadable"]
-
-
 @pytest.mark.parametrize(
     ("version", "folder"), [("6", ".hoodie"), ("8", ".hoodie/timeline"), ("9", ".hoodie/timeline")]
 )
@@ -143,24 +116,6 @@ def test_a_compaction_is_offered(golden: Golden, version: str) -> None:
     (finding,) = findings(golden(version, "mor_compaction_requested").table)
     assert "hudictl run compaction" in finding.fix
     assert "hudictl unschedule" in finding.fix
-
-
-@pytest.mark.parametrize("version", VERSIONS)
-@pytest.mark.parametrize("when", ["before the timeline begins", "after it began"])
-def test_a_base_file_that_landed_after_its_rollback(golden: Golden, version: str, when: str) -> None:
-    """Older than the timeline it is visible to readers, later it will be."""
-    table = golden(version, "archived_timeline_cow").table
-    context = context_of(table)
-    first = min(context.active.load().commits().requested_times)
-    archived = sorted(context.history().timeline().requested_times)
-    instant = str(int(archived[len(archived) // 2] if when.startswith("before") else first) + 1)
-    (whole, *_) = table.glob("*/*.parquet")
-    late = whole.with_name(f"late-0_0-0-0_{instant}.parquet")
-    shutil.copy(whole, late)
-    (finding,) = findings(table)
-    expected = "orphan_visible" if when.startswith("before") else "orphan_hidden"
-    assert (finding.rule, finding.instant, finding.path) == (expected, instant, late.relative_to(table).as_posix())
-    assert findings(table, files=False) == []
 
 
 @pytest.mark.parametrize("version", VERSIONS)

@@ -1,16 +1,19 @@
 from __future__ import annotations
 
 import zipfile
+from dataclasses import replace
 
 import pytest
 
 from hudi_core.metadata_table.read.metadata_table import MetadataTable
-from hudi_core.services.doctor.listings import compare_listings
-from hudi_core.services.doctor.observations import ListingObservations
+from hudi_core.services.doctor.finding import Finding
+from hudi_core.services.doctor.listings import compare_listings, listings
+from hudi_core.services.doctor.observations import ListingObservations, WrongSize
 from hudi_core.timeline.instant import Action
 from tests.support.golden_cleans import context_of
 from tests.support.golden_data import golden_cases, golden_root
 from tests.unit.hudi_core.services.doctor.test_examine import VERSIONS, Golden, findings, rules
+from tests.unit.hudi_core.services.doctor.test_rules import HEALTHY
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -91,3 +94,36 @@ def test_a_log_file_may_be_longer_than_its_commits_say_where_it_holds_several(
         file.truncate(path.stat().st_size - 65)
     (cut,) = compare_listings(context, context.active.load()).wrong_size
     assert (cut.path, cut.listed - cut.there) == (path.relative_to(table).as_posix(), 1)
+
+
+def found(observed: ListingObservations) -> list[Finding]:
+    return list(listings(replace(HEALTHY, listings=observed)))
+
+
+def test_lists_that_agree_are_no_finding() -> None:
+    assert found(ListingObservations()) == []
+
+
+@pytest.mark.parametrize(
+    ("observed", "rule", "severity"),
+    [
+        (ListingObservations(problem="cut"), "metadata_unreadable", "error"),
+        (ListingObservations(unlisted=("p/a",), unlisted_count=1), "metadata_unlisted", "error"),
+        (ListingObservations(missing=("p/a",), missing_count=1), "metadata_missing_file", "warning"),
+        (
+            ListingObservations(wrong_size=(WrongSize("p/a", 3, 2),), wrong_size_count=1),
+            "metadata_wrong_size",
+            "error",
+        ),
+    ],
+)
+def test_each_difference_is_a_finding(observed: ListingObservations, rule: str, severity: str) -> None:
+    (finding,) = found(observed)
+    assert (finding.rule, finding.severity) == (rule, severity)
+    assert finding.path == (None if rule == "metadata_unreadable" else "p/a")
+
+
+def test_some_paths_are_shown_and_all_are_counted() -> None:
+    paths = tuple(f"p/{letter}" for letter in "abcdefg")
+    (finding,) = found(ListingObservations(missing=paths, missing_count=120))
+    assert "120 files (p/a, p/b, p/c, p/d, p/e and 115 more)" in finding.what

@@ -1,4 +1,4 @@
-"""Each rule of the doctor on facts, with the facts beside them that must stay silent."""
+"""Each rule of the doctor on observations, and on those beside them that must be no finding."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from hudi_core.services.doctor.finding import Finding, duration
+from hudi_core.services.doctor.finding import Finding
 from hudi_core.services.doctor.observations import (
     ClockObservations,
     ListingObservations,
@@ -130,27 +130,6 @@ def test_no_command_that_this_release_refuses_is_offered(kind: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("lock", "expected"),
-    [
-        (
-            LockObservations(None, "l", "process 7 on h", 5.0, left_behind=True, how_to_break="delete l"),
-            "lock_left_behind",
-        ),
-        (LockObservations(None, "l", "a Hudi writer", 7200.0, how_to_break="delete l"), "lock_held"),
-        (LockObservations(ZOOKEEPER, "zk", problem="no answer", how_to_break="check the url"), "lock_unreadable"),
-    ],
-)
-def test_a_lock_that_stands_in_the_way(lock: LockObservations, expected: str) -> None:
-    (finding,) = found(lock=lock)
-    assert (finding.rule, finding.path, finding.owner) == (expected, lock.name, lock.holder)
-    assert str(lock.how_to_break) in finding.fix
-
-
-def test_a_lock_in_use_is_no_finding() -> None:
-    assert rules(lock=LockObservations(None, "l", "process 7 on h", 5.0, how_to_break="delete l")) == []
-
-
-@pytest.mark.parametrize(
     ("observed", "expected"),
     [
         ({"store": StoreObservations("s3", True, True)}, [("store_unproven", "info")]),
@@ -188,14 +167,6 @@ def test_the_worst_comes_first() -> None:
         )
     ]
     assert severities == ["error", "warning", "info"]
-
-
-@pytest.mark.parametrize(
-    ("seconds", "text"),
-    [(3.0, "3 s"), (119.0, "119 s"), (600.0, "10 minutes"), (7200.0, "2 hours"), (864000.0, "10 days")],
-)
-def test_ages_for_people(seconds: float, text: str) -> None:
-    assert duration(seconds) == text
 
 
 @pytest.mark.parametrize(("kind", "offered"), [("compaction", True), (Action.RESTORE, False), (Action.ROLLBACK, False)])

@@ -11,29 +11,7 @@ from tests.unit.hudi_core.services.restore.test_job import VERSIONS, Archive, Go
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_the_dry_run_lists_what_can_be_restored(golden: Golden, version: str) -> None:
-    case = golden(version, "savepoint_mor")
-    context = open_context(case.table)
-    newest = restorable_instants(context)[-1].instant
-    document = restore(context, newest, an_owner(), dry_run=True).to_dict()
-    assert document["instant"] is None
-    assert document["removed"] == {"files": 0, "bytes": 0, "instants": []}
-    assert document["reason"] == "nothing was written after it"
-    assert [set(item) for item in document["restorable"]] == [{"instant", "action", "savepoint", "reason"}] * 4
-    assert [item["reason"] is None for item in document["restorable"]] == [False, True, True, True]
-
-
-@pytest.mark.parametrize("version", VERSIONS)
-def test_the_dry_run_tells_what_the_restore_removes(golden: Golden, version: str) -> None:
-    """Not the log files of command blocks, which the restore makes itself and takes away again."""
-    table = golden(version, "mor_compacted").table
-    target = next(item.instant for item in restorable_instants(open_context(table)) if item.reason is None)
-    would = restore(open_context(table), target, an_owner(), dry_run=True).removed.to_dict()
-    assert restore(open_context(table), target, an_owner()).removed.to_dict() == would
-
-
-@pytest.mark.parametrize("version", VERSIONS)
-def test_beyond_a_savepoint_that_archival_left_behind_there_is_no_way(golden: Golden, version: str) -> None:
+def test_archival_beyond_savepoints_refuses_every_restore(golden: Golden, version: str) -> None:
     context = open_context(golden(version, "savepoint_mor").table, {"hoodie.archive.beyond.savepoint": "true"})
     reasons = {item.reason for item in restorable_instants(context)}
     assert any(reason is not None and "hoodie.archive.beyond.savepoint" in reason for reason in reasons)

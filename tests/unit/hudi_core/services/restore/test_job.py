@@ -1,10 +1,7 @@
-"""Restores beyond the golden ones: to any commit, with every index of the metadata table; who may not, and what a death
-in between leaves.
-"""
+"""Restores beyond the golden ones: to any commit, with every index of the metadata table, and killed in between."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -12,7 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from hudi_core.errors import ConflictError, TimelineError
+from hudi_core.errors import TimelineError
 from hudi_core.services.restore.candidates import restorable_instants
 from hudi_core.services.restore.verb import restore
 from hudi_core.services.rollback.failed_writes import pending_rollbacks
@@ -83,8 +80,8 @@ def test_every_commit_that_can_be_restored(golden: Golden, version: str, name: s
 
 
 @pytest.mark.parametrize("version", ["8", "9"])
-def test_a_commit_that_stays_and_was_told_late(golden: Golden, version: str) -> None:
-    """The metadata table would forget its rows: it is dropped. Where the commit goes, or was told before, it stays."""
+def test_a_commit_that_stays_and_was_recorded_late(golden: Golden, version: str) -> None:
+    """The metadata table would lose its rows: it is dropped. Else, or where the commit goes, it stays."""
     table = golden(version, "mdt_all_cow").table
     *_, early, target, _ = (item.instant for item in restorable_instants(open_context(table)))
     folder = table / ".hoodie/metadata/.hoodie/timeline"
@@ -141,26 +138,8 @@ def test_a_restore_that_died_blocks_everything_but_itself(golden: Golden, versio
     assert context.active.load().of_actions(Action.ROLLBACK).instants == ()
 
 
-@pytest.mark.parametrize("version", VERSIONS)
-def test_a_live_writer_stops_a_restore(golden: Golden, version: str) -> None:
-    case = golden(version, "failed_inflight_mor")
-    context = open_context(case.table)
-    failed = context.active.load().pending().instants[-1].requested_time
-    target = restorable_instants(context)[-1].instant
-    beat = case.table / ".hoodie" / ".heartbeat" / failed
-    beat.parent.mkdir(exist_ok=True)
-    beat.write_bytes(b"")
-    before = data_files(case.table)
-    with pytest.raises(ConflictError, match="a writer is at work"):
-        restore(context, target, an_owner())
-    assert data_files(case.table) == before
-    os.utime(beat, (1, 1))
-    assert restore(context, target, an_owner()).removed.instants == (failed,)
-    assert leftovers(case.table, failed) == []
-
-
 class Archive:
-    """A history of which only the list of instants is asked."""
+    """An archive of which only the list of instants is read."""
 
     def __init__(self, *instants: Instant) -> None:
         self._instants = instants

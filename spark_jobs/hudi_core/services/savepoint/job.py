@@ -1,4 +1,4 @@
-"""Creates a savepoint: the files of a commit are kept, by the cleaner and the archival, until it is deleted
+"""The job that completes a savepoint: the files of a commit are kept, by the cleaner and the archival
 (SavepointActionExecutor).
 """
 
@@ -9,31 +9,14 @@ from functools import partial
 
 from hudi_core.errors import ConfigError, HudiError, TimelineError
 from hudi_core.services.context import TableContext
-from hudi_core.services.lifecycle import Completion, Job, Run, run_instant
-from hudi_core.services.savepoint.listing import Savepoint, read_savepoint, savepoint_of
-from hudi_core.services.savepoint.retained import last_commit_retained
+from hudi_core.services.lifecycle import Completion, Job, Run
+from hudi_core.timeline.actions.plan_fields import text
+from hudi_core.timeline.actions.pretty_json import member
 from hudi_core.timeline.actions.savepoint import SavepointMetadata, encode_savepoint
-from hudi_core.timeline.instant import Action, Instant, State
+from hudi_core.timeline.active import ActiveTimeline
+from hudi_core.timeline.instant import WRITE_ACTIONS, Action, Instant, State
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.transaction.claim import Claim
-from hudi_core.transaction.owner import Owner
-
-
-def savepoint_create(
-    context: TableContext, instant: str | None, owner: Owner, *, comment: str = "", user: str = ""
-) -> Savepoint:
-    """Keeps the files of the table at the completed commit `instant`, the newest when None. An existing savepoint is
-    kept.
-
-    `user` is recorded as its author, the owner when empty. Raises ConfigError when there is no such commit on the
-    timeline, TimelineError when a clean may have removed files of it, ConflictError while another process makes it.
-    """
-    timeline = context.active.load()
-    time_of = instant or _newest(context, timeline)
-    job = SavepointJob(Run(context, time_of, owner), comment, user or owner.text)
-    run_instant(job)
-    done = context.active.load().get(time_of, Action.SAVEPOINT)
-    return savepoint_of(time_of, read_savepoint(context, done), existed=job.existed)
 
 
 class SavepointJob(Job[None, None]):
@@ -86,17 +69,6 @@ class SavepointJob(Job[None, None]):
             pass
 
 
-def _newest(context: TableContext, timeline: Timeline) -> str:
-    newest = timeline.commits().last()
-    if newest is None:
-        raise ConfigError(
-            "the table has no completed commit",
-            path=context.active.folder,
-            remedy="a savepoint keeps the files of a commit",
-        )
-    return newest.requested_time
-
-
 def _check(context: TableContext, timeline: Timeline, instant: str) -> None:
     if not timeline.commits().contains(instant):
         raise ConfigError(
@@ -122,3 +94,32 @@ def _files(context: TableContext, timeline: Timeline, instant: str) -> dict[str,
         partition: tuple(file.name for item in view.latest_slices_up_to(partition, instant) for file in item.files)
         for partition in view.partitions()
     }
+
+
+def last_commit_retained(active: ActiveTimeline, timeline: Timeline) -> str | None:
+    """The oldest commit that no clean, completed or pending, has taken files from; None where none has run and there is
+    no commit.
+
+    A clean by file versions names no commit: then it is the last write before it (Hudi 1.2; 0.15 fails there).
+    """
+    cleans = timeline.of_actions(Action.CLEAN)
+    if not len(cleans):
+        first = timeline.commits().first()
+        return None if first is None else first.requested_time
+    # All of them: one by file versions may have gone further than a later one by commits.
+    return max(_retained_by(active, timeline, clean) for clean in cleans)
+
+
+def _retained_by(active: ActiveTimeline, timeline: Timeline, clean: Instant) -> str:
+    if clean.is_completed:
+        earliest = text(active.read_of(clean), "earliestCommitToRetain", path=active.path_of(clean))
+    else:
+        path = active.path(clean.requested_time, Action.CLEAN, State.REQUESTED)
+        plan = active.read_any(clean.requested_time, Action.CLEAN, State.REQUESTED)
+        earliest = text(member(plan, "earliestInstantToRetain", dict, path=path, default={}), "timestamp", path=path)
+    if earliest:
+        return earliest
+    before = (
+        timeline.completed().filter(lambda instant: instant.action in WRITE_ACTIONS).up_to(clean.requested_time).last()
+    )
+    return clean.requested_time if before is None else before.requested_time

@@ -1,6 +1,4 @@
-"""A merge of small archive files that Hudi 0.15 did not finish: taken back, ended, or refused, whatever point it was
-cut off at.
-"""
+"""A merge of archive files that Hudi 0.15 did not finish: rolled back, finished or refused, wherever it was cut off."""
 
 from __future__ import annotations
 
@@ -11,8 +9,8 @@ import pytest
 
 from hudi_core.codec.avro.container import write_container
 from hudi_core.errors import CorruptFileError, FormatError
-from hudi_core.history.archive_merge import finish_merge
 from hudi_core.history.log_archive import MERGE_PLAN, LogArchive
+from hudi_core.history.log_archive_writer import finish_merge
 from hudi_core.storage.base import Storage
 from hudi_core.timeline.instant import Instant
 from tests.support.fault_storage import MUTATIONS, FaultPlan, FaultStorage, InjectedCrash

@@ -10,8 +10,7 @@ import pytest
 from hudi_core.errors import TimelineError
 from hudi_core.services.context import TableContext
 from hudi_core.services.doctor.examine import examine
-from hudi_core.services.repair.advice import advice
-from hudi_core.services.repair.pending_plan import PendingPlan, find_pending
+from hudi_core.services.repair.pending_plan import PendingPlan, advice, find_pending
 from hudi_core.services.repair.unschedule import unschedule
 from hudi_core.services.restore.verb import restore
 from hudi_core.timeline.actions.restore import RestoredInstant, RestorePlan, encode_restore_plan

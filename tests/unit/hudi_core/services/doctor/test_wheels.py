@@ -12,8 +12,8 @@ from hudi_core.engine.local import LocalEngine
 from hudi_core.engine.protocol import Json, UnitTask
 from hudi_core.errors import ConfigError, ExecutionError, HudiError
 from hudi_core.request.model import RunRequest
-from hudi_core.services.doctor.executors import ask_executors
 from hudi_core.services.doctor.observations import ExecutorObservations
+from hudi_core.services.doctor.wheels import read_executors
 from hudi_core.table import HudiTable
 from tests.support.golden_data import GoldenCase
 
@@ -52,13 +52,13 @@ def examined(table: Path, engine: Any, **requested: Any) -> dict[str, Any]:
     return result.to_dict()
 
 
-def test_only_executors_are_asked() -> None:
-    assert ask_executors(LocalEngine(1)) is None
-    assert ask_executors(Remote(FULL)) == ExecutorObservations((FULL,))
+def test_only_remote_executors_are_read() -> None:
+    assert read_executors(LocalEngine(1)) is None
+    assert read_executors(Remote(FULL)) == ExecutorObservations((FULL,))
     gone = ConfigError("no Python module pyarrow", remedy="ship it")
-    assert ask_executors(Remote(gone)) == ExecutorObservations((), "no Python module pyarrow", "ship it")
+    assert read_executors(Remote(gone)) == ExecutorObservations((), "no Python module pyarrow", "ship it")
     with pytest.raises(ExecutionError):
-        ask_executors(Remote(ExecutionError("no executor came")))
+        read_executors(Remote(ExecutionError("no executor came")))
 
 
 @pytest.mark.parametrize("version", ["6", "8", "9"])
@@ -96,7 +96,7 @@ def test_one_executor_that_lacks_a_module_is_enough(
     )
 
 
-def test_executors_that_cannot_even_be_asked(golden: Golden) -> None:
+def test_executors_that_cannot_be_reached(golden: Golden) -> None:
     error = ConfigError("Spark's executors run another Python release than the driver", remedy="set PYSPARK_PYTHON")
     (finding,) = examined(golden("9", "mor_compacted").table, Remote(error))["findings"]
     assert (finding["rule"], finding["severity"], error.message in finding["what"], finding["fix"]) == (

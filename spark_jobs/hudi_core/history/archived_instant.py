@@ -1,18 +1,18 @@
-"""A state file of an instant as a record of the archive of layout 1 (HoodieArchivedMetaEntry).
+"""What goes into an archive: completed instants with the files of all their states.
 
-As MetadataConversionUtils of Hudi 0.15.
+In layout 1 each state file is a record of its own (HoodieArchivedMetaEntry, MetadataConversionUtils of Hudi 0.15).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, Final
 
 from hudi_core.errors import CorruptFileError
-from hudi_core.history.archiving import StateFile
 from hudi_core.timeline.actions.container import decode_any
 from hudi_core.timeline.actions.pretty_json import member
-from hudi_core.timeline.instant import Action, State
+from hudi_core.timeline.instant import Action, Instant, State
 
 _ROLLING_STAT: Final = "ROLLING_STAT"
 """Archived commits carry this key with an empty value in place of the rolling statistics of very old writers."""
@@ -46,6 +46,43 @@ _PENDING: Final = {
 
 Others are not kept.
 """
+
+
+InstantKey = tuple[str, str]
+"""Requested time and the action under which the instant completed."""
+
+
+@dataclass(frozen=True, slots=True)
+class StateFile:
+    """One state of an instant: action, content and path of its file, and its modification time as an instant time."""
+
+    action: str
+    state: State
+    data: bytes
+    path: str
+    modified: str
+
+
+@dataclass(frozen=True, slots=True)
+class ArchivedInstant:
+    """A completed instant and its state files in the order of the states; the last is the completed one."""
+
+    instant: Instant
+    files: tuple[StateFile, ...]
+
+    @property
+    def key(self) -> InstantKey:
+        """The key that distinguishes it from the other instants."""
+        return self.instant.requested_time, self.instant.action
+
+    @property
+    def size(self) -> int:
+        """Bytes of its files."""
+        return sum(len(file.data) for file in self.files)
+
+    def content(self, state: State) -> bytes:
+        """The content of a state's file; empty when there is none."""
+        return next((file.data for file in self.files if file.state is state), b"")
 
 
 def archived_entry(requested_time: str, file: StateFile) -> dict[str, Any]:

@@ -9,8 +9,7 @@ import pytest
 from hudi_core.errors import ConfigError, TimelineError
 from hudi_core.model.names import LogFileName, parse_data_file
 from hudi_core.services.clean.planner import CleanService
-from hudi_core.services.savepoint.create import savepoint_create
-from hudi_core.services.savepoint.listing import read_savepoint, savepoint_list
+from hudi_core.services.savepoint.verb import read_savepoint, savepoint_create, savepoint_list
 from hudi_core.timeline.instant import Action
 from tests.support.changed_tables import an_owner, data_files, leftovers, open_context
 from tests.support.golden_data import GoldenCase
