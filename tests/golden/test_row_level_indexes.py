@@ -13,8 +13,7 @@ import pytest
 from hudi_core.codec.hashing import file_group_index
 from hudi_core.codec.hfile.reader import HFileReader
 from hudi_core.codec.log.blocks import BlockType, LogBlock
-from hudi_core.codec.log.delete_columns import delete_columns
-from hudi_core.codec.log.encode import encode_natural_deletes
+from hudi_core.codec.log.delete_columns import delete_columns, encode_natural_deletes
 from hudi_core.codec.log.frames import ReadAt
 from hudi_core.metadata_table.partitions.distinct_rows import GONE
 from hudi_core.metadata_table.partitions.record_groups import RecordGroups

@@ -15,7 +15,7 @@ from typing import Any, Final
 from hudi_core.codec.avro.datum import codec_of
 from hudi_core.codec.log.blocks import BlockType, HeaderKey
 from hudi_core.codec.log.content import encode_avro_block
-from hudi_core.codec.log.encode import encode_block
+from hudi_core.codec.log.frames import encode_block
 from hudi_core.errors import StorageExistsError
 from hudi_core.history.archived_entry import archived_entry
 from hudi_core.history.archiving import ArchivedInstant, InstantKey

@@ -12,7 +12,8 @@ import pyarrow.compute as pc
 from hudi_core.codec.hfile.bulk import add_cells
 from hudi_core.codec.hfile.writer import HFileWriter
 from hudi_core.codec.log.blocks import BlockType, HeaderKey
-from hudi_core.codec.log.encode import encode_block, encode_natural_deletes
+from hudi_core.codec.log.delete_columns import encode_natural_deletes
+from hudi_core.codec.log.frames import encode_block
 from hudi_core.errors import ExecutionError, HudiError
 from hudi_core.metadata_table.partitions.distinct_rows import distinct_rows, is_gone
 from hudi_core.metadata_table.partitions.row_level import IndexRows

@@ -16,7 +16,7 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hudi_core.codec.key_hashes import group_indexes
+from hudi_core.codec.hashing import group_indexes
 from hudi_core.engine.exchange_rows import exchange_rows
 from hudi_core.errors import CorruptFileError, ExecutionError, HudiError, UnsupportedError
 from hudi_core.filegroup.read.slice_reader import SliceReader

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from hudi_core.config.service_config import TIMELINE_ZONE
+from hudi_core.config.read_config import TIMELINE_ZONE
 from hudi_core.config.transaction_config import CLOCK_SKEW_MS
 from hudi_core.services.doctor.finding import Finding
 from hudi_core.services.doctor.observations import Observations

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import time
 
-from hudi_core.config.service_config import HeartbeatConfig
+from hudi_core.config.transaction_config import HeartbeatConfig
 from hudi_core.errors import ConflictError, TimelineError
 from hudi_core.services.context import TableContext
 from hudi_core.services.lifecycle import Run, run_instant

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from hudi_core.codec.log.blocks import BlockType, HeaderKey
-from hudi_core.codec.log.encode import encode_block
+from hudi_core.codec.log.frames import encode_block
 from hudi_core.errors import CorruptFileError, StorageNotFoundError, UnsupportedError
 from hudi_core.filegroup.read.block_validity import CommittedInstants
 from hudi_core.filegroup.read.log_scan import ScanCounts, ScanResult, scan_log_files
