@@ -50,14 +50,14 @@ class DatumCodec:
 
     __slots__ = ("_parsed", "schema")
 
-    def __init__(self, schema: Any, *, path: str | None = None) -> None:
-        """`schema` is Avro JSON.
+    def __init__(self, schema: Any, *, path: str | None = None, names: dict[str, Any] | None = None) -> None:
+        """`schema` is Avro JSON; `names` are types that are defined elsewhere, to which it adds its own.
 
         Raises FormatError naming `path` when it is not a valid schema, or one of unbounded data.
         """
         self.schema = schema
         try:
-            self._parsed = parse_schema(_physical(schema))
+            self._parsed = parse_schema(_physical(schema), names)
             refuse_zero_size_items(schema, path=path)
         except (SchemaParseException, UnknownType, *_ENCODE_ERRORS) as error:
             raise FormatError(f"not an Avro schema: {type(error).__name__}: {error}", path=path) from error
@@ -87,11 +87,15 @@ class DatumCodec:
         Raises FormatError when the value does not fit the schema.
         """
         out = io.BytesIO()
+        self.write(out, value)
+        return out.getvalue()
+
+    def write(self, stream: io.BytesIO, value: Any) -> None:
+        """As encode, at the end of `stream`."""
         try:
-            schemaless_writer(out, self._parsed, value)
+            schemaless_writer(stream, self._parsed, value)
         except _ENCODE_ERRORS as error:
             raise FormatError(f"value does not fit its Avro schema: {type(error).__name__}: {error}") from error
-        return out.getvalue()
 
 
 _cache: OrderedDict[int, DatumCodec] = OrderedDict()
