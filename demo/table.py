@@ -7,7 +7,8 @@ import tarfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from hudi_core.table import HudiTable, Query
+from hudi_core.query.request import Query
+from hudi_core.table import HudiTable
 from hudi_core.timeline.instant import Action, Instant, State
 from tests.support.golden_data import ARCHIVE, unpack
 

@@ -13,29 +13,10 @@ from hudi_core.config.clean_config import CLEAN_KEYS
 from hudi_core.config.indexing_config import INDEXING_KEYS
 from hudi_core.config.keys import ConfigKey
 from hudi_core.config.lock_config import LOCK_KEYS
-from hudi_core.config.metadata_config import METADATA_TABLE_KEYS
+from hudi_core.config.metadata_config import METADATA_TABLE_KEYS, REBUILD_ROW_INDEXES
 from hudi_core.config.read_config import READ_KEYS
-from hudi_core.config.service_config import (
-    ALLOW_CORRUPT,
-    BATCH_ROWS,
-    BLOOM_ENTRIES,
-    BLOOM_ERROR_RATE,
-    BLOOM_MAX_ENTRIES,
-    DATA_SKIPPING,
-    DELETE_FIELD,
-    DELETE_MARKER,
-    FOOTER_SKIPPING,
-    HEARTBEAT_INTERVAL_MS,
-    HEARTBEAT_MISSES,
-    MEMORY_BYTES,
-    MERGE_FUNCTION,
-    PARQUET_CODEC,
-    PARQUET_ROW_GROUP_BYTES,
-    READ_ZONE,
-    TIMELINE_ZONE,
-)
-from hudi_core.config.transaction_config import TRANSACTION_KEYS
-from hudi_core.config.verb_config import ARCHIVE_BEYOND_SAVEPOINT, DOCTOR_KEYS, METADATA_KEYS, ROLLBACK_USING_MARKERS
+from hudi_core.config.transaction_config import ROLLBACK_USING_MARKERS, STALLED_MINUTES, TRANSACTION_KEYS
+from hudi_core.config.write_config import WRITE_KEYS
 
 PAGE: Final = Path(__file__).with_name("options.md")
 _WIDTH: Final = 120
@@ -64,25 +45,13 @@ GROUPS: Final[tuple[Group, ...]] = (
     Group(
         "Compaction and base files",
         "How log files are merged and base files are written.",
-        (
-            PARQUET_CODEC,
-            PARQUET_ROW_GROUP_BYTES,
-            BLOOM_ENTRIES,
-            BLOOM_ERROR_RATE,
-            BLOOM_MAX_ENTRIES,
-            DELETE_FIELD,
-            DELETE_MARKER,
-            MERGE_FUNCTION,
-            MEMORY_BYTES,
-            BATCH_ROWS,
-            ALLOW_CORRUPT,
-        ),
+        WRITE_KEYS,
     ),
     Group("Clean", "The guarantees are in [clean.md](spec/clean.md).", CLEAN_KEYS),
     Group(
         "Archival",
         "The guarantees are in [archive.md](spec/archive.md).",
-        (*ARCHIVE_KEYS, ARCHIVE_BEYOND_SAVEPOINT),
+        ARCHIVE_KEYS,
     ),
     Group("Rollback", "The guarantees are in [rollback.md](spec/rollback.md).", (ROLLBACK_USING_MARKERS,)),
     Group("Indexing", "Which indexes `indexing` builds; more in [indexing.md](spec/indexing.md).", INDEXING_KEYS),
@@ -90,20 +59,20 @@ GROUPS: Final[tuple[Group, ...]] = (
         "Metadata table",
         "How `metadata create`, `metadata update` and indexing initialize indexes; more in "
         "[metadata-table.md](spec/metadata-table.md).",
-        (*METADATA_TABLE_KEYS, *METADATA_KEYS),
+        (*METADATA_TABLE_KEYS, REBUILD_ROW_INDEXES),
     ),
     Group(
         "Queries",
         "More in [queries.md](queries.md).",
-        (TIMELINE_ZONE, READ_ZONE, DATA_SKIPPING, FOOTER_SKIPPING, *READ_KEYS),
+        READ_KEYS,
     ),
     Group(
         "Concurrent writers",
         "Clocks, conflicts, failed writes and heartbeats; more in [concurrency.md](concurrency.md).",
-        (HEARTBEAT_INTERVAL_MS, HEARTBEAT_MISSES, *TRANSACTION_KEYS),
+        TRANSACTION_KEYS,
     ),
     Group("Locks", "The lock of the table, the same on all writers; more in [locks.md](locks.md).", LOCK_KEYS),
-    Group("Doctor", "More in [doctor.md](doctor.md).", DOCTOR_KEYS),
+    Group("Doctor", "More in [doctor.md](doctor.md).", (STALLED_MINUTES,)),
 )
 
 

@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from hudi_core.codec.avro.schema import AvroSchema
-from hudi_core.config.service_config import ALLOW_CORRUPT, check_options
+from hudi_core.config.options import check_options
 from hudi_core.config.table_config import TableConfig, timeline_zone
+from hudi_core.config.write_config import ALLOW_CORRUPT
 from hudi_core.engine.protocol import Engine
 from hudi_core.filegroup.read.schema_resolver import table_schema
 from hudi_core.query.plan import as_of_instant, plan_read

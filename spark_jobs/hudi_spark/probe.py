@@ -92,7 +92,7 @@ def _version(name: str) -> str | None:
 
 def _fastavro_form() -> str | None:
     try:
-        module = import_module("hudi_core.codec.avro._fastavro")
+        module = import_module("hudi_core.codec.avro.datum")
     except ImportError:
         return None
     return "pure" if module.IS_PURE else "compiled"

@@ -15,14 +15,12 @@ from typing import Any
 
 from hudi_core.codec.avro.container import MAGIC as AVRO_MAGIC
 from hudi_core.codec.binary import Reader, encode_zigzag
-from hudi_core.codec.hfile.block import Codec, Magic, encode_block
-from hudi_core.codec.hfile.index import IndexEntry, encode_root_index
+from hudi_core.codec.hfile.block import Codec, IndexEntry, Magic, encode_block, encode_root_index
 from hudi_core.codec.hfile.keyvalue import cell_key, encode_cell
-from hudi_core.codec.hfile.proto import encode_file_info
 from hudi_core.codec.hfile.reader import HFileReader
-from hudi_core.codec.hfile.trailer import Trailer, encode_trailer
+from hudi_core.codec.hfile.trailer import Trailer, encode_file_info, encode_trailer
 from hudi_core.codec.log.blocks import LogBlock
-from hudi_core.codec.log.encode import encode_block as encode_log_block
+from hudi_core.codec.log.frames import encode_block as encode_log_block
 from hudi_core.codec.log.frames import walk
 from tests.fuzz import seeds
 from tests.fuzz.mutate import mutated

@@ -23,7 +23,7 @@ from hudi_core.codec.log.blocks import BlockType, CorruptBlock, LogBlock
 from hudi_core.codec.log.content import avro_block_records, decode_delete_block
 from hudi_core.codec.log.delete_columns import delete_columns
 from hudi_core.codec.log.frames import walk
-from hudi_core.codec.orc.time_zone import writer_zones
+from hudi_core.codec.orc import writer_zones
 from hudi_core.codec.parquet.file import ParquetBaseFile
 from hudi_core.config.properties import parse_properties
 from hudi_core.config.table_config import PROPERTIES, TableConfig

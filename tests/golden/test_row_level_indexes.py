@@ -13,12 +13,10 @@ import pytest
 from hudi_core.codec.hashing import file_group_index
 from hudi_core.codec.hfile.reader import HFileReader
 from hudi_core.codec.log.blocks import BlockType, LogBlock
-from hudi_core.codec.log.delete_columns import delete_columns
-from hudi_core.codec.log.encode import encode_natural_deletes
+from hudi_core.codec.log.delete_columns import delete_columns, encode_natural_deletes
 from hudi_core.metadata_table.partitions.record_groups import RecordGroups
 from hudi_core.metadata_table.partitions.record_index import RecordIndexRows
-from hudi_core.metadata_table.partitions.row_exchange import GONE
-from hudi_core.metadata_table.partitions.row_level import IndexRows
+from hudi_core.metadata_table.partitions.row_level import GONE, IndexRows
 from hudi_core.metadata_table.partitions.secondary_index import SecondaryIndexRows
 from hudi_core.metadata_table.read.log_blocks import live_blocks
 from hudi_core.metadata_table.read.row_level import RecordIndexRules, RecordLocation, SecondaryIndexRules

@@ -6,11 +6,9 @@ import struct
 import zipfile
 from collections.abc import Iterator
 
-from hudi_core.codec.hfile.block import Codec, Magic, encode_block
-from hudi_core.codec.hfile.index import IndexEntry, encode_root_index
+from hudi_core.codec.hfile.block import Codec, IndexEntry, Magic, encode_block, encode_root_index
 from hudi_core.codec.hfile.keyvalue import cell_key, encode_cell
-from hudi_core.codec.hfile.proto import encode_file_info
-from hudi_core.codec.hfile.trailer import Trailer, encode_trailer
+from hudi_core.codec.hfile.trailer import Trailer, encode_file_info, encode_trailer
 from hudi_core.codec.log.blocks import BlockType, LogBlock
 from hudi_core.codec.log.frames import walk
 from tests.support.golden_data import golden_root

@@ -8,6 +8,7 @@ taken from a file is compared with what is left before anything is allocated.
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterable, Iterator
 
 from hudi_core.errors import CorruptFileError
 
@@ -159,3 +160,47 @@ def encode_hadoop_vint(value: int) -> bytes:
     magnitude = ~value if value < 0 else value
     body = magnitude.to_bytes((magnitude.bit_length() + 7) // 8, "big")
     return struct.pack("b", (-120 if value < 0 else -112) - len(body)) + body
+
+
+_VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
+
+Field = tuple[int, int | bytes]
+"""A field's number, and its value: an integer of a varint field, the bytes of a length-delimited one."""
+
+
+def read_fields(source: Reader) -> Iterator[Field]:
+    """Every varint and length-delimited field up to the end; fixed-width fields are skipped, groups are refused."""
+    while not source.at_end():
+        tag = source.varint()
+        number, kind = tag >> 3, tag & 7
+        if number == 0:
+            raise source.fail("protobuf field number 0")
+        if kind == _VARINT:
+            yield number, source.varint()
+        elif kind == _BYTES:
+            yield number, source.bytes(source.varint())
+        elif kind in (_FIXED64, _FIXED32):
+            source.skip(8 if kind == _FIXED64 else 4)
+        else:
+            raise source.fail(f"protobuf wire type {kind} is not read")
+
+
+def read_delimited(source: Reader) -> Reader:
+    """A reader over the message whose length is the varint at the cursor."""
+    return Reader(source.view(source.varint()), source.path)
+
+
+def encode_fields(fields: Iterable[Field]) -> bytes:
+    """A message of these fields in this order."""
+    out = bytearray()
+    for number, value in fields:
+        if isinstance(value, int):
+            out += encode_varint(number << 3 | _VARINT) + encode_varint(value)
+        else:
+            out += encode_varint(number << 3 | _BYTES) + encode_varint(len(value)) + value
+    return bytes(out)
+
+
+def encode_delimited(message: bytes) -> bytes:
+    """The message behind its length."""
+    return encode_varint(len(message)) + message

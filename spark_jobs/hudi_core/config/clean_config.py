@@ -6,14 +6,13 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from hudi_core.config.keys import ConfigKey, boolean, name_list, one_of, whole_number
+from hudi_core.config.keys import ConfigKey, flag, keys_in, name_list, number, one_of, read_fields
 from hudi_core.errors import ConfigError
 
 KEEP_LATEST_COMMITS = "KEEP_LATEST_COMMITS"
 KEEP_LATEST_FILE_VERSIONS = "KEEP_LATEST_FILE_VERSIONS"
 KEEP_LATEST_BY_HOURS = "KEEP_LATEST_BY_HOURS"
 
-_MAX = 2**31 - 1
 _NO_CAP = 2**63 - 1
 
 
@@ -33,24 +32,22 @@ CLEAN_POLICY: ConfigKey[str | None] = ConfigKey(
     " policy of the one retention option that is set, otherwise KEEP_LATEST_COMMITS",
     aliases=("hoodie.cleaner.policy",),
 )
-CLEAN_COMMITS_RETAINED: ConfigKey[int] = ConfigKey(
+CLEAN_COMMITS_RETAINED = number(
     "hoodie.clean.commits.retained",
     10,
-    whole_number(1, _MAX),
     "number of commits whose file slices KEEP_LATEST_COMMITS keeps, and the slice before them",
     aliases=("hoodie.cleaner.commits.retained",),
 )
-CLEAN_HOURS_RETAINED: ConfigKey[int] = ConfigKey(
+CLEAN_HOURS_RETAINED = number(
     "hoodie.clean.hours.retained",
     24,
-    whole_number(1, 24 * 366 * 1000),
     "hours for which KEEP_LATEST_BY_HOURS keeps file slices, and the slice before them",
+    high=24 * 366 * 1000,
     aliases=("hoodie.cleaner.hours.retained",),
 )
-CLEAN_VERSIONS_RETAINED: ConfigKey[int] = ConfigKey(
+CLEAN_VERSIONS_RETAINED = number(
     "hoodie.clean.fileversions.retained",
     3,
-    whole_number(1, _MAX),
     "number of file slices of each file group that KEEP_LATEST_FILE_VERSIONS keeps",
     aliases=("hoodie.cleaner.fileversions.retained",),
 )
@@ -60,39 +57,36 @@ CLEAN_TRIGGER: ConfigKey[str] = ConfigKey(
     one_of("NUM_COMMITS"),
     "what makes a clean due: NUM_COMMITS since the last one",
 )
-CLEAN_TRIGGER_COMMITS: ConfigKey[int] = ConfigKey(
+CLEAN_TRIGGER_COMMITS = number(
     "hoodie.clean.trigger.max.commits",
     1,
-    whole_number(0, _MAX),
     "commits since the last clean that make the next one due",
+    low=0,
     aliases=("hoodie.clean.max.commits",),
 )
-CLEAN_INCREMENTAL: ConfigKey[bool] = ConfigKey(
+CLEAN_INCREMENTAL = flag(
     "hoodie.clean.incremental.enabled",
-    True,
-    boolean,
     "scan only the partitions that commits changed since the last clean, where the timeline records them",
+    default=True,
     aliases=("hoodie.cleaner.incremental.mode",),
 )
-CLEAN_PARALLELISM: ConfigKey[int] = ConfigKey(
+CLEAN_PARALLELISM = number(
     "hoodie.clean.parallelism",
     200,
-    whole_number(1, 10**6),
     "largest number of tasks that delete files",
+    high=10**6,
     aliases=("hoodie.cleaner.parallelism",),
 )
-CLEAN_MULTIPLE: ConfigKey[bool] = ConfigKey(
+CLEAN_MULTIPLE = flag(
     "hoodie.clean.multiple.enabled",
-    False,
-    boolean,
     "plan a clean although another one is pending",
     aliases=("hoodie.clean.allow.multiple",),
 )
-CLEAN_MAX_COMMITS: ConfigKey[int] = ConfigKey(
+CLEAN_MAX_COMMITS = number(
     "hoodie.clean.max.commits.to.clean",
     _NO_CAP,
-    whole_number(1, _NO_CAP),
     "largest number of commits by which one clean advances; not for file versions",
+    high=_NO_CAP,
 )
 CLEAN_PARTITION_REGEX: ConfigKey[str | None] = ConfigKey(
     "hoodie.clean.partition.filter.regex",
@@ -110,20 +104,7 @@ CLEAN_PARTITIONS: ConfigKey[tuple[str, ...]] = ConfigKey(
     aliases=("hoodie.cleaner.partition.filter.selected",),
 )
 
-CLEAN_KEYS: tuple[ConfigKey[object], ...] = (
-    CLEAN_POLICY,
-    CLEAN_COMMITS_RETAINED,
-    CLEAN_HOURS_RETAINED,
-    CLEAN_VERSIONS_RETAINED,
-    CLEAN_TRIGGER,
-    CLEAN_TRIGGER_COMMITS,
-    CLEAN_INCREMENTAL,
-    CLEAN_PARALLELISM,
-    CLEAN_MULTIPLE,
-    CLEAN_MAX_COMMITS,
-    CLEAN_PARTITION_REGEX,
-    CLEAN_PARTITIONS,
-)
+CLEAN_KEYS = keys_in(globals())
 
 _RETENTIONS: tuple[tuple[ConfigKey[int], str], ...] = (
     (CLEAN_COMMITS_RETAINED, KEEP_LATEST_COMMITS),
@@ -137,16 +118,16 @@ class CleanConfig:
     """How a clean is planned and run. `max_commits` is None without a cap."""
 
     policy: str
-    commits_retained: int
-    hours_retained: int
-    versions_retained: int
-    trigger_commits: int
-    incremental: bool
-    parallelism: int
-    multiple: bool
-    max_commits: int | None
-    partition_regex: str | None
-    partitions: tuple[str, ...]
+    commits_retained: int = CLEAN_COMMITS_RETAINED.field()
+    hours_retained: int = CLEAN_HOURS_RETAINED.field()
+    versions_retained: int = CLEAN_VERSIONS_RETAINED.field()
+    trigger_commits: int = CLEAN_TRIGGER_COMMITS.field()
+    incremental: bool = CLEAN_INCREMENTAL.field()
+    parallelism: int = CLEAN_PARALLELISM.field()
+    multiple: bool = CLEAN_MULTIPLE.field()
+    max_commits: int | None = CLEAN_MAX_COMMITS.field()
+    partition_regex: str | None = CLEAN_PARTITION_REGEX.field()
+    partitions: tuple[str, ...] = CLEAN_PARTITIONS.field()
 
     @staticmethod
     def of(options: Mapping[str, str]) -> CleanConfig:
@@ -156,19 +137,7 @@ class CleanConfig:
         """
         CLEAN_TRIGGER.read(options)
         cap = CLEAN_MAX_COMMITS.read(options)
-        config = CleanConfig(
-            policy=_policy(options),
-            commits_retained=CLEAN_COMMITS_RETAINED.read(options),
-            hours_retained=CLEAN_HOURS_RETAINED.read(options),
-            versions_retained=CLEAN_VERSIONS_RETAINED.read(options),
-            trigger_commits=CLEAN_TRIGGER_COMMITS.read(options),
-            incremental=CLEAN_INCREMENTAL.read(options),
-            parallelism=CLEAN_PARALLELISM.read(options),
-            multiple=CLEAN_MULTIPLE.read(options),
-            max_commits=None if cap == _NO_CAP else cap,
-            partition_regex=CLEAN_PARTITION_REGEX.read(options),
-            partitions=CLEAN_PARTITIONS.read(options),
-        )
+        config = read_fields(CleanConfig, options, policy=_policy(options), max_commits=None if cap == _NO_CAP else cap)
         if config.incremental and config.has_partition_filter:
             raise ConfigError(
                 "a partition filter cannot be used with incremental cleaning: skipped partitions would never "

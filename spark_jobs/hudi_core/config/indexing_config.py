@@ -5,61 +5,40 @@ They have Hudi's own names where Hudi has them.
 
 from __future__ import annotations
 
-from hudi_core.config.keys import ConfigKey, boolean, one_of, optional_text, whole_number
+from hudi_core.config.keys import ConfigKey, flag, keys_in, number, one_of, optional, whole_number
 
-COLUMN_STATS_ENABLE: ConfigKey[bool] = ConfigKey(
-    "hoodie.metadata.index.column.stats.enable",
-    False,
-    boolean,
-    "indexing builds the column statistics (`column_stats`)",
+COLUMN_STATS_ENABLE = flag(
+    "hoodie.metadata.index.column.stats.enable", "indexing builds the column statistics (`column_stats`)"
 )
-BLOOM_FILTERS_ENABLE: ConfigKey[bool] = ConfigKey(
-    "hoodie.metadata.index.bloom.filter.enable",
-    False,
-    boolean,
-    "indexing builds the bloom filters of base files (`bloom_filters`)",
+BLOOM_FILTERS_ENABLE = flag(
+    "hoodie.metadata.index.bloom.filter.enable", "indexing builds the bloom filters of base files (`bloom_filters`)"
 )
-PARTITION_STATS_ENABLE: ConfigKey[bool] = ConfigKey(
-    "hoodie.metadata.index.partition.stats.enable",
-    False,
-    boolean,
-    "indexing builds the partition statistics (`partition_stats`)",
+PARTITION_STATS_ENABLE = flag(
+    "hoodie.metadata.index.partition.stats.enable", "indexing builds the partition statistics (`partition_stats`)"
 )
-RECORD_INDEX_ENABLE: ConfigKey[bool] = ConfigKey(
+RECORD_INDEX_ENABLE = flag(
     "hoodie.metadata.global.record.level.index.enable",
-    False,
-    boolean,
     "indexing builds the record index over all partitions (`record_index`)",
     aliases=("hoodie.metadata.record.index.enable",),
 )
-PARTITIONED_RECORD_INDEX_ENABLE: ConfigKey[bool] = ConfigKey(
+PARTITIONED_RECORD_INDEX_ENABLE = flag(
     "hoodie.metadata.record.level.index.enable",
-    False,
-    boolean,
     "indexing builds a record index for each data partition (`record_index`; table version 9)",
 )
-INDEX_NAME: ConfigKey[str | None] = ConfigKey(
+INDEX_NAME = optional(
     "hoodie.index.name",
-    None,
-    optional_text,
     "name of a secondary or an expression index, without its prefix; when absent, the name of the column",
 )
-SECONDARY_COLUMN: ConfigKey[str | None] = ConfigKey(
+SECONDARY_COLUMN = optional(
     "hoodie.metadata.index.secondary.column",
-    None,
-    optional_text,
     "indexing builds a secondary index on this column (`secondary_index_<name>`)",
 )
-EXPRESSION_COLUMN: ConfigKey[str | None] = ConfigKey(
+EXPRESSION_COLUMN = optional(
     "hoodie.metadata.index.expression.column",
-    None,
-    optional_text,
     "indexing builds an index on an expression of this column (`expr_index_<name>`)",
 )
-EXPRESSION_OPTIONS: ConfigKey[str | None] = ConfigKey(
+EXPRESSION_OPTIONS = optional(
     "hoodie.metadata.index.expression.options",
-    None,
-    optional_text,
     "the expression and its settings as name=value, separated by commas: expr=from_unixtime,format=yyyy-MM-dd",
 )
 EXPRESSION_TYPE: ConfigKey[str] = ConfigKey(
@@ -75,26 +54,14 @@ FILE_GROUPS: ConfigKey[int | None] = ConfigKey(
     "number of file groups that the named row-level indexes (`record_index`, `secondary_index_*`) are to have, "
     "for a partitioned record index in each data partition; an existing index with another number is resized",
 )
-CATCHUP_MINUTES: ConfigKey[int] = ConfigKey(
+CATCHUP_MINUTES = number(
     "airflow_hudi.indexing.catchup_minutes",
     15,
-    whole_number(0, 10**6),
     "minutes that indexing, and a command that drops a row-level index or adds a column, waits for writes that "
     "were pending, before it ends with exit code 3",
+    low=0,
+    high=10**6,
 )
 
-INDEXING_KEYS: tuple[ConfigKey[object], ...] = (
-    COLUMN_STATS_ENABLE,
-    BLOOM_FILTERS_ENABLE,
-    PARTITION_STATS_ENABLE,
-    RECORD_INDEX_ENABLE,
-    PARTITIONED_RECORD_INDEX_ENABLE,
-    INDEX_NAME,
-    SECONDARY_COLUMN,
-    EXPRESSION_COLUMN,
-    EXPRESSION_OPTIONS,
-    EXPRESSION_TYPE,
-    FILE_GROUPS,
-    CATCHUP_MINUTES,
-)
+INDEXING_KEYS = keys_in(globals())
 """Every option of this module."""

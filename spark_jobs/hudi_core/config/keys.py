@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar, cast
 
 from hudi_core.errors import ConfigError
 
 T_co = TypeVar("T_co", covariant=True)
+C = TypeVar("C")
+MAX_INT = 2**31 - 1
+"""Java's largest int."""
+_KEY = "key"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +41,42 @@ class ConfigKey(Generic[T_co]):
     def is_set(self, options: Mapping[str, str]) -> bool:
         """Whether the key, under any of its names, is in `options`."""
         return any(name in options for name in (self.name, *self.aliases))
+
+    def field(self) -> T_co:
+        """A field of a dataclass that `read_fields` reads by this key; its default is the key's."""
+        return dataclasses.field(default=self.default, metadata={_KEY: self})
+
+
+def read_fields(of: type[C], options: Mapping[str, str], *, source: str | None = None, **given: Any) -> C:
+    """An object of the dataclass `of`: the fields in `given`, and those of a key as `options` say.
+
+    Raises ConfigError, naming the key and `source`, for a value that is not valid.
+    """
+    declared = {item.name: item.metadata.get(_KEY) for item in dataclasses.fields(cast(Any, of))}
+    read = {name: key.read(options, path=source) for name, key in declared.items() if key and name not in given}
+    return of(**read, **given)
+
+
+def keys_in(module: Mapping[str, object]) -> tuple[ConfigKey[object], ...]:
+    """The options among the names of a module (its `globals()`), in the order of their definition."""
+    return tuple(value for value in module.values() if isinstance(value, ConfigKey))
+
+
+def flag(name: str, doc: str, *, default: bool = False, aliases: tuple[str, ...] = ()) -> ConfigKey[bool]:
+    """An option that is true or false."""
+    return ConfigKey(name, default, boolean, doc, aliases)
+
+
+def optional(name: str, doc: str, *, aliases: tuple[str, ...] = ()) -> ConfigKey[str | None]:
+    """An option of text; None when it is absent or empty."""
+    return ConfigKey(name, None, optional_text, doc, aliases)
+
+
+def number(
+    name: str, default: int, doc: str, *, low: int = 1, high: int = MAX_INT, aliases: tuple[str, ...] = ()
+) -> ConfigKey[int]:
+    """An option of an integer within bounds, both inclusive."""
+    return ConfigKey(name, default, whole_number(low, high), doc, aliases)
 
 
 def text(value: str) -> str:

@@ -9,36 +9,32 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from hudi_core.config.keys import ConfigKey, one_of, optional_text, whole_number
+from hudi_core.config.keys import ConfigKey, keys_in, number, one_of, optional, read_fields, whole_number
 from hudi_core.errors import ConfigError
 
 _MAX = 2**53
 _MAX_MS = 10**9
 _MIN_LEASE_MS = 1000
 
-PROVIDER: ConfigKey[str | None] = ConfigKey(
-    "hoodie.write.lock.provider",
-    None,
-    optional_text,
-    "class name of Hudi's lock provider that all writers of the table use",
+PROVIDER = optional(
+    "hoodie.write.lock.provider", "class name of Hudi's lock provider that all writers of the table use"
 )
-LOCK_WAIT_MS: ConfigKey[int] = ConfigKey(
+LOCK_WAIT_MS = number(
     "hoodie.write.lock.wait_time_ms",
     60_000,
-    whole_number(0, _MAX_MS),
     "milliseconds to wait for the table's lock; in DynamoDB also its lease",
+    low=0,
+    high=_MAX_MS,
 )
-LOCK_PATH: ConfigKey[str | None] = ConfigKey(
-    "hoodie.write.lock.filesystem.path",
-    None,
-    optional_text,
-    "folder of the lock file; the table's .hoodie folder when absent",
+LOCK_PATH = optional(
+    "hoodie.write.lock.filesystem.path", "folder of the lock file; the table's .hoodie folder when absent"
 )
-LOCK_EXPIRE_MINUTES: ConfigKey[int] = ConfigKey(
+LOCK_EXPIRE_MINUTES = number(
     "hoodie.write.lock.filesystem.expire",
     0,
-    whole_number(0, 10**6),
     "minutes after which a lock counts as abandoned; 0 is never",
+    low=0,
+    high=10**6,
 )
 UNCONFIGURED: ConfigKey[str] = ConfigKey(
     "airflow_hudi.lock.unconfigured",
@@ -46,24 +42,19 @@ UNCONFIGURED: ConfigKey[str] = ConfigKey(
     one_of("warn", "refuse"),
     "warn or refuse: what to do without a lock provider when another writer of the table may be alive",
 )
-FOREIGN_MINUTES: ConfigKey[int] = ConfigKey(
+FOREIGN_MINUTES = number(
     "airflow_hudi.lock.foreign_inflight_minutes",
     60,
-    whole_number(0, 10**6),
     "minutes for which an inflight instant of another process is a sign that its writer is alive",
+    low=0,
+    high=10**6,
 )
-BASE_PATH: ConfigKey[str | None] = ConfigKey(
-    "hoodie.base.path",
-    None,
-    optional_text,
-    "address of the table as its writers spell it, for lock providers that name the lock after it",
+BASE_PATH = optional(
+    "hoodie.base.path", "address of the table as its writers spell it, for lock providers that name the lock after it"
 )
 
-ZOOKEEPER_URL: ConfigKey[str | None] = ConfigKey(
-    "hoodie.write.lock.zookeeper.url",
-    None,
-    optional_text,
-    "ZooKeeper servers: host:port,host:port, and a chroot after the last",
+ZOOKEEPER_URL = optional(
+    "hoodie.write.lock.zookeeper.url", "ZooKeeper servers: host:port,host:port, and a chroot after the last"
 )
 ZOOKEEPER_PORT: ConfigKey[int | None] = ConfigKey(
     "hoodie.write.lock.zookeeper.port",
@@ -71,110 +62,73 @@ ZOOKEEPER_PORT: ConfigKey[int | None] = ConfigKey(
     whole_number(1, 65_535),
     "Hudi does not read it: write the ports into the url",
 )
-ZOOKEEPER_BASE_PATH: ConfigKey[str | None] = ConfigKey(
-    "hoodie.write.lock.zookeeper.base_path", None, optional_text, "path in ZooKeeper below which the locks are"
+ZOOKEEPER_BASE_PATH = optional("hoodie.write.lock.zookeeper.base_path", "path in ZooKeeper below which the locks are")
+ZOOKEEPER_LOCK_KEY = optional(
+    "hoodie.write.lock.zookeeper.lock_key", "name of the lock below that path; the table's name when absent"
 )
-ZOOKEEPER_LOCK_KEY: ConfigKey[str | None] = ConfigKey(
-    "hoodie.write.lock.zookeeper.lock_key",
-    None,
-    optional_text,
-    "name of the lock below that path; the table's name when absent",
-)
-ZOOKEEPER_SESSION_MS: ConfigKey[int] = ConfigKey(
+ZOOKEEPER_SESSION_MS = number(
     "hoodie.write.lock.zookeeper.session_timeout_ms",
     60_000,
-    whole_number(100, _MAX_MS),
     "milliseconds after which a silent holder loses the lock",
+    low=100,
+    high=_MAX_MS,
 )
-ZOOKEEPER_CONNECTION_MS: ConfigKey[int] = ConfigKey(
+ZOOKEEPER_CONNECTION_MS = number(
     "hoodie.write.lock.zookeeper.connection_timeout_ms",
     15_000,
-    whole_number(1, _MAX_MS),
     "milliseconds to wait for a connection to ZooKeeper",
+    high=_MAX_MS,
 )
 
-LEASE_VALIDITY_SECONDS: ConfigKey[int] = ConfigKey(
+LEASE_VALIDITY_SECONDS = number(
     "hoodie.write.lock.storage.validity.timeout.secs",
     300,
-    whole_number(10, 10**6),
     "seconds for which a storage lease is valid unless it is renewed",
+    low=10,
+    high=10**6,
 )
-LEASE_RENEW_SECONDS: ConfigKey[int] = ConfigKey(
+LEASE_RENEW_SECONDS = number(
     "hoodie.write.lock.storage.renew.interval.secs",
     30,
-    whole_number(1, 10**6),
     "seconds between two renewals of a storage lease",
+    high=10**6,
     aliases=("hoodie.write.lock.storage.heartbeat.poll.secs",),
 )
 
-DYNAMODB_TABLE: ConfigKey[str | None] = ConfigKey(
-    "hoodie.write.lock.dynamodb.table", None, optional_text, "DynamoDB table that holds the locks"
+DYNAMODB_TABLE = optional("hoodie.write.lock.dynamodb.table", "DynamoDB table that holds the locks")
+DYNAMODB_PARTITION_KEY = optional(
+    "hoodie.write.lock.dynamodb.partition_key", "key of this table's lock in it; the table's name when absent"
 )
-DYNAMODB_PARTITION_KEY: ConfigKey[str | None] = ConfigKey(
-    "hoodie.write.lock.dynamodb.partition_key",
-    None,
-    optional_text,
-    "key of this table's lock in it; the table's name when absent",
+DYNAMODB_REGION = optional(
+    "hoodie.write.lock.dynamodb.region", "AWS region of that table; AWS_REGION, else us-east-1, when absent"
 )
-DYNAMODB_REGION: ConfigKey[str | None] = ConfigKey(
-    "hoodie.write.lock.dynamodb.region",
-    None,
-    optional_text,
-    "AWS region of that table; AWS_REGION, else us-east-1, when absent",
-)
-DYNAMODB_ENDPOINT: ConfigKey[str | None] = ConfigKey(
-    "hoodie.write.lock.dynamodb.endpoint_url", None, optional_text, "address of DynamoDB where it is not AWS's own"
-)
+DYNAMODB_ENDPOINT = optional("hoodie.write.lock.dynamodb.endpoint_url", "address of DynamoDB where it is not AWS's own")
 DYNAMODB_BILLING: ConfigKey[str] = ConfigKey(
     "hoodie.write.lock.dynamodb.billing_mode",
     "PAY_PER_REQUEST",
     one_of("PAY_PER_REQUEST", "PROVISIONED"),
     "billing of the lock table, where it has to be created",
 )
-DYNAMODB_READ_CAPACITY: ConfigKey[int] = ConfigKey(
+DYNAMODB_READ_CAPACITY = number(
     "hoodie.write.lock.dynamodb.read_capacity",
     20,
-    whole_number(1, _MAX),
     "read capacity of a lock table that is created with PROVISIONED billing",
+    high=_MAX,
 )
-DYNAMODB_WRITE_CAPACITY: ConfigKey[int] = ConfigKey(
+DYNAMODB_WRITE_CAPACITY = number(
     "hoodie.write.lock.dynamodb.write_capacity",
     10,
-    whole_number(1, _MAX),
     "write capacity of a lock table that is created with PROVISIONED billing",
+    high=_MAX,
 )
-DYNAMODB_CREATION_MS: ConfigKey[int] = ConfigKey(
+DYNAMODB_CREATION_MS = number(
     "hoodie.write.lock.dynamodb.table_creation_timeout",
     600_000,
-    whole_number(1, _MAX_MS),
     "milliseconds to wait until a lock table is created",
+    high=_MAX_MS,
 )
 
-LOCK_KEYS: tuple[ConfigKey[object], ...] = (
-    PROVIDER,
-    LOCK_WAIT_MS,
-    LOCK_PATH,
-    LOCK_EXPIRE_MINUTES,
-    UNCONFIGURED,
-    FOREIGN_MINUTES,
-    BASE_PATH,
-    ZOOKEEPER_URL,
-    ZOOKEEPER_PORT,
-    ZOOKEEPER_BASE_PATH,
-    ZOOKEEPER_LOCK_KEY,
-    ZOOKEEPER_SESSION_MS,
-    ZOOKEEPER_CONNECTION_MS,
-    LEASE_VALIDITY_SECONDS,
-    LEASE_RENEW_SECONDS,
-    DYNAMODB_TABLE,
-    DYNAMODB_PARTITION_KEY,
-    DYNAMODB_REGION,
-    DYNAMODB_ENDPOINT,
-    DYNAMODB_BILLING,
-    DYNAMODB_READ_CAPACITY,
-    DYNAMODB_WRITE_CAPACITY,
-    DYNAMODB_CREATION_MS,
-)
+LOCK_KEYS = keys_in(globals())
 
 _S3A = re.compile(r"^s3a://", re.IGNORECASE)
 _PORT = re.compile(r":\d+$")
@@ -216,9 +170,9 @@ class ZookeeperConfig:
 
     url: str
     path: str
-    session_ms: int
-    connection_ms: int
-    wait_ms: int
+    session_ms: int = ZOOKEEPER_SESSION_MS.field()
+    connection_ms: int = ZOOKEEPER_CONNECTION_MS.field()
+    wait_ms: int = LOCK_WAIT_MS.field()
 
     @staticmethod
     def of(options: Mapping[str, str], base_path: str, lock_key: str) -> ZookeeperConfig:
@@ -239,22 +193,16 @@ class ZookeeperConfig:
                 f"{path!r} is no path in ZooKeeper",
                 remedy=f"{ZOOKEEPER_BASE_PATH.name} begins with / and ends without one; the key has no empty part",
             )
-        return ZookeeperConfig(
-            url,
-            path,
-            ZOOKEEPER_SESSION_MS.read(options),
-            ZOOKEEPER_CONNECTION_MS.read(options),
-            LOCK_WAIT_MS.read(options),
-        )
+        return read_fields(ZookeeperConfig, options, url=url, path=path)
 
 
 @dataclass(frozen=True, slots=True)
 class LeaseConfig:
     """A storage lease; seconds, and milliseconds to wait."""
 
-    validity_seconds: int
-    renew_seconds: int
-    wait_ms: int
+    validity_seconds: int = LEASE_VALIDITY_SECONDS.field()
+    renew_seconds: int = LEASE_RENEW_SECONDS.field()
+    wait_ms: int = LOCK_WAIT_MS.field()
 
     @staticmethod
     def of(options: Mapping[str, str]) -> LeaseConfig:
@@ -262,14 +210,14 @@ class LeaseConfig:
 
         Raises ConfigError unless the lease outlives ten renewals, which is Hudi's rule (StorageBasedLockConfig).
         """
-        validity, renew = LEASE_VALIDITY_SECONDS.read(options), LEASE_RENEW_SECONDS.read(options)
-        if validity < 10 * renew:
+        lease = read_fields(LeaseConfig, options)
+        if lease.validity_seconds < 10 * lease.renew_seconds:
             raise ConfigError(
-                f"{LEASE_VALIDITY_SECONDS.name} is {validity}, less than ten times {LEASE_RENEW_SECONDS.name} "
-                f"({renew})",
-                remedy=f"renew at least every {validity // 10} s, or let the lease be valid for longer",
+                f"{LEASE_VALIDITY_SECONDS.name} is {lease.validity_seconds}, less than ten times "
+                f"{LEASE_RENEW_SECONDS.name} ({lease.renew_seconds})",
+                remedy=f"renew at least every {lease.validity_seconds // 10} s, or let the lease be valid for longer",
             )
-        return LeaseConfig(validity, renew, LOCK_WAIT_MS.read(options))
+        return lease
 
 
 @dataclass(frozen=True, slots=True)
@@ -278,13 +226,13 @@ class DynamodbConfig:
 
     table: str
     key: str
-    region: str | None
-    endpoint_url: str | None
-    wait_ms: int
-    lease_ms: int
-    provisioned: tuple[int, int] | None
+    region: str | None = DYNAMODB_REGION.field()
+    endpoint_url: str | None = DYNAMODB_ENDPOINT.field()
+    wait_ms: int = LOCK_WAIT_MS.field()
+    lease_ms: int = LOCK_WAIT_MS.field()
+    provisioned: tuple[int, int] | None = None
     """Read and write capacity; None is billing by request."""
-    creation_ms: int
+    creation_ms: int = DYNAMODB_CREATION_MS.field()
 
     @staticmethod
     def of(options: Mapping[str, str], key: str) -> DynamodbConfig:
@@ -296,25 +244,18 @@ class DynamodbConfig:
         endpoint = DYNAMODB_ENDPOINT.read(options)
         if endpoint is not None and not endpoint.startswith(("https://", "http://")):
             endpoint = f"https://{endpoint}"  # as DynamoDBBasedLockProviderBase reads it
-        provisioned = DYNAMODB_BILLING.read(options) == "PROVISIONED"
-        capacity = (
-            (DYNAMODB_READ_CAPACITY.read(options), DYNAMODB_WRITE_CAPACITY.read(options)) if provisioned else None
-        )
+        provisioned = None
+        if DYNAMODB_BILLING.read(options) == "PROVISIONED":
+            provisioned = DYNAMODB_READ_CAPACITY.read(options), DYNAMODB_WRITE_CAPACITY.read(options)
         wait = LOCK_WAIT_MS.read(options)
         if wait < _MIN_LEASE_MS:
             raise ConfigError(
                 f"{LOCK_WAIT_MS.name} is {wait}; in DynamoDB it is also the lock's lease",
                 remedy=f"give it {_MIN_LEASE_MS} ms at least",
             )
-        return DynamodbConfig(
-            required(DYNAMODB_TABLE, options),
-            key,
-            DYNAMODB_REGION.read(options),
-            endpoint,
-            wait,
-            wait,
-            capacity,
-            DYNAMODB_CREATION_MS.read(options),
+        table = required(DYNAMODB_TABLE, options)
+        return read_fields(
+            DynamodbConfig, options, table=table, key=key, endpoint_url=endpoint, provisioned=provisioned
         )
 
 

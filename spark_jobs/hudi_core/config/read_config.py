@@ -1,9 +1,27 @@
-"""Options of incremental queries, under Hudi's own names where Hudi has them, else below `airflow_hudi.`."""
+"""Options of queries, under Hudi's own names where Hudi has them, else below `airflow_hudi.`."""
 
 from __future__ import annotations
 
-from hudi_core.config.keys import ConfigKey, boolean, one_of
+from hudi_core.config.keys import ConfigKey, boolean, flag, keys_in, one_of, optional, text
 
+TIMELINE_ZONE: ConfigKey[str] = ConfigKey(
+    "airflow_hudi.timeline.zone",
+    "LOCAL",
+    text,
+    "time zone of the writers of a table whose instants are LOCAL, such as Europe/Berlin",
+)
+READ_ZONE = optional(
+    "airflow_hudi.read.zone", "time zone of local time in predicates, such as Europe/Berlin; UTC when absent"
+)
+DATA_SKIPPING = flag(
+    "hoodie.enable.data.skipping",
+    "skip files by the indexes of the metadata table when a query has a predicate",
+    default=True,
+)
+FOOTER_SKIPPING = flag(
+    "airflow_hudi.read.footer_skipping",
+    "skip base files by their footers where no index covers them; opens each of them to plan",
+)
 FULL_SCAN: ConfigKey[bool | None] = ConfigKey(
     "hoodie.datasource.read.incr.fallback.fulltablescan.enable",
     None,
@@ -11,10 +29,8 @@ FULL_SCAN: ConfigKey[bool | None] = ConfigKey(
     "read the latest snapshot where files of an incremental query's range are missing; when absent, false in "
     "table version 6 and true from version 8 on",
 )
-END_SCHEMA: ConfigKey[bool] = ConfigKey(
+END_SCHEMA = flag(
     "hoodie.datasource.read.schema.use.end.instanttime",
-    False,
-    boolean,
     "read with the schema of the last commit of the range instead of the latest schema",
 )
 HOLLOW_COMMITS: ConfigKey[str] = ConfigKey(
@@ -24,25 +40,13 @@ HOLLOW_COMMITS: ConfigKey[str] = ConfigKey(
     "FAIL or BLOCK: what an incremental query of table version 6 does when a commit is pending and later ones are"
     " completed",
 )
-SKIP_COMPACTION: ConfigKey[bool] = ConfigKey(
-    "hoodie.datasource.read.incr.skip_compact", False, boolean, "skip compactions in an incremental query"
-)
-SKIP_CLUSTERING: ConfigKey[bool] = ConfigKey(
-    "hoodie.datasource.read.incr.skip_cluster", False, boolean, "skip clusterings in an incremental query"
-)
-REPORT_REPLACED: ConfigKey[bool] = ConfigKey(
+SKIP_COMPACTION = flag("hoodie.datasource.read.incr.skip_compact", "skip compactions in an incremental query")
+SKIP_CLUSTERING = flag("hoodie.datasource.read.incr.skip_cluster", "skip clusterings in an incremental query")
+REPORT_REPLACED = flag(
     "airflow_hudi.incremental.report_replaced",
-    False,
-    boolean,
     "an incremental query also returns the rows that overwrites and dropped partitions replaced, with "
     "_hoodie_is_deleted",
 )
 
-READ_KEYS: tuple[ConfigKey[object], ...] = (
-    FULL_SCAN,
-    END_SCHEMA,
-    HOLLOW_COMMITS,
-    SKIP_COMPACTION,
-    SKIP_CLUSTERING,
-    REPORT_REPLACED,
-)
+READ_KEYS = keys_in(globals())
+"""Every option of this module."""

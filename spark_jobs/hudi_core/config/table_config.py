@@ -7,9 +7,9 @@ import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from hudi_core.config.keys import ConfigKey, boolean, name_list, one_of, optional_text, text, whole_number
+from hudi_core.config.keys import ConfigKey, flag, name_list, number, one_of, optional, read_fields, text
 from hudi_core.config.properties import parse_properties
-from hudi_core.config.service_config import TIMELINE_ZONE
+from hudi_core.config.read_config import TIMELINE_ZONE
 from hudi_core.config.versions import TableVersion, require_supported
 from hudi_core.errors import (
     ConfigError,
@@ -40,22 +40,15 @@ LANCE = "LANCE"
 
 _ATTEMPTS = 5
 _PAUSE_SECONDS = 0.2
-_MAX_VERSION = 2**31 - 1
 
 NAME: ConfigKey[str] = ConfigKey("hoodie.table.name", "", text, "name of the table")
 DATABASE: ConfigKey[str] = ConfigKey("hoodie.database.name", "", text, "database of the table, may be empty")
 TABLE_TYPE: ConfigKey[str] = ConfigKey(
     "hoodie.table.type", "", one_of(COPY_ON_WRITE, MERGE_ON_READ), "COPY_ON_WRITE or MERGE_ON_READ"
 )
-VERSION: ConfigKey[int] = ConfigKey(
-    "hoodie.table.version", -1, whole_number(0, _MAX_VERSION), "version of the table format"
-)
-LAYOUT: ConfigKey[int] = ConfigKey(
-    "hoodie.timeline.layout.version", -1, whole_number(0, _MAX_VERSION), "layout of the timeline: 1 or 2"
-)
-CHECKSUM: ConfigKey[int] = ConfigKey(
-    "hoodie.table.checksum", -1, whole_number(0, 2**32 - 1), "CRC32 of `database.name`"
-)
+VERSION = number("hoodie.table.version", -1, "version of the table format", low=0)
+LAYOUT = number("hoodie.timeline.layout.version", -1, "layout of the timeline: 1 or 2", low=0)
+CHECKSUM = number("hoodie.table.checksum", -1, "CRC32 of `database.name`", low=0, high=2**32 - 1)
 RECORD_KEYS: ConfigKey[tuple[str, ...]] = ConfigKey(
     "hoodie.table.recordkey.fields", (), name_list, "comma list of record key columns"
 )
@@ -69,9 +62,7 @@ ORDERING: ConfigKey[tuple[str, ...]] = ConfigKey(
     "column that decides which of two versions of a row is newer",
     aliases=("hoodie.table.precombine.field",),
 )
-PAYLOAD: ConfigKey[str | None] = ConfigKey(
-    "hoodie.compaction.payload.class", None, optional_text, "class of Hudi that merges two versions of a row"
-)
+PAYLOAD = optional("hoodie.compaction.payload.class", "class of Hudi that merges two versions of a row")
 BASE_FORMAT: ConfigKey[str] = ConfigKey(
     "hoodie.table.base.file.format", "PARQUET", one_of("PARQUET", "ORC", "HFILE", LANCE), "format of base files"
 )
@@ -81,9 +72,7 @@ METADATA: ConfigKey[tuple[str, ...]] = ConfigKey(
 METADATA_INFLIGHT: ConfigKey[tuple[str, ...]] = ConfigKey(
     "hoodie.table.metadata.partitions.inflight", (), name_list, "partitions of the metadata table that are being built"
 )
-POPULATE_META: ConfigKey[bool] = ConfigKey(
-    "hoodie.populate.meta.fields", True, boolean, "whether rows carry the _hoodie_ columns"
-)
+POPULATE_META = flag("hoodie.populate.meta.fields", "whether rows carry the _hoodie_ columns", default=True)
 TIMEZONE: ConfigKey[str] = ConfigKey(
     "hoodie.table.timeline.timezone", "LOCAL", one_of("LOCAL", "UTC"), "zone of the instant times: LOCAL or UTC"
 )
@@ -96,15 +85,7 @@ TIMELINE_FOLDER: ConfigKey[str] = ConfigKey(
 HISTORY_FOLDER: ConfigKey[str] = ConfigKey(
     "hoodie.timeline.history.path", "history", text, "folder of the archived timeline of layout 2"
 )
-HIVE_STYLE: ConfigKey[bool] = ConfigKey(
-    "hoodie.datasource.write.hive_style_partitioning", False, boolean, "partition paths are column=value"
-)
-URL_ENCODE: ConfigKey[bool] = ConfigKey(
-    "hoodie.datasource.write.partitionpath.urlencode", False, boolean, "partition values are URL-encoded"
-)
-DROP_PARTITION: ConfigKey[bool] = ConfigKey(
-    "hoodie.datasource.write.drop.partition.columns", False, boolean, "base files lack the partition columns"
-)
+DROP_PARTITION = flag("hoodie.datasource.write.drop.partition.columns", "base files lack the partition columns")
 
 _CREATE_SCHEMA = "hoodie.table.create.schema"
 
@@ -115,33 +96,29 @@ class TableConfig:
 
     path: str
     """The properties file, for messages."""
-    name: str
-    database: str
-    table_type: str
+    raw: Mapping[str, str] = field(repr=False)
     version: int
     layout_version: int
-    record_key_fields: tuple[str, ...]
     partition_fields: tuple[str, ...]
     """Column names; a custom key generator's `column:TYPE` is cut to the column."""
-    ordering_fields: tuple[str, ...]
-    """The precombine column; several only from version 9 on."""
-    payload_class: str | None
-    """The class of `hoodie.compaction.payload.class`; None when the properties have none."""
     base_file_format: str
     metadata_partitions: frozenset[str]
     metadata_partitions_inflight: frozenset[str]
-    populate_meta_fields: bool
-    timezone: str
-    archive_folder: str
-    """Folder of the archived timeline in layout 1, below `.hoodie`."""
     timeline_folder: str
     """Folder of the active timeline below the base path."""
     history_folder: str
     """Folder of the archived timeline below the base path."""
-    hive_style: bool
-    url_encode: bool
-    drop_partition_columns: bool
-    raw: Mapping[str, str] = field(repr=False)
+    name: str = NAME.field()
+    database: str = DATABASE.field()
+    table_type: str = TABLE_TYPE.field()
+    record_key_fields: tuple[str, ...] = RECORD_KEYS.field()
+    ordering_fields: tuple[str, ...] = ORDERING.field()
+    """The precombine column; several only from version 9 on."""
+    payload_class: str | None = PAYLOAD.field()
+    """The class of `hoodie.compaction.payload.class`; None when the properties have none."""
+    populate_meta_fields: bool = POPULATE_META.field()
+    timezone: str = TIMEZONE.field()
+    drop_partition_columns: bool = DROP_PARTITION.field()
 
     @property
     def create_schema(self) -> str | None:
@@ -198,32 +175,23 @@ class TableConfig:
             raise UnsupportedError(
                 "base files of format LANCE", path=path, remedy="read the table with Hudi 1.2 or later"
             )
-        timeline = (
-            f".hoodie/{check_file_name(TIMELINE_FOLDER.read(raw, path=path), source=path)}" if layout > 1 else ".hoodie"
-        )
-        return TableConfig(
+        timeline = ".hoodie"
+        if layout > 1:
+            timeline = join(timeline, check_file_name(TIMELINE_FOLDER.read(raw, path=path), source=path))
+        return read_fields(
+            TableConfig,
+            raw,
+            source=path,
             path=path,
-            name=NAME.read(raw, path=path),
-            database=DATABASE.read(raw, path=path),
-            table_type=TABLE_TYPE.read(raw, path=path),
+            raw=raw,
             version=version,
             layout_version=layout,
-            record_key_fields=RECORD_KEYS.read(raw, path=path),
             partition_fields=tuple(name.split(":", 1)[0] for name in PARTITION_FIELDS.read(raw, path=path)),
-            ordering_fields=ORDERING.read(raw, path=path),
-            payload_class=PAYLOAD.read(raw, path=path),
             base_file_format=base_format,
             metadata_partitions=frozenset(METADATA.read(raw, path=path)),
             metadata_partitions_inflight=frozenset(METADATA_INFLIGHT.read(raw, path=path)),
-            populate_meta_fields=POPULATE_META.read(raw, path=path),
-            timezone=TIMEZONE.read(raw, path=path),
-            archive_folder=_archive_folder(raw, path),
             timeline_folder=timeline,
             history_folder=_history_folder(raw, timeline, layout, path),
-            hive_style=HIVE_STYLE.read(raw, path=path),
-            url_encode=URL_ENCODE.read(raw, path=path),
-            drop_partition_columns=DROP_PARTITION.read(raw, path=path),
-            raw=raw,
         )
 
 
@@ -277,17 +245,10 @@ def _check_whole(raw: Mapping[str, str], path: str) -> None:
         )
 
 
-def _archive_folder(raw: Mapping[str, str], path: str) -> str:
-    """Empty in tables of the first releases: their archive is beside the timeline."""
-    folder = ARCHIVE_FOLDER.read(raw, path=path)
-    return check_file_name(folder, source=path) if folder else ""
-
-
 def _history_folder(raw: Mapping[str, str], timeline: str, layout: int, path: str) -> str:
-    if layout > 1:
-        return join(timeline, check_file_name(HISTORY_FOLDER.read(raw, path=path), source=path))
-    archive = _archive_folder(raw, path)
-    return join(timeline, archive) if archive else timeline
+    """In tables of the first releases the archive is beside the timeline: the folder's name is empty."""
+    folder = (HISTORY_FOLDER if layout > 1 else ARCHIVE_FOLDER).read(raw, path=path)
+    return join(timeline, check_file_name(folder, source=path)) if folder or layout > 1 else timeline
 
 
 def _layout(raw: Mapping[str, str], version: int, path: str) -> int:

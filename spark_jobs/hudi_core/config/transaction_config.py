@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from enum import Enum
 
-from hudi_core.config.keys import ConfigKey, boolean, one_of, whole_number
+from hudi_core.config.keys import ConfigKey, flag, keys_in, number, one_of, read_fields
 
 _PACKAGE = "org.apache.hudi.client.transaction."
 
@@ -30,12 +32,22 @@ def _strategy(value: str) -> Strategy:
     raise ValueError(f"none of {', '.join(strategy.value for strategy in Strategy)}")
 
 
-CLOCK_SKEW_MS: ConfigKey[int] = ConfigKey(
+HEARTBEAT_INTERVAL_MS = number(
+    "hoodie.client.heartbeat.interval_in_ms", 60_000, "milliseconds between two heartbeats of a run", high=10**8
+)
+HEARTBEAT_MISSES = number(
+    "hoodie.client.heartbeat.tolerable.misses",
+    2,
+    "heartbeats that may be missed before a run counts as dead",
+    high=1000,
+)
+CLOCK_SKEW_MS = number(
     "hoodie.time.generator.max_expected_clock_skew_ms",
     200,
-    whole_number(0, 60_000),
     "milliseconds by which the clocks of the table's writers may differ; a run waits this long under the lock "
     "when it generates an instant time",
+    low=0,
+    high=60_000,
 )
 CONCURRENCY_MODE: ConfigKey[str | None] = ConfigKey(
     "hoodie.write.concurrency.mode",
@@ -58,50 +70,60 @@ FAILED_WRITES_POLICY: ConfigKey[str] = ConfigKey(
     "table without a live writer), NEVER none",
     aliases=("hoodie.clean.failed.writes.policy",),
 )
-SILENT_MINUTES: ConfigKey[int] = ConfigKey(
+SILENT_MINUTES = number(
     "airflow_hudi.failed_writes.silent_minutes",
     60,
-    whole_number(0, 10**6),
     "minutes without a change after which a write that never had a heartbeat counts as failed; the heartbeat's "
     "own time where LAZY is set by name, and none for pending instants that came with a copy of the table",
+    low=0,
+    high=10**6,
 )
-EARLY_DETECTION: ConfigKey[bool] = ConfigKey(
+EARLY_DETECTION = flag(
     "hoodie.write.concurrency.early.conflict.detection.enable",
-    False,
-    boolean,
     "check for markers of other live writers before a file group is rewritten, and stop before the work instead "
     "of after it",
 )
-BLOCK_ON_REQUESTED: ConfigKey[bool] = ConfigKey(
+BLOCK_ON_REQUESTED = flag(
     "hoodie.clustering.fail.on.pending.ingestion.during.conflict.resolution",
-    False,
-    boolean,
     "with PreferWriterConflictResolutionStrategy, a clustering yields to a live write that has not recorded yet "
     "what it writes",
 )
-COMPACTION_YIELDS: ConfigKey[bool] = ConfigKey(
+COMPACTION_YIELDS = flag(
     "airflow_hudi.compaction.yields",
-    False,
-    boolean,
     "a compaction consults the conflict resolution strategy before it commits; off, as in Hudi, where writes "
     "beside a compaction are no conflict",
 )
-FILE_GROUP_LOCKS: ConfigKey[bool] = ConfigKey(
+FILE_GROUP_LOCKS = flag(
     "airflow_hudi.lock.file_groups",
-    False,
-    boolean,
     "lock each file group that a service rewrites; our own services then stop on a conflict instead of waiting",
 )
 
-TRANSACTION_KEYS: tuple[ConfigKey[object], ...] = (
-    CLOCK_SKEW_MS,
-    CONCURRENCY_MODE,
-    CONFLICT_STRATEGY,
-    FAILED_WRITES_POLICY,
-    EARLY_DETECTION,
-    SILENT_MINUTES,
-    BLOCK_ON_REQUESTED,
-    COMPACTION_YIELDS,
-    FILE_GROUP_LOCKS,
+TRANSACTION_KEYS = keys_in(globals())
+"""The options above, of concurrent writers."""
+
+ROLLBACK_USING_MARKERS = flag(
+    "hoodie.rollback.using.markers",
+    "find the files of a failed write by its markers, where it has any; otherwise by listing the table",
+    default=True,
 )
-"""Every option of this module."""
+STALLED_MINUTES = number(
+    "airflow_hudi.doctor.stuck_minutes",
+    60,
+    "minutes after which a pending instant that no process works on counts as stuck; one whose owner is provably "
+    "dead counts at once",
+    low=0,
+    high=10**6,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class HeartbeatConfig:
+    """The rhythm of a run's heartbeat: milliseconds between two, and how many may be missed."""
+
+    interval_ms: int = HEARTBEAT_INTERVAL_MS.field()
+    tolerable_misses: int = HEARTBEAT_MISSES.field()
+
+    @staticmethod
+    def of(options: Mapping[str, str]) -> HeartbeatConfig:
+        """Reads the heartbeat options."""
+        return read_fields(HeartbeatConfig, options)

@@ -9,14 +9,10 @@ from hudi_core.errors import UnsupportedVersionError
 
 @dataclass(frozen=True, slots=True)
 class TableVersion:
-    """What a value of `hoodie.table.version` means.
-
-    `timeline_path` is the default folder of the timeline below the base path.
-    """
+    """What a value of `hoodie.table.version` means."""
 
     number: int
     layout: int
-    timeline_path: str
     json_commits: bool
     """Commit files are pretty-printed JSON (else Avro containers)."""
     completion_time_in_name: bool
@@ -31,8 +27,6 @@ class TableVersion:
     """Rows are merged by record merge modes (else by payload classes)."""
     typed_statistics: bool
     """Values of column statistics are physical values with a type beside them (else logical values in wrappers)."""
-    ordering_key: str
-    """The property that names the ordering column."""
     unified_reader: bool = True
     """Its Hudi reads every slice by one file group reader (HoodieFileGroupReader).
 
@@ -90,7 +84,6 @@ class TableVersion:
 V6 = TableVersion(
     6,
     1,
-    ".hoodie",
     True,
     False,
     False,
@@ -98,7 +91,6 @@ V6 = TableVersion(
     True,
     False,
     False,
-    "hoodie.table.precombine.field",
     unified_reader=False,
     incremental_full_scan=False,
     hudi_1_log_headers=False,
@@ -111,7 +103,6 @@ V6 = TableVersion(
 V8 = TableVersion(
     8,
     2,
-    ".hoodie/timeline",
     False,
     True,
     True,
@@ -119,7 +110,6 @@ V8 = TableVersion(
     False,
     True,
     False,
-    "hoodie.table.precombine.field",
     incremental_whole_groups=True,
     conflict_release="1.0",
 )
@@ -127,7 +117,6 @@ V9 = replace(
     V8,
     number=9,
     typed_statistics=True,
-    ordering_key="hoodie.table.ordering.fields",
     incremental_whole_groups=False,
     incremental_filters_base=True,
     partial_update_modes=True,

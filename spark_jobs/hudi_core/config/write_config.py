@@ -1,51 +1,81 @@
-"""How base files are written, as one value that crosses to the tasks."""
+"""Options of writing base files and merging rows, under Hudi's own names where Hudi has them (HoodieWriteConfig)."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from hudi_core.config.service_config import (
-    ALLOW_CORRUPT,
-    BATCH_ROWS,
-    BLOOM_ENTRIES,
-    BLOOM_ERROR_RATE,
-    BLOOM_MAX_ENTRIES,
-    DELETE_FIELD,
-    DELETE_MARKER,
-    MEMORY_BYTES,
-    PARQUET_CODEC,
-    PARQUET_ROW_GROUP_BYTES,
+from hudi_core.config.keys import ConfigKey, flag, keys_in, number, one_of, optional, read_fields, real_number
+
+_MAX = 2**53
+
+PARQUET_CODEC: ConfigKey[str | None] = ConfigKey(
+    "hoodie.parquet.compression.codec",
+    None,
+    one_of("UNCOMPRESSED", "SNAPPY", "GZIP", "LZ4", "LZ4_RAW", "ZSTD", "BROTLI"),
+    "compression of base files; when absent, the codec of the file that is replaced",
 )
+PARQUET_ROW_GROUP_BYTES = number(
+    "hoodie.parquet.block.size", 120 * 1024 * 1024, "bytes of a row group of a base file", low=1 << 16, high=_MAX
+)
+BLOOM_ENTRIES = number(
+    "hoodie.index.bloom.num_entries",
+    60_000,
+    "number of keys for which the bloom filter of a base file is sized at first",
+    high=10**9,
+)
+BLOOM_ERROR_RATE: ConfigKey[float] = ConfigKey(
+    "hoodie.index.bloom.fpp", 1e-9, real_number(0.0, 1.0), "rate of false positives of the bloom filter of a base file"
+)
+BLOOM_MAX_ENTRIES = number(
+    "hoodie.bloom.index.filter.dynamic.max.entries",
+    100_000,
+    "number of keys up to which a bloom filter grows",
+    high=10**9,
+)
+DELETE_FIELD = optional(
+    "hoodie.payload.delete.field", "column that marks a row as deleted (DefaultHoodieRecordPayload)"
+)
+DELETE_MARKER = optional(
+    "hoodie.payload.delete.marker", "value of that column that deletes (DefaultHoodieRecordPayload)"
+)
+MERGE_FUNCTION = optional(
+    "airflow_hudi.merge.function", "name of a merge function that this process registered (register_merger)"
+)
+MEMORY_BYTES = number(
+    "airflow_hudi.memory.bytes",
+    1 << 30,
+    "bytes of log records that one task holds in memory before it spills to disk",
+    low=1 << 20,
+    high=_MAX,
+)
+BATCH_ROWS = number(
+    "airflow_hudi.batch.rows", 65_536, "number of rows of a base file that are read at once", high=10**7
+)
+ALLOW_CORRUPT = flag(
+    "airflow_hudi.allow_corrupt_log_blocks", "compact a file slice although one of its log blocks is corrupt"
+)
+
+WRITE_KEYS = keys_in(globals())
+"""Every option of this module."""
 
 
 @dataclass(frozen=True, slots=True)
 class WriteConfig:
-    """Options of writing and merging; units are in service_config's keys of the same meaning."""
+    """Options of writing and merging; units are those of the keys."""
 
-    bloom_entries: int
-    bloom_error_rate: float
-    bloom_max_entries: int
-    parquet_codec: str | None
-    row_group_bytes: int
-    delete_field: str | None
-    delete_marker: str | None
-    memory_bytes: int
-    batch_rows: int
-    allow_corrupt_log_blocks: bool
+    bloom_entries: int = BLOOM_ENTRIES.field()
+    bloom_error_rate: float = BLOOM_ERROR_RATE.field()
+    bloom_max_entries: int = BLOOM_MAX_ENTRIES.field()
+    parquet_codec: str | None = PARQUET_CODEC.field()
+    row_group_bytes: int = PARQUET_ROW_GROUP_BYTES.field()
+    delete_field: str | None = DELETE_FIELD.field()
+    delete_marker: str | None = DELETE_MARKER.field()
+    memory_bytes: int = MEMORY_BYTES.field()
+    batch_rows: int = BATCH_ROWS.field()
+    allow_corrupt_log_blocks: bool = ALLOW_CORRUPT.field()
 
     @staticmethod
     def of(options: Mapping[str, str]) -> WriteConfig:
         """Reads the options; raises ConfigError naming the key whose value is not valid."""
-        return WriteConfig(
-            bloom_entries=BLOOM_ENTRIES.read(options),
-            bloom_error_rate=BLOOM_ERROR_RATE.read(options),
-            bloom_max_entries=BLOOM_MAX_ENTRIES.read(options),
-            parquet_codec=PARQUET_CODEC.read(options),
-            row_group_bytes=PARQUET_ROW_GROUP_BYTES.read(options),
-            delete_field=DELETE_FIELD.read(options),
-            delete_marker=DELETE_MARKER.read(options),
-            memory_bytes=MEMORY_BYTES.read(options),
-            batch_rows=BATCH_ROWS.read(options),
-            allow_corrupt_log_blocks=ALLOW_CORRUPT.read(options),
-        )
+        return read_fields(WriteConfig, options)

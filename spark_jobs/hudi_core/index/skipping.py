@@ -17,7 +17,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from hudi_core.codec.bloom import BloomFilter
-from hudi_core.config.service_config import DATA_SKIPPING, FOOTER_SKIPPING, MERGE_FUNCTION
+from hudi_core.config.read_config import DATA_SKIPPING, FOOTER_SKIPPING
+from hudi_core.config.write_config import MERGE_FUNCTION
 from hudi_core.expr.bind import Bound, depends_on_zone, kind_of
 from hudi_core.expr.ranges import ColumnRange, may_match, operands_of
 from hudi_core.expr.tree import Call, Column, Operand

@@ -3,7 +3,7 @@
 Columns and partitions are named in keys by 12 characters of base64 over an xxHash64, files by 24 characters over an
 MD5.
 
-codec.hashing says which file group of a partition a key belongs to, codec.key_hashes for many keys at once.
+codec.hashing says which file group of a partition a key belongs to, for one key or many at once.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import base64
 import hashlib
 
-from hudi_core.codec.xxhash64 import xxh64
+from hudi_core.codec.hashing import xxh64
 from hudi_core.errors import CorruptFileError
 from hudi_core.model.partition import NON_PARTITIONED
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection
 from contextlib import AbstractContextManager, nullcontext
 
-from hudi_core.config.service_config import HeartbeatConfig
 from hudi_core.config.transaction_config import (
     BLOCK_ON_REQUESTED,
     COMPACTION_YIELDS,
@@ -13,6 +12,7 @@ from hudi_core.config.transaction_config import (
     CONFLICT_STRATEGY,
     EARLY_DETECTION,
     FILE_GROUP_LOCKS,
+    HeartbeatConfig,
     Strategy,
 )
 from hudi_core.model.names import FileGroupId

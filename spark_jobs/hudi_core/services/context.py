@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from hudi_core.config.service_config import HeartbeatConfig
 from hudi_core.config.table_config import TableConfig
-from hudi_core.config.transaction_config import CLOCK_SKEW_MS
+from hudi_core.config.transaction_config import CLOCK_SKEW_MS, HeartbeatConfig
 from hudi_core.metadata_table.partition_type import FILES_PARTITION
 from hudi_core.metadata_table.write.publish import MetadataPublisher
 from hudi_core.model.names import WriteToken

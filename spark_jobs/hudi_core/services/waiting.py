@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection
 from typing import Final, TypeAlias
 
 from hudi_core.config.indexing_config import CATCHUP_MINUTES
-from hudi_core.config.service_config import HeartbeatConfig
+from hudi_core.config.transaction_config import HeartbeatConfig
 from hudi_core.errors import ConflictError
 from hudi_core.services.context import TableContext
 from hudi_core.timeline.instant import COMMIT_ACTIONS, Action, Instant, State

@@ -13,8 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 
-from hudi_core.config.service_config import HeartbeatConfig
-from hudi_core.config.transaction_config import FAILED_WRITES_POLICY, SILENT_MINUTES
+from hudi_core.config.transaction_config import FAILED_WRITES_POLICY, SILENT_MINUTES, HeartbeatConfig
 from hudi_core.errors import TimelineError
 from hudi_core.model.claim_names import HUDI_HEARTBEATS
 from hudi_core.storage.base import Storage

@@ -10,7 +10,7 @@ import hudi_core
 from docs.make_options import GROUPS, PAGE, page
 from hudi_core.config import metadata_config
 from hudi_core.config.metadata_config import METADATA_TABLE_KEYS
-from hudi_core.config.service_config import KEYS
+from hudi_core.config.options import KEYS
 
 SOURCE = Path(hudi_core.__path__[0]) / "metadata_table"
 

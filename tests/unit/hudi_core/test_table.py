@@ -12,8 +12,9 @@ import pytest
 
 from hudi_core.engine.local import LocalEngine
 from hudi_core.errors import ConfigError, CorruptFileError, MetadataUnavailableError, UnsupportedVersionError
+from hudi_core.query.request import MetadataMode, Query
 from hudi_core.request.model import RunRequest
-from hudi_core.table import HudiTable, MetadataMode, Query
+from hudi_core.table import HudiTable
 from hudi_core.timeline.instant import Action, State
 from tests.support.golden_data import GoldenCase
 from tests.support.rows import assert_same_rows, read_parquet

@@ -15,8 +15,9 @@ from hudi_core.errors import (
     StorageExistsError,
     StorageNotFoundError,
     TimelineError,
+    is_transient,
 )
-from hudi_spark.transport import TaskFailure, error_from_json, error_in_text, error_to_json, is_transient
+from hudi_spark.transport import TaskFailure, error_from_json, error_in_text, error_to_json
 
 KINDS = sorted(
     (kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, HudiError)),

@@ -8,14 +8,24 @@ branch; unions with one record type give the dict.
 
 from __future__ import annotations
 
+import importlib.util
 import io
+import sys
 import threading
 from collections import OrderedDict
 from typing import Any
 
-from hudi_core.codec.avro import _fastavro
-from hudi_core.codec.avro.zero_size import refuse_zero_size_items
 from hudi_core.errors import CorruptFileError, FormatError
+
+if importlib.util.find_spec("fastavro") is None:
+    # An executor without the wheel: the job zip has fastavro's Python files below `_vendor`, beside `hudi_core`.
+    sys.path.append(__file__.rsplit("hudi_core", 1)[0] + "_vendor")
+
+from fastavro import parse_schema, schemaless_reader, schemaless_writer
+from fastavro.schema import SchemaParseException, UnknownType
+
+IS_PURE: bool = importlib.util.find_spec("fastavro._read") is None
+"""Whether fastavro's compiled part is missing: pure Python decodes the same bytes at about a tenth of the speed."""
 
 _CACHE_SIZE = 256
 _DECODE_ERRORS = (
@@ -40,16 +50,16 @@ class DatumCodec:
 
     __slots__ = ("_parsed", "schema")
 
-    def __init__(self, schema: Any, *, path: str | None = None) -> None:
-        """`schema` is Avro JSON.
+    def __init__(self, schema: Any, *, path: str | None = None, names: dict[str, Any] | None = None) -> None:
+        """`schema` is Avro JSON; `names` are types that are defined elsewhere, to which it adds its own.
 
-        Raises FormatError naming `path` when it is not a valid schema, or one of unbounded data (see zero_size).
+        Raises FormatError naming `path` when it is not a valid schema, or one of unbounded data.
         """
         self.schema = schema
         try:
-            self._parsed = _fastavro.parse_schema(_physical(schema))
+            self._parsed = parse_schema(_physical(schema), names)
             refuse_zero_size_items(schema, path=path)
-        except (_fastavro.SchemaParseException, _fastavro.UnknownType, *_ENCODE_ERRORS) as error:
+        except (SchemaParseException, UnknownType, *_ENCODE_ERRORS) as error:
             raise FormatError(f"not an Avro schema: {type(error).__name__}: {error}", path=path) from error
 
     def decode(self, data: bytes | memoryview, *, path: str | None = None) -> Any:
@@ -63,7 +73,7 @@ class DatumCodec:
     def read(self, stream: io.BytesIO, *, path: str | None = None) -> Any:
         """The next value of `stream`. Raises CorruptFileError naming `path`."""
         try:
-            return _fastavro.schemaless_reader(
+            return schemaless_reader(
                 stream, self._parsed, None, return_record_name=True, return_record_name_override=True
             )
         except _DECODE_ERRORS as error:
@@ -77,11 +87,15 @@ class DatumCodec:
         Raises FormatError when the value does not fit the schema.
         """
         out = io.BytesIO()
+        self.write(out, value)
+        return out.getvalue()
+
+    def write(self, stream: io.BytesIO, value: Any) -> None:
+        """As encode, at the end of `stream`."""
         try:
-            _fastavro.schemaless_writer(out, self._parsed, value)
+            schemaless_writer(stream, self._parsed, value)
         except _ENCODE_ERRORS as error:
             raise FormatError(f"value does not fit its Avro schema: {type(error).__name__}: {error}") from error
-        return out.getvalue()
 
 
 _cache: OrderedDict[int, DatumCodec] = OrderedDict()
@@ -130,3 +144,59 @@ def _physical(schema: Any) -> Any:
     if isinstance(plain.get("fields"), list):
         plain["fields"] = [_physical(entry) for entry in plain["fields"]]
     return plain
+
+
+def refuse_zero_size_items(schema: Any, *, path: str | None = None) -> None:
+    """Raises FormatError naming `path` when `schema`, valid Avro JSON, holds an array of items that take no bytes.
+
+    A few bytes may claim any number of them. Any other item takes a byte at least, so that the length of the data
+    bounds what decoding them allocates. Hudi writes no such array.
+    """
+    _Weights(path).is_zero_size(schema)
+
+
+class _Weights:
+    """Checks every part of one schema once.
+
+    Names are compared without their namespace: at worst a schema is refused because of another one's name.
+    """
+
+    def __init__(self, path: str | None) -> None:
+        self._path = path
+        self._named: dict[str, bool] = {}
+
+    def is_zero_size(self, schema: Any) -> bool:
+        """Whether a datum of `schema` takes no bytes: null, and fixed data and records of nothing else."""
+        if isinstance(schema, str):
+            return schema == "null" or self._named.get(schema.rpartition(".")[2], False)
+        if isinstance(schema, list):
+            # The branch's number is written in any case.
+            for branch in schema:
+                self.is_zero_size(branch)
+            return False
+        kind = schema["type"]
+        if kind == "array":
+            if self.is_zero_size(schema["items"]):
+                raise FormatError(
+                    "the Avro schema has an array of items that take no bytes: nothing bounds their number",
+                    path=self._path,
+                )
+            return False
+        if kind == "map":
+            self.is_zero_size(schema["values"])
+            return False
+        if kind in ("record", "error"):
+            return self._is_zero_size_record(schema)
+        if kind == "fixed":
+            return self._name(schema, zero_size=schema["size"] == 0)
+        return self.is_zero_size(kind) if kind != "enum" else False
+
+    def _is_zero_size_record(self, schema: dict[str, Any]) -> bool:
+        # A record within itself takes bytes before it is met again, or no datum of it ends.
+        self._name(schema, zero_size=False)
+        fields = [self.is_zero_size(field["type"]) for field in schema.get("fields") or ()]
+        return self._name(schema, zero_size=all(fields))
+
+    def _name(self, schema: dict[str, Any], *, zero_size: bool) -> bool:
+        self._named[str(schema["name"]).rpartition(".")[2]] = zero_size
+        return zero_size

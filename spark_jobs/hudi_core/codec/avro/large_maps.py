@@ -7,15 +7,13 @@ time and converted to what the caller keeps; the written bytes are those of cont
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from hudi_core.codec.avro.container import SYNC_BYTES, assemble, read_header, schema_bytes
 from hudi_core.codec.avro.datum import DatumCodec, codec_of
 from hudi_core.codec.binary import Reader, encode_zigzag
 from hudi_core.errors import CorruptFileError
-
-_NAMED = frozenset({"record", "enum", "fixed"})
 
 Keep = Callable[[str, Any], Any]
 """Makes of an entry's key and decoded value what is kept of it."""
@@ -28,14 +26,20 @@ def write_large_record(schema: dict[str, Any], record: Mapping[str, Any], maps: 
 
     Raises FormatError when a value does not fit the schema. Memory: the container twice, and one entry.
     """
-    body = bytearray()
-    for field in schema["fields"]:
-        entries = maps.get(field["name"])
-        if entries is None:
-            body += _codec(schema, field["type"]).encode(record[field["name"]])
-        else:
-            _write_map(body, schema, field["type"], *entries)
-    return assemble(schema_bytes(schema), 1, body)
+    body = io.BytesIO()
+    for name, kind, is_map, codec in _parts(schema, maps):
+        if not is_map:
+            codec.write(body, {"value": record[name]})
+            continue
+        count, entries = maps[name]
+        if isinstance(kind, list):
+            body.write(encode_zigzag(next(number for number, branch in enumerate(kind) if _is_map(branch))))
+        if count:
+            body.write(encode_zigzag(count))
+        for key, value in entries:
+            codec.write(body, {"key": key, "value": value})
+        body.write(encode_zigzag(0))
+    return assemble(schema_bytes(schema), 1, body.getvalue())
 
 
 def read_large_record(data: bytes, *, path: str, maps: Mapping[str, Keep]) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -58,128 +62,55 @@ def read_large_record(data: bytes, *, path: str, maps: Mapping[str, Keep]) -> tu
     stream = io.BytesIO(data)
     stream.seek(start)
     record: dict[str, Any] = {}
-    for field in schema["fields"]:
-        keep = maps.get(field["name"])
-        values = None if keep is None else _map_values(field["type"])
-        if keep is None or values is None:
-            record[field["name"]] = _codec(schema, field["type"], path).read(stream, path=path)
+    for name, kind, is_map, codec in _parts(schema, maps, path):
+        if is_map:
+            record[name] = _read_map(stream, kind, codec, maps[name], path)
         else:
-            record[field["name"]] = _read_map(stream, schema, field["type"], values, keep, path)
+            record[name] = codec.read(stream, path=path)["value"]
     if stream.tell() != start + size:
         raise CorruptFileError(f"Avro block of {size} bytes ends after {stream.tell() - start}", path=path)
     return schema, record
 
 
-def _write_map(
-    body: bytearray, schema: dict[str, Any], kind: Any, count: int, entries: Iterable[tuple[str, Any]]
-) -> None:
+def _read_map(stream: io.BytesIO, kind: Any, codec: DatumCodec, keep: Keep, path: str) -> Any:
+    numbers = codec_of("long")
     if isinstance(kind, list):
-        body += encode_zigzag(next(number for number, branch in enumerate(kind) if _is_map(branch)))
-    codec = _codec(schema, _map_values(kind))
-    if count:
-        body += encode_zigzag(count)
-    for key, value in entries:
-        encoded = key.encode()
-        body += encode_zigzag(len(encoded)) + encoded
-        body += codec.encode(value)
-    body += encode_zigzag(0)
-
-
-def _read_map(
-    stream: io.BytesIO, schema: dict[str, Any], kind: Any, values: Any, keep: Callable[[str, Any], Any], path: str
-) -> dict[str, Any] | None:
-    if isinstance(kind, list):
-        branch = _zigzag(stream, path)
+        branch = numbers.read(stream, path=path)
         if not 0 <= branch < len(kind) or not (_is_map(kind[branch]) or kind[branch] == "null"):
             raise CorruptFileError(f"Avro union has no branch {branch} that is a map or null", path=path)
         if kind[branch] == "null":
             return None
-    codec = _codec(schema, values, path)
     found: dict[str, Any] = {}
-    while count := _zigzag(stream, path):
+    while count := numbers.read(stream, path=path):
         if count < 0:
-            _zigzag(stream, path)  # the form with the byte size of the entries, for skipping
+            numbers.read(stream, path=path)  # the form with the byte size of the entries, for skipping
         for _ in range(abs(count)):
-            key = _text(stream, path)
-            found[key] = keep(key, codec.read(stream, path=path))
+            entry = codec.read(stream, path=path)
+            found[entry["key"]] = keep(entry["key"], entry["value"])
     return found
+
+
+def _parts(
+    schema: dict[str, Any], maps: Mapping[str, Any], path: str | None = None
+) -> Iterator[tuple[str, Any, bool, DatumCodec]]:
+    """Of each field its name, its type, whether it is in `maps` and a map, and a codec.
+
+    The codec is that of a record of the value, or of the key and value of a map's entry: such records add no bytes. A
+    type that an earlier field defines is known by its name.
+    """
+    space = schema["name"].rpartition(".")[0] or schema.get("namespace", "")
+    names: dict[str, Any] = {}
+    for number, field in enumerate(schema["fields"]):
+        kind = field["type"]
+        branches = kind if isinstance(kind, list) else [kind]
+        values = next((branch["values"] for branch in branches if _is_map(branch)), None)
+        is_map = field["name"] in maps and values is not None
+        parts = [{"name": "value", "type": values if is_map else kind}]
+        if is_map:
+            parts.insert(0, {"name": "key", "type": "string"})
+        record = {"type": "record", "name": f"Part{number}", "namespace": space, "fields": parts}
+        yield field["name"], kind, is_map, DatumCodec(record, path=path, names=names)
 
 
 def _is_map(kind: Any) -> bool:
     return isinstance(kind, dict) and kind.get("type") == "map"
-
-
-def _map_values(kind: Any) -> Any:
-    """The type of a map's values, also where the map may be null; None when the type is no map."""
-    branches = kind if isinstance(kind, list) else [kind]
-    return next((branch["values"] for branch in branches if _is_map(branch)), None)
-
-
-def _codec(schema: dict[str, Any], kind: Any, path: str | None = None) -> DatumCodec:
-    """The codec of a part of the schema; a part that names a type which is defined elsewhere gets the definition."""
-    closed = _closed(kind, _definitions(schema), set())
-    return codec_of(kind, path=path) if closed == kind and not isinstance(kind, str) else DatumCodec(closed, path=path)
-
-
-def _definitions(kind: Any) -> dict[str, Any]:
-    """The named types of a schema, by short name: Hudi's are all in one namespace."""
-    found: dict[str, Any] = {}
-    if isinstance(kind, list):
-        for branch in kind:
-            found |= _definitions(branch)
-    elif isinstance(kind, dict):
-        if kind.get("type") in _NAMED and isinstance(kind.get("name"), str):
-            found[kind["name"]] = kind
-        for part in (
-            *(field.get("type") for field in kind.get("fields") or ()),
-            kind.get("items"),
-            kind.get("values"),
-            kind.get("type"),
-        ):
-            found |= _definitions(part) if isinstance(part, dict | list) else {}
-    return found
-
-
-def _closed(kind: Any, definitions: Mapping[str, Any], known: set[str]) -> Any:
-    """The type with the first mention of each name replaced by what it is defined as."""
-    if isinstance(kind, str):
-        short = kind.rsplit(".", 1)[-1]
-        return _closed(definitions[short], definitions, known) if short in definitions and short not in known else kind
-    if isinstance(kind, list):
-        return [_closed(branch, definitions, known) for branch in kind]
-    if not isinstance(kind, dict):
-        return kind
-    if kind.get("type") in _NAMED:
-        known.add(str(kind.get("name")))
-    closed = {
-        key: _closed(value, definitions, known) if key in ("items", "values") else value for key, value in kind.items()
-    }
-    if isinstance(kind.get("fields"), list):
-        closed["fields"] = [{**field, "type": _closed(field["type"], definitions, known)} for field in kind["fields"]]
-    return closed
-
-
-def _zigzag(stream: io.BytesIO, path: str) -> int:
-    value = shift = 0
-    while shift < 70:
-        byte = stream.read(1)
-        if not byte:
-            raise CorruptFileError("Avro record ends in the middle of a map", path=path)
-        value |= (byte[0] & 0x7F) << shift
-        if byte[0] < 0x80:
-            return (value >> 1) ^ -(value & 1)
-        shift += 7
-    raise CorruptFileError("varint is longer than 64 bits", path=path)
-
-
-def _text(stream: io.BytesIO, path: str) -> str:
-    size = _zigzag(stream, path)
-    if size < 0:
-        raise CorruptFileError(f"negative length {size}", path=path)
-    data = stream.read(size)
-    if len(data) != size:
-        raise CorruptFileError("Avro record ends in the middle of a map's key", path=path)
-    try:
-        return data.decode()
-    except UnicodeDecodeError as error:
-        raise CorruptFileError(f"a map's key is not UTF-8 ({error.reason})", path=path) from error

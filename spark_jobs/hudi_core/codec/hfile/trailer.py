@@ -1,12 +1,11 @@
-"""The fixed 4096-byte trailer of an HFile (org.apache.hadoop.hbase.io.hfile.FixedFileTrailer)."""
+"""The fixed 4096-byte trailer of an HFile and its file info (FixedFileTrailer and HFileInfo of HBase)."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from hudi_core.codec.binary import Reader
+from hudi_core.codec.binary import Reader, encode_delimited, encode_fields, read_delimited, read_fields
 from hudi_core.codec.hfile.block import Codec
-from hudi_core.codec.hfile.proto import encode_delimited, encode_fields, read_delimited, read_fields
 from hudi_core.errors import CorruptFileError, UnsupportedError
 
 TRAILER_SIZE = 4096
@@ -17,6 +16,7 @@ COMPARATOR = "org.apache.hudi.io.storage.HoodieHBaseKVComparator"
 _MAJOR_VERSION = 3
 _VERSION_WORD = bytes.fromhex("03000003")
 _ENCRYPTION_KEY_FIELD = 13
+_FILE_INFO_MAGIC = b"PBUF"
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,3 +109,27 @@ def encode_trailer(trailer: Trailer) -> bytes:
     )
     body = MAGIC + encode_delimited(message)
     return body.ljust(TRAILER_SIZE - len(_VERSION_WORD), b"\0") + _VERSION_WORD
+
+
+def decode_file_info(data: bytes, path: str) -> dict[str, bytes]:
+    """The file info block's entries by name. Raises CorruptFileError."""
+    source = Reader(data, path)
+    if source.bytes(len(_FILE_INFO_MAGIC)) != _FILE_INFO_MAGIC:
+        raise source.fail("HFile file info does not start with PBUF")
+    entries: dict[str, bytes] = {}
+    for number, value in read_fields(read_delimited(source)):
+        if number != 1 or isinstance(value, int):
+            continue
+        name, content = b"", b""
+        for part, part_value in read_fields(Reader(value, path)):
+            if isinstance(part_value, bytes):
+                name, content = (part_value, content) if part == 1 else (name, part_value)
+        entries[Reader(name, path).utf8(len(name))] = content
+    return entries
+
+
+def encode_file_info(entries: dict[str, bytes]) -> bytes:
+    """The content of a file info block, entries in the order of their names as HBase writes them."""
+    pairs = sorted((name.encode("utf-8"), value) for name, value in entries.items())
+    message = encode_fields((1, encode_fields(((1, name), (2, value)))) for name, value in pairs)
+    return _FILE_INFO_MAGIC + encode_delimited(message)

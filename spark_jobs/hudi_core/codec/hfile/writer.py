@@ -12,11 +12,17 @@ from typing import BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from hudi_core.codec.hfile.block import HEADER_SIZE, Codec, Magic, encode_block, write_codec
-from hudi_core.codec.hfile.index import IndexEntry, encode_root_index
+from hudi_core.codec.hfile.block import (
+    HEADER_SIZE,
+    Codec,
+    IndexEntry,
+    Magic,
+    encode_block,
+    encode_root_index,
+    write_codec,
+)
 from hudi_core.codec.hfile.keyvalue import cell_key, encode_cell
-from hudi_core.codec.hfile.proto import encode_file_info
-from hudi_core.codec.hfile.trailer import TRAILER_SIZE, Trailer, encode_trailer
+from hudi_core.codec.hfile.trailer import TRAILER_SIZE, Trailer, encode_file_info, encode_trailer
 
 DEFAULT_BLOCK_SIZE = 1 << 20
 """Hudi's block size of log blocks and its default of base files, bytes before compression."""

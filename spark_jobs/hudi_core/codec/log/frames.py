@@ -1,15 +1,24 @@
-"""The forward walk over a log file's blocks, reading headers only, and what counts as a corrupt block.
+"""The framing of a log file: the forward walk over its blocks by their headers, and a block as bytes.
 
-As HoodieLogFileReader.
+As HoodieLogFileReader, which also defines what a corrupt block is, and HoodieLogFormatWriter.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import struct
+from collections.abc import Callable, Iterator, Mapping
 
 from hudi_core.codec.binary import Reader
-from hudi_core.codec.log.blocks import FORMAT_VERSION, MAGIC, BlockType, CorruptBlock, HeaderKey, LogBlock
-from hudi_core.errors import CorruptFileError, UnsupportedError
+from hudi_core.codec.log.blocks import (
+    FORMAT_VERSION,
+    LAST_V6_HEADER,
+    MAGIC,
+    BlockType,
+    CorruptBlock,
+    HeaderKey,
+    LogBlock,
+)
+from hudi_core.errors import CorruptFileError, FormatError, UnsupportedError
 
 ReadAt = Callable[[int, int], bytes]
 """`read_at(offset, length)`: the bytes of the file, fewer only where it ends."""
@@ -186,3 +195,36 @@ def _read_map(reader: Reader) -> dict[HeaderKey, str]:
             )
         entries[HeaderKey(ordinal)] = reader.utf8(length)
     return entries
+
+
+_HEAD = struct.Struct(">qii")
+_I32 = struct.Struct(">i")
+_ENTRY = struct.Struct(">ii")
+_I64 = struct.Struct(">q")
+_MAX_CONTENT = (1 << 31) - 1
+"""Java holds a block's content in one byte array."""
+
+
+def encode_block(
+    kind: BlockType, headers: Mapping[HeaderKey, str], content: bytes = b"", *, hudi_1_headers: bool = False
+) -> bytes:
+    """The whole block with its magic, an empty footer and the reverse pointer. Header entries are in ascending order.
+
+    Raises FormatError for a type that is never written, for a header that readers may not know, and for content that
+    Java could not hold. `hudi_1_headers`: readers know those that Hudi 1.x added (config.versions); Hudi 0.15 fails on
+    an ordinal above 6.
+    """
+    if kind is BlockType.CORRUPT:
+        raise FormatError("a CORRUPT block exists only in a reader's view of a damaged file")
+    if not hudi_1_headers and any(key > LAST_V6_HEADER for key in headers):
+        raise FormatError(f"log header {max(headers).name} is not known to readers before Hudi 1.0")
+    if len(content) > _MAX_CONTENT:
+        raise FormatError(f"log block content of {len(content)} bytes is above the {_MAX_CONTENT} that Hudi can read")
+    entries = [(key, headers[key].encode()) for key in sorted(headers)]
+    header = _I32.pack(len(entries)) + b"".join(_ENTRY.pack(key, len(text)) + text for key, text in entries)
+    footer = _I32.pack(0)
+    # The size counts everything after itself, the reverse pointer included; the pointer counts everything before
+    # itself.
+    size = 4 + 4 + len(header) + 8 + len(content) + len(footer) + 8
+    head = MAGIC + _HEAD.pack(size, FORMAT_VERSION, kind)
+    return b"".join((head, header, _I64.pack(len(content)), content, footer, _I64.pack(size + len(MAGIC))))

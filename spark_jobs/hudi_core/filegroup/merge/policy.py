@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from hudi_core.config.service_config import MERGE_FUNCTION
+from hudi_core.config.write_config import MERGE_FUNCTION
 from hudi_core.errors import UnsupportedError
 from hudi_core.filegroup.merge.merge_mode import (
     HUDI_1_KEYS,

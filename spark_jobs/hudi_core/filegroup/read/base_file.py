@@ -15,7 +15,7 @@ from hudi_core.codec.avro.arrow_conform import conform_batch
 from hudi_core.codec.avro.schema import parse_schema
 from hudi_core.codec.hfile.reader import HFileReader
 from hudi_core.codec.log.content import encode_avro_records
-from hudi_core.codec.orc.file import OrcBaseFile
+from hudi_core.codec.orc import OrcBaseFile
 from hudi_core.codec.parquet.file import ParquetBaseFile
 from hudi_core.errors import CorruptFileError, UnsupportedError
 from hudi_core.filegroup.read.evolution import apply_sources, rename_fields, stored_names

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Final
 
-from hudi_core.codec.avro.from_arrow import avro_schema
+from hudi_core.codec.avro.arrow_types import avro_schema
 from hudi_core.codec.avro.schema import AvroSchema, parse_schema, without_meta_fields
 from hudi_core.codec.log.blocks import BlockType, LogBlock
 from hudi_core.codec.log.frames import walk

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from hudi_core.codec.avro.schema import AvroSchema
-from hudi_core.config.service_config import MEMORY_BYTES
+from hudi_core.config.write_config import MEMORY_BYTES
 from hudi_core.filegroup.merge.log_merge import merge_columns
 from hudi_core.filegroup.merge.merge_mode import reads_as_hudi_1
 from hudi_core.filegroup.merge.ordering import Ordering

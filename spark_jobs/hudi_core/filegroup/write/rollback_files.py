@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from hudi_core.codec.log.blocks import ROLLBACK_COMMAND, BlockType, HeaderKey, LogBlock
-from hudi_core.codec.log.encode import encode_block
+from hudi_core.codec.log.frames import encode_block
 from hudi_core.errors import FormatError
 from hudi_core.filegroup.read.log_scan import log_blocks
 from hudi_core.filegroup.write.markers import MarkerType, create_marker, list_markers

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from hudi_core.codec.hashing import file_group_indexes
 from hudi_core.codec.log.blocks import BlockType, HeaderKey
-from hudi_core.codec.log.encode import encode_block
+from hudi_core.codec.log.frames import encode_block
 from hudi_core.errors import BuildRolledBackError
 from hudi_core.metadata_table.read.file_group import ROOT, metadata_path
 from hudi_core.metadata_table.read.partition import HashedPart

@@ -21,7 +21,8 @@ from numpy.typing import NDArray
 from hudi_core.codec.hfile.bulk import add_cells
 from hudi_core.codec.hfile.writer import HFileWriter
 from hudi_core.codec.log.blocks import BlockType, HeaderKey
-from hudi_core.codec.log.encode import encode_block, encode_natural_deletes
+from hudi_core.codec.log.delete_columns import encode_natural_deletes
+from hudi_core.codec.log.encode import encode_block
 from hudi_core.engine.exchange import SHARD_ROWS
 from hudi_core.errors import ExecutionError, HudiError
 from hudi_core.filegroup.read.read_spec import ReaderSpec

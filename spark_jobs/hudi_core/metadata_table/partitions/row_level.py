@@ -16,8 +16,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hudi_core.codec.hashing import group_indexes
 from hudi_core.codec.hfile.keyvalue import MAX_ROW
-from hudi_core.codec.key_hashes import group_indexes
 from hudi_core.engine.exchange import exchange_rows
 from hudi_core.errors import HudiError, UnsupportedError
 from hudi_core.filegroup.merge.record_keys import record_keys

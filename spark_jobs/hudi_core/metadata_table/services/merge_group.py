@@ -18,7 +18,7 @@ from operator import itemgetter
 from typing import Any, Final
 
 from hudi_core.codec.binary import Reader
-from hudi_core.codec.hfile.copy import CopiedBlock, is_ascending
+from hudi_core.codec.hfile.bulk import CopiedBlock, is_ascending
 from hudi_core.errors import CorruptFileError
 from hudi_core.metadata_table.partitions.registry import merge_data
 from hudi_core.metadata_table.read.group_reader import Deletes, Source

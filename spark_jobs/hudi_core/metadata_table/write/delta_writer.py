@@ -17,7 +17,7 @@ from hudi_core.codec.hashing import file_group_indexes
 from hudi_core.codec.hfile.writer import write_hfile
 from hudi_core.codec.log.blocks import BlockType, HeaderKey
 from hudi_core.codec.log.content import DeleteRecord, OrderingValue, encode_delete_block
-from hudi_core.codec.log.encode import encode_block
+from hudi_core.codec.log.frames import encode_block
 from hudi_core.config.table_config import TableConfig
 from hudi_core.errors import ConflictError, StorageExistsError
 from hudi_core.metadata_table.index_definitions import IndexDefinition, load_index_definitions

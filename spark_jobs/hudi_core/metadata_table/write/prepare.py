@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
-from hudi_core.codec.key_hashes import group_indexes
+from hudi_core.codec.hashing import group_indexes
 from hudi_core.engine.exchange import exchange_rows
 from hudi_core.engine.serializer import from_text, to_text
 from hudi_core.errors import ExecutionError, HudiError

@@ -16,7 +16,7 @@ import time
 from dataclasses import dataclass, replace
 
 from hudi_core.codec.log.blocks import ROLLBACK_COMMAND, BlockType, HeaderKey
-from hudi_core.codec.log.encode import encode_block
+from hudi_core.codec.log.frames import encode_block
 from hudi_core.config.table_config import TableConfig
 from hudi_core.errors import ConflictError, StorageNotFoundError
 from hudi_core.metadata_table.indexed_table import StoredTable

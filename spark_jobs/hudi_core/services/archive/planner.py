@@ -19,6 +19,7 @@ from itertools import takewhile
 from typing import Final
 
 from hudi_core.config.archive_config import (
+    ARCHIVE_BEYOND_SAVEPOINT,
     ARCHIVE_ON_CLEAN,
     COMPACTION_DELTA_COMMITS,
     KEEP_MAX,
@@ -26,7 +27,6 @@ from hudi_core.config.archive_config import (
     ArchiveConfig,
 )
 from hudi_core.config.clean_config import KEEP_LATEST_FILE_VERSIONS
-from hudi_core.config.verb_config import ARCHIVE_BEYOND_SAVEPOINT
 from hudi_core.timeline.actions.clean import LastClean
 from hudi_core.timeline.instant import WRITE_ACTIONS, Action, Instant
 from hudi_core.timeline.timeline import Timeline

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Final
 
-from hudi_core.config.service_config import TIMELINE_ZONE
+from hudi_core.config.read_config import TIMELINE_ZONE
 from hudi_core.config.table_config import timeline_zone as configured_zone
 from hudi_core.config.transaction_config import CLOCK_SKEW_MS
 from hudi_core.errors import TimelineError

@@ -7,10 +7,8 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
-from hudi_core.config.service_config import HeartbeatConfig
 from hudi_core.config.table_config import timeline_zone
-from hudi_core.config.transaction_config import CONCURRENCY_MODE
-from hudi_core.config.verb_config import STALLED_MINUTES
+from hudi_core.config.transaction_config import CONCURRENCY_MODE, STALLED_MINUTES, HeartbeatConfig
 from hudi_core.errors import ConflictError, FormatError, StorageNotFoundError
 from hudi_core.metadata_table.write.drop import is_drop_unfinished
 from hudi_core.model.partition import join

@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
-from hudi_core.config.verb_config import REBUILD_ROW_INDEXES
+from hudi_core.config.metadata_config import REBUILD_ROW_INDEXES
 from hudi_core.errors import ConflictError, CorruptFileError, TimelineError
 from hudi_core.filegroup.read.schema_resolver import table_schema
 from hudi_core.metadata_table.index_definitions import load_index_definitions

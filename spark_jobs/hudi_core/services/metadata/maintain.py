@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from hudi_core.config.indexing_config import PARTITIONED_RECORD_INDEX_ENABLE
+from hudi_core.config.metadata_config import REBUILD_ROW_INDEXES
 from hudi_core.config.table_config import TableConfig
-from hudi_core.config.verb_config import REBUILD_ROW_INDEXES
 from hudi_core.errors import ConfigError, ConflictError, UnsupportedError
 from hudi_core.metadata_table.index_definitions import IndexDefinition, load_index_definitions, put_index_definitions
 from hudi_core.metadata_table.initialize.initialize import MetadataCreation

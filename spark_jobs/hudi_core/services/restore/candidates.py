@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final
 
-from hudi_core.config.verb_config import ARCHIVE_BEYOND_SAVEPOINT
+from hudi_core.config.archive_config import ARCHIVE_BEYOND_SAVEPOINT
 from hudi_core.errors import ConfigError, TimelineError
 from hudi_core.services.context import TableContext
 from hudi_core.services.savepoint.job import last_commit_retained

@@ -8,7 +8,7 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
-from hudi_core.config.service_config import HeartbeatConfig
+from hudi_core.config.transaction_config import HeartbeatConfig
 from hudi_core.errors import ConflictError, TimelineError
 from hudi_core.services.context import TableContext
 from hudi_core.services.lifecycle import Run, run_instant

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import time
 
-from hudi_core.config.service_config import HeartbeatConfig
-from hudi_core.config.transaction_config import FAILED_WRITES_POLICY, SILENT_MINUTES
+from hudi_core.config.transaction_config import FAILED_WRITES_POLICY, SILENT_MINUTES, HeartbeatConfig
 from hudi_core.errors import StorageNotFoundError
 from hudi_core.services.context import TableContext
 from hudi_core.timeline.actions.restore import decode_restore_plan

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 
-from hudi_core.config.service_config import HeartbeatConfig
+from hudi_core.config.transaction_config import HeartbeatConfig
 from hudi_core.errors import ConflictError
 from hudi_core.model.claim_names import HUDI_HEARTBEATS
 from hudi_core.model.names import FileGroupId, parse_data_file

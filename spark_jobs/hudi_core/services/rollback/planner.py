@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hudi_core.config.verb_config import ROLLBACK_USING_MARKERS
+from hudi_core.config.transaction_config import ROLLBACK_USING_MARKERS
 from hudi_core.engine.protocol import Json
 from hudi_core.errors import ConfigError, ConflictError, TimelineError
 from hudi_core.filegroup.write.rollback_files import FileUndo

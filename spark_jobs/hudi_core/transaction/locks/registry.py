@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Literal, cast
 
-from hudi_core.codec.xxhash64 import xxh64
+from hudi_core.codec.hashing import xxh64
 from hudi_core.config.lock_config import (
     DYNAMODB_PARTITION_KEY,
     PROVIDER,

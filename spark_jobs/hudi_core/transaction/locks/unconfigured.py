@@ -12,9 +12,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from hudi_core.config.lock_config import FOREIGN_MINUTES, PROVIDER
-from hudi_core.config.service_config import HeartbeatConfig
 from hudi_core.config.table_config import TableConfig
-from hudi_core.config.transaction_config import CONCURRENCY_MODE
+from hudi_core.config.transaction_config import CONCURRENCY_MODE, HeartbeatConfig
 from hudi_core.errors import StorageNotFoundError
 from hudi_core.model.claim_names import CLAIMS
 from hudi_core.model.partition import join

@@ -167,8 +167,8 @@ ON_AN_EXECUTOR = """
 import sys
 job_zip, wheels, plan = sys.argv[1:]
 sys.path[:0] = [job_zip, wheels]
-from hudi_core.codec.avro import _fastavro
-assert _fastavro.IS_PURE, "a compiled fastavro was found"
+from hudi_core.codec.avro.datum import IS_PURE
+assert IS_PURE, "a compiled fastavro was found"
 from hudi_core.codec.avro.container import read_container
 schema, records = read_container(open(plan, "rb").read(), path=plan)
 import fastavro

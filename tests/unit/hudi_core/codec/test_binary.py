@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hudi_core.codec.binary import Reader, encode_hadoop_vint, encode_varint, encode_zigzag
+from hudi_core.codec.binary import Reader, encode_fields, encode_hadoop_vint, encode_varint, encode_zigzag, read_fields
 from hudi_core.errors import CorruptFileError
 
 LONGS = st.one_of(st.integers(-300, 300), st.integers(-(1 << 63), (1 << 63) - 1))
@@ -89,3 +89,15 @@ def test_overlong_integers_are_corrupt() -> None:
         Reader(b"\xff" * 9 + b"\x02", "f").varint()
     with pytest.raises(CorruptFileError, match="64 bits"):
         Reader(b"\x88" + b"\xff" * 8, "f").hadoop_vint()
+
+
+@given(st.lists(st.tuples(st.integers(1, 500), st.one_of(st.integers(0, (1 << 64) - 1), st.binary(max_size=40)))))
+def test_fields_round_trip(fields: list[tuple[int, int | bytes]]) -> None:
+    assert list(read_fields(Reader(encode_fields(fields), "f"))) == fields
+
+
+def test_fixed_width_fields_are_skipped_and_groups_refused() -> None:
+    data = bytes.fromhex("09" + "00" * 8 + "15" + "00" * 4) + encode_fields([(3, 7)])
+    assert list(read_fields(Reader(data, "f"))) == [(3, 7)]
+    with pytest.raises(CorruptFileError, match="wire type 3"):
+        list(read_fields(Reader(b"\x0b", "f")))

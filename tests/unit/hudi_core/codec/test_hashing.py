@@ -1,14 +1,24 @@
-"""Java's string hash, and the file group of a metadata-table key."""
+"""Java's string hash, the file groups of metadata-table keys, and xxHash64."""
 
 from __future__ import annotations
 
+import uuid
 import zipfile
 
+import pyarrow as pa
 import pytest
+import xxhash
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hudi_core.codec.hashing import file_group_index, file_group_indexes, java_string_hash
+from hudi_core.codec.hashing import (
+    file_group_index,
+    file_group_indexes,
+    group_indexes,
+    java_string_hash,
+    xxh64,
+    xxh64_python,
+)
 from hudi_core.codec.hfile.reader import HFileReader
 from tests.support.golden_data import golden_root
 
@@ -67,3 +77,32 @@ def test_the_smallest_hash_among_many() -> None:
         assert set(file_group_indexes(keys, count).tolist()) == {file_group_index(keys[0], count)}
     with pytest.raises(ValueError, match="at least one"):
         file_group_indexes(keys, 0)
+
+
+UUIDS = [str(uuid.UUID(int=number * 0x9E3779B97F4A7C15F39CC0605CEDC834 % (1 << 128))) for number in range(300)]
+
+
+@pytest.mark.parametrize("count", [1, 2, 7, 10000])
+@pytest.mark.parametrize(
+    "keys", [UUIDS, ["", "a", "polygenelubricants", "x" * 50, "ab"], ["ä", "k", "\U0001f600"], [""], []]
+)
+def test_groups_are_those_of_single_keys(keys: list[str], count: int) -> None:
+    array = pa.array(["ß", *keys], pa.string()).slice(1)
+    assert group_indexes(array, count).tolist() == [file_group_index(key, count) for key in keys]
+
+
+def test_no_file_groups_is_an_error() -> None:
+    with pytest.raises(ValueError, match="at least one file group"):
+        group_indexes(pa.array(["a"]), 0)
+
+
+def test_known_values_of_xxhash64() -> None:
+    """Of the reference implementation."""
+    assert xxh64_python(b"", 0) == xxh64(b"", 0) == 0xEF46DB3751D8E999
+    assert xxh64_python(b"abc", 0) == xxh64(b"abc", 0) == 0x44BC2CF5AD770999
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.binary(max_size=120), st.integers(0, (1 << 64) - 1))
+def test_xxhash64_with_and_without_its_native_library(data: bytes, seed: int) -> None:
+    assert xxh64_python(data, seed) == xxh64(data, seed) == xxhash.xxh64_intdigest(data, seed)

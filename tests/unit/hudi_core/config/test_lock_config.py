@@ -10,7 +10,7 @@ from hudi_core.config.lock_config import (
     ZookeeperConfig,
     writers_base_path,
 )
-from hudi_core.config.service_config import KEYS
+from hudi_core.config.options import KEYS
 from hudi_core.errors import ConfigError
 
 URL = {"hoodie.write.lock.zookeeper.url": "zk1:2181,zk2:2182/chroot"}

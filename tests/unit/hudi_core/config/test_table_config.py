@@ -224,11 +224,11 @@ def test_a_table_without_a_checksum_or_database_is_tolerated() -> None:
             )
         )
     )
-    assert (config.database, config.layout_version, config.payload_class, config.archive_folder) == (
+    assert (config.database, config.layout_version, config.payload_class, config.history_folder) == (
         "",
         1,
         None,
-        "archived",
+        ".hoodie/archived",
     )
     assert (config.timezone, config.populate_meta_fields, config.base_file_format) == ("LOCAL", True, "PARQUET")
     assert (config.metadata_partitions, config.record_key_fields, config.ordering_fields) == (frozenset(), (), ())

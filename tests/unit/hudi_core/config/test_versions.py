@@ -23,13 +23,9 @@ def test_other_versions_are_named_with_those_that_are_read(number: int) -> None:
 
 def test_what_the_layouts_differ_in() -> None:
     assert (V6.completion_time_in_name, V8.completion_time_in_name, V9.completion_time_in_name) == (False, True, True)
-    assert (V6.timeline_path, V8.timeline_path) == (".hoodie", ".hoodie/timeline")
     assert V6.json_commits
     assert not V8.json_commits
 
 
 def test_version_9_types_its_statistics() -> None:
     assert [item.typed_statistics for item in SUPPORTED] == [False, False, True]
-    assert [item.ordering_key for item in SUPPORTED][-2:] == [
-        "hoodie.table.precombine.field", "hoodie.table.ordering.fields",
-    ]  # fmt: skip

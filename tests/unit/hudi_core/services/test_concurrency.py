@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from hudi_core.config.service_config import check_options
+from hudi_core.config.options import check_options
 from hudi_core.config.table_config import TableConfig
 from hudi_core.engine.local import LocalEngine
 from hudi_core.engine.protocol import Engine, UnitTask

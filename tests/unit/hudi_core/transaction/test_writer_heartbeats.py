@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from hudi_core.config.service_config import HeartbeatConfig
+from hudi_core.config.transaction_config import HeartbeatConfig
 from hudi_core.errors import ConfigError
 from hudi_core.model.claim_names import HUDI_HEARTBEATS
 from hudi_core.model.names import FileGroupId

@@ -7,7 +7,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from hudi_core.config.service_config import READ_ZONE
+from hudi_core.config.read_config import READ_ZONE
 from hudi_core.errors import ConfigError
 from hudi_core.expr.bind import resolve
 from hudi_core.expr.functions import evaluate, needs_zone

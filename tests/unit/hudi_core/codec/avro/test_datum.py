@@ -1,14 +1,19 @@
 from __future__ import annotations
 
 import contextlib
+import subprocess
+import sys
+import zipfile
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hudi_core.codec.avro import _fastavro
-from hudi_core.codec.avro.datum import DatumCodec, codec_of, decode_datum, encode_datum
+import hudi_core.codec.avro.container as container
+from hudi_core.codec.avro.datum import IS_PURE, DatumCodec, codec_of, decode_datum, encode_datum, refuse_zero_size_items
 from hudi_core.errors import CorruptFileError, FormatError
 from tests.support.avro_columns import tables
 
@@ -151,4 +156,90 @@ def test_codecs_are_cached_by_schema_object() -> None:
 
 
 def test_the_compiled_fastavro_is_in_use_here() -> None:
-    assert not _fastavro.IS_PURE
+    assert not IS_PURE
+
+
+def record(name: str, *types: Any) -> dict[str, Any]:
+    return {"type": "record", "name": name, "fields": [{"name": f"f{at}", "type": of} for at, of in enumerate(types)]}
+
+
+def array(items: Any) -> dict[str, Any]:
+    return {"type": "array", "items": items}
+
+
+NO_BYTES = {"type": "fixed", "name": "nothing", "size": 0}
+
+
+@pytest.mark.parametrize(
+    "items",
+    [
+        "null",
+        NO_BYTES,
+        record("empty"),
+        record("nulls", "null", NO_BYTES),
+        {"type": "null"},
+        record("outer", record("in")),
+    ],
+)
+def test_items_without_bytes(items: Any) -> None:
+    for schema in (array(items), record("row", array(items)), {"type": "map", "values": ["null", array(items)]}):
+        with pytest.raises(FormatError, match="items that take no bytes") as caught:
+            refuse_zero_size_items(schema, path="the log")
+        assert caught.value.path == "the log"
+
+
+def test_a_name_stands_for_its_type() -> None:
+    with pytest.raises(FormatError):
+        refuse_zero_size_items(record("row", NO_BYTES, array("nothing")))
+
+
+@pytest.mark.parametrize(
+    "items",
+    ["int", ["null"], array("int"), {"type": "enum", "name": "e", "symbols": ["a"]}, record("node", ["null", "node"])],
+)
+def test_items_with_bytes(items: Any) -> None:
+    refuse_zero_size_items(record("row", array(items)))
+
+
+SCRIPT = """
+import sys
+kept = [entry for entry in sys.path if "site-packages" not in entry and not entry.endswith("spark_jobs")]
+sys.path = [sys.argv[1]] + kept
+names = [type(finder).__module__ + getattr(finder, "__name__", "") for finder in sys.meta_path]
+sys.meta_path = [finder for finder, name in zip(sys.meta_path, names) if "editable" not in name]
+from hudi_core.codec.avro.datum import IS_PURE
+from hudi_core.codec.avro.container import read_container, write_container
+import fastavro
+assert IS_PURE and "_vendor" in fastavro.__file__, fastavro.__file__
+fields = [{"name": "a", "type": ["null", "long"]}, {"name": "m", "type": {"type": "map", "values": "string"}}]
+schema = {"type": "record", "name": "r", "fields": fields}
+records = [{"a": 1 << 40, "m": {"k": "zü"}}, {"a": None, "m": {}}]
+assert read_container(write_container(schema, records), path="x") == (schema, records)
+try:
+    read_container(write_container(schema, records)[:-20], path="x")
+except Exception as error:
+    print(type(error).__name__)
+"""
+
+
+def test_a_zip_brings_its_own_fastavro(tmp_path: Path) -> None:
+    core = Path(container.__file__).parents[2]
+    spec = find_spec("fastavro")
+    assert spec is not None
+    assert spec.submodule_search_locations is not None
+    wheel = Path(spec.submodule_search_locations[0])
+    archive = tmp_path / "job.zip"
+    with zipfile.ZipFile(archive, "w") as zipped:
+        for path in core.rglob("*.py"):
+            zipped.write(path, Path("hudi_core") / path.relative_to(core))
+        for path in wheel.rglob("*.py"):
+            zipped.write(path, Path("_vendor/fastavro") / path.relative_to(wheel))
+    done = subprocess.run(
+        [sys.executable, "-S", "-c", SCRIPT, str(archive)],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=tmp_path,
+        env={},
+    )
+    assert (done.returncode, done.stdout.strip()) == (0, "CorruptFileError"), done.stderr

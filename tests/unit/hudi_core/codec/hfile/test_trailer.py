@@ -5,9 +5,18 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from hudi_core.codec.hfile.block import Codec
-from hudi_core.codec.hfile.trailer import TRAILER_SIZE, Trailer, decode_trailer, encode_trailer
+from hudi_core.codec.hfile.trailer import (
+    TRAILER_SIZE,
+    Trailer,
+    decode_file_info,
+    decode_trailer,
+    encode_file_info,
+    encode_trailer,
+)
 from hudi_core.errors import CorruptFileError, UnsupportedError
 
 TRAILER = Trailer(953, 788, 43, 443208, 1, 1, 1, 1, 0, 0, Codec.GZ)
@@ -51,3 +60,15 @@ def test_encryption_is_refused() -> None:
     forged = data[:8] + bytes([length + 3]) + data[9 : 9 + length] + b"\x6a\x01k" + data[9 + length + 3 :]
     with pytest.raises(UnsupportedError, match="encrypted"):
         decode_trailer(forged, SIZE, "f")
+
+
+@given(st.dictionaries(st.text(max_size=12), st.binary(max_size=40)))
+def test_file_info_round_trips(entries: dict[str, bytes]) -> None:
+    assert decode_file_info(encode_file_info(entries), "f") == entries
+
+
+def test_broken_file_info_is_corrupt() -> None:
+    for data in (b"", b"PBUX\0", b"PBUF\x05", b"PBUF\x05\x0a\x03\x0a\x01\xff"):
+        with pytest.raises(CorruptFileError) as caught:
+            decode_file_info(data, "x.hfile")
+        assert caught.value.path == "x.hfile"

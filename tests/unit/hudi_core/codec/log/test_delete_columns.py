@@ -4,6 +4,7 @@ import contextlib
 import decimal
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -17,7 +18,7 @@ from hudi_core.codec.log.content import (
     delete_block_data,
     encode_delete_block,
 )
-from hudi_core.codec.log.delete_columns import delete_columns
+from hudi_core.codec.log.delete_columns import delete_columns, encode_natural_deletes
 from hudi_core.errors import CorruptFileError, FormatError, UnsupportedError
 from tests.support.delete_records import ANY, SCALAR, VALUES, of_kind, records
 
@@ -118,3 +119,16 @@ def test_broken_blocks_raise_nothing_but_typed_errors(entries: list[DeleteRecord
     cut = data.draw(st.integers(0, len(content) - 1))
     with pytest.raises((CorruptFileError, UnsupportedError)):
         delete_columns(content[:cut], path="log")
+
+
+@pytest.mark.parametrize("keys", [[], ["k"], ["a", "ä" * 40, "", "x" * 9000, "b"]])
+def test_the_bytes_are_those_of_single_entries(keys: list[str]) -> None:
+    entries = [DeleteRecord(key, "record_index", OrderingValue("int", 0)) for key in keys]
+    array = pa.array([b"?", *(key.encode() for key in keys)], pa.binary()).slice(1)
+    assert encode_natural_deletes(array, "record_index") == encode_delete_block(entries)
+
+
+def test_the_bytes_are_those_of_real_hudi() -> None:
+    """Facts 8.4."""
+    found = encode_natural_deletes(pa.array([b"k0"]), "record_index")
+    assert found.hex() == "000000030000001602020" + "46b300218" + b"record_index".hex() + "040000"

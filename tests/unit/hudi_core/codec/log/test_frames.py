@@ -9,10 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hudi_core.codec.avro.schema import parse_schema
-from hudi_core.codec.log.blocks import MAGIC, BlockType, CorruptBlock, HeaderKey, LogBlock
+from hudi_core.codec.log.blocks import MAGIC, ROLLBACK_COMMAND, BlockType, CorruptBlock, HeaderKey, LogBlock
 from hudi_core.codec.log.content import avro_block_records, decode_delete_block, encode_delete_block
-from hudi_core.codec.log.encode import encode_block
-from hudi_core.codec.log.frames import walk
+from hudi_core.codec.log.frames import encode_block, walk
 from hudi_core.errors import CorruptFileError, FormatError, UnsupportedError
 from tests.support.golden_data import GoldenCase, golden_cases
 
@@ -270,3 +269,31 @@ def test_golden_rollback_commands_name_their_target(golden: Any) -> None:
     ]
     assert commands
     assert all(block.target_instant_time and block.instant_time and block.content_length == 0 for block in commands)
+
+
+def test_a_rollback_command_is_byte_for_byte_what_hudi_writes() -> None:
+    headers = {
+        HeaderKey.COMMAND_BLOCK_TYPE: ROLLBACK_COMMAND,
+        HeaderKey.INSTANT_TIME: "20261120213502246",
+        HeaderKey.TARGET_INSTANT_TIME: "20261120213453318",
+    }
+    assert encode_block(BlockType.COMMAND, headers) == bytes.fromhex(
+        "234855444923 000000000000005b 00000001 00000000 00000003"
+        + " 00000000 00000011 "
+        + b"20261120213502246".hex()
+        + " 00000001 00000011 "
+        + b"20261120213453318".hex()
+        + " 00000003 00000001 30 0000000000000000 00000000 0000000000000061"
+    )
+
+
+def test_headers_that_hudi_0_15_does_not_know_are_refused_unless_readers_do() -> None:
+    headers = {HeaderKey.INSTANT_TIME: "1", HeaderKey.IS_PARTIAL: "true"}
+    with pytest.raises(FormatError, match="IS_PARTIAL"):
+        encode_block(BlockType.AVRO_DATA, headers)
+    assert encode_block(BlockType.AVRO_DATA, headers, hudi_1_headers=True)
+
+
+def test_corrupt_blocks_are_never_written() -> None:
+    with pytest.raises(FormatError, match="CORRUPT"):
+        encode_block(BlockType.CORRUPT, {})

@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+import hashlib
 import io
 import os
+import random
 from collections import Counter
 from decimal import Decimal
 from typing import Any, BinaryIO, cast
@@ -13,7 +15,7 @@ import pytest
 from hudi_core.codec.avro.arrow import arrow_schema
 from hudi_core.codec.avro.arrow_conform import conform_table
 from hudi_core.codec.avro.schema import parse_schema
-from hudi_core.codec.parquet.file import BaseFileWriter, ParquetBaseFile
+from hudi_core.codec.parquet.file import BaseFileWriter, ParquetBaseFile, dictionary_columns
 from hudi_core.errors import ConfigError, CorruptFileError, FormatError, StorageError, UnsupportedError
 from tests.support.golden_data import GoldenCase
 
@@ -209,3 +211,51 @@ def check_against_hudi(case: GoldenCase, rows: dict[str, dict[str, Any]]) -> Non
             assert {key: found[key] for key in requested} == requested
             compared += 1
     assert compared
+
+
+MANY = 12_000
+RANDOM = random.Random(3)
+LARGE = pa.table(
+    {
+        "_hoodie_commit_time": ["20260101000000000"] * MANY,
+        "_hoodie_record_key": [f"key-{index:012d}" for index in range(MANY)],
+        "noise": pa.array([RANDOM.getrandbits(62) for _ in range(MANY)]),
+        "few": [f"name-{index % 20}" for index in range(MANY)],
+        "price": pa.array([Decimal(index % 100).scaleb(-2) for index in range(MANY)], pa.decimal128(12, 2)),
+        "hash": [hashlib.sha1(str(index).encode()).hexdigest() for index in range(MANY)],
+        "words": [
+            " ".join(RANDOM.choices(["compaction", "clustering", "timeline", "instant", "marker"], k=6))
+            for _ in range(MANY)
+        ],
+        "flag": [RANDOM.random() < 0.5 for _ in range(MANY)],
+        "nothing": pa.nulls(MANY, pa.int32()),
+        "tags": [["a", None], None, []] * (MANY // 3),
+    }
+)
+FEW = ["_hoodie_commit_time", "few", "price", "tags.list.element"]
+
+
+def written_with(codec: str, level: int | None = None) -> bytes:
+    file = io.BytesIO()
+    writer = BaseFileWriter(file, LARGE.schema, path="f.parquet", codec=codec, level=level)
+    writer.write(LARGE)
+    writer.close({})
+    return file.getvalue()
+
+
+def test_a_dictionary_goes_to_columns_of_few_values() -> None:
+    assert dictionary_columns(LARGE) == FEW
+    group = pq.ParquetFile(io.BytesIO(written_with("snappy"))).metadata.row_group(0)
+    columns = [group.column(index) for index in range(group.num_columns)]
+    assert [column.path_in_schema for column in columns if "RLE_DICTIONARY" in column.encodings] == FEW
+
+
+@pytest.mark.parametrize("codec", ["GZIP", "SNAPPY", "ZSTD", "UNCOMPRESSED"])
+def test_every_column_has_the_codec_of_the_file(codec: str) -> None:
+    group = pq.ParquetFile(io.BytesIO(written_with(codec))).metadata.row_group(0)
+    assert {group.column(index).compression for index in range(group.num_columns)} == {codec}
+
+
+def test_gzip_is_written_at_level_6_unless_told_otherwise() -> None:
+    assert written_with("GZIP") == written_with("GZIP", level=6)
+    assert len(written_with("GZIP")) < len(written_with("GZIP", level=1))

@@ -15,12 +15,11 @@ from hudi_core.codec.avro.schema import add_meta_fields
 from hudi_core.codec.hfile.writer import write_hfile
 from hudi_core.codec.log.blocks import BlockType, HeaderKey, LogBlock
 from hudi_core.codec.log.content import OrderingValue, encode_avro_block
-from hudi_core.codec.log.encode import encode_block
+from hudi_core.codec.log.frames import encode_block
 from hudi_core.errors import CorruptFileError, UnsupportedError
-from hudi_core.filegroup.merge.fold import Kind
 from hudi_core.filegroup.merge.ordering import Ordering
-from hudi_core.filegroup.merge.policy import MergePolicy
-from hudi_core.filegroup.merge.rules import Rules
+from hudi_core.filegroup.merge.policy import MergePolicy, Rules
+from hudi_core.filegroup.merge.rules import Kind
 from hudi_core.filegroup.read import log_records
 from hudi_core.filegroup.read.log_records import block_batches, has_operations, merge_logs
 from hudi_core.filegroup.read.log_scan import CommittedInstants, scan_log_files

@@ -1,9 +1,10 @@
 from __future__ import annotations
 
 import pytest
+from hudi_core.codec.log.encode import encode_block
 
 from hudi_core.codec.log.blocks import BlockType, HeaderKey
-from hudi_core.codec.log.encode import encode_block
+from hudi_core.codec.log.frames import encode_block
 from hudi_core.engine.serializer import from_text, to_text
 from hudi_core.errors import ConfigError, CorruptFileError, StorageNotFoundError, UnsupportedError
 from hudi_core.filegroup.read.log_scan import (

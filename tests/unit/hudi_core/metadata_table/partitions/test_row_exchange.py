@@ -18,7 +18,8 @@ from hudi_core.errors import ConflictError, ExecutionError, UnsupportedError
 from hudi_core.metadata_table.initialize.stored_schema import stored_schema
 from hudi_core.metadata_table.partitions.record_groups import RecordGroups
 from hudi_core.metadata_table.partitions.record_index import RecordIndexRows
-from hudi_core.metadata_table.partitions.row_exchange import GONE, base_cells, distinct_rows, is_gone, log_contents
+from hudi_core.metadata_table.partitions.row_exchange import base_cells, distinct_rows, is_gone, log_contents
+from hudi_core.metadata_table.partitions.row_level import GONE
 
 FILE_ID = "9edb754e-98e8-450a-8273-ba65f475f266"
 

@@ -10,7 +10,7 @@ import pytest
 from hudi_core.codec.hfile.writer import write_hfile
 from hudi_core.codec.log.blocks import BlockType, HeaderKey
 from hudi_core.codec.log.content import DeleteRecord, encode_delete_block
-from hudi_core.codec.log.encode import encode_block
+from hudi_core.codec.log.frames import encode_block
 from hudi_core.errors import CorruptFileError, UnsupportedError
 from hudi_core.metadata_table.read.file_group import MergedSlice
 from hudi_core.metadata_table.read.group_reader import GroupReader

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from hudi_core.config.verb_config import REBUILD_ROW_INDEXES
+from hudi_core.config.metadata_config import REBUILD_ROW_INDEXES
 from hudi_core.engine.local import LocalEngine
 from hudi_core.errors import ConflictError, CorruptFileError, FormatError
 from hudi_core.metadata_table.initialize.initialize import MetadataCreation

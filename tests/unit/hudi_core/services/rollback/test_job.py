@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from hudi_core.codec.log.blocks import ROLLBACK_COMMAND, BlockType, HeaderKey
-from hudi_core.codec.log.encode import encode_block
+from hudi_core.codec.log.frames import encode_block
 from hudi_core.errors import ConfigError, ConflictError, TimelineError
 from hudi_core.services.rollback import planner
 from hudi_core.services.rollback import verb as run

@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from hudi_core.config.service_config import KEYS, HeartbeatConfig, check_options
+from hudi_core.config.options import KEYS, check_options
+from hudi_core.config.transaction_config import HeartbeatConfig
 from hudi_core.config.write_config import WriteConfig
 from hudi_core.engine.serializer import from_text, to_text
 from hudi_core.errors import ConfigError
