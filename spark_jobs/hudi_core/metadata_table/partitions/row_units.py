@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from hudi_core.engine.serializer import from_text
 from hudi_core.filegroup.read.read_spec import ReaderSpec
 from hudi_core.metadata_table.extract.slice_change import ChangeReader, SliceChange
 from hudi_core.metadata_table.partitions.record_index import RecordIndexRows
@@ -34,8 +35,8 @@ def crossing(rows: IndexRows) -> AnyIndexRows:
 
 @dataclass(frozen=True, slots=True)
 class IndexUnit:
-    """The change of one data file group. `reader` is ReaderSpec.to_text of a snapshot query, without columns or filters
-    of its own.
+    """The change of one data file group. `reader` is the ReaderSpec of a snapshot query as text, without columns or
+    filters of its own.
     """
 
     uri: str
@@ -58,4 +59,4 @@ def produce_index_rows(unit: IndexUnit, attempt: TaskAttempt) -> Iterator[pa.Rec
 
 @lru_cache(maxsize=8)
 def _spec(text: str) -> ReaderSpec:
-    return ReaderSpec.from_text(text)
+    return from_text(ReaderSpec, text)
