@@ -16,7 +16,6 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hudi_core.codec.log.encode import encode_block
 
 from hudi_core.codec.avro.datum import decode_datum, encode_datum
 from hudi_core.codec.log.blocks import BlockType, HeaderKey, LogBlock

@@ -24,6 +24,7 @@ from hudi_core.view.fs_view import load_view
 from tests.support.golden_data import GoldenCase
 from tests.support.predicate_text import to_sql
 from tests.support.random_predicates import holds
+from tests.support.slice_readers import spec_of
 
 Open = Callable[[str, str], GoldenCase]
 CASES = ("mdt_all_cow", "mdt_all_cow_compacted", "mdt_all_mor", "mdt_all_mor_compacted", "mdt_record_index_lookup")
@@ -42,7 +43,7 @@ class Table:
         view = load_view(active, self.metadata.listing(), timeline)
         self.slices = [item for partition in view.partitions() for item in view.latest_merged_slices(partition)]
         schema = schema_of(timeline, active.read_details)
-        reader = SliceReader.for_query(self.storage, self.config, schema, timeline, snapshot=True)
+        reader = SliceReader(self.storage, spec_of(self.config, schema, timeline))
         self.schema = reader.output_schema(None)
         self.batches = {item: list(reader.read(item)) for item in self.slices}
         self.rows = {

@@ -15,7 +15,7 @@ import pyarrow as pa
 from hudi_core.config.table_config import TableConfig
 from hudi_core.engine.local import LocalEngine
 from hudi_core.engine.protocol import TaskAttempt
-from hudi_core.filegroup.read.read_spec import ReaderSpec
+from hudi_core.engine.serializer import to_text
 from hudi_core.metadata_table.initialize.stored_schema import stored_schema
 from hudi_core.metadata_table.partitions.row_exchange import AnyIndexRows, IndexUnit, distinct_rows, produce_index_rows
 from hudi_core.metadata_table.partitions.row_level import SliceChange
@@ -26,6 +26,7 @@ from hudi_core.storage.local import LocalStorage
 from hudi_core.table import HudiTable
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.view.file_group import FileSlice
+from tests.support.slice_readers import spec_of
 
 
 @dataclass(frozen=True)
@@ -51,8 +52,8 @@ class GoldenRows:
         return len(list((self.path / ".hoodie/metadata" / index).glob(f".{pattern}*.log.1_0-0-0")))
 
     def spec(self, instant: str | None = None) -> str:
-        spec = ReaderSpec.for_query(self.table.config, self.table.schema(), self.table.timeline(), merge_logs=True)
-        return (spec if instant is None else spec.up_to(instant)).to_text()
+        spec = spec_of(self.table.config, self.table.schema(), self.table.timeline())
+        return to_text(spec if instant is None else spec.up_to(instant))
 
     def slices(self, as_of: str | None) -> dict[Any, FileSlice]:
         if as_of == "":

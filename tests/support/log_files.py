@@ -6,8 +6,6 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
-from hudi_core.codec.log.encode import encode_block
-
 from hudi_core.codec.avro.datum import DatumCodec
 from hudi_core.codec.avro.schema import add_meta_fields
 from hudi_core.codec.log.blocks import BlockType, HeaderKey

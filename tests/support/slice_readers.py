@@ -7,25 +7,35 @@ from typing import Any
 
 import pyarrow as pa
 
+from hudi_core.codec.avro.schema import AvroSchema
 from hudi_core.config.table_config import TableConfig
+from hudi_core.filegroup.read.log_scan import CommittedInstants, latest_read_instant
 from hudi_core.filegroup.read.read_spec import ReaderSpec
 from hudi_core.filegroup.read.slice_reader import SliceReader
 from hudi_core.storage.local import LocalStorage
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.table_schema import schema_of
+from hudi_core.timeline.timeline import Timeline
 from hudi_core.view.file_group import FileSlice
 from hudi_core.view.fs_view import load_view
 from hudi_core.view.listing import StorageListing
 
 
+def spec_of(
+    config: TableConfig, schema: AvroSchema, timeline: Timeline, *, merge_logs: bool = True, **more: Any
+) -> ReaderSpec:
+    """A query as of the last completed commit; `more` goes to ReaderSpec."""
+    return ReaderSpec(config, schema, CommittedInstants.of(timeline), latest_read_instant(timeline), merge_logs, **more)
+
+
 def opened(table: Path, *, snapshot: bool = True, **more: Any) -> tuple[SliceReader, list[FileSlice]]:
-    """A reader of the table and the slices of a snapshot; `more` goes to ReaderSpec.for_query."""
+    """A reader of the table and the slices of a snapshot; `more` goes to ReaderSpec."""
     storage = LocalStorage(str(table))
     config = TableConfig.load(storage)
     active = ActiveTimeline(storage, config)
     timeline = active.load()
     view = load_view(active, StorageListing(storage), timeline)
-    spec = ReaderSpec.for_query(config, schema_of(timeline, active.read_details), timeline, merge_logs=snapshot, **more)
+    spec = spec_of(config, schema_of(timeline, active.read_details), timeline, merge_logs=snapshot, **more)
     return SliceReader(storage, spec), [
         item for partition in view.partitions() for item in view.latest_merged_slices(partition)
     ]

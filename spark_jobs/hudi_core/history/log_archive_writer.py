@@ -19,7 +19,6 @@ from typing import Any, Final
 from hudi_core.codec.avro.datum import codec_of
 from hudi_core.codec.log.blocks import BlockType, HeaderKey
 from hudi_core.codec.log.content import encode_avro_block
-from hudi_core.codec.log.encode import encode_block
 from hudi_core.codec.log.frames import encode_block
 from hudi_core.errors import CorruptFileError, FormatError, StorageExistsError, StorageNotFoundError
 from hudi_core.history.archived_instant import ArchivedInstant, InstantKey, archived_entry

@@ -25,12 +25,12 @@ from hudi_core.model.names import (
 )
 from hudi_core.model.partition import check_relative_path
 from hudi_core.model.stats import WriteStat
-from hudi_core.query.cdc_change import CDC_SCHEMA, Change, Image
+from hudi_core.query.cdc_read import CDC_SCHEMA, Change, Image
 from hudi_core.query.commit_range import commits_in_range, slice_before_replacement
 from hudi_core.query.context import ReadContext
-from hudi_core.query.read_plan import ReadPlan
+from hudi_core.query.read_plan import ReadPlan, split_of
 from hudi_core.query.request import ReadRequest
-from hudi_core.query.slices_plan import Predicate, chosen_columns, reader_spec
+from hudi_core.query.slices_plan import Predicate, chosen_columns, common_part, reader_spec
 from hudi_core.timeline.actions.commit import CommitMetadata, Operation
 from hudi_core.timeline.instant import Instant
 from hudi_core.timeline.timeline import Timeline
@@ -60,17 +60,11 @@ def plan_cdc(context: ReadContext, request: ReadRequest) -> ReadPlan:
     finder = _ChangeFinder(context, timeline, view)
     changes = [change for instant, commit in commits.metadata.items() for change in finder.changes(instant, commit)]
     finder.check(changes)
-    common = {
-        "uri": context.uri,
-        "storage_options": dict(context.storage_options),
-        "reader": reader_spec(
-            context, table_schema(context.storage, context.config, timeline), timeline, merge_logs=True
-        ).to_text(),
-        "changes": {"columns": output.names, "predicate": None if predicate is None else predicate.json},
-    }
-    return ReadPlan(
-        output, common, tuple(change.to_json() for change in changes), sum(len(change.files()) for change in changes)
-    )
+    schema = table_schema(context.storage, context.config, timeline)
+    common = common_part(context, reader_spec(context, schema, timeline, merge_logs=True))
+    common["changes"] = {"columns": output.names, "predicate": None if predicate is None else predicate.json}
+    files = sum(len(change.files()) for change in changes)
+    return ReadPlan(output, common, tuple(map(split_of, changes)), files)
 
 
 @dataclass(frozen=True)

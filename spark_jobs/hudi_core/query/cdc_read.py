@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import pyarrow as pa
@@ -18,22 +18,71 @@ import pyarrow.compute as pc
 from hudi_core.codec.avro.arrow import arrow_schema, spark_schema
 from hudi_core.codec.avro.schema import parse_schema
 from hudi_core.codec.log.blocks import BlockType, CorruptBlock
-from hudi_core.errors import CorruptFileError, UnsupportedError
+from hudi_core.errors import CorruptFileError, FormatError, UnsupportedError
 from hudi_core.filegroup.read.log_records import block_batches
 from hudi_core.filegroup.read.log_scan import log_blocks
 from hudi_core.filegroup.read.read_spec import ReaderSpec, of_commit_times
 from hudi_core.filegroup.read.slice_reader import SliceReader
-from hudi_core.model.names import RECORD_KEY
-from hudi_core.query.cdc_change import CDC_SCHEMA, Change, Image
+from hudi_core.model.names import RECORD_KEY, parse_log_file
+from hudi_core.model.partition import check_file_name, check_partition
 from hudi_core.query.json_text import AVRO, COMPACT, json_rows
+from hudi_core.view.file_group import DataFile, FileSlice, check_slice
 
 if TYPE_CHECKING:
     from hudi_core.storage.base import Storage
-    from hudi_core.view.file_group import DataFile
 
+CDC_SCHEMA: Final = pa.schema([(name, pa.string()) for name in ("op", "ts_ms", "before", "after")])
+"""What a change-data query returns: i, u or d; the commit's instant; the row before and after as JSON text."""
 INSERT, UPDATE, DELETE = "i", "u", "d"
 _NULL_RECORD = "null"
 """How Avro prints an image that a change-data log leaves empty, and so how Hudi returns it."""
+_SOURCE = "split of a change-data read"
+
+
+@dataclass(frozen=True, slots=True)
+class Image:
+    """A file slice before or after a commit.
+
+    `up_to` is the newest commit whose log blocks belong to it, None the query's own. Where not `inclusive`, the blocks
+    of `up_to` itself do not.
+    """
+
+    file_slice: FileSlice
+    up_to: str | None = None
+    inclusive: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One commit's change of one file group.
+
+    With `logs`, change-data logs hold the changes, and the images hold what the logs lack. Without, the changes are the
+    difference of the images: rows of `after` alone were inserted when there is no `before`, rows of `before` alone were
+    deleted when there is no `after`.
+    """
+
+    instant: str
+    partition: str
+    logs: tuple[DataFile, ...] = ()
+    before: Image | None = None
+    after: Image | None = None
+
+    def files(self) -> list[DataFile]:
+        """Every file that a reader of the change opens."""
+        images = [image.file_slice for image in (self.before, self.after) if image is not None]
+        return [*self.logs, *(file for item in images for file in item.data_files)]
+
+    def check(self) -> Change:
+        """The change as it is; raises FormatError for names that leave the table, or its partition."""
+        check_partition(self.partition, source=_SOURCE)
+        for file in self.logs:
+            parse_log_file(check_file_name(file.name, source=_SOURCE))
+            if file.partition != self.partition:
+                raise FormatError(f"{file.path!r} is not in the partition {self.partition!r}", path=_SOURCE)
+        for image in (self.before, self.after):
+            if image is not None:
+                check_slice(image.file_slice)
+        return self
 
 
 @dataclass(frozen=True)

@@ -16,15 +16,8 @@ from hudi_core.query.request import MetadataMode
 from hudi_core.storage.base import Storage
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.timeline import Timeline
-from hudi_core.view.file_group import FileSlice
 from hudi_core.view.fs_view import FileSystemView, load_view
 from hudi_core.view.listing import FileListing, StorageListing
-
-
-def files_of(item: FileSlice) -> int:
-    """How many files a reader of the slice opens."""
-    return len(item.log_files) + (item.base_file is not None)
-
 
 log = logging.getLogger(__name__)
 

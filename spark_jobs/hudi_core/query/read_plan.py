@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
+from hudi_core.engine.serializer import from_text, to_text
 from hudi_core.errors import ConfigError
 from hudi_core.expr.bind import bind
 from hudi_core.expr.json_form import from_json
@@ -23,11 +24,10 @@ from hudi_core.filegroup.read.read_spec import ReaderSpec, of_predicate
 from hudi_core.filegroup.read.slice_reader import SliceReader
 from hudi_core.index.footers import RowGroups, row_group_chooser
 from hudi_core.model.names import COMMIT_TIME, IS_DELETED
-from hudi_core.query.cdc_change import CDC_SCHEMA, Change
-from hudi_core.query.cdc_read import ChangeReader
+from hudi_core.query.cdc_read import CDC_SCHEMA, Change, ChangeReader
 from hudi_core.storage.arrow_store import open_data_storage
 from hudi_core.timeline.schema_history import renamed_columns
-from hudi_core.view.file_group import slice_from_json
+from hudi_core.view.file_group import FileSlice, check_slice
 
 if TYPE_CHECKING:
     from hudi_core.engine.protocol import Json
@@ -69,6 +69,12 @@ class ReadPlan:
             yield from read_split(self.common, split, storage)
 
 
+def split_of(part: FileSlice | Change) -> Json:
+    """The split that reads a file slice, or a change of a change-data query."""
+    files = part.data_files if isinstance(part, FileSlice) else part.files()
+    return {"bytes": sum(file.size for file in files), "part": to_text(part)}
+
+
 def read_split(common: Json, split: Json, storage: Storage | None = None) -> Iterator[pa.RecordBatch]:
     """The rows of one split in the plan's schema. `storage` is the table's data path when it is open already.
 
@@ -77,18 +83,17 @@ def read_split(common: Json, split: Json, storage: Storage | None = None) -> Ite
     """
     try:
         uri, options, prepared = common["uri"], common["storage_options"], _prepared(common["reader"])
-        changes = common.get("changes")
+        part, changes = split["part"], common.get("changes")
     except (KeyError, TypeError) as error:
         raise ConfigError(f"a read's splits are not what this version writes: {error!r}") from error
     data = open_data_storage(uri, options) if storage is None else storage
     if changes is not None:
-        yield from _changes(ChangeReader(data, prepared.spec), changes, split)
-    elif REPLACED_BY in common:
-        schema = SliceReader(data, prepared.spec).output_schema()
-        kept = prepared if split.get(REPLACED_BY) is None else prepared.of_any_commit
-        yield from flagged(kept.rows(data, split), split, schema)
-    else:
-        yield from prepared.rows(data, split)
+        yield from _changes(ChangeReader(data, prepared.spec), changes, from_text(Change, part).check())
+        return
+    file_slice = check_slice(from_text(FileSlice, part))
+    replaced_by = split.get(REPLACED_BY)
+    rows = (prepared if replaced_by is None else prepared.of_any_commit).rows(data, file_slice)
+    yield from _flagged(rows, replaced_by) if REPLACED_BY in common else rows
 
 
 @dataclass(frozen=True)
@@ -97,8 +102,8 @@ class _Prepared:
 
     spec: ReaderSpec
 
-    def rows(self, storage: Storage, split: Json) -> Iterator[pa.RecordBatch]:
-        return SliceReader(storage, self.spec).read(slice_from_json(split), row_groups=self._row_groups)
+    def rows(self, storage: Storage, file_slice: FileSlice) -> Iterator[pa.RecordBatch]:
+        return SliceReader(storage, self.spec).read(file_slice, row_groups=self._row_groups)
 
     @cached_property
     def of_any_commit(self) -> _Prepared:
@@ -111,46 +116,42 @@ class _Prepared:
         spec = self.spec
         if spec.predicate is None:
             return None
-        incremental, renamed = spec.commit_times is not None, renamed_columns(spec.history)
-        bound = bind(from_json(spec.predicate), spec.output.all, zone=spec.zone)
         return row_group_chooser(
-            bound, spec.config, merged=spec.merge_logs, incremental=incremental, by_other_name=renamed
+            bind(from_json(spec.predicate), spec.output.all, zone=spec.zone),
+            spec.config,
+            merged=spec.merge_logs,
+            incremental=spec.commit_times is not None,
+            by_other_name=renamed_columns(spec.history),
         )
 
 
 @lru_cache(maxsize=_QUERIES)
 def _prepared(text: str) -> _Prepared:
-    return _Prepared(ReaderSpec.from_text(text))
+    return _Prepared(from_text(ReaderSpec, text))
 
 
-def _changes(reader: ChangeReader, requested: Json, split: Json) -> Iterator[pa.RecordBatch]:
+def _changes(reader: ChangeReader, query: Json, change: Change) -> Iterator[pa.RecordBatch]:
     """The rows of a change-data query, filtered and projected."""
     try:
-        columns, predicate = [str(name) for name in requested["columns"]], requested["predicate"]
+        columns, predicate = [str(name) for name in query["columns"]], query["predicate"]
     except (KeyError, TypeError) as error:
         raise ConfigError(f"a change-data read is not what this version writes: {error!r}") from error
     row_filter = None if predicate is None else of_predicate(predicate, CDC_SCHEMA)
-    for batch in reader.read(Change.from_json(split)):
+    for batch in reader.read(change):
         kept = batch if row_filter is None else row_filter.apply(batch)
         if kept.num_rows:
             yield kept.select(columns)
 
 
-def flagged(batches: Iterator[pa.RecordBatch], split: Json, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """The rows of a split, marked; `schema` is that of the batches without the flag."""
-    instant = split.get(REPLACED_BY)
+def _flagged(batches: Iterator[pa.RecordBatch], replaced_by: str | None) -> Iterator[pa.RecordBatch]:
+    """The rows with `_hoodie_is_deleted` last: the table's own flag, or true where the rows were replaced."""
     for batch in batches:
-        columns = [batch.column(field.name).cast(field.type) for field in schema if field.name != IS_DELETED]
-        names = [name for name in schema.names if name != IS_DELETED]
-        count = batch.num_rows
-        if instant is not None and COMMIT_TIME in names:
-            columns[names.index(COMMIT_TIME)] = pa.array([instant] * count, pa.string())
-        if (
-            instant is None
-            and IS_DELETED in batch.schema.names
-            and pa.types.is_boolean(batch.schema.field(IS_DELETED).type)
-        ):
-            flags = batch.column(IS_DELETED).fill_null(False)
+        columns = dict(zip(batch.schema.names, batch.columns, strict=True))
+        flags = columns.pop(IS_DELETED, None)
+        if replaced_by is not None and COMMIT_TIME in columns:
+            columns[COMMIT_TIME] = pa.repeat(pa.scalar(replaced_by), batch.num_rows)
+        if replaced_by is None and flags is not None and pa.types.is_boolean(flags.type):
+            flags = flags.fill_null(False)
         else:
-            flags = pa.repeat(pa.scalar(instant is not None), count)
-        yield pa.RecordBatch.from_arrays([*columns, flags], names=[*names, IS_DELETED])
+            flags = pa.repeat(pa.scalar(replaced_by is not None), batch.num_rows)
+        yield pa.RecordBatch.from_arrays([*columns.values(), flags], names=[*columns, IS_DELETED])

@@ -11,21 +11,23 @@ import pyarrow as pa
 from hudi_core.codec.avro.schema import AvroSchema
 from hudi_core.config.read_config import READ_ZONE
 from hudi_core.engine.protocol import Json
+from hudi_core.engine.serializer import to_text
 from hudi_core.errors import ConfigError
 from hudi_core.expr.bind import Bound, bind
 from hudi_core.expr.json_form import to_json
 from hudi_core.expr.sql.parse import parse_predicate
+from hudi_core.filegroup.read.log_scan import CommittedInstants, latest_read_instant
 from hudi_core.filegroup.read.read_spec import ReaderSpec
 from hudi_core.filegroup.read.slice_reader import SliceReader
 from hudi_core.index.report import PruneReport
 from hudi_core.index.skipping import SkippingPlan
 from hudi_core.metadata_table.read.metadata_table import MetadataTable
-from hudi_core.query.context import ReadContext, files_of
-from hudi_core.query.read_plan import ReadPlan
+from hudi_core.query.context import ReadContext
+from hudi_core.query.read_plan import ReadPlan, split_of
 from hudi_core.query.request import ReadRequest
 from hudi_core.timeline.schema_history import internal_schema_history, renamed_columns
 from hudi_core.timeline.timeline import Timeline
-from hudi_core.view.file_group import FileSlice, slice_to_json
+from hudi_core.view.file_group import FileSlice
 
 
 @dataclass(frozen=True)
@@ -68,17 +70,17 @@ def reader_spec(
     with it.
     """
     history = internal_schema_history(context.storage, timeline if schemas is None else schemas)
-    spec = ReaderSpec.for_query(
+    return ReaderSpec(
         context.config,
         schema,
-        timeline,
-        merge_logs=merge_logs,
+        CommittedInstants.of(timeline),
+        latest_read_instant(timeline) if up_to is None else up_to,
+        merge_logs,
         commit_times=commit_times,
         zone=READ_ZONE.read(context.options),
-        history=history if history is None or up_to is None else history.up_to(up_to),
-        options=context.options,
+        history=None if history is None else (history if up_to is None else history.up_to(up_to)).to_json(),
+        options=dict(context.options),
     )
-    return spec if up_to is None else spec.up_to(up_to)
 
 
 def chosen_columns(schema: pa.Schema, columns: Sequence[str] | None) -> pa.Schema:
@@ -112,8 +114,7 @@ class SlicesPlanner:
         self._context = context
         self.schema = reader.output_schema(request.columns)
         predicate = Predicate.of(request, reader.output_schema(), spec.zone)
-        columns = None if request.columns is None else tuple(request.columns)
-        self.spec = replace(spec, columns=columns, predicate=None if predicate is None else predicate.json)
+        self.spec = replace(spec, columns=request.columns, predicate=None if predicate is None else predicate.json)
         self._skipping = None
         if predicate is not None:
             self._skipping = SkippingPlan(
@@ -136,13 +137,12 @@ class SlicesPlanner:
 
     def plan(self, slices: Sequence[FileSlice]) -> ReadPlan:
         """The plan that reads `slices`, without those that the predicate rules out."""
-        kept, report = (list(slices), PruneReport()) if self._skipping is None else self._skipping.prune(slices)
-        splits = tuple(map(slice_to_json, kept))
-        return ReadPlan(
-            self.schema, self.common(), splits, sum(map(files_of, kept)), report.files_pruned, report.to_json()
-        )
+        kept, report = (slices, PruneReport()) if self._skipping is None else self._skipping.prune(slices)
+        files = sum(len(item.data_files) for item in kept)
+        common = common_part(self._context, self.spec)
+        return ReadPlan(self.schema, common, tuple(map(split_of, kept)), files, report.files_pruned, report.to_json())
 
-    def common(self) -> Json:
-        """What all splits share."""
-        context = self._context
-        return {"uri": context.uri, "storage_options": dict(context.storage_options), "reader": self.spec.to_text()}
+
+def common_part(context: ReadContext, spec: ReaderSpec) -> Json:
+    """What all splits of a query share."""
+    return {"uri": context.uri, "storage_options": dict(context.storage_options), "reader": to_text(spec)}

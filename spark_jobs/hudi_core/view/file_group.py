@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from hudi_core.engine.protocol import Json
-from hudi_core.errors import ConfigError, FormatError
+from hudi_core.errors import FormatError
 from hudi_core.model.names import FileGroupId, parse_log_file
 from hudi_core.model.partition import check_file_name, check_partition, join
 
@@ -45,25 +44,27 @@ class FileSlice:
         return self.base_file is None and not self.log_files
 
     @property
+    def data_files(self) -> tuple[DataFile, ...]:
+        """The files that hold rows: base file, then log files."""
+        return self.log_files if self.base_file is None else (self.base_file, *self.log_files)
+
+    @property
     def files(self) -> tuple[DataFile, ...]:
         """All files: base, logs, change-data logs."""
-        return (() if self.base_file is None else (self.base_file,)) + self.log_files + self.cdc_files
+        return self.data_files + self.cdc_files
 
     @property
     def size(self) -> int:
         """Bytes of the base file and the log files."""
-        return (0 if self.base_file is None else self.base_file.size) + sum(log.size for log in self.log_files)
+        return sum(file.size for file in self.data_files)
 
     def merged_with(self, newer: FileSlice) -> FileSlice:
         """This slice with the logs of the next one, which has no base file yet (mergeCompactionPendingFileSlices).
 
         In layout 2 the logs' instants of the two may be interleaved, so the logs are put in scan order again.
         """
-        logs, cdc_files = (
-            _in_scan_order(self.log_files + newer.log_files),
-            _in_scan_order(self.cdc_files + newer.cdc_files),
-        )
-        return FileSlice(self.file_group, self.base_instant, self.base_file, logs, cdc_files)
+        logs = _in_scan_order(self.log_files + newer.log_files)
+        return replace(self, log_files=logs, cdc_files=_in_scan_order(self.cdc_files + newer.cdc_files))
 
 
 def _in_scan_order(logs: tuple[DataFile, ...]) -> tuple[DataFile, ...]:
@@ -95,38 +96,8 @@ class FileGroup:
         return next((item for item in self.slices if item.base_instant < instant), None)
 
 
-def slice_to_json(item: FileSlice) -> Json:
-    """The slice with its sizes; `bytes` is that of its base and log files, by which slices may be binned."""
-    return {
-        "partition": item.file_group.partition,
-        "file_id": item.file_group.file_id,
-        "base_instant": item.base_instant,
-        "base_file": None if item.base_file is None else _file_to_json(item.base_file),
-        "log_files": [_file_to_json(file) for file in item.log_files],
-        "bytes": item.size,
-    }
-
-
-def slice_from_json(raw: Json) -> FileSlice:
-    """The inverse of slice_to_json.
-
-    Raises ConfigError or FormatError for anything else, including names outside the table.
-    """
-    try:
-        partition = check_partition(raw["partition"], source=_SOURCE)
-        base = raw["base_file"]
-        return FileSlice(
-            FileGroupId(partition, check_file_name(raw["file_id"], source=_SOURCE)),
-            str(raw["base_instant"]),
-            None if base is None else _file_from_json(partition, base),
-            tuple(_file_from_json(partition, file) for file in raw["log_files"]),
-        )
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise ConfigError(f"{_SOURCE} is not what this version writes: {error!r}") from error
-
-
 def check_slice(item: FileSlice) -> FileSlice:
-    """The slice as it is; raises FormatError for names that leave the table, or its partition."""
+    """A slice of a unit or a split, as it is. Raises FormatError for names that leave the table, or its partition."""
     group = item.file_group
     check_partition(group.partition, source=_SOURCE)
     check_file_name(group.file_id, source=_SOURCE)
@@ -135,11 +106,3 @@ def check_slice(item: FileSlice) -> FileSlice:
         if file.partition != group.partition:
             raise FormatError(f"{file.path!r} is not in the partition {group.partition!r}", path=_SOURCE)
     return item
-
-
-def _file_to_json(file: DataFile) -> Json:
-    return {"name": file.name, "size": file.size}
-
-
-def _file_from_json(partition: str, raw: Json) -> DataFile:
-    return DataFile(partition, check_file_name(raw["name"], source=_SOURCE), int(raw["size"]))

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -13,19 +13,14 @@ import pyarrow.compute as pc
 from hudi_core.codec.avro.schema import AvroSchema
 from hudi_core.config.table_config import TableConfig
 from hudi_core.engine.protocol import Json
-from hudi_core.engine.serializer import from_text, to_text
 from hudi_core.errors import UnsupportedError
 from hudi_core.expr.bind import bind
 from hudi_core.expr.json_form import from_json
 from hudi_core.expr.rows import row_mask
-from hudi_core.filegroup.read.log_scan import CommittedInstants, latest_read_instant
+from hudi_core.filegroup.read.log_scan import CommittedInstants
 from hudi_core.filegroup.read.output_columns import OutputColumns
 from hudi_core.filegroup.read.partition_columns import partition_columns
 from hudi_core.model.names import COMMIT_TIME
-
-if TYPE_CHECKING:
-    from hudi_core.timeline.schema_history import SchemaHistory
-    from hudi_core.timeline.timeline import Timeline
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,37 +87,8 @@ class ReaderSpec:
     history: list[list[Any]] | None = None
     options: Mapping[str, str] = field(default_factory=dict)
 
-    @staticmethod
-    def for_query(
-        config: TableConfig,
-        schema: AvroSchema,
-        timeline: Timeline,
-        *,
-        merge_logs: bool,
-        columns: Sequence[str] | None = None,
-        commit_times: frozenset[str] | None = None,
-        predicate: Json | None = None,
-        zone: str | None = None,
-        history: SchemaHistory | None = None,
-        options: Mapping[str, str] | None = None,
-    ) -> ReaderSpec:
-        """The spec of a query over a loaded timeline, as of its last completed commit or the one at `up_to`."""
-        return ReaderSpec(
-            config,
-            schema,
-            CommittedInstants.of(timeline),
-            latest_read_instant(timeline),
-            merge_logs,
-            None if columns is None else tuple(columns),
-            commit_times,
-            predicate,
-            zone,
-            None if history is None else history.to_json(),
-            dict(options or {}),
-        )
-
-    def up_to(self, instant: str | None) -> ReaderSpec:
-        """The same query reading no log block that was requested after `instant`."""
+    def up_to(self, instant: str) -> ReaderSpec:
+        """The same query without log blocks that were requested after `instant`."""
         return replace(self, latest_instant=instant)
 
     @cached_property
@@ -156,12 +122,3 @@ class ReaderSpec:
         if self.predicate is not None:
             found.append(of_predicate(self.predicate, self.output.all, self.zone))
         return tuple(found)
-
-    def to_text(self) -> str:
-        """The spec as text, by which a process knows one that it has met before."""
-        return to_text(self)
-
-    @staticmethod
-    def from_text(text: str) -> ReaderSpec:
-        """The inverse of to_text; raises ConfigError for anything else."""
-        return from_text(ReaderSpec, text)

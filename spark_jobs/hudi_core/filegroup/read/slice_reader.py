@@ -6,14 +6,13 @@ Memory of one slice: that of the merge (slice_merge) with `memory_budget`; a six
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from hudi_core.codec.avro.schema import AvroSchema
 from hudi_core.config.write_config import MEMORY_BYTES
 from hudi_core.filegroup.merge.log_merge import merge_columns
 from hudi_core.filegroup.merge.merge_mode import reads_as_hudi_1
@@ -27,9 +26,7 @@ from hudi_core.filegroup.read.slice_merge import merging
 from hudi_core.model.names import OPERATION
 
 if TYPE_CHECKING:
-    from hudi_core.config.table_config import TableConfig
     from hudi_core.storage.base import Storage
-    from hudi_core.timeline.timeline import Timeline
     from hudi_core.view.file_group import DataFile, FileSlice
 
 READ_BUDGET = 256 << 20
@@ -51,21 +48,6 @@ class SliceReader:
     spill_folder: str | None = None
     committed: CommittedInstants | None = None
     """The instants whose log blocks count, where they are not those of the spec."""
-
-    @staticmethod
-    def for_query(
-        storage: Storage,
-        config: TableConfig,
-        schema: AvroSchema,
-        timeline: Timeline,
-        *,
-        snapshot: bool,
-        options: Mapping[str, str] | None = None,
-    ) -> SliceReader:
-        """The reader of a snapshot or read-optimized query over a loaded timeline."""
-        return SliceReader(
-            storage, ReaderSpec.for_query(config, schema, timeline, merge_logs=snapshot, options=options)
-        )
 
     def output_schema(self, columns: Sequence[str] | None = None) -> pa.Schema:
         """The columns of the rows, in Spark's types: `_hoodie_*` first (unless the table has none), then the table's.

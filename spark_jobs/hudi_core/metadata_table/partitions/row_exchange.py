@@ -22,8 +22,9 @@ from hudi_core.codec.hfile.bulk import add_cells
 from hudi_core.codec.hfile.writer import HFileWriter
 from hudi_core.codec.log.blocks import BlockType, HeaderKey
 from hudi_core.codec.log.delete_columns import encode_natural_deletes
-from hudi_core.codec.log.encode import encode_block
+from hudi_core.codec.log.frames import encode_block
 from hudi_core.engine.exchange import SHARD_ROWS
+from hudi_core.engine.serializer import from_text
 from hudi_core.errors import ExecutionError, HudiError
 from hudi_core.filegroup.read.read_spec import ReaderSpec
 from hudi_core.metadata_table.partitions.record_index import RecordIndexRows
@@ -78,7 +79,7 @@ def produce_index_rows(unit: IndexUnit, attempt: TaskAttempt) -> Iterator[pa.Rec
 
 @lru_cache(maxsize=8)
 def _spec(text: str) -> ReaderSpec:
-    return ReaderSpec.from_text(text)
+    return from_text(ReaderSpec, text)
 
 
 def distinct_rows(batches: Iterator[pa.RecordBatch], *, conflict: Conflict) -> Iterator[pa.RecordBatch]:

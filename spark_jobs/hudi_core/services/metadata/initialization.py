@@ -9,9 +9,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from hudi_core.config.table_config import timeline_zone
+from hudi_core.engine.serializer import to_text
 from hudi_core.errors import UnsupportedError
 from hudi_core.filegroup.read.base_file import open_base_file
-from hudi_core.filegroup.read.read_spec import ReaderSpec
 from hudi_core.filegroup.read.schema_resolver import table_schema
 from hudi_core.metadata_table.index_definitions import IndexDefinition, load_index_definitions
 from hudi_core.metadata_table.indexed_table import IndexedTable
@@ -27,6 +27,7 @@ from hudi_core.metadata_table.instants import SOLO_COMMIT
 from hudi_core.metadata_table.partition_type import COLUMN_STATS, PARTITION_STATS, is_row_level
 from hudi_core.metadata_table.partitions.registry import partition_type_of, partition_types_of, row_level_type
 from hudi_core.model.names import parse_data_file
+from hudi_core.query.slices_plan import reader_spec
 from hudi_core.storage.base import FileInfo
 from hudi_core.timeline.schema_history import internal_schema_history
 from hudi_core.timeline.timeline import Timeline
@@ -142,15 +143,7 @@ class Initializations:
         context, table = self._context, self._table(snapshot.timeline)
         if is_row_level(name):
             slices = snapshot.slices(context)
-            history = internal_schema_history(context.storage, snapshot.timeline)
-            spec = ReaderSpec.for_query(
-                context.config,
-                table.schema,
-                snapshot.timeline,
-                merge_logs=True,
-                history=history,
-                options=context.options,
-            ).to_text()
+            spec = to_text(reader_spec(context, table.schema, snapshot.timeline, merge_logs=True))
             known = {item.file_group.partition: 0 for item in slices} | dict(rows)
             initialization = initialization_from_rows(
                 name,

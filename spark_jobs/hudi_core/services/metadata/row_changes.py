@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from hudi_core.config.table_config import timeline_zone
+from hudi_core.engine.serializer import to_text
 from hudi_core.errors import StorageNotFoundError, TimelineError
-from hudi_core.filegroup.read.read_spec import ReaderSpec
 from hudi_core.metadata_table.indexed_table import IndexedTable
 from hudi_core.metadata_table.partitions.row_level import SliceChange
 from hudi_core.metadata_table.row_updates import RowUpdates
@@ -20,9 +20,9 @@ from hudi_core.metadata_table.timeline import MetadataTimeline
 from hudi_core.metadata_table.write.prepare import Workers
 from hudi_core.metadata_table.write.staged_logs import StagedLog
 from hudi_core.model.names import BaseFileName, parse_data_file
+from hudi_core.query.slices_plan import reader_spec
 from hudi_core.timeline.actions.commit import CommitMetadata
 from hudi_core.timeline.instant import COMMIT_ACTIONS, Action, Instant, State
-from hudi_core.timeline.schema_history import internal_schema_history
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.view.file_group import FileSlice
 from hudi_core.view.fs_view import load_view
@@ -69,20 +69,12 @@ class RowChanges:
             return {}
         timeline = self.context.active.load()
         changes = self._changes(timeline, instant, metadata)
-        history = internal_schema_history(self.context.storage, timeline)
-        spec = ReaderSpec.for_query(
-            self.context.config,
-            self.table.schema,
-            timeline,
-            merge_logs=True,
-            history=history,
-            options=self.context.options,
-        )
+        spec = reader_spec(self.context, self.table.schema, timeline, merge_logs=True)
         workers = Workers(self.engine, self.epoch, self.context.uri, self.context.storage_options)
         zone = timeline_zone(self.context.config, self.context.options)
         updates = RowUpdates(self.context.storage, self.table, self.metadata_timeline, workers, zone)
         time = instant.requested_time
-        text = spec.up_to(time).to_text()
+        text = to_text(spec.up_to(time))
         try:
             return updates.stage(time, metadata.operation_type, names, changes, text, timeline)
         except StorageNotFoundError as error:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from hudi_core.engine.local import LocalEngine
-from hudi_core.filegroup.read.read_spec import ReaderSpec
+from hudi_core.engine.serializer import to_text
 from hudi_core.metadata_table.indexed_table import StoredTable
 from hudi_core.metadata_table.partitions.row_level import SliceChange
 from hudi_core.metadata_table.row_updates import RowUpdates
@@ -16,6 +16,7 @@ from hudi_core.metadata_table.write.prepare import Workers
 from tests.support.golden_cleans import context_of
 from tests.support.golden_data import GoldenCase
 from tests.support.metadata_records import Table
+from tests.support.slice_readers import spec_of
 
 Golden = Callable[[str, str], GoldenCase]
 INDEXES = ("record_index", "secondary_index_idx_name")
@@ -31,7 +32,7 @@ def test_a_replaced_and_a_new_file_group(golden: Golden, version: str) -> None:
     (first, *_) = view.latest_merged_slices("2024-01-01")
     (second, *_) = view.latest_merged_slices("2024-01-02")
     instant = table.new_instant()
-    spec = ReaderSpec.for_query(table.config, indexed.schema, timeline, merge_logs=True).to_text()
+    spec = to_text(spec_of(table.config, indexed.schema, timeline))
     updates = RowUpdates(
         table.storage,
         indexed,

@@ -5,18 +5,20 @@ tests/golden/test_cdc.py.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from hudi_core.errors import ConfigError, CorruptFileError, StorageNotFoundError, UnsupportedError
-from hudi_core.query.read_plan import read_split
+from hudi_core.query.read_plan import read_split, split_of
 from hudi_core.storage.registry import open_storage
 from hudi_core.table import HudiTable
 from hudi_core.timeline.actions.commit import CommitMetadata
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import Instant
 from tests.support.golden_data import GoldenCase
+from tests.support.splits import change_of
 
 Golden = Callable[[str, str], GoldenCase]
 VERSIONS = ["6", "8", "9"]
@@ -132,7 +134,7 @@ def test_services_change_nothing(golden: Golden, version: str) -> None:
     compactions = [commit for commit in table.timeline().commits() if commit.action == "commit"]
     assert compactions
     plan = table.plan("cdc", begin="000")
-    assert not {split["instant"] for split in plan.splits} & {commit.requested_time for commit in compactions}
+    assert not {change_of(split).instant for split in plan.splits} & {commit.requested_time for commit in compactions}
 
 
 def test_columns_that_change_data_lacks(golden: Golden) -> None:
@@ -147,8 +149,13 @@ def test_columns_that_change_data_lacks(golden: Golden) -> None:
 @pytest.mark.parametrize("image", ["before", "after"])
 def test_a_log_that_names_keys_which_its_file_group_lacks(golden: Golden, version: str, image: str) -> None:
     plan = HudiTable.open(str(golden(version, "cdc_cow_op_key").table)).plan("cdc", begin="000")
-    logged = next(split for split in plan.splits if split["logs"] and split["after"])
+    logged = next(change for change in map(change_of, plan.splits) if change.logs and change.after)
     with pytest.raises(CorruptFileError, match="keys of the change-data log are not in the file group") as caught:
-        list(read_split(plan.common, {**logged, image: None}))
+        list(
+            read_split(
+                plan.common,
+                split_of(replace(logged, before=None) if image == "before" else replace(logged, after=None)),
+            )
+        )
     assert caught.value.path is not None
     assert caught.value.path.endswith(".cdc")

@@ -22,6 +22,7 @@ from hudi_core.timeline.instant import Instant
 from hudi_core.timeline.layout import timeline_of
 from tests.support.golden_data import SCHEMA_ON_READ, GoldenCase, unpack
 from tests.support.rows import assert_same_rows, rows_of
+from tests.support.splits import slice_of
 
 Golden = Callable[[str, str], GoldenCase]
 VERSIONS = ["6", "8", "9"]
@@ -85,8 +86,8 @@ def test_a_file_that_was_cleaned(golden: Golden, version: str) -> None:
     first = table.timeline().commits().first()
     assert first is not None
     whole = read(table, end=first.completed_at)
-    written = table.plan(as_of=first.requested_time).splits[0]
-    victim = f"{written['partition']}/{written['base_file']['name']}"
+    (written,) = slice_of(table.plan(as_of=first.requested_time).splits[0]).files
+    victim = written.path
     (base / victim).unlink()
     with pytest.raises(StorageNotFoundError, match="cleaned") as caught:
         read(open_with(base, {FULL_SCAN: "false"}), end=first.completed_at, metadata="off")
@@ -215,7 +216,7 @@ def test_services_may_be_skipped(golden: Golden, version: str) -> None:
     option = "hoodie.datasource.read.incr.skip_cluster"
     assert open_with(base).plan("incremental", begin="000").files_read > 0
     skipped = open_with(base, {option: "true"}).plan("incremental", begin="000", end=clustering.completed_at)
-    assert all(split["base_instant"] != clustering.requested_time for split in skipped.splits)
+    assert all(slice_of(split).base_instant != clustering.requested_time for split in skipped.splits)
     assert (
         read(open_with(base, {option: "true"}), end=clustering.completed_at).num_rows
         == read(open_with(base), end=clustering.completed_at).num_rows
@@ -309,7 +310,7 @@ def test_only_file_groups_with_parts_of_rows_are_read_whole(golden: Golden) -> N
 
 def bases(table: HudiTable, begin: str, end: str) -> list[bool]:
     """Which slices of the plan have a base file."""
-    return [split["base_file"] is not None for split in table.plan("incremental", begin=begin, end=end).splits]
+    return [slice_of(split).base_file is not None for split in table.plan("incremental", begin=begin, end=end).splits]
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -346,7 +347,7 @@ def test_base_rows_of_other_commits_are_merged_with_in_version_8_alone(golden: G
     before, after, *_ = table.timeline().commits()
     incremental = table.plan("incremental", begin=before.completed_at, end=after.completed_at)
     snapshot = table.plan(as_of=after.requested_time)
-    assert all(split["base_file"] for split in snapshot.splits)
+    assert all(slice_of(split).base_file for split in snapshot.splits)
     merged = pa.Table.from_batches(
         (batch for split in snapshot.splits for batch in read_split(incremental.common, split)), incremental.schema
     )

@@ -12,6 +12,7 @@ from hudi_core.query.read_plan import ReadPlan
 from hudi_core.table import HudiTable
 from tests.support.golden_data import GoldenCase
 from tests.support.rows import assert_same_rows, read_parquet
+from tests.support.splits import slice_of
 
 Golden = Callable[[str, str], GoldenCase]
 
@@ -24,9 +25,8 @@ def test_bytes_are_those_of_the_files(golden: Golden) -> None:
     base = golden("9", "mor_basic").table
     plan = HudiTable.open(str(base)).plan()
     for split in plan.splits:
-        names = [split["base_file"]["name"], *(log["name"] for log in split["log_files"])]
-        assert split["bytes"] == sum((base / split["partition"] / name).stat().st_size for name in names)
-    assert plan.files_read == sum(1 + len(split["log_files"]) for split in plan.splits)
+        assert split["bytes"] == sum((base / file.path).stat().st_size for file in slice_of(split).files)
+    assert plan.files_read == sum(1 + len(slice_of(split).log_files) for split in plan.splits)
     assert (plan.files_pruned, plan.report["files"]) == (0, 0)
 
 

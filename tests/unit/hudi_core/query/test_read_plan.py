@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from pathlib import Path
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -13,10 +13,13 @@ import pytest
 from hudi_core.codec.avro.schema import AvroSchema
 from hudi_core.errors import ConfigError, FormatError, StorageNotFoundError
 from hudi_core.filegroup.read import output_columns as output
-from hudi_core.query.read_plan import ReadPlan, read_split
+from hudi_core.model.names import FileGroupId
+from hudi_core.query.read_plan import ReadPlan, read_split, split_of
 from hudi_core.table import HudiTable
+from hudi_core.view.file_group import DataFile
 from tests.support.golden_data import GoldenCase
 from tests.support.rows import assert_same_rows
+from tests.support.splits import change_of, slice_of
 
 Golden = Callable[[str, str], GoldenCase]
 
@@ -80,14 +83,21 @@ def test_queries_that_share_a_process_do_not_mix(golden: Golden) -> None:
 
 def test_a_split_cannot_lead_out_of_the_table(golden: Golden) -> None:
     plan = HudiTable.open(str(golden("9", "cdc_mor").table)).plan()
-    for field, value in (("partition", "../elsewhere"), ("base_file", {"name": "../x.parquet", "size": 1})):
+    item = slice_of(plan.splits[0])
+    for leading_out in (
+        replace(item, file_group=FileGroupId("../elsewhere", item.file_group.file_id)),
+        replace(item, base_file=DataFile(item.file_group.partition, "../x.parquet", 1)),
+    ):
         with pytest.raises(FormatError):
-            list(read_split(plan.common, {**plan.splits[0], field: value}))
+            list(read_split(plan.common, split_of(leading_out)))
     changes = HudiTable.open(str(golden("9", "cdc_cow").table)).plan(query="cdc", begin="000")
-    logged = next(split for split in changes.splits if split["logs"])
-    for damaged in ({**logged, "partition": "/etc"}, {**logged, "logs": [{"name": "../../passwd", "size": 1}]}):
+    logged = next(change for change in map(change_of, changes.splits) if change.logs)
+    for damaged in (
+        replace(logged, partition="/etc"),
+        replace(logged, logs=(DataFile(logged.partition, "../../passwd", 1),)),
+    ):
         with pytest.raises(FormatError):
-            list(read_split(changes.common, damaged))
+            list(read_split(changes.common, split_of(damaged)))
 
 
 @pytest.mark.parametrize("query", ["snapshot", "cdc"])
@@ -99,7 +109,8 @@ def test_json_of_another_release_is_refused(golden: Golden, query: str) -> None:
         ({**plan.common, "reader": {}}, plan.splits[0]),
         ({**plan.common, "reader": "{"}, plan.splits[0]),
         (plan.common, {}),
-        (plan.common, {"partition": 3}),
+        (plan.common, {"part": 3}),
+        (plan.common, {"part": "[]"}),
     ):
         with pytest.raises(ConfigError):
             list(read_split(common, split))
@@ -108,7 +119,8 @@ def test_json_of_another_release_is_refused(golden: Golden, query: str) -> None:
 def test_a_file_that_is_gone_is_named(golden: Golden) -> None:
     base = golden("9", "cow_basic").table
     plan = HudiTable.open(str(base)).plan()
-    victim: Path = base / plan.splits[0]["partition"] / plan.splits[0]["base_file"]["name"]
+    (file,) = slice_of(plan.splits[0]).files
+    victim = base / file.path
     victim.unlink()
     with pytest.raises(StorageNotFoundError, match=victim.name):
         rows(plan)

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import pytest
-from hudi_core.codec.log.encode import encode_block
 
 from hudi_core.codec.log.blocks import BlockType, HeaderKey
 from hudi_core.codec.log.frames import encode_block

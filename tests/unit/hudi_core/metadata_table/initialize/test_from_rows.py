@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from hudi_core.engine.local import LocalEngine
-from hudi_core.filegroup.read.read_spec import ReaderSpec
+from hudi_core.engine.serializer import to_text
 from hudi_core.metadata_table.index_definitions import load_index_definitions, put_index_definitions
 from hudi_core.metadata_table.indexed_table import IndexedTable
 from hudi_core.metadata_table.initialize.from_files import (
@@ -31,6 +31,7 @@ from hudi_core.table import HudiTable
 from hudi_core.view.listing import StorageListing
 from tests.support.golden_data import GoldenCase
 from tests.support.metadata_records import Records, Table, comparable
+from tests.support.slice_readers import spec_of
 from tests.unit.hudi_core.metadata_table.initialize.test_initialize import creation
 from tests.unit.hudi_core.metadata_table.services.test_compaction import compaction
 
@@ -68,12 +69,8 @@ class Builder:
     def _of_rows(self, name: str) -> Initialization:
         view = self.metadata_snapshot.view()
         slices = [item for partition in view.partitions() for item in view.latest_merged_slices(partition)]
-        spec = ReaderSpec.for_query(
-            self.metadata_snapshot.config,
-            self.metadata_snapshot.schema(),
-            self.metadata_snapshot.timeline(),
-            merge_logs=True,
-        ).to_text()
+        found = self.metadata_snapshot
+        spec = to_text(spec_of(found.config, found.schema(), found.timeline()))
         uri = str(self.table.path)
         return initialization_from_rows(
             name, self.indexed, {None: self.groups[name]}, slices, spec, LocalEngine(2), uri=uri, run_epoch=3
