@@ -95,7 +95,6 @@ REMAINING_MODULES = {
     "services/restore/verb.py",
     "services/rollback/strategies.py",
     "services/rollback/units.py",
-    "transaction/locks/dynamodb_table.py",
 }
 """Modules whose behaviour only tests of other names hold; none is added."""
 
