@@ -1,16 +1,33 @@
-"""Expression indexes as operands of the expression tree: which of them a predicate can use (ExpressionIndexSupport)."""
+"""Data skipping by expression indexes: which of them a predicate can use, and what they exclude.
+
+As ExpressionIndexSupport.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Final
+from collections.abc import Collection, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Final
 
+import numpy as np
+from numpy.typing import NDArray
+
+from hudi_core.expr.bind import Bound, depends_on_zone, kind_of
 from hudi_core.expr.functions import FUNCTIONS
+from hudi_core.expr.ranges import ColumnRange, may_match, operands_of
 from hudi_core.expr.tree import Call, Column, Literal, Operand
+from hudi_core.index.footers import filter_mask
+from hudi_core.index.key_candidates import equal_texts
+from hudi_core.index.slice_ranges import slice_ranges
 from hudi_core.metadata_table.index_definitions import IndexDefinition
+from hudi_core.metadata_table.partition_type import BLOOM_FILTERS, COLUMN_STATS
+from hudi_core.view.file_group import FileSlice
 
-_PLAIN: Final = frozenset(FUNCTIONS) - {"date_format", "from_unixtime", "substring"}
+if TYPE_CHECKING:
+    from hudi_core.metadata_table.read.metadata_table import MetadataTable
+
 _FORMATTED: Final = frozenset({"date_format", "from_unixtime"})
+_PLAIN: Final = frozenset(FUNCTIONS) - {*_FORMATTED, "substring"}
 
 
 def indexed_operand(definition: IndexDefinition) -> Operand | None:
@@ -27,11 +44,36 @@ def indexed_operand(definition: IndexDefinition) -> Operand | None:
     return None
 
 
-def indexes_over(definitions: Mapping[str, IndexDefinition], kind: str) -> list[tuple[str, Operand]]:
-    """The names and operands of the expression indexes of type `kind`: `column_stats` or `bloom_filters`."""
-    found = [
-        (name, indexed_operand(definition))
-        for name, definition in sorted(definitions.items())
-        if definition.type == kind
-    ]
-    return [(name, operand) for name, operand in found if operand is not None]
+def expression_mask(
+    slices: Sequence[FileSlice], bound: Bound, metadata: MetadataTable, hidden: Collection[str]
+) -> NDArray[np.bool_]:
+    """Which slices may hold a matching row, by statistics and bloom filters of expressions of the predicate.
+
+    `hidden` are columns whose values in the query are not those that the indexes are built over.
+    """
+    requested = {operand for operand in operands_of(bound.node) if _applies(operand, bound, hidden)}
+    mask = np.ones(len(slices), dtype=np.bool_)
+    ranges: dict[Operand, ColumnRange] = {}
+    for name, definition in sorted(metadata.index_definitions().items()):
+        operand = indexed_operand(definition)
+        if operand is None or operand not in requested or name not in metadata.partition_types:
+            continue
+        if definition.type == COLUMN_STATS:
+            known = slice_ranges(slices, metadata.expression_stats(name), kind_of(operand, bound))
+            if known is not None:
+                ranges[operand] = known
+        elif definition.type == BLOOM_FILTERS:
+            values = equal_texts(bound.node, operand)
+            if values is not None:
+                mask &= filter_mask(slices, values, partial(metadata.expression_blooms, name))
+    return mask & may_match(bound, ranges, len(slices)) if ranges else mask
+
+
+def _applies(operand: Operand, bound: Bound, hidden: Collection[str]) -> bool:
+    """Whether an index of the expression answers as this query would: same zone, and columns that it reads."""
+    column = operand.arguments[0] if isinstance(operand, Call) else None
+    return (
+        isinstance(column, Column)
+        and column.path[0] not in hidden
+        and (bound.zone_given or not depends_on_zone(operand, bound))
+    )

@@ -1,12 +1,15 @@
-"""What the footers of Parquet base files exclude: row groups by statistics, whole files by these and by their keys."""
+"""What base files exclude by their footers (row groups by statistics, files by keys) and by their bloom filters."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections import defaultdict
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from numpy.typing import NDArray
 
 from hudi_core.codec.bloom import DYNAMIC, BloomFilter
 from hudi_core.codec.parquet.file import ParquetBaseFile
@@ -16,7 +19,7 @@ from hudi_core.expr.ranges import ColumnRange, may_match, operands_of
 from hudi_core.expr.tree import Column, Operand
 from hudi_core.filegroup.read.partition_columns import partition_columns
 from hudi_core.index.slice_ranges import in_order_of
-from hudi_core.view.file_group import DataFile
+from hudi_core.view.file_group import DataFile, FileSlice
 
 if TYPE_CHECKING:
     from hudi_core.config.table_config import TableConfig
@@ -28,6 +31,8 @@ BLOOM: Final = "org.apache.hudi.bloomfilter"
 BLOOM_TYPE: Final = "hoodie_bloom_filter_type_code"
 MAX_BLOOM_KEYS: Final = 1000
 """With more keys a filter is not tested: each costs some microseconds per file, and one of many is likely in it."""
+Blooms = Callable[[str, list[str]], Mapping[str, BloomFilter]]
+"""Of a partition and names of base files: the filters of those that have one."""
 RowGroups = Callable[[pq.FileMetaData], "list[int] | None"]
 """Of a footer: the numbers of the row groups that may hold a row that matches; None for all of them."""
 
@@ -66,8 +71,21 @@ def _between(key: str, low: str, high: str) -> bool:
 
 
 def any_may_be_in(bloom: BloomFilter, keys: Collection[str]) -> bool:
-    """Whether one of the keys may be in the filter; true without asking it for more than MAX_BLOOM_KEYS."""
+    """Whether one of the keys may be in the filter; true without a test of more than MAX_BLOOM_KEYS."""
     return len(keys) > MAX_BLOOM_KEYS or any(bloom.might_contain(key.encode()) for key in keys)
+
+
+def filter_mask(slices: Sequence[FileSlice], values: Collection[str], filters: Blooms) -> NDArray[np.bool_]:
+    """By filters over base files: log files may hold one of the values, and so may a file without a filter."""
+    mask = np.ones(len(slices), dtype=np.bool_)
+    by_partition: dict[str, dict[str, int]] = defaultdict(dict)
+    for number, item in enumerate(slices):
+        if item.base_file is not None and not item.log_files:
+            by_partition[item.file_group.partition][item.base_file.name] = number
+    for partition, names in by_partition.items():
+        for name, found in filters(partition, list(names)).items():
+            mask[names[name]] = any_may_be_in(found, values)
+    return mask
 
 
 def row_group_chooser(

@@ -8,11 +8,10 @@ column, and is not used.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from hudi_core.errors import UnsupportedError
 from hudi_core.expr.bind import Bound
@@ -25,10 +24,13 @@ from hudi_core.filegroup.read.partition_columns import (
     path_values,
     unescaped,
 )
+from hudi_core.index.slice_ranges import indexed_in_order_of
+from hudi_core.metadata_table.partition_type import COLUMN_STATS
 from hudi_core.model.names import PARTITION_PATH
 
 if TYPE_CHECKING:
     from hudi_core.config.table_config import TableConfig
+    from hudi_core.metadata_table.read.metadata_table import MetadataTable
 
 _PATH_TYPES: Final = (pa.string(), pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.date32(), pa.bool_())
 """Types whose text in a path is read back as the value, for every writer."""
@@ -55,26 +57,49 @@ def partition_ranges(
     return ranges
 
 
+def partition_statistics(
+    partitions: Sequence[str], metadata: MetadataTable, columns: Mapping[Column, pa.DataType]
+) -> dict[Operand, ColumnRange]:
+    """The ranges of columns in each of `partitions`, as the metadata table has them.
+
+    Bounds only: counts of whole partitions add up what merging took away.
+    """
+    ranges: dict[Operand, ColumnRange] = {}
+    names = {".".join(column.path): column for column in columns}
+    tables = metadata.partition_stats(indexed_columns(metadata, names)) if names else {}
+    for name, table in tables.items():
+        rows = {partition: row for row, partition in enumerate(table.column("partition").to_pylist())}
+        at = pa.array([rows.get(partition) for partition in partitions], pa.int64())
+        lower, upper = (
+            indexed_in_order_of(table.column(end).combine_chunks(), columns[names[name]]) for end in ("min", "max")
+        )
+        if lower is not None and upper is not None:
+            ranges[names[name]] = ColumnRange(lower, upper).take(at)
+    return ranges
+
+
+def indexed_columns(metadata: MetadataTable, names: Iterable[str]) -> list[str]:
+    """Those of the columns that the statistics are defined to have.
+
+    Stored statistics of others, as of a dropped column, may be old.
+    """
+    definition = metadata.index_definitions().get(COLUMN_STATS)
+    return [name for name in names if definition is None or name in definition.source_fields]
+
+
 def _read_from_path(partitions: Sequence[str], name: str, kind: pa.DataType, config: TableConfig) -> ColumnRange:
-    values: list[pa.Scalar | None] = []
+    values: list[Any] = []
+    nulls: list[int | None] = []
     for partition in partitions:
         try:
-            values.append(path_values(partition, config.partition_fields, [pa.field(name, kind)]).get(name))
+            value = path_values(partition, config.partition_fields, [pa.field(name, kind)]).get(name)
         except UnsupportedError:
-            values.append(None)  # reading the partition will raise the error
-    return _constants(
-        [None if value is None else value.as_py() for value in values], [value is not None for value in values], kind
-    )
-
-
-def _constants(values: list[Any], known: list[bool], kind: pa.DataType) -> ColumnRange:
+            value = None  # reading the partition will raise the error
+        values.append(None if value is None else value.as_py())
+        nulls.append(None if value is None else int(values[-1] is None))
+    counts = [None if count is None else 1 for count in nulls]
     bounds = pa.array(values, kind)
-    nulls = pa.array(
-        [None if not sure else int(value is None) for value, sure in zip(values, known, strict=True)], pa.int64()
-    )
-    return ColumnRange(
-        bounds, bounds, nulls, pc.if_else(pc.is_valid(nulls), pa.scalar(1, pa.int64()), pa.scalar(None, pa.int64()))
-    )
+    return ColumnRange(bounds, bounds, pa.array(nulls, pa.int64()), pa.array(counts, pa.int64()))
 
 
 def _in_path(partitions: Sequence[str], name: str, kind: pa.DataType, config: TableConfig) -> ColumnRange:

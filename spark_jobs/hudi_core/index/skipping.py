@@ -9,28 +9,27 @@ rows are checked again when they are read.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, TypeAlias
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from hudi_core.codec.bloom import BloomFilter
 from hudi_core.config.read_config import DATA_SKIPPING, FOOTER_SKIPPING
 from hudi_core.config.write_config import MERGE_FUNCTION
-from hudi_core.expr.bind import Bound, depends_on_zone, kind_of
+from hudi_core.engine.protocol import Json
+from hudi_core.expr.bind import Bound, kind_of
 from hudi_core.expr.ranges import ColumnRange, may_match, operands_of
-from hudi_core.expr.tree import Call, Column, Operand
+from hudi_core.expr.tree import Column, Operand
 from hudi_core.filegroup.read.partition_columns import partition_columns
-from hudi_core.index import report
-from hudi_core.index.expression_indexes import indexes_over
-from hudi_core.index.footers import any_may_be_in, footer_may_match, row_group_chooser
-from hudi_core.index.key_candidates import equal_texts, key_candidates
+from hudi_core.index.expression_indexes import expression_mask
+from hudi_core.index.footers import filter_mask, footer_may_match, row_group_chooser
+from hudi_core.index.key_candidates import key_candidates
 from hudi_core.index.key_lookups import groups_of_keys, groups_of_values
-from hudi_core.index.partition_ranges import partition_ranges
-from hudi_core.index.report import PruneReport
-from hudi_core.index.slice_ranges import files_of, indexed_in_order_of, slice_ranges
+from hudi_core.index.partition_ranges import indexed_columns, partition_ranges, partition_statistics
+from hudi_core.index.slice_ranges import files_of, slice_ranges
 from hudi_core.metadata_table.partition_type import (
     BLOOM_FILTERS,
     COLUMN_STATS,
@@ -49,9 +48,34 @@ if TYPE_CHECKING:
 
 Mask: TypeAlias = NDArray[np.bool_]
 Slices: TypeAlias = Sequence[FileSlice]
-Blooms: TypeAlias = Callable[[str, list[str]], Mapping[str, BloomFilter]]
-"""Of a partition and names of base files: the filters of those that have one."""
 _PARQUET = "PARQUET"
+_PARTITION_PATH: Final = "partition_path"
+_FOOTERS: Final = "footers"
+# fmt: off
+_IN_ORDER: Final = (
+    _PARTITION_PATH, PARTITION_STATS, RECORD_INDEX, SECONDARY_INDEX, COLUMN_STATS, EXPRESSION_INDEX, BLOOM_FILTERS,
+    _FOOTERS,
+)
+# fmt: on
+"""What excludes files, in the order of its use."""
+
+
+@dataclass(frozen=True, slots=True)
+class PruneReport:
+    """Counts of partitions, and of base and log files: considered and excluded; `by_kind` has the files by index.
+
+    Files of a partition that was excluded before its files were listed are in no count.
+    """
+
+    partitions: int = 0
+    partitions_pruned: int = 0
+    files: int = 0
+    files_pruned: int = 0
+    by_kind: dict[str, int] = field(default_factory=dict)
+
+    def to_json(self) -> Json:
+        """As an object of these names."""
+        return asdict(self)
 
 
 class SkippingPlan:
@@ -122,16 +146,14 @@ class SkippingPlan:
                 kept.append(item)
             else:
                 by_kind[verdict] += len(files_of(item))
-        for kind, stage in self._stages():
-            if not kept:
-                break
-            mask = stage(kept)
+        for index, stage in self._stages():
+            mask = stage(kept) if kept else None
             if mask is not None:
-                by_kind[kind] += sum(len(files_of(item)) for item, keep in zip(kept, mask, strict=True) if not keep)
+                by_kind[index] += sum(len(files_of(item)) for item, keep in zip(kept, mask, strict=True) if not keep)
                 kept = [item for item, keep in zip(kept, mask, strict=True) if keep]
         ruled_out = sum(verdict is not None for verdict in self._verdicts.values())
         files = sum(len(files_of(item)) for item in slices)
-        counts = {kind: count for kind, count in by_kind.items() if count}
+        counts = {index: by_kind[index] for index in _IN_ORDER if by_kind[index]}
         return kept, PruneReport(len(self._verdicts), ruled_out, files, sum(counts.values()), counts)
 
     def _judge(self, partitions: Sequence[str]) -> None:
@@ -149,9 +171,10 @@ class SkippingPlan:
             and PARTITION_STATS in self._metadata.partition_types
             and by_path.any()
         ):
-            by_stats = by_path & may_match(self._bound, {**ranges, **self._partition_statistics(new)}, len(new))
-        for partition, path, stats in zip(new, by_path, by_stats, strict=True):
-            self._verdicts[partition] = report.PARTITION_PATH if not path else PARTITION_STATS if not stats else None
+            stats = partition_statistics(new, self._metadata, self._columns)
+            by_stats = by_path & may_match(self._bound, {**ranges, **stats}, len(new))
+        for partition, in_path, in_stats in zip(new, by_path, by_stats, strict=True):
+            self._verdicts[partition] = _PARTITION_PATH if not in_path else None if in_stats else PARTITION_STATS
 
     def _stages(self) -> list[tuple[str, Callable[[Slices], Mask | None]]]:
         return [
@@ -160,7 +183,7 @@ class SkippingPlan:
             (COLUMN_STATS, self._by_column_stats),
             (EXPRESSION_INDEX, self._by_expression_indexes),
             (BLOOM_FILTERS, self._by_bloom_filters),
-            (report.FOOTERS, self._by_footers),
+            (_FOOTERS, self._by_footers),
         ]
 
     def _by_record_index(self, slices: Slices) -> Mask | None:
@@ -177,7 +200,7 @@ class SkippingPlan:
         if self._metadata is None or COLUMN_STATS not in self._metadata.partition_types:
             return None
         names = {".".join(column.path): (column, kind) for column, kind in self._columns.items()}
-        requested = self._indexed(names)
+        requested = indexed_columns(self._metadata, names)
         if not requested:
             return None
         files: dict[str, list[str]] = defaultdict(list)
@@ -194,33 +217,12 @@ class SkippingPlan:
     def _by_expression_indexes(self, slices: Slices) -> Mask | None:
         if self._metadata is None or self._free_merge:
             return None
-        definitions = {
-            name: found
-            for name, found in self._metadata.index_definitions().items()
-            if name in self._metadata.partition_types
-        }
-        requested = {
-            operand
-            for operand in operands_of(self._bound.node)
-            if isinstance(operand, Call) and self._indexable(operand)
-        }
-        ranges: dict[Operand, ColumnRange] = {}
-        for name, operand in indexes_over(definitions, COLUMN_STATS):
-            if operand in requested:
-                known = slice_ranges(slices, self._metadata.expression_stats(name), kind_of(operand, self._bound))
-                if known is not None:
-                    ranges[operand] = known
-        mask = self._match(slices, ranges) if ranges else np.ones(len(slices), dtype=np.bool_)
-        for name, operand in indexes_over(definitions, BLOOM_FILTERS):
-            values = equal_texts(self._bound.node, operand) if operand in requested else None
-            if values is not None:
-                mask &= _of_filters(slices, values, self._expression_filters(name))
-        return mask
+        return expression_mask(slices, self._bound, self._metadata, self._hidden)
 
     def _by_bloom_filters(self, slices: Slices) -> Mask | None:
         if self._metadata is None or self._keys is None or BLOOM_FILTERS not in self._metadata.partition_types:
             return None
-        return _of_filters(slices, self._keys, self._metadata.bloom_filters)
+        return filter_mask(slices, self._keys, self._metadata.bloom_filters)
 
     def _by_footers(self, slices: Slices) -> Mask | None:
         if self._storage is None:
@@ -241,46 +243,6 @@ class SkippingPlan:
         mask = may_match(self._bound, ranges, len(slices))
         return mask | np.array([bool(item.log_files) for item in slices], dtype=np.bool_) if self._free_merge else mask
 
-    def _indexable(self, operand: Call) -> bool:
-        """Whether an index of the expression answers as this query would: same zone, and columns that it reads."""
-        column = operand.arguments[0]
-        return (
-            isinstance(column, Column)
-            and column.path[0] not in self._hidden
-            and (self._bound.zone_given or not depends_on_zone(operand, self._bound))
-        )
-
-    def _expression_filters(self, index: str) -> Blooms:
-        def filters(partition: str, names: list[str]) -> Mapping[str, BloomFilter]:
-            return {} if self._metadata is None else self._metadata.expression_blooms(index, partition, names)
-
-        return filters
-
-    def _partition_statistics(self, partitions: Sequence[str]) -> dict[Operand, ColumnRange]:
-        """Bounds only: counts of whole partitions add up what merging took away."""
-        ranges: dict[Operand, ColumnRange] = {}
-        if self._metadata is None or not self._columns:
-            return ranges
-        names = {".".join(column.path): column for column in self._columns}
-        for name, table in self._metadata.partition_stats(self._indexed(names)).items():
-            rows = {partition: row for row, partition in enumerate(table.column("partition").to_pylist())}
-            at = pa.array([rows.get(partition) for partition in partitions], pa.int64())
-            lower, upper = (
-                indexed_in_order_of(table.column(end).combine_chunks(), self._columns[names[name]])
-                for end in ("min", "max")
-            )
-            if lower is not None and upper is not None:
-                ranges[names[name]] = ColumnRange(lower, upper).take(at)
-        return ranges
-
-    def _indexed(self, names: Iterable[str]) -> list[str]:
-        """Those of the columns that the statistics are defined to have.
-
-        Stored statistics of others, as of a dropped column, may be old.
-        """
-        definition = None if self._metadata is None else self._metadata.index_definitions().get(COLUMN_STATS)
-        return [name for name in names if definition is None or name in definition.source_fields]
-
     def _partition_values(self, partitions: Sequence[str]) -> dict[Operand, ColumnRange]:
         """The ranges in the paths, each path parsed once."""
         distinct = sorted(set(partitions))
@@ -294,16 +256,3 @@ class SkippingPlan:
 
 def _of_groups(slices: Slices, groups: Collection[FileGroupId] | None) -> Mask | None:
     return None if groups is None else np.array([item.file_group in groups for item in slices], dtype=np.bool_)
-
-
-def _of_filters(slices: Slices, values: Collection[str], filters: Blooms) -> Mask:
-    """By filters over base files: log files may hold the value, and so may a file without a filter."""
-    mask = np.ones(len(slices), dtype=np.bool_)
-    by_partition: dict[str, dict[str, int]] = defaultdict(dict)
-    for number, item in enumerate(slices):
-        if item.base_file is not None and not item.log_files:
-            by_partition[item.file_group.partition][item.base_file.name] = number
-    for partition, names in by_partition.items():
-        for name, found in filters(partition, list(names)).items():
-            mask[names[name]] = any_may_be_in(found, values)
-    return mask

@@ -19,8 +19,7 @@ from hudi_core.expr.sql.parse import parse_predicate
 from hudi_core.filegroup.read.log_scan import CommittedInstants, latest_read_instant
 from hudi_core.filegroup.read.read_spec import ReaderSpec
 from hudi_core.filegroup.read.slice_reader import SliceReader
-from hudi_core.index.report import PruneReport
-from hudi_core.index.skipping import SkippingPlan
+from hudi_core.index.skipping import PruneReport, SkippingPlan
 from hudi_core.metadata_table.read.metadata_table import MetadataTable
 from hudi_core.query.context import ReadContext
 from hudi_core.query.read_plan import ReadPlan, split_of

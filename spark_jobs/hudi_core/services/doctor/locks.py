@@ -12,7 +12,7 @@ from hudi_core.services.doctor.finding import Finding, duration
 from hudi_core.services.doctor.observations import LockObservations, Observations
 from hudi_core.transaction.locks.base import TableLock
 from hudi_core.transaction.locks.registry import table_lock
-from hudi_core.transaction.owner import Owner, is_left_behind
+from hudi_core.transaction.owner import Owner
 
 _FILE_SYSTEM: Final = "org.apache.hudi.client.transaction.lock.FileSystemBasedLockProvider"
 _IN_PROCESS: Final = "org.apache.hudi.client.transaction.lock.InProcessLockProvider"
@@ -30,10 +30,8 @@ def read_lock(context: TableContext, options: Mapping[str, str], now: float) -> 
         return LockObservations(provider, name, problem=str(error), how_to_break=error.remedy)
     if holder is None:
         return LockObservations(provider, name)
-    left = holder.owner is not None and is_left_behind(holder.owner, holder.token)
-    return LockObservations(
-        provider, name, holder.describe(), max(0.0, now - holder.since), left, lock.how_to_break(holder)
-    )
+    age = max(0.0, now - holder.since)
+    return LockObservations(provider, name, holder.describe(), age, holder.is_left_behind, lock.how_to_break(holder))
 
 
 def _lock(context: TableContext, options: Mapping[str, str], provider: str | None) -> TableLock:

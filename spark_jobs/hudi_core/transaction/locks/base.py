@@ -8,16 +8,16 @@ import time
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 from hudi_core.errors import HudiError, LockError
-from hudi_core.transaction.owner import Owner
+from hudi_core.transaction.owner import Owner, is_left_behind
 
 _POLL_SECONDS = 0.05
 _MAX_POLL_SECONDS = 0.5
 _MAX_AT_ONCE = 1000
 
-Held = TypeVar("Held", bound="HeldLock")
+Held = TypeVar("Held", bound="TableLock")
 
 log = logging.getLogger(__name__)
 
@@ -40,55 +40,25 @@ class LockHolder:
         """For messages."""
         return self.text if self.owner is None else self.owner.describe()
 
+    @property
+    def is_left_behind(self) -> bool:
+        """Whether its process is provably dead, or is this one and has dropped the lock."""
+        return self.owner is not None and is_left_behind(self.owner, self.token)
 
-class TableLock(Protocol):
+
+class TableLock(ABC):
     """A table's lock, to be acquired and released once or several times, by one thread at a time.
 
-    As a context manager it holds the lock. What every provider promises (tests/contract/test_locks.py): at most one
-    holder at a time; a dead holder is succeeded, by the rule of its provider; `check` detects every loss that others
-    could have caused before it was called.
+    As a context manager it holds the lock, and warns when the lock was not ours any more at the end. What every
+    provider promises (tests/contract/test_locks.py): at most one holder at a time; a dead holder is succeeded, by the
+    rule of its provider; `check` detects every loss that others could have caused before it was called.
     """
 
-    name: str
-    """What is locked, for messages: the path of the lock file, of the ZooKeeper node, or table and key in DynamoDB."""
-
-    def __enter__(self) -> TableLock:
-        """acquire()."""
-        ...
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """release(), with a warning when the lock was not ours any more."""
-        ...
-
-    def acquire(self) -> None:
-        """Waits for the lock; raises LockError, naming the holder, its age and the way to break it, after the wait."""
-        ...
-
-    def release(self) -> bool:
-        """Gives the lock back. False when it was not ours any more; then nothing is touched. Idempotent."""
-        ...
-
-    def check(self) -> None:
-        """Raises LockError when the lock is no longer ours: nothing may be published under it."""
-        ...
-
-    def holder(self) -> LockHolder | None:
-        """The holder of the lock now, None when it is free."""
-        ...
-
-    def how_to_break(self, holder: LockHolder) -> str:
-        """The remedy for a holder that is dead."""
-        ...
-
-
-class HeldLock(ABC):
-    """A lock as a context manager, for every provider alike."""
-
-    def __init__(self, name: str, owner: Owner) -> None:
+    def __init__(self, name: str, owner: Owner, wait_ms: int) -> None:
+        """`name` is what is locked, for messages; `wait_ms` are the milliseconds that acquire() waits."""
         self.name = name
         self._owner = owner
+        self._wait_seconds = wait_ms / 1000
 
     def __enter__(self: Held) -> Held:
         self.acquire()
@@ -102,20 +72,47 @@ class HeldLock(ABC):
 
     @abstractmethod
     def acquire(self) -> None:
-        """TableLock.acquire."""
+        """Waits for the lock; raises LockError, naming the holder, its age and the way to break it, after the wait."""
 
     @abstractmethod
     def release(self) -> bool:
-        """TableLock.release."""
+        """Gives the lock back. False when it was not ours any more; then nothing is touched. Idempotent."""
+
+    @abstractmethod
+    def check(self) -> None:
+        """Raises LockError when the lock is no longer ours: nothing may be published under it."""
+
+    @abstractmethod
+    def holder(self) -> LockHolder | None:
+        """The holder of the lock now, None when it is free."""
+
+    @abstractmethod
+    def how_to_break(self, holder: LockHolder) -> str:
+        """The remedy for a holder that is dead."""
+
+    def _now(self) -> float:
+        return time.time()
+
+    def _timeout(self, holder: LockHolder | None) -> HudiError:
+        if holder is None:
+            return LockError(
+                f"the lock went from hand to hand for {self._wait_seconds:.0f} s",
+                path=self.name,
+                remedy="run again later",
+            )
+        age = max(0.0, self._now() - holder.since)
+        return LockError(
+            f"the lock is held by {holder.describe()} for {age:.0f} s; waited {self._wait_seconds:.0f} s",
+            path=self.name,
+            remedy=f"run again later; {self.how_to_break(holder)}",
+        )
 
 
-class PolledLock(HeldLock):
+class PolledLock(TableLock):
     """A lock that is tried again and again: what the providers without a queue have in common."""
 
     def __init__(self, name: str, owner: Owner, wait_ms: int) -> None:
-        """`wait_ms` are the milliseconds that acquire() waits."""
-        super().__init__(name, owner)
-        self._wait_seconds = wait_ms / 1000
+        super().__init__(name, owner, wait_ms)
         self._token: str | None = None
         self._failure: HudiError | None = None  # why the last try could not find out whether the lock was free
 
@@ -133,7 +130,7 @@ class PolledLock(HeldLock):
                 continue
             left = deadline + self._patience() - time.monotonic()
             if left <= 0:
-                raise self._timeout(holder)
+                raise self._failure or self._timeout(holder)
             time.sleep(min(left, pause * random.uniform(0.5, 1.0)))
             pause = min(pause * 2, _MAX_POLL_SECONDS)
 
@@ -145,40 +142,13 @@ class PolledLock(HeldLock):
     def _blocker(self) -> LockHolder | None:
         """The holder that was in the way of the try; None when it may be tried again at once."""
 
-    @abstractmethod
-    def how_to_break(self, holder: LockHolder) -> str:
-        """The remedy for a holder that is dead."""
-
-    @abstractmethod
-    def holder(self) -> LockHolder | None:
-        """TableLock.holder."""
-
     def _patience(self) -> float:
         """Seconds to wait beyond `wait_ms`, for a provider that has to watch a holder before it may succeed it."""
         return 0.0
 
-    def _now(self) -> float:
-        return time.time()
-
-    def _timeout(self, holder: LockHolder | None) -> HudiError:
-        if self._failure is not None:
-            return self._failure
-        if holder is None:
-            return LockError(
-                f"the lock went from hand to hand for {self._wait_seconds:.0f} s",
-                path=self.name,
-                remedy="run again later",
-            )
-        age = max(0.0, self._now() - holder.since)
-        return LockError(
-            f"the lock is held by {holder.describe()} for {age:.0f} s; waited {self._wait_seconds:.0f} s",
-            path=self.name,
-            remedy=f"run again later; {self.how_to_break(holder)}",
-        )
-
 
 def lost(name: str, holder: LockHolder | None, reason: str = "") -> LockError:
     """The error of check() for a lock that another holder has now, or that is free."""
-    now = "nobody" if holder is None else holder.describe()
+    now = "it is free now" if holder is None else f"it is now held by {holder.describe()}"
     because = f" ({reason})" if reason else ""
-    return LockError(f"the lock was lost{because}, it is now held by {now}", path=name, remedy="run the service again")
+    return LockError(f"the lock was lost{because}, {now}", path=name, remedy="run the service again")

@@ -2,14 +2,13 @@
 
     key  ownerName  leaseDuration (milliseconds, as text)  recordVersionNumber  [isReleased]  [data]
 
-Every change draws a new record version number and names the old one as its condition. Nobody's clock is compared with
-another's: a contender watches the number, and takes the lock over when it did not change for the holder's whole lease.
+Every change draws a new record version number and names the old one as its condition. Clocks are not compared: a
+contender watches the number, and takes the lock over when it did not change for the holder's whole lease.
 """
 
 from __future__ import annotations
 
 import json
-import threading
 import time
 import uuid
 from collections.abc import Mapping
@@ -18,10 +17,10 @@ from typing import Any
 
 from hudi_core.config.lock_config import DynamodbConfig
 from hudi_core.errors import CorruptFileError
-from hudi_core.transaction.heartbeat_thread import Renewal
-from hudi_core.transaction.locks.base import LockHolder, PolledLock, lost
+from hudi_core.transaction.locks.base import LockHolder
 from hudi_core.transaction.locks.dynamodb_table import LockTable
-from hudi_core.transaction.owner import Owner, drop_token, hold_token, is_left_behind
+from hudi_core.transaction.locks.lease import LeasedLock
+from hudi_core.transaction.owner import Owner
 
 _OURS = "airflowHudi"
 _MAX_LEASE_MS = 10**9
@@ -42,143 +41,91 @@ class _Item:
     acquired: float | None
 
 
-class DynamodbLock(PolledLock):
+class DynamodbLock(LeasedLock[_Item]):
     """The lock named `config.key`. A thread renews it three times per lease, as DynamoDBBasedLockProviderBase does."""
 
     def __init__(self, client: Any, config: DynamodbConfig, owner: Owner) -> None:
         """`client` is a boto3 client of DynamoDB."""
-        super().__init__(f"dynamodb:{config.table}/{config.key}", owner, config.wait_ms)
+        seconds = config.lease_ms / 1000
+        super().__init__(
+            f"dynamodb:{config.table}/{config.key}",
+            owner,
+            config.wait_ms,
+            lease_seconds=seconds,
+            renew_seconds=seconds / _RENEWALS_PER_LEASE,
+        )
         self._table = LockTable(client, config, self.name)
-        self._lease_ms = config.lease_ms
-        self._mutex = threading.Lock()  # the renewing thread against release() and check()
+        self._lease_text = str(config.lease_ms)
         self._owner_name = ""
         self._version = ""
-        self._alive_until = 0.0  # on the monotonic clock
-        self._renewal: Renewal | None = None
-        self._taken_away = False
         self._watched: tuple[str, float] | None = None  # a holder's version, and when it was seen first
         self._extra_seconds = 0.0
-        self._seen: LockHolder | None = None
 
     def acquire(self) -> None:
         """TableLock.acquire; a holder's lease is added to the time to wait, since it must be watched for that long."""
         self._watched, self._extra_seconds = None, 0.0
         super().acquire()
 
-    def _take(self) -> bool:
-        self._seen, self._failure = None, None
-        current = self._read()
-        condition: tuple[str, str] | None = None
-        if current is not None:
-            if not current.released and not self._is_dead(current):
-                self._seen = _holder_of(current)
-                return False
-            condition = ("recordVersionNumber", current.version)
-        token = uuid.uuid4().hex
-        name = f"{self._owner.describe()} {token}"[:_MAX_NAME]
-        hold_token(token)
-        taken = False
-        try:
-            taken = self._put(token, name, condition)
-        finally:
-            if not taken:
-                drop_token(token)
-        return taken
-
-    def _put(self, token: str, name: str, condition: tuple[str, str] | None) -> bool:
+    def _write_first(self, token: str, current: _Item | None) -> bool:
         started, version = time.monotonic(), str(uuid.uuid4())
+        name = f"{self._owner.describe()} {token}"[:_MAX_NAME]
         ours = json.dumps({"token": token, "owner": self._owner.to_json(), "acquired": time.time()})
-        item = {"ownerName": name, "leaseDuration": str(self._lease_ms), "recordVersionNumber": version, _OURS: ours}
-        if not self._table.put(item, condition):
-            current = self._read()
-            if current is None or current.name != name:
+        item = {"ownerName": name, "leaseDuration": self._lease_text, "recordVersionNumber": version, _OURS: ours}
+        if not self._table.put(item, None if current is None else {"recordVersionNumber": current.version}):
+            found = self._read()
+            if found is None or found.name != name:
                 return False
-            version = current.version  # our own request arrived although its answer was lost
-        self._token, self._owner_name, self._version = token, name, version
-        self._alive_until = started + self._lease_ms / 1000
-        self._taken_away = False
-        self._renewal = Renewal(
-            self._renew, interval_seconds=self._lease_ms / 1000 / _RENEWALS_PER_LEASE, name=self.name
-        )
-        self._renewal.start()
+            version = found.version  # our own request arrived although its answer was lost
+        self._owner_name, self._version = name, version
+        self._alive_until = started + self._lease_seconds
         return True
 
-    def _is_dead(self, item: _Item) -> bool:
-        """Whether the holder may be succeeded: provably dead, or its version did not change during its whole lease."""
-        if item.owner is not None and is_left_behind(item.owner, item.token):
-            return True
-        now = time.monotonic()
-        if self._watched is None or self._watched[0] != item.version:
-            self._watched = (item.version, now)
+    def _is_held(self, current: _Item) -> bool:
+        """False when its holder is provably dead, or did not change the version during its whole lease."""
+        if not super()._is_held(current):
+            return False
+        now, lease = time.monotonic(), current.lease_ms / 1000
+        if self._watched is None or self._watched[0] != current.version:
+            self._watched = (current.version, now)
             if self._wait_seconds > 0:  # else it is one try
-                self._extra_seconds = max(self._extra_seconds, item.lease_ms / 1000)
-        return now - self._watched[1] > item.lease_ms / 1000
+                self._extra_seconds = max(self._extra_seconds, lease)
+        return now - self._watched[1] <= lease
 
     def _patience(self) -> float:
         return self._extra_seconds
 
-    def _blocker(self) -> LockHolder | None:
-        return self._seen
+    def _extend(self) -> bool:
+        started, version = time.monotonic(), str(uuid.uuid4())
+        if not self._table.update(
+            {"leaseDuration": self._lease_text, "recordVersionNumber": version}, self._expected()
+        ):
+            current = self._read()
+            if current is None or not self._is_ours(current):
+                self._taken_away = True
+                return False
+            version = current.version  # an earlier renewal arrived although its answer was lost
+        self._version, self._alive_until = version, started + self._lease_seconds
+        return True
 
-    def _renew(self) -> bool:
-        with self._mutex:
-            started, version = time.monotonic(), str(uuid.uuid4())
-            changed = self._table.update(
-                {"leaseDuration": str(self._lease_ms), "recordVersionNumber": version}, self._mine()
-            )
-            if not changed:
-                current = self._read()
-                if current is None or current.name != self._owner_name or current.released:
-                    self._taken_away = True
-                    return False
-                version = current.version  # an earlier renewal arrived although its answer was lost
-            self._version, self._alive_until = version, started + self._lease_ms / 1000
-            return True
-
-    def _mine(self) -> dict[str, str]:
+    def _expected(self) -> dict[str, str]:
         return {"recordVersionNumber": self._version, "ownerName": self._owner_name}
 
-    def check(self) -> None:
-        """TableLock.check; costs one consistent read."""
-        with self._mutex:
-            if self._token is None:
-                raise lost(self.name, self.holder())
-            reason = ""
-            if self._taken_away:
-                reason = "another took it"
-            elif time.monotonic() >= self._alive_until:
-                reason = f"it was not renewed for {self._lease_ms / 1000:g} s"
-            current = self._read()
-            if reason or current is None or current.released or current.name != self._owner_name:
-                raise lost(self.name, None if current is None or current.released else _holder_of(current), reason)
+    def _is_ours(self, current: _Item) -> bool:
+        return current.name == self._owner_name and not current.released
 
-    def release(self) -> bool:
-        """TableLock.release: deletes the item, as Hudi's writers do."""
-        token, self._token = self._token, None
-        if token is None:
-            return False
-        try:
-            if self._renewal is not None:
-                self._renewal.stop()
-            with self._mutex:
-                return not self._taken_away and self._delete()
-        finally:
-            self._renewal = None
-            drop_token(token)  # also when DynamoDB failed: the next run of this process may then take the lock at once
-
-    def _delete(self) -> bool:
-        if self._table.delete(self._mine()):
+    def _give_back(self) -> bool:
+        """Deletes the item, as Hudi's writers do."""
+        if self._table.delete(self._expected()):
             return True
         current = self._read()
         if current is None or current.name != self._owner_name:
             return current is None  # deleted: our own request arrived although its answer was lost
         self._version = current.version  # and here an earlier renewal did
-        return self._table.delete(self._mine())
+        return self._table.delete(self._expected())
 
-    def holder(self) -> LockHolder | None:
-        """TableLock.holder."""
-        current = self._read()
-        return None if current is None or current.released else _holder_of(current)
+    def _holder_of(self, current: _Item) -> LockHolder:
+        since = time.time() if current.acquired is None else current.acquired
+        return LockHolder(current.token, current.owner, since, f"a Hudi writer ({current.name})")
 
     def _read(self) -> _Item | None:
         found = self._table.read()
@@ -192,18 +139,9 @@ class DynamodbLock(PolledLock):
         )
 
 
-def _holder_of(item: _Item) -> LockHolder:
-    since = time.time() if item.acquired is None else item.acquired
-    return LockHolder(item.token, item.owner, since, f"a Hudi writer ({item.name})")
-
-
 def _decode(found: Mapping[str, str], path: str) -> _Item:
     """An item of ours or of AWS's lock client; raises CorruptFileError."""
-    name, lease, version = (
-        found.get("ownerName", ""),
-        found.get("leaseDuration", ""),
-        found.get("recordVersionNumber", ""),
-    )
+    name, lease, version = (found.get(key, "") for key in ("ownerName", "leaseDuration", "recordVersionNumber"))
     if not lease.isdigit() or not 0 < int(lease[:11]) <= _MAX_LEASE_MS or not version:
         raise CorruptFileError(
             "the item is no lock",

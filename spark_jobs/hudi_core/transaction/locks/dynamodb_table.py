@@ -30,14 +30,12 @@ def dynamodb_client(config: DynamodbConfig, storage_options: Mapping[str, str]) 
 
 _KEY = "key"
 """The table's partition key (DynamoDBBasedLockProviderBase.DYNAMODB_ATTRIBUTE_NAME)."""
+_ABSENT = {"ConditionExpression": "attribute_not_exists(#k)", "ExpressionAttributeNames": {"#k": _KEY}}
 _POLL_SECONDS = 0.5
 
 
 class LockTable:
-    """The item `config.key` of `config.table`.
-
-    Attributes are texts; other types are omitted. Errors of AWS become StorageError.
-    """
+    """The item `config.key` of `config.table`. Attributes are texts; errors of AWS become StorageError."""
 
     def __init__(self, client: Any, config: DynamodbConfig, name: str) -> None:
         """`client` is a boto3 client; `name` is the lock's, for messages."""
@@ -62,28 +60,17 @@ class LockTable:
             return None
         return {name: str(value["S"]) for name, value in found.items() if "S" in value}
 
-    def put(self, item: Mapping[str, str], condition: tuple[str, str] | None) -> bool:
-        """Writes the whole item if it is absent, or with a condition if that attribute has that value.
-
-        False when that does not hold.
-        """
-        attributes = {name: {"S": value} for name, value in item.items()} | self._item_key
-        if condition is None:
-            return self._conditional(
-                "put_item",
-                Item=attributes,
-                ConditionExpression="attribute_not_exists(#k)",
-                ExpressionAttributeNames={"#k": _KEY},
-            )
-        return self._conditional("put_item", Item=attributes, **_expect(dict([condition])))
+    def put(self, item: Mapping[str, str], expected: Mapping[str, str] | None) -> bool:
+        """Writes the whole item if it is absent (None), or if it has the expected attributes; False when it has not."""
+        request = _expect(expected) if expected is not None else _ABSENT
+        return self._conditional("put_item", Item=_texts(item) | self._item_key, **request)
 
     def update(self, changes: Mapping[str, str], expected: Mapping[str, str]) -> bool:
         """Changes attributes of the item if it has the expected ones; False when it does not."""
         request = _expect(expected)
-        names = {f"#n{number}": name for number, name in enumerate(changes)}
-        values = {f":n{number}": {"S": value} for number, value in enumerate(changes.values())}
-        request["ExpressionAttributeNames"] |= names
-        request["ExpressionAttributeValues"] |= values
+        request["ExpressionAttributeNames"] |= {f"#n{number}": name for number, name in enumerate(changes)}
+        values = {f":n{number}": value for number, value in enumerate(changes.values())}
+        request["ExpressionAttributeValues"] |= _texts(values)
         assignments = ", ".join(f"#n{number} = :n{number}" for number in range(len(changes)))
         return self._conditional("update_item", Key=self._item_key, UpdateExpression=f"SET {assignments}", **request)
 
@@ -150,8 +137,12 @@ def _expect(expected: Mapping[str, str]) -> dict[str, Any]:
     return {
         "ConditionExpression": " AND ".join(f"#c{number} = :c{number}" for number in range(len(expected))),
         "ExpressionAttributeNames": {f"#c{number}": name for number, name in enumerate(expected)},
-        "ExpressionAttributeValues": {f":c{number}": {"S": value} for number, value in enumerate(expected.values())},
+        "ExpressionAttributeValues": _texts({f":c{number}": value for number, value in enumerate(expected.values())}),
     }
+
+
+def _texts(values: Mapping[str, str]) -> dict[str, Any]:
+    return {name: {"S": value} for name, value in values.items()}
 
 
 def _code(error: ClientError) -> str | None:

@@ -11,7 +11,7 @@ from typing import Any
 from hudi_core.errors import CorruptFileError, StorageExistsError, StorageNotFoundError
 from hudi_core.storage.base import Storage
 from hudi_core.transaction.locks.base import LockHolder, PolledLock, lost
-from hudi_core.transaction.owner import Owner, drop_token, hold_token, is_left_behind
+from hudi_core.transaction.owner import Owner, drop_token, hold_token
 
 LOCK_PATH = ".hoodie/lock"
 BREAKS = ".hoodie/.airflow_hudi/locks"
@@ -75,6 +75,9 @@ class FileSystemLock(PolledLock):
         if not self._settle_seconds:
             return True
         time.sleep(self._settle_seconds)
+        return self._is_held_by(token)
+
+    def _is_held_by(self, token: str) -> bool:
         holder = self.holder()
         return holder is not None and holder.token == token
 
@@ -97,24 +100,24 @@ class FileSystemLock(PolledLock):
             holder = self.holder()
             return holder is not None and holder.token == token and self._remove(holder)
         finally:
-            drop_token(token)  # also when the storage failed: the next run of this process may then remove the file
+            # Also when the storage failed: the next run of this process may then remove the file.
+            drop_token(token)
 
     def holder(self) -> LockHolder | None:
         """TableLock.holder."""
+        return self._holder_in(self._path)
+
+    def _holder_in(self, path: str) -> LockHolder | None:
         try:
-            modified = self._storage.stat(self._path).modified
-            data = self._storage.read(self._path)
+            modified = self._storage.stat(path).modified
+            return _parse(self._storage.read(path), modified, path)
         except StorageNotFoundError:
             return None
-        return _parse(data, modified, self._path)
 
     def _is_stale(self, holder: LockHolder) -> bool:
-        return (holder.owner is not None and is_left_behind(holder.owner, holder.token)) or self._is_expired(
-            holder.since
+        return holder.is_left_behind or (
+            self._expire_seconds > 0 and self._clock() - holder.since > self._expire_seconds
         )
-
-    def _is_expired(self, modified: float) -> bool:
-        return self._expire_seconds > 0 and self._clock() - modified > self._expire_seconds
 
     def _remove(self, holder: LockHolder) -> bool:
         """Removes the lock that `holder` describes and no other. False when another process is about to do it."""
@@ -124,8 +127,7 @@ class FileSystemLock(PolledLock):
             guards = self._guard(holder, token)
             if not guards:
                 return False
-            current = self.holder()
-            same = current is not None and current.token == holder.token
+            same = self._is_held_by(holder.token)
             if same:
                 self._storage.delete(self._path)
             # The lock's token is never used again, so a process that creates the guard again finds another lock, or
@@ -149,21 +151,12 @@ class FileSystemLock(PolledLock):
             try:
                 self._storage.create_exclusive(path, data)
             except StorageExistsError:
-                if not self._is_abandoned(path):
+                breaker = self._holder_in(path)
+                if breaker is None or not self._is_stale(breaker):
                     return []
             else:
                 return guards
         return []
-
-    def _is_abandoned(self, path: str) -> bool:
-        try:
-            modified = self._storage.stat(path).modified
-            breaker = _parse(self._storage.read(path), modified, path)
-        except StorageNotFoundError:
-            return False
-        return (breaker.owner is not None and is_left_behind(breaker.owner, breaker.token)) or self._is_expired(
-            modified
-        )
 
     def _now(self) -> float:
         return self._clock()
@@ -181,18 +174,14 @@ def _parse(data: bytes, modified: float, path: str) -> LockHolder:
     try:
         value: Any = json.loads(data)
     except ValueError as error:
-        raise CorruptFileError(
-            "the lock is neither Hudi's nor ours",
-            path=path,
-            remedy="find out which process wrote it; delete it when no process runs",
-        ) from error
+        raise _damaged("the lock is neither Hudi's nor ours", path) from error
     if not isinstance(value, dict) or "token" not in value:
         return foreign
     token, owner = value["token"], value.get("owner")
     if not isinstance(token, str) or not token.isalnum() or len(token) > 64 or not isinstance(owner, dict):
-        raise CorruptFileError(
-            "the lock's token or owner is not one",
-            path=path,
-            remedy="find out which process wrote it; delete it when no process runs",
-        )
+        raise _damaged("the lock's token or owner is not one", path)
     return LockHolder(token, Owner.from_json(owner, path=path), modified)
+
+
+def _damaged(reason: str, path: str) -> CorruptFileError:
+    return CorruptFileError(reason, path=path, remedy="find out which process wrote it; delete it when no process runs")

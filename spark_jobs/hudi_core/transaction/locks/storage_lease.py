@@ -6,11 +6,9 @@ It is one small object, changed by conditional writes.
 from __future__ import annotations
 
 import json
-import threading
 import time
-import uuid
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from hudi_core.errors import (
@@ -22,9 +20,9 @@ from hudi_core.errors import (
     StorageNotFoundError,
 )
 from hudi_core.storage.base import Storage
-from hudi_core.transaction.heartbeat_thread import Renewal
-from hudi_core.transaction.locks.base import LockHolder, PolledLock, lost
-from hudi_core.transaction.owner import Owner, drop_token, hold_token, is_left_behind
+from hudi_core.transaction.locks.base import LockHolder
+from hudi_core.transaction.locks.lease import LeasedLock
+from hudi_core.transaction.owner import Owner
 
 LEASE_PATH = ".hoodie/.locks/table_lock.json"
 MAX_DRIFT_SECONDS = 0.5
@@ -41,29 +39,30 @@ _REWRITES = 3
 class _Lease:
     """The object.
 
-    Times are milliseconds since the epoch by its writer's clock; `acquired` and `owner` are None in Hudi's.
+    Times are milliseconds since the epoch by its writer's clock; `acquired` and `owner` are None in Hudi's. `version`
+    is the storage's.
     """
 
-    expired: bool
+    released: bool
     valid_until: int
     token: str
     owner: Owner | None
     acquired: int | None
+    version: str = ""
 
     def encode(self) -> bytes:
-        value: dict[str, Any] = {"expired": self.expired, "validUntil": self.valid_until, "owner": self.token}
+        value: dict[str, Any] = {"expired": self.released, "validUntil": self.valid_until, "owner": self.token}
         if self.owner is not None:
             value[_OURS] = {"owner": self.owner.to_json(), "acquired": self.acquired}
         return json.dumps(value).encode()
 
 
-class StorageLease(PolledLock):
+class StorageLease(LeasedLock[_Lease]):
     """The lease at `.hoodie/.locks/table_lock.json`; the object is never deleted.
 
     It is acquired when it is absent, expired, or past its time by more than the clocks may differ; at once when its
-    process is provably dead. A thread renews it. After a write with an unknown outcome the object is read again, and
-    its owner decides. A lease is no fence: a process that was stopped for longer than it is valid has lost it, `check`
-    detects that, and the caller's own put must be one that only one process can make.
+    process is provably dead. A lease is no fence: a process that was stopped for longer than it is valid has lost it,
+    `check` detects that, and the caller's own put must be one that only one process can make.
     """
 
     def __init__(
@@ -80,7 +79,7 @@ class StorageLease(PolledLock):
 
         Raises ConfigError for a storage without conditional writes.
         """
-        super().__init__(LEASE_PATH, owner, wait_ms)
+        super().__init__(LEASE_PATH, owner, wait_ms, lease_seconds=validity_seconds, renew_seconds=renew_seconds)
         if not storage.supports_conditional_write:
             raise ConfigError(
                 f"{storage.uri} cannot write conditionally, so it cannot carry a storage lease",
@@ -88,65 +87,37 @@ class StorageLease(PolledLock):
                 remedy="use another lock provider, on all writers",
             )
         self._storage = storage
-        self._validity_ms = int(validity_seconds * 1000)
-        self._renew_seconds = renew_seconds
         self._clock = now
-        self._mutex = threading.Lock()  # the renewing thread against release() and check()
         self._lease: _Lease | None = None
-        self._version = ""
-        self._alive_until = 0.0  # on the monotonic clock, which does not jump
-        self._renewal: Renewal | None = None
-        self._taken_away = False
-        self._seen: LockHolder | None = None
 
-    def _take(self) -> bool:
-        self._seen, self._failure = None, None
-        token = str(uuid.uuid4())
-        current, version = self._read()
-        if current is not None and self._is_held(current):
-            self._seen = self._holder_of(current)
-            return False
-        hold_token(token)
-        taken = False
-        try:
-            taken = self._write_first(token, version)
-        finally:
-            if not taken:
-                drop_token(token)
-        if taken:
-            self._token = token
-            self._taken_away = False
-            self._renewal = Renewal(self._renew, interval_seconds=self._renew_seconds, name=self.name)
-            self._renewal.start()
-        return taken
-
-    def _write_first(self, token: str, version: str | None) -> bool:
+    def _write_first(self, token: str, current: _Lease | None) -> bool:
         started, now_ms = time.monotonic(), int(self._clock() * 1000)
         lease = _Lease(False, now_ms + self._validity_ms, token, self._owner, now_ms)
         try:
-            written = self._storage.write_if(LEASE_PATH, lease.encode(), version=version)
+            self._put(lease, None if current is None else current.version, started)
         except (StorageExistsError, StorageConflictError):
             return False
         except StorageError as error:
-            current, found = self._read()
-            if current is None or found is None or current.token != token:
+            found = self._read()
+            if found is None or found.token != token:
                 self._failure = error  # a late arrival of this write holds nothing: its token is dropped
                 return False
-            written = found
-        self._hold(lease, written, started)
+            self._hold(replace(lease, version=found.version), started)
         return True
 
-    def _hold(self, lease: _Lease, version: str, started: float) -> None:
-        self._lease, self._version = lease, version
-        self._alive_until = started + self._validity_ms / 1000
+    def _put(self, lease: _Lease, version: str | None, started: float) -> None:
+        written = self._storage.write_if(LEASE_PATH, lease.encode(), version=version)
+        self._hold(replace(lease, version=written), started)
 
-    def _blocker(self) -> LockHolder | None:
-        return self._seen
+    def _hold(self, lease: _Lease, started: float) -> None:
+        self._lease, self._alive_until = lease, started + self._lease_seconds
 
-    def _renew(self) -> bool:
-        """Another lease period; False when the lease is lost for good."""
-        with self._mutex:
-            return self._rewrite(expired=False)
+    def _extend(self) -> bool:
+        return self._rewrite(expired=False)
+
+    def _give_back(self) -> bool:
+        """Marks the lease as expired."""
+        return self._rewrite(expired=True)
 
     def _rewrite(self, *, expired: bool) -> bool:
         """Writes our lease again, with a new time or as expired; False when it is not ours any more.
@@ -162,11 +133,8 @@ class StorageLease(PolledLock):
                 return False
             started = time.monotonic()
             until = lease.valid_until if expired else int(self._clock() * 1000) + self._validity_ms
-            written = _Lease(expired, until, lease.token, lease.owner, lease.acquired)
             try:
-                self._hold(
-                    written, self._storage.write_if(LEASE_PATH, written.encode(), version=self._version), started
-                )
+                self._put(replace(lease, released=expired, valid_until=until), lease.version, started)
                 return True
             except (StorageConflictError, StorageExistsError):
                 if not self._adopt(lease.token, expired):
@@ -176,70 +144,41 @@ class StorageLease(PolledLock):
                 if not self._adopt(lease.token, expired) or not expired:
                     raise
                 failure = error
-            if expired and self._lease is not None and self._lease.expired:
+            if expired and self._lease is not None and self._lease.released:
                 return True  # this request arrived although its answer was lost
         raise failure
 
     def _adopt(self, token: str, expiring: bool) -> bool:
         """Adopts the version of our own object, which a write with a lost answer may have made; False when not ours."""
-        current, version = self._read()
-        if current is None or version is None or current.token != token or (current.expired and not expiring):
+        current = self._read()
+        if current is None or current.token != token or (current.released and not expiring):
             return False
-        self._lease, self._version = current, version
+        self._lease = current
         return True
 
-    def check(self) -> None:
-        """TableLock.check; costs one read."""
-        with self._mutex:
-            lease = self._lease
-            if self._token is None or lease is None:
-                raise lost(self.name, self.holder())
-            reason = ""
-            if self._taken_away:
-                reason = "another took it"
-            elif time.monotonic() >= self._alive_until or self._clock() * 1000 >= lease.valid_until:
-                reason = f"it was not renewed for {self._validity_ms / 1000:g} s"
-            current, _ = self._read()
-            if reason or current is None or current.token != self._token or current.expired:
-                raise lost(self.name, None if current is None or current.expired else self._holder_of(current), reason)
+    def _is_ours(self, current: _Lease) -> bool:
+        return current.token == self._token and not current.released
 
-    def release(self) -> bool:
-        """TableLock.release: marks the lease as expired."""
-        token, self._token = self._token, None
-        if token is None:
-            return False
-        try:
-            if self._renewal is not None:
-                self._renewal.stop()
-            with self._mutex:
-                return not self._taken_away and self._rewrite(expired=True)
-        finally:
-            self._lease = self._renewal = None
-            drop_token(
-                token
-            )  # also when the storage failed: the next run of this process may then take the lease at once
+    def _is_running(self, current: _Lease) -> bool:
+        return not current.released and self._clock() <= current.valid_until / 1000 + MAX_DRIFT_SECONDS
 
-    def holder(self) -> LockHolder | None:
-        """TableLock.holder."""
-        current, _ = self._read()
-        return self._holder_of(current) if current is not None and self._is_running(current) else None
+    def _is_overdue(self) -> bool:
+        return super()._is_overdue() or self._lease is None or self._clock() * 1000 >= self._lease.valid_until
 
-    def _is_running(self, lease: _Lease) -> bool:
-        return not lease.expired and self._clock() <= lease.valid_until / 1000 + MAX_DRIFT_SECONDS
+    def _holder_of(self, current: _Lease) -> LockHolder:
+        since = current.acquired if current.acquired is not None else current.valid_until - self._validity_ms
+        return LockHolder(current.token, current.owner, since / 1000, f"a Hudi writer (lease of {current.token})")
 
-    def _is_held(self, lease: _Lease) -> bool:
-        return self._is_running(lease) and not (lease.owner is not None and is_left_behind(lease.owner, lease.token))
-
-    def _holder_of(self, lease: _Lease) -> LockHolder:
-        since = lease.acquired if lease.acquired is not None else lease.valid_until - self._validity_ms
-        return LockHolder(lease.token, lease.owner, since / 1000, f"a Hudi writer (lease of {lease.token})")
-
-    def _read(self) -> tuple[_Lease | None, str | None]:
+    def _read(self) -> _Lease | None:
         try:
             data, version = self._storage.read_versioned(LEASE_PATH)
         except StorageNotFoundError:
-            return None, None
-        return _decode(data), version
+            return None
+        return replace(_decode(data), version=version)
+
+    @property
+    def _validity_ms(self) -> int:
+        return int(self._lease_seconds * 1000)
 
     def _now(self) -> float:
         return self._clock()
@@ -247,7 +186,7 @@ class StorageLease(PolledLock):
     def how_to_break(self, holder: LockHolder) -> str:
         """TableLock.how_to_break."""
         return (
-            f"a dead holder loses it within {self._validity_ms / 1000:g} s automatically; "
+            f"a dead holder loses it within {self._lease_seconds:g} s automatically; "
             f"delete {LEASE_PATH} only when no writer of the table runs"
         )
 

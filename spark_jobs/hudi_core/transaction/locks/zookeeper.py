@@ -23,7 +23,7 @@ from kazoo.retry import KazooRetry
 
 from hudi_core.config.lock_config import ZookeeperConfig
 from hudi_core.errors import CorruptFileError, LockError, StorageError
-from hudi_core.transaction.locks.base import HeldLock, LockHolder, lost
+from hudi_core.transaction.locks.base import LockHolder, TableLock, lost
 from hudi_core.transaction.owner import Owner
 
 _NAME = "lock-"
@@ -35,14 +35,14 @@ _FAILURES = (KazooException, KazooTimeoutError)
 log = logging.getLogger(__name__)
 
 
-class ZookeeperLock(HeldLock):
+class ZookeeperLock(TableLock):
     """The mutex at `config.path`. Each acquire() opens a session of its own, which release() closes."""
 
     def __init__(
         self, config: ZookeeperConfig, owner: Owner, *, connect: Callable[[ZookeeperConfig], KazooClient] | None = None
     ) -> None:
         """`connect` makes a client that is not started; tests cut its connection."""
-        super().__init__(f"zookeeper:{config.path}", owner)
+        super().__init__(f"zookeeper:{config.path}", owner, config.wait_ms)
         self._config = config
         self._connect = connect or _client
         self._client: KazooClient | None = None
@@ -53,7 +53,7 @@ class ZookeeperLock(HeldLock):
         """TableLock.acquire; raises StorageError when ZooKeeper cannot be reached."""
         if self._client is not None:
             raise LockError(f"{self._owner.describe()} holds the lock already", path=self.name)
-        deadline = time.monotonic() + self._config.wait_ms / 1000
+        deadline = time.monotonic() + self._wait_seconds
         client = self._connect(self._config)
         self._expired = threading.Event()
         expired = self._expired
@@ -62,11 +62,11 @@ class ZookeeperLock(HeldLock):
             client.start(timeout=self._config.connection_ms / 1000)
             self._node = self._enqueue(client)
             self._wait(client, self._node, deadline)
-        except _FAILURES as error:
-            self._drop(client)
-            raise self._unreachable(error) from error
-        except BaseException:
-            self._drop(client)
+        except BaseException as error:
+            self._node = None
+            _close(client)
+            if isinstance(error, _FAILURES):
+                raise self._unreachable(error) from error
             raise
         self._client = client
 
@@ -145,17 +145,13 @@ class ZookeeperLock(HeldLock):
             left = deadline - time.monotonic()
             if left <= 0:
                 raise self._timeout(self._holder_of(client, children[0]))
-            changed = threading.Event()
-            path = f"{self._config.path}/{children[position - 1]}"
-            if (
-                client.retry(
-                    lambda path=path, changed=changed: self._call(
-                        client.exists_async(path, watch=lambda _: changed.set())
-                    )
-                )
-                is not None
-            ):
+            if client.retry(self._watch, client, children[position - 1], changed := threading.Event()):
                 changed.wait(left)
+
+    def _watch(self, client: KazooClient, node: str, changed: threading.Event) -> bool:
+        """Whether `node` is there; sets `changed` when it goes."""
+        answer = client.exists_async(f"{self._config.path}/{node}", watch=lambda _: changed.set())
+        return self._call(answer) is not None
 
     def _call(self, answer: Any) -> Any:
         """The result of a request; waits no longer than the time for a connection when the server does not answer."""
@@ -178,23 +174,6 @@ class ZookeeperLock(HeldLock):
         except NoNodeError:
             return None
         return LockHolder(name, _owner_in(data, self.name), stat.ctime / 1000, _text_of(data))
-
-    def _drop(self, client: KazooClient) -> None:
-        self._node = None
-        _close(client)
-
-    def _timeout(self, holder: LockHolder | None) -> LockError:
-        waited = self._config.wait_ms / 1000
-        if holder is None:
-            return LockError(
-                f"the lock went from hand to hand for {waited:.0f} s", path=self.name, remedy="run again later"
-            )
-        age = max(0.0, time.time() - holder.since)
-        return LockError(
-            f"the lock is held by {holder.describe()} for {age:.0f} s; waited {waited:.0f} s",
-            path=self.name,
-            remedy=f"run again later; {self.how_to_break(holder)}",
-        )
 
     def how_to_break(self, holder: LockHolder) -> str:
         """TableLock.how_to_break."""

@@ -2,8 +2,7 @@
 
 Loose: a bound has to contain the values, and may be wider or unknown. A bound is compared as readers use it
 (index.slice_ranges): text with characters that Java and UTF-8 order differently, and bytes, which Java takes for
-signed,
-bound nothing. NaN is greater than every number.
+signed, bound nothing. NaN is greater than every number.
 """
 
 from __future__ import annotations

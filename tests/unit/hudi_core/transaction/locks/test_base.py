@@ -34,6 +34,9 @@ class Scripted(PolledLock):
         self._token = None
         return self.released
 
+    def check(self) -> None:
+        raise AssertionError("not called")
+
     def holder(self) -> LockHolder | None:
         return None
 

@@ -50,7 +50,7 @@ def test_it_is_a_file_while_it_is_held() -> None:
         lock.check()
     assert not left_over(storage)
     assert lock.release() is False
-    with pytest.raises(LockError, match="nobody"):
+    with pytest.raises(LockError, match="free now"):
         lock.check()
 
 
