@@ -18,7 +18,7 @@ from hudi_core.history.archive_merge import finish_merge
 from hudi_core.history.archive_rounds import archive_writer, rounds
 from hudi_core.history.archiving import ArchivedInstant
 from hudi_core.metadata_table.write.staged_logs import forget_staged, staged_instants
-from hudi_core.request.model import InstantResult, RunResult
+from hudi_core.request.results import InstantResult, RunResult
 from hudi_core.services.archive.inputs import find, read_inputs
 from hudi_core.services.archive.planner import ArchivePlan, Findings, plan_archival
 from hudi_core.services.context import TableContext

@@ -17,7 +17,7 @@ from hudi_core.engine.protocol import Engine, UnitTask
 from hudi_core.errors import ConfigError, ConflictError, HudiError, LockError, StorageError
 from hudi_core.filegroup.write.markers import MarkerType, create_marker, list_markers
 from hudi_core.model.ids import FileGroupId
-from hudi_core.request.model import InstantResult
+from hudi_core.request.results import InstantResult
 from hudi_core.services.compaction.job import CompactionService
 from hudi_core.services.concurrency import conflict_checks
 from hudi_core.services.context import TableContext
