@@ -38,7 +38,7 @@ _CALLS = {
 def ours(service: str, table: str) -> dict[str, Any]:
     """In this process, with its threads."""
     from hudi_core.engine.local import LocalEngine
-    from hudi_core.request.model import RunRequest
+    from hudi_core.request.requests import RunRequest
     from hudi_core.table import HudiTable
 
     metadata_snapshot = HudiTable.open(table, options=OPTIONS[service])

@@ -32,7 +32,7 @@ import pyarrow as pa
 
 from hudi_core.engine.local import LocalEngine
 from hudi_core.errors import ConflictError, LockError
-from hudi_core.request.model import RunRequest
+from hudi_core.request.requests import RunRequest
 from hudi_core.table import HudiTable
 from hudi_core.timeline.instant import Action
 from tests.contract.zookeeper_server import zookeeper_server

@@ -14,7 +14,7 @@ from airflow_hudi.jobs.job_log import JobLog, failure_of
 from airflow_hudi.jobs.submit import SparkSubmission, SparkTarget, job_environment
 from airflow_hudi.jobs.zip import entry_file, publish_zip
 from hudi_core.errors import ConfigError, CorruptFileError, StorageNotFoundError
-from hudi_core.request.model import RunRequest
+from hudi_core.request.requests import Request, RunRequest, ScheduleRequest
 from hudi_core.storage.base import Storage
 
 if TYPE_CHECKING:
@@ -56,9 +56,7 @@ class SparkJob:
     from `storage`.
     """
 
-    def __init__(
-        self, request: RunRequest, settings: SparkSettings, environ: Mapping[str, str], storage: Storage
-    ) -> None:
+    def __init__(self, request: Request, settings: SparkSettings, environ: Mapping[str, str], storage: Storage) -> None:
         clash = sorted(_OURS & set(settings.submit_kwargs))
         if clash:
             raise ConfigError(
@@ -132,7 +130,7 @@ class SparkJob:
             BaseHook.get_connection(self._settings.conn_id), self._settings.submit_kwargs.get("deploy_mode")
         )
 
-    def _make_hook(self, request: RunRequest) -> tuple[Any, JobLog]:
+    def _make_hook(self, request: Request) -> tuple[Any, JobLog]:
         try:
             from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
         except ImportError as error:
@@ -156,13 +154,13 @@ class SparkJob:
         return hook, output
 
 
-def _name(request: RunRequest) -> str:
+def _name(request: Request) -> str:
     """The application's name: what is done, and at which instant when that is known."""
-    what = (
-        request.service
-        if request.verb == "run"
-        else f"{request.verb}-{request.service}"
-        if request.verb == "schedule"
-        else request.verb
-    )
-    return "-".join(filter(None, ("hudi", what, request.instant)))
+    match request:
+        case RunRequest(service=service):
+            what = service
+        case ScheduleRequest(verb=verb, service=service):
+            what = f"{verb}-{service}"
+        case _:
+            what = request.verb
+    return "-".join(filter(None, ("hudi", what, getattr(request, "instant", None))))

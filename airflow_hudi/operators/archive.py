@@ -11,6 +11,7 @@ from airflow_hudi.operators.service import MODES, REASON_OUT_OF_REACH
 from airflow_hudi.operators.unnamed_instant import run_until_done
 from airflow_hudi.timeline_reader import TimelineReader
 from hudi_core.errors import ConfigError
+from hudi_core.request.requests import RunRequest, ScheduleRequest
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -40,9 +41,10 @@ class HudiArchiveOperator(BaseHudiOperator):
         started = time.monotonic()
         if self.mode not in MODES:
             raise ConfigError(f"mode is {self.mode!r}", remedy=f"one of {', '.join(MODES)}")
+        requested = self.request_fields(reader, context)
         before = set(reader.load().requested_times)
         if self.mode == "schedule":
-            done = run_until_done(self.new_job(reader, context, service=SERVICE, verb="schedule"), self.patience)
+            done = run_until_done(self.new_job(reader, ScheduleRequest(service=SERVICE, **requested)), self.patience)
             document = done.get("document") or {}
             reported = (document.get("plan") or {}).get("instants") or []
             # A long list is replaced by its length.
@@ -53,7 +55,7 @@ class HudiArchiveOperator(BaseHudiOperator):
             )
             reason = document.get("reason")
         else:
-            done = run_until_done(self.new_job(reader, context, service=SERVICE), self.patience)
+            done = run_until_done(self.new_job(reader, RunRequest(service=SERVICE, **requested)), self.patience)
             gone = sorted(before - set(reader.load().requested_times))
             count, reason = len(gone), done.get("reason")
         result = {

@@ -17,7 +17,7 @@ from airflow_hudi.jobs.job import SparkJob, SparkSettings
 from airflow_hudi.jobs.task_store import TaskStore
 from airflow_hudi.timeline_reader import TimelineReader
 from hudi_core.errors import EXIT_BAD_INPUT, HudiError
-from hudi_core.request.model import RunRequest
+from hudi_core.request.requests import Request
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -132,20 +132,22 @@ class BaseHudiOperator(BaseOperator):
         """How long to wait for another process."""
         return Patience(self.conflict_poll_interval, self.conflict_takeover_after, self.conflict_timeout)
 
-    def new_job(self, reader: TimelineReader, context: Context, **requested: Any) -> SparkJob:
-        """A job on the table; `asked` are fields of RunRequest. From now on it is the one that on_kill stops."""
+    def request_fields(self, reader: TimelineReader, context: Context) -> dict[str, Any]:
+        """The fields that the request of every verb has."""
         ti = context["ti"]
+        return {
+            "table": reader.storage.uri,
+            "owner": f"airflow:{ti.dag_id}/{ti.task_id}/{ti.run_id}/{ti.map_index}#{ti.try_number}",
+            "run_id": ti.run_id,
+            "options": self.options or {},
+            "storage_options": {**self.hook.storage_options, **(self.storage_options or {})},
+            "storage_options_file": self.storage_options_file or None,
+        }
+
+    def new_job(self, reader: TimelineReader, request: Request) -> SparkJob:
+        """A job on the table. From now on it is the one that on_kill stops."""
         settings = SparkSettings(
             self.spark_conn_id, self.conf or {}, self.env_vars or {}, self.submit_kwargs or {}, self.kill_grace_seconds
-        )
-        request = RunRequest(
-            table=reader.storage.uri,
-            owner=f"airflow:{ti.dag_id}/{ti.task_id}/{ti.run_id}/{ti.map_index}#{ti.try_number}",
-            run_id=ti.run_id,
-            options=self.options or {},
-            storage_options={**self.hook.storage_options, **(self.storage_options or {})},
-            storage_options_file=self.storage_options_file or None,
-            **requested,
         )
         self._job = SparkJob(request, settings, os.environ, reader.storage)
         if self._killed:

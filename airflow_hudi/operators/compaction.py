@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from airflow_hudi.operators.base import BaseHudiOperator
 from airflow_hudi.operators.service import BaseHudiServiceOperator
+from airflow_hudi.timeline_reader import TimelineReader
 from hudi_core.timeline.instant import Action
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
 
 
 class HudiCompactionOperator(BaseHudiServiceOperator):
@@ -36,6 +40,7 @@ class HudiCompactionOperator(BaseHudiServiceOperator):
         self.metadata = metadata
         self.allow_corrupt_log_blocks = allow_corrupt_log_blocks
 
-    def run_fields(self) -> dict[str, Any]:
-        """See BaseHudiServiceOperator."""
-        return {"metadata": self.metadata, "allow_corrupt_log_blocks": self.allow_corrupt_log_blocks}
+    def request_fields(self, reader: TimelineReader, context: Context) -> dict[str, Any]:
+        """See BaseHudiOperator."""
+        fields = super().request_fields(reader, context)
+        return {**fields, "metadata": self.metadata, "allow_corrupt_log_blocks": self.allow_corrupt_log_blocks}

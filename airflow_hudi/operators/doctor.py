@@ -9,6 +9,7 @@ from airflow_hudi.operators.base import BaseHudiOperator
 from airflow_hudi.operators.report import BaseHudiReportOperator
 from airflow_hudi.timeline_reader import TimelineReader
 from hudi_core.errors import ConfigError
+from hudi_core.request.requests import DoctorRequest, ProbeStoreRequest
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -43,7 +44,8 @@ class HudiDoctorOperator(BaseHudiReportOperator):
         """Examines; see the class."""
         if self.fail_on and self.fail_on not in FAIL_ON:
             raise ConfigError(f"fail_on is {self.fail_on!r}", remedy=f"one of {', '.join(FAIL_ON)}, or nothing")
-        document = self.report(reader, context, "doctor", timeline_only=self.timeline_only)
+        request = DoctorRequest(timeline_only=self.timeline_only, **self.request_fields(reader, context))
+        document = self.report(reader, request)
         findings = document["findings"]
         for finding in findings:
             write = self.log.info if finding["severity"] == "info" else self.log.warning
@@ -90,7 +92,8 @@ class HudiProbeStoreOperator(BaseHudiReportOperator):
         """Races; see the class."""
         if self.must_carry and self.must_carry not in CARRIES:
             raise ConfigError(f"must_carry is {self.must_carry!r}", remedy=f"one of {', '.join(CARRIES)}, or nothing")
-        document = self.report(reader, context, "probe_store", writers=self.writers, rounds=self.rounds)
+        requested = self.request_fields(reader, context)
+        document = self.report(reader, ProbeStoreRequest(writers=self.writers, rounds=self.rounds, **requested))
         self.log.info("Probe: %s", document)
         if self.must_carry and not document[f"can_carry_{self.must_carry}"]:
             problems = "; ".join(document["problems"]) or "see the races' counts in the XCom"

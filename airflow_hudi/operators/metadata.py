@@ -9,11 +9,25 @@ from airflow_hudi.operators.base import BaseHudiOperator
 from airflow_hudi.operators.report import BaseHudiReportOperator
 from airflow_hudi.timeline_reader import TimelineReader
 from hudi_core.errors import ConfigError
+from hudi_core.request.parse import refuse_other_verbs
+from hudi_core.request.requests import (
+    MetadataCreateRequest,
+    MetadataDropRequest,
+    MetadataRequest,
+    MetadataUpdateRequest,
+    MetadataValidateRequest,
+)
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
-VERBS = ("create", "update", "drop", "validate")
+REQUESTS: dict[str, type[MetadataRequest]] = {
+    "create": MetadataCreateRequest,
+    "update": MetadataUpdateRequest,
+    "drop": MetadataDropRequest,
+    "validate": MetadataValidateRequest,
+}
+"""By verb."""
 _MOST_LISTED = 20
 
 
@@ -55,10 +69,14 @@ class HudiMetadataOperator(BaseHudiReportOperator):
 
     def serve(self, reader: TimelineReader, context: Context) -> dict[str, Any]:
         """Does the verb; see the class."""
-        if self.verb not in VERBS:
-            raise ConfigError(f"verb is {self.verb!r}", remedy=f"one of {', '.join(VERBS)}")
-        requested = {"partitions": _names(self.partitions), "columns": _names(self.columns)}
-        document = {"table": reader.storage.uri, **self.report(reader, context, f"metadata_{self.verb}", **requested)}
+        request_type = REQUESTS.get(self.verb)
+        if request_type is None:
+            raise ConfigError(f"verb is {self.verb!r}", remedy=f"one of {', '.join(REQUESTS)}")
+        given = {"partitions": _names(self.partitions), "columns": _names(self.columns)}
+        refuse_other_verbs(request_type, given)
+        requested = self.request_fields(reader, context) | {name: names for name, names in given.items() if names}
+        request = request_type(**requested)
+        document = {"table": reader.storage.uri, **self.report(reader, request)}
         if self.verb == "validate":
             self._judge(context, document)
         else:

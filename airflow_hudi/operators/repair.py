@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_hudi.operators.verb import BaseHudiVerbOperator
 from airflow_hudi.timeline_reader import TimelineReader
+from hudi_core.request.requests import TakeoverRequest, UnscheduleRequest
 from hudi_core.timeline.instant import Action
 
 if TYPE_CHECKING:
@@ -23,9 +24,8 @@ class HudiUnscheduleOperator(BaseHudiVerbOperator):
     def serve(self, reader: TimelineReader, context: Context) -> dict[str, Any]:
         """Drops the plan; see the class."""
         instant = self.required_instant()
-        document = self.perform(
-            reader, context, "unschedule", instant, is_done=lambda: not reader.load().contains(instant)
-        )
+        request = UnscheduleRequest(instant=instant, **self.request_fields(reader, context))
+        document = self.perform(reader, context, request, is_done=lambda: not reader.load().contains(instant))
         result = {
             "table": reader.storage.uri,
             "instant": instant,
@@ -49,7 +49,8 @@ class HudiTakeoverOperator(BaseHudiVerbOperator):
     def serve(self, reader: TimelineReader, context: Context) -> dict[str, Any]:
         """Frees the instant; see the class."""
         instant = self.required_instant()
-        document = self.perform(reader, context, "takeover", instant, is_done=lambda: _is_completed(reader, instant))
+        request = TakeoverRequest(instant=instant, **self.request_fields(reader, context))
+        document = self.perform(reader, context, request, is_done=lambda: _is_completed(reader, instant))
         result = {"table": reader.storage.uri, "instant": instant, **document}
         self.log.info("Freed: %s", result)
         return result

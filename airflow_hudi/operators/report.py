@@ -10,6 +10,7 @@ from airflow_hudi.exceptions import HudiJobFailed
 from airflow_hudi.operators.base import BaseHudiOperator
 from airflow_hudi.operators.unnamed_instant import run_until_done
 from airflow_hudi.timeline_reader import TimelineReader
+from hudi_core.request.requests import Request
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -20,12 +21,12 @@ _XCOM = "return_value"
 class BaseHudiReportOperator(BaseHudiOperator):
     """Runs a job whose document is the task's XCom, also when the task fails because of what is in it."""
 
-    def report(self, reader: TimelineReader, context: Context, verb: str, **requested: Any) -> dict[str, Any]:
-        """The document of the verb.
+    def report(self, reader: TimelineReader, request: Request) -> dict[str, Any]:
+        """The document of the request.
 
         Raises HudiJobFailed when it was not received: a task without a report must not succeed.
         """
-        done = run_until_done(self.new_job(reader, context, verb=verb, **requested), self.patience)
+        done = run_until_done(self.new_job(reader, request), self.patience)
         document = done.get("document")
         if not document:
             raise HudiJobFailed(

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_hudi.operators.verb import BaseHudiVerbOperator
 from airflow_hudi.timeline_reader import TimelineReader
+from hudi_core.request.requests import RestoreRequest
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -26,7 +27,8 @@ class HudiRestoreOperator(BaseHudiVerbOperator):
     def serve(self, reader: TimelineReader, context: Context) -> dict[str, Any]:
         """Restores; see the class."""
         target = self.required_instant()
-        document = self.perform(reader, context, "restore", target)
+        request = RestoreRequest(instant=target, **self.request_fields(reader, context))
+        document = self.perform(reader, context, request)
         result = {
             "table": reader.storage.uri,
             "instant": None,

@@ -12,6 +12,7 @@ from airflow_hudi.results import NUMBERS, instant_result
 from airflow_hudi.service_instants import newest_time, of_action, oldest_pending
 from airflow_hudi.timeline_reader import TimelineReader
 from hudi_core.errors import ConfigError
+from hudi_core.request.requests import RollbackRequest, RunRequest
 from hudi_core.request.services import Step, next_step
 from hudi_core.timeline.instant import WRITE_ACTIONS, Action
 
@@ -58,9 +59,9 @@ class HudiRollbackOperator(BaseHudiServiceOperator):
         failed = store.unless_completed == target or not _has_completed(reader, target)
         if failed:
             store.begin_unless_completed(target)
-        done = run_until_done(
-            self.new_job(reader, context, verb="rollback", instant=target, unless_completed=failed), self.patience
-        )
+        requested = self.request_fields(reader, context)
+        request = RollbackRequest(instant=target, unless_completed=failed, **requested)
+        done = run_until_done(self.new_job(reader, request), self.patience)
         store.forget()
         document = {"instant": None, "target": target, "removed": None, "reason": None, **(done.get("document") or {})}
         result = {"table": reader.storage.uri, **document}
@@ -74,8 +75,9 @@ class HudiRollbackOperator(BaseHudiServiceOperator):
             return self.nothing_planned(reader, f"{reader.storage.uri} has no pending {self.service}")
         after = store.after or newest_time(timeline, before=None if pending is None else pending.requested_time)
         store.plan_after(after)
-        job = self.new_job(reader, context, service=self.service, all_pending=True, schedule=self.mode == "both")
-        done = run_until_done(job, self.patience)
+        requested = self.request_fields(reader, context)
+        request = RunRequest(service=self.service, all_pending=True, schedule=self.mode == "both", **requested)
+        done = run_until_done(self.new_job(reader, request), self.patience)
         completed = [
             item for item in of_action(reader.load(), self.service) if item.is_completed and item.requested_time > after
         ]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from airflow_hudi.operators.verb import BaseHudiVerbOperator
 from airflow_hudi.timeline_reader import TimelineReader
 from hudi_core.errors import ConfigError
+from hudi_core.request.requests import SavepointCreateRequest, SavepointDeleteRequest
 from hudi_core.timeline.instant import Action
 
 if TYPE_CHECKING:
@@ -39,14 +40,15 @@ class HudiSavepointOperator(BaseHudiVerbOperator):
         """Creates or deletes; see the class."""
         if self.action not in ACTIONS:
             raise ConfigError(f"action is {self.action!r}", remedy=f"one of {', '.join(ACTIONS)}")
+        fields = self.request_fields(reader, context)
         if self.action == "create":
             instant = self.instant or self.store(context).instant or _newest(reader)
-            document = self.perform(reader, context, "savepoint_create", instant, comment=self.comment)
+            create = SavepointCreateRequest(instant=instant, comment=self.comment, **fields)
+            document = self.perform(reader, context, create)
         else:
             instant = self.required_instant()
-            document = self.perform(
-                reader, context, "savepoint_delete", instant, is_done=lambda: not _is_kept(reader, instant)
-            )
+            delete = SavepointDeleteRequest(instant=instant, **fields)
+            document = self.perform(reader, context, delete, is_done=lambda: not _is_kept(reader, instant))
         shown = {key: value for key, value in document.items() if key != "removed"}
         result = {"table": reader.storage.uri, "instant": instant, "deleted": self.action == "delete", **shown}
         self.log.info("Savepoint: %s", result)

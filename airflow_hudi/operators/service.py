@@ -14,6 +14,7 @@ from airflow_hudi.results import instant_result, nothing_result, removed_result
 from airflow_hudi.service_instants import first_after, newest_time, oldest_pending
 from airflow_hudi.timeline_reader import TimelineReader
 from hudi_core.errors import ConfigError
+from hudi_core.request.requests import RunRequest, ScheduleRequest
 from hudi_core.request.services import Step, next_step
 from hudi_core.timeline.instant import Instant
 
@@ -69,10 +70,6 @@ class BaseHudiServiceOperator(BaseHudiOperator):
             return self.nothing_planned(reader, f"{reader.storage.uri} has no pending {self.service}")
         return self._plan_and_run(reader, context, started)
 
-    def run_fields(self) -> dict[str, Any]:
-        """Further fields of the request that runs an instant."""
-        return {}
-
     def _known(self, reader: TimelineReader, context: Context) -> Instant | None:
         """The requested instant, or the one that an earlier try of this task started or planned."""
         if self.instant:
@@ -88,7 +85,8 @@ class BaseHudiServiceOperator(BaseHudiOperator):
     ) -> dict[str, Any]:
         if known is None:
             after = self._plan_after(reader, context)
-            done = run_until_done(self.new_job(reader, context, service=self.service, verb="schedule"), self.patience)
+            request = ScheduleRequest(service=self.service, **self.request_fields(reader, context))
+            done = run_until_done(self.new_job(reader, request), self.patience)
             document = done.get("document") or {}
             known = self._planned(reader, document.get("instant"), after)
             if known is None:
@@ -98,9 +96,11 @@ class BaseHudiServiceOperator(BaseHudiOperator):
 
     def _plan_and_run(self, reader: TimelineReader, context: Context, started: float) -> dict[str, Any]:
         after = self._plan_after(reader, context)
-        job = self.new_job(reader, context, service=self.service, schedule=True, **self.run_fields())
+        request = RunRequest(service=self.service, schedule=True, **self.request_fields(reader, context))
         done = run_until_done(
-            job, self.patience, enough=lambda: first_after(reader.load(), self.service, after) is not None
+            self.new_job(reader, request),
+            self.patience,
+            enough=lambda: first_after(reader.load(), self.service, after) is not None,
         )
         instants = done.get("instants") or []
         known = self._planned(reader, instants[-1]["instant"] if instants else None, after)
@@ -130,7 +130,8 @@ class BaseHudiServiceOperator(BaseHudiOperator):
         if instant.is_completed:
             return self._finish(reader, context, instant, started, already_completed=self._job is None)
         self.log.info("%s %s is %s; running it", self.service, name, instant.state.value)
-        job = self.new_job(reader, context, service=self.service, instant=name, **self.run_fields())
+        request = RunRequest(service=self.service, instant=name, **self.request_fields(reader, context))
+        job = self.new_job(reader, request)
         try:
             completed = run_until_completed(job, InstantWatch(reader, name, self.service), self.patience)
         except HudiInstantNotFound:

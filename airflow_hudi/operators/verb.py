@@ -9,6 +9,7 @@ from airflow_hudi.operators.base import BaseHudiOperator
 from airflow_hudi.operators.unnamed_instant import run_until_done
 from airflow_hudi.timeline_reader import TimelineReader
 from hudi_core.errors import ConfigError
+from hudi_core.request.requests import InstantRequest, RestoreRequest, SavepointCreateRequest
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -38,22 +39,20 @@ class BaseHudiVerbOperator(BaseHudiOperator):
         self,
         reader: TimelineReader,
         context: Context,
-        verb: str,
-        instant: str,
+        request: InstantRequest | RestoreRequest | SavepointCreateRequest,
         *,
         is_done: Callable[[], bool] | None = None,
-        **requested: Any,
     ) -> dict[str, Any]:
         """The document of the verb (as hudictl prints it), `{}` when it was not received.
 
-        Where the job refuses its input, an earlier try of this task began the same, and the timeline shows (`is_done`)
-        that it got to the end, that is what was wanted.
+        Where the job refuses its input, an earlier try of this task started the same, and the timeline shows
+        (`is_done`) that it was completed, the work is done.
         """
-        store = self.store(context)
+        store, instant = self.store(context), request.instant or ""
         started = store.instant == instant
         store.begin(instant)
         try:
-            done = run_until_done(self.new_job(reader, context, verb=verb, instant=instant, **requested), self.patience)
+            done = run_until_done(self.new_job(reader, request), self.patience)
         except ConfigError as error:
             if not started or is_done is None or not is_done():
                 raise

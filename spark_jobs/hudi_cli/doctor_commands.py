@@ -10,7 +10,7 @@ from hudi_cli.options import common, open_table, parse_pairs
 from hudi_cli.output import Output
 from hudi_core.engine.protocol import Json
 from hudi_core.errors import EXIT_FAILED
-from hudi_core.request.options_file import merge_storage_options
+from hudi_core.request.secrets import merge_storage_options
 from hudi_core.storage.probe import probe
 from hudi_core.storage.registry import open_storage
 

@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from getpass import getuser
 from typing import Any, Final, TypeVar
 
 import click
 from rich.console import Console
 from rich.markup import escape
 
-from hudi_cli.options import common, open_table, parse_pairs
+from hudi_cli.options import common, open_table, parse_pairs, request_fields, table_of
 from hudi_cli.output import Output
 from hudi_cli.run_command import spark_engine
 from hudi_cli.tables import timing_table
 from hudi_core.engine.local import LocalEngine
 from hudi_core.engine.protocol import Json
 from hudi_core.errors import EXIT_FAILED
-from hudi_core.request.model import RunRequest
+from hudi_core.request.requests import (
+    MetadataCreateRequest,
+    MetadataDropRequest,
+    MetadataRequest,
+    MetadataUpdateRequest,
+)
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -137,7 +141,7 @@ def create(output: Output, /, table: str, **where: Any) -> None:
     writers continue. Add them to the option hoodie.metadata.index.column.stats.column.list of all writers, too: a
     writer without them removes them again.
     """
-    _perform(output, "metadata_create", table, where)
+    _perform(output, MetadataCreateRequest, table, where)
 
 
 @metadata.command()
@@ -152,7 +156,7 @@ def update(output: Output, /, table: str, **where: Any) -> None:
     are rolled back, and the metadata table is cleaned, compacted and archived as the options say. It is updated as a
     whole; --partition requires that an index exists.
     """
-    _perform(output, "metadata_update", table, where)
+    _perform(output, MetadataUpdateRequest, table, where)
 
 
 @metadata.command()
@@ -172,22 +176,16 @@ def drop(output: Output, /, table: str, **where: Any) -> None:
     --column removes columns from the definition of column_stats and partition_stats, which remain. Remove them from the
     option hoodie.metadata.index.column.stats.column.list of all writers first: a writer that has them adds them again.
     """
-    _perform(output, "metadata_drop", table, where)
+    _perform(output, MetadataDropRequest, table, where)
 
 
-def _perform(output: Output, verb: str, table: str, where: Json) -> None:
-    storage_option, storage_options_file = where["storage_option"], where["storage_options_file"]
-    request = RunRequest(
-        table=table,
-        verb=verb,
-        partitions=where["partition"],
-        columns=where.get("column", ()),
-        owner=f"hudictl of {getuser()}",
-        options=parse_pairs(where["option"], option="--option"),
-        storage_options=parse_pairs(storage_option, option="--storage-option"),
-        storage_options_file=storage_options_file,
-    )
-    opened = open_table(table, storage_option, storage_options_file, request.options)
+def _perform(output: Output, cls: type[MetadataRequest], table: str, where: Json) -> None:
+    names = {
+        name: where[option] for name, option in (("partitions", "partition"), ("columns", "column")) if option in where
+    }
+    fields = request_fields(where["option"], where["storage_option"], where["storage_options_file"])
+    request = cls(table, **fields, **names)
+    opened = table_of(request)
     if where.get("engine") == "spark":
         with spark_engine(output, where["master"], parse_pairs(where["spark_conf"], option="--spark-conf")) as engine:
             engine.start()
@@ -196,7 +194,7 @@ def _perform(output: Output, verb: str, table: str, where: Json) -> None:
         document = opened.run(request, LocalEngine()).to_dict()
     output.result(document)
     if not output.json_mode:
-        for line in _recorded(verb, document):
+        for line in _recorded(request.verb, document):
             output.people.print(line, highlight=False, soft_wrap=True)
 
 

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from getpass import getuser
 from typing import Any, TypeVar
 
 import click
 
 from hudi_core.errors import ConfigError
-from hudi_core.request.options_file import merge_storage_options
+from hudi_core.request.requests import METADATA_MODES, Request
+from hudi_core.request.secrets import merge_storage_options
 from hudi_core.table import HudiTable
 
 F = TypeVar("F", bound=Callable[..., Any])
-
-METADATA_MODES = ("auto", "on", "off")
 
 
 def common(command: F) -> F:
@@ -70,8 +70,26 @@ def parse_pairs(pairs: Iterable[str], *, option: str) -> dict[str, str]:
     return result
 
 
+def request_fields(
+    option: Iterable[str], storage_option: Iterable[str], storage_options_file: str | None
+) -> dict[str, Any]:
+    """The fields that the request of every verb has. Raises ConfigError for a text that is no `K=V`."""
+    return {
+        "owner": f"hudictl of {getuser()}",
+        "options": parse_pairs(option, option="--option"),
+        "storage_options": parse_pairs(storage_option, option="--storage-option"),
+        "storage_options_file": storage_options_file,
+    }
+
+
 def open_table(
     table: str, pairs: Iterable[str], file: str | None, options: Mapping[str, str] | None = None
 ) -> HudiTable:
     """The table at `table`, with the storage options of the file and of the command line."""
     return HudiTable.open(table, merge_storage_options(parse_pairs(pairs, option="--storage-option"), file), options)
+
+
+def table_of(request: Request) -> HudiTable:
+    """The table of a request, opened with its options."""
+    storage_options = merge_storage_options(request.storage_options, request.storage_options_file)
+    return HudiTable.open(request.table, storage_options, request.options)

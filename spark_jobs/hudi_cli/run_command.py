@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from getpass import getuser
 from importlib.resources import as_file, files
 from typing import TYPE_CHECKING
 
 import click
 from rich.markup import escape
 
-from hudi_cli.options import common, metadata_option, open_table, parse_pairs
+from hudi_cli.options import common, metadata_option, parse_pairs, request_fields, table_of
 from hudi_cli.output import Output
 from hudi_cli.progress import RunProgress
 from hudi_cli.tables import run_table
@@ -18,7 +17,8 @@ from hudi_core.engine.local import LocalEngine
 from hudi_core.engine.protocol import Engine
 from hudi_core.errors import ConfigError
 from hudi_core.query.request import MetadataMode
-from hudi_core.request.model import RunRequest, RunResult
+from hudi_core.request.requests import RunRequest
+from hudi_core.request.results import RunResult
 from hudi_core.request.services import NOT_IN_RELEASE, SERVICES, check_service
 from hudi_core.table import HudiTable
 
@@ -93,15 +93,12 @@ def run(
         instant=instant,
         all_pending=all_pending,
         schedule=schedule,
-        owner=f"hudictl of {getuser()}",
-        options=parse_pairs(option, option="--option"),
-        storage_options=parse_pairs(storage_option, option="--storage-option"),
-        storage_options_file=storage_options_file,
+        max_minutes=max_minutes,
         metadata=metadata,
         allow_corrupt_log_blocks=allow_corrupt_log_blocks,
-        max_minutes=max_minutes,
+        **request_fields(option, storage_option, storage_options_file),
     )
-    opened = open_table(table, storage_option, storage_options_file, request.options)
+    opened = table_of(request)
     if engine == "local" or not request.needs_executors:
         result = _run(output, opened, request, LocalEngine())
     else:

@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from getpass import getuser
 from typing import Any, TypeVar
 
 import click
 
-from hudi_cli.options import common, open_table, parse_pairs
+from hudi_cli.options import common, open_table, request_fields, table_of
 from hudi_cli.output import Output
 from hudi_cli.run_command import SERVICE_NAMES
 from hudi_cli.tables import savepoint_table
 from hudi_cli.verb_output import print_verb
 from hudi_core.engine.local import LocalEngine
-from hudi_core.engine.protocol import Json
-from hudi_core.request.model import RunRequest
+from hudi_core.request.requests import (
+    Request,
+    RestoreRequest,
+    RollbackRequest,
+    SavepointCreateRequest,
+    SavepointDeleteRequest,
+    ScheduleRequest,
+    TakeoverRequest,
+    UnscheduleRequest,
+)
 from hudi_core.request.services import check_service
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -38,7 +45,8 @@ def schedule(output: Output, /, service: str, table: str, option: tuple[str, ...
     Archive has no instants: this reports what it would do now.
     """
     check_service(service)
-    _perform(output, table, option, where, verb="schedule", service=service, dry_run=dry_run)
+    request = ScheduleRequest(table, service, dry_run=dry_run, **request_fields(option, **where))
+    _perform(output, request, dry_run=dry_run)
 
 
 @click.command()
@@ -55,7 +63,8 @@ def rollback(
     An attempt at a compaction or clustering goes back to its plan. Without --instant the next failed write is rolled
     back.
     """
-    _perform(output, table, option, where, verb="rollback", instant=instant, dry_run=dry_run)
+    request = RollbackRequest(table, instant=instant, dry_run=dry_run, **request_fields(option, **where))
+    _perform(output, request, dry_run=dry_run)
 
 
 @click.command()
@@ -75,7 +84,8 @@ def restore(
         raise click.UsageError(
             "Missing option '--instant'; --dry-run without it lists the commits that the table can be restored to."
         )
-    _perform(output, table, option, where, verb="restore", instant=instant, dry_run=dry_run)
+    request = RestoreRequest(table, instant=instant, dry_run=dry_run, **request_fields(option, **where))
+    _perform(output, request, dry_run=dry_run)
 
 
 @click.command()
@@ -91,7 +101,8 @@ def unschedule(
 
     Files of attempts at it are deleted, too. Reports what that unblocks.
     """
-    _perform(output, table, option, where, verb="unschedule", instant=instant, dry_run=dry_run)
+    request = UnscheduleRequest(table, instant=instant, dry_run=dry_run, **request_fields(option, **where))
+    _perform(output, request, dry_run=dry_run)
 
 
 @click.command()
@@ -104,7 +115,8 @@ def takeover(output: Output, /, table: str, instant: str, option: tuple[str, ...
 
     Files of the attempt are deleted, and the next run starts at once. Reports what waits for the instant.
     """
-    _perform(output, table, option, where, verb="takeover", instant=instant)
+    request = TakeoverRequest(table, instant=instant, **request_fields(option, **where))
+    _perform(output, request)
 
 
 @click.group(no_args_is_help=False)
@@ -122,7 +134,8 @@ def savepoint_create(
     output: Output, /, table: str, instant: str | None, comment: str, option: tuple[str, ...], **where: Any
 ) -> None:
     """Keep a commit's files until the savepoint is deleted."""
-    _perform(output, table, option, where, verb="savepoint_create", instant=instant, comment=comment)
+    request = SavepointCreateRequest(table, instant=instant, comment=comment, **request_fields(option, **where))
+    _perform(output, request)
 
 
 @savepoint.command("delete")
@@ -132,7 +145,8 @@ def savepoint_create(
 @click.pass_obj
 def savepoint_delete(output: Output, /, table: str, instant: str, option: tuple[str, ...], **where: Any) -> None:
     """Give a savepoint up; the next clean may delete its files."""
-    _perform(output, table, option, where, verb="savepoint_delete", instant=instant)
+    request = SavepointDeleteRequest(table, instant=instant, **request_fields(option, **where))
+    _perform(output, request)
 
 
 @savepoint.command("list")
@@ -149,18 +163,8 @@ def savepoint_list(
         output.people.print(savepoint_table(opened.config.name, rows))
 
 
-def _perform(output: Output, table: str, option: tuple[str, ...], where: Json, **requested: Any) -> None:
-    storage_option, storage_options_file = where["storage_option"], where["storage_options_file"]
-    request = RunRequest(
-        table=table,
-        owner=f"hudictl of {getuser()}",
-        options=parse_pairs(option, option="--option"),
-        storage_options=parse_pairs(storage_option, option="--storage-option"),
-        storage_options_file=storage_options_file,
-        **requested,
-    )
-    opened = open_table(table, storage_option, storage_options_file, request.options)
-    document = opened.run(request, LocalEngine()).to_dict()
+def _perform(output: Output, request: Request, *, dry_run: bool = False) -> None:
+    document = table_of(request).run(request, LocalEngine()).to_dict()
     output.result(document)
     if not output.json_mode:
-        print_verb(output.people, request.verb, document, dry_run=request.dry_run)
+        print_verb(output.people, request.verb, document, dry_run=dry_run)

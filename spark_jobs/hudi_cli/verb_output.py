@@ -14,7 +14,7 @@ from hudi_core.engine.protocol import Json
 
 
 def print_verb(console: Console, verb: str, document: Json, *, dry_run: bool) -> None:
-    """Prints the document of a verb of request.model.VERBS other than `run`."""
+    """Prints the document of a verb of request.parse.VERBS other than `run`."""
     for line in _lines(verb, document, dry_run):
         console.print(line, highlight=False, soft_wrap=True)
     if verb == "schedule" and document["plan"] is not None:

@@ -16,7 +16,8 @@ from hudi_core.query.plan import as_of_instant, plan_read
 from hudi_core.query.read_plan import ReadPlan
 from hudi_core.query.request import MetadataMode, Query, ReadRequest
 from hudi_core.query.show import ShownInstant, show_instant
-from hudi_core.request.model import RunRequest, RunResult
+from hudi_core.request.requests import Request, RunRequest
+from hudi_core.request.results import RunResult
 from hudi_core.services.context import TableContext
 from hudi_core.services.doctor.examine import DoctorReport, examine
 from hudi_core.services.metadata.perf import Timings, measure
@@ -205,7 +206,7 @@ class HudiTable:
         """
         return nothing_to_run(self._context_of(request), request, Owner.current(request.owner, request.run_id))
 
-    def run(self, request: RunRequest, engine: Engine, progress: Progress | None = None) -> RunResult:
+    def run(self, request: Request, engine: Engine, progress: Progress | None = None) -> RunResult:
         """Runs a service on this table, or another verb of the request.
 
         The request's options take precedence over those of `open`; its table and storage options are ignored, as `open`
@@ -217,7 +218,7 @@ class HudiTable:
         owner = Owner.current(request.owner, request.run_id)
         return perform(self._context_of(request), request, engine, owner, progress)
 
-    def _context_of(self, request: RunRequest) -> TableContext:
+    def _context_of(self, request: Request) -> TableContext:
         options = {**self._context.options, **request.options}
         if request.allow_corrupt_log_blocks:
             options[ALLOW_CORRUPT.name] = "true"

@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING, NoReturn, TypeGuard
 from hudi_core.config.table_config import PROPERTIES
 from hudi_core.engine.protocol import Json
 from hudi_core.errors import EXIT_FAILED, ConfigError, HudiError
-from hudi_core.request.model import REQUEST_VERSION, RunRequest, RunResult
-from hudi_core.request.options_file import merge_storage_options
+from hudi_core.request.parse import parse_request
+from hudi_core.request.requests import REQUEST_VERSION, ProbeStoreRequest, Request
+from hudi_core.request.results import RunResult
+from hudi_core.request.secrets import merge_storage_options
 from hudi_core.services.verbs import probe_store
 from hudi_core.storage.registry import open_storage
 from hudi_core.table import HudiTable
@@ -61,7 +63,7 @@ def main(arguments: Sequence[str]) -> int:
     return code
 
 
-def _outcome(request: RunRequest, termination: Termination) -> tuple[Json, int]:
+def _outcome(request: Request, termination: Termination) -> tuple[Json, int]:
     """The result of the request, and the exit code."""
     try:
         result = run_job(request, submitted_session)
@@ -78,10 +80,10 @@ def _outcome(request: RunRequest, termination: Termination) -> tuple[Json, int]:
     return printable(result), result.exit_code
 
 
-def run_job(request: RunRequest, open_session: Callable[[], SparkSession]) -> RunResult:
+def run_job(request: Request, open_session: Callable[[], SparkSession]) -> RunResult:
     """Opens the table first, so that bad input is refused before executors are requested; then runs the request."""
     storage_options = merge_storage_options(request.storage_options, request.storage_options_file)
-    if not request.needs_table:
+    if isinstance(request, ProbeStoreRequest):
         storage = open_storage(request.table, storage_options)
         with SessionEngine(open_session, log.warning) as engine:
             engine.open()
@@ -123,7 +125,7 @@ def _is_long(part: object) -> TypeGuard[Sized]:
     return isinstance(part, dict | list) and len(json.dumps(part)) > _LONGEST_PART
 
 
-def deliver(request: RunRequest, document: Json, code: int) -> None:
+def deliver(request: Request, document: Json, code: int) -> None:
     """Writes the result where the request says, and removes results that were not fetched for a week.
 
     The document has `exit_code` beside the members of the result line. A failure of the storage is logged: the timeline
@@ -147,7 +149,7 @@ def deliver(request: RunRequest, document: Json, code: int) -> None:
         log.exception("the result could not be written")
 
 
-def read_request(arguments: Sequence[str]) -> RunRequest:
+def read_request(arguments: Sequence[str]) -> Request:
     """`--request JSON`, or `--request-file` with a path or URI that the storage layer reads. Raises ConfigError."""
     parser = _Parser(prog="main.py", add_help=False)
     group = parser.add_mutually_exclusive_group(required=True)
@@ -155,13 +157,11 @@ def read_request(arguments: Sequence[str]) -> RunRequest:
     group.add_argument("--request-file")
     parsed = parser.parse_args(list(arguments))
     if parsed.request is not None:
-        return RunRequest.from_json(parsed.request)
+        return parse_request(parsed.request)
     folder, _, name = parsed.request_file.rpartition("/")
     if not name:
         raise ConfigError("--request-file names no file", path=parsed.request_file)
-    return RunRequest.from_json(
-        open_storage(folder or ("/" if parsed.request_file.startswith("/") else ".")).read(name)
-    )
+    return parse_request(open_storage(folder or ("/" if parsed.request_file.startswith("/") else ".")).read(name))
 
 
 def submitted_session() -> SparkSession:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from hudi_core.engine.protocol import Consume, Json, Produce, UnitTask
 from hudi_core.metadata_table.extract.expressions import SESSION_ZONE
-from hudi_core.request.model import RunRequest
+from hudi_core.request.requests import Request
 from hudi_spark.engine import SparkEngine
 from hudi_spark.probe import probe_executors
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 U = TypeVar("U")
 R = TypeVar("R")
+AnyRequest = TypeVar("AnyRequest", bound=Request)
 
 
 class SessionEngine:
@@ -47,7 +48,7 @@ class SessionEngine:
             self._engine = SparkEngine(spark)
         return self._engine
 
-    def with_zone(self, request: RunRequest) -> RunRequest:
+    def with_zone(self, request: AnyRequest) -> AnyRequest:
         """The request with the session's time zone among its options, where it has none.
 
         Expressions over timestamps depend on it. Opens the session when it is not open.

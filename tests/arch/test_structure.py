@@ -104,7 +104,7 @@ def test_packages_hold_no_code_in_init() -> None:
             ("pyarrow", "pyspark", "numpy", "pandas"),
         ),
         (
-            "import hudi_core.storage.registry, hudi_core.storage.fsspec_store, hudi_core.request.model",
+            "import hudi_core.storage.registry, hudi_core.storage.fsspec_store, hudi_core.request.parse",
             ("pyarrow", "pyspark", "numpy"),
         ),
         (

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from hudi_core.engine.local import LocalEngine
-from hudi_core.request.model import RunRequest
+from hudi_core.request.requests import RunRequest
 from hudi_core.table import HudiTable
 from tests.contract.s3_server import S3Server, keys, rows, s3_server, upload
 from tests.support.golden_data import GoldenCase
@@ -49,12 +49,12 @@ def test_a_compaction_on_s3(server: S3Server, golden: Golden, version: str, case
     table = HudiTable.open(uri, server.options, {"hoodie.index.bloom.num_entries": "100"})
     before = server.conditional_puts
     server.lost_answers = lost_answers
-    (done,) = table.run(RunRequest(table=uri), LocalEngine(2)).instants
+    (done,) = table.run(RunRequest(uri, "compaction"), LocalEngine(2)).instants
     assert (done.state, done.files_written) == ("completed", 3)
     assert server.conditional_puts - before > 5
     for metadata in ("on", "off"):
         assert_same_rows(rows(table, metadata), read_parquet(found.expected / "after_snapshot.parquet"))
     assert table.validate_metadata().differences == ()
-    assert table.run(RunRequest(table=uri, instant=done.instant), LocalEngine(2)).instants[0].files_written == 0
+    assert table.run(RunRequest(uri, "compaction", instant=done.instant), LocalEngine(2)).instants[0].files_written == 0
     left = [".hoodie/.temp/", ".hoodie/.airflow_hudi/", ".hoodie/.heartbeat/", ".hoodie/lock"]
     assert [keys(server, f"{version}-{case}-{lost_answers}", below) for below in left] == [[], [], [], []]

@@ -20,7 +20,7 @@ import pytest
 
 from airflow_hudi.jobs.zip import entry_file, publish_zip
 from hudi_core.request.java import spark_environment
-from hudi_core.request.model import RESULTS, RunRequest
+from hudi_core.request.requests import RESULTS, Request, RollbackRequest, RunRequest
 from hudi_core.table import HudiTable
 from tests.support.golden_data import GoldenCase
 from tests.support.rows import assert_same_rows, read_parquet
@@ -69,7 +69,7 @@ def test_hudictl_starts_spark_and_keeps_stdout_for_its_document(golden: Golden, 
 class Submitted:
     """spark-submit with the job zip, as Airflow runs it."""
 
-    def __init__(self, request: RunRequest, folder: Path) -> None:
+    def __init__(self, request: Request, folder: Path) -> None:
         environment = spark_environment()
         environment.pop("PYTHONPATH", None)
         command = [
@@ -116,7 +116,7 @@ class Submitted:
 @pytest.mark.soak
 def test_spark_submit_runs_the_zip_and_ends_with_one_result_line(golden: Golden, tmp_path: Path) -> None:
     case = golden("6", "mor_compaction_requested")
-    job = Submitted(RunRequest(table=case.table.as_uri(), owner="a test"), tmp_path)
+    job = Submitted(RunRequest(case.table.as_uri(), "compaction", owner="a test"), tmp_path)
     (result,) = job.lines("HUDI_RESULT ")
     assert job.process.returncode == 0, job.log.read_text()
     assert [instant["state"] for instant in result["instants"]] == ["completed"]
@@ -125,7 +125,7 @@ def test_spark_submit_runs_the_zip_and_ends_with_one_result_line(golden: Golden,
 
 def test_a_job_that_is_told_to_end_gives_the_instant_back(golden: Golden, tmp_path: Path) -> None:
     case = golden("6", "mor_compaction_requested")
-    job = Submitted(RunRequest(table=str(case.table), owner="a test"), tmp_path)
+    job = Submitted(RunRequest(str(case.table), "compaction", owner="a test"), tmp_path)
     job.wait_for("HUDI_PROGRESS ")
     os.killpg(job.process.pid, signal.SIGTERM)
     assert job.process.wait(TIMEOUT) != 0
@@ -171,7 +171,7 @@ def test_hudictl_plans_a_clean_and_runs_it_in_spark(golden: Golden, tmp_path: Pa
 def test_a_verb_is_a_job_too_and_may_leave_its_result_as_a_file(golden: Golden, tmp_path: Path) -> None:
     table = golden("8", "failed_inflight_mor").table
     (failed,) = HudiTable.open(str(table)).timeline().pending()
-    request = RunRequest(table=str(table), verb="rollback", instant=failed.requested_time, result_name="mine")
+    request = RollbackRequest(str(table), failed.requested_time, result_name="mine")
     job = Submitted(request, tmp_path)
     (result,) = job.lines("HUDI_RESULT ")
     assert job.process.returncode == 0, job.log.read_text()

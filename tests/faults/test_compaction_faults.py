@@ -20,7 +20,8 @@ import pytest
 from hudi_core.config.table_config import TableConfig
 from hudi_core.engine.local import LocalEngine
 from hudi_core.errors import StorageError
-from hudi_core.request.model import RunRequest, RunResult
+from hudi_core.request.requests import RunRequest
+from hudi_core.request.results import RunResult
 from hudi_core.services.compaction import merge_slice as execute
 from hudi_core.services.context import TableContext
 from hudi_core.services.runner import ServiceRunner
@@ -81,7 +82,7 @@ def run(path: Path, owner: Owner, plan: FaultPlan | None = None, instant: str | 
     storage = LocalStorage(path) if plan is None else FaultStorage(LocalStorage(path), plan)
     config = TableConfig.load(storage)
     context = TableContext(str(path), storage, config, ActiveTimeline(storage, config), OPTIONS, {})
-    return ServiceRunner(context, LocalEngine(1), owner).run(RunRequest(table=str(path), instant=instant))
+    return ServiceRunner(context, LocalEngine(1), owner).run(RunRequest(str(path), "compaction", instant=instant))
 
 
 def run_killed(path: Path, plan: FaultPlan) -> None:

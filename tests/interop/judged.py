@@ -14,7 +14,8 @@ import pyarrow as pa
 
 from hudi_core.config.table_config import TableConfig
 from hudi_core.engine.local import LocalEngine
-from hudi_core.request.model import RunRequest, RunResult
+from hudi_core.request.parse import VERBS
+from hudi_core.request.results import RunResult
 from hudi_core.storage.local import LocalStorage
 from hudi_core.table import HudiTable
 from hudi_core.timeline.active import ActiveTimeline
@@ -171,7 +172,7 @@ class Judged:
     def run(self, verb: str = "run", *, options: Mapping[str, str] | None = None, **request: Any) -> RunResult:
         """One request to this engine; fails when an instant does."""
         chosen = {**QUICK, **(options or {})}
-        requested = RunRequest(table=str(self.base), verb=verb, owner="the tests", options=chosen, **request)
+        requested = VERBS[verb](str(self.base), owner="the tests", options=chosen, **request)
         result = HudiTable.open(str(self.base)).run(requested, LocalEngine(2))
         assert result.exit_code == 0, result
         return result

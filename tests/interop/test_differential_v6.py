@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from hudi_core.engine.local import LocalEngine
-from hudi_core.request.model import RunRequest
+from hudi_core.request.requests import RunRequest
 from hudi_core.table import HudiTable
 from tests.interop.real_hudi import RealHudi
 from tests.support.golden_data import GoldenCase

@@ -21,7 +21,7 @@ from hudi_core.config.indexing_config import PARTITIONED_RECORD_INDEX_ENABLE
 from hudi_core.config.table_config import TableConfig
 from hudi_core.engine.local import LocalEngine
 from hudi_core.metadata_table.index_definitions import load_index_definitions
-from hudi_core.request.model import RunRequest
+from hudi_core.request.parse import VERBS
 from hudi_core.storage.local import LocalStorage
 from hudi_core.table import HudiTable
 from hudi_core.timeline.active import ActiveTimeline
@@ -150,7 +150,7 @@ def finish_pending(table: Path) -> None:
 
 def run(table: Path, verb: str, *, options: Mapping[str, str] = OURS, **request: Any) -> None:
     """One verb of ours."""
-    requested = RunRequest(str(table), verb=verb, owner="the tests", options=options, **request)
+    requested = VERBS[verb](str(table), owner="the tests", options=options, **request)
     result = HudiTable.open(str(table)).run(requested, LocalEngine(1))
     assert result.exit_code == 0, result
 

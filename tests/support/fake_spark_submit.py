@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 
-from hudi_core.request.model import RunRequest
+from hudi_core.request.parse import parse_request
+from hudi_core.request.requests import Request
 from tests.support.job_server import CLIENT, job_server
 
 # Notes its request, then does to the timeline what the test says.
@@ -71,8 +72,8 @@ def install(folder: Path, monkeypatch: pytest.MonkeyPatch, connection: str) -> P
     return folder / "requests"
 
 
-def requests(output: Path) -> list[RunRequest]:
-    return [RunRequest.from_json(line) for line in output.read_text().splitlines()] if output.exists() else []
+def requests(output: Path) -> list[Request]:
+    return [parse_request(line) for line in output.read_text().splitlines()] if output.exists() else []
 
 
 def real_job(monkeypatch: pytest.MonkeyPatch, *, before: str = "", after: str = "") -> None:

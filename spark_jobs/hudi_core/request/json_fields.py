@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, dataclass, fields
+from typing import Any, Final, get_type_hints
 
 from hudi_core.errors import ConfigError
 
@@ -20,68 +21,49 @@ def parse_object(text: str | bytes, *, what: str) -> dict[str, Any]:
     return value
 
 
-def refuse_unknown(value: Mapping[str, Any], known: frozenset[str], *, what: str) -> None:
-    """Raises ConfigError for unknown fields: they come from a newer release and would be ignored silently."""
-    unknown = sorted(set(value) - known)
-    if unknown:
-        raise ConfigError(
-            f"{what} has unknown fields: {', '.join(unknown)}", remedy="use the same release on both sides"
-        )
+def read_fields(cls: type, value: Mapping[str, Any], *, what: str) -> dict[str, Any]:
+    """The arguments of the dataclass `cls` that `value` holds, each of its field's type.
 
-
-def string(value: Mapping[str, Any], name: str, *, what: str) -> str:
-    """A field that must be there, as text."""
-    found = value.get(name)
-    if not isinstance(found, str):
-        raise ConfigError(f"{what}: {name} must be text")
+    A field with a default may be absent, and null where it is text or optional. Raises ConfigError, naming `what`.
+    """
+    hints = get_type_hints(cls)
+    found: dict[str, Any] = {}
+    for item in fields(cls):
+        form = _FORMS[hints[item.name]]
+        is_absent = item.name not in value or (value[item.name] is None and form.may_be_null)
+        if is_absent and (item.default is not MISSING or item.default_factory is not MISSING):
+            continue
+        given = value.get(item.name)
+        if not form.accepts(given):
+            raise ConfigError(f"{what}: {item.name} must be {form.name}")
+        found[item.name] = tuple(given) if isinstance(given, list) else given
     return found
 
 
-def optional_string(value: Mapping[str, Any], name: str, *, what: str) -> str | None:
-    """A field that may be null or absent, as text."""
-    return None if value.get(name) is None else string(value, name, what=what)
+@dataclass(frozen=True, slots=True)
+class _Form:
+    name: str
+    accepts: Callable[[Any], bool]
+    may_be_null: bool = False
 
 
-def flag(value: Mapping[str, Any], name: str, *, what: str) -> bool:
-    """A field that may be absent (false), as a truth value."""
-    found = value.get(name, False)
-    if not isinstance(found, bool):
-        raise ConfigError(f"{what}: {name} must be true or false")
-    return found
+def _is_text(given: Any) -> bool:
+    return isinstance(given, str)
 
 
-def number(value: Mapping[str, Any], name: str, *, what: str) -> int:
-    """A field that must be there, as a whole number."""
-    found = value.get(name)
-    if not isinstance(found, int) or isinstance(found, bool):
-        raise ConfigError(f"{what}: {name} must be a whole number")
-    return found
+def _is_number(given: Any) -> bool:
+    return isinstance(given, int) and not isinstance(given, bool)
 
 
-def optional_number(value: Mapping[str, Any], name: str, *, what: str) -> int | None:
-    """A field that may be null or absent, as a whole number."""
-    return None if value.get(name) is None else number(value, name, what=what)
-
-
-def real(value: Mapping[str, Any], name: str, *, what: str) -> float:
-    """A field that must be there, as a number."""
-    found = value.get(name)
-    if not isinstance(found, (int, float)) or isinstance(found, bool):
-        raise ConfigError(f"{what}: {name} must be a number")
-    return float(found)
-
-
-def text_map(value: Mapping[str, Any], name: str, *, what: str) -> dict[str, str]:
-    """A field that may be absent (empty): an object of texts."""
-    found = value.get(name, {})
-    if not isinstance(found, dict) or not all(isinstance(item, str) for item in found.values()):
-        raise ConfigError(f"{what}: {name} must be an object of texts")
-    return dict(found)
-
-
-def texts(value: Mapping[str, Any], name: str, *, what: str) -> tuple[str, ...]:
-    """A field that may be absent (empty): a list of texts."""
-    found = value.get(name, [])
-    if not isinstance(found, list) or not all(isinstance(item, str) for item in found):
-        raise ConfigError(f"{what}: {name} must be a list of texts")
-    return tuple(found)
+_FORMS: Final[Mapping[Any, _Form]] = {
+    str: _Form("text", _is_text, may_be_null=True),
+    str | None: _Form("text", _is_text, may_be_null=True),
+    bool: _Form("true or false", lambda given: isinstance(given, bool)),
+    int: _Form("a whole number", _is_number),
+    int | None: _Form("a whole number", _is_number, may_be_null=True),
+    Mapping[str, str]: _Form(
+        "an object of texts", lambda given: isinstance(given, dict) and all(map(_is_text, given.values()))
+    ),
+    tuple[str, ...]: _Form("a list of texts", lambda given: isinstance(given, list) and all(map(_is_text, given))),
+}
+"""The types that fields of requests have."""

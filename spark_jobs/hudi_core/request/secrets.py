@@ -1,11 +1,16 @@
-"""Which option names hold secrets. Secrets never travel in arguments, requests, logs or error texts."""
+"""Which option names hold secrets, and the file on the driver that may hold them.
+
+Secrets never travel in arguments, requests, logs or error texts.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from pathlib import Path
 
 from hudi_core.errors import ConfigError
+from hudi_core.request.json_fields import parse_object
 
 _SECRET = re.compile(
     r"(^|[._-])(key|secret|secrets|token|password|passwd|passphrase|credential|credentials|sas)($|[._-])"
@@ -14,7 +19,6 @@ _SECRET = re.compile(
 )
 _NOT_SECRET = re.compile(r"(lock|partition|record|sort|row|map|primary)[._-]?key($|[._-])", re.IGNORECASE)
 """Keys of rows and of locks, as in `hoodie.write.lock.zookeeper.lock_key`."""
-MASK = "***"
 
 
 def is_secret_key(name: str) -> bool:
@@ -35,6 +39,25 @@ def refuse_secrets(options: Mapping[str, str], *, where: str) -> None:
         )
 
 
-def mask(options: Mapping[str, str]) -> dict[str, str]:
-    """The options with secret values replaced, for logs and messages."""
-    return {name: MASK if is_secret_key(name) else value for name, value in options.items()}
+def merge_storage_options(options: Mapping[str, str], file: str | None) -> dict[str, str]:
+    """The options of `file` (a JSON object of texts), overruled by `options`.
+
+    Raises ConfigError when `options` hold a secret, or when the file cannot be read; its content is never shown.
+    """
+    refuse_secrets(options, where="storage options in arguments")
+    return {**(_read(Path(file)) if file is not None else {}), **options}
+
+
+def _read(file: Path) -> dict[str, str]:
+    remedy = "the file holds one JSON object of texts and is readable where the driver runs"
+    try:
+        value = parse_object(file.read_bytes(), what="the storage options file")
+    except OSError as error:
+        raise ConfigError(
+            f"the storage options file cannot be read: {error.strerror}", path=str(file), remedy=remedy
+        ) from error
+    except ConfigError as error:
+        raise ConfigError(error.message, path=str(file), remedy=remedy) from error
+    if not all(isinstance(item, str) for item in value.values()):
+        raise ConfigError("the storage options file holds a value that is no text", path=str(file), remedy=remedy)
+    return value

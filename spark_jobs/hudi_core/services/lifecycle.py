@@ -22,7 +22,7 @@ from hudi_core.engine.local import LocalEngine
 from hudi_core.engine.protocol import Engine
 from hudi_core.errors import ConfigError, ConflictError, HudiError
 from hudi_core.model.claim_names import CLAIMS
-from hudi_core.request.model import InstantResult
+from hudi_core.request.results import InstantResult
 from hudi_core.services.context import TableContext
 from hudi_core.timeline.instant import Instant, State
 from hudi_core.timeline.timeline import Timeline

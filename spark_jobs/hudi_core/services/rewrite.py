@@ -24,7 +24,7 @@ from hudi_core.metadata_table.write.staged_logs import forget_staged
 from hudi_core.model.claim_names import CLAIMS
 from hudi_core.model.names import FileGroupId, parse_base_file
 from hudi_core.model.stats import WriteStat
-from hudi_core.request.model import InstantResult
+from hudi_core.request.results import InstantResult
 from hudi_core.services.concurrency import check_early, conflict_checks, file_group_locks
 from hudi_core.services.lifecycle import Completion, Job
 from hudi_core.services.rollback.attempt import AttemptRollback

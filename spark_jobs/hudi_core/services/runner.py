@@ -9,7 +9,8 @@ from dataclasses import dataclass
 
 from hudi_core.engine.protocol import Engine
 from hudi_core.errors import ConfigError, HudiError, UnsupportedError
-from hudi_core.request.model import InstantResult, RunRequest, RunResult
+from hudi_core.request.requests import RunRequest
+from hudi_core.request.results import InstantResult, RunResult
 from hudi_core.request.services import Step, next_step
 from hudi_core.services.context import TableContext
 from hudi_core.services.registry import nothing_pending, service_of

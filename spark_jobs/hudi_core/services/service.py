@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
 from hudi_core.engine.protocol import Engine, Json
-from hudi_core.request.model import InstantResult, RunResult
+from hudi_core.request.results import InstantResult, RunResult
 from hudi_core.services.context import TableContext
 from hudi_core.services.lifecycle import Job, Run, UnitProgress, run_instant
 from hudi_core.timeline.timeline import Timeline

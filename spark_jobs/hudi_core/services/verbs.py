@@ -1,9 +1,26 @@
-"""Dispatch of a request: one function for each verb (request.model.VERBS)."""
+"""Dispatch of a request: one function for each class of request/requests.py."""
 
 from __future__ import annotations
 
-from hudi_core.engine.protocol import Engine
-from hudi_core.request.model import RunRequest, RunResult
+from hudi_core.engine.protocol import Engine, Json
+from hudi_core.request.requests import (
+    DoctorRequest,
+    MetadataCreateRequest,
+    MetadataDropRequest,
+    MetadataUpdateRequest,
+    MetadataValidateRequest,
+    ProbeStoreRequest,
+    Request,
+    RestoreRequest,
+    RollbackRequest,
+    RunRequest,
+    SavepointCreateRequest,
+    SavepointDeleteRequest,
+    ScheduleRequest,
+    TakeoverRequest,
+    UnscheduleRequest,
+)
+from hudi_core.request.results import RunResult
 from hudi_core.services.context import TableContext
 from hudi_core.services.doctor.examine import examine
 from hudi_core.services.doctor.wheels import read_executors
@@ -23,53 +40,46 @@ from hudi_core.transaction.owner import Owner
 
 
 def perform(
-    context: TableContext, request: RunRequest, engine: Engine, owner: Owner, progress: Progress | None = None
+    context: TableContext, request: Request, engine: Engine, owner: Owner, progress: Progress | None = None
 ) -> RunResult:
-    """Does what `request.verb` says. Errors are those of the function that does it."""
-    instant = request.instant
-    match request.verb:
-        case "run":
+    """Does what the request says. Errors are those of the function that does it."""
+    match request:
+        case RunRequest():
             return ServiceRunner(context, engine, owner, progress).run(request)
-        case "schedule":
-            return RunResult(document=schedule(context, request.service, owner, dry_run=request.dry_run).to_dict())
-        case "rollback":
-            rolled_back = rollback(
-                context, instant, owner, dry_run=request.dry_run, unless_completed=request.unless_completed
-            )
-            return RunResult(document=rolled_back.to_dict())
-        case "restore" if instant is not None:
-            return RunResult(document=restore(context, instant, owner, dry_run=request.dry_run).to_dict())
-        case "restore" if request.dry_run:
-            return RunResult(
-                document=RestoreResult(None, None, restorable=tuple(restorable_instants(context))).to_dict()
-            )
-        case "savepoint_create":
-            return RunResult(document=savepoint_create(context, instant, owner, comment=request.comment).to_dict())
-        case "savepoint_delete" if instant is not None:
-            return RunResult(document=savepoint_delete(context, instant, owner).to_dict())
-        case "takeover" if instant is not None:
-            return RunResult(document=takeover(context, instant, owner).to_dict())
-        case "unschedule" if instant is not None:
-            return RunResult(document=unschedule(context, instant, owner, dry_run=request.dry_run).to_dict())
-        case _:
-            return _of_whole_table(context, request, engine, owner)
-
-
-def _of_whole_table(context: TableContext, request: RunRequest, engine: Engine, owner: Owner) -> RunResult:
-    """The verbs that are about no instant of the data table."""
-    match request.verb:
-        case "doctor":
-            return RunResult(
-                document=examine(context, files=not request.timeline_only, executors=read_executors(engine)).to_dict()
-            )
-        case "metadata_create" | "metadata_update" | "metadata_drop" | "metadata_validate":
+        case DoctorRequest():
+            report = examine(context, files=not request.timeline_only, executors=read_executors(engine))
+            return RunResult(document=report.to_dict())
+        case MetadataCreateRequest() | MetadataUpdateRequest() | MetadataDropRequest() | MetadataValidateRequest():
             return RunResult(document=perform_metadata(context, request, engine, owner))
-        case "probe_store":
+        case ProbeStoreRequest():
             return probe_store(context.storage, request)
-    raise ValueError(f"request.model lets the verb {request.verb!r} through without what it needs")
+        case _:
+            return RunResult(document=_perform_on_driver(context, request, owner))
 
 
-def probe_store(storage: Storage, request: RunRequest) -> RunResult:
+def _perform_on_driver(context: TableContext, request: Request, owner: Owner) -> Json:
+    """The verbs that need no engine: they plan, or undo and keep instants."""
+    match request:
+        case ScheduleRequest(service=service, dry_run=dry_run):
+            return schedule(context, service, owner, dry_run=dry_run).to_dict()
+        case RollbackRequest(instant=instant, dry_run=dry_run, unless_completed=unless_completed):
+            return rollback(context, instant, owner, dry_run=dry_run, unless_completed=unless_completed).to_dict()
+        case RestoreRequest(instant=None):
+            return RestoreResult(None, None, restorable=tuple(restorable_instants(context))).to_dict()
+        case RestoreRequest(instant=str(instant), dry_run=dry_run):
+            return restore(context, instant, owner, dry_run=dry_run).to_dict()
+        case SavepointCreateRequest(instant=instant, comment=comment):
+            return savepoint_create(context, instant, owner, comment=comment).to_dict()
+        case SavepointDeleteRequest(instant=instant):
+            return savepoint_delete(context, instant, owner).to_dict()
+        case TakeoverRequest(instant=instant):
+            return takeover(context, instant, owner).to_dict()
+        case UnscheduleRequest(instant=instant, dry_run=dry_run):
+            return unschedule(context, instant, owner, dry_run=dry_run).to_dict()
+    raise TypeError(f"{type(request).__name__} is no request of request.parse.VERBS")
+
+
+def probe_store(storage: Storage, request: ProbeStoreRequest) -> RunResult:
     """Races writers on a storage, be there a table or not; the verdict is in the document. Errors as of
     storage.probe.
     """

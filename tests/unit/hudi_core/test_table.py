@@ -13,7 +13,7 @@ import pytest
 from hudi_core.engine.local import LocalEngine
 from hudi_core.errors import ConfigError, CorruptFileError, MetadataUnavailableError, UnsupportedVersionError
 from hudi_core.query.request import MetadataMode, Query
-from hudi_core.request.model import RunRequest
+from hudi_core.request.requests import RunRequest
 from hudi_core.table import HudiTable
 from hudi_core.timeline.instant import Action, State
 from tests.support.golden_data import GoldenCase
@@ -102,7 +102,7 @@ def test_show_means_the_commit_that_a_savepoint_holds(golden: Golden) -> None:
 def test_run_reports_and_progresses(case: GoldenCase) -> None:
     table = HudiTable.open(str(case.table), options={"hoodie.index.bloom.num_entries": "100"})
     steps: list[tuple[int, int]] = []
-    request = RunRequest(table=table.uri, owner="tester", options={"hoodie.parquet.compression.codec": "zstd"})
+    request = RunRequest(table.uri, "compaction", owner="tester", options={"hoodie.parquet.compression.codec": "zstd"})
     result = table.run(request, LocalEngine(1), lambda instant, done, total: steps.append((done, total)))
     (done,) = result.instants
     assert (done.action, done.state, done.files_written) == ("compaction", "completed", 3)
@@ -117,7 +117,7 @@ def test_options_of_ours_that_do_not_exist(case: GoldenCase) -> None:
         HudiTable.open(str(case.table), options={"airflow_hudi.nonsense": "1"})
     table = HudiTable.open(str(case.table))
     with pytest.raises(ConfigError, match="airflow_hudi"):
-        table.run(RunRequest(table=table.uri, options={"airflow_hudi.nonsense": "1"}), LocalEngine(1))
+        table.run(RunRequest(table.uri, "compaction", options={"airflow_hudi.nonsense": "1"}), LocalEngine(1))
 
 
 def test_what_is_no_table(tmp_path: Path, golden: Golden) -> None:

@@ -15,7 +15,16 @@ import pytest
 
 from airflow_hudi.jobs.zip import entry_file
 from hudi_core.errors import ConfigError, StorageNotFoundError
-from hudi_core.request.model import PROBE_RESULTS, RESULTS, InstantResult, RunRequest, RunResult
+from hudi_core.request.requests import (
+    PROBE_RESULTS,
+    RESULTS,
+    DoctorRequest,
+    MetadataUpdateRequest,
+    ProbeStoreRequest,
+    Request,
+    RunRequest,
+)
+from hudi_core.request.results import InstantResult, RunResult
 from hudi_core.table import HudiTable
 from hudi_spark import session_engine
 from hudi_spark.job import deliver, main, printable, read_request, run_job
@@ -38,7 +47,7 @@ def result_of(text: str) -> dict[str, Any]:
 
 
 def test_a_request_comes_as_text_or_as_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    request = RunRequest(table="/data/täble with 'quotes'", instant="20240101000000000", options={"a": "b"})
+    request = RunRequest("/data/täble with 'quotes'", "compaction", instant="20240101000000000", options={"a": "b"})
     file = tmp_path / "request.json"
     file.write_text(request.to_json())
     monkeypatch.chdir(tmp_path)
@@ -75,7 +84,7 @@ def test_a_request_file_that_is_not_there_is_bad_input(tmp_path: Path) -> None:
 def test_what_is_no_table_is_refused_before_a_session_is_opened(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["--request", RunRequest(table=str(tmp_path)).to_json()]) == 2
+    assert main(["--request", RunRequest(str(tmp_path), "compaction").to_json()]) == 2
     error = result_of(capsys.readouterr().out)["error"]
     assert error["type"] == "ConfigError"
     assert sorted(error) == ["message", "path", "remedy", "type"]
@@ -87,7 +96,7 @@ def test_an_unsupported_version_is_refused_before_a_session_is_opened(
     table = golden("9", "mor_basic").table
     properties = table / ".hoodie" / "hoodie.properties"
     properties.write_text(properties.read_text().replace("hoodie.table.version=9", "hoodie.table.version=99"))
-    assert main(["--request", RunRequest(table=str(table)).to_json()]) == 2
+    assert main(["--request", RunRequest(str(table), "compaction").to_json()]) == 2
     assert result_of(capsys.readouterr().out)["error"]["type"] == "UnsupportedVersionError"
 
 
@@ -108,17 +117,17 @@ def test_a_result_is_left_as_a_file_where_the_request_says(
 ) -> None:
     table = golden("8", "mor_basic").table
     results = table / RESULTS
-    request = RunRequest(table=str(table), result_name="abc")
+    request = RunRequest(str(table), "compaction", result_name="abc")
     deliver(request, {"version": 1, "instants": []}, 0)
     assert json.loads((results / "abc.json").read_text()) == {"version": 1, "instants": [], "exit_code": 0}
     old, fresh = results / "old.json", results / "fresh.json"
     for path in (old, fresh):
         path.write_text("{}")
     os.utime(old, (0, 0))
-    deliver(RunRequest(table=str(table), result_name="next"), {"version": 1, "error": {}}, 3)
+    deliver(RunRequest(str(table), "compaction", result_name="next"), {"version": 1, "error": {}}, 3)
     assert sorted(path.name for path in results.iterdir()) == ["abc.json", "fresh.json", "next.json"]
     assert json.loads((results / "next.json").read_text())["exit_code"] == 3
-    deliver(RunRequest(table=str(tmp_path / "nothing"), result_name="abc"), {}, 2)
+    deliver(RunRequest(str(tmp_path / "nothing"), "compaction", result_name="abc"), {}, 2)
     assert not (tmp_path / "nothing").exists()
 
 
@@ -157,7 +166,7 @@ def test_the_doctor_tells_what_executors_lack_and_does_not_fail_of_it(
 
     monkeypatch.setattr(session_engine, "probe_executors", probed)
     session: Any = Session()
-    result = run_job(RunRequest(str(golden("9", "mor_compacted").table), verb="doctor"), lambda: session)
+    result = run_job(DoctorRequest(str(golden("9", "mor_compacted").table)), lambda: session)
     document = printable(result)["document"]
     assert [(item["rule"], item["severity"]) for item in document["findings"]] == expected
     assert result.exit_code == 0
@@ -171,7 +180,7 @@ def test_the_doctor_tells_what_executors_lack_and_does_not_fail_of_it(
 
 def test_a_store_is_probed_where_no_table_is(tmp_path: Path) -> None:
     session: Any = Session()
-    request = RunRequest(str(tmp_path / "bucket"), verb="probe_store", writers=3, rounds=2, result_name="abc")
+    request = ProbeStoreRequest(str(tmp_path / "bucket"), writers=3, rounds=2, result_name="abc")
     result = run_job(request, lambda: session)
     document = printable(result)["document"]
     assert (document["can_carry_timeline"], document["writers"], document["creates"]["rounds"]) == (True, 3, 2)
@@ -181,7 +190,7 @@ def test_a_store_is_probed_where_no_table_is(tmp_path: Path) -> None:
     (left,) = (path for path in (tmp_path / "bucket").rglob("*") if path.is_file())
     assert left == tmp_path / "bucket" / PROBE_RESULTS / "abc.json"
     with pytest.raises(ConfigError, match="out of bounds"):
-        run_job(RunRequest(str(tmp_path), verb="probe_store", writers=1), lambda: session)
+        run_job(ProbeStoreRequest(str(tmp_path), writers=1), lambda: session)
 
 
 def test_of_very_many_findings_the_worst_are_told() -> None:
@@ -216,14 +225,15 @@ class ZonedSession(Session):
 def test_the_sessions_zone_is_an_option_of_the_run(
     golden: Callable[[str, str], GoldenCase], monkeypatch: pytest.MonkeyPatch, options: dict[str, str], expected: str
 ) -> None:
-    seen: list[RunRequest] = []
+    seen: list[Request] = []
     monkeypatch.setattr(session_engine, "probe_executors", lambda _: ProbeReport((FULL,)))
     monkeypatch.setattr(
         HudiTable, "run", lambda self, request, engine, progress=None: seen.append(request) or RunResult()
     )
     session: Any = ZonedSession()
-    for verb in ("run", "metadata_update"):
-        run_job(RunRequest(str(golden("9", "mor_compacted").table), verb=verb, options=options), lambda: session)
+    table = str(golden("9", "mor_compacted").table)
+    for request in (RunRequest(table, "compaction", options=options), MetadataUpdateRequest(table, options=options)):
+        run_job(request, lambda: session)
     assert [request.options["spark.sql.session.timeZone"] for request in seen] == [expected, expected]
 
 

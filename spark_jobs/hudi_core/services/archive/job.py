@@ -19,7 +19,7 @@ from hudi_core.history.archiving import archive_writer, rounds
 from hudi_core.history.log_archive_writer import finish_merge
 from hudi_core.metadata_table.write.staged_logs import forget_staged, staged_instants
 from hudi_core.model.claim_names import HUDI_HEARTBEATS
-from hudi_core.request.model import InstantResult, RunResult
+from hudi_core.request.results import InstantResult, RunResult
 from hudi_core.services.archive.inputs import find, read_inputs
 from hudi_core.services.archive.planner import ArchivePlan, Findings, plan_archival
 from hudi_core.services.context import TableContext

@@ -9,7 +9,7 @@ from functools import partial
 from hudi_core.config.clean_config import CleanConfig
 from hudi_core.errors import ConflictError, StorageNotFoundError
 from hudi_core.metadata_table.records.file_statistics import FileChanges
-from hudi_core.request.model import InstantResult
+from hudi_core.request.results import InstantResult
 from hudi_core.services.clean.checks import check_abandoned
 from hudi_core.services.clean.drop import drop_partitions
 from hudi_core.services.clean.units import clean_units, delete_files, prove

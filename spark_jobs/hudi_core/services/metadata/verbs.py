@@ -10,6 +10,13 @@ from hudi_core.config.table_config import TableConfig
 from hudi_core.errors import ConfigError
 from hudi_core.metadata_table.indexed_table import COLUMN_LIST
 from hudi_core.metadata_table.partition_type import COLUMN_STATS, FILES_PARTITION
+from hudi_core.request.requests import (
+    MetadataCreateRequest,
+    MetadataDropRequest,
+    MetadataRequest,
+    MetadataUpdateRequest,
+    MetadataValidateRequest,
+)
 from hudi_core.services.metadata.columns import add_columns, check_columns, drop_columns
 from hudi_core.services.metadata.maintain import create_metadata, drop_metadata, update_metadata
 from hudi_core.services.metadata.retired import left_over
@@ -18,7 +25,6 @@ from hudi_core.storage.arrow_store import open_data_storage
 
 if TYPE_CHECKING:
     from hudi_core.engine.protocol import Engine, Json
-    from hudi_core.request.model import RunRequest
     from hudi_core.services.context import TableContext
     from hudi_core.transaction.owner import Owner
 
@@ -30,24 +36,23 @@ apart.
 """
 
 
-def perform_metadata(context: TableContext, request: RunRequest, engine: Engine, owner: Owner) -> Json:
-    """Does what `request.verb` (`metadata_…`) says; the document is that of hudictl's command. Errors as maintain's
+def perform_metadata(context: TableContext, request: MetadataRequest, engine: Engine, owner: Owner) -> Json:
+    """Does what the request says; the document is that of hudictl's command. Errors as maintain's
     functions and validate.
     """
     epoch = 1 + secrets.randbelow(_EPOCHS)
-    match request.verb:
-        case "metadata_create":
+    match request:
+        case MetadataCreateRequest():
             return _create(context, request, engine, owner, epoch)
-        case "metadata_update":
+        case MetadataUpdateRequest():
             return _update(context, request.partitions, engine, owner, epoch)
-        case "metadata_drop":
+        case MetadataDropRequest():
             return _drop(context, request, owner)
-        case "metadata_validate":
+        case MetadataValidateRequest():
             return validate(context, open_data_storage(context.uri, context.storage_options)).to_dict()
-    raise ValueError(f"{request.verb!r} is no verb of the metadata table")
 
 
-def _create(context: TableContext, request: RunRequest, engine: Engine, owner: Owner, epoch: int) -> Json:
+def _create(context: TableContext, request: MetadataCreateRequest, engine: Engine, owner: Owner, epoch: int) -> Json:
     """The named columns initialize `column_stats`, or are added to an existing one."""
     before, columns = context.config.metadata_partitions, request.columns
     begins = bool(columns) and COLUMN_STATS not in before
@@ -97,7 +102,7 @@ def _update(context: TableContext, names: tuple[str, ...], engine: Engine, owner
     }
 
 
-def _drop(context: TableContext, request: RunRequest, owner: Owner) -> Json:
+def _drop(context: TableContext, request: MetadataDropRequest, owner: Owner) -> Json:
     before = context.config.metadata_partitions
     if request.columns:
         dropped = drop_columns(context, request.columns, owner).columns

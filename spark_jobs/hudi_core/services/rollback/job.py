@@ -18,7 +18,7 @@ from hudi_core.metadata_table.timeline import MetadataTimeline
 from hudi_core.metadata_table.write.initialized_since import initialized_since
 from hudi_core.model.claim_names import HUDI_HEARTBEATS
 from hudi_core.model.names import parse_data_file
-from hudi_core.request.model import InstantResult
+from hudi_core.request.results import InstantResult
 from hudi_core.services.context import TableContext
 from hudi_core.services.lifecycle import Claimed, Completion, Job, Run, claimed, run_instant
 from hudi_core.services.rollback.checks import check_may_roll_back

@@ -11,11 +11,12 @@ from airflow.sdk import Connection
 
 from airflow_hudi.jobs.job import SparkJob, SparkSettings, spark_target
 from hudi_core.errors import ConfigError
-from hudi_core.request.model import PROBE_RESULTS, RESULTS, RunRequest
+from hudi_core.request.parse import parse_request
+from hudi_core.request.requests import PROBE_RESULTS, RESULTS, ProbeStoreRequest, Request, RunRequest
 from hudi_core.storage.local import LocalStorage
 
 REQUEST = RunRequest(
-    table="/data/my trips", instant="20260102000000000", owner='a "quoted" owner', options={"hoodie.x": "1"}
+    "/data/my trips", "compaction", instant="20260102000000000", owner='a "quoted" owner', options={"hoodie.x": "1"}
 )
 
 FAKE_SUBMIT = """#!/bin/sh
@@ -85,7 +86,7 @@ def test_the_job_is_what_the_connection_and_the_request_say(spark: dict[str, str
     application, flag, request = arguments[-3:]
     assert Path(application).name == "main.py"
     assert flag == "--request"
-    assert RunRequest.from_json(request) == REQUEST
+    assert parse_request(request) == REQUEST
 
 
 def test_the_exit_code_is_the_jobs(spark: dict[str, str]) -> None:
@@ -154,7 +155,7 @@ CLUSTER = json.dumps({"conn_type": "spark", "host": "yarn", "extra": {"deploy-mo
 
 
 def in_cluster(
-    environ: dict[str, str], code: int, result: dict[str, Any] | None, request: RunRequest = REQUEST
+    environ: dict[str, str], code: int, result: dict[str, Any] | None, request: Request = REQUEST
 ) -> tuple[int, SparkJob]:
     reported = "" if result is None else json.dumps(result)
     job = SparkJob(
@@ -173,10 +174,10 @@ def test_a_driver_in_the_cluster_tells_its_result_by_a_file(
     reported = {"version": 1, "instants": [], "reason": "no old files", "exit_code": 0}
     code, job = in_cluster(spark, 0, reported)
     assert (code, job.result, job.failure) == (0, reported, None)
-    first = RunRequest.from_json(submitted(spark)[-1])
+    first = parse_request(submitted(spark)[-1])
     assert first.result_name
     assert in_cluster(spark, 0, reported)[0] == 0
-    assert RunRequest.from_json(submitted(spark)[-1]).result_name != first.result_name
+    assert parse_request(submitted(spark)[-1]).result_name != first.result_name
 
 
 def test_a_probe_in_the_cluster_leaves_its_result_where_no_table_need_be(
@@ -184,9 +185,7 @@ def test_a_probe_in_the_cluster_leaves_its_result_where_no_table_need_be(
 ) -> None:
     monkeypatch.setenv("AIRFLOW_CONN_SPARK_TEST", CLUSTER)
     reported = {"version": 1, "document": {"can_carry_timeline": True}, "exit_code": 0}
-    code, job = in_cluster(
-        {**spark, "FAKE_RESULTS": PROBE_RESULTS}, 0, reported, RunRequest("/data", verb="probe_store")
-    )
+    code, job = in_cluster({**spark, "FAKE_RESULTS": PROBE_RESULTS}, 0, reported, ProbeStoreRequest("/data"))
     assert (code, job.result) == (0, reported)
 
 

@@ -12,7 +12,7 @@ from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
 from airflow_hudi.exceptions import HudiJobFailed, HudiJobKilled
 from airflow_hudi.operators.compaction import HudiCompactionOperator
-from hudi_core.request.model import RunRequest
+from hudi_core.request.requests import RunRequest
 from tests.support.fake_spark_submit import Store, context, requests
 
 OLD, NEW = "20260102000000000", "20260103000000000"
@@ -85,6 +85,7 @@ def test_runs_the_oldest_pending_compaction(
     (request,) = requests(output)
     assert request == RunRequest(
         table=str(table),
+        service="compaction",
         instant=OLD,
         owner="airflow:maintenance/compact/r1/-1#2",
         run_id="r1",

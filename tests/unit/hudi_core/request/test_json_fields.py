@@ -1,59 +1,83 @@
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
 
 from hudi_core.errors import ConfigError
-from hudi_core.request import json_fields
-from hudi_core.request.json_fields import refuse_unknown
+from hudi_core.request.json_fields import parse_object, read_fields
+
+
+@dataclass
+class Sample:
+    text: str
+    note: str = "none"
+    label: str | None = None
+    flag: bool = False
+    count: int = 7
+    limit: int | None = None
+    pairs: Mapping[str, str] = field(default_factory=dict)
+    names: tuple[str, ...] = ()
 
 
 @pytest.mark.parametrize(
-    ("read", "value", "expected"),
+    ("name", "value", "expected"),
     [
-        (json_fields.string, "a", "a"),
-        (json_fields.optional_string, None, None),
-        (json_fields.flag, True, True),
-        (json_fields.number, 3, 3),
-        (json_fields.optional_number, None, None),
-        (json_fields.real, 3, 3.0),
-        (json_fields.text_map, {"a": "b"}, {"a": "b"}),
-        (json_fields.texts, ["a"], ("a",)),
+        ("text", "a", "a"),
+        ("label", "a", "a"),
+        ("flag", True, True),
+        ("count", 3, 3),
+        ("limit", 3, 3),
+        ("pairs", {"a": "b"}, {"a": "b"}),
+        ("names", ["a"], ("a",)),
+        ("names", [], ()),
     ],
 )
-def test_fields(read: Callable[..., Any], value: Any, expected: Any) -> None:
-    assert read({"name": value}, "name", what="the request") == expected
+def test_fields(name: str, value: Any, expected: Any) -> None:
+    assert read_fields(Sample, {"text": "x", name: value}, what="the request")[name] == expected
 
 
 @pytest.mark.parametrize(
-    ("read", "value"),
+    ("name", "value", "expected"),
     [
-        (json_fields.string, None),
-        (json_fields.optional_string, 1),
-        (json_fields.flag, "true"),
-        (json_fields.number, True),
-        (json_fields.number, 1.5),
-        (json_fields.optional_number, "1"),
-        (json_fields.real, "1"),
-        (json_fields.text_map, {"a": 1}),
-        (json_fields.text_map, ["a"]),
-        (json_fields.texts, ["a", 1]),
-        (json_fields.texts, "a"),
+        ("text", None, "text"),
+        ("text", 1, "text"),
+        ("note", 1, "text"),
+        ("label", 1, "text"),
+        ("flag", "true", "true or false"),
+        ("flag", None, "true or false"),
+        ("flag", 1, "true or false"),
+        ("count", True, "a whole number"),
+        ("count", 1.5, "a whole number"),
+        ("count", None, "a whole number"),
+        ("limit", "1", "a whole number"),
+        ("pairs", {"a": 1}, "an object of texts"),
+        ("pairs", ["a"], "an object of texts"),
+        ("pairs", None, "an object of texts"),
+        ("names", ["a", 1], "a list of texts"),
+        ("names", "a", "a list of texts"),
+        ("names", None, "a list of texts"),
     ],
 )
-def test_fields_of_another_type_are_named(read: Callable[..., Any], value: Any) -> None:
-    with pytest.raises(ConfigError, match="the request: name must be"):
-        read({"name": value}, "name", what="the request")
+def test_fields_of_another_type_are_named(name: str, value: Any, expected: str) -> None:
+    with pytest.raises(ConfigError, match=f"the request: {name} must be {expected}"):
+        read_fields(Sample, {"text": "x", name: value}, what="the request")
 
 
-def test_fields_that_may_be_absent() -> None:
-    empty = [json_fields.flag, json_fields.text_map, json_fields.texts, json_fields.optional_string]
-    assert [read({}, "name", what="x") for read in empty] == [False, {}, (), None]
+def test_fields_with_a_default_may_be_absent_and_texts_null() -> None:
+    assert read_fields(Sample, {"text": "x"}, what="x") == {"text": "x"}
+    assert read_fields(Sample, {"text": "x", "note": None, "label": None, "limit": None}, what="x") == {"text": "x"}
+    with pytest.raises(ConfigError, match="x: text must be text"):
+        read_fields(Sample, {}, what="x")
 
 
-def test_fields_of_a_newer_release_are_refused() -> None:
-    refuse_unknown({"a": 1}, frozenset({"a", "b"}), what="the request")
-    with pytest.raises(ConfigError, match="the request has unknown fields: c, d"):
-        refuse_unknown({"a": 1, "d": 1, "c": 1}, frozenset({"a"}), what="the request")
+def test_what_no_field_names_is_not_read() -> None:
+    assert read_fields(Sample, {"text": "x", "other": 1}, what="x") == {"text": "x"}
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{", "null", "1", b"\xff"])
+def test_what_is_no_object_is_refused(text: str | bytes) -> None:
+    with pytest.raises(ConfigError, match="the file is not"):
+        parse_object(text, what="the file")

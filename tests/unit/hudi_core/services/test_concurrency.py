@@ -18,7 +18,7 @@ from hudi_core.errors import ConfigError, ConflictError, HudiError, LockError, S
 from hudi_core.filegroup.write.markers import MarkerType, create_marker, list_markers
 from hudi_core.model.claim_names import CLAIMS
 from hudi_core.model.names import FileGroupId
-from hudi_core.request.model import InstantResult
+from hudi_core.request.results import InstantResult
 from hudi_core.services.compaction.job import CompactionService
 from hudi_core.services.concurrency import conflict_checks
 from hudi_core.services.context import TableContext

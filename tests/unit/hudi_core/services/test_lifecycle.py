@@ -16,7 +16,8 @@ from hudi_core.errors import ConfigError, ConflictError
 from hudi_core.filegroup.write.markers import TEMP_FOLDER
 from hudi_core.model.claim_names import CLAIMS, HUDI_HEARTBEATS
 from hudi_core.model.names import parse_base_file
-from hudi_core.request.model import RunRequest, RunResult
+from hudi_core.request.requests import RunRequest
+from hudi_core.request.results import RunResult
 from hudi_core.request.services import SERVICES, ServiceEntry
 from hudi_core.services.context import TableContext
 from hudi_core.services.registry import service_of

@@ -11,7 +11,8 @@ import pytest
 from hudi_core.config.table_config import TableConfig
 from hudi_core.engine.local import LocalEngine
 from hudi_core.errors import ConfigError, StorageNotFoundError
-from hudi_core.request.model import RunRequest, RunResult
+from hudi_core.request.requests import RunRequest
+from hudi_core.request.results import RunResult
 from hudi_core.services.context import TableContext
 from hudi_core.services.runner import ServiceRunner
 from hudi_core.storage.local import LocalStorage
@@ -34,7 +35,7 @@ def context_of(table: Path) -> TableContext:
 
 
 def run(table: Path, steps: list[tuple[str, int, int]] | None = None, **request: object) -> RunResult:
-    requested = replace(RunRequest(table=str(table)), **request)  # type: ignore[arg-type]
+    requested = replace(RunRequest(str(table), "compaction"), **request)  # type: ignore[arg-type]
     progress = None if steps is None else lambda instant, done, total: steps.append((instant, done, total))
     return ServiceRunner(context_of(table), LocalEngine(2), Owner.current("tester"), progress).run(requested)
 

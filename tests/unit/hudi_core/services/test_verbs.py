@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +10,18 @@ import pytest
 
 from hudi_core.engine.local import LocalEngine
 from hudi_core.errors import ConfigError, UnsupportedError
-from hudi_core.request.model import RunRequest
+from hudi_core.request.requests import (
+    DoctorRequest,
+    MetadataValidateRequest,
+    ProbeStoreRequest,
+    Request,
+    RestoreRequest,
+    RollbackRequest,
+    RunRequest,
+    SavepointCreateRequest,
+    SavepointDeleteRequest,
+    UnscheduleRequest,
+)
 from hudi_core.services.verbs import nothing_to_run, perform, probe_store, schedule
 from tests.support.changed_tables import an_owner, open_context
 from tests.support.golden_data import GoldenCase
@@ -20,8 +30,8 @@ from tests.support.memory_storage import MemoryStorage
 Golden = Callable[[str, str], GoldenCase]
 
 
-def performed(table: Path, **request: Any) -> dict[str, Any]:
-    result = perform(open_context(table), replace(RunRequest(str(table)), **request), LocalEngine(1), an_owner())
+def performed(table: Path, verb: type[Request], **request: Any) -> dict[str, Any]:
+    result = perform(open_context(table), verb(str(table), **request), LocalEngine(1), an_owner())
     assert result.document is not None
     return dict(result.document)
 
@@ -32,23 +42,23 @@ def pending(table: Path) -> list[str]:
 
 def test_a_savepoint_is_created_and_deleted(golden: Golden) -> None:
     table = golden("9", "cow_basic").table
-    made = performed(table, verb="savepoint_create", comment="keep")
+    made = performed(table, SavepointCreateRequest, comment="keep")
     assert (made["comment"], made["existed"]) == ("keep", False)
-    assert performed(table, verb="savepoint_delete", instant=made["instant"])["deleted"]
+    assert performed(table, SavepointDeleteRequest, instant=made["instant"])["deleted"]
 
 
 def test_a_failed_write_is_rolled_back(golden: Golden) -> None:
     table = golden("8", "failed_inflight_cow").table
     (failed,) = pending(table)
-    shown = performed(table, verb="rollback", instant=failed, dry_run=True)
+    shown = performed(table, RollbackRequest, instant=failed, dry_run=True)
     assert (shown["instant"], shown["target"], pending(table)) == (None, failed, [failed])
-    assert performed(table, verb="rollback", instant=failed)["target"] == failed
+    assert performed(table, RollbackRequest, instant=failed)["target"] == failed
     assert pending(table) == []
 
 
 def test_a_restore_without_an_instant_lists(golden: Golden) -> None:
     table = golden("9", "cow_basic").table
-    listed = performed(table, verb="restore", dry_run=True)
+    listed = performed(table, RestoreRequest, dry_run=True)
     commits = open_context(table).active.load().commits().requested_times
     assert {item["instant"] for item in listed["restorable"]} == commits
     assert listed["target"] is None
@@ -57,24 +67,24 @@ def test_a_restore_without_an_instant_lists(golden: Golden) -> None:
 def test_a_plan_is_dropped(golden: Golden) -> None:
     table = golden("9", "mor_compaction_requested_only").table
     (plan,) = pending(table)
-    performed(table, verb="unschedule", instant=plan, dry_run=True)
+    performed(table, UnscheduleRequest, instant=plan, dry_run=True)
     assert pending(table) == [plan]
-    performed(table, verb="unschedule", instant=plan)
+    performed(table, UnscheduleRequest, instant=plan)
     assert pending(table) == []
 
 
 def test_the_metadata_table_is_validated(golden: Golden) -> None:
     table = golden("9", "cow_basic").table
-    assert performed(table, verb="metadata_validate")["differences"] == []
+    assert performed(table, MetadataValidateRequest)["differences"] == []
 
 
 def test_the_doctor_needs_no_data_files(golden: Golden) -> None:
-    assert performed(golden("9", "cow_basic").table, verb="doctor", timeline_only=True)
+    assert performed(golden("9", "cow_basic").table, DoctorRequest, timeline_only=True)
 
 
 def test_a_store_is_probed_without_a_table() -> None:
     storage = MemoryStorage()
-    result = probe_store(storage, RunRequest("memory://folder", verb="probe_store", writers=2, rounds=1))
+    result = probe_store(storage, ProbeStoreRequest("memory://folder", writers=2, rounds=1))
     assert result.document
     assert storage.list_folders("") == [], "nothing is left behind"
 
@@ -86,7 +96,7 @@ def test_a_run_without_work_says_why(golden: Golden) -> None:
     assert "no clean is pending" in (result.reason or "")
     assert nothing_to_run(open_context(table), RunRequest(str(table), service="archive"), an_owner()) is None
     work = golden("9", "mor_compaction_requested_only").table
-    assert nothing_to_run(open_context(work), RunRequest(str(work)), an_owner()) is None
+    assert nothing_to_run(open_context(work), RunRequest(str(work), "compaction"), an_owner()) is None
 
 
 def test_what_this_release_does_not_plan_is_refused(golden: Golden) -> None:
@@ -95,4 +105,4 @@ def test_what_this_release_does_not_plan_is_refused(golden: Golden) -> None:
         schedule(context, "compaction", an_owner(), dry_run=True)
     assert schedule(context, "archive", an_owner(), dry_run=True).instant is None
     with pytest.raises(ConfigError):
-        performed(Path(context.uri), verb="savepoint_create", instant="20200101000000000")
+        performed(Path(context.uri), SavepointCreateRequest, instant="20200101000000000")

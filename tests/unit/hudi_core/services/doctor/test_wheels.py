@@ -11,7 +11,7 @@ import pytest
 from hudi_core.engine.local import LocalEngine
 from hudi_core.engine.protocol import Json, UnitTask
 from hudi_core.errors import ConfigError, ExecutionError, HudiError
-from hudi_core.request.model import RunRequest
+from hudi_core.request.requests import DoctorRequest, ProbeStoreRequest
 from hudi_core.services.doctor.observations import ExecutorObservations
 from hudi_core.services.doctor.wheels import read_executors
 from hudi_core.table import HudiTable
@@ -47,7 +47,7 @@ class Remote:
 
 
 def examined(table: Path, engine: Any, **requested: Any) -> dict[str, Any]:
-    result = HudiTable.open(str(table)).run(RunRequest(str(table), verb="doctor", **requested), engine)
+    result = HudiTable.open(str(table)).run(DoctorRequest(str(table), **requested), engine)
     assert result.exit_code == 0
     return result.to_dict()
 
@@ -110,7 +110,7 @@ def test_executors_that_cannot_be_reached(golden: Golden) -> None:
 def test_the_store_below_a_table_is_probed_and_left_as_it_was(golden: Golden) -> None:
     table = golden("9", "mor_compacted").table
     before = sorted(table.rglob("*"))
-    request = RunRequest(str(table), verb="probe_store", writers=3, rounds=2)
+    request = ProbeStoreRequest(str(table), writers=3, rounds=2)
     document = HudiTable.open(str(table)).run(request, LocalEngine(1)).to_dict()
     assert (document["can_carry_timeline"], document["can_carry_lease"], document["replaces"]["rounds"]) == (
         True,

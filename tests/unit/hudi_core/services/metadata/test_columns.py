@@ -24,7 +24,7 @@ from hudi_core.metadata_table.timeline import MetadataTimeline
 from hudi_core.metadata_table.write.delta_writer import DeltaWriter
 from hudi_core.metadata_table.write.restore_reach import reach_of
 from hudi_core.model.names import WriteToken
-from hudi_core.request.model import RunRequest
+from hudi_core.request.requests import RunRequest
 from hudi_core.services.context import TableContext
 from hudi_core.services.metadata.columns import ColumnsChanged, add_columns, drop_columns
 from hudi_core.services.metadata.maintain import create_metadata, drop_metadata, update_metadata

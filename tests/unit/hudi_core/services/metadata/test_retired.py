@@ -18,7 +18,7 @@ from hudi_core.metadata_table.initialize.initialize import MetadataCreation
 from hudi_core.metadata_table.partition_type import is_row_level
 from hudi_core.metadata_table.read.file_group import ROOT
 from hudi_core.model.names import WriteToken
-from hudi_core.request.model import RunRequest
+from hudi_core.request.requests import MetadataDropRequest
 from hudi_core.services.indexing.job import IndexingJob
 from hudi_core.services.indexing.resize import group_counts
 from hudi_core.services.metadata import maintain
@@ -52,7 +52,7 @@ def files_of(table: Table, name: str = "record_index") -> int:
 
 
 def drop(table: Table, *names: str, options: dict[str, str] | None = None) -> dict[str, Any]:
-    request = RunRequest(str(table.path), verb="metadata_drop", partitions=names)
+    request = MetadataDropRequest(str(table.path), partitions=names)
     return perform_metadata(context_of(table.path, options or {}), request, ENGINE, OWNER)
 
 

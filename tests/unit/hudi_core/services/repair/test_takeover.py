@@ -11,7 +11,7 @@ import pytest
 
 from hudi_core.engine.local import LocalEngine
 from hudi_core.errors import ConfigError, ConflictError
-from hudi_core.request.model import RunRequest
+from hudi_core.request.requests import RunRequest
 from hudi_core.services.repair.takeover import takeover
 from hudi_core.services.rollback.planner import request_rollback
 from hudi_core.services.runner import ServiceRunner
@@ -91,7 +91,9 @@ def test_the_old_owner_is_named_and_the_next_run_begins_at_once(golden: Golden) 
     assert (again.previous_owner, "nothing to free" in str(again.reason)) == (None, True)
     assert sorted(info.path for info in context.storage.list_files(f".hoodie/.airflow_hudi/claims/{instant}")) == claims
     (result,) = (
-        ServiceRunner(context, LocalEngine(2), an_owner()).run(RunRequest(table=str(table), instant=instant)).instants
+        ServiceRunner(context, LocalEngine(2), an_owner())
+        .run(RunRequest(str(table), "compaction", instant=instant))
+        .instants
     )
     assert result.state == "completed"
 

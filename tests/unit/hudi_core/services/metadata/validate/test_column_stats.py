@@ -13,7 +13,7 @@ from hudi_core.engine.local import LocalEngine
 from hudi_core.metadata_table.keys import (
     column_stats_key,
 )
-from hudi_core.request.model import RunRequest
+from hudi_core.request.requests import MetadataUpdateRequest, Request, RunRequest
 from hudi_core.table import HudiTable
 from hudi_core.timeline.instant import Action
 from tests.support.changed_tables import data_files
@@ -44,8 +44,9 @@ def with_what_a_clean_leaves(table: Path) -> tuple[DamagedTable, set[str]]:
 
 def serve(table: Path, verb: str, options: dict[str, str]) -> None:
     """A verb, or the run of a service."""
-    chosen = {"verb": verb} if verb == "metadata_update" else {"verb": "run", "service": verb}
-    request = RunRequest(table=str(table), schedule=verb == "clean", owner="the tests", options=options, **chosen)
+    request: Request = MetadataUpdateRequest(str(table), owner="the tests", options=options)
+    if verb != "metadata_update":
+        request = RunRequest(str(table), verb, schedule=verb == "clean", owner="the tests", options=options)
     assert HudiTable.open(str(table)).run(request, LocalEngine(1)).exit_code == 0
 
 

@@ -1,0 +1,134 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+from dataclasses import FrozenInstanceError, fields
+from typing import Any
+
+import pytest
+
+from hudi_core.errors import ConfigError
+from hudi_core.request.parse import VERBS
+from hudi_core.request.requests import (
+    RESULTS,
+    DoctorRequest,
+    InstantRequest,
+    MetadataCreateRequest,
+    MetadataDropRequest,
+    MetadataUpdateRequest,
+    ProbeStoreRequest,
+    Request,
+    RestoreRequest,
+    RollbackRequest,
+    RunRequest,
+    ScheduleRequest,
+    TakeoverRequest,
+    UnscheduleRequest,
+)
+from hudi_core.storage.probe import FOLDER
+
+OWN_FIELDS = {
+    "run": {"service", "instant", "all_pending", "schedule", "max_minutes"},
+    "schedule": {"service", "dry_run"},
+    "rollback": {"instant", "dry_run", "unless_completed"},
+    "restore": {"instant", "dry_run"},
+    "savepoint_create": {"instant", "comment"},
+    "savepoint_delete": {"instant"},
+    "takeover": {"instant"},
+    "unschedule": {"instant", "dry_run"},
+    "doctor": {"timeline_only"},
+    "metadata_create": {"partitions", "columns"},
+    "metadata_drop": {"partitions", "columns"},
+    "metadata_update": {"partitions"},
+    "metadata_validate": set(),
+    "probe_store": {"writers", "rounds"},
+}
+
+
+def test_a_verb_has_the_fields_that_it_uses() -> None:
+    common = {item.name for item in fields(Request)}
+    found = {verb: {item.name for item in fields(cls)} - common for verb, cls in VERBS.items()}
+    assert found == OWN_FIELDS
+
+
+@pytest.mark.parametrize("cls", VERBS.values())
+def test_requests_are_frozen_and_have_slots(cls: type[Request]) -> None:
+    required = {"service": "clean", "instant": "1"}
+    request: Any = cls("/t", **{name: required[name] for name in OWN_FIELDS[cls.verb] & required.keys()})
+    assert not hasattr(request, "__dict__")
+    with pytest.raises(FrozenInstanceError):
+        request.table = "/other"
+
+
+@pytest.mark.parametrize(
+    ("cls", "arguments", "message"),
+    [
+        (RunRequest, {"service": "vacuum"}, "unknown service 'vacuum'"),
+        (ScheduleRequest, {"service": "vacuum"}, "unknown service 'vacuum'"),
+        (RunRequest, {"service": "clean", "instant": "2026-11-20"}, "'2026-11-20' is not an instant time"),
+        (RunRequest, {"service": "clean", "instant": "1", "all_pending": True}, "instant and all_pending exclude"),
+        (RunRequest, {"service": "clean", "instant": "1", "schedule": True}, "instant and schedule exclude"),
+        (RunRequest, {"service": "clean", "max_minutes": 0}, "max_minutes must be 1 or more"),
+        (RollbackRequest, {"instant": "../1"}, "not an instant time"),
+        (RestoreRequest, {"instant": "x"}, "not an instant time"),
+        (RestoreRequest, {}, "restore needs an instant"),
+        (TakeoverRequest, {"instant": "9" * 33}, "not an instant time"),
+        (UnscheduleRequest, {"instant": "\u0661"}, "not an instant time"),
+        (MetadataCreateRequest, {"partitions": ("../files",)}, "no partition of a metadata table"),
+        (MetadataUpdateRequest, {"partitions": ("",)}, "no partition of a metadata table"),
+        (MetadataDropRequest, {"partitions": ("a/b",)}, "no partition of a metadata table"),
+        (MetadataCreateRequest, {"columns": (" ",)}, "a column has no name"),
+        (MetadataDropRequest, {"columns": ("a", "")}, "a column has no name"),
+        (MetadataDropRequest, {"columns": ("a",), "partitions": ("column_stats", "files")}, "columns are dropped from"),
+        (DoctorRequest, {"table": " "}, "table is empty"),
+        (DoctorRequest, {"metadata": "maybe"}, "metadata is 'maybe'"),
+        (DoctorRequest, {"result_name": "../x"}, "is no name of a result"),
+        (DoctorRequest, {"result_name": "x" * 65}, "is no name of a result"),
+        (DoctorRequest, {"options": {"hoodie.aws.secret.key": "x"}}, "options must not hold secrets"),
+        (ProbeStoreRequest, {"storage_options": {"secret": "x"}}, "storage options of a run request must not hold"),
+    ],
+)
+def test_what_means_nothing_is_refused(cls: type[Request], arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        cls(**{"table": "/t", **arguments})
+
+
+def test_a_restore_that_lists_needs_no_instant() -> None:
+    assert RestoreRequest("/t", dry_run=True).instant is None
+
+
+@pytest.mark.parametrize(
+    ("request_", "needs"),
+    [
+        (RunRequest("/t", "clean"), True),
+        (RunRequest("/t", "rollback"), False),
+        (ScheduleRequest("/t", "clean"), False),
+        (DoctorRequest("/t"), False),
+        (ProbeStoreRequest("/t"), False),
+        (MetadataCreateRequest("/t"), True),
+        (MetadataUpdateRequest("/t"), True),
+        (MetadataDropRequest("/t"), False),
+    ],
+)
+def test_only_some_requests_need_executors(request_: Request, needs: bool) -> None:
+    assert request_.needs_executors is needs
+
+
+def test_only_a_probe_needs_no_table_and_leaves_its_result_beside_its_races() -> None:
+    assert [verb for verb, cls in VERBS.items() if not cls.needs_table] == ["probe_store"]
+    assert ProbeStoreRequest("/t").results_folder.startswith(f"{FOLDER}/")
+    assert DoctorRequest("/t").results_folder == RESULTS
+
+
+def test_the_verbs_that_need_an_instant() -> None:
+    required = {verb for verb, cls in VERBS.items() if issubclass(cls, InstantRequest)}
+    assert required == {"savepoint_delete", "takeover", "unschedule"}
+
+
+def test_the_request_and_the_configuration_need_no_arrow() -> None:
+    code = (
+        "import sys, hudi_core.request.parse, hudi_core.request.results, hudi_core.config.table_config, "
+        "hudi_core.config.write_config, hudi_core.storage.registry\n"
+        "assert not {'pyarrow', 'numpy', 'pyspark', 'airflow'} & set(sys.modules), 'heavy imports'"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
