@@ -80,7 +80,6 @@ REMAINING_MODULES = {
     "metadata_table/write/delta_commit.py",
     "metadata_table/write/drop.py",
     "metadata_table/write/remaining_files.py",
-    "metadata_table/write/rollback_deletion.py",
     "query/cdc_read.py",
     "query/execute.py",
     "query/slices_plan.py",

@@ -27,13 +27,12 @@ from hudi_core.metadata_table.services.compaction_units import (
 )
 from hudi_core.metadata_table.timeline import MetadataTimeline
 from hudi_core.metadata_table.write.delta_commit import latest_schema
-from hudi_core.metadata_table.write.rollback import all_slices
 from hudi_core.model.ids import WriteToken
 from hudi_core.model.names import BaseFileName, parse_data_file
 from hudi_core.model.partition import join
 from hudi_core.model.stats import WriteStat
 from hudi_core.storage.base import Storage
-from hudi_core.timeline.actions.commit import SCHEMA_KEY, CommitMetadata, Operation, encode_commit, encode_commit_avro
+from hudi_core.timeline.actions.commit import SCHEMA_KEY, CommitMetadata, Operation
 from hudi_core.timeline.actions.compaction import CompactionOperation, CompactionPlan, encode_compaction_plan
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import Action
@@ -131,11 +130,7 @@ class MetadataCompaction:
         left.
         """
         kept = self._config.metadata_partitions | self._config.metadata_partitions_inflight
-        return [
-            place
-            for place in all_slices(self._storage, self._metadata_timeline, metadata_timeline)
-            if place.partition in kept
-        ]
+        return [place for place in self._metadata_timeline.all_slices(metadata_timeline) if place.partition in kept]
 
     def _draw(self, data: Timeline, metadata_timeline: Timeline) -> str:
         """Later than everything on both timelines: a log counts as compacted that completed before it."""
@@ -153,9 +148,7 @@ class MetadataCompaction:
         results = self._run_units(units)
         stats = _prove(plan, results, instant, newer=not self._metadata_timeline.features.json_commits)
         self._remove_losers(plan, instant, stats)
-        active.complete(
-            instant, Action.COMPACTION, self._content(stats, schema), self._metadata_timeline.completion_time(instant)
-        )
+        self._metadata_timeline.complete(instant, Action.COMPACTION, self._content(stats, schema))
         log.info("the metadata table is compacted at %s: %d files", instant, len(stats))
         return stats
 
@@ -189,10 +182,8 @@ class MetadataCompaction:
         by_partition: dict[str, tuple[WriteStat, ...]] = {}
         for stat in stats:
             by_partition[stat.partition_path] = (*by_partition.get(stat.partition_path, ()), stat)
-        if self._metadata_timeline.features.json_commits:
-            return encode_commit(CommitMetadata(by_partition, True, Operation.COMPACT, {SCHEMA_KEY: schema}))
-        return encode_commit_avro(
-            CommitMetadata(by_partition, True, Operation.COMPACT, {SCHEMA_KEY: schema}, extra={"version": None})
+        return self._metadata_timeline.commit_content(
+            CommitMetadata(by_partition, True, Operation.COMPACT, {SCHEMA_KEY: schema})
         )
 
 

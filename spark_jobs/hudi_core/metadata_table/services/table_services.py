@@ -21,7 +21,6 @@ from hudi_core.metadata_table.services.compaction import Compacted, MetadataComp
 from hudi_core.metadata_table.services.compaction_planner import DEFAULT_TRIGGER, TRIGGER
 from hudi_core.metadata_table.timeline import MetadataTimeline
 from hudi_core.metadata_table.write.rollback import MetadataRollback
-from hudi_core.metadata_table.write.rollback_deletion import DeletingRollback
 from hudi_core.model.ids import WriteToken
 from hudi_core.storage.base import Storage
 from hudi_core.timeline.active import ActiveTimeline
@@ -99,11 +98,15 @@ def keep_up(
 def roll_back_failed(
     storage: Storage, config: TableConfig, token: WriteToken, clock: InstantClock | None = None
 ) -> tuple[str, ...]:
-    """Takes back pending deltacommits whose action is over on the data table, or never was there; returns their
-    instants.
+    """Rolls pending deltacommits back whose action has ended on the data table, or never was there; returns their
+    instants (rollbackFailedWrites, before a metadata writer writes).
 
-    The caller holds the table lock. Killed anywhere, it can be run again. Raises as MetadataPublisher.roll_back. A
-    partition that was beginning under one of them is not listed: its files go when it begins anew.
+    All that is written to the metadata table is written under the table lock, which the caller holds: what is pending
+    was left by a dead writer. An action that is pending on the data table is left to the data table's own rollback
+    (MetadataPublisher.roll_back), which knows what became of the files. An index that an indexing action builds is
+    built without the lock, so its deltacommit is left while that is pending. A partition that was being initialized is
+    not listed: its files go when it is initialized again. Killed anywhere, it can be run again. Raises as
+    MetadataRollback.run.
     """
     metadata_timeline = MetadataTimeline(storage, config, clock)
     timeline = metadata_timeline.active.load()
@@ -114,16 +117,11 @@ def roll_back_failed(
     for item in timeline.pending().of_actions(Action.DELTA_COMMIT):
         if item.requested_time in awaited or is_of_indexing(item.requested_time, data):
             continue
-        log.warning("deltacommit %s of the metadata table was left by a dead writer: taken back", item.requested_time)
+        log.warning("deltacommit %s of the metadata table was left by a dead writer: rolled back", item.requested_time)
         if item.requested_time in initialization:
             metadata_timeline.active.undo(item.requested_time, Action.DELTA_COMMIT)
-        elif metadata_timeline.features.rollback_deletes_logs:
-            DeletingRollback(storage, config, clock).run(
-                item.requested_time, metadata_timeline.clock.next(metadata_timeline.active.load())
-            )
         else:
-            MetadataRollback(storage, config, token).run(
-                item.requested_time, metadata_timeline.clock.next(metadata_timeline.active.load())
-            )
+            instant = metadata_timeline.clock.next(metadata_timeline.active.load())
+            MetadataRollback(storage, config, token, clock).run(item.requested_time, instant)
         done.append(item.requested_time)
     return tuple(done)
