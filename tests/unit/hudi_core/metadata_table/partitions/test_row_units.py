@@ -19,7 +19,7 @@ from hudi_core.engine.exchange_rows import SHARD_ROWS
 from hudi_core.engine.serializer import from_text, to_text
 from hudi_core.errors import ExecutionError, TimelineError, UnsupportedError
 from hudi_core.metadata_table.initialize.stored_schema import stored_schema
-from hudi_core.metadata_table.keys import secondary_hashed_part, secondary_key, secondary_prefix
+from hudi_core.metadata_table.keys import secondary_hashed_part, secondary_prefix
 from hudi_core.metadata_table.partitions.distinct_rows import GONE, distinct_rows
 from hudi_core.metadata_table.partitions.group_content import base_cells, log_contents
 from hudi_core.metadata_table.partitions.record_groups import RecordGroups
@@ -28,6 +28,7 @@ from hudi_core.metadata_table.partitions.secondary_index import SecondaryIndexRo
 from hudi_core.metadata_table.read.record_index import RecordIndexRules, RecordLocation
 from hudi_core.metadata_table.read.secondary_index import SecondaryIndexRules
 from hudi_core.metadata_table.record import MetadataCodec
+from tests.support.metadata_cells import secondary_key
 
 FILE_ID = "9edb754e-98e8-450a-8273-ba65f475f266"
 
