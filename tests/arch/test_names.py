@@ -70,7 +70,6 @@ REMAINING_MODULES = {
     "metadata_table/write/delta_commit.py",
     "metadata_table/write/drop.py",
     "metadata_table/write/remaining_files.py",
-    "metadata_table/write/rollback_deletion.py",
     "query/slices_plan.py",
     "services/clean/units.py",
     "services/compaction/units.py",

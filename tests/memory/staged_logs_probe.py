@@ -19,11 +19,11 @@ from hudi_core.metadata_table.initialize.stored_schema import stored_schema
 from hudi_core.metadata_table.partition_type import RECORD_INDEX
 from hudi_core.metadata_table.partitions.record_groups import RecordGroups
 from hudi_core.metadata_table.partitions.record_index import RecordIndexRows
-from hudi_core.metadata_table.partitions.row_exchange import LOG_BYTES, log_contents
+from hudi_core.metadata_table.partitions.row_exchange import LOG_BYTES
 from hudi_core.metadata_table.read.file_group import latest_slices
 from hudi_core.metadata_table.timeline import MetadataTimeline
 from hudi_core.metadata_table.write.delta_writer import DeltaWriter
-from hudi_core.metadata_table.write.staged_logs import StagedLog, StagingPlace, staging_folder
+from hudi_core.metadata_table.write.staged_logs import StagedLog, StagingTarget, staging_folder
 from tests.support.metadata_records import TOKEN, Table
 from tests.support.peak_memory import measured
 from tests.support.staged_rows import FILE_ID
@@ -62,19 +62,18 @@ def stage(table: Table, instant: str, rows: int) -> int:
             found = index.came("p", FILE_ID, instant, keys)
             yield pa.RecordBatch.from_arrays([found.column(1), found.column(2)], schema=SHARD_ROWS)
 
-    place = StagingPlace(RECORD_INDEX, "record-index-0000-0", staging_folder(instant, 1))
+    target = StagingTarget(str(table.path), {}, instant, schema, True, staging_folder(instant, 1))
 
     def work() -> int:
-        contents = log_contents(
+        staged = target.stage(
             RECORD_INDEX,
+            "record-index-0000-0",
             batches(),
-            instant,
-            schema,
+            TaskAttempt(0, 1, 0),
             conflict=index.conflict,
-            hudi_1_headers=True,
             limit=LOG_BYTES // 16,
         )
-        return sum(log.size for log in place.stage(table.storage, contents, TaskAttempt(0, 1, 0)))
+        return sum(log.size for log in staged)
 
     size, peak, _ = measured(work)
     assert size > 5 * (LOG_BYTES // 16)

@@ -17,8 +17,13 @@ from hudi_core.engine.local import LocalEngine
 from hudi_core.engine.protocol import TaskAttempt
 from hudi_core.engine.serializer import to_text
 from hudi_core.metadata_table.initialize.stored_schema import stored_schema
-from hudi_core.metadata_table.partitions.row_exchange import AnyIndexRows, IndexUnit, distinct_rows, produce_index_rows
-from hudi_core.metadata_table.partitions.row_level import SliceChange
+from hudi_core.metadata_table.partitions.row_exchange import (
+    IndexUnit,
+    RowsOfIndex,
+    distinct_rows,
+    produce_index_rows,
+)
+from hudi_core.metadata_table.partitions.row_level import IndexRows, SliceChange
 from hudi_core.metadata_table.read.file_group import ROOT
 from hudi_core.metadata_table.record import MetadataCodec, block_schema
 from hudi_core.metadata_table.write.delta_commit import latest_schema
@@ -65,11 +70,11 @@ class GoldenRows:
             for item in view.latest_merged_slices(partition, as_of)
         }
 
-    def begin(self, rows: AnyIndexRows) -> list[dict[bytes, bytes]]:
+    def begin(self, rows: IndexRows) -> list[dict[bytes, bytes]]:
         """What the index begins with, by file group."""
         return self.exchange(rows, self.spec(), [SliceChange(None, item) for item in self.slices(None).values()])
 
-    def replay(self, rows: AnyIndexRows) -> Iterator[tuple[str, list[dict[bytes, bytes]]]]:
+    def replay(self, rows: IndexRows) -> Iterator[tuple[str, list[dict[bytes, bytes]]]]:
         """What each commit told the index, by file group."""
         last = ""
         for instant in self.table.timeline().commits():
@@ -79,8 +84,8 @@ class GoldenRows:
             yield time, self.exchange(rows, self.spec(time), changes)
             last = time
 
-    def exchange(self, rows: AnyIndexRows, spec: str, changes: list[SliceChange]) -> list[dict[bytes, bytes]]:
-        units = [IndexUnit(str(self.path), {}, spec, rows, change) for change in changes]
+    def exchange(self, rows: IndexRows, spec: str, changes: list[SliceChange]) -> list[dict[bytes, bytes]]:
+        units = [IndexUnit(str(self.path), {}, spec, RowsOfIndex.of(rows), change) for change in changes]
         found = LocalEngine(2).exchange(
             produce_index_rows, units, partial(_collect, rows), shards=rows.shards, run_epoch=1
         )
@@ -97,7 +102,7 @@ class Cells:
     rows: tuple[tuple[str, str], ...]
 
 
-def _collect(rows: AnyIndexRows, shard: int, batches: Iterator[pa.RecordBatch], attempt: TaskAttempt) -> Cells:
+def _collect(rows: IndexRows, shard: int, batches: Iterator[pa.RecordBatch], attempt: TaskAttempt) -> Cells:
     cells = [
         (key.hex(), value.hex())
         for batch in distinct_rows(batches, conflict=rows.conflict)

@@ -8,16 +8,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hudi_core.engine.exchange import SHARD_ROWS
+from hudi_core.engine.local import LocalEngine
 from hudi_core.engine.protocol import TaskAttempt
 from hudi_core.metadata_table.partition_type import RECORD_INDEX
 from hudi_core.metadata_table.partitions.record_groups import RecordGroups
 from hudi_core.metadata_table.partitions.record_index import RecordIndexRows
-from hudi_core.metadata_table.partitions.row_exchange import LOG_BYTES, log_contents
+from hudi_core.metadata_table.partitions.row_exchange import LOG_BYTES
 from hudi_core.metadata_table.read.file_group import latest_slices
-from hudi_core.metadata_table.record import block_schema
 from hudi_core.metadata_table.timeline import MetadataTimeline
-from hudi_core.metadata_table.write.delta_commit import latest_schema
-from hudi_core.metadata_table.write.staged_logs import StagedLog, StagingPlace, staging_folder
+from hudi_core.metadata_table.write.staged_logs import StagedLog, Workers
 from tests.support.metadata_records import Table
 
 FILE_ID = "0b5ad9f1-6a3c-4f3c-9d0e-3c1b5b6c7d80-0"
@@ -40,23 +39,19 @@ def staged_rows(
     metadata_timeline = MetadataTimeline(table.storage, table.config)
     timeline, features = metadata_timeline.active.load(), metadata_timeline.features
     ids = [item.file_id for item in latest_slices(table.storage, timeline, RECORD_INDEX, layout=features.layout)]
-    schema = block_schema(latest_schema(metadata_timeline.active, timeline))
-    rows = RecordIndexRows(RecordGroups({None: len(ids)}), schema, "UTC")
+    target = Workers(LocalEngine(1), 1, str(table.path), {}).staging_target(metadata_timeline, instant)
+    rows = RecordIndexRows(RecordGroups({None: len(ids)}), target.schema, "UTC")
     found = rows.came(place, FILE_ID, instant, keys) if came else rows.went(place, keys)
     staged: list[StagedLog] = []
     for shard, file_id in enumerate(ids):
         mine = found.filter(pc.equal(found.column(0), shard)).sort_by("key")
-        contents = log_contents(
+        staged += target.stage(
             RECORD_INDEX,
+            file_id,
             _batches(mine, batch),
-            instant,
-            schema,
+            TaskAttempt(shard, 1, 0),
             conflict=rows.conflict,
-            hudi_1_headers=features.hudi_1_log_headers,
             limit=limit,
-        )
-        staged += StagingPlace(RECORD_INDEX, file_id, staging_folder(instant, 1)).stage(
-            table.storage, contents, TaskAttempt(shard, 1, 0)
         )
     return staged
 

@@ -150,28 +150,32 @@ class StoredTable(IndexedTable):
     Errors of its members: those of load_index_definitions, and of table_schema, for a table without a schema.
     """
 
+    _storage: Storage
+
     def __init__(self, storage: Storage, config: TableConfig, settings: Mapping[str, str]) -> None:
-        self.__dict__.update(config=config, settings=settings, _storage=storage)
+        # As the base class's generated __init__ sets the fields that are not read here.
+        for name, value in {"config": config, "settings": settings, "_storage": storage}.items():
+            object.__setattr__(self, name, value)
 
     @cached_property
     def definitions(self) -> Mapping[str, IndexDefinition]:
         """As stored."""
-        return load_index_definitions(self.__dict__["_storage"], self.config)
+        return load_index_definitions(self._storage, self.config)
 
     @cached_property
     def schema(self) -> AvroSchema:
         """By the rule of table_schema."""
-        return table_schema(self.__dict__["_storage"], self.config, self._timeline)
+        return table_schema(self._storage, self.config, self._timeline)
 
     @cached_property
     def history(self) -> History | None:
         """Of a schema-on-read table."""
-        found = internal_schema_history(self.__dict__["_storage"], self._timeline)
+        found = internal_schema_history(self._storage, self._timeline)
         return None if found is None else found.to_json()
 
     @cached_property
     def _timeline(self) -> Timeline:
-        return ActiveTimeline(self.__dict__["_storage"], self.config).load()
+        return ActiveTimeline(self._storage, self.config).load()
 
 
 def column_type(schema: pa.Schema, name: str) -> pa.DataType | None:

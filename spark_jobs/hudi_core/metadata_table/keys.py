@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import re
 
 from hudi_core.codec.hashing import xxh64
 from hudi_core.errors import CorruptFileError
@@ -23,6 +24,7 @@ PARTITION_STATISTICS = "__partition_stat__"
 # HashID's seed 0xdabadaba is a Java int, so it is sign-extended to the 64 bits of the hash's seed.
 _SEED = 0xFFFFFFFFDABADABA
 _ESCAPE = "\\"
+_ESCAPED = re.compile(r"\\(.?)", re.DOTALL)
 _SEPARATOR = "$"
 _NULL = "\0"
 
@@ -64,11 +66,6 @@ def secondary_prefix(value: str | None) -> str:
     return (_NULL if value is None else _escaped(value)) + _SEPARATOR
 
 
-def secondary_key(value: str | None, record_key: str) -> str:
-    """The key of one record in a secondary index."""
-    return secondary_prefix(value) + _escaped(record_key)
-
-
 def secondary_hashed_part(key: str) -> str:
     """What indexes of version 2 hash of a key: the value's part, its separator included. Raises CorruptFileError for a
     key without one.
@@ -94,17 +91,7 @@ def _escaped(text: str) -> str:
 
 
 def _unescaped(text: str) -> str:
-    if _ESCAPE not in text:
-        return text
-    out: list[str] = []
-    escaped = False
-    for char in text:
-        if char == _ESCAPE and not escaped:
-            escaped = True
-        else:
-            out.append(char)
-            escaped = False
-    return "".join(out)
+    return _ESCAPED.sub(r"\1", text) if _ESCAPE in text else text
 
 
 def _separator(key: str) -> int:

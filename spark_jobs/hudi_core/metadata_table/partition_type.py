@@ -27,11 +27,6 @@ def is_secondary_index(name: str) -> bool:
     return name.startswith(SECONDARY_PREFIX) and name != SECONDARY_PREFIX
 
 
-def is_expression_index(name: str) -> bool:
-    """Whether a metadata partition is `expr_index_<name>`."""
-    return name.startswith(EXPRESSION_PREFIX) and name != EXPRESSION_PREFIX
-
-
 def is_row_level(name: str) -> bool:
     """Whether a metadata partition has a record for each row of the table: its records come from rows by an exchange,
     not from statistics of files.

@@ -140,13 +140,6 @@ def files_datum(record: FilesRecord) -> dict[str, Any]:
     return {"type": int(record.kind), "filesystemMetadata": entries}
 
 
-def encode_items(records: Iterable[FilesRecord]) -> list[tuple[bytes, bytes]]:
-    """The cells of an HFile block, sorted by key bytes, values by `schema_text()`. Raises ValueError when two records
-    share a key.
-    """
-    return RecordEncoder(schema_text()).cells((record.key, files_datum(record)) for record in records)
-
-
 @dataclass(frozen=True, slots=True)
 class FileDatum:
     """A datum that says the same of many files: `template` is one, with FILE_NAME in the place of the file's `name`.

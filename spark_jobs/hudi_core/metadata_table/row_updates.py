@@ -16,14 +16,11 @@ from hudi_core.metadata_table.initialize.new_groups import initialize_groups
 from hudi_core.metadata_table.partitions.record_groups import PREFIX, escape_file_name, partitioned_group_count
 from hudi_core.metadata_table.partitions.record_index import RecordIndexPartition
 from hudi_core.metadata_table.partitions.registry import row_level_type
-from hudi_core.metadata_table.partitions.row_exchange import IndexUnit, crossing, produce_index_rows
+from hudi_core.metadata_table.partitions.row_exchange import IndexUnit, RowsOfIndex, produce_index_rows
 from hudi_core.metadata_table.partitions.row_level import Counts, RowLevelPartition, SliceChange, moves_rows
 from hudi_core.metadata_table.read.file_group import ROOT, latest_slices, merged_slices
-from hudi_core.metadata_table.record import block_schema
 from hudi_core.metadata_table.timeline import MetadataTimeline
-from hudi_core.metadata_table.write.delta_commit import latest_schema
-from hudi_core.metadata_table.write.prepare import Workers
-from hudi_core.metadata_table.write.staged_logs import LogShards, StagedLog, staging_folder, write_log_shard
+from hudi_core.metadata_table.write.staged_logs import LogShards, StagedLog, Workers, write_log_shard
 from hudi_core.storage.base import Storage
 from hudi_core.timeline.timeline import Timeline
 
@@ -65,24 +62,15 @@ class RowUpdates:
     def _exchange(
         self, name: str, instant: str, changes: Sequence[SliceChange], spec: str, data: Timeline
     ) -> list[StagedLog]:
-        index = row_level_type(name, self.table)
+        index, workers = row_level_type(name, self.table), self.workers
         counts = self._counts(index, {group for change in changes for group in _partitions(change)}, data)
-        active, workers = self.metadata_timeline.active, self.workers
-        schema = block_schema(latest_schema(active, active.load()))
-        rows, options = crossing(index.rows(counts, schema, self.zone)), dict(workers.storage_options)
-        shards = LogShards(
-            workers.uri,
-            options,
-            rows,
-            tuple(index.row_file_ids(counts)),
-            instant,
-            schema,
-            self.metadata_timeline.features.hudi_1_log_headers,
-            staging_folder(instant, workers.epoch),
-        )
-        units = [IndexUnit(workers.uri, options, spec, rows, change) for change in changes]
+        target = workers.staging_target(self.metadata_timeline, instant)
+        made = index.rows(counts, target.schema, self.zone)
+        rows = RowsOfIndex.of(made)
+        shards = LogShards(target, rows, tuple(index.row_file_ids(counts)))
+        units = [IndexUnit(target.uri, target.storage_options, spec, rows, change) for change in changes]
         found = workers.engine.exchange(
-            produce_index_rows, units, partial(write_log_shard, shards), shards=rows.shards, run_epoch=workers.epoch
+            produce_index_rows, units, partial(write_log_shard, shards), shards=made.shards, run_epoch=workers.epoch
         )
         return [log for item in found for log in item.logs]
 

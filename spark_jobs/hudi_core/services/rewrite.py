@@ -18,9 +18,9 @@ from hudi_core.errors import ConflictError, FormatError, HudiError
 from hudi_core.filegroup.write.markers import delete_markers, list_markers
 from hudi_core.metadata_table.extract.data_file import StatisticsRequirements
 from hudi_core.metadata_table.records.file_statistics import DataFileRef, FileStatistics
-from hudi_core.metadata_table.write.prepare import DRIVER_FILES, Prepared, Workers
+from hudi_core.metadata_table.write.prepare import DRIVER_FILES, Prepared
 from hudi_core.metadata_table.write.publish import MetadataPublisher
-from hudi_core.metadata_table.write.staged_logs import forget_staged
+from hudi_core.metadata_table.write.staged_logs import Workers, forget_staged
 from hudi_core.model.claim_names import CLAIMS
 from hudi_core.model.names import FileGroupId, parse_base_file
 from hudi_core.model.stats import WriteStat

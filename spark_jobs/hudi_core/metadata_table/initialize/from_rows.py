@@ -14,10 +14,9 @@ from hudi_core.metadata_table.initialize.shard_file import WrittenShard, write_s
 from hudi_core.metadata_table.initialize.target import NewBaseFile, NewPartition
 from hudi_core.metadata_table.partitions.registry import row_level_type
 from hudi_core.metadata_table.partitions.row_exchange import (
-    AnyIndexRows,
     IndexUnit,
+    RowsOfIndex,
     base_cells,
-    crossing,
     produce_index_rows,
 )
 from hudi_core.metadata_table.partitions.row_level import Counts, SliceChange
@@ -53,11 +52,12 @@ def initialization_from_rows(
     options, index = dict(storage_options or {}), row_level_type(name, table)
 
     def fill(target: NewPartition) -> list[NewBaseFile]:
-        rows = crossing(index.rows(counts, target.schema, zone or table.config.timezone))
+        made = index.rows(counts, target.schema, zone or table.config.timezone)
+        rows = RowsOfIndex.of(made)
         units = [IndexUnit(uri, options, spec, rows, SliceChange(None, item)) for item in slices]
         shards = IndexShards(uri, options, rows, target)
         found = engine.exchange(
-            produce_index_rows, units, partial(write_base_shard, shards), shards=rows.shards, run_epoch=run_epoch
+            produce_index_rows, units, partial(write_base_shard, shards), shards=made.shards, run_epoch=run_epoch
         )
         return written_files(found)
 
@@ -70,7 +70,7 @@ class IndexShards:
 
     uri: str
     storage_options: Mapping[str, str]
-    index: AnyIndexRows
+    index: RowsOfIndex
     target: NewPartition
 
 
@@ -81,4 +81,4 @@ def write_base_shard(
     MetadataBaseFile, and one batch.
     """
     storage = open_data_storage(shards.uri, shards.storage_options)
-    return write_shard(storage, shards.target, shard, base_cells(shards.index, batches), attempt)
+    return write_shard(storage, shards.target, shard, base_cells(shards.index.rows, batches), attempt)

@@ -74,6 +74,11 @@ class RecordIndexPartition(RowLevelPartition):
 
     name = RECORD_INDEX
 
+    @classmethod
+    def rows_class(cls) -> type[RecordIndexRows]:
+        """See RecordIndexRows."""
+        return RecordIndexRows
+
     def rows(self, counts: Counts, schema: str, zone: str) -> RecordIndexRows:
         """Makes record keys and their places."""
         return RecordIndexRows(RecordGroups(counts), schema, zone)

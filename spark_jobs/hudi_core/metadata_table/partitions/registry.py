@@ -85,12 +85,17 @@ def partition_types_of(names: Iterable[str], table: IndexedTable) -> dict[str, P
     return {name: partition_type_of(name, table) for name in sorted(names)}
 
 
-def row_level_type(name: str, table: IndexedTable) -> RowLevelPartition:
+def row_level_class(name: str) -> type[RowLevelPartition]:
     """The row-level index of a name. Raises UnsupportedError for another partition."""
     found = _maintained(name)
     if not issubclass(found, RowLevelPartition):
         raise unknown_partition(name)
-    return found(name, table)
+    return found
+
+
+def row_level_type(name: str, table: IndexedTable) -> RowLevelPartition:
+    """As row_level_class, of a table."""
+    return row_level_class(name)(name, table)
 
 
 def requirements_of(table: IndexedTable, partition_types: Iterable[PartitionType]) -> StatisticsRequirements:

@@ -24,12 +24,11 @@ from hudi_core.codec.log.blocks import BlockType, HeaderKey
 from hudi_core.codec.log.delete_columns import encode_natural_deletes
 from hudi_core.codec.log.frames import encode_block
 from hudi_core.engine.exchange import SHARD_ROWS
-from hudi_core.engine.serializer import from_text
+from hudi_core.engine.serializer import from_text, to_text
 from hudi_core.errors import ExecutionError, HudiError
 from hudi_core.filegroup.read.read_spec import ReaderSpec
-from hudi_core.metadata_table.partitions.record_index import RecordIndexRows
+from hudi_core.metadata_table.partitions.registry import row_level_class
 from hudi_core.metadata_table.partitions.row_level import GONE, ChangeReader, IndexRows, SliceChange
-from hudi_core.metadata_table.partitions.secondary_index import SecondaryIndexRows
 from hudi_core.storage.arrow_store import open_data_storage
 from hudi_core.view.file_group import check_slice
 
@@ -42,27 +41,40 @@ LOG_BYTES = 32 << 20
 _GONE: Final = pa.scalar(GONE, pa.binary())
 Conflict = Callable[[bytes], HudiError]
 
-AnyIndexRows = RecordIndexRows | SecondaryIndexRows
-"""The classes of row_level.IndexRows that cross an engine."""
+
+@dataclass(frozen=True, slots=True)
+class RowsOfIndex:
+    """An index's row_level.IndexRows as text, which a unit holds; the registry knows its class by the partition."""
+
+    partition: str
+    text: str
+
+    @staticmethod
+    def of(rows: IndexRows) -> RowsOfIndex:
+        """Raises TypeError for a class that cannot cross an engine."""
+        return RowsOfIndex(rows.partition, to_text(rows))
+
+    @property
+    def rows(self) -> IndexRows:
+        """The inverse of `of`. Raises UnsupportedError for a partition that is no row-level index."""
+        return _rows(self.partition, self.text)
 
 
-def crossing(rows: IndexRows) -> AnyIndexRows:
-    """`rows` as what a unit holds. Raises TypeError for a class that AnyIndexRows lacks, a defect of its module."""
-    if not isinstance(rows, RecordIndexRows | SecondaryIndexRows):
-        raise TypeError(f"{type(rows).__name__} is not one of AnyIndexRows")
-    return rows
+@lru_cache(maxsize=8)
+def _rows(partition: str, text: str) -> IndexRows:
+    return from_text(row_level_class(partition).rows_class(), text)
 
 
 @dataclass(frozen=True, slots=True)
 class IndexUnit:
-    """The change of one data file group. `reader` is ReaderSpec.to_text of a snapshot query, without columns or filters
-    of its own.
+    """The change of one data file group. `reader` is the ReaderSpec of a snapshot query as text, without columns or
+    filters of its own.
     """
 
     uri: str
     storage_options: Mapping[str, str]
     reader: str
-    index: AnyIndexRows
+    index: RowsOfIndex
     change: SliceChange
 
 
@@ -74,7 +86,7 @@ def produce_index_rows(unit: IndexUnit, attempt: TaskAttempt) -> Iterator[pa.Rec
     for item in (change.before, change.after):
         if item is not None:
             check_slice(item)
-    yield from unit.index.of_change(ChangeReader(storage, spec, change.instant), change)
+    yield from unit.index.rows.of_change(ChangeReader(storage, spec, change.instant), change)
 
 
 @lru_cache(maxsize=8)

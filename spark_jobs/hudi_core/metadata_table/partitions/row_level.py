@@ -138,6 +138,11 @@ class RowLevelPartition(PartitionType):
         """Always refuses: no records follow from statistics of files (row_updates)."""
         raise unknown_partition(self.partition)
 
+    @classmethod
+    @abstractmethod
+    def rows_class(cls) -> type[IndexRows]:
+        """The dataclass of `rows`, which crosses an engine (row_exchange)."""
+
     @abstractmethod
     def rows(self, counts: Counts, schema: str, zone: str) -> IndexRows:
         """What makes the rows of the index; `schema` is that of the stored records (record.block_schema), `zone` that

@@ -75,6 +75,11 @@ class SecondaryIndexPartition(RowLevelPartition):
 
     name = SECONDARY_PREFIX
 
+    @classmethod
+    def rows_class(cls) -> type[SecondaryIndexRows]:
+        """See SecondaryIndexRows."""
+        return SecondaryIndexRows
+
     def rows(self, counts: Counts, schema: str, zone: str) -> SecondaryIndexRows:
         """Makes pairs of value and record key."""
         definition = self.table.definitions.get(self.partition)

@@ -159,9 +159,7 @@ class MetadataCleaning:
             plan.last_completed,
             int((time.monotonic() - started) * 1000),
         )
-        active.complete(
-            instant, Action.CLEAN, encode_clean_metadata(metadata), self._metadata_timeline.completion_time(instant)
-        )
+        self._metadata_timeline.complete(instant, Action.CLEAN, encode_clean_metadata(metadata))
         log.info("clean %s of the metadata table deleted %d files", instant, deleted)
         return deleted
 

@@ -1,38 +1,40 @@
 """Compacts the metadata table (HoodieBackedTableMetadataWriter.performTableServices): plan, merge of each file group,
 commit.
 
-An unfinished compaction is finished first, by its own plan. Whoever dies before the commit completes leaves base files
-that no reader counts; the next attempt deletes them before it completes the same plan.
+An unfinished compaction is finished first, by its own plan. A process that dies before the commit completes leaves base
+files that no reader counts; the next attempt deletes them before it completes the same plan.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 
+from hudi_core.config.metadata_config import METADATA_DELTA_COMMITS
 from hudi_core.config.table_config import TableConfig
 from hudi_core.errors import ExecutionError
 from hudi_core.metadata_table.read.file_group import ROOT, LatestSlice
 from hudi_core.metadata_table.read.snapshot import MetadataTableSnapshot
 from hudi_core.metadata_table.record import block_schema
-from hudi_core.metadata_table.services.compaction_planner import DEFAULT_TRIGGER, Due, compaction_plan, due
+from hudi_core.metadata_table.services.compaction_planner import Due, compaction_plan, due
 from hudi_core.metadata_table.services.compaction_units import (
     CompactedGroup,
     CountedBlocks,
     GroupUnit,
+    SizedFile,
     compact_group,
-    group_unit,
+    compact_group_task,
 )
 from hudi_core.metadata_table.timeline import MetadataTimeline
 from hudi_core.metadata_table.write.delta_commit import latest_schema
-from hudi_core.metadata_table.write.rollback import all_slices
+from hudi_core.metadata_table.write.staged_logs import Workers
 from hudi_core.model.names import BaseFileName, WriteToken, parse_data_file
 from hudi_core.model.partition import join
 from hudi_core.model.stats import WriteStat
 from hudi_core.storage.base import Storage
-from hudi_core.timeline.actions.commit import SCHEMA_KEY, CommitMetadata, Operation, encode_commit, encode_commit_avro
+from hudi_core.timeline.actions.commit import SCHEMA_KEY, CommitMetadata, Operation
 from hudi_core.timeline.actions.compaction import CompactionOperation, CompactionPlan, encode_compaction_plan
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import Action
@@ -41,9 +43,6 @@ from hudi_core.transaction.instant_generator import InstantClock
 from hudi_core.transaction.reconcile import remove_losers
 
 log = logging.getLogger(__name__)
-
-RunUnits = Callable[[Sequence[GroupUnit]], Sequence[CompactedGroup]]
-"""Runs group_task.compact_group_task on units, wherever; results in the order of the units."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +62,7 @@ class MetadataCompaction:
     called.
 
     Memory of a file group's merge: see compact_group. By default the groups are merged one after the other in this
-    process; `run_units` spreads them, with `uri` and `storage_options` by which tasks open the table.
+    process, else by `workers`.
     """
 
     def __init__(
@@ -72,19 +71,15 @@ class MetadataCompaction:
         config: TableConfig,
         token: WriteToken,
         clock: InstantClock | None = None,
-        *,
-        run_units: RunUnits | None = None,
-        uri: str = "",
-        storage_options: dict[str, str] | None = None,
+        workers: Workers | None = None,
     ) -> None:
         self._storage = storage
         self._config = config
         self._token = token
         self._metadata_timeline = MetadataTimeline(storage, config, clock)
-        self._run_units = run_units or self._run_here
-        self._unit = partial(group_unit, uri=uri, storage_options=storage_options)
+        self._workers = workers
 
-    def run(self, trigger: int = DEFAULT_TRIGGER) -> Compacted:
+    def run(self, trigger: int = METADATA_DELTA_COMMITS.default) -> Compacted:
         """Finishes what is pending, else compacts where `trigger` deltacommits came since the last compaction.
 
         Raises as MetadataTableSnapshot.timeline and compact_group; ExecutionError when results do not fit the plan.
@@ -130,11 +125,7 @@ class MetadataCompaction:
         left.
         """
         kept = self._config.metadata_partitions | self._config.metadata_partitions_inflight
-        return [
-            place
-            for place in all_slices(self._storage, self._metadata_timeline, metadata_timeline)
-            if place.partition in kept
-        ]
+        return [place for place in self._metadata_timeline.all_slices(metadata_timeline) if place.partition in kept]
 
     def _draw(self, data: Timeline, metadata_timeline: Timeline) -> str:
         """Later than everything on both timelines: a log counts as compacted that completed before it."""
@@ -149,33 +140,37 @@ class MetadataCompaction:
         schema = latest_schema(active, timeline)
         units = self._units(plan, instant, schema, data)
         self._remove_losers(plan, instant, ())
-        results = self._run_units(units)
+        results = self._run(units)
         stats = _prove(plan, results, instant, newer=not self._metadata_timeline.features.json_commits)
         self._remove_losers(plan, instant, stats)
-        active.complete(
-            instant, Action.COMPACTION, self._content(stats, schema), self._metadata_timeline.completion_time(instant)
-        )
+        self._metadata_timeline.complete(instant, Action.COMPACTION, self._content(stats, schema))
         log.info("the metadata table is compacted at %s: %d files", instant, len(stats))
         return stats
 
     def _units(self, plan: CompactionPlan, instant: str, schema: str, data: Timeline) -> list[GroupUnit]:
         blocks = CountedBlocks.of(MetadataTableSnapshot(self._storage, self._config, data).blocks)
+        uri, options = ("", {}) if self._workers is None else (self._workers.uri, self._workers.storage_options)
         stored, entries = block_schema(schema), self._metadata_timeline.features.metadata_bloom_entries
+        listed = {
+            partition: {info.name: info.size for info in self._storage.list_files(f"{ROOT}/{partition}")}
+            for partition in {item.partition for item in plan.operations}
+        }
         units = []
-        for partition in dict.fromkeys(item.partition for item in plan.operations):
-            sizes = {info.name: info.size for info in self._storage.list_files(f"{ROOT}/{partition}")}
-            for operation in plan.operations:
-                if operation.partition == partition:
-                    _check_there(operation, sizes)
-                    units.append(
-                        self._unit(operation, sizes, blocks, instant=instant, schema=stored, bloom_entries=entries)
-                    )
-        order = {(item.partition, item.file_id): number for number, item in enumerate(plan.operations)}
-        return sorted(units, key=lambda unit: order[unit.partition, unit.file_id])
+        for item in plan.operations:
+            sized = partial(_sized, item, listed[item.partition])
+            base = None if item.base_file is None else sized(item.base_file)
+            logs = tuple(map(sized, item.log_files))
+            units.append(
+                GroupUnit(uri, options, item.partition, item.file_id, base, logs, blocks, instant, stored, entries)
+            )
+        return units
 
-    def _run_here(self, units: Sequence[GroupUnit]) -> list[CompactedGroup]:
-        tokens = (WriteToken(number, self._token.stage_id, self._token.attempt_id) for number in range(len(units)))
-        return [compact_group(self._storage, unit, token) for unit, token in zip(units, tokens, strict=True)]
+    def _run(self, units: Sequence[GroupUnit]) -> Sequence[CompactedGroup]:
+        if self._workers is not None:
+            return self._workers.engine.run(compact_group_task, units, run_epoch=self._workers.epoch)
+        return [
+            compact_group(self._storage, unit, replace(self._token, partition_id=at)) for at, unit in enumerate(units)
+        ]
 
     def _remove_losers(self, plan: CompactionPlan, instant: str, stats: Iterable[WriteStat]) -> None:
         """Base files of this instant that dead attempts left, or write late, would count beside ours once it is
@@ -188,22 +183,19 @@ class MetadataCompaction:
         by_partition: dict[str, tuple[WriteStat, ...]] = {}
         for stat in stats:
             by_partition[stat.partition_path] = (*by_partition.get(stat.partition_path, ()), stat)
-        if self._metadata_timeline.features.json_commits:
-            return encode_commit(CommitMetadata(by_partition, True, Operation.COMPACT, {SCHEMA_KEY: schema}))
-        return encode_commit_avro(
-            CommitMetadata(by_partition, True, Operation.COMPACT, {SCHEMA_KEY: schema}, extra={"version": None})
+        return self._metadata_timeline.commit_content(
+            CommitMetadata(by_partition, True, Operation.COMPACT, {SCHEMA_KEY: schema})
         )
 
 
-def _check_there(operation: CompactionOperation, sizes: dict[str, int]) -> None:
-    names = [*operation.log_files, *([operation.base_file] if operation.base_file else [])]
-    gone = [name for name in names if name not in sizes]
-    if gone:
+def _sized(operation: CompactionOperation, sizes: Mapping[str, int], name: str) -> SizedFile:
+    if name not in sizes:
         raise ExecutionError(
-            f"the compaction's plan names {gone[0]}, which is not there",
+            f"the compaction's plan names {name}, which is not there",
             path=f"{ROOT}/{operation.partition}",
-            remedy="restore the file, or drop the metadata table and create it anew",
+            remedy="restore the file, or drop the metadata table and create it again",
         )
+    return SizedFile(name, sizes[name])
 
 
 def _prove(plan: CompactionPlan, results: Sequence[CompactedGroup], instant: str, *, newer: bool) -> list[WriteStat]:

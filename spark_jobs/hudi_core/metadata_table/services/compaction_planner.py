@@ -23,8 +23,6 @@ from hudi_core.timeline.instant import Action, Instant, State
 from hudi_core.timeline.instant_time import DIGITS, format_instant
 from hudi_core.timeline.timeline import Timeline
 
-TRIGGER: Final = METADATA_DELTA_COMMITS.name
-DEFAULT_TRIGGER: Final = METADATA_DELTA_COMMITS.default
 _MIB: Final = 1 << 20
 _NO_BASE_MIB: Final = 120
 """What Hudi takes a base file for that is not there yet (hoodie.parquet.max.file.size)."""
@@ -65,7 +63,7 @@ def due(
         return NotNow(f"log compaction {merging.requested_time} of the metadata table is pending")
     since = len(_since_compaction(metadata_timeline, deltas, features))
     if since < trigger:
-        return NotNow(f"{since} deltacommits since the last compaction, but {TRIGGER} is {trigger}")
+        return NotNow(f"{since} deltacommits since the last compaction, but {METADATA_DELTA_COMMITS.name} is {trigger}")
     building = _building(data, metadata_timeline)
     if building is not None:
         return NotNow(

@@ -1,4 +1,4 @@
-"""The units of a compaction of the metadata table: each writes one file group's base file anew."""
+"""The units of a compaction of the metadata table: each merges one file group into a new base file."""
 
 from __future__ import annotations
 
@@ -21,7 +21,6 @@ from hudi_core.storage.base import FileInfo, Storage
 
 if TYPE_CHECKING:
     from hudi_core.engine.protocol import TaskAttempt
-    from hudi_core.timeline.actions.compaction import CompactionOperation
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +33,7 @@ class SizedFile:
 
 @dataclass(frozen=True, slots=True)
 class CountedBlocks:
-    """Which blocks of log files count, as BlockFilter says it: those of `instants` up to `latest`."""
+    """Which blocks of log files count, for readers too: those of `instants` up to `latest`; see BlockFilter."""
 
     instants: frozenset[str]
     latest: str
@@ -42,9 +41,13 @@ class CountedBlocks:
 
     @staticmethod
     def of(blocks: BlockFilter) -> CountedBlocks:
-        """The same blocks, as plain values."""
+        """A filter as plain values."""
         instants = frozenset(item for item in blocks.valid if blocks.committed(item))
         return CountedBlocks(instants, blocks.latest, blocks.stop_at_newer)
+
+    def filter(self) -> BlockFilter:
+        """The inverse of `of`."""
+        return BlockFilter(lambda instant: True, self.instants, self.latest, self.stop_at_newer)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,41 +70,12 @@ class GroupUnit:
 
 @dataclass(frozen=True, slots=True)
 class CompactedGroup:
-    """The new base file, name None where there is nothing to write, and what the merge met."""
+    """The new base file, name None where there is nothing to write, and the merge's counts."""
 
     name: str | None
     size: int
     records: int
     counts: Counts
-
-
-def group_unit(
-    operation: CompactionOperation,
-    sizes: Mapping[str, int],
-    blocks: CountedBlocks,
-    *,
-    instant: str,
-    schema: str,
-    bloom_entries: int,
-    uri: str = "",
-    storage_options: Mapping[str, str] | None = None,
-) -> GroupUnit:
-    """The unit of one operation. `sizes` are those of the operation's files by name, `schema` that of the records as
-    they are stored; `blocks` are those that readers take, too.
-    """
-    base = operation.base_file
-    return GroupUnit(
-        uri,
-        storage_options or {},
-        operation.partition,
-        operation.file_id,
-        None if base is None else SizedFile(base, sizes[base]),
-        tuple(SizedFile(name, sizes[name]) for name in operation.log_files),
-        blocks,
-        instant,
-        schema,
-        bloom_entries,
-    )
 
 
 def compact_group_task(unit: GroupUnit, attempt: TaskAttempt) -> CompactedGroup:
@@ -123,8 +97,7 @@ def compact_group(storage: Storage, unit: GroupUnit, token: WriteToken) -> Compa
         None if unit.base_file is None else _info(folder, unit.base_file),
         tuple(_info(folder, item) for item in unit.logs),
     )
-    blocks = BlockFilter(_is_any, unit.blocks.instants, unit.blocks.latest, unit.blocks.stop_at_newer)
-    merge = GroupMerge(open_sources(storage, merged, blocks), RecordEncoder(unit.schema))
+    merge = GroupMerge(open_sources(storage, merged, unit.blocks.filter()), RecordEncoder(unit.schema))
     name = BaseFileName(unit.file_id, token, unit.instant, "hfile")
     with ExitStack() as stack:
 
@@ -147,7 +120,3 @@ def compact_group(storage: Storage, unit: GroupUnit, token: WriteToken) -> Compa
 
 def _info(folder: str, item: SizedFile) -> FileInfo:
     return FileInfo(f"{folder}/{check_file_name(item.name, source='compaction unit')}", item.size, 0.0)
-
-
-def _is_any(instant: str) -> bool:
-    return True

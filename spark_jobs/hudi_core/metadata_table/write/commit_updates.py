@@ -47,7 +47,7 @@ class CommitPartitions:
         self._operation = operation
 
     def requirements(self) -> StatisticsRequirements:
-        """What must be learnt of each file that a commit writes."""
+        """The statistics of each file that a commit writes."""
         return requirements_of(self._table, self._partition_types.values())
 
     def from_files(self) -> frozenset[str]:
@@ -87,12 +87,12 @@ class CommitPartitions:
         partition_types = self._partition_types
         files = (
             RemainingFiles(self._storage, self._config, instant, metadata, listing)
-            if any(map(_needs_remaining, partition_types.values()))
+            if any(item.needs.remaining for item in partition_types.values())
             else None
         )
 
         def update_for(partition_type: PartitionType) -> CommitUpdate:
-            if files is None or not _needs_remaining(partition_type):
+            if files is None or not partition_type.needs.remaining:
                 return statistics
             return replace(
                 statistics,
@@ -129,7 +129,3 @@ def _covers(requested: StatisticsRequirements, requirements: StatisticsRequireme
     ]
     same = (requested.version, requested.expressions) == (requirements.version, requirements.expressions)
     return same and not missing and requested.bloom >= requirements.bloom
-
-
-def _needs_remaining(partition_type: PartitionType) -> bool:
-    return partition_type.needs.remaining

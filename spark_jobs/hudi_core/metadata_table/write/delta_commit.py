@@ -1,4 +1,4 @@
-"""Deltacommits of the metadata table's timeline, as Hudi 0.15 and 1.x write them."""
+"""The content of deltacommits on the metadata timeline, as Hudi 0.15 and 1.x write them."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import Final
 
 from hudi_core.errors import TimelineError
 from hudi_core.metadata_table.read.file_group import LatestSlice
+from hudi_core.metadata_table.timeline import MetadataTimeline
 from hudi_core.model.names import LogFileName
 from hudi_core.model.partition import join
 from hudi_core.model.stats import WriteStat
-from hudi_core.timeline.actions.commit import SCHEMA_KEY, CommitMetadata, Operation, encode_commit, encode_commit_avro
+from hudi_core.timeline.actions.commit import SCHEMA_KEY, CommitMetadata, Operation
 from hudi_core.timeline.active import ActiveTimeline
-from hudi_core.timeline.instant import Action
 from hudi_core.timeline.timeline import Timeline
 
 Stats = Mapping[str, tuple[WriteStat, ...]]
@@ -20,35 +20,15 @@ _NEWER_COUNTS: Final = {"numUpdates": 0, "totalLogReadTimeMs": 0}
 """Members of a write stat that Hudi 1.x added."""
 
 
-def write_delta_commit_start(active: ActiveTimeline, instant: str, profile: Stats, *, json: bool = True) -> None:
-    """Creates the requested and inflight files of a deltacommit that is not on the timeline.
+def delta_commit_content(metadata_timeline: MetadataTimeline, stats: Stats, schema: str | None = None) -> bytes:
+    """The inflight file of a deltacommit, of profile_stat, or with `schema` the completed one, of log_stat.
 
-    `profile` is used by Hudi's rollback after a crash before completion: in version 6 it appends a rollback command
-    only for the file groups that the inflight file names (ListingBasedRollbackStrategy), so an empty inflight file
-    would leave our block valid. `json`: commits are JSON (TableVersion.json_commits).
+    `schema` is the Avro schema of the metadata table's records without meta fields. The inflight file is used by Hudi's
+    rollback after a crash before completion: in version 6 it appends a rollback command only for the file groups that
+    the inflight file names (ListingBasedRollbackStrategy), so an empty inflight file would leave our block valid.
     """
-    active.create_requested(instant, Action.DELTA_COMMIT)
-    write_delta_commit_inflight(active, instant, profile, json=json)
-
-
-def write_delta_commit_inflight(active: ActiveTimeline, instant: str, profile: Stats, *, json: bool = True) -> None:
-    """Moves a requested deltacommit on."""
-    active.to_inflight(instant, Action.DELTA_COMMIT, _content(profile, {}, json=json))
-
-
-def complete_delta_commit(
-    active: ActiveTimeline,
-    instant: str,
-    stats: Stats,
-    schema: str,
-    completion_time: str | None = None,
-    *,
-    json: bool = True,
-) -> None:
-    """Completes an inflight deltacommit; `schema` is the Avro schema of the metadata table's records without meta
-    fields.
-    """
-    active.complete(instant, Action.DELTA_COMMIT, _content(stats, {SCHEMA_KEY: schema}, json=json), completion_time)
+    extra = {} if schema is None else {SCHEMA_KEY: schema}
+    return metadata_timeline.commit_content(CommitMetadata(dict(stats), False, Operation.UPSERT_PREPPED, extra))
 
 
 def latest_schema(active: ActiveTimeline, timeline: Timeline) -> str:
@@ -66,7 +46,7 @@ def latest_schema(active: ActiveTimeline, timeline: Timeline) -> str:
     )
 
 
-def profile_stat(place: LatestSlice, records: int, *, metadata_instant: bool = False) -> WriteStat:
+def profile_stat(place: LatestSlice, records: int, *, metadata_instant: bool) -> WriteStat:
     """What the inflight file says of one file group, before anything is written: path and sizes are not known
     (WorkloadStat).
     """
@@ -75,7 +55,9 @@ def profile_stat(place: LatestSlice, records: int, *, metadata_instant: bool = F
     return WriteStat(place.file_id, "", "", place.base_instant, 0, 0, records, 0, 0, 0, extra=extra)
 
 
-def log_stat(place: LatestSlice, name: LogFileName, records: int, size: int, *, metadata_instant: bool) -> WriteStat:
+def log_stat(
+    place: LatestSlice, name: LogFileName, size: int, records: int, deletions: int, *, metadata_instant: bool
+) -> WriteStat:
     """What the completed file says of one log file of `size` bytes (HoodieAppendHandle).
 
     `metadata_instant`: log names carry the instant that writes them, and then it says nothing of the slice that the
@@ -89,7 +71,7 @@ def log_stat(place: LatestSlice, name: LogFileName, records: int, size: int, *, 
         partition_path=place.partition,
         prev_commit=name.instant if metadata_instant else place.base_instant,
         num_writes=records,
-        num_deletes=0,
+        num_deletes=deletions,
         num_update_writes=records,
         num_inserts=0,
         file_size_in_bytes=size,
@@ -99,13 +81,4 @@ def log_stat(place: LatestSlice, name: LogFileName, records: int, size: int, *, 
         base_file="" if base_file is None else base_file.name,
         log_files=(*older, str(name)),
         extra=_NEWER_COUNTS if metadata_instant else {"recordsStats": {"val": None}},
-    )
-
-
-def _content(stats: Stats, extra: Mapping[str, str], *, json: bool) -> bytes:
-    if json:
-        return encode_commit(CommitMetadata(dict(stats), False, Operation.UPSERT_PREPPED, dict(extra)))
-    # The schema's default for it is 1, but Hudi writes null.
-    return encode_commit_avro(
-        CommitMetadata(dict(stats), False, Operation.UPSERT_PREPPED, dict(extra), extra={"version": None})
     )

@@ -9,8 +9,9 @@ and one log file, of staged blocks some row_exchange.LOG_BYTES.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
 from types import MappingProxyType
 
 from hudi_core.codec.hashing import file_group_indexes
@@ -22,27 +23,13 @@ from hudi_core.config.table_config import TableConfig
 from hudi_core.errors import ConflictError, StorageExistsError
 from hudi_core.metadata_table.index_definitions import IndexDefinition, load_index_definitions
 from hudi_core.metadata_table.partitions.registry import registered
-from hudi_core.metadata_table.read.file_group import (
-    ROOT,
-    LatestSlice,
-    blocks_of,
-    latest_slices,
-    metadata_path,
-    pending_bases,
-)
+from hudi_core.metadata_table.read.file_group import ROOT, LatestSlice, blocks_of, metadata_path
 from hudi_core.metadata_table.record import Datum, RecordEncoder, block_schema
 from hudi_core.metadata_table.records.file_statistics import Record
 from hudi_core.metadata_table.timeline import MetadataTimeline
-from hudi_core.metadata_table.write.delta_commit import (
-    complete_delta_commit,
-    latest_schema,
-    log_stat,
-    profile_stat,
-    write_delta_commit_inflight,
-    write_delta_commit_start,
-)
+from hudi_core.metadata_table.write.delta_commit import delta_commit_content, latest_schema, log_stat, profile_stat
 from hudi_core.metadata_table.write.staged_logs import StagedLog
-from hudi_core.model.names import LogFileName, WriteToken, parse_data_file, parse_log_file
+from hudi_core.model.names import WriteToken, parse_data_file, parse_log_file
 from hudi_core.model.stats import WriteStat
 from hudi_core.storage.base import FileInfo, Storage
 from hudi_core.timeline.instant import Action, Instant, State
@@ -52,9 +39,10 @@ from hudi_core.timeline.timeline import Timeline
 Cells = list[tuple[bytes, bytes]]
 Staged = Mapping[str, Sequence[StagedLog]]
 """By metadata partition."""
+_NOTHING: Staged = MappingProxyType({})
 _ALWAYS_WINS = OrderingValue("int", 0)
 """The ordering value of a delete that overrides every older record (HoodieRecord.DEFAULT_ORDERING_VALUE)."""
-_RETRY = "run the instant again: it is rolled back in the metadata table first"
+_OTHERS_BLOCK = "another attempt's block is in the metadata table"
 _ONE_FOR_ALL = WriteToken(0, 0, 0)
 """The token of every attempt that writes alone, where log files are named after their instant: a process that was
 thought dead cannot add its file beside its successor's, as the name is taken. Else a log file's version is that fence:
@@ -71,9 +59,9 @@ class _Part:
     """
 
     place: LatestSlice
-    cells: Cells
-    deleted: list[str]
-    staged: list[StagedLog]
+    cells: Cells = field(default_factory=list)
+    deleted: list[str] = field(default_factory=list)
+    staged: list[StagedLog] = field(default_factory=list)
     written: tuple[FileInfo, ...] = ()
 
     @property
@@ -88,9 +76,10 @@ class DeltaWriter:
     def __init__(self, storage: Storage, metadata_timeline: MetadataTimeline, token: WriteToken) -> None:
         self._storage = storage
         self._metadata_timeline = metadata_timeline
+        self._active = metadata_timeline.active
         self._token = token
 
-    def write(self, instant: str, records: Mapping[str, Iterable[Record]], staged: Staged | None = None) -> None:
+    def write(self, instant: str, records: Mapping[str, Iterable[Record]], staged: Staged = _NOTHING) -> None:
         """Writes and completes deltacommit `instant` with `records` by metadata partition; it may be empty. No effect
         when it is completed.
 
@@ -99,12 +88,12 @@ class DeltaWriter:
         partition without file groups, before anything is written, and ConflictError for staged blocks that are not as
         they were written.
         """
-        timeline = self._metadata_timeline.active.load()
+        timeline = self._active.load()
         found = timeline.find(instant, Action.DELTA_COMMIT)
         if found is None or not found.is_completed:
-            self._write(instant, records, timeline, found, self._token, staged=staged or {})
+            self._write(instant, records, staged, timeline, found, self._token)
 
-    def write_alone(self, instant: str, records: Mapping[str, Iterable[Record]], staged: Staged | None = None) -> None:
+    def write_alone(self, instant: str, records: Mapping[str, Iterable[Record]], staged: Staged = _NOTHING) -> None:
         """As `write`, where the metadata table may hold nothing else of `instant`: it is rolled back there before it is
         run again.
 
@@ -112,98 +101,79 @@ class DeltaWriter:
         Raises ConflictError when another attempt's deltacommit, unfinished rollback or block is there, or appears
         meanwhile.
         """
-        active = self._metadata_timeline.active
-        timeline = active.load()
+        timeline = self._active.load()
         found = timeline.find(instant, Action.DELTA_COMMIT)
         if found is not None:
-            raise ConflictError(
-                "another attempt's deltacommit is on the metadata table", path=active.path_of(found), remedy=_RETRY
-            )
-        rollback = pending_rollback_of(active, timeline, instant)
+            raise _conflict("another attempt's deltacommit is on the metadata table", self._active.path_of(found))
+        rollback = pending_rollback_of(self._active, timeline, instant)
         if rollback is not None:
-            raise ConflictError(
-                f"rollback {rollback} of this instant is unfinished on the metadata table", path=ROOT, remedy=_RETRY
-            )
-        token = _ONE_FOR_ALL if self._metadata_timeline.features.log_name_has_delta_commit else self._token
-        self._write(instant, records, timeline, None, token, alone=True, staged=staged or {})
+            raise _conflict(f"rollback {rollback} of this instant is unfinished on the metadata table", ROOT)
+        token = _ONE_FOR_ALL if self._by_instant else self._token
+        self._write(instant, records, staged, timeline, None, token, alone=True)
+
+    @property
+    def _by_instant(self) -> bool:
+        """Whether log files are named after the instant that writes them."""
+        return self._metadata_timeline.features.log_name_has_delta_commit
 
     def _write(
         self,
         instant: str,
         records: Mapping[str, Iterable[Record]],
+        staged: Staged,
         timeline: Timeline,
         found: Instant | None,
         token: WriteToken,
         *,
         alone: bool = False,
-        staged: Staged = MappingProxyType({}),
     ) -> None:
-        active, json, metadata_instant = (
-            self._metadata_timeline.active,
-            self._metadata_timeline.features.json_commits,
-            self._metadata_timeline.features.log_name_has_delta_commit,
-        )
-        schema = latest_schema(active, timeline)
+        schema = latest_schema(self._active, timeline)
         encoder = RecordEncoder(block_schema(schema))
         changes = {name: _encoded(encoder, items) for name, items in records.items()}
-        parts = self._parts(timeline, instant, changes, resumed=alone or found is not None, staged=staged)
+        parts = self._parts(timeline, changes, staged)
+        if alone or found is not None:
+            parts = self._with_written(parts, instant)
         if alone:
-            self._refuse_written(parts)
+            for path in (info.path for part in parts for info in part.written):
+                raise _conflict(_OTHERS_BLOCK, path)
+        if found is None:
+            self._active.create_requested(instant, Action.DELTA_COMMIT)
         if found is None or found.state is State.REQUESTED:
             profile = _by_partition(
-                (part.place.partition, (profile_stat(part.place, part.records, metadata_instant=metadata_instant),))
-                for part in parts
+                (part, [profile_stat(part.place, part.records, metadata_instant=self._by_instant)]) for part in parts
             )
-            begin = write_delta_commit_start if found is None else write_delta_commit_inflight
-            begin(active, instant, profile, json=json)
-        stats = _by_partition(
-            (part.place.partition, self._write_part(part, instant, encoder.schema, token)) for part in parts
-        )
+            content = delta_commit_content(self._metadata_timeline, profile)
+            self._active.to_inflight(instant, Action.DELTA_COMMIT, content)
+        stats = _by_partition((part, self._write_part(part, instant, encoder.schema, token)) for part in parts)
         if alone:
             self._refuse_newcomers(timeline, instant, parts, stats)
-        complete_delta_commit(
-            active, instant, stats, schema, self._metadata_timeline.completion_time(instant), json=json
-        )
+        content = delta_commit_content(self._metadata_timeline, stats, schema)
+        self._metadata_timeline.complete(instant, Action.DELTA_COMMIT, content)
 
-    def _parts(
-        self,
-        timeline: Timeline,
-        instant: str,
-        changes: Mapping[str, tuple[Cells, list[str]]],
-        *,
-        resumed: bool,
-        staged: Staged,
-    ) -> list[_Part]:
-        features = self._metadata_timeline.features
-        pending = {} if features.log_name_has_delta_commit else pending_bases(self._metadata_timeline.active, timeline)
-        parts = []
+    def _parts(self, timeline: Timeline, changes: Mapping[str, tuple[Cells, list[str]]], staged: Staged) -> list[_Part]:
+        pending = self._metadata_timeline.pending_bases(timeline)
+        parts: list[_Part] = []
         for partition in dict.fromkeys((*changes, *staged)):
             cells, deleted = changes.get(partition, ([], []))
-            if not cells and not deleted and not staged.get(partition):
+            blocks = staged.get(partition, ())
+            if not cells and not deleted and not blocks:
                 continue
-            places = latest_slices(self._storage, timeline, partition, layout=features.layout, pending=pending)
-            by_group: dict[int, _Part] = {}
+            places = self._metadata_timeline.latest_slices(timeline, partition, pending)
+            groups = [_Part(place) for place in places]
             part_of = self._hashed_part(partition)
-            for index, cell in zip(
-                _groups([part_of(key.decode("utf-8")) for key, _ in cells], places), cells, strict=True
-            ):
-                _part(by_group, places, index).cells.append(cell)
-            for index, key in zip(_groups([part_of(key) for key in deleted], places), deleted, strict=True):
-                _part(by_group, places, index).deleted.append(key)
-            numbers = {place.file_id: index for index, place in enumerate(places)}
-            for item in staged.get(partition, ()):
-                if item.file_id not in numbers:
-                    raise ConflictError(
-                        f"the file group {item.file_id} of the index {partition} is gone",
-                        path=f"{ROOT}/{partition}",
-                        remedy=_RETRY,
-                    )
-                _part(by_group, places, numbers[item.file_id]).staged.append(item)
-            named = (
-                list(self._named_after(instant, partition)) if resumed and features.log_name_has_delta_commit else []
-            )
-            for _, part in sorted(by_group.items()):
-                parts.append(replace(part, written=self._written(part.place, instant, named)) if resumed else part)
+            hashed = [*(part_of(key.decode("utf-8")) for key, _ in cells), *map(part_of, deleted)]
+            indexes = file_group_indexes(hashed, len(places)).tolist()
+            for index, cell in zip(indexes, cells, strict=False):
+                groups[index].cells.append(cell)
+            for index, key in zip(indexes[len(cells) :], deleted, strict=True):
+                groups[index].deleted.append(key)
+            by_id = {part.place.file_id: part for part in groups}
+            for block in blocks:
+                if block.file_id not in by_id:
+                    message = f"the file group {block.file_id} of the index {partition} is gone"
+                    raise _conflict(message, f"{ROOT}/{partition}")
+                by_id[block.file_id].staged.append(block)
+            parts += [part for part in groups if part.cells or part.deleted or part.staged]
         return parts
 
     def _hashed_part(self, partition: str) -> Callable[[str], str]:
@@ -216,82 +186,64 @@ class DeltaWriter:
     def _definition(self, partition: str) -> IndexDefinition | None:
         return load_index_definitions(self._storage, TableConfig.load(self._storage)).get(partition)
 
-    def _written(self, place: LatestSlice, instant: str, named: Iterable[FileInfo]) -> tuple[FileInfo, ...]:
-        if not self._metadata_timeline.features.log_name_has_delta_commit:
-            return blocks_of(self._storage, place.logs, instant).live
-        return tuple(info for info in named if info.name.startswith(f".{place.file_id}_{instant}.log."))
+    def _with_written(self, parts: Iterable[_Part], instant: str) -> list[_Part]:
+        """The parts with the log files in which they have blocks of the instant. Where these are named after it they
+        belong to no slice before it completes.
+        """
+        if not self._by_instant:
+            return [replace(part, written=blocks_of(self._storage, part.place.logs, instant).live) for part in parts]
+        partitions = {part.place.partition for part in parts}
+        named = [info for name in sorted(partitions) for info in self._named_after(instant, name)]
+        found = {f"{ROOT}/{part.place.partition}/.{part.place.file_id}_{instant}.log.": part for part in parts}
+        return [
+            replace(part, written=tuple(info for info in named if info.path.startswith(start)))
+            for start, part in found.items()
+        ]
 
     def _named_after(self, instant: str, partition: str) -> Iterator[FileInfo]:
-        """The files of a partition that `instant` wrote, by their names: logs of a deltacommit that is not completed
-        belong to no slice.
-        """
+        """The files of a partition that `instant` wrote, by their names."""
         for info in self._storage.list_files(f"{ROOT}/{partition}"):
             name = parse_data_file(info.name)
             if name is not None and name.instant == instant:
                 yield info
 
-    def _refuse_written(self, parts: Iterable[_Part]) -> None:
-        for part in parts:
-            if part.written:
-                raise ConflictError(
-                    "another attempt's block is in the metadata table", path=part.written[0].path, remedy=_RETRY
-                )
-
     def _refuse_newcomers(
         self, timeline: Timeline, instant: str, parts: Sequence[_Part], stats: Mapping[str, Iterable[WriteStat]]
     ) -> None:
-        """A log file that a process thought dead wrote late, between our look and our own files, must not count beside
+        """A log file that a process presumed dead wrote late, between our look and our own files, must not count beside
         ours.
         """
-        ours = {f"{ROOT}/{stat.path}" for items in stats.values() for stat in items}
-        known = ours.union(info.path for part in parts for info in part.place.logs)
+        known = {f"{ROOT}/{stat.path}" for items in stats.values() for stat in items}
+        known.update(info.path for part in parts for info in part.place.logs)
+        file_ids = {(part.place.partition, part.place.file_id) for part in parts}
         for partition in stats:
-            places = {part.place.file_id for part in parts if part.place.partition == partition}
-            late = [info for info in self._logs_now(timeline, partition, instant, places) if info.path not in known]
-            if not self._metadata_timeline.features.log_name_has_delta_commit:
-                late = list(blocks_of(self._storage, late, instant).live)
+            if self._by_instant:
+                late = [info for info in self._named_after(instant, partition) if info.path not in known]
+            else:
+                places = self._metadata_timeline.latest_slices(timeline, partition)
+                logs = (info for place in places if (partition, place.file_id) in file_ids for info in place.logs)
+                late = [*blocks_of(self._storage, (info for info in logs if info.path not in known), instant).live]
             if late:
-                raise ConflictError(
-                    "another attempt's block appeared in the metadata table", path=late[0].path, remedy=_RETRY
-                )
+                raise _conflict("another attempt's block appeared in the metadata table", late[0].path)
 
-    def _logs_now(self, timeline: Timeline, partition: str, instant: str, file_ids: Set[str]) -> Iterator[FileInfo]:
-        """The log files of some file groups' latest slices; where names carry the instant, all that `instant` wrote in
-        the partition.
-        """
-        if self._metadata_timeline.features.log_name_has_delta_commit:
-            yield from self._named_after(instant, partition)
-            return
-        for place in latest_slices(self._storage, timeline, partition, layout=self._metadata_timeline.features.layout):
-            if place.file_id in file_ids:
-                yield from place.logs
-
-    def _write_part(self, part: _Part, instant: str, schema: str, token: WriteToken) -> tuple[WriteStat, ...]:
+    def _write_part(self, part: _Part, instant: str, schema: str, token: WriteToken) -> list[WriteStat]:
         """Of records an earlier attempt's log file has all; of staged blocks it may have some, which stay and say what
         ours say.
         """
-        metadata_instant = self._metadata_timeline.features.log_name_has_delta_commit
         known = {info.path for info in part.place.logs}
         place = replace(part.place, logs=(*part.place.logs, *(info for info in part.written if info.path not in known)))
+        stat = partial(log_stat, metadata_instant=self._by_instant)
         stats = [
-            self._stat(place, parse_log_file(info.name), info.size, len(part.cells), len(part.deleted))
+            stat(place, parse_log_file(info.name), info.size, len(part.cells), len(part.deleted))
             for info in part.written
         ]
         for block, records, deletions in self._blocks(part, instant, schema):
-            name = place.next_log(token, instant if metadata_instant else None)
+            name = place.next_log(token, instant if self._by_instant else None)
             path = metadata_path(name, place.partition)
             self._put(path, block)
-            stats.append(self._stat(place, name, len(block), records, deletions))
+            stats.append(stat(place, name, len(block), records, deletions))
             place = replace(place, logs=(*place.logs, FileInfo(path, len(block), 0.0)))
-        return tuple(stats)
-
-    def _stat(self, place: LatestSlice, name: LogFileName, size: int, records: int, deletions: int) -> WriteStat:
-        return replace(
-            log_stat(
-                place, name, records, size, metadata_instant=self._metadata_timeline.features.log_name_has_delta_commit
-            ),
-            num_deletes=deletions,
-        )
+        return stats
 
     def _blocks(self, part: _Part, instant: str, schema: str) -> Iterator[tuple[bytes, int, int]]:
         """The contents of the log files that are to be written, each with its records and deletions."""
@@ -300,9 +252,7 @@ class DeltaWriter:
         for item in part.staged:
             block = self._storage.read(item.path)
             if len(block) != item.size:
-                raise ConflictError(
-                    f"{item.size} bytes were staged for the index {part.place.partition}", path=item.path, remedy=_RETRY
-                )
+                raise _conflict(f"{item.size} bytes were staged for the index {part.place.partition}", item.path)
             yield block, item.records, item.deletions
 
     def _encode(self, part: _Part, instant: str, schema: str) -> bytes:
@@ -322,13 +272,13 @@ class DeltaWriter:
             self._storage.create_exclusive(path, block)
         except StorageExistsError as error:
             if self._storage.read(path) != block:
-                raise ConflictError(
-                    "another attempt's block is in the metadata table", path=path, remedy=_RETRY
-                ) from error
+                raise _conflict(_OTHERS_BLOCK, path) from error
 
 
-def _part(by_group: dict[int, _Part], places: Sequence[LatestSlice], index: int) -> _Part:
-    return by_group.setdefault(index, _Part(places[index], [], [], []))
+def _conflict(message: str, path: str) -> ConflictError:
+    return ConflictError(
+        message, path=path, remedy="run the instant again: it is rolled back in the metadata table first"
+    )
 
 
 def _encoded(encoder: RecordEncoder, records: Iterable[Record]) -> tuple[Cells, list[str]]:
@@ -346,14 +296,8 @@ def _encoded(encoder: RecordEncoder, records: Iterable[Record]) -> tuple[Cells, 
     return cells, sorted(deleted)
 
 
-def _groups(keys: list[str], places: Sequence[LatestSlice]) -> list[int]:
-    """The file group of each key, of which `keys` has what is hashed."""
-    found: list[int] = file_group_indexes(keys, len(places)).tolist()
-    return found
-
-
-def _by_partition(items: Iterable[tuple[str, tuple[WriteStat, ...]]]) -> dict[str, tuple[WriteStat, ...]]:
-    found: dict[str, tuple[WriteStat, ...]] = {}
-    for partition, stats in items:
-        found[partition] = (*found.get(partition, ()), *stats)
-    return found
+def _by_partition(items: Iterable[tuple[_Part, Sequence[WriteStat]]]) -> dict[str, tuple[WriteStat, ...]]:
+    found: dict[str, list[WriteStat]] = {}
+    for part, stats in items:
+        found.setdefault(part.place.partition, []).extend(stats)
+    return {partition: tuple(stats) for partition, stats in found.items()}

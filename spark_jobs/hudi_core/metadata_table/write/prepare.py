@@ -2,9 +2,9 @@
 (staged_logs).
 
 Real writers roll pending deltacommits of the metadata table back as soon as they see them, so that nothing of a commit
-may stand there before the lock is held (docs/decisions/0010). An exchange reads each file once and brings its records
-to the file groups of the indexes; one more shard gathers what the files of each data partition say together, which is
-all that the driver gets to know of them.
+may be there before the lock is held (docs/decisions/0010). An exchange reads each file once and brings its records
+to the file groups of the indexes; one more shard merges the statistics of each data partition's files, and only these
+reach the driver.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import accumulate
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
@@ -23,19 +24,18 @@ from hudi_core.errors import ExecutionError, HudiError
 from hudi_core.metadata_table.extract.data_file import StatisticsRequirements, read_file_statistics
 from hudi_core.metadata_table.partitions.protocol import unknown_partition
 from hudi_core.metadata_table.partitions.registry import registered
-from hudi_core.metadata_table.partitions.row_exchange import log_contents
 from hudi_core.metadata_table.record import RecordEncoder
 from hudi_core.metadata_table.records.file_statistics import DataFileRef, FileStatistics, Record
 from hudi_core.metadata_table.records.value_types import merge_statistics
-from hudi_core.metadata_table.write.staged_logs import StagedLog, StagingPlace, staging_folder
+from hudi_core.metadata_table.write.staged_logs import StagedLog, StagingTarget, Workers
 from hudi_core.storage.arrow_store import open_data_storage
 
 if TYPE_CHECKING:
-    from hudi_core.engine.protocol import Engine, TaskAttempt
+    from hudi_core.engine.protocol import TaskAttempt
 
 DRIVER_FILES: Final = 64
-"""Files of a commit up to which the driver is told of each one, as that takes one round of tasks less: it then holds
-their facts, with Hudi's defaults 430 KB for each filter, and makes the records under the lock.
+"""Files of a commit up to which the driver gets the statistics of each one, as that takes one round of tasks less: with
+Hudi's defaults 430 KB for each filter. It then makes the records under the lock.
 """
 _UNIT_FILES: Final = 50
 """Files that one task reads."""
@@ -47,21 +47,9 @@ Groups = Mapping[str, Sequence[str]]
 
 
 @dataclass(frozen=True, slots=True)
-class Workers:
-    """Who prepares a commit: the engine, and how its tasks open the table. `epoch` is the attempt's."""
-
-    engine: Engine
-    epoch: int
-    uri: str
-    storage_options: Mapping[str, str]
-
-
-@dataclass(frozen=True, slots=True)
 class Prepared:
-    """A commit's staged blocks by metadata partition, and what the files of each data partition say together
-    (kinds.together).
-
-    `groups` are the file groups that the blocks are for.
+    """A commit's staged blocks by metadata partition, and the merged statistics of each data partition's files
+    (merged_statistics). `groups` are the file groups that the blocks are for.
     """
 
     groups: Groups
@@ -71,20 +59,11 @@ class Prepared:
 
 @dataclass(frozen=True, slots=True)
 class PrepareTarget:
-    """What all tasks of a preparation know: the commit's instant, what is to be known of each file, the file groups,
-    and the `folder` of staged files.
+    """What all tasks of a preparation know: where they stage, the statistics of each file, and the file groups."""
 
-    `schema` is that of the records (record.block_schema), `hudi_1_headers` as encode_block.
-    """
-
-    uri: str
-    storage_options: Mapping[str, str]
-    instant: str
-    schema: str
-    hudi_1_headers: bool
+    staging: StagingTarget
     requirements: StatisticsRequirements
     groups: Groups
-    folder: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +76,9 @@ class PrepareUnit:
 
 @dataclass(frozen=True, slots=True)
 class StagedShard:
-    """What one shard came to: staged blocks of a file group; of the last shard what each data partition's files say."""
+    """The result of one shard: staged blocks of a file group; of the last shard the merged statistics of each data
+    partition.
+    """
 
     logs: tuple[StagedLog, ...] = ()
     wholes: tuple[FileStatistics, ...] = ()
@@ -105,31 +86,17 @@ class StagedShard:
 
 def prepare_files(
     workers: Workers,
-    instant: str,
+    staging: StagingTarget,
     files: Sequence[DataFileRef],
     requirements: StatisticsRequirements,
     groups: Groups,
-    schema: str,
-    *,
-    hudi_1: bool,
 ) -> Prepared:
-    """Stages the records of `files` under `instant` for the indexes in `groups`: `column_stats`, `bloom_filters`,
-    expression indexes.
+    """Stages the records of `files` for the indexes in `groups`: `column_stats`, `bloom_filters`, expression indexes.
 
-    `wanted` is what is to be known of each file, `schema` that of the records (record.block_schema), `hudi_1` as
-    encode_block. Errors as Engine.exchange and read_file_statistics. Memory here: the names of the files, and the
-    ranges of each data partition.
+    `requirements` are the statistics of each file. Errors as Engine.exchange and read_file_statistics. Memory here: the
+    names of the files, and the ranges of each data partition.
     """
-    target = PrepareTarget(
-        workers.uri,
-        workers.storage_options,
-        instant,
-        schema,
-        hudi_1,
-        requirements,
-        {name: tuple(groups[name]) for name in sorted(groups)},
-        staging_folder(instant, workers.epoch),
-    )
+    target = PrepareTarget(staging, requirements, {name: tuple(groups[name]) for name in sorted(groups)})
     ordered = sorted(files, key=lambda item: (item.partition, item.name))
     units = [PrepareUnit(target, tuple(ordered[at : at + _UNIT_FILES])) for at in range(0, len(ordered), _UNIT_FILES)]
     shards = sum(map(len, groups.values())) + 1
@@ -147,10 +114,10 @@ def produce_file_records(unit: PrepareUnit, attempt: TaskAttempt) -> Iterator[pa
 
     Memory: a batch of records, and the ranges of one data partition's files in the unit.
     """
-    target = unit.target
-    storage, encoder = open_data_storage(target.uri, target.storage_options), RecordEncoder(target.schema)
+    target, staging = unit.target, unit.target.staging
+    storage, encoder = open_data_storage(staging.uri, staging.storage_options), RecordEncoder(staging.schema)
     groups, starts = target.groups, _starts(target.groups)
-    made = {name: _records_of(name, target.requirements, target.instant) for name in groups}
+    made = {name: _records_of(name, target.requirements, staging.instant) for name in groups}
     rows = _Rows()
     held: list[FileStatistics] = []
     for file in unit.files:
@@ -181,16 +148,12 @@ def stage_file_records(
     places = _shards(target.groups)
     if shard == len(places):
         return StagedShard(wholes=tuple(_wholes(batches)))
-    storage = open_data_storage(target.uri, target.storage_options)
     name, file_id = places[shard]
 
     def conflict(key: bytes) -> HudiError:
         return ExecutionError(f"two records of the index {name} have the key {key.decode('utf-8', 'replace')!r}")
 
-    contents = log_contents(
-        name, batches, target.instant, target.schema, conflict=conflict, hudi_1_headers=target.hudi_1_headers
-    )
-    return StagedShard(tuple(StagingPlace(name, file_id, target.folder).stage(storage, contents, attempt)))
+    return StagedShard(tuple(target.staging.stage(name, file_id, batches, attempt, conflict=conflict)))
 
 
 def _wholes(batches: Iterable[pa.RecordBatch]) -> Iterator[FileStatistics]:
@@ -223,16 +186,12 @@ def _shards(groups: Groups) -> list[tuple[str, str]]:
 
 def _starts(groups: Groups) -> dict[str | None, int]:
     """The first shard of each metadata partition, and under None that of the data partitions."""
-    found: dict[str | None, int] = {}
-    start = 0
-    for name in sorted(groups):
-        found[name] = start
-        start += len(groups[name])
-    return {**found, None: start}
+    counts = [len(groups[name]) for name in sorted(groups)]
+    return dict(zip((*sorted(groups), None), accumulate(counts, initial=0), strict=True))
 
 
 class _Rows:
-    """Rows that wait for their batch: those of one metadata partition have their shard told by the hash of the key."""
+    """Rows that wait for their batch, by metadata partition: the hash of the key gives their shard."""
 
     def __init__(self) -> None:
         self._hashed: dict[tuple[int, int], tuple[list[str], list[bytes]]] = {}

@@ -13,22 +13,18 @@ from hudi_core.metadata_table.extract.data_file import StatisticsRequirements
 from hudi_core.metadata_table.indexed_table import StoredTable
 from hudi_core.metadata_table.partition_type import FILES_PARTITION
 from hudi_core.metadata_table.partitions.registry import clean_updates, known_partition
-from hudi_core.metadata_table.read.file_group import ROOT, latest_slices
+from hudi_core.metadata_table.read.file_group import ROOT
 from hudi_core.metadata_table.read.snapshot import MetadataTableSnapshot
-from hudi_core.metadata_table.record import block_schema
 from hudi_core.metadata_table.records.file_statistics import DataFileRef, FileChanges, FileStatistics
 from hudi_core.metadata_table.timeline import MetadataTimeline
 from hudi_core.metadata_table.write.commit_updates import CommitPartitions
-from hudi_core.metadata_table.write.delta_commit import latest_schema
 from hudi_core.metadata_table.write.delta_writer import DeltaWriter
 from hudi_core.metadata_table.write.drop import drop_metadata_table, drop_partitions
-from hudi_core.metadata_table.write.footprint import Footprint
-from hudi_core.metadata_table.write.prepare import Prepared, Workers, prepare_files
+from hudi_core.metadata_table.write.prepare import Prepared, prepare_files
 from hudi_core.metadata_table.write.restore import MetadataRestore
 from hudi_core.metadata_table.write.restore_reach import reach_of
-from hudi_core.metadata_table.write.rollback import MetadataRollback
-from hudi_core.metadata_table.write.rollback_deletion import DeletingRollback
-from hudi_core.metadata_table.write.staged_logs import forget_staged
+from hudi_core.metadata_table.write.rollback import Footprint, MetadataRollback
+from hudi_core.metadata_table.write.staged_logs import Workers, forget_staged
 from hudi_core.model.names import WriteToken
 from hudi_core.storage.base import Storage
 from hudi_core.timeline.actions.commit import CommitMetadata
@@ -84,7 +80,7 @@ class MetadataPublisher:
         table = self._table()
         for name in sorted(self._config.metadata_partitions):
             known_partition(name, table)
-            latest_slices(self._storage, timeline, name, layout=self._metadata_timeline.features.layout)
+            self._metadata_timeline.latest_slices(timeline, name)
 
     def check_commit(self, operation: str) -> None:
         """As check, for publish_commit of an `operation` (Operation).
@@ -145,22 +141,13 @@ class MetadataPublisher:
         (staged_logs.forget_staged). `requested` is the result of commit_requirements. Errors as prepare.prepare_files
         and commit_requirements.
         """
-        timeline, layout = self._metadata_timeline.active.load(), self._metadata_timeline.features.layout
+        timeline = self._metadata_timeline.active.load()
         names = self._partition_types(operation).from_files()
         groups = {
-            name: [item.file_id for item in latest_slices(self._storage, timeline, name, layout=layout)]
-            for name in names
+            name: [item.file_id for item in self._metadata_timeline.latest_slices(timeline, name)] for name in names
         }
-        schema = block_schema(latest_schema(self._metadata_timeline.active, timeline))
-        return prepare_files(
-            workers,
-            instant,
-            files,
-            requested,
-            groups,
-            schema,
-            hudi_1=self._metadata_timeline.features.hudi_1_log_headers,
-        )
+        staging = workers.staging_target(self._metadata_timeline, instant)
+        return prepare_files(workers, staging, files, requested, groups)
 
     def publish_prepared(
         self, instant: str, metadata: CommitMetadata, prepared: Prepared, requested: StatisticsRequirements
@@ -170,11 +157,11 @@ class MetadataPublisher:
 
         Also raises ConflictError where an index was rebuilt since, so that its keys are in other file groups.
         """
-        timeline, layout = self._metadata_timeline.active.load(), self._metadata_timeline.features.layout
+        timeline = self._metadata_timeline.active.load()
         for name, file_ids in prepared.groups.items():
-            if [item.file_id for item in latest_slices(self._storage, timeline, name, layout=layout)] != list(file_ids):
+            if [item.file_id for item in self._metadata_timeline.latest_slices(timeline, name)] != list(file_ids):
                 raise ConflictError(
-                    f"the index {name} was begun anew while this ran", path=f"{ROOT}/{name}", remedy="run it again"
+                    f"the index {name} was rebuilt while this ran", path=f"{ROOT}/{name}", remedy="run it again"
                 )
         partition_types = self._partition_types(metadata.operation_type or "")
         records = partition_types.records(instant, metadata, prepared.wholes, requested, by_partition=True)
@@ -269,10 +256,8 @@ class MetadataPublisher:
         return replace(self._config, metadata_partitions=self._config.metadata_partitions | building)
 
     @cached_property
-    def _rollback(self) -> MetadataRollback | DeletingRollback:
-        if self._metadata_timeline.features.rollback_deletes_logs:
-            return DeletingRollback(self._storage, self._config, self._clock)
-        return MetadataRollback(self._storage, self._config, self._token)
+    def _rollback(self) -> MetadataRollback:
+        return MetadataRollback(self._storage, self._config, self._token, self._clock)
 
     def _table(self) -> StoredTable:
         return StoredTable(self._storage, self._recorded, self._settings)

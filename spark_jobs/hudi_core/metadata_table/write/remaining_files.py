@@ -1,13 +1,15 @@
-"""Which files still hold a partition's rows once a commit is there, and what the indexes know of them: what statistics
-of whole partitions are made of, besides the commit's own files (HoodieMetadataWriteUtils.getFilesToFetchColumnStats).
+"""The files that hold a partition's rows beside those of a commit, and their statistics in the indexes: both are merged
+into the statistics of whole partitions (HoodieMetadataWriteUtils.getFilesToFetchColumnStats).
 """
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import cached_property
+from typing import TypeVar
 
 from hudi_core.config.table_config import TableConfig
 from hudi_core.history.archived import load_history
@@ -26,7 +28,6 @@ from hudi_core.metadata_table.read.snapshot import MetadataTableSnapshot
 from hudi_core.metadata_table.records.column_stats import whole_key
 from hudi_core.metadata_table.records.file_statistics import ColumnRange, DataFileRef, FileStatistics
 from hudi_core.model.names import BaseFileName, parse_data_file
-from hudi_core.model.stats import WriteStat
 from hudi_core.storage.base import Storage
 from hudi_core.timeline.actions.commit import CommitMetadata
 from hudi_core.timeline.active import ActiveTimeline
@@ -34,6 +35,7 @@ from hudi_core.view.file_group import DataFile, FileSlice
 from hudi_core.view.fs_view import load_view
 from hudi_core.view.listing import FileListing
 
+T = TypeVar("T")
 _READERS = 16
 
 
@@ -74,23 +76,19 @@ class RemainingFiles:
         """A base file that the commit writes takes the place of what was there, but for the logs that were written on
         top of it already.
         """
+        slices = self._view.latest_merged_slices(partition)
+        stats = self.written.get(partition, ())
         if self._has_completed:
-            metadata_timeline = {stat.path.rpartition("/")[2] for stat in self.written.get(partition, ())}
-            slices = self._view.latest_merged_slices(partition)
-            files = (
-                file
-                for item in slices
-                for file in (*(() if item.base_file is None else (item.base_file,)), *item.log_files)
-            )
-            return [_reference(file) for file in files if file.name not in metadata_timeline]
-        rewritten = {stat.file_id for stat in self.written.get(partition, ()) if _is_base(stat)}
+            names = {stat.path.rpartition("/")[2] for stat in stats}
+            return [_reference(file) for item in slices for file in _merged_files(item) if file.name not in names]
+        rewritten = {stat.file_id for stat in stats if _is_base(stat.path.rpartition("/")[2])}
         replaced = frozenset(self._replaced.get(partition, ()))
         found: list[DataFileRef] = []
-        for item in self._view.latest_merged_slices(partition):
+        for item in slices:
             file_id = item.file_group.file_id
             kept = self._on_top(item) if file_id in rewritten else item
             if kept is not None and file_id not in replaced:
-                found += map(_reference, (*(() if kept.base_file is None else (kept.base_file,)), *kept.log_files))
+                found += map(_reference, _merged_files(kept))
         return found
 
     def _on_top(self, item: FileSlice) -> FileSlice | None:
@@ -102,24 +100,12 @@ class RemainingFiles:
         return latest if latest is not None and latest.base_instant == self._instant else None
 
 
-class RemainingStatistics(Mapping[str, tuple[FileStatistics, ...]]):
-    """The remaining files of CommitUpdate for one partition type: by partition, their records in its index or
-    `column_stats`.
+class _ByPartition(Mapping[str, T]):
+    """By the partitions of RemainingFiles, from one metadata partition: read on demand, and not kept."""
 
-    A file of which the index does not have all is read. A partition is read on demand and not kept: memory is one
-    partition's ranges, some 400 bytes for each column of each file.
-    """
-
-    def __init__(
-        self, files: RemainingFiles, partition_type: PartitionType, requirements: StatisticsRequirements
-    ) -> None:
-        """`requirements` are those of the table's partition types for a file."""
+    def __init__(self, files: RemainingFiles, index: str) -> None:
         self._files = files
-        self._expression = partition_type.needs.expression
-        if self._expression is None:
-            self._requirements = replace(requirements, bloom=False, expressions=())
-        else:
-            self._requirements = replace(requirements, columns=(), bloom=False, expressions=(self._expression,))
+        self._index_name = index
 
     def __iter__(self) -> Iterator[str]:
         return iter(sorted(self._files.partitions))
@@ -127,9 +113,39 @@ class RemainingStatistics(Mapping[str, tuple[FileStatistics, ...]]):
     def __len__(self) -> int:
         return len(self._files.partitions)
 
-    def __getitem__(self, partition: str) -> tuple[FileStatistics, ...]:
+    def __getitem__(self, partition: str) -> T:
         if partition not in self._files.partitions:
             raise KeyError(partition)
+        return self._read(partition)
+
+    @abstractmethod
+    def _read(self, partition: str) -> T: ...
+
+    @cached_property
+    def _index(self) -> MetadataPartition[StoredRange]:
+        return self._files.metadata_snapshot.partition(self._index_name, StoredRangeRules())
+
+
+class RemainingStatistics(_ByPartition[tuple[FileStatistics, ...]]):
+    """The remaining files of CommitUpdate for one partition type: by partition, their records in its index or
+    `column_stats`.
+
+    A file of which the index does not have all is read. Memory is one partition's ranges, some 400 bytes for each
+    column of each file.
+    """
+
+    def __init__(
+        self, files: RemainingFiles, partition_type: PartitionType, requirements: StatisticsRequirements
+    ) -> None:
+        """`requirements` are those of the table's partition types for a file."""
+        self._expression = partition_type.needs.expression
+        super().__init__(files, COLUMN_STATS if self._expression is None else self._expression.partition)
+        if self._expression is None:
+            self._requirements = replace(requirements, bloom=False, expressions=())
+        else:
+            self._requirements = replace(requirements, columns=(), bloom=False, expressions=(self._expression,))
+
+    def _read(self, partition: str) -> tuple[FileStatistics, ...]:
         files = self._files.of(partition)
         if self._expression is None:
             known, unknown = remaining_statistics(self._index, partition, files, self._requirements.columns)
@@ -137,57 +153,36 @@ class RemainingStatistics(Mapping[str, tuple[FileStatistics, ...]]):
             known, unknown = remaining_expressions(
                 self._index, self._expression.partition, partition, files, self._expression.column
             )
-        return (*known, *self._read(unknown))
-
-    def _read(self, unknown: list[DataFileRef]) -> list[FileStatistics]:
-        with ThreadPoolExecutor(max_workers=_READERS, thread_name_prefix="standing") as pool:
-            return list(
-                pool.map(lambda file: read_file_statistics(self._files.storage, file, self._requirements), unknown)
-            )
-
-    @cached_property
-    def _index(self) -> MetadataPartition[StoredRange]:
-        name = COLUMN_STATS if self._expression is None else self._expression.partition
-        return self._files.metadata_snapshot.partition(name, StoredRangeRules())
+        storage, requirements = self._files.storage, self._requirements
+        with ThreadPoolExecutor(max_workers=_READERS, thread_name_prefix="remaining") as pool:
+            return (*known, *pool.map(lambda file: read_file_statistics(storage, file, requirements), unknown))
 
 
-class RecordedRanges(Mapping[str, Mapping[str, ColumnRange]]):
-    """The recorded ranges of CommitUpdate for one partition type: its index's records of the partitions of
-    RemainingFiles.
-
-    Looked up on demand, and not kept.
-    """
+class RecordedRanges(_ByPartition[Mapping[str, ColumnRange]]):
+    """The recorded ranges of CommitUpdate for one partition type: its index's records of whole partitions."""
 
     def __init__(
         self, files: RemainingFiles, partition_type: PartitionType, requirements: StatisticsRequirements
     ) -> None:
         """`requirements` are those of the table's partition types for a file."""
-        self._files = files
-        self._name = partition_type.partition
+        super().__init__(files, partition_type.partition)
         expression = partition_type.needs.expression
         self._columns = requirements.columns if expression is None else (expression.column,)
         self._of_expression = expression is not None
 
-    def __iter__(self) -> Iterator[str]:
-        return iter(sorted(self._files.partitions))
-
-    def __len__(self) -> int:
-        return len(self._files.partitions)
-
-    def __getitem__(self, partition: str) -> Mapping[str, ColumnRange]:
-        if partition not in self._files.partitions:
-            raise KeyError(partition)
+    def _read(self, partition: str) -> Mapping[str, ColumnRange]:
         keys = {whole_key(column, partition, of_expression=self._of_expression): column for column in self._columns}
         return {keys[key]: stored.range for key, stored in self._index.lookup(keys).items() if not stored.is_deleted}
 
-    @cached_property
-    def _index(self) -> MetadataPartition[StoredRange]:
-        return self._files.metadata_snapshot.partition(self._name, StoredRangeRules())
+
+def _merged_files(item: FileSlice) -> tuple[DataFile, ...]:
+    """Without change-data logs, which no reader merges."""
+    return (*(() if item.base_file is None else (item.base_file,)), *item.log_files)
 
 
-def _is_base(stat: WriteStat) -> bool:
-    return isinstance(parse_data_file(stat.path.rpartition("/")[2]), BaseFileName)
+def _is_base(name: str) -> bool:
+    return isinstance(parse_data_file(name), BaseFileName)
 
 
 def _reference(file: DataFile) -> DataFileRef:
-    return DataFileRef(file.partition, file.name, file.size, isinstance(parse_data_file(file.name), BaseFileName))
+    return DataFileRef(file.partition, file.name, file.size, _is_base(file.name))

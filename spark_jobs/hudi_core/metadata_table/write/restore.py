@@ -1,7 +1,7 @@
 """Brings the metadata table back to an earlier instant, as part of a restore of the data table.
 
 As HoodieBackedTableMetadataWriter.update(HoodieRestoreMetadata): a restore of the metadata table, at a new instant,
-rolls back its instants after the target; then a deltacommit behind it makes `files` what the storage holds, since the
+rolls back its instants after the target; then a later deltacommit makes `files` what the storage holds, since the
 cleans were rolled back with the rest. In layout 1 the blocks of deltacommits are cancelled by command blocks and the
 slices of compactions deleted; in layout 2 all files are deleted.
 """
@@ -9,54 +9,58 @@ slices of compactions deleted; in layout 2 all files are deleted.
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from hudi_core.config.table_config import TableConfig
 from hudi_core.errors import CorruptFileError, TimelineError
 from hudi_core.metadata_table.indexed_table import StoredTable
 from hudi_core.metadata_table.instants import OperationSuffix
 from hudi_core.metadata_table.partitions.registry import restore_updates
-from hudi_core.metadata_table.read.file_group import LatestSlice, blocks_by_instant
+from hudi_core.metadata_table.read.file_group import blocks_by_instant
+from hudi_core.metadata_table.read.metadata_table import MetadataTable
+from hudi_core.metadata_table.records.file_statistics import FileChanges
 from hudi_core.metadata_table.timeline import MetadataTimeline
 from hudi_core.metadata_table.write.delta_writer import DeltaWriter
 from hudi_core.metadata_table.write.restore_reach import completed_at, instants_after
-from hudi_core.metadata_table.write.restore_sync import sync_changes
-from hudi_core.metadata_table.write.rollback import all_slices, append_command
-from hudi_core.metadata_table.write.rollback_deletion import files_written_by, partition_of
-from hudi_core.model.names import WriteToken
-from hudi_core.storage.base import Storage
+from hudi_core.metadata_table.write.rollback_commands import append_command
+from hudi_core.metadata_table.write.rollback_deletion import addresses_by_partition, files_written_by
+from hudi_core.model.names import LogFileName, WriteToken, parse_data_file
+from hudi_core.storage.base import FileInfo, Storage
 from hudi_core.storage.registry import plan_address, status_address
-from hudi_core.timeline.actions.container import encode_datum
-from hudi_core.timeline.actions.plan_fields import records, text
+from hudi_core.timeline.actions.restore import (
+    RestoredInstant,
+    RestoreMetadata,
+    RestorePlan,
+    decode_restore_plan,
+    encode_restore_metadata,
+    encode_restore_plan,
+)
+from hudi_core.timeline.actions.rollback import RollbackMetadata, RollbackPartition
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import Action, Instant, State
 from hudi_core.timeline.timeline import Timeline
+from hudi_core.view.listing import StorageListing
 
-_PLAN_VERSION = 2
-_DROP = "drop the metadata table: Hudi's next write builds it anew"
 _COMPACTING = frozenset({Action.COMMIT, Action.COMPACTION})
 
 
 @dataclass(frozen=True, slots=True)
-class _Planned:
-    """One instant of a restore plan."""
+class _RolledBack:
+    """What the rollback of one instant did: the files that it deleted, the command blocks that it wrote, and the log
+    files whose blocks they cancel; of the latter two addresses and bytes by metadata partition.
+    """
 
-    time: str
-    action: str
-
-
-@dataclass(slots=True)
-class _Undone:
-    """What the rollback of one instant did: addresses, and sizes in bytes, by metadata partition."""
-
-    deleted: dict[str, list[str]] = field(default_factory=dict)
+    deleted: list[FileInfo] = field(default_factory=list)
     commands: dict[str, dict[str, int]] = field(default_factory=dict)
     logs: dict[str, dict[str, int]] = field(default_factory=dict)
 
-    def partitions(self) -> list[str]:
-        """The partitions in which something was done."""
-        return sorted({*self.deleted, *self.commands, *self.logs})
+    def partitions(self, storage: Storage) -> tuple[RollbackPartition, ...]:
+        deleted = addresses_by_partition(storage, self.deleted)
+        return tuple(
+            RollbackPartition(name, deleted.get(name, ()), (), self.commands.get(name, {}), self.logs.get(name, {}))
+            for name in sorted({*deleted, *self.commands})
+        )
 
 
 class MetadataRestore:
@@ -69,59 +73,66 @@ class MetadataRestore:
         self._config = config
         self._metadata_timeline = metadata_timeline
         self._active = metadata_timeline.active
+        self._data = ActiveTimeline(storage, config)
         self._token = token
 
     def run(self, target: str, restore: str) -> None:
-        """Goes back to `target` as part of the data table's pending restore `restore`; goes on where an earlier attempt
-        stopped.
+        """Goes back to `target` as part of the data table's pending restore `restore`; continues an earlier attempt.
 
         The metadata table can go back there (restore_reach), and the data table's files are as the restore leaves them.
         """
-        timeline = self._active.load()
-        found = self._of_restore(timeline, Action.RESTORE, restore)
+        found = self._of_restore(self._active.load(), Action.RESTORE, restore)
         if found is None or not found.is_completed:
-            self._go_back(timeline, target, restore, found)
+            self._roll_back_to(target, restore, found)
         self._sync(restore)
 
     def _of_restore(self, timeline: Timeline, action: str, after: str) -> Instant | None:
         """The metadata table's instant of the pending restore: no other writer creates one while that is pending."""
-        data = ActiveTimeline(self._storage, self._config).load()
+        data = self._data.load()
         for item in timeline.of_actions(action):
             if item.requested_time > after and not data.contains(item.requested_time):
                 return item
         return None
 
-    def _go_back(self, timeline: Timeline, target: str, restore: str, found: Instant | None) -> None:
+    def _roll_back_to(self, target: str, restore: str, found: Instant | None) -> None:
         started = time.monotonic()
-        if found is None:
-            metadata_timeline = self._metadata_timeline.clock.next(timeline, minimum=restore)
-            until = completed_at(self._metadata_timeline, timeline, target)
-            if until is None:
-                raise TimelineError(
-                    f"the metadata table's timeline does not hold {target}",
-                    path=self._active.folder,
-                    remedy="drop the metadata table",
-                )
-            planned = [
-                _Planned(item.requested_time, item.action)
-                for item in instants_after(self._metadata_timeline, timeline, target, until)
-            ]
-            self._active.create_requested(metadata_timeline, Action.RESTORE, _encode_plan(planned, target))
-        else:
-            metadata_timeline = found.requested_time
-            planned = self._read_plan(metadata_timeline)
-        self._active.to_inflight(metadata_timeline, Action.RESTORE)
-        undone = self._undo(planned, metadata_timeline)
+        instant = self._request(target, restore) if found is None else found.requested_time
+        planned = self._read_plan(instant).instants
+        self._active.to_inflight(instant, Action.RESTORE)
+        done = self._roll_back(planned, instant)
+        rollbacks = {
+            item.time: RollbackMetadata(instant, 0, item.time, item.action, done[item.time].partitions(self._storage))
+            for item in planned
+        }
         took = int((time.monotonic() - started) * 1000)
-        self._active.complete(
-            metadata_timeline,
-            Action.RESTORE,
-            _encode_metadata(metadata_timeline, took, planned, undone),
-            self._metadata_timeline.completion_time(metadata_timeline),
-        )
-        self._forget_rollbacks(target, metadata_timeline)
+        metadata = encode_restore_metadata(RestoreMetadata(instant, took, planned, rollbacks))
+        self._metadata_timeline.complete(instant, Action.RESTORE, metadata)
+        self._forget_rollbacks(target, instant)
 
-    def _undo(self, planned: list[_Planned], metadata_timeline: str) -> dict[str, _Undone]:
+    def _request(self, target: str, restore: str) -> str:
+        timeline = self._active.load()
+        until = completed_at(self._metadata_timeline, timeline, target)
+        if until is None:
+            raise TimelineError(
+                f"the metadata table's timeline does not hold {target}",
+                path=self._active.folder,
+                remedy="drop the metadata table",
+            )
+        later = instants_after(self._metadata_timeline, timeline, target, until)
+        plan = RestorePlan(target, tuple(RestoredInstant(item.requested_time, item.action) for item in later))
+        instant = self._metadata_timeline.clock.next(timeline, minimum=restore)
+        self._active.create_requested(instant, Action.RESTORE, encode_restore_plan(plan))
+        return instant
+
+    def _read_plan(self, instant: str) -> RestorePlan:
+        path = self._active.path(instant, Action.RESTORE, State.REQUESTED)
+        try:
+            return decode_restore_plan(self._active.read_requested(instant, Action.RESTORE), path=path)
+        except CorruptFileError as error:
+            error.remedy = "drop the metadata table: Hudi's next write rebuilds it"
+            raise
+
+    def _roll_back(self, planned: Sequence[RestoredInstant], restore: str) -> Mapping[str, _RolledBack]:
         """Deletes the files of the instants, cancels their blocks in other files, then deletes the instants: newest
         first.
 
@@ -131,81 +142,58 @@ class MetadataRestore:
         counts log files to the slice of a base file that is there. In layout 1 compactions go before any command is
         written, since new log files join the slice that a pending one starts.
         """
-        undone = {item.time: _Undone() for item in planned}
-        written: dict[str, list[str]] = {}
-        for info, instant in files_written_by(self._storage, frozenset(undone)):
-            written.setdefault(instant, []).append(info.path)
+        done = {item.time: _RolledBack() for item in planned}
+        for info, instant in files_written_by(self._storage, frozenset(done)):
+            done[instant].deleted.append(info)
         for item in planned:
-            self._take_back(item, State.COMPLETED)
+            self._remove(item, completed_only=True)
             if item.action in _COMPACTING:
-                self._delete(written.pop(item.time, []), undone[item.time])
-                self._take_back(item)
-        for instant, paths in written.items():
-            self._delete(paths, undone[instant])
-        if not self._metadata_timeline.features.rollback_deletes_logs:
-            self._command(planned, metadata_timeline, undone)
+                self._delete(done[item.time].deleted)
+                self._remove(item)
         for item in planned:
-            self._take_back(item)
-        return undone
+            if item.action not in _COMPACTING:
+                self._delete(done[item.time].deleted)
+        if not self._metadata_timeline.features.rollback_deletes_logs:
+            self._cancel_blocks(done, restore)
+        for item in planned:
+            self._remove(item)
+        return done
 
-    def _delete(self, paths: list[str], undone: _Undone) -> None:
-        for path in paths:
-            self._storage.delete(path)
-            undone.deleted.setdefault(partition_of(path), []).append(plan_address(self._storage, path))
+    def _delete(self, files: Sequence[FileInfo]) -> None:
+        for info in files:
+            self._storage.delete(info.path)
 
-    def _take_back(self, item: _Planned, *states: State) -> None:
-        """Removes the given states of an instant, all of them by default, as far as it is still there."""
+    def _remove(self, item: RestoredInstant, *, completed_only: bool = False) -> None:
         found = self._active.load().find(item.time, item.action)
         if found is None:
             return
-        if states:
-            for state in states:
-                self._active.remove(item.time, found.pending_action, state)
+        if completed_only:
+            self._active.remove(item.time, found.pending_action, State.COMPLETED)
         else:
             self._active.undo(item.time, found.pending_action)
 
-    def _command(self, planned: list[_Planned], metadata_timeline: str, undone: dict[str, _Undone]) -> None:
-        for place in all_slices(self._storage, self._metadata_timeline, self._active.load()):
-            current = place
-            blocks = blocks_by_instant(self._storage, place.logs)
-            for item in planned:
-                live = blocks[item.time].live if item.time in blocks else ()
-                if not live:
-                    continue
-                written = append_command(
-                    self._storage,
-                    current,
-                    item.time,
-                    metadata_timeline,
-                    hudi_1_headers=self._metadata_timeline.features.hudi_1_log_headers,
-                )
-                current = LatestSlice(
-                    place.file_id, place.base_instant, place.base_file, (*current.logs, written), place.partition
-                )
-                parts = undone[item.time]
-                parts.commands.setdefault(place.partition, {})[status_address(self._storage, written.path)] = (
-                    written.size
-                )
-                parts.logs.setdefault(place.partition, {}).update(
-                    {plan_address(self._storage, info.path): info.size for info in live}
-                )
+    def _cancel_blocks(self, done: Mapping[str, _RolledBack], restore: str) -> None:
+        hudi_1 = self._metadata_timeline.features.hudi_1_log_headers
+        for place in self._metadata_timeline.all_slices(self._active.load()):
+            blocks, logs = blocks_by_instant(self._storage, place.logs), place.logs
+            for instant, rolled_back in done.items():
+                live = blocks[instant].live if instant in blocks else ()
+                if live:
+                    written = append_command(
+                        self._storage, replace(place, logs=logs), instant, restore, hudi_1_headers=hudi_1
+                    )
+                    logs = (*logs, written)
+                    commands = rolled_back.commands.setdefault(place.partition, {})
+                    commands[status_address(self._storage, written.path)] = written.size
+                    rolled_back.logs.setdefault(place.partition, {}).update(
+                        {plan_address(self._storage, info.path): info.size for info in live}
+                    )
 
-    def _forget_rollbacks(self, target: str, metadata_timeline: str) -> None:
-        """Rollbacks of instants that are gone say nothing any more (BaseRestoreActionExecutor.finishRestore)."""
+    def _forget_rollbacks(self, target: str, restore: str) -> None:
+        """Removes the rollbacks of instants that are gone (BaseRestoreActionExecutor.finishRestore)."""
         for item in self._active.load().of_actions(Action.ROLLBACK):
-            if target < item.requested_time < metadata_timeline:
+            if target < item.requested_time < restore:
                 self._active.undo(item.requested_time, Action.ROLLBACK)
-
-    def _read_plan(self, metadata_timeline: str) -> list[_Planned]:
-        path = self._active.path(metadata_timeline, Action.RESTORE, State.REQUESTED)
-        raw = self._active.read_any(metadata_timeline, Action.RESTORE, State.REQUESTED)
-        planned = [
-            _Planned(text(item, "commitTime", path=path), text(item, "action", path=path))
-            for item in records(raw, "instantsToRollback", path=path)
-        ]
-        if not all(item.time and item.action for item in planned):
-            raise CorruptFileError("the restore plan does not say what to roll back", path=path, remedy=_DROP)
-        return planned
 
     def _sync(self, restore: str) -> None:
         timeline = self._active.load()
@@ -220,57 +208,42 @@ class MetadataRestore:
             instant = self._metadata_timeline.clock.next(timeline, minimum=after)
             if self._metadata_timeline.features.metadata_suffixes:
                 instant = OperationSuffix.RESTORE.of(instant)
-        data = ActiveTimeline(self._storage, self._config).load()
-        changes = sync_changes(self._storage, self._config, data, restore)
+        changes = sync_changes(self._storage, self._config, self._data.load(), restore)
         table = StoredTable(self._storage, self._config, {})
-        recorded = restore_updates(instant, changes, self._config.metadata_partitions, table)
-        DeltaWriter(self._storage, self._metadata_timeline, self._token).write(instant, recorded)
+        records = restore_updates(instant, changes, self._config.metadata_partitions, table)
+        DeltaWriter(self._storage, self._metadata_timeline, self._token).write(instant, records)
 
 
-def _encode_plan(planned: list[_Planned], target: str) -> bytes:
-    instants = [{"commitTime": item.time, "action": item.action} for item in planned]
-    return encode_datum(
-        "HoodieRestorePlan",
-        {"instantsToRollback": instants, "version": _PLAN_VERSION, "savepointToRestoreTimestamp": target},
+def sync_changes(storage: Storage, config: TableConfig, data_timeline: Timeline, restore: str) -> FileChanges:
+    """The differences of the storage from `files` (fetchOutofSyncFilesRecordsFromMetadataTable): files of listed
+    partitions that are not listed, listed files that are gone, and partitions that are gone as a whole.
+
+    Counted are data files of instants up to `restore`, the data table's pending restore, that are not pending
+    themselves: others are not the table's (DirectoryInfo). In layout 1 a log file that carries the instant of a pending
+    compaction holds what was written since. One listing of the storage.
+    """
+    listing = StorageListing(storage)
+    existing = frozenset(listing.partitions())
+    pending = data_timeline.pending().requested_times
+    compacting = data_timeline.pending_compactions().requested_times
+
+    def counts(info: FileInfo) -> bool:
+        name = parse_data_file(info.name)
+        if name is None or name.instant > restore:
+            return False
+        return name.instant not in pending or (isinstance(name, LogFileName) and name.instant in compacting)
+
+    metadata = MetadataTable(storage, config, data_timeline)
+    written: dict[str, dict[str, int]] = {}
+    deleted: dict[str, frozenset[str]] = {}
+    for partition in metadata.list_partitions():
+        listed = metadata.list_files(partition)
+        files = filter(counts, listing.files(partition) if partition in existing else ())
+        found = {info.name: info.size for info in files}
+        written[partition] = {name: size for name, size in found.items() if name not in listed and size > 0}
+        deleted[partition] = frozenset(listed.keys() - found.keys())
+    return FileChanges(
+        {partition: files for partition, files in written.items() if files},
+        {partition: names for partition, names in deleted.items() if names},
+        frozenset(deleted.keys() - existing),
     )
-
-
-def _encode_metadata(
-    metadata_timeline: str, took_ms: int, planned: list[_Planned], undone: dict[str, _Undone]
-) -> bytes:
-    infos = [{"commitTime": item.time, "action": item.action} for item in planned]
-    return encode_datum(
-        "HoodieRestoreMetadata",
-        {
-            "startRestoreTime": metadata_timeline,
-            "timeTakenInMillis": took_ms,
-            "instantsToRollback": [item.time for item in planned],
-            "hoodieRestoreMetadata": {
-                item.time: [_rollback(metadata_timeline, item, undone[item.time])] for item in planned
-            },
-            "version": 1,
-            "restoreInstantInfo": infos,
-        },
-    )
-
-
-def _rollback(metadata_timeline: str, item: _Planned, done: _Undone) -> dict[str, Any]:
-    partitions = {
-        name: {
-            "partitionPath": name,
-            "successDeleteFiles": done.deleted.get(name, []),
-            "failedDeleteFiles": [],
-            "rollbackLogFiles": done.commands.get(name, {}),
-            "logFilesFromFailedCommit": done.logs.get(name, {}),
-        }
-        for name in done.partitions()
-    }
-    return {
-        "startRollbackTime": metadata_timeline,
-        "timeTakenInMillis": 0,
-        "totalFilesDeleted": sum(map(len, done.deleted.values())),
-        "commitsRollback": [item.time],
-        "partitionMetadata": partitions,
-        "version": 1,
-        "instantsRollback": [{"commitTime": item.time, "action": item.action}],
-    }

@@ -6,17 +6,20 @@ only such files.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from hudi_core.metadata_table.partitions.row_exchange import AnyIndexRows, LogContent, log_contents
+from hudi_core.metadata_table.partitions.row_exchange import LOG_BYTES, Conflict, RowsOfIndex, log_contents
+from hudi_core.metadata_table.record import block_schema
+from hudi_core.metadata_table.write.delta_commit import latest_schema
 from hudi_core.storage.arrow_store import open_data_storage
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from hudi_core.engine.protocol import TaskAttempt
+    from hudi_core.engine.protocol import Engine, TaskAttempt
+    from hudi_core.metadata_table.timeline import MetadataTimeline
     from hudi_core.storage.base import Storage
 
 STAGING: Final = ".hoodie/.airflow_hudi/metadata"
@@ -38,26 +41,83 @@ class StagedLog:
     size: int
 
 
+@dataclass(frozen=True, slots=True)
+class Workers:
+    """The tasks that stage a commit's records: their engine, and how they open the table. `epoch` is the attempt's."""
+
+    engine: Engine
+    epoch: int
+    uri: str
+    storage_options: Mapping[str, str]
+
+    def staging_target(self, metadata_timeline: MetadataTimeline, instant: str) -> StagingTarget:
+        """Where they stage records of `instant`."""
+        active = metadata_timeline.active
+        return StagingTarget(
+            self.uri,
+            dict(self.storage_options),
+            instant,
+            block_schema(latest_schema(active, active.load())),
+            metadata_timeline.features.hudi_1_log_headers,
+            staging_folder(instant, self.epoch),
+        )
+
+
 def staging_folder(instant: str, epoch: int) -> str:
     """Where attempt `epoch` at an instant puts its files."""
     return f"{STAGING}/{instant}/{epoch}"
 
 
 @dataclass(frozen=True, slots=True)
-class LogShards:
-    """Where the rows of a row-level index are staged: `file_ids` are its file groups, in the order of shards.
-
-    `schema` is that of the records, `hudi_1_headers` as encode_block, `folder` as staging_folder.
+class StagingTarget:
+    """Where the tasks of one attempt at an instant stage blocks, and what these say. `schema` is that of the records
+    (record.block_schema), `hudi_1_headers` as encode_block, `folder` as staging_folder.
     """
 
     uri: str
     storage_options: Mapping[str, str]
-    index: AnyIndexRows
-    file_ids: tuple[str, ...]
     instant: str
     schema: str
     hudi_1_headers: bool
     folder: str
+
+    def stage(
+        self,
+        partition: str,
+        file_id: str,
+        batches: Iterator[pa.RecordBatch],
+        attempt: TaskAttempt,
+        *,
+        conflict: Conflict,
+        limit: int = LOG_BYTES,
+    ) -> Iterator[StagedLog]:
+        """Stages the blocks of one file group of a metadata partition, under names of this attempt. `conflict` and
+        `limit` as row_exchange.log_contents, whose memory it takes.
+        """
+        storage = open_data_storage(self.uri, self.storage_options)
+        contents = log_contents(
+            partition,
+            batches,
+            self.instant,
+            self.schema,
+            conflict=conflict,
+            hudi_1_headers=self.hudi_1_headers,
+            limit=limit,
+        )
+        token = f"{attempt.partition_id}-{attempt.stage_id}-{attempt.attempt_id}"
+        for number, content in enumerate(contents):
+            path = f"{self.folder}/{partition}_{file_id}_{number}_{token}"
+            storage.write(path, content.data)
+            yield StagedLog(file_id, path, content.records, content.deletions, len(content.data))
+
+
+@dataclass(frozen=True, slots=True)
+class LogShards:
+    """Where the rows of a row-level index are staged: `file_ids` are its file groups, in the order of shards."""
+
+    target: StagingTarget
+    index: RowsOfIndex
+    file_ids: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,39 +128,12 @@ class StagedLogs:
 
 
 def write_log_shard(
-    target: LogShards, shard: int, batches: Iterator[pa.RecordBatch], attempt: TaskAttempt
+    shards: LogShards, shard: int, batches: Iterator[pa.RecordBatch], attempt: TaskAttempt
 ) -> StagedLogs:
-    """Stages the blocks of one file group; with `target` given, engine.protocol.Consume. Memory: that of
-    row_exchange.log_contents.
-    """
-    storage, rows = open_data_storage(target.uri, target.storage_options), target.index
-    place = StagingPlace(rows.partition, target.file_ids[shard], target.folder)
-    contents = log_contents(
-        rows.partition,
-        batches,
-        target.instant,
-        target.schema,
-        conflict=rows.conflict,
-        hudi_1_headers=target.hudi_1_headers,
-    )
-    return StagedLogs(tuple(place.stage(storage, contents, attempt)))
-
-
-@dataclass(frozen=True, slots=True)
-class StagingPlace:
-    """Where the blocks of one file group of a metadata partition are staged: in `folder` (staging_folder)."""
-
-    partition: str
-    file_id: str
-    folder: str
-
-    def stage(self, storage: Storage, contents: Iterable[LogContent], attempt: TaskAttempt) -> Iterator[StagedLog]:
-        """Writes log files' contents under names of this attempt."""
-        for number, content in enumerate(contents):
-            token = f"{attempt.partition_id}-{attempt.stage_id}-{attempt.attempt_id}"
-            path = f"{self.folder}/{self.partition}_{self.file_id}_{number}_{token}"
-            storage.write(path, content.data)
-            yield StagedLog(self.file_id, path, content.records, content.deletions, len(content.data))
+    """Stages the blocks of one file group; with `shards` given, engine.protocol.Consume."""
+    rows = shards.index.rows
+    logs = shards.target.stage(rows.partition, shards.file_ids[shard], batches, attempt, conflict=rows.conflict)
+    return StagedLogs(tuple(logs))
 
 
 def staged_instants(storage: Storage) -> frozenset[str]:

@@ -20,9 +20,9 @@ from hudi_core.metadata_table.partition_type import FILES_PARTITION, PARTITION_S
 from hudi_core.metadata_table.partitions.record_index import record_index_definition
 from hudi_core.metadata_table.partitions.registry import initialization_order
 from hudi_core.metadata_table.services.compaction import MetadataCompaction
-from hudi_core.metadata_table.services.compaction_units import compact_group_task
-from hudi_core.metadata_table.services.table_services import Upkeep, keep_up
+from hudi_core.metadata_table.services.table_services import ServiceResults, perform_table_services
 from hudi_core.metadata_table.write.drop import drop_partitions, with_dependents
+from hudi_core.metadata_table.write.staged_logs import Workers
 from hudi_core.model.names import WriteToken
 from hudi_core.services.metadata.catch_up import catch_up
 from hudi_core.services.metadata.initialization import Initializations, Snapshot
@@ -103,11 +103,12 @@ class Updated:
 
     applied: tuple[str, ...]
     rebuilt: tuple[str, ...]
-    upkeep: Upkeep
+    upkeep: ServiceResults
 
 
 def update_metadata(context: TableContext, engine: Engine, owner: Owner, epoch: int = 0) -> Updated:
-    """Applies missing actions (catch_up), then rolls back, cleans, compacts and archives as the options say (keep_up).
+    """Applies missing actions (catch_up), then rolls back, cleans, compacts and archives as the options say
+    (perform_table_services).
 
     Row-level indexes that cannot be updated are delisted and rebuilt where the options allow it (REBUILD_ROW_INDEXES);
     the writes that may use them are waited for without the lock. After a crash the next update continues (rebuild).
@@ -154,16 +155,14 @@ def _update(
         )
     forget_rebuild(context)
     guard()
-    upkeep = keep_up(
+    upkeep = perform_table_services(
         context.storage,
         TableConfig.load(context.storage),
         token,
         context.options,
         guard,
         context.clock(),
-        run_units=lambda units: engine.run(compact_group_task, units, run_epoch=epoch),
-        uri=context.uri,
-        storage_options=context.storage_options,
+        Workers(engine, epoch, context.uri, context.storage_options),
     )
     return Updated(tuple(applied), tuple(sorted(as_rebuild)), upkeep)
 

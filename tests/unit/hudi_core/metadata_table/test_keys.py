@@ -16,9 +16,9 @@ from hudi_core.metadata_table.keys import (
     partition_id,
     partition_stats_key,
     secondary_hashed_part,
-    secondary_key,
     secondary_prefix,
 )
+from tests.support.metadata_cells import secondary_key
 
 
 def test_ids_of_columns_partitions_and_files() -> None:

@@ -22,13 +22,13 @@ from hudi_core.metadata_table.record import (
     RecordEncoder,
     RecordType,
     block_schema,
-    encode_items,
     files_record,
     schema_text,
 )
 from hudi_core.model.names import META_FIELDS
 from tests.support.golden_data import golden_cases
 from tests.support.hfiles import base_hfiles, log_hfiles
+from tests.support.metadata_cells import encode_items
 
 CODEC = MetadataCodec(schema_text(), path="f")
 FILE_KINDS = (RecordType.PARTITIONS, RecordType.FILES)

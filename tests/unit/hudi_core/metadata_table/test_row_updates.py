@@ -12,7 +12,7 @@ from hudi_core.metadata_table.indexed_table import StoredTable
 from hudi_core.metadata_table.partitions.row_level import SliceChange
 from hudi_core.metadata_table.row_updates import RowUpdates
 from hudi_core.metadata_table.timeline import MetadataTimeline
-from hudi_core.metadata_table.write.prepare import Workers
+from hudi_core.metadata_table.write.staged_logs import Workers
 from tests.support.golden_cleans import context_of
 from tests.support.golden_data import GoldenCase
 from tests.support.metadata_records import Table

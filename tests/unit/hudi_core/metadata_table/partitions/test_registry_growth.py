@@ -4,14 +4,19 @@ compacted and read back.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
-from hudi_core.errors import UnsupportedError
+from hudi_core.engine.serializer import from_text, to_text
+from hudi_core.errors import HudiError, UnsupportedError
 from hudi_core.metadata_table.partitions import registry
 from hudi_core.metadata_table.partitions.registry import initialization_order, merge_data, registered
+from hudi_core.metadata_table.partitions.row_exchange import RowsOfIndex
+from hudi_core.metadata_table.partitions.row_level import ChangeReader, Counts, RowLevelPartition, SliceChange
 from hudi_core.metadata_table.read.snapshot import MetadataTableSnapshot
 from hudi_core.metadata_table.records.file_statistics import FileChanges
 from hudi_core.metadata_table.services.compaction import MetadataCompaction
@@ -124,3 +129,38 @@ def test_without_its_line_it_is_refused(golden: Golden, monkeypatch: pytest.Monk
     monkeypatch.setattr(registry, "PARTITION_TYPES", registry.PARTITION_TYPES[:-1])
     with pytest.raises(UnsupportedError, match=NAME):
         table.publisher().check()
+
+
+@dataclass(frozen=True)
+class ToyRows:
+    """Rows of a row-level index that no product module names."""
+
+    shards: int
+    partition = "toy_rows"
+
+    def of_change(self, reader: ChangeReader, change: SliceChange) -> Iterator[pa.RecordBatch]:
+        yield from ()
+
+    def conflict(self, key: bytes) -> HudiError:
+        return HudiError(key.hex())
+
+
+class ToyRowsPartition(RowLevelPartition):
+    name = "toy_rows"
+
+    @classmethod
+    def rows_class(cls) -> type[ToyRows]:
+        return ToyRows
+
+    def rows(self, counts: Counts, schema: str, zone: str) -> ToyRows:
+        return ToyRows(counts[None])
+
+
+def test_the_rows_of_a_row_level_index_cross_an_engine_by_its_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    crossing = RowsOfIndex.of(ToyRows(3))
+    with pytest.raises(UnsupportedError, match="toy_rows"):
+        _ = crossing.rows
+    with pytest.raises(UnsupportedError, match="column_stats"):
+        _ = RowsOfIndex("column_stats", crossing.text).rows
+    monkeypatch.setattr(registry, "PARTITION_TYPES", (*registry.PARTITION_TYPES, ToyRowsPartition))
+    assert from_text(RowsOfIndex, to_text(crossing)).rows == ToyRows(3)

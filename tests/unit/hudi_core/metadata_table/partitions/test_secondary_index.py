@@ -10,11 +10,12 @@ from hudi_core.config.versions import V8, V9, TableVersion
 from hudi_core.engine.serializer import from_text, to_text
 from hudi_core.errors import UnsupportedError
 from hudi_core.metadata_table.initialize.stored_schema import stored_schema
-from hudi_core.metadata_table.keys import secondary_hashed_part, secondary_key, secondary_prefix
+from hudi_core.metadata_table.keys import secondary_hashed_part, secondary_prefix
 from hudi_core.metadata_table.partitions.row_level import GONE
 from hudi_core.metadata_table.partitions.secondary_index import SecondaryIndexRows, pair_keys, prefixes, value_texts
 from hudi_core.metadata_table.read.row_level import SecondaryIndexRules
 from hudi_core.metadata_table.record import MetadataCodec
+from tests.support.metadata_cells import secondary_key
 
 VALUES = ["", "a", "a$b", "\\", "$", "\\$", "\0", "a\0b", "ä$", "x\\\\$y", None]
 

@@ -15,9 +15,10 @@ from hudi_core.errors import CorruptFileError, UnsupportedError
 from hudi_core.metadata_table.read.file_group import MergedSlice
 from hudi_core.metadata_table.read.group_reader import GroupReader
 from hudi_core.metadata_table.read.log_blocks import BlockFilter
-from hudi_core.metadata_table.record import FileEntry, FilesRecord, RecordType, encode_items, schema_text
+from hudi_core.metadata_table.record import FileEntry, FilesRecord, RecordType, schema_text
 from hudi_core.metadata_table.records.files import FilesRules
 from tests.support.memory_storage import MemoryStorage
+from tests.support.metadata_cells import encode_items
 
 FILTER = BlockFilter(committed=lambda instant: instant != "4", valid=frozenset({"1", "2", "3", "4"}), latest="8")
 

@@ -15,14 +15,7 @@ from hudi_core.codec.log.frames import walk
 from hudi_core.config.table_config import TableConfig
 from hudi_core.errors import CorruptFileError, FormatError, MetadataUnavailableError
 from hudi_core.metadata_table.read.metadata_table import MetadataTable
-from hudi_core.metadata_table.record import (
-    ALL_PARTITIONS,
-    FileEntry,
-    FilesRecord,
-    RecordType,
-    encode_items,
-    schema_text,
-)
+from hudi_core.metadata_table.record import ALL_PARTITIONS, FileEntry, FilesRecord, RecordType, schema_text
 from hudi_core.metadata_table.validity import rolled_back_by
 from hudi_core.model.names import BaseFileName, parse_data_file
 from hudi_core.storage.base import ByteRange, FileInfo
@@ -33,6 +26,7 @@ from hudi_core.timeline.timeline import Timeline
 from hudi_core.view.fs_view import load_view
 from hudi_core.view.listing import FileListing, StorageListing
 from tests.support.golden_data import GoldenCase, golden_cases, golden_root, unpack
+from tests.support.metadata_cells import encode_items
 
 Golden = Callable[[str, str], GoldenCase]
 

@@ -4,7 +4,7 @@ the same tables.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -13,12 +13,14 @@ import pytest
 
 from hudi_core.codec.bloom import BloomFilter
 from hudi_core.codec.hfile.reader import HFileReader
+from hudi_core.engine.local import LocalEngine
 from hudi_core.engine.protocol import TaskAttempt
 from hudi_core.errors import ExecutionError
 from hudi_core.metadata_table.read.file_group import ROOT
 from hudi_core.metadata_table.services.compaction import MetadataCompaction
-from hudi_core.metadata_table.services.compaction_units import CompactedGroup, compact_group_task
+from hudi_core.metadata_table.services.compaction_units import CompactedGroup, GroupUnit, compact_group_task
 from hudi_core.metadata_table.services.merge_group import Counts
+from hudi_core.metadata_table.write.staged_logs import Workers
 from hudi_core.model.names import BaseFileName, LogFileName, parse_data_file
 from hudi_core.timeline.instant import Action, Instant, State
 from hudi_core.timeline.instant_time import parse_instant
@@ -49,6 +51,17 @@ def compaction(table: Table, **arguments: Any) -> MetadataCompaction:
     """Whose clock does not wait."""
     clock = arguments.pop("clock", None) or InstantClock(table.config.timezone, sleep=lambda seconds: None)
     return MetadataCompaction(table.storage, table.config, TOKEN, clock, **arguments)
+
+
+def by_tasks(table: Table, run: Callable[[Sequence[GroupUnit]], list[CompactedGroup]]) -> Workers:
+    """An engine whose run is `run`."""
+
+    class Tasks(LocalEngine):
+        def run(self, task: Any, units: Any, **more: Any) -> Any:
+            assert task is compact_group_task
+            return run(units)
+
+    return Workers(Tasks(1), 1, str(table.path), {})
 
 
 def held(table: Table) -> Records:
@@ -205,11 +218,11 @@ def test_an_unfinished_one_is_finished_by_its_plan(golden: Golden, version: str)
     table = Table(golden(version, "mdt_all_mor").table)
     before = held(table)
 
-    def die(units: object) -> list[CompactedGroup]:
+    def die(units: Sequence[GroupUnit]) -> list[CompactedGroup]:
         raise ExecutionError("killed")
 
     with pytest.raises(ExecutionError, match="killed"):
-        compaction(table, run_units=die).run(trigger=1)
+        compaction(table, workers=by_tasks(table, die)).run(trigger=1)
     (pending,) = table.metadata_timeline.load().pending_compactions()
     assert held(table) == before
     left = table.path / ROOT / "files" / f"files-0000-0_9-9-9_{pending.requested_time}.hfile"
@@ -223,11 +236,10 @@ def test_tasks_do_it_as_well(golden: Golden) -> None:
     table = Table(golden("9", "mdt_all_mor").table)
     before = held(table)
 
-    def run_units(units: object) -> list[CompactedGroup]:
-        assert isinstance(units, list)
+    def run_units(units: Sequence[GroupUnit]) -> list[CompactedGroup]:
         return [compact_group_task(unit, TaskAttempt(number, 4, 2)) for number, unit in enumerate(units)]
 
-    done = compaction(table, run_units=run_units, uri=str(table.path)).run(trigger=1)
+    done = compaction(table, workers=by_tasks(table, run_units)).run(trigger=1)
     names = [parse_data_file(path.name) for path in (table.path / ROOT).glob(f"*/*_{done.instants[0]}.hfile")]
     assert len(names) == done.files
     assert all(
@@ -239,17 +251,17 @@ def test_tasks_do_it_as_well(golden: Golden) -> None:
 def test_results_that_do_not_fit_the_plan_are_refused(golden: Golden) -> None:
     table = Table(golden("8", "mor_basic").table)
     with pytest.raises(ExecutionError, match="results came back"):
-        compaction(table, run_units=lambda units: []).run(trigger=1)
+        compaction(table, workers=by_tasks(table, lambda units: [])).run(trigger=1)
     wrong = CompactedGroup("files-0000-0_0-0-0_1.hfile", 1, 1, Counts())
     with pytest.raises(ExecutionError, match="wrote"):
-        compaction(table, run_units=lambda units: [wrong] * len(units)).run(trigger=1)
+        compaction(table, workers=by_tasks(table, lambda units: [wrong] * len(units))).run(trigger=1)
     assert isinstance(table.metadata_timeline.load(), Timeline)
 
 
 def test_a_plan_whose_files_are_gone_is_not_run(golden: Golden) -> None:
     table = Table(golden("8", "mor_basic").table)
     with pytest.raises(ExecutionError, match="results came back"):
-        compaction(table, run_units=lambda units: []).run(trigger=1)
+        compaction(table, workers=by_tasks(table, lambda units: [])).run(trigger=1)
     next((table.path / ROOT / "files").glob(".files-0000-0_2*.log.1_*[0-9]")).unlink()
     with pytest.raises(ExecutionError, match="which is not there"):
         compaction(table).run(trigger=1)

@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from hudi_core.config.metadata_config import METADATA_DELTA_COMMITS
 from hudi_core.errors import ConfigError
 from hudi_core.metadata_table.records.file_statistics import FileChanges
-from hudi_core.metadata_table.services.table_services import COMPACTION_TRIGGER, Upkeep, keep_up, roll_back_failed
+from hudi_core.metadata_table.services.table_services import ServiceResults, perform_table_services, roll_back_failed
 from hudi_core.storage.base import Storage
 from hudi_core.timeline.instant import Action, State
 from tests.support.fault_storage import MUTATIONS, FaultPlan, FaultStorage, InjectedCrash
@@ -21,14 +22,14 @@ from tests.support.metadata_services import VERSIONS, Golden, clock, many_slices
 from tests.unit.hudi_core.metadata_table.services.test_compaction import held
 
 
-def upkeep(table: Table, trigger: str, storage: Storage | None = None) -> Upkeep:
+def upkeep(table: Table, trigger: str, storage: Storage | None = None) -> ServiceResults:
     options = {
         "hoodie.keep.min.commits": "2",
         "hoodie.keep.max.commits": "3",
         "hoodie.clean.commits.retained": "1",
-        COMPACTION_TRIGGER.name: trigger,
+        METADATA_DELTA_COMMITS.name: trigger,
     }
-    return keep_up(storage or table.storage, table.config, TOKEN, options, lambda: None, clock(table))
+    return perform_table_services(storage or table.storage, table.config, TOKEN, options, lambda: None, clock(table))
 
 
 @pytest.mark.slow

@@ -10,7 +10,7 @@ import pytest
 
 from hudi_core.errors import ConflictError
 from hudi_core.metadata_table.index_definitions import load_index_definitions
-from hudi_core.metadata_table.keys import secondary_hashed_part, secondary_key
+from hudi_core.metadata_table.keys import secondary_hashed_part
 from hudi_core.metadata_table.read.file_group import ROOT
 from hudi_core.metadata_table.read.row_level import SecondaryIndexRules
 from hudi_core.metadata_table.read.snapshot import MetadataTableSnapshot
@@ -27,6 +27,7 @@ from hudi_core.timeline.instant import Action
 from hudi_core.transaction.instant_generator import InstantClock
 from tests.support.fault_storage import FaultPlan, FaultStorage
 from tests.support.golden_data import GoldenCase
+from tests.support.metadata_cells import secondary_key
 from tests.support.metadata_records import Table
 
 Golden = Callable[[str, str], GoldenCase]

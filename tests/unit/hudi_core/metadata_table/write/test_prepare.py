@@ -13,7 +13,7 @@ import pytest
 
 from hudi_core.engine.local import LocalEngine
 from hudi_core.errors import ConflictError
-from hudi_core.metadata_table.write import publish
+from hudi_core.metadata_table.timeline import MetadataTimeline
 from hudi_core.metadata_table.write.prepare import Prepared
 from hudi_core.metadata_table.write.publish import MetadataPublisher
 from hudi_core.metadata_table.write.staged_logs import STAGING, staged_instants
@@ -75,21 +75,21 @@ def test_the_records_are_those_that_the_driver_makes(
     assert DamagedTable(path).found() == []
 
 
-def test_an_index_that_was_begun_anew_meanwhile_stops_the_publication(golden: Golden) -> None:
+def test_an_index_that_was_rebuilt_meanwhile_stops_the_publication(golden: Golden) -> None:
     """Its keys may be in other file groups now."""
     path = golden("9", "mdt_all_mor").table
     instant = plan_all(path)
-    listed = publish.latest_slices
+    listed = MetadataTimeline.latest_slices
     with pytest.MonkeyPatch.context() as patch:
         prepared = MetadataPublisher.prepare_commit
 
-        def then_begun_anew(self: MetadataPublisher, *args: Any) -> Prepared:
+        def then_rebuilt(self: MetadataPublisher, *args: Any) -> Prepared:
             found = prepared(self, *args)
-            patch.setattr(publish, "latest_slices", lambda *requested, **more: listed(*requested, **more)[1:])
+            patch.setattr(MetadataTimeline, "latest_slices", lambda *requested: listed(*requested)[1:])
             return found
 
-        patch.setattr(MetadataPublisher, "prepare_commit", then_begun_anew)
-        with pytest.raises(ConflictError, match="was begun anew while this ran"):
+        patch.setattr(MetadataPublisher, "prepare_commit", then_rebuilt)
+        with pytest.raises(ConflictError, match="was rebuilt while this ran"):
             compact(path)
     assert not Table(path).metadata_timeline.load().contains(instant)
     assert staged_instants(context_of(path).storage) == {instant}

@@ -129,8 +129,9 @@ def test_a_restore_plan_that_names_no_instants_is_damaged(golden: Golden) -> Non
     table.metadata_timeline.create_requested(
         str(int(restore) + 1), Action.RESTORE, encode_datum("HoodieRestorePlan", plan)
     )
-    with pytest.raises(CorruptFileError, match="what to roll back"):
+    with pytest.raises(CorruptFileError, match="without time or action") as damaged:
         table.publisher().restore(target.requested_time, restore)
+    assert "drop the metadata table" in (damaged.value.remedy or "")
 
 
 @pytest.mark.parametrize("version", ["6", "9"])

@@ -1,126 +1,33 @@
-"""The metadata table's rollback and publication, byte by byte against what real Hudi 0.15 left of the same steps."""
+"""Rollbacks on the metadata timeline: repeated, continued after a crash, and refused once the instant was merged."""
 
 from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from hudi_core.codec.log.blocks import BlockType, HeaderKey
-from hudi_core.codec.log.frames import encode_block
-from hudi_core.config.table_config import TableConfig
-from hudi_core.errors import ConflictError, CorruptFileError, TimelineError
+from hudi_core.errors import ConflictError, TimelineError
 from hudi_core.metadata_table.extract.data_file import StatisticsRequirements
-from hudi_core.metadata_table.read.file_group import FOLDER, ROOT, blocks_of, latest_slice, metadata_path
-from hudi_core.metadata_table.write.publish import MetadataPublisher
+from hudi_core.metadata_table.read.file_group import ROOT
 from hudi_core.metadata_table.write.rollback import MetadataRollback
-from hudi_core.model.names import WriteToken
-from hudi_core.storage.local import LocalStorage
-from hudi_core.timeline.actions.commit import CommitMetadata, decode_commit
-from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import Action, State
 from tests.support.fault_storage import MUTATIONS, FaultPlan, FaultStorage, InjectedCrash
 from tests.support.golden_data import GoldenCase
+from tests.support.metadata_records import TOKEN, Table
+from tests.support.metadata_services import clock
+from tests.unit.hudi_core.metadata_table.write.test_rollback_commands import (
+    FAILED,
+    OWN,
+    ROLLBACK,
+    Opened,
+    commit_of,
+    failed,
+)
 
+__all__ = ["failed"]
 Golden = Callable[[str, str], GoldenCase]
-
-FAILED, ROLLBACK = "20261120222902673", "20261120222904540"
-OWN = f"{ROLLBACK}006"
-REAL_TOKEN = WriteToken(0, 5934, 8485)
-
-
-class Opened:
-    """A table's storage, properties and metadata timeline."""
-
-    def __init__(self, table: Path) -> None:
-        self.table = table
-        self.storage = LocalStorage(table)
-        self.config = TableConfig.load(self.storage)
-        self.active = ActiveTimeline(self.storage, self.config, ROOT)
-        self.rollback = MetadataRollback(self.storage, self.config)
-
-    def names(self) -> set[str]:
-        return set(self.active.names()) | {info.name for info in self.storage.list_files(FOLDER)}
-
-    def writer(self, token: WriteToken = REAL_TOKEN) -> MetadataPublisher:
-        return MetadataPublisher(self.storage, self.config, token)
-
-    def blocks(self, instant: str = FAILED) -> tuple[list[str], list[str]]:
-        found = blocks_of(self.storage, latest_slice(self.storage, self.active.load()).logs, instant)
-        return [info.name for info in found.live], [instant for _, instant in found.commands]
-
-
-@pytest.fixture
-def failed(golden: Golden) -> tuple[Opened, Opened]:
-    """A table whose compaction died after it had written the metadata table, and the same after real Hudi rolled it
-    back and re-ran it.
-    """
-    case = golden("6", "compaction_inflight")
-    return Opened(case.table), Opened(case.after())
-
-
-def commit_of(metadata_snapshot: Opened) -> CommitMetadata:
-    path = metadata_snapshot.table / ".hoodie" / f"{FAILED}.commit"
-    return decode_commit(path.read_bytes(), path=str(path))
-
-
-def plain(metadata_snapshot: Opened, instant: str, action: str, state: State) -> dict[str, Any]:
-    """A timeline file with addresses cut to the file name and durations left out."""
-
-    def cut(value: Any) -> Any:
-        if isinstance(value, dict):
-            return {
-                cut(key): cut(item)
-                for key, item in value.items()
-                if key not in ("timeTakenInMillis", "totalUpsertTime")
-            }
-        if isinstance(value, list):
-            return [cut(item) for item in value]
-        return value.rpartition("/.hoodie/")[2] if isinstance(value, str) and "/.hoodie/" in value else value
-
-    result: dict[str, Any] = cut(metadata_snapshot.active.read_any(instant, action, state))
-    return result
-
-
-def test_rollback_and_publication_leave_what_real_hudi_leaves(failed: tuple[Opened, Opened]) -> None:
-    ours, real = failed
-    ours.rollback.run(FAILED, ROLLBACK)
-    ours.writer().publish_commit(FAILED, commit_of(real), [], StatisticsRequirements({"fields": []}))
-    assert ours.names() == real.names()
-    for state in State:
-        assert ours.active.path(OWN, Action.ROLLBACK, state)
-    for state in (State.REQUESTED, State.COMPLETED):
-        assert plain(ours, OWN, Action.ROLLBACK, state) == plain(real, OWN, Action.ROLLBACK, state)
-    command = f"{FOLDER}/.files-0000-0_00000000000000010.log.6_1-0-1"
-    assert sorted(ours.storage.read(command)) == sorted(real.storage.read(command)), (
-        "only the order of the header entries may differ"
-    )
-    empty = plain(real, ROLLBACK, Action.DELTA_COMMIT, State.COMPLETED)
-    assert plain(ours, ROLLBACK, Action.DELTA_COMMIT, State.COMPLETED) == empty
-    assert plain(ours, ROLLBACK, Action.DELTA_COMMIT, State.INFLIGHT) == plain(
-        real, ROLLBACK, Action.DELTA_COMMIT, State.INFLIGHT
-    )
-
-
-def test_the_deltacommits_stats_are_those_of_real_hudi(failed: tuple[Opened, Opened]) -> None:
-    ours, real = failed
-    ours.rollback.run(FAILED, ROLLBACK)
-    ours.writer().publish_commit(FAILED, commit_of(real), [], StatisticsRequirements({"fields": []}))
-    mine, theirs = (
-        plain(metadata_snapshot, FAILED, Action.DELTA_COMMIT, State.COMPLETED) for metadata_snapshot in failed
-    )
-    for metadata in (mine, theirs):
-        stat = metadata["partitionToWriteStats"]["files"][0]
-        stat["fileSizeInBytes"] = stat["totalWriteBytes"] = 0  # the schema in our block has no doc texts
-    assert mine == theirs
-    profile, real_profile = (
-        plain(metadata_snapshot, FAILED, Action.DELTA_COMMIT, State.INFLIGHT)["partitionToWriteStats"]["files"]
-        for metadata_snapshot in failed
-    )
-    assert profile == [stat for stat in real_profile if stat["fileId"]], "what real Hudi's own rollback goes by"
 
 
 def test_a_second_rollback_finds_nothing(failed: tuple[Opened, Opened]) -> None:
@@ -166,14 +73,6 @@ def test_an_unfinished_deltacommit_is_rolled_back(failed: tuple[Opened, Opened],
     assert ours.blocks() == ([], [OWN])
 
 
-def test_an_instant_without_traces_gets_the_empty_deltacommit_only(failed: tuple[Opened, Opened]) -> None:
-    ours, _ = failed
-    before = ours.names()
-    ours.rollback.run("20261120222902999", ROLLBACK)
-    added = ours.names() - before
-    assert added == {f"{ROLLBACK}.deltacommit{suffix}" for suffix in ("", ".inflight", ".requested")}
-
-
 def test_a_compacted_metadata_table_cannot_be_rolled_back(failed: tuple[Opened, Opened]) -> None:
     ours, _ = failed
     compaction = f"{FAILED}001"
@@ -181,14 +80,6 @@ def test_a_compacted_metadata_table_cannot_be_rolled_back(failed: tuple[Opened, 
         ours.storage.write(ours.active.path(compaction, Action.COMPACTION, state), data)
     with pytest.raises(TimelineError, match=compaction):
         ours.rollback.run(FAILED, ROLLBACK)
-
-
-def test_a_damaged_log_file_stops_the_rollback(failed: tuple[Opened, Opened]) -> None:
-    ours, _ = failed
-    path = next(info.path for info in ours.storage.list_files(FOLDER) if ".log.3_" in info.name)
-    ours.storage.write(path, ours.storage.read(path)[:-9])
-    with pytest.raises(CorruptFileError, match="damaged block"):
-        ours.rollback.footprint(FAILED)
 
 
 def test_publishing_beside_another_attempt_is_refused(failed: tuple[Opened, Opened]) -> None:
@@ -209,42 +100,19 @@ def test_publishing_while_the_rollback_is_unfinished_is_refused(failed: tuple[Op
         ours.writer().publish_commit(FAILED, commit_of(real), [], StatisticsRequirements({"fields": []}))
 
 
-def test_a_late_block_of_a_dead_writer_stops_the_publication(failed: tuple[Opened, Opened]) -> None:
-    """It lands between our look at the slice and our own log file."""
-    ours, real = failed
-    ours.rollback.run(FAILED, ROLLBACK)
-    late = metadata_path(latest_slice(ours.storage, ours.active.load()).next_log(WriteToken(0, 9, 9)))
-
-    def fire() -> None:
-        ours.storage.write(late, encode_block(BlockType.HFILE_DATA, {HeaderKey.INSTANT_TIME: FAILED}, b""))
-
-    storage = _Late(ours.storage, fire)
-    with pytest.raises(ConflictError, match="appeared"):
-        MetadataPublisher(storage, ours.config, REAL_TOKEN).publish_commit(
-            FAILED, commit_of(real), [], StatisticsRequirements({"fields": []})
-        )
-    assert ours.active.load().get(FAILED, Action.DELTA_COMMIT).state is State.INFLIGHT
-
-
-class _Late(FaultStorage):
-    """Lets something happen right before the metadata table's log file is created."""
-
-    def __init__(self, inner: LocalStorage, fire: Callable[[], None]) -> None:
-        super().__init__(inner, FaultPlan())
-        self._fire = fire
-
-    def create_exclusive(self, path: str, data: bytes) -> None:
-        if path.startswith(FOLDER):
-            self._fire()
-        super().create_exclusive(path, data)
-
-
-def test_new_logs_join_the_slice_of_a_pending_compaction(failed: tuple[Opened, Opened]) -> None:
-    _, real = failed
-    compaction = f"{FAILED}001"
-    real.active.create_requested(compaction, Action.COMPACTION, b"")
-    place = latest_slice(real.storage, real.active.load())
-    assert place.base_instant == compaction
-    assert str(place.next_log(WriteToken(0, 1, 0))) == f".files-0000-0_{compaction}.log.1_0-1-0"
-    assert place.base_file is not None
-    assert len(place.logs) == 7
+@pytest.mark.parametrize("version", ["8", "9"])
+def test_an_instant_that_a_compaction_merged_stays(golden: Golden, version: str) -> None:
+    """In layout 2 it merges what had completed when it was requested; what is pending is in none."""
+    table = Table(golden(version, "failed_after_metadata_mor").table)
+    (instant,) = table.data.load().pending().requested_times
+    rollback = MetadataRollback(table.storage, table.config, TOKEN, clock(table))
+    found = table.metadata_timeline.load().get(instant, Action.DELTA_COMMIT)
+    compaction = f"{int(found.completed_at) + 1}"
+    table.metadata_timeline.create_requested(compaction, Action.COMPACTION, b"plan")
+    before = table.metadata_timeline.names()
+    for act in (lambda: rollback.check(instant), lambda: rollback.run(instant, table.new_instant())):
+        with pytest.raises(TimelineError, match=f"is about to be compacted at {compaction}"):
+            act()
+    assert table.metadata_timeline.names() == before
+    table.metadata_timeline.remove(instant, Action.DELTA_COMMIT, State.COMPLETED)
+    rollback.check(instant)

@@ -3,11 +3,9 @@ from __future__ import annotations
 import pytest
 
 from hudi_core.codec.hashing import file_group_index
-from hudi_core.metadata_table.keys import (
-    secondary_hashed_part,
-    secondary_key,
-)
+from hudi_core.metadata_table.keys import secondary_hashed_part
 from tests.support.damaged_tables import Datum
+from tests.support.metadata_cells import secondary_key
 from tests.unit.hudi_core.services.metadata.validate.test_run import LATER, NAMES, Golden, metadata_snapshot
 
 

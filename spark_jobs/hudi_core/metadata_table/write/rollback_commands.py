@@ -1,0 +1,120 @@
+"""How table version 6 undoes an instant in the metadata table: by command blocks, with the same bytes as Hudi 0.15.
+
+In every file group with blocks of the failed instant T a command block `.log.<N+1>_1-0-1` against T comes behind them,
+then T's deltacommit is removed. Beyond Hudi: where T's deltacommit is inflight without its block, its writer may be
+slow. A command one version further on awaits the block: the writer chose its log's version at its start, so the block
+precedes the command in any case.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from hudi_core.codec.log.blocks import ROLLBACK_COMMAND, BlockType, HeaderKey
+from hudi_core.codec.log.frames import encode_block
+from hudi_core.metadata_table.instants import OperationSuffix
+from hudi_core.metadata_table.partition_type import FILES_PARTITION
+from hudi_core.metadata_table.read.file_group import BlocksOf, LatestSlice, blocks_of, latest_slice, metadata_path
+from hudi_core.metadata_table.timeline import MetadataTimeline
+from hudi_core.metadata_table.write.rollback_deletion import by_partition, still_written
+from hudi_core.model.names import ROLLBACK_TOKEN
+from hudi_core.storage.base import FileInfo, Storage
+from hudi_core.storage.registry import plan_address, status_address
+from hudi_core.timeline.actions.commit import decode_commit
+from hudi_core.timeline.actions.rollback import RollbackPartition, RollbackRequest
+from hudi_core.timeline.instant import Action, Instant, State
+from hudi_core.timeline.timeline import Timeline
+
+
+class CommandBlocks:
+    """The rollback strategy of metadata tables whose log files carry the base instant of their slice."""
+
+    def __init__(self, storage: Storage, metadata_timeline: MetadataTimeline) -> None:
+        self._storage = storage
+        self._metadata_timeline = metadata_timeline
+        self._active = metadata_timeline.active
+
+    def instant_of(self, rollback: str) -> str:
+        """The instant of the rollback on the metadata timeline: that of the data table's, with a suffix."""
+        return OperationSuffix.ROLLBACK.of(rollback)
+
+    def find(self, timeline: Timeline, failed: str) -> tuple[list[FileInfo], list[RollbackRequest]]:
+        """The log files in which blocks of `failed` count, and the requests to cancel them: one look at the headers of
+        the latest slices' logs.
+        """
+        groups = self._groups(timeline, failed)
+        return [info for _, blocks in groups for info in blocks.live], [
+            RollbackRequest(place.partition, place.file_id, place.base_instant, (), self._sizes(blocks.live))
+            for place, blocks in groups
+            if blocks.live
+        ]
+
+    def undo(self, failed: str, rollback: str, files: Sequence[FileInfo]) -> list[RollbackPartition]:
+        """Writes commands against blocks that count or may still come, then removes the deltacommit.
+
+        Deltacommit R may have joined a group since `files` were found, so the next versions are those of a new look.
+        Raises ConflictError where the instant's writer, presumed dead, wrote more meanwhile.
+        """
+        timeline, hudi_1 = self._active.load(), self._metadata_timeline.features.hudi_1_log_headers
+        awaited = self._awaited(timeline.find(failed, Action.DELTA_COMMIT))
+        for place, blocks in self._groups(timeline, failed):
+            if blocks.live:
+                append_command(self._storage, place, failed, rollback, hudi_1_headers=hudi_1)
+            elif (place.partition, place.file_id) in awaited and all(by != rollback for _, by in blocks.commands):
+                append_command(self._storage, place, failed, rollback, hudi_1_headers=hudi_1, behind=1)
+        self._active.undo(failed, Action.DELTA_COMMIT)
+        return self._undone(failed, rollback, files)
+
+    def _awaited(self, delta_commit: Instant | None) -> frozenset[tuple[str, str]]:
+        """The partitions and file ids into which the writer of an incomplete deltacommit may still put a block:
+        `files`, and those that its inflight file names.
+        """
+        if delta_commit is None or delta_commit.is_completed:
+            return frozenset()
+        profile = b"" if delta_commit.state is State.REQUESTED else self._active.read_details(delta_commit)
+        stats = (
+            decode_commit(profile, path=self._active.path_of(delta_commit)).partition_to_write_stats if profile else {}
+        )
+        named = {(partition, stat.file_id) for partition, items in stats.items() for stat in items}
+        return frozenset({*named, (FILES_PARTITION, latest_slice(self._storage, self._active.load()).file_id)})
+
+    def _undone(self, failed: str, rollback: str, files: Sequence[FileInfo]) -> list[RollbackPartition]:
+        """By partition the commands of `rollback`, those of an earlier attempt included, and the logs in `files`."""
+        commands: dict[str, dict[str, int]] = {}
+        for place, blocks in self._groups(self._active.load(), failed):
+            if blocks.live:
+                raise still_written(failed, blocks.live[0].path)
+            for info, instant in blocks.commands:
+                if instant == rollback:
+                    commands.setdefault(place.partition, {})[status_address(self._storage, info.path)] = info.size
+        logs = {name: self._sizes(found) for name, found in by_partition(files).items()}
+        names = sorted({*logs, *commands}) or [FILES_PARTITION]
+        return [RollbackPartition(name, (), (), commands.get(name, {}), logs.get(name, {})) for name in names]
+
+    def _groups(self, timeline: Timeline, failed: str) -> list[tuple[LatestSlice, BlocksOf]]:
+        return [
+            (place, blocks_of(self._storage, place.logs, failed))
+            for place in self._metadata_timeline.all_slices(timeline)
+        ]
+
+    def _sizes(self, files: Sequence[FileInfo]) -> dict[str, int]:
+        return {plan_address(self._storage, info.path): info.size for info in files}
+
+
+def append_command(
+    storage: Storage, place: LatestSlice, target: str, rollback: str, *, hudi_1_headers: bool, behind: int = 0
+) -> FileInfo:
+    """Appends the rollback's command block against `target` to a file group, as a separate log file, `behind` versions
+    further on than the next.
+    """
+    headers = {
+        HeaderKey.INSTANT_TIME: rollback,
+        HeaderKey.TARGET_INSTANT_TIME: target,
+        HeaderKey.COMMAND_BLOCK_TYPE: ROLLBACK_COMMAND,
+    }
+    block = encode_block(BlockType.COMMAND, headers, hudi_1_headers=hudi_1_headers)
+    name = place.next_log(ROLLBACK_TOKEN)
+    path = metadata_path(replace(name, version=name.version + behind), place.partition)
+    storage.create_exclusive(path, block)
+    return FileInfo(path, len(block), 0.0)
