@@ -34,7 +34,6 @@ PARTITION_TYPES_IN = ("metadata_table", "services/metadata", "services/indexing"
 
 REMAINING_NAMES = {
     "KIND",
-    "KeysOfRows",
     "_KINDS_OF",
     "_V1_KINDS",
     "_V2_KINDS",
@@ -57,9 +56,6 @@ REMAINING_MODULES = {
     "metadata_table/extract/row_ranges.py",
     "metadata_table/extract/slice_change.py",
     "metadata_table/indexed_table.py",
-    "metadata_table/initialize/from_files.py",
-    "metadata_table/initialize/indexing.py",
-    "metadata_table/initialize/target.py",
     "metadata_table/instants.py",
     "metadata_table/partitions/bloom_filters.py",
     "metadata_table/partitions/column_stats.py",
@@ -88,10 +84,6 @@ REMAINING_MODULES = {
     "services/clean/units.py",
     "services/compaction/units.py",
     "services/doctor/observations.py",
-    "services/metadata/pending_indexing.py",
-    "services/metadata/validate/check.py",
-    "services/metadata/validate/checks.py",
-    "services/metadata/verbs.py",
     "services/restore/verb.py",
     "services/rollback/strategies.py",
     "services/rollback/units.py",

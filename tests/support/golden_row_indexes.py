@@ -17,7 +17,7 @@ from hudi_core.engine.local import LocalEngine
 from hudi_core.engine.protocol import TaskAttempt
 from hudi_core.filegroup.read.read_spec import ReaderSpec
 from hudi_core.metadata_table.extract.slice_change import SliceChange
-from hudi_core.metadata_table.initialize.stored_schema import stored_schema
+from hudi_core.metadata_table.initialize.new_table import stored_schema
 from hudi_core.metadata_table.partitions.distinct_rows import distinct_rows
 from hudi_core.metadata_table.partitions.row_units import AnyIndexRows, IndexUnit, produce_index_rows
 from hudi_core.metadata_table.read.file_group import ROOT

@@ -11,8 +11,8 @@ from hudi_core.errors import ConfigError
 from hudi_core.metadata_table.indexed_table import COLUMN_LIST
 from hudi_core.metadata_table.partition_type import COLUMN_STATS, FILES_PARTITION
 from hudi_core.services.metadata.columns import add_columns, check_columns, drop_columns
+from hudi_core.services.metadata.index_drop import left_over
 from hudi_core.services.metadata.maintain import create_metadata, drop_metadata, update_metadata
-from hudi_core.services.metadata.retired import left_over
 from hudi_core.services.metadata.validate.run import validate
 from hudi_core.storage.data_registry import open_data_storage
 

@@ -18,7 +18,7 @@ from hudi_core.config.versions import SUPPORTED, V6, V8, V9, TableVersion
 from hudi_core.engine.exchange_rows import SHARD_ROWS
 from hudi_core.engine.serializer import from_text, to_text
 from hudi_core.errors import ExecutionError, TimelineError, UnsupportedError
-from hudi_core.metadata_table.initialize.stored_schema import stored_schema
+from hudi_core.metadata_table.initialize.new_table import stored_schema
 from hudi_core.metadata_table.keys import secondary_hashed_part, secondary_key, secondary_prefix
 from hudi_core.metadata_table.partitions.distinct_rows import GONE, distinct_rows
 from hudi_core.metadata_table.partitions.group_content import base_cells, log_contents
