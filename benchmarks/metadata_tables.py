@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from hudi_core.engine.local import LocalEngine
 from hudi_core.engine.protocol import TaskAttempt
-from hudi_core.metadata_table.initialize.from_rows import IndexShards, write_base_shard
+from hudi_core.metadata_table.initialize.exchange import IndexShards, write_base_shard
 from hudi_core.metadata_table.initialize.initialize import Initialization, MetadataCreation
 from hudi_core.metadata_table.initialize.target import NewBaseFile, NewPartition
 from hudi_core.metadata_table.partition_type import COLUMN_STATS, RECORD_INDEX
@@ -140,7 +140,7 @@ def make_record_index(storage: LocalStorage, entries: int, groups: int, places: 
 
     def fill(target: NewPartition) -> Sequence[NewBaseFile]:
         rows = RecordIndexRows(RecordGroups({None: groups}), target.schema, ZONE)
-        shards = IndexShards(storage.uri, {}, rows, target)
+        shards = IndexShards(storage.uri, {}, target, rows)
         made = LocalEngine(2).exchange(
             partial(_produce, rows, places), units, partial(write_base_shard, shards), shards=groups, run_epoch=0
         )

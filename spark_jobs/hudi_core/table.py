@@ -21,7 +21,7 @@ from hudi_core.request.results import RunResult
 from hudi_core.services.context import TableContext
 from hudi_core.services.doctor.examine import DoctorReport, examine
 from hudi_core.services.metadata.perf import Timings, measure
-from hudi_core.services.metadata.validate.difference import ValidationReport
+from hudi_core.services.metadata.validate.check import ValidationReport
 from hudi_core.services.metadata.validate.run import validate
 from hudi_core.services.runner import Progress
 from hudi_core.services.savepoint.verb import Savepoint, savepoint_list

@@ -34,7 +34,6 @@ PARTITION_TYPES_IN = ("metadata_table", "services/metadata", "services/indexing"
 
 REMAINING_NAMES = {
     "KIND",
-    "KeysOfRows",
     "_KINDS_OF",
     "_V1_KINDS",
     "_V2_KINDS",
@@ -52,9 +51,6 @@ REMAINING_NAMES = {
 REMAINING_MODULES = {
     "filegroup/merge/row_merge.py",
     "metadata_table/indexed_table.py",
-    "metadata_table/initialize/from_files.py",
-    "metadata_table/initialize/indexing.py",
-    "metadata_table/initialize/target.py",
     "metadata_table/partitions/bloom_filters.py",
     "metadata_table/partitions/column_stats.py",
     "metadata_table/partitions/expression_index.py",
@@ -74,10 +70,6 @@ REMAINING_MODULES = {
     "services/clean/units.py",
     "services/compaction/units.py",
     "services/doctor/observations.py",
-    "services/metadata/pending_indexing.py",
-    "services/metadata/validate/check.py",
-    "services/metadata/validate/checks.py",
-    "services/metadata/verbs.py",
     "services/rollback/strategies.py",
     "services/rollback/units.py",
 }

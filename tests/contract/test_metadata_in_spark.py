@@ -14,7 +14,7 @@ import pytest
 from hudi_core.config.table_config import TableConfig
 from hudi_core.engine.local import LocalEngine
 from hudi_core.engine.protocol import Consume, Engine, Produce
-from hudi_core.metadata_table.initialize import from_files as from_files
+from hudi_core.metadata_table.initialize import exchange as exchange
 from hudi_core.metadata_table.read.file_group import ROOT
 from hudi_core.metadata_table.records.file_statistics import DataFileRef
 from hudi_core.metadata_table.write import prepare
@@ -65,7 +65,7 @@ class Counted(SparkEngine):
 @pytest.fixture(autouse=True)
 def small_units(monkeypatch: pytest.MonkeyPatch) -> None:
     """One file a task, however few there are, and no compaction so small that the driver makes its records."""
-    monkeypatch.setattr(from_files, "_UNIT_FILES", 1)
+    monkeypatch.setattr(exchange, "_UNIT_FILES", 1)
     monkeypatch.setattr(prepare, "_UNIT_FILES", 1)
     monkeypatch.setattr(rewrite, "DRIVER_FILES", 0)
 

@@ -19,8 +19,7 @@ import pytest
 
 from hudi_core.engine.local import LocalEngine
 from hudi_core.errors import HudiError, StorageError
-from hudi_core.metadata_table.initialize import from_files as from_files
-from hudi_core.metadata_table.initialize import from_rows as from_rows
+from hudi_core.metadata_table.initialize import exchange as exchange
 from hudi_core.services.indexing.planner import IndexingService
 from hudi_core.services.indexing.resize import group_counts
 from hudi_core.services.metadata.maintain import drop_metadata
@@ -73,10 +72,7 @@ class Case:
         storage = LocalStorage(path)
         with pytest.MonkeyPatch.context() as patch:
             if plan is not None:
-                for module in (from_files, from_rows):
-                    patch.setattr(
-                        module, "open_data_storage", lambda uri, options: FaultStorage(LocalStorage(uri), plan)
-                    )
+                patch.setattr(exchange, "open_data_storage", lambda uri, options: FaultStorage(LocalStorage(uri), plan))
             self.act(path, storage if plan is None else FaultStorage(storage, plan), owner)
 
 

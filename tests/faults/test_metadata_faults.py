@@ -19,8 +19,7 @@ import pytest
 
 from hudi_core.engine.local import LocalEngine
 from hudi_core.metadata_table.index_definitions import load_index_definitions, put_index_definitions
-from hudi_core.metadata_table.initialize import from_files as from_files
-from hudi_core.metadata_table.initialize import from_rows as from_rows
+from hudi_core.metadata_table.initialize import exchange as exchange
 from hudi_core.metadata_table.read.file_group import ROOT
 from hudi_core.metadata_table.services import compaction_units as group_task
 from hudi_core.metadata_table.write import staged_logs
@@ -36,13 +35,13 @@ from tests.support.golden_cleans import context_of
 from tests.support.golden_data import open_case
 from tests.support.metadata_records import Table
 from tests.unit.hudi_core.services.metadata.test_catch_up import OF_9, forget
-from tests.unit.hudi_core.services.metadata.test_whole_ranges import narrow
+from tests.unit.hudi_core.services.metadata.test_partition_ranges import narrow
 
 Timing = Literal["before", "after"]
 Act = Callable[[TableContext, Owner, int], object]
 OPTIONS = {"spark.sql.session.timeZone": "UTC", "hoodie.metadata.compact.max.delta.commits": "1"}
 READS = {"airflow_hudi.read.zone": "UTC"}
-WRITERS = (from_rows, from_files, staged_logs, group_task)
+WRITERS = (exchange, staged_logs, group_task)
 """Modules whose tasks open the table by its address."""
 SOME = 4
 """Points of `make test`, spread over all."""

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from hudi_core.engine.exchange import SHARD_ROWS
 from hudi_core.engine.protocol import TaskAttempt
-from hudi_core.metadata_table.initialize.stored_schema import stored_schema
+from hudi_core.metadata_table.initialize.new_table import stored_schema
 from hudi_core.metadata_table.partition_type import RECORD_INDEX
 from hudi_core.metadata_table.partitions.record_groups import RecordGroups
 from hudi_core.metadata_table.partitions.record_index import RecordIndexRows

@@ -17,7 +17,7 @@ from hudi_core.metadata_table.timeline import MetadataTimeline
 from hudi_core.metadata_table.write.delta_writer import DeltaWriter
 from hudi_core.model.names import WriteToken
 from hudi_core.services.context import TableContext
-from hudi_core.services.metadata.validate.difference import Difference, ValidationReport
+from hudi_core.services.metadata.validate.check import Difference, ValidationReport
 from hudi_core.services.metadata.validate.run import validate
 from hudi_core.storage.arrow_store import open_data_storage
 from hudi_core.storage.local import LocalStorage

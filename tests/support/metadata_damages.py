@@ -13,11 +13,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from hudi_core.codec.bloom import build
+from hudi_core.filegroup.merge.record_keys import record_keys
 from hudi_core.metadata_table.keys import bloom_filter_key, column_stats_key
 from hudi_core.metadata_table.record import ALL_PARTITIONS, FileEntry, FilesRecord, RecordType, files_datum
 from hudi_core.metadata_table.records.files import partition_key
-from hudi_core.services.metadata.record_keys import KeysOfRows
-from hudi_core.services.metadata.validate.difference import Difference
+from hudi_core.services.metadata.validate.check import Difference, key_columns
 from hudi_core.services.metadata.validate.true_ranges import buffers_of
 from tests.support.damaged_tables import DamagedTable, Datum, changed
 
@@ -155,16 +155,14 @@ def filter_of_another_file(table: DamagedTable) -> Expected | None:
 def filter_that_lacks_a_key(table: DamagedTable) -> Expected | None:
     if "bloom_filters" not in table.metadata.partition_types:
         return None
-    stored, rule = table.raw("bloom_filters"), KeysOfRows.of(table.context.config)
+    stored, columns = table.raw("bloom_filters"), key_columns(table.context.config)
     for partition, name in table.base_files():
         datum = stored.get(bloom_filter_key(partition, name))
         if not datum or not _filter(datum):
             continue
-        rows = pq.read_table(
-            table.path / partition / name, columns=list(rule.fields), partitioning=None
-        ).combine_chunks()
+        rows = pq.read_table(table.path / partition / name, columns=list(columns), partitioning=None).combine_chunks()
         if rows.num_rows > 1:
-            keys = rule(rows.to_batches()[0], path=name)
+            keys = record_keys(rows.to_batches()[0], columns, path=name)
             lacking = build(*buffers_of(pa.array(keys.to_pylist()[1:], pa.string())))
             members: Datum = {"bloomFilter": lacking.to_base64().encode(), "type": "DYNAMIC_V0"}
             table.write({"bloom_filters": [(bloom_filter_key(partition, name), changed(datum, BLOOM, **members))]})

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from hudi_core.metadata_table.indexed_table import IndexedTable
-from hudi_core.metadata_table.initialize.new_groups import initialize_groups
+from hudi_core.metadata_table.initialize.initial_commit import initialize_groups
 from hudi_core.metadata_table.partitions.record_groups import PREFIX, escape_file_name, partitioned_group_count
 from hudi_core.metadata_table.partitions.record_index import RecordIndexPartition
 from hudi_core.metadata_table.partitions.registry import row_level_type

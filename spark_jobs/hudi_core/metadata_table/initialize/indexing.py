@@ -19,11 +19,17 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from hudi_core.config.properties_update import update_properties
-from hudi_core.config.table_config import METADATA, METADATA_INFLIGHT, TableConfig
+from hudi_core.config.table_config import METADATA_INFLIGHT, TableConfig
 from hudi_core.errors import BuildRolledBackError, ConflictError, MetadataUnavailableError, StorageNotFoundError
 from hudi_core.metadata_table.index_definitions import put_index_definitions
 from hudi_core.metadata_table.initialize.build_heartbeat import heartbeat_path
-from hudi_core.metadata_table.initialize.finish import check_written, initialization_content, remove_attempts
+from hudi_core.metadata_table.initialize.initial_commit import (
+    check_written,
+    complete_initialization,
+    list_partitions,
+    remove_attempts,
+    start_initialization,
+)
 from hudi_core.metadata_table.initialize.initialize import Initialization
 from hudi_core.metadata_table.initialize.target import NewBaseFile, NewPartition
 from hudi_core.metadata_table.instants import early_instant, initialization_time, may_be_of_indexer
@@ -73,7 +79,7 @@ class IndexBuild:
         `data` is the data table's timeline, loaded under this lock. Raises MetadataUnavailableError when there is no
         metadata table.
         """
-        config = self.take_back([item.name for item in initializations], data)
+        config = self.roll_back([item.name for item in initializations], data)
         metadata_timeline = MetadataTimeline(self._storage, config, self._clock)
         timeline = metadata_timeline.active.load()
         text = latest_schema(metadata_timeline.active, timeline)
@@ -97,8 +103,7 @@ class IndexBuild:
                 None if deltacommit is not None else initialization_time(None if last is None else last.requested_time),
             )
         if deltacommit is not None:
-            metadata_timeline.active.create_requested(deltacommit, Action.DELTA_COMMIT)
-            metadata_timeline.active.to_inflight(deltacommit, Action.DELTA_COMMIT)
+            start_initialization(metadata_timeline, deltacommit)
         config = put_index_definitions(
             self._storage, config, [item.definition for item in initializations if item.definition is not None]
         )
@@ -130,22 +135,10 @@ class IndexBuild:
         for name, target in build.targets.items():
             remove_attempts(self._storage, target, written[name])
         if build.deltacommit is not None:
-            content = initialization_content(
-                {name: (target, written[name]) for name, target in build.targets.items()},
-                build.schema,
-                metadata_timeline,
-            )
-            metadata_timeline.active.complete(
-                build.deltacommit, Action.DELTA_COMMIT, content, metadata_timeline.completion_time(build.deltacommit)
-            )
+            initialized = {name: (target, written[name]) for name, target in build.targets.items()}
+            complete_initialization(metadata_timeline, build.deltacommit, initialized, build.schema)
         self._check_slices(build, metadata_timeline)
-        listed, inflight = (
-            config.metadata_partitions.union(build.targets),
-            config.metadata_partitions_inflight.difference(build.targets),
-        )
-        return update_properties(
-            self._storage, {METADATA.name: ",".join(sorted(listed)), METADATA_INFLIGHT.name: ",".join(sorted(inflight))}
-        )
+        return list_partitions(self._storage, config, list(build.targets))
 
     def _check_there(self, build: Build, config: TableConfig, metadata_timeline: MetadataTimeline) -> None:
         """Raises where it is not ours to publish any more; see publish."""
@@ -170,7 +163,7 @@ class IndexBuild:
                 remedy="run the indexing again",
             )
 
-    def take_back(self, names: Collection[str], data: Timeline) -> TableConfig:
+    def roll_back(self, names: Collection[str], data: Timeline) -> TableConfig:
         """Removes the remains of an attempt at unlisted partitions: the names, the files, the deltacommit; returns the
         properties.
 

@@ -9,19 +9,22 @@ attempt initializes it again, as Hudi's writer does.
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from hudi_core.config.properties_update import update_properties
-from hudi_core.config.table_config import METADATA, METADATA_INFLIGHT, TableConfig
+from hudi_core.config.table_config import TableConfig
 from hudi_core.errors import ConflictError, MetadataUnavailableError
 from hudi_core.metadata_table.index_definitions import IndexDefinition, put_index_definitions
-from hudi_core.metadata_table.initialize.finish import check_written, initialization_content, remove_attempts
-from hudi_core.metadata_table.initialize.listed_files import committed_files, pending_instants
-from hudi_core.metadata_table.initialize.properties import write_metadata_properties
-from hudi_core.metadata_table.initialize.stored_schema import commit_schema
+from hudi_core.metadata_table.initialize.initial_commit import (
+    check_written,
+    complete_initialization,
+    list_partitions,
+    remove_attempts,
+    start_initialization,
+)
+from hudi_core.metadata_table.initialize.new_table import commit_schema, write_metadata_properties
 from hudi_core.metadata_table.initialize.target import Fill, NewPartition
-from hudi_core.metadata_table.instants import initial_instant, unfinished_initializations
+from hudi_core.metadata_table.instants import SOLO_COMMIT, initial_instant, unfinished_initializations
 from hudi_core.metadata_table.partition_type import FILES_PARTITION
 from hudi_core.metadata_table.partitions.files import initial_listing
 from hudi_core.metadata_table.partitions.protocol import numbered_file_ids
@@ -29,9 +32,9 @@ from hudi_core.metadata_table.record import block_schema
 from hudi_core.metadata_table.timeline import MetadataTimeline
 from hudi_core.metadata_table.write.delta_commit import latest_schema
 from hudi_core.metadata_table.write.drop import drop_metadata_table
-from hudi_core.model.names import WriteToken
+from hudi_core.model.names import WriteToken, parse_data_file
 from hudi_core.model.partition import check_file_name
-from hudi_core.storage.base import Storage
+from hudi_core.storage.base import FileInfo, Storage
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import Action, State
 from hudi_core.timeline.timeline import Timeline
@@ -39,6 +42,9 @@ from hudi_core.transaction.instant_generator import InstantClock
 from hudi_core.view.listing import FileListing, StorageListing
 
 log = logging.getLogger(__name__)
+
+Sizes = Mapping[str, Mapping[str, int]]
+"""By partition path, the plain names of files and their sizes in bytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,21 +150,15 @@ class MetadataCreation:
             block_schema(schema),
             metadata_timeline.features.metadata_bloom_entries,
         )
-        metadata_timeline.active.create_requested(instant, Action.DELTA_COMMIT)
-        metadata_timeline.active.to_inflight(instant, Action.DELTA_COMMIT)
+        start_initialization(metadata_timeline, instant)
         target.begin(self._storage)
         written = list(initialization.fill(target))
         check_written(target, written)
         remove_attempts(self._storage, target, written)
         if initialization.definition is not None:
             put_index_definitions(self._storage, config, [initialization.definition])
-        metadata_timeline.active.complete(
-            instant,
-            Action.DELTA_COMMIT,
-            initialization_content({target.name: (target, written)}, schema, metadata_timeline),
-            metadata_timeline.completion_time(instant),
-        )
-        return self._list(initialization.name)
+        complete_initialization(metadata_timeline, instant, {target.name: (target, written)}, schema)
+        return list_partitions(self._storage, TableConfig.load(self._storage), [initialization.name])
 
     def _without_unfinished(self, metadata_timeline: MetadataTimeline) -> Timeline:
         """The metadata timeline without a dead attempt's instants: its files are of an unlisted partition, and are
@@ -172,13 +172,6 @@ class MetadataCreation:
             )
             metadata_timeline.active.undo(item.requested_time, Action.DELTA_COMMIT)
         return metadata_timeline.active.load() if dead else timeline
-
-    def _list(self, name: str) -> TableConfig:
-        config = TableConfig.load(self._storage)
-        listed, inflight = config.metadata_partitions | {name}, config.metadata_partitions_inflight - {name}
-        return update_properties(
-            self._storage, {METADATA.name: ",".join(sorted(listed)), METADATA_INFLIGHT.name: ",".join(sorted(inflight))}
-        )
 
     def _data(self) -> tuple[TableConfig, Timeline]:
         config = TableConfig.load(self._storage)
@@ -197,10 +190,40 @@ class MetadataCreation:
                     "then run this again"
                 ),
             )
-        pending = sorted(pending_instants(data, self._metadata_instant))
+        pending = sorted(_pending_instants(data, self._metadata_instant))
         if pending and config.features.metadata_needs_rest:
             raise ConflictError(
                 f"the metadata table cannot begin while actions of the table are pending: {', '.join(pending)}",
                 path=config.path,
                 remedy="complete them or roll them back, then run this again",
             )
+
+
+def committed_files(listing: FileListing, data: Timeline) -> dict[str, dict[str, int]]:
+    """The files in storage that committed instants wrote (HoodieTableMetadataUtil.DirectoryInfo), by partition; every
+    partition of the listing is there, one without such files too.
+
+    `data` is the data table's timeline, loaded under the table lock. A file counts when the instant in its name is not
+    pending and not later than the latest completed one. An empty file is omitted: Hudi refuses to list one. Memory: the
+    listing.
+    """
+    pending, last = _pending_instants(data), data.last_completed()
+    latest = SOLO_COMMIT if last is None else last.requested_time
+
+    def is_committed(info: FileInfo) -> bool:
+        name = parse_data_file(info.name)
+        return name is not None and info.size > 0 and name.instant <= latest and name.instant not in pending
+
+    return {
+        partition: {info.name: info.size for info in listing.files(partition) if is_committed(info)}
+        for partition in (listing.partitions() if len(data) else ())
+    }
+
+
+def _pending_instants(data: Timeline, metadata_instant: str | None = None) -> frozenset[str]:
+    """The pending instants that matter to an initialization: all but indexing actions and its own."""
+    return frozenset(
+        item.requested_time
+        for item in data.pending()
+        if item.action != Action.INDEXING and item.requested_time != metadata_instant
+    )

@@ -6,23 +6,28 @@ record.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from functools import partial
+from typing import TYPE_CHECKING, Final
 
 from hudi_core.codec.hashing import file_group_indexes
 from hudi_core.codec.log.blocks import BlockType, HeaderKey
 from hudi_core.codec.log.frames import encode_block
 from hudi_core.errors import BuildRolledBackError
 from hudi_core.metadata_table.read.file_group import ROOT, metadata_path
-from hudi_core.metadata_table.read.partition import HashedPart
 from hudi_core.metadata_table.record import RecordEncoder
 from hudi_core.metadata_table.records.file_statistics import Record
 from hudi_core.metadata_table.write.base_file import MetadataBaseFile
 from hudi_core.model.names import BaseFileName, LogFileName, WriteToken
 from hudi_core.model.partition import PARTITION_METADATA, check_file_name, check_file_names, join
-from hudi_core.model.stats import WriteStat
 from hudi_core.storage.base import Storage
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from hudi_core.engine.protocol import TaskAttempt
 
 _UNIT: Final = "index unit"
 _NO_TOKEN: Final = WriteToken(0, 0, 0)
@@ -65,18 +70,6 @@ class NewPartition:
         """The partition's folder below the data table's base path."""
         return f"{ROOT}/{self.name}"
 
-    def base_file(self, storage: Storage, group: int, token: WriteToken | None = None) -> MetadataBaseFile:
-        """A base file for the group at a position, open for records. `token` is that of the attempt that writes it."""
-        return MetadataBaseFile(
-            storage, f"{self.folder}/{self.base_name(group, token)}", self.schema, bloom_entries=self.bloom_entries
-        )
-
-    def base_name(self, group: int, token: WriteToken | None = None) -> BaseFileName:
-        """The name of the group's base file."""
-        return BaseFileName(
-            self.file_ids[group], token or replace(self.token, partition_id=group), self.instant, "hfile"
-        )
-
     def begin(self, storage: Storage, time: str | None = None) -> None:
         """Empties the folder of an earlier attempt or a dropped index, and creates the file groups without records.
 
@@ -97,38 +90,72 @@ class NewPartition:
         path = metadata_path(first_log(self.file_ids[group], self.instant), self.name)
         if not storage.exists(path):
             raise BuildRolledBackError(
-                f"somebody took back what was built of the metadata partition `{self.name}`",
+                f"another process rolled back what was built of the metadata partition `{self.name}`",
                 path=path,
                 remedy="run the indexing again",
             )
 
-    def write(self, storage: Storage, records: Iterable[Record], hashed: HashedPart = str) -> list[NewBaseFile]:
+    def write(self, storage: Storage, records: Iterable[Record]) -> list[NewBaseFile]:
         """Writes records from this process, those of each group sorted, a base file for each group that has some.
 
-        `hashed` gives the part of a key whose hash chooses the group. Raises ValueError for two records of one key.
-        Memory: all records as encoded cells.
+        Raises ValueError for two records of one key. Memory: all records as encoded cells.
         """
         cells = RecordEncoder(self.schema).cells((key, datum) for key, datum in records if datum is not None)
-        indexes = file_group_indexes([hashed(key.decode("utf-8")) for key, _ in cells], len(self.file_ids)).tolist()
+        indexes = file_group_indexes([key.decode("utf-8") for key, _ in cells], len(self.file_ids)).tolist()
         by_group: dict[int, list[tuple[bytes, bytes]]] = {}
         for cell, index in zip(cells, indexes, strict=True):
             by_group.setdefault(index, []).append(cell)
-        return [self.write_group(storage, group, by_group[group]) for group in sorted(by_group)]
+        return [self._write_group(storage, group, partial(_add_cells, by_group[group])) for group in sorted(by_group)]
 
-    def write_group(
-        self, storage: Storage, group: int, cells: Iterable[tuple[bytes, bytes]], token: WriteToken | None = None
-    ) -> NewBaseFile:
-        """Writes the sorted cells of one group, for a task that has them: keys in UTF-8, values encoded by `schema`.
-        Memory: see MetadataBaseFile.
+    def write_shard(
+        self, storage: Storage, shard: int, batches: Iterator[pa.RecordBatch], attempt: TaskAttempt
+    ) -> WrittenShard:
+        """Writes the cells (key, value) that a task receives from an exchange to the base file of the group at `shard`:
+        they are sorted, each key once. Memory: see MetadataBaseFile, and one batch.
         """
-        name = self.base_name(group, token)
+        cells = (batch for batch in batches if batch.num_rows)
+        first = next(cells, None)
+        if first is None:
+            return WrittenShard()
+        token = WriteToken(attempt.partition_id, attempt.stage_id, attempt.attempt_id)
+        return WrittenShard(
+            self._write_group(storage, shard, partial(_add_batches, itertools.chain((first,), cells)), token)
+        )
+
+    def _write_group(
+        self,
+        storage: Storage,
+        group: int,
+        add: Callable[[MetadataBaseFile], None],
+        token: WriteToken | None = None,
+    ) -> NewBaseFile:
+        """Writes the base file of a group, to which `add` adds the sorted records; `token` is the attempt's."""
+        name = BaseFileName(
+            self.file_ids[group], token or replace(self.token, partition_id=group), self.instant, "hfile"
+        )
         self.check_initialized(storage, group)
-        with self.base_file(storage, group, token) as file:
-            for key, value in cells:
-                file.add(key, value)
+        with MetadataBaseFile(storage, f"{self.folder}/{name}", self.schema, bloom_entries=self.bloom_entries) as file:
+            add(file)
             self.check_initialized(storage, group)
             size = file.close()
         return NewBaseFile(name.file_id, str(name), file.count, size)
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenShard:
+    """The base file that a task of an exchange wrote, None without cells."""
+
+    file: NewBaseFile | None = None
+
+
+def _add_cells(cells: Iterable[tuple[bytes, bytes]], file: MetadataBaseFile) -> None:
+    for key, value in cells:
+        file.add(key, value)
+
+
+def _add_batches(batches: Iterable[pa.RecordBatch], file: MetadataBaseFile) -> None:
+    for batch in batches:
+        file.add_batch(batch.column(0), batch.column(1))
 
 
 def first_log(file_id: str, instant: str) -> LogFileName:
@@ -144,20 +171,3 @@ def initialize_group(storage: Storage, partition: str, file_id: str, instant: st
 
 Fill = Callable[[NewPartition], Sequence[NewBaseFile]]
 """Writes the base files of a new partition; groups without records have none."""
-
-
-def base_stat(target: NewPartition, file: NewBaseFile, extra: dict[str, Any]) -> WriteStat:
-    """What the completed deltacommit says of a new base file (HoodieCreateHandle)."""
-    return WriteStat(
-        file_id=file.file_id,
-        path=join(target.name, file.name),
-        partition_path=target.name,
-        prev_commit="null",
-        num_writes=file.records,
-        num_deletes=0,
-        num_update_writes=0,
-        num_inserts=file.records,
-        file_size_in_bytes=file.size,
-        total_write_bytes=file.size,
-        extra=extra,
-    )

@@ -21,9 +21,9 @@ from hudi_core.services.context import TableContext
 from hudi_core.services.indexing.resize import group_counts, misfits, planned_counts, remove_leftovers, settings_for
 from hudi_core.services.indexing.visibility import Visibility, unrecorded
 from hudi_core.services.lifecycle import Completion, Job, Run
+from hudi_core.services.metadata.index_drop import counts_early, delist, left_over, refuse_compacting
 from hudi_core.services.metadata.initialization import Initializations, Snapshot
 from hudi_core.services.metadata.pending_indexing import read_index_plan
-from hudi_core.services.metadata.retired import counts_early, delist, left_over, refuse_compacting
 from hudi_core.services.rollback.verb import clean_failed_writes
 from hudi_core.services.waiting import pending_writers, wait_for_writers
 from hudi_core.timeline.actions.indexing import IndexedPartition, encode_index_metadata

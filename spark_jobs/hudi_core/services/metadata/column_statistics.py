@@ -1,23 +1,21 @@
-"""What the files of a table say of some columns, learnt in rounds while writers go on, and the records that
-`column_stats` and `partition_stats` lack of it. Pure but for reading.
+"""Statistics of data files, read by the tasks of an engine, and the records of some columns that `column_stats` and
+`partition_stats` lack: the files are read in rounds while writers go on.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from hudi_core.engine.serializer import from_text, to_text
 from hudi_core.errors import ConfigError, ConflictError, StorageNotFoundError, UnsupportedError
-from hudi_core.filegroup.read.schema_resolver import table_schema
-from hudi_core.metadata_table.extract.data_file import StatisticsRequirements
+from hudi_core.metadata_table.extract.data_file import StatisticsRequirements, read_file_statistics
 from hudi_core.metadata_table.extract.stored_ranges import StoredRange, StoredRangeRules
-from hudi_core.metadata_table.index_definitions import load_index_definitions
 from hudi_core.metadata_table.indexed_table import IndexedTable, column_type, is_indexable
-from hudi_core.metadata_table.initialize.from_files import files_of_all_slices
-from hudi_core.metadata_table.initialize.listed_files import Sizes
+from hudi_core.metadata_table.initialize.exchange import files_of_all_slices
+from hudi_core.metadata_table.initialize.initialize import Sizes
 from hudi_core.metadata_table.keys import column_id, column_stats_key
 from hudi_core.metadata_table.partition_type import COLUMN_STATS, PARTITION_STATS
 from hudi_core.metadata_table.read.snapshot import MetadataTableSnapshot
@@ -25,33 +23,22 @@ from hudi_core.metadata_table.record import RecordType
 from hudi_core.metadata_table.records.column_stats import file_record, partition_record, whole_key
 from hudi_core.metadata_table.records.file_statistics import ColumnRange, DataFileRef, FileStatistics, Record
 from hudi_core.metadata_table.records.value_types import as_type, contains, empty_type, is_unknown, merged
-from hudi_core.services.metadata.statistics_units import read_statistics
+from hudi_core.services.metadata.initialization import Snapshot, indexed_table
+from hudi_core.storage.arrow_store import open_data_storage
 from hudi_core.timeline.instant import COMMIT_ACTIONS
-from hudi_core.timeline.schema_history import internal_schema_history
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.view.file_group import FileSlice
 
 if TYPE_CHECKING:
-    from hudi_core.engine.protocol import Engine
+    from hudi_core.engine.protocol import Engine, TaskAttempt
     from hudi_core.services.context import TableContext
-    from hudi_core.services.metadata.initialization import Snapshot
 
 _AT_ONCE: Final = 10_000
 """Files whose statistics one run of the engine returns."""
+_UNIT_FILES: Final = 50
+"""Files that one task reads the statistics of."""
 _UNKNOWN: Final = -1
 _LEAVE_OUT: Final = "leave the column out"
-
-
-def indexed_table(context: TableContext, timeline: Timeline) -> IndexedTable:
-    """The table as input of its statistics partitions."""
-    history = internal_schema_history(context.storage, timeline)
-    return IndexedTable(
-        context.config,
-        table_schema(context.storage, context.config, timeline),
-        load_index_definitions(context.storage, context.config),
-        context.options,
-        None if history is None else history.to_json(),
-    )
 
 
 def check_indexable(table: IndexedTable, columns: Sequence[str]) -> None:
@@ -60,32 +47,29 @@ def check_indexable(table: IndexedTable, columns: Sequence[str]) -> None:
     """
     stored, version = table.arrow_schema(), table.version_of(COLUMN_STATS)
     for name in columns:
-        kind = column_type(stored, name)
-        if kind is None:
+        found = column_type(stored, name)
+        if found is None:
             raise ConfigError(
                 f"the data files have no column {name!r}",
                 path=table.config.path,
                 remedy="name a column of the table's schema",
             )
-        if not is_indexable(kind, version):
+        if not is_indexable(found, version):
             raise UnsupportedError(
-                f"the column {name!r} is of the type {kind}, of which the index holds nothing", remedy=_LEAVE_OUT
+                f"the column {name!r} is of the type {found}, of which the index holds nothing", remedy=_LEAVE_OUT
             )
 
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """One file: its size in bytes, the ranges of the columns as text, and the columns that the index has of it
-    already.
-    """
+    """One file: its size in bytes, its FileStatistics as text, and the columns that the index has of it already."""
 
     size: int
-    ranges: bytes
+    text: bytes
     recorded: tuple[str, ...]
 
-    def of(self) -> Iterator[ColumnRange]:
-        """The ranges."""
-        return iter(from_text(FileStatistics, self.ranges).ranges)
+    def ranges(self) -> tuple[ColumnRange, ...]:
+        return from_text(FileStatistics, self.text).ranges
 
 
 class ColumnStatisticsReader:
@@ -103,7 +87,7 @@ class ColumnStatisticsReader:
         self._left: dict[str, tuple[str, str]] = {}
         """Keys of records that the index has and of no listed file, with their column and file name."""
 
-    def learn(self, context: TableContext, snapshot: Snapshot) -> int:
+    def read(self, context: TableContext, snapshot: Snapshot) -> int:
         """Reads the missing statistics of the listed files; returns the number of files read, the others are in the
         index.
 
@@ -143,13 +127,16 @@ class ColumnStatisticsReader:
                 self._keep(statistics, {*stored[statistics.file], *wide})
         return len(unread)
 
-    def missing(self, listed: Sizes) -> Iterator[Record]:
-        """The records that `column_stats` lacks of the files in `listed`."""
+    def missing(self, listed: Sizes) -> Iterator[tuple[str, Record]]:
+        """The records that `column_stats` lacks of the files in `listed`, each with its column."""
         for (partition, name), known in self._files.items():
-            if _is_listed(listed, partition, name, known.size):
-                file = DataFileRef(partition, name, known.size, True)
-                records = (file_record(file, found) for found in known.of() if found.column not in known.recorded)
-                yield from (record for record in records if record is not None)
+            if listed.get(partition, {}).get(name) != known.size:
+                continue
+            file = DataFileRef(partition, name, known.size, True)
+            for found in known.ranges():
+                record = None if found.column in known.recorded else file_record(file, found)
+                if record is not None:
+                    yield found.column, record
 
     def left_over(self, listed: Sizes) -> Iterator[Record]:
         """Deletions of the records of the columns and of files that are not in `listed`: records of a column that is
@@ -164,15 +151,15 @@ class ColumnStatisticsReader:
                 )
 
     def whole_ranges(self, context: TableContext, snapshot: Snapshot) -> Iterator[Record]:
-        """What `partition_stats` lacks of the columns, by the slices of `snapshot`, of which all files have been
-        learnt.
+        """What `partition_stats` lacks of the columns, by the slices of `snapshot`, whose files have all been
+        read.
 
         The records widen what the index has, or will have of a write that is under way; a range of another type they
         replace. Raises ConflictError where a write is pending that such a record would hide, UnsupportedError for a
         range that is not known.
         """
         stored = indexed_table(context, snapshot.timeline).arrow_schema()
-        kinds = {name: kind for name in self._columns if (kind := column_type(stored, name)) is not None}
+        types = {name: found for name in self._columns if (found := column_type(stored, name)) is not None}
         older = self._older(context, snapshot.timeline)
         is_written = len(snapshot.timeline.pending().of_actions(*COMMIT_ACTIONS)) > 0
         by_partition: dict[str, dict[str, ColumnRange]] = {}
@@ -180,13 +167,13 @@ class ColumnStatisticsReader:
             self._add(by_partition.setdefault(item.file_group.partition, {}), item)
         for partition, ranges in sorted(by_partition.items()):
             for column, found in ranges.items():
-                typed = as_type(found, kinds[column], self._version)
+                typed = as_type(found, types[column], self._version)
                 remaining = older.get(whole_key(column, partition))
                 replaces = remaining is not None and not _is_like(remaining, typed)
                 record = partition_record(partition, typed, widens=not replaces)
                 if record is None:
                     raise UnsupportedError(
-                        f"the range of {column} in the partition {partition!r} cannot be told", remedy=_LEAVE_OUT
+                        f"the range of {column} in the partition {partition!r} is not known", remedy=_LEAVE_OUT
                     )
                 if replaces and is_written:
                     raise ConflictError(
@@ -202,7 +189,7 @@ class ColumnStatisticsReader:
         """Merges what the files of a slice say into `ranges`."""
         for file in item.files:
             known = self._files.get((file.partition, file.name))
-            for found in () if known is None else known.of():
+            for found in () if known is None else known.ranges():
                 both = merged((ranges[found.column], found) if found.column in ranges else (found,))
                 ranges[found.column] = found if both is None else both
 
@@ -243,7 +230,7 @@ class ColumnStatisticsReader:
             yield from read_statistics(context, self._engine, self._epoch, files, requirements)
         except StorageNotFoundError as error:
             raise ConflictError(
-                f"a file went while it was to be read: {error.message}", path=error.path, remedy="run this again"
+                f"a file was deleted before it was read: {error.message}", path=error.path, remedy="run this again"
             ) from error
 
     def _knows(self, file: DataFileRef) -> bool:
@@ -261,7 +248,7 @@ class ColumnStatisticsReader:
         )
         if unrecorded and statistics.rows and not statistics.partial:
             raise UnsupportedError(
-                f"the range of {', '.join(sorted(unrecorded))} cannot be told",
+                f"the range of {', '.join(sorted(unrecorded))} is not known",
                 path=f"{file.partition}/{file.name}",
                 remedy=_LEAVE_OUT,
             )
@@ -293,5 +280,42 @@ def _is_like(remaining: ColumnRange, new: ColumnRange) -> bool:
     return remaining.type == new.type and (bounds[0] is None or bounds[1] is None or bounds[0].kind == bounds[1].kind)
 
 
-def _is_listed(listed: Sizes, partition: str, name: str, size: int) -> bool:
-    return listed.get(partition, {}).get(name) == size
+@dataclass(frozen=True, slots=True)
+class StatisticsUnit:
+    """Files that one task reads, and what is to be known of them."""
+
+    uri: str
+    storage_options: Mapping[str, str]
+    requirements: StatisticsRequirements
+    files: tuple[DataFileRef, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ReadStatistics:
+    """The statistics of a unit's files, in their order."""
+
+    statistics: tuple[FileStatistics, ...]
+
+
+def read_statistics(
+    context: TableContext,
+    engine: Engine,
+    epoch: int,
+    files: Sequence[DataFileRef],
+    requirements: StatisticsRequirements,
+) -> Iterator[FileStatistics]:
+    """The statistics of `files`, in their order; errors as read_file_statistics. Memory: what Engine.run keeps, which
+    is all of them.
+    """
+    units = [
+        StatisticsUnit(context.uri, context.storage_options, requirements, tuple(files[at : at + _UNIT_FILES]))
+        for at in range(0, len(files), _UNIT_FILES)
+    ]
+    for result in engine.run(read_statistics_task, units, run_epoch=epoch):
+        yield from result.statistics
+
+
+def read_statistics_task(unit: StatisticsUnit, attempt: TaskAttempt) -> ReadStatistics:
+    """Reads the statistics of a unit's files; engine.protocol.UnitTask."""
+    storage = open_data_storage(unit.uri, unit.storage_options)
+    return ReadStatistics(tuple(read_file_statistics(storage, item, unit.requirements) for item in unit.files))

@@ -1,22 +1,20 @@
-"""Statistics of single columns brought into `column_stats` and `partition_stats`, or removed, without a rebuild of the
-partitions (RFC-15).
+"""Columns of `column_stats` and `partition_stats` added or dropped without a rebuild of the partitions (RFC-15).
 
-Files are immutable, so a record of a column and a file stays valid. To add columns, the files are read without the
+A record of a column and a file stays valid, as files are immutable. To add columns, the files are read without the
 table lock. Then, under the lock, new files are read, one deltacommit of the metadata table writes the records, and last
-the index's definition names the columns. Columns are dropped by a change of the definition under the lock.
+the index's definition names the columns. A drop changes the definition alone.
 
-The definition is what readers of 1.x go by: of a column that it names, a file without a record has only nulls
+Readers of 1.x go by the definition: of a column that it names, a file without a record has only nulls
 (ColumnStatsIndexSupport.transpose), and rows would be skipped; records of columns that it does not name are not read
-(DataSkippingUtils). So it comes last where a column is added, and the records stay where one is dropped.
+(DataSkippingUtils). So it is written last where a column is added, and the records stay where one is dropped.
 
-Beside writers: a pending write records its files when it completes, by its options. A Hudi 1.x writer whose options
-lack the column keeps the definition that it read at its start (HoodieTableMetaClient.buildIndexDefinition): it does not
-see a column added since, and its files would count as null in that column. So the definition is written when no such
-write is active; files written meanwhile are read and recorded. A write that starts at that moment makes this run
-restore the definition and wait for it as well. Ranges of whole partitions, which merge by their instants, widen the
-older ranges and do not replace them. The deletions of a pending clean would merge beneath our records: it has to be run
-first, except where log files merge as they are written. It may be repeated after a crash: an incomplete deltacommit is
-ignored and rolled back, and existing records are not written again.
+A pending write records its files when it completes, by its options. A Hudi 1.x writer whose options lack the column
+keeps the definition that it read at its start (HoodieTableMetaClient.buildIndexDefinition), and its files would count
+as null in a column added since. So the definition is written when no such write is active; a write that starts at that
+moment makes this run restore the definition and wait for it as well. Ranges of whole partitions, which merge by their
+instants, widen the older ranges. The deletions of a pending clean would merge beneath our records: it has to be run
+first, except where log files merge as they are written. After a crash it may be repeated: an incomplete deltacommit is
+rolled back, and existing records are not written again.
 """
 
 from __future__ import annotations
@@ -39,8 +37,8 @@ from hudi_core.metadata_table.services.table_services import roll_back_failed
 from hudi_core.metadata_table.timeline import MetadataTimeline
 from hudi_core.metadata_table.write.delta_writer import DeltaWriter
 from hudi_core.model.names import COMMIT_TIME, PARTITION_PATH, RECORD_KEY, WriteToken
-from hudi_core.services.metadata.column_statistics import ColumnStatisticsReader, check_indexable, indexed_table
-from hudi_core.services.metadata.initialization import Snapshot
+from hudi_core.services.metadata.column_statistics import ColumnStatisticsReader, check_indexable
+from hudi_core.services.metadata.initialization import Snapshot, indexed_table
 from hudi_core.services.rollback.verb import clean_failed_writes
 from hudi_core.services.waiting import deadline_of, may_be_at_work, wait_for_writers, writers_at_work
 from hudi_core.timeline.instant import WRITE_ACTIONS, Action, Instant
@@ -62,10 +60,8 @@ _FEW: Final = 100
 
 @dataclass(frozen=True, slots=True)
 class ColumnsChanged:
-    """`columns` are those that were added or dropped, or that the index had and some files lacked; `indexed` are all
-    that it has then.
-
-    Of table version 6, which does not record them, `indexed` is empty.
+    """`columns` were added or dropped, or the index had them and some files lacked them; `indexed` are all that it has
+    then, none in table version 6, which does not record them.
     """
 
     columns: tuple[str, ...]
@@ -109,9 +105,9 @@ def add_columns(
     check_columns(context, requirements)
     statistics, deadline = ColumnStatisticsReader(requirements, engine, epoch), deadline_of(context)
     while True:
-        _learn(context, statistics)
+        _read_files(context, statistics)
         if _wait(context, owner, deadline):
-            _learn(context, statistics)
+            _read_files(context, statistics)
         try:
             with context.lock(owner) as lock:
                 return _publish(
@@ -144,11 +140,10 @@ def drop_columns(context: TableContext, columns: Collection[str], owner: Owner) 
         if definition is None:
             raise UnsupportedError(
                 f"table version {current.config.version} does not record which columns are indexed: "
-                "readers would go "
-                "on asking for them",
+                "readers would go on asking for them",
                 path=current.config.path,
                 remedy=(
-                    f"drop the index column_stats, and create it anew with {COLUMN_LIST}, which all writers and "
+                    f"drop the index column_stats, and create it again with {COLUMN_LIST}, which all writers and "
                     "readers then need"
                 ),
             )
@@ -161,20 +156,18 @@ def drop_columns(context: TableContext, columns: Collection[str], owner: Owner) 
     return ColumnsChanged(dropped, kept)
 
 
-def _learn(context: TableContext, statistics: ColumnStatisticsReader) -> None:
-    """Learns of the files without the lock, until few are left."""
+def _read_files(context: TableContext, statistics: ColumnStatisticsReader) -> None:
+    """Reads the files without the lock, until few are left."""
     for _ in range(_ROUNDS):
         snapshot = Snapshot.of(context)
-        _check_rest(context.config, snapshot.timeline)
-        if statistics.learn(context, snapshot) <= _FEW:
+        _check_pending(context.config, snapshot.timeline)
+        if statistics.read(context, snapshot) <= _FEW:
             break
 
 
 def _wait(context: TableContext, owner: Owner, deadline: float) -> bool:
-    """Until none of the writes that are pending now is at work; those that died are rolled back, so that they cannot
-    complete later.
-
-    Whether there were any.
+    """Waits until none of the writes that are pending now is at work, and rolls back those that died; False where there
+    was none.
     """
     awaited = _writes_of_others(context, context.active.load())
     if awaited and wait_for_writers(context, awaited, lambda: None, rule=may_be_at_work, deadline=deadline):
@@ -184,26 +177,24 @@ def _wait(context: TableContext, owner: Owner, deadline: float) -> bool:
 
 
 def _writes_of_others(context: TableContext, timeline: Timeline) -> frozenset[str]:
-    """The pending instants of writers that may not look at the definition again. Our own services do, under the lock
+    """The pending instants of writers that may not read the definition again. Our own services do, under the lock
     (CommitPartitions.records).
     """
-    return frozenset(
-        item.requested_time for item in timeline.pending().of_actions(*WRITE_ACTIONS) if not _is_ours(context, item)
-    )
+
+    def is_ours(instant: str) -> bool:
+        claimed = current_claim(context.storage, instant)
+        return claimed is not None and is_live(context.storage, instant, claimed.epoch)
+
+    times = timeline.pending().of_actions(*WRITE_ACTIONS).requested_times
+    return frozenset(time for time in times if not is_ours(time))
 
 
-def _is_ours(context: TableContext, item: Instant) -> bool:
-    claimed = current_claim(context.storage, item.requested_time)
-    return claimed is not None and is_live(context.storage, item.requested_time, claimed.epoch)
-
-
-def _refuse_initialized(context: TableContext, before: Timeline) -> None:
+def _refuse_new_writes(context: TableContext, before: Timeline) -> None:
     """Raises _AtWork where other writes started since timeline `before`."""
     now = context.active.load()
     others = _writes_of_others(context, now) - before.requested_times
-    initialized = [item for item in now if item.requested_time in others]
-    if initialized:
-        raise _at_work(context, initialized)
+    if started := [item for item in now if item.requested_time in others]:
+        raise _at_work(context, started)
 
 
 def _at_work(context: TableContext, writers: Sequence[Instant]) -> _AtWork:
@@ -233,18 +224,20 @@ def _publish(
     instant = _metadata_instant(metadata_timeline, context.active.load())
     snapshot = Snapshot.of(context)
     timeline, listed = snapshot.timeline, snapshot.committed()
-    _check_rest(config, timeline)
+    _check_pending(config, timeline)
     alive = writers_at_work(context, _writes_of_others(context, timeline), may_be_at_work)
     if alive:
         raise _at_work(context, alive)
-    statistics.learn(context, snapshot)
+    statistics.read(context, snapshot)
     definition = _definition(context, timeline)
     missing, gone = list(statistics.missing(listed)), list(statistics.left_over(listed))
-    lacking = {str(_column(record)) for record in missing}
+    lacking = {column for column, _ in missing}
     fresh = tuple(
         name for name in columns if name in lacking or (definition is not None and name not in definition.source_fields)
     )
-    recorded: dict[str, Iterable[Record]] = {COLUMN_STATS: [*missing, *gone]} if missing or gone else {}
+    recorded: dict[str, Iterable[Record]] = (
+        {COLUMN_STATS: [*(record for _, record in missing), *gone]} if missing or gone else {}
+    )
     if fresh and PARTITION_STATS in config.metadata_partitions:
         recorded[PARTITION_STATS] = list(statistics.whole_ranges(context, snapshot))
     guard()
@@ -260,26 +253,23 @@ def _publish(
 
 
 def _name(context: TableContext, definition: IndexDefinition, fields: tuple[str, ...], before: Timeline) -> None:
-    """Writes the definition, if no write started since timeline `before`: such a writer may have read the current
-    definition.
+    """Writes the definition, if no write started since timeline `before`, which may have read the current one. Real
+    Hudi 1.0 puts its instants without the lock, and reads the definition then; to complete it needs the lock.
 
-    Real Hudi 1.0 puts its instants without the lock, and reads the definition behind that. None can complete here, as
-    that needs the lock. Raises _AtWork when one started; the definition is then restored.
+    Raises _AtWork when one started; the definition is then restored.
     """
     storage, config = context.storage, context.config
-    _refuse_initialized(context, before)  # so that a crash between the two next steps has a moment's time
+    _refuse_new_writes(context, before)  # again below: a crash between the two would leave the definition
     put_index_definitions(storage, config, [replace(definition, source_fields=fields)])
     try:
-        _refuse_initialized(context, before)
+        _refuse_new_writes(context, before)
     except HudiError:
         put_index_definitions(storage, config, [definition])
         raise
 
 
 def _definition(context: TableContext, timeline: Timeline) -> IndexDefinition | None:
-    """What says which columns are indexed; None in table version 6. Where the file lacks it, as the options and the
-    schema have it.
-    """
+    """The index's definition, where the file lacks it by the options and the schema; None in table version 6."""
     if not context.config.features.merge_modes:
         return None
     table = indexed_table(context, timeline)
@@ -300,12 +290,6 @@ def _metadata_instant(metadata_timeline: MetadataTimeline, data: Timeline) -> st
     return metadata_only_instant(instant, metadata_timeline.features)
 
 
-def _column(record: Record) -> object:
-    datum = record[1]
-    body = datum.get("ColumnStatsMetadata") if isinstance(datum, dict) else None
-    return body.get("columnName") if isinstance(body, dict) else None
-
-
 def _check_index(config: TableConfig) -> None:
     """Raises where the index is not there, or is on its way."""
     building = sorted(config.metadata_partitions_inflight.intersection(STATISTICS))
@@ -321,7 +305,7 @@ def _check_index(config: TableConfig) -> None:
         )
 
 
-def _check_rest(config: TableConfig, timeline: Timeline) -> None:
+def _check_pending(config: TableConfig, timeline: Timeline) -> None:
     """Raises while an action is pending whose deletions would be merged beneath the new records, or that rolls them
     back.
     """

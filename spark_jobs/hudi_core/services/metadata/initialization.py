@@ -1,4 +1,6 @@
-"""Initialization of each partition of the metadata table from one snapshot of the table."""
+"""The input of a partition's initialization: one snapshot of the table, and the initialization of each partition of the
+metadata table from it.
+"""
 
 from __future__ import annotations
 
@@ -8,31 +10,29 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from hudi_core.config.table_config import timeline_zone
 from hudi_core.engine.serializer import to_text
 from hudi_core.errors import UnsupportedError
 from hudi_core.filegroup.read.base_file import open_base_file
 from hudi_core.filegroup.read.schema_resolver import table_schema
 from hudi_core.metadata_table.index_definitions import IndexDefinition, load_index_definitions
 from hudi_core.metadata_table.indexed_table import IndexedTable
-from hudi_core.metadata_table.initialize.from_files import (
+from hudi_core.metadata_table.initialize.exchange import (
     files_of_all_slices,
     files_of_latest_slices,
     initialization_from_files,
+    initialization_from_rows,
 )
-from hudi_core.metadata_table.initialize.from_rows import initialization_from_rows
-from hudi_core.metadata_table.initialize.initialize import Initialization
-from hudi_core.metadata_table.initialize.listed_files import committed_files
+from hudi_core.metadata_table.initialize.initialize import Initialization, committed_files
 from hudi_core.metadata_table.instants import SOLO_COMMIT
 from hudi_core.metadata_table.partition_type import COLUMN_STATS, PARTITION_STATS, is_row_level
 from hudi_core.metadata_table.partitions.registry import partition_type_of, partition_types_of, row_level_type
+from hudi_core.metadata_table.write.staged_logs import Workers
 from hudi_core.model.names import parse_data_file
 from hudi_core.query.slices_plan import reader_spec
 from hudi_core.storage.base import FileInfo
 from hudi_core.timeline.schema_history import internal_schema_history
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.view.file_group import FileSlice
-from hudi_core.view.fs_view import FileSystemView
 from hudi_core.view.listing import FileListing
 
 if TYPE_CHECKING:
@@ -42,22 +42,31 @@ if TYPE_CHECKING:
 _THREADS: Final = 16
 
 
-class KeptListing:
-    """A listing that was read as a whole: what it lists is of one moment, whatever writers do meanwhile. A
-    view.listing.FileListing.
-    """
+def indexed_table(
+    context: TableContext, timeline: Timeline, defined: Mapping[str, IndexDefinition] | None = None
+) -> IndexedTable:
+    """The table as of `timeline` as input of its partition types; `defined` are definitions that its file lacks."""
+    history = internal_schema_history(context.storage, timeline)
+    return IndexedTable(
+        context.config,
+        table_schema(context.storage, context.config, timeline),
+        load_index_definitions(context.storage, context.config) | dict(defined or {}),
+        context.options,
+        None if history is None else history.to_json(),
+    )
 
-    def __init__(self, listing: FileListing) -> None:
-        """Reads all of `listing`; memory: some 300 bytes for each file."""
-        self._files = {partition: listing.files(partition) for partition in listing.partitions()}
+
+@dataclass(frozen=True, slots=True)
+class KeptListing:
+    """A listing that was read as a whole, by partition; a view.listing.FileListing. Memory: some 300 bytes a file."""
+
+    by_partition: Mapping[str, list[FileInfo]]
 
     def partitions(self) -> list[str]:
-        """See FileListing."""
-        return list(self._files)
+        return list(self.by_partition)
 
     def files(self, partition: str) -> list[FileInfo]:
-        """See FileListing."""
-        return self._files.get(partition, [])
+        return self.by_partition.get(partition, [])
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,10 +85,12 @@ class Snapshot:
         """The table as it is now, listed by its metadata table where there is one."""
         timeline = context.active.load()
         metadata = context.metadata_table("auto", timeline)
-        return cls(timeline, KeptListing(context.listing(metadata)), metadata is not None)
+        listing = context.listing(metadata)
+        files = {partition: listing.files(partition) for partition in listing.partitions()}
+        return cls(timeline, KeptListing(files), metadata is not None)
 
     def committed(self) -> dict[str, dict[str, int]]:
-        """The files by partition with their sizes in bytes, as listed.committed_files.
+        """The files by partition with their sizes in bytes, as initialize.committed_files.
 
         In layout 1 a log file's name carries the instant of its slice, which a pending compaction may have started:
         only the metadata table knows that such a file is committed. Hudi omits it in the indexes that it initializes.
@@ -92,13 +103,9 @@ class Snapshot:
             for partition, items in files
         }
 
-    def view(self, context: TableContext) -> FileSystemView:
-        """Its file slices."""
-        return context.view(self.timeline, listing=self.listing)
-
     def slices(self, context: TableContext) -> list[FileSlice]:
         """The slices that a snapshot query reads."""
-        view = self.view(context)
+        view = context.view(self.timeline, listing=self.listing)
         return [item for partition in view.partitions() for item in view.latest_merged_slices(partition)]
 
 
@@ -128,54 +135,37 @@ class Initializations:
                 path=config.path,
                 remedy=f"name {COLUMN_STATS}, too",
             )
-        table = self._table(self._context.active.load()) if requirements else None
-        if table is not None:
-            partition_types_of([name for name in requirements if not is_row_level(name)], table)
-            for name in filter(is_row_level, requirements):
-                row_level_type(name, table).rows(
-                    {None: 1}, "", timeline_zone(self._context.config, self._context.options)
-                )
+        if not requirements:
+            return
+        table = indexed_table(self._context, self._context.active.load(), self._defined)
+        partition_types_of([name for name in requirements if not is_row_level(name)], table)
+        for name in filter(is_row_level, requirements):
+            row_level_type(name, table).rows({None: 1}, "", self._context.zone)
 
     def initialization(self, name: str, snapshot: Snapshot, rows: Mapping[str, int]) -> Initialization:
         """The initialization of a partition from `snapshot`; `rows` is the result of rows_by_partition, possibly a
         little older.
         """
-        context, table = self._context, self._table(snapshot.timeline)
+        context, timeline = self._context, snapshot.timeline
+        table = indexed_table(context, timeline, self._defined)
+        workers = Workers(self._engine, self._epoch, context.uri, context.storage_options)
         if is_row_level(name):
             slices = snapshot.slices(context)
-            spec = to_text(reader_spec(context, table.schema, snapshot.timeline, merge_logs=True))
+            spec = to_text(reader_spec(context, table.schema, timeline, merge_logs=True))
             known = {item.file_group.partition: 0 for item in slices} | dict(rows)
-            initialization = initialization_from_rows(
-                name,
-                table,
-                row_level_type(name, table).group_counts(known),
-                slices,
-                spec,
-                self._engine,
-                uri=context.uri,
-                storage_options=context.storage_options,
-                run_epoch=self._epoch,
-                zone=timeline_zone(context.config, context.options),
+            counts = row_level_type(name, table).group_counts(known)
+            found = initialization_from_rows(name, table, counts, slices, spec, workers, context.zone)
+        else:
+            partition_type = partition_type_of(name, table)
+            files = (
+                files_of_all_slices(snapshot.committed())
+                if partition_type.needs.older_slices
+                else files_of_latest_slices(snapshot.slices(context))
             )
-            return replace(initialization, definition=initialization.definition or self._defined.get(name))
-        partition_type = partition_type_of(name, table)
-        files = (
-            files_of_all_slices(snapshot.committed())
-            if partition_type.needs.older_slices
-            else files_of_latest_slices(snapshot.view(context))
-        )
-        last = snapshot.timeline.last_completed()
-        initialization = initialization_from_files(
-            partition_type,
-            table,
-            files,
-            SOLO_COMMIT if last is None else last.requested_time,
-            self._engine,
-            uri=context.uri,
-            storage_options=context.storage_options,
-            run_epoch=self._epoch,
-        )
-        return replace(initialization, definition=initialization.definition or self._defined.get(name))
+            last = timeline.last_completed()
+            instant = SOLO_COMMIT if last is None else last.requested_time
+            found = initialization_from_files(partition_type, table, files, instant, workers)
+        return replace(found, definition=found.definition or self._defined.get(name))
 
     def rows_by_partition(self, names: Iterable[str], snapshot: Snapshot) -> dict[str, int]:
         """The estimated rows of each data partition, of base files by their footers; empty where none of `names` needs
@@ -189,15 +179,6 @@ class Initializations:
             for item, rows in zip(slices, pool.map(partial(_rows_of, self._context), slices), strict=True):
                 found[item.file_group.partition] += rows
         return found
-
-    def _table(self, timeline: Timeline) -> IndexedTable:
-        context = self._context
-        definitions = load_index_definitions(context.storage, context.config) | self._defined
-        history = internal_schema_history(context.storage, timeline)
-        schema = table_schema(context.storage, context.config, timeline)
-        return IndexedTable(
-            context.config, schema, definitions, context.options, None if history is None else history.to_json()
-        )
 
 
 def _rows_of(context: TableContext, item: FileSlice) -> int:

@@ -25,10 +25,18 @@ from hudi_core.metadata_table.write.drop import drop_partitions, with_dependents
 from hudi_core.metadata_table.write.staged_logs import Workers
 from hudi_core.model.names import WriteToken
 from hudi_core.services.metadata.catch_up import catch_up
+from hudi_core.services.metadata.index_drop import (
+    delist_for_rebuild,
+    delist_row_level,
+    forget_rebuild,
+    left_over,
+    planned_rebuild,
+    refuse_compacting,
+    row_level_among,
+    users_of,
+)
 from hudi_core.services.metadata.initialization import Initializations, Snapshot
-from hudi_core.services.metadata.pending_indexing import give_up_builds, inflight_build, refuse_running_builds
-from hudi_core.services.metadata.rebuild import forget_rebuild, planned_rebuild, retire_rows
-from hudi_core.services.metadata.retired import left_over, refuse_compacting, retire, rows_among, users_of
+from hudi_core.services.metadata.pending_indexing import abandon_builds, inflight_build, refuse_running_builds
 from hudi_core.services.metadata.row_changes import RowsUnknownError
 from hudi_core.services.waiting import wait_for_writers
 
@@ -122,7 +130,7 @@ def update_metadata(context: TableContext, engine: Engine, owner: Owner, epoch: 
         )
     applied: list[str] = []
     users: frozenset[str] | None = None
-    retired = False
+    delisted = False
     while True:
         with context.lock(owner) as lock:
             current = context.reloaded()
@@ -131,9 +139,9 @@ def update_metadata(context: TableContext, engine: Engine, owner: Owner, epoch: 
                 try:
                     return _update(current, engine, epoch, lock.check, applied)
                 except RowsUnknownError as error:
-                    if retired or not REBUILD_ROW_INDEXES.read(context.options):
+                    if delisted or not REBUILD_ROW_INDEXES.read(context.options):
                         raise
-                    users, retired = retire_rows(current.reloaded(), error, WriteToken(0, epoch, 0)), True
+                    users, delisted = delist_for_rebuild(current.reloaded(), error, WriteToken(0, epoch, 0)), True
         wait_for_writers(context, users, lambda: None)
 
 
@@ -173,15 +181,15 @@ def drop_metadata(context: TableContext, names: Collection[str], owner: Owner) -
     `column_stats` is dropped with `partition_stats`. Indexing actions that are pending for one of them are removed
     first, with their files. The definitions of dropped indexes are removed as well; Hudi's writer would rebuild the
     indexes by them. Row-level indexes are delisted first, and the writes that may use them are waited for without the
-    lock (retired). Raises ConflictError while an indexing runs, for an index while a compaction of the metadata table
-    is pending, whose plan names its files, and as wait_for_writers, after which this can be run again; LockError.
+    lock (index_drop). Raises ConflictError while an indexing runs, for an index while a compaction of the metadata
+    table is pending, whose plan names its files, and as wait_for_writers, after which this can be run again; LockError.
     """
     names = with_dependents(names)
     refuse_running_builds(context, names)
     with context.lock(owner):
-        users = retire(context, names)
+        users = delist_row_level(context, names)
     wait_for_writers(context, users, lambda: None)
-    give_up_builds(context, names, owner)
+    abandon_builds(context, names, owner)
     with context.lock(owner):
         initialized = inflight_build(context, names)
         if initialized is not None:
@@ -189,10 +197,10 @@ def drop_metadata(context: TableContext, names: Collection[str], owner: Owner) -
                 f"indexing {initialized} began meanwhile", path=context.active.folder, remedy="run this again"
             )
         config = TableConfig.load(context.storage)
-        again = [name for name in rows_among(context, config, names) if name in config.metadata_partitions]
+        again = [name for name in row_level_among(context, config, names) if name in config.metadata_partitions]
         if again:
             raise ConflictError(
-                f"a writer built {', '.join(again)} anew meanwhile",
+                f"a writer rebuilt {', '.join(again)} meanwhile",
                 path=config.path,
                 remedy="take the index out of the options of all writers, then run this again",
             )

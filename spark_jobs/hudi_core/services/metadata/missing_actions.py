@@ -7,7 +7,6 @@ can be written at any later time.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
 from typing import Final
 
 from hudi_core.errors import TimelineError
@@ -38,79 +37,69 @@ def missing_actions(context: TableContext, metadata_timeline: MetadataTimeline) 
     Cost: both active timelines; the metadata table's archive only where its active timeline lacks something, the data
     table's for what is newer than the oldest deltacommit there.
     """
-    data, mine = context.active.load(), metadata_timeline.active.load()
-    known = {item.requested_time for item in mine.completed()}
-    suspects = [item for item in data.completed() if _is_suspect(item, metadata_timeline, mine, known)]
-    archived = [item for item in _archived(context, mine) if item.requested_time not in known]
+    data, recorded = context.active.load(), metadata_timeline.active.load()
+    suspects = [item for item in data.completed() if _is_unrecorded(item, metadata_timeline, recorded)]
+    known = recorded.completed().requested_times
+    archived = [item for item in _archived(context, recorded) if item.requested_time not in known]
     if suspects or archived:
         older = load_history(context.storage, metadata_timeline.config, ROOT).timeline()
-        start = _start([*older, *mine.completed()], metadata_timeline)
+        by_completion = metadata_timeline.features.completion_time_in_name
+
+        def order(item: Instant) -> str:
+            return item.completed_at if by_completion else item.requested_time
+
+        # The start of the metadata table, which contains everything completed by then.
+        deltacommits = (item for item in [*older, *recorded.completed()] if item.action == Action.DELTA_COMMIT)
+        start = min(data_instant(order(item)) for item in deltacommits)
         suspects, archived = (
-            [item for item in items if not _is_known(item, older) and _order(item, metadata_timeline) > start]
+            [item for item in items if not _is_known(item, older) and order(item) > start]
             for items in (suspects, archived)
         )
     if archived:
         raise TimelineError(
-            f"the metadata table was not told of {archived[0].action} {archived[0].requested_time}, and "
-            "the table has "
-            "archived it",
+            f"the metadata table lacks {archived[0].action} {archived[0].requested_time}, and the table has archived "
+            "it",
             path=ROOT,
             remedy=REBUILD,
         )
     undone = [
         item
         for item in data.completed().of_actions(Action.ROLLBACK)
-        if _current(item, context, metadata_timeline, data, mine)
+        if metadata_timeline.features.rollback_deletes_logs and _is_undone(item, context, data, recorded)
     ]
     return sorted({*suspects, *undone}, key=lambda item: (item.completed_at, item.requested_time))
 
 
-def _is_known(item: Instant, mine: Timeline) -> bool:
+def _is_known(item: Instant, recorded: Timeline) -> bool:
     """Whether an instant of the metadata table records it. A restore is followed by a restore of the metadata table."""
     if item.action == Action.RESTORE:
-        return any(other.requested_time > item.requested_time for other in mine.completed().of_actions(Action.RESTORE))
-    return item.requested_time in mine.requested_times
+        restores = recorded.completed().of_actions(Action.RESTORE)
+        return any(other.requested_time > item.requested_time for other in restores)
+    return item.requested_time in recorded.requested_times
 
 
-def _is_suspect(item: Instant, metadata_timeline: MetadataTimeline, mine: Timeline, known: Collection[str]) -> bool:
+def _is_unrecorded(item: Instant, metadata_timeline: MetadataTimeline, recorded: Timeline) -> bool:
     """In version 6 a rollback has a deltacommit, too."""
-    if item.action == Action.RESTORE:
-        return not _is_known(item, mine)
-    recorded = item.action in _RECORDED or (
-        item.action == Action.ROLLBACK and not metadata_timeline.features.rollback_deletes_logs
-    )
-    return recorded and item.requested_time not in known
+    if (
+        item.action == Action.RESTORE
+        or item.action in _RECORDED
+        or (item.action == Action.ROLLBACK and not metadata_timeline.features.rollback_deletes_logs)
+    ):
+        return not _is_known(item, recorded.completed())
+    return False
 
 
-def _archived(context: TableContext, mine: Timeline) -> list[Instant]:
-    """Archived actions of the data table that the metadata table's active timeline should know."""
-    first = min(
-        (item.requested_time for item in mine.completed() if not is_solo(item.requested_time)),
-        default=None,
-    )
-    return (
-        []
-        if first is None
-        else [item for item in context.history().instants(data_instant(first)) if item.action in _RECORDED]
-    )
+def _archived(context: TableContext, recorded: Timeline) -> list[Instant]:
+    """Archived actions of the data table that the metadata table's active timeline should have."""
+    times = [item.requested_time for item in recorded.completed() if not is_solo(item.requested_time)]
+    if not times:
+        return []
+    return [item for item in context.history().instants(data_instant(min(times))) if item.action in _RECORDED]
 
 
-def _start(items: Iterable[Instant], metadata_timeline: MetadataTimeline) -> str:
-    """The start of the metadata table: it contains everything completed by then."""
-    return min(data_instant(_order(item, metadata_timeline)) for item in items if item.action == Action.DELTA_COMMIT)
-
-
-def _order(item: Instant, metadata_timeline: MetadataTimeline) -> str:
-    return item.completed_at if metadata_timeline.features.completion_time_in_name else item.requested_time
-
-
-def _current(
-    rollback: Instant, context: TableContext, metadata_timeline: MetadataTimeline, data: Timeline, mine: Timeline
-) -> bool:
+def _is_undone(rollback: Instant, context: TableContext, data: Timeline, recorded: Timeline) -> bool:
     """Whether files of the rolled-back instant are valid; an instant that was run again since, as a compaction is, may
     have some.
     """
-    if not metadata_timeline.features.rollback_deletes_logs:
-        return False
     failed = rolled_back_by(context.active, rollback)
-    return any(mine.find(time, Action.DELTA_COMMIT) is not None and not data.contains(time) for time in failed)
+    return any(recorded.find(time, Action.DELTA_COMMIT) is not None and not data.contains(time) for time in failed)

@@ -15,7 +15,7 @@ from hudi_core.metadata_table.partition_type import FILES_PARTITION, needs_defin
 from hudi_core.model.names import WriteToken
 from hudi_core.services.context import TableContext
 from hudi_core.services.lifecycle import claimed
-from hudi_core.services.metadata.retired import counts_early, left_over, refuse_compacting
+from hudi_core.services.metadata.index_drop import counts_early, left_over, refuse_compacting
 from hudi_core.timeline.actions.indexing import IndexedPartition, decode_index_plan
 from hudi_core.timeline.instant import Action, State
 from hudi_core.timeline.timeline import Timeline
@@ -52,9 +52,7 @@ def inflight_build(context: TableContext, names: Collection[str]) -> str | None:
     timeline = context.active.load()
     for instant, partitions in pending_builds(context, timeline).items():
         item = timeline.get(instant, Action.INDEXING)
-        if item.state is State.INFLIGHT and (
-            FILES_PARTITION in names or not {part.name for part in partitions}.isdisjoint(names)
-        ):
+        if item.state is State.INFLIGHT and _builds_any(partitions, names):
             return instant
     return None
 
@@ -69,12 +67,12 @@ def planned_partitions(context: TableContext, timeline: Timeline, instant: str) 
     return mine or tuple(sorted(TableConfig.load(context.storage).metadata_partitions_inflight - others))
 
 
-def take_back_build(context: TableContext, instant: str, names: Collection[str], *, all_goes: bool = False) -> None:
-    """Takes away what attempts at a pending indexing action built of partitions that are not listed, and the
-    definitions of such indexes.
+def remove_build(context: TableContext, instant: str, names: Collection[str], *, all_goes: bool = False) -> None:
+    """Removes what attempts at a pending indexing action built of partitions that are not listed, and the definitions
+    of such indexes.
 
-    The caller holds the claim of the instant, and the table lock. May be repeated. Raises as retired.refuse_compacting,
-    unless the metadata table goes with all its plans (`all_goes`).
+    The caller holds the claim of the instant, and the table lock. May be repeated. Raises as refuse_compacting, unless
+    the metadata table goes with all its plans (`all_goes`).
     """
     config = TableConfig.load(context.storage)
     if FILES_PARTITION not in config.metadata_partitions:
@@ -85,7 +83,7 @@ def take_back_build(context: TableContext, instant: str, names: Collection[str],
     )
     if may_be_planned and not all_goes:
         refuse_compacting(context, config, unlisted)
-    config = IndexBuild(context.storage, instant, WriteToken(0, 0, 0), context.clock()).take_back(
+    config = IndexBuild(context.storage, instant, WriteToken(0, 0, 0), context.clock()).roll_back(
         unlisted, context.active.load()
     )
     put_index_definitions(context.storage, config, [], [name for name in unlisted if needs_definition(name)])
@@ -94,7 +92,7 @@ def take_back_build(context: TableContext, instant: str, names: Collection[str],
 def refuse_running_builds(context: TableContext, names: Collection[str]) -> None:
     """Raises ConflictError while an indexing action runs that builds one of the named partitions, with `files` any."""
     for instant, partitions in pending_builds(context, context.active.load()).items():
-        if FILES_PARTITION not in names and {item.name for item in partitions}.isdisjoint(names):
+        if not _builds_any(partitions, names):
             continue
         claim = current_claim(context.storage, instant)
         if claim is not None and is_live(context.storage, instant, claim.epoch):
@@ -105,25 +103,29 @@ def refuse_running_builds(context: TableContext, names: Collection[str]) -> None
             )
 
 
-def give_up_builds(context: TableContext, names: Collection[str], owner: Owner) -> list[str]:
+def abandon_builds(context: TableContext, names: Collection[str], owner: Owner) -> list[str]:
     """Removes the pending indexing actions of the named partitions from the timeline; returns their instants.
 
     Raises ConflictError while one is running. It may be repeated after a crash.
     """
     abandoned = []
     for instant, partitions in pending_builds(context, context.active.load()).items():
-        planned = [item.name for item in partitions]
-        if set(planned).isdisjoint(names) and FILES_PARTITION not in names:
+        if not _builds_any(partitions, names):
             continue
+        planned = [item.name for item in partitions]
         with claimed(context, instant, owner) as found:
             if found.completed is None:
                 with context.lock(owner) as lock:
                     found.held.check()
-                    take_back_build(context, instant, planned, all_goes=FILES_PARTITION in names)
+                    remove_build(context, instant, planned, all_goes=FILES_PARTITION in names)
                     lock.check()
                     for state in (State.INFLIGHT, State.REQUESTED):
                         context.active.remove(instant, Action.INDEXING, state)
         forget_claims(context.storage, instant)
-        log.info("indexing %s of %s was given up", instant, ", ".join(planned))
+        log.info("indexing %s of %s was abandoned", instant, ", ".join(planned))
         abandoned.append(instant)
     return abandoned
+
+
+def _builds_any(partitions: Collection[IndexedPartition], names: Collection[str]) -> bool:
+    return FILES_PARTITION in names or not {item.name for item in partitions}.isdisjoint(names)

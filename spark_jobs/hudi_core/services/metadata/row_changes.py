@@ -1,7 +1,7 @@
-"""What a completed commit did to the rows of its file groups, told to the record index and the secondary indexes
-afterwards.
+"""Updates of the record index and the secondary indexes by a commit, some time after it completed.
 
-The slices before and after it follow from the timeline as it was then (metadata_table.row_updates stages the rest).
+The slices of its file groups before and after it follow from the timeline as it was then; metadata_table.row_updates
+stages what changed between them.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from hudi_core.config.table_config import timeline_zone
 from hudi_core.engine.serializer import to_text
 from hudi_core.errors import StorageNotFoundError, TimelineError
 from hudi_core.metadata_table.indexed_table import IndexedTable
@@ -33,7 +32,7 @@ if TYPE_CHECKING:
 
 
 REBUILD_ROW_LEVEL: Final = (
-    "drop these indexes with `hudictl metadata drop TABLE --partition …`, run this again, and create them anew"
+    "drop these indexes with `hudictl metadata drop TABLE --partition …`, run this again, and create them again"
 )
 
 _NONE: Final = "null"
@@ -43,7 +42,7 @@ Slices = Mapping[tuple[str, str], FileSlice]
 
 
 class RowsUnknownError(TimelineError):
-    """An index of rows cannot be told what a commit did: what it holds wrongly is not known any more."""
+    """A row-level index cannot be updated by a commit: which rows the commit changed is not known any more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,21 +65,18 @@ class RowChanges:
         """
         if not names:
             return {}
-        timeline = self.context.active.load()
+        context, time = self.context, instant.requested_time
+        timeline = context.active.load()
         changes = self._changes(timeline, instant, metadata)
-        spec = reader_spec(self.context, self.table.schema, timeline, merge_logs=True)
-        workers = Workers(self.engine, self.epoch, self.context.uri, self.context.storage_options)
-        zone = timeline_zone(self.context.config, self.context.options)
-        updates = RowUpdates(self.context.storage, self.table, self.metadata_timeline, workers, zone)
-        time = instant.requested_time
-        text = to_text(spec.up_to(time))
+        spec = to_text(reader_spec(context, self.table.schema, timeline, merge_logs=True).up_to(time))
+        workers = Workers(self.engine, self.epoch, context.uri, context.storage_options)
+        updates = RowUpdates(context.storage, self.table, self.metadata_timeline, workers, context.zone)
         try:
-            return updates.stage(time, metadata.operation_type, names, changes, text, timeline)
+            return updates.stage(time, metadata.operation_type, names, changes, spec, timeline)
         except StorageNotFoundError as error:
             raise RowsUnknownError(
-                f"the indexes {', '.join(sorted(names))} cannot be told of {instant.action} "
-                f"{instant.requested_time}: "
-                f"{error.message}",
+                f"the indexes {', '.join(sorted(names))} cannot be updated by {instant.action} "
+                f"{instant.requested_time}: {error.message}",
                 path=error.path,
                 remedy=REBUILD_ROW_LEVEL,
             ) from error
@@ -95,9 +91,9 @@ class RowChanges:
         return [SliceChange(before.get(group), after.get(group), instant.requested_time) for group in sorted(touched)]
 
     def _initialized(self, timeline: Timeline, commit: Instant) -> Timeline:
-        """The timeline right before `commit` with the last archived commit of then, where it shows nothing that stood:
-        without one to begin with, all older files would count for uncommitted ones. Archived commits that completed
-        later are pending ones, as in _as_of.
+        """The timeline right before `commit`; where it shows no write that was completed then, with the last archived
+        one: without it all older files would count as uncommitted. Archived commits that completed later are pending
+        ones, as in _as_of.
         """
         if timeline.visible_writes().start is not None:
             return timeline
@@ -106,18 +102,16 @@ class RowChanges:
             for item in self.context.history().instants(up_to=commit.requested_time)
             if item.action in COMMIT_ACTIONS
         ]
-        stood = Timeline(item for item in archived if _is_there(item, commit, inclusive=False))
-        added = [_not_yet(item) for item in archived if not stood.contains(item.requested_time)]
-        last = stood.last()
+        completed = Timeline(item for item in archived if _is_known_at(item, commit, inclusive=False))
+        added = [_not_yet(item) for item in archived if not completed.contains(item.requested_time)]
+        last = completed.last()
         if last is not None:
             # Whatever it was: nothing more is read of it, and what it replaced was deleted before it was archived.
             added.append(Instant(last.requested_time, Action.COMMIT, State.COMPLETED, last.completion_time))
         return Timeline([*timeline, *(item for item in added if not timeline.contains(item.requested_time))])
 
     def _check_known(self, instant: Instant, metadata: CommitMetadata, before: Slices, after: Slices) -> None:
-        """What the commit wrote is there, and so is what it wrote upon or replaced; else a clean took it since, and
-        nobody knows its rows.
-        """
+        """Raises RowsUnknownError where a clean has deleted since what the commit wrote, replaced or wrote upon."""
         for partition, stats in metadata.partition_to_write_stats.items():
             for stat in stats:
                 group, name = (partition, stat.file_id), stat.path.rpartition("/")[2]
@@ -137,7 +131,7 @@ class RowChanges:
 
     def _is_older(self, group: tuple[str, str], instant: Instant) -> bool:
         """Whether a file group has a file that is older than a commit. In layout 2 a log file's stat does not say upon
-        what it was written, and after a compaction and a clean the slice may have begun with it.
+        what it was written; after a compaction and a clean it may be the first of its slice.
         """
         names = (parse_data_file(info.name) for info in self.listing.files(group[0]))
         return any(
@@ -152,18 +146,19 @@ class RowChanges:
 
 def _unknown(instant: Instant, what: str) -> RowsUnknownError:
     return RowsUnknownError(
-        f"the indexes of rows cannot be told of {instant.action} {instant.requested_time}: {what} was cleaned since",
+        f"row-level indexes cannot be updated by {instant.action} {instant.requested_time}: {what} was cleaned since",
         remedy=REBUILD_ROW_LEVEL,
     )
 
 
 def _as_of(timeline: Timeline, commit: Instant, *, inclusive: bool) -> Timeline:
-    """The timeline as it was right after the commit completed, or right before. Commits that were not there yet are
-    pending ones: without them, the first of the timeline would count as archived, its files as old ones, and its rows
-    as rows that the indexes know.
+    """The timeline as it was right after the commit completed, or right before. Later commits are pending ones: without
+    them the first of the timeline would count as archived, and its files as old ones.
     """
-    kept = (item for item in timeline if item.action in COMMIT_ACTIONS or _is_there(item, commit, inclusive=inclusive))
-    return Timeline(item if _is_there(item, commit, inclusive=inclusive) else _not_yet(item) for item in kept)
+    known = [(item, _is_known_at(item, commit, inclusive=inclusive)) for item in timeline]
+    return Timeline(
+        item if is_known else _not_yet(item) for item, is_known in known if is_known or item.action in COMMIT_ACTIONS
+    )
 
 
 def _not_yet(item: Instant) -> Instant:
@@ -171,7 +166,7 @@ def _not_yet(item: Instant) -> Instant:
     return Instant(item.requested_time, Action.DELTA_COMMIT, State.INFLIGHT)
 
 
-def _is_there(item: Instant, commit: Instant, *, inclusive: bool) -> bool:
+def _is_known_at(item: Instant, commit: Instant, *, inclusive: bool) -> bool:
     """Whether an instant is on the timeline as it was right after the commit completed, or right before."""
     if not item.is_completed:
         return True

@@ -18,8 +18,8 @@ from hudi_core.request.requests import (
     MetadataValidateRequest,
 )
 from hudi_core.services.metadata.columns import add_columns, check_columns, drop_columns
+from hudi_core.services.metadata.index_drop import left_over
 from hudi_core.services.metadata.maintain import create_metadata, drop_metadata, update_metadata
-from hudi_core.services.metadata.retired import left_over
 from hudi_core.services.metadata.validate.run import validate
 from hudi_core.storage.arrow_store import open_data_storage
 

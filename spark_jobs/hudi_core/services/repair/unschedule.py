@@ -14,8 +14,8 @@ from typing import Any
 from hudi_core.errors import ConflictError, HudiError
 from hudi_core.services.context import TableContext
 from hudi_core.services.lifecycle import claimed
-from hudi_core.services.metadata.pending_indexing import planned_partitions, take_back_build
-from hudi_core.services.metadata.retired import refuse_in_use
+from hudi_core.services.metadata.index_drop import refuse_in_use
+from hudi_core.services.metadata.pending_indexing import planned_partitions, remove_build
 from hudi_core.services.repair.guards import check_droppable, check_no_rows_lost
 from hudi_core.services.repair.kept_plan import give_back_if_needed, keep_plan, kept_plan, opens_slices, read_inputs
 from hudi_core.services.repair.pending_plan import (
@@ -118,7 +118,7 @@ def _drop(context: TableContext, plan: PendingPlan, owner: Owner) -> dict[str, i
             if plan.kind == "indexing":
                 built = planned_partitions(context, timeline, instant)
                 refuse_in_use(context, built)
-                take_back_build(context, instant, built)
+                remove_build(context, instant, built)
             lock.check()
             for state in (State.INFLIGHT, State.REQUESTED):
                 context.active.remove(instant, action, state)

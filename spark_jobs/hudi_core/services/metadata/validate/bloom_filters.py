@@ -17,6 +17,7 @@ from typing import Any
 import pyarrow as pa
 
 from hudi_core.codec.bloom import DYNAMIC, BloomFilter
+from hudi_core.filegroup.merge.record_keys import record_keys
 from hudi_core.index.footers import BLOOM, BLOOM_TYPE
 from hudi_core.metadata_table.keys import bloom_filter_key, partition_id
 from hudi_core.metadata_table.partition_type import BLOOM_FILTERS
@@ -24,9 +25,7 @@ from hudi_core.metadata_table.read.partition import MetadataPartition
 from hudi_core.metadata_table.read.snapshot import MetadataTableSnapshot
 from hudi_core.metadata_table.records.bloom_filters import BloomFilterRules
 from hudi_core.model.names import BaseFileName, parse_data_file
-from hudi_core.services.metadata.record_keys import KeysOfRows
-from hudi_core.services.metadata.validate.check import FileHead, PartitionCheck, PartitionFiles
-from hudi_core.services.metadata.validate.difference import Findings
+from hudi_core.services.metadata.validate.check import FileHead, Findings, PartitionCheck, PartitionFiles
 from hudi_core.services.metadata.validate.true_ranges import buffers_of
 
 
@@ -70,7 +69,7 @@ class DigestRules:
 
 
 def stored_digests(
-    digests: MetadataPartition[FilterDigest], partition_type: str, files: PartitionFiles, findings: Findings
+    check: PartitionCheck, digests: MetadataPartition[FilterDigest], files: PartitionFiles
 ) -> dict[str, FilterDigest]:
     """By key the filters that are stored of a data partition; those of a file that is no listed base file of it are
     findings.
@@ -82,38 +81,34 @@ def stored_digests(
         if isinstance(parse_data_file(name), BaseFileName)
     }
     for key in sorted(stored.keys() - known):
-        findings.add(
-            partition_type,
-            f"key {key}: a filter of a file that is no listed base file of the partition",
-            partition=files.partition,
-        )
+        what = f"key {key}: a filter of a file that is no listed base file of the partition"
+        check.add_difference(what, partition=files.partition)
     return stored
 
 
 class BloomFiltersCheck(PartitionCheck):
     """Compares the filters of each partition."""
 
-    def __init__(self, metadata_snapshot: MetadataTableSnapshot, keys: KeysOfRows, findings: Findings) -> None:
+    def __init__(
+        self, metadata_snapshot: MetadataTableSnapshot, key_columns: tuple[str, ...], findings: Findings
+    ) -> None:
+        super().__init__(BLOOM_FILTERS, findings)
         self._digests: MetadataPartition[FilterDigest] = metadata_snapshot.partition(BLOOM_FILTERS, DigestRules())
         self._filters = metadata_snapshot.partition(BLOOM_FILTERS, BloomFilterRules())
-        self._keys = keys
-        self._findings = findings
+        self._key_columns = key_columns
         self._stored: dict[str, FilterDigest] = {}
 
     def file_columns(self) -> frozenset[str]:
-        """Those that make the record key."""
-        return frozenset(self._keys.fields)
+        return frozenset(self._key_columns)
 
     def open_partition(self, files: PartitionFiles) -> None:
-        """Reads what is stored of the partition."""
-        self._stored = stored_digests(self._digests, BLOOM_FILTERS, files, self._findings)
+        self._stored = stored_digests(self, self._digests, files)
 
     def open_file(self, head: FileHead) -> FilterCheck | None:
-        """Compares one base file."""
         if not head.is_base:
             return None
         if head.file.name.rpartition(".")[2] != "parquet":
-            self._findings.not_checked(BLOOM_FILTERS, "filters of base files that are not Parquet")
+            self.findings.not_checked(BLOOM_FILTERS, "filters of base files that are not Parquet")
             return None
         key = bloom_filter_key(head.file.partition, head.file.name)
         digest = self._stored.get(key)
@@ -132,42 +127,34 @@ class BloomFiltersCheck(PartitionCheck):
             found = None if stored is None else stored.parse()
         if found is None:
             return None
-        return FilterCheck(BLOOM_FILTERS, head, found, partial(self._keys, path=head.file.path), self._findings)
+        return FilterCheck(self, head, found, partial(record_keys, fields=self._key_columns, path=head.file.path))
 
     def _add(self, head: FileHead, what: str) -> None:
-        self._findings.add(BLOOM_FILTERS, what, partition=head.file.partition, file=head.file.name)
+        self.add_difference(what, partition=head.file.partition, file=head.file.name)
 
 
 class FilterCheck:
     """Tests a filter with the texts (string, no nulls) that `texts` makes of a file's records."""
 
     def __init__(
-        self,
-        partition_type: str,
-        head: FileHead,
-        stored: BloomFilter,
-        texts: Callable[[pa.RecordBatch], pa.Array],
-        findings: Findings,
+        self, check: PartitionCheck, head: FileHead, stored: BloomFilter, texts: Callable[[pa.RecordBatch], pa.Array]
     ) -> None:
-        self._kind = partition_type
+        self._check = check
         self._head = head
         self._stored = stored
         self._texts = texts
-        self._findings = findings
         self._requested = 0
         self._lacking = 0
 
     def add(self, batch: pa.RecordBatch, columns: frozenset[str] | None) -> None:
-        """Tests the records' texts."""
         texts = self._texts(batch)
         self._requested += len(texts)
         self._lacking += self._stored.lacking(*buffers_of(texts))
 
     def close(self) -> None:
-        """Says how many were not in it."""
         if self._lacking:
             what = f"the filter lacks {self._lacking} of the file's {self._requested} keys"
-            self._findings.add(self._kind, what, partition=self._head.file.partition, file=self._head.file.name)
+            self._check.add_difference(what, partition=self._head.file.partition, file=self._head.file.name)
 
 
 def _digest(text: bytes) -> bytes:

@@ -16,21 +16,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 
 import pyarrow as pa
 
-from hudi_core.expr.tree import Column, Operand
+from hudi_core.expr.tree import Column
 from hudi_core.metadata_table.partition_type import COLUMN_STATS
 from hudi_core.metadata_table.read.metadata_table import MetadataTable
 from hudi_core.metadata_table.records.file_statistics import FileChanges
-from hudi_core.services.metadata.validate.check import FileHead, PartitionCheck, PartitionFiles
-from hudi_core.services.metadata.validate.difference import Findings
+from hudi_core.services.metadata.validate.check import FileHead, Findings, PartitionCheck, PartitionFiles
 from hudi_core.services.metadata.validate.true_ranges import (
     Counts,
     Statistic,
     TrueRanges,
     contradictions,
     statistics_by,
+    top_level_columns,
 )
 
 _OTHERS = 3
@@ -43,18 +44,16 @@ class IndexedColumns:
     all of the table.
     """
 
-    operands: Mapping[str, Operand]
+    operands: Mapping[str, Column]
     known: bool
 
     def of(self, head: FileHead, carried: frozenset[str] | None = None) -> list[str]:
         """Those that a file, or some of its records, hold."""
-        return [name for name, operand in self.operands.items() if _is_in(operand, head, carried)]
-
-
-def _is_in(operand: Operand, head: FileHead, carried: frozenset[str] | None) -> bool:
-    if not isinstance(operand, Column):
-        return False
-    return head.holds(operand.path[0]) and (carried is None or operand.path[0] in carried)
+        return [
+            name
+            for name, operand in self.operands.items()
+            if head.holds(operand.path[0]) and (carried is None or operand.path[0] in carried)
+        ]
 
 
 class ColumnStatsCheck(PartitionCheck):
@@ -68,19 +67,17 @@ class ColumnStatsCheck(PartitionCheck):
         left_by: Callable[[], Iterable[FileChanges]] = lambda: (),
     ) -> None:
         """`left_by` are the cleans that may have left statistics of files that they deleted."""
+        super().__init__(COLUMN_STATS, findings)
         self._metadata = metadata
         self._columns = columns
-        self._findings = findings
         self._left_by = left_by
         self._stored: dict[str, dict[str, Statistic]] = {}
         self._unlisted: dict[str, set[str]] = {}
 
     def file_columns(self) -> frozenset[str]:
-        """The top-level columns of those that are indexed."""
-        return frozenset(operand.path[0] for operand in self._columns.operands.values() if isinstance(operand, Column))
+        return top_level_columns(self._columns.operands)
 
     def open_partition(self, files: PartitionFiles) -> None:
-        """Reads the statistics of the partition."""
         tables = self._metadata.column_stats(list(self._columns.operands), partitions=[files.partition])
         self._stored = {name: statistics_by(table, "file") for name, table in tables.items()}
         known = {file for stored in self._stored.values() for file in stored}
@@ -88,29 +85,29 @@ class ColumnStatsCheck(PartitionCheck):
             self._unlisted[files.partition] = unlisted
 
     def finish(self) -> None:
-        """Reports the files that have statistics and are not listed."""
         for changes in self._left_by() if self._unlisted else ():
             for partition, names in changes.deleted.items():
                 self._unlisted.get(partition, set()).difference_update(names)
         for partition, files in self._unlisted.items():
             for file in sorted(files):
-                self._findings.add(
-                    COLUMN_STATS, "has statistics, but `files` does not list it", partition=partition, file=file
-                )
+                self.add_difference("has statistics, but `files` does not list it", partition=partition, file=file)
 
     def open_file(self, head: FileHead) -> _OfFile:
-        """Compares one file."""
-        return _OfFile(head, self._columns, self._stored, self._findings)
+        return _OfFile(self, head, self._columns, self._stored)
 
 
 class _OfFile:
     def __init__(
-        self, head: FileHead, columns: IndexedColumns, stored: Mapping[str, Mapping[str, Statistic]], findings: Findings
+        self,
+        check: PartitionCheck,
+        head: FileHead,
+        columns: IndexedColumns,
+        stored: Mapping[str, Mapping[str, Statistic]],
     ) -> None:
+        self._check = check
         self._head = head
         self._columns = columns
         self._stored = stored
-        self._findings = findings
         self._true = TrueRanges(columns.operands)
         self._records = 0
 
@@ -119,18 +116,17 @@ class _OfFile:
         self._true.add(batch, self._columns.of(self._head, columns))
 
     def close(self) -> None:
-        file, missing = self._head.file, []
+        add = partial(self._check.add_difference, partition=self._head.file.partition, file=self._head.file.name)
+        missing = []
         names = self._columns.of(self._head)
         for name in names:
-            stored = self._stored[name].get(file.name)
+            stored = self._stored[name].get(self._head.file.name)
             if stored is None:
                 missing.append(name)
                 continue
-            for what in contradictions(
-                stored, self._true.of(name), Counts.EXACT if self._head.is_base else Counts.LOOSE
-            ):
-                self._findings.add(COLUMN_STATS, f"column {name}: {what}", partition=file.partition, file=file.name)
+            counts = Counts.EXACT if self._head.is_base else Counts.LOOSE
+            for what in contradictions(stored, self._true.of(name), counts):
+                add(f"column {name}: {what}")
         if missing and self._records and (self._columns.known or len(missing) == len(names)):
             more = "" if len(missing) <= _OTHERS else f" and {len(missing) - _OTHERS} more"
-            what = f"has no statistics of {', '.join(missing[:_OTHERS])}{more}"
-            self._findings.add(COLUMN_STATS, what, partition=file.partition, file=file.name)
+            add(f"has no statistics of {', '.join(missing[:_OTHERS])}{more}")

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -31,8 +32,7 @@ from hudi_core.metadata_table.read.snapshot import MetadataTableSnapshot
 from hudi_core.metadata_table.records.bloom_filters import BloomFilterRules
 from hudi_core.metadata_table.records.column_stats import ColumnStats, ColumnStatsRules, statistics_table
 from hudi_core.services.metadata.validate.bloom_filters import DigestRules, FilterCheck, stored_digests
-from hudi_core.services.metadata.validate.check import FileHead, PartitionCheck, PartitionFiles
-from hudi_core.services.metadata.validate.difference import Findings
+from hudi_core.services.metadata.validate.check import FileHead, Findings, PartitionCheck, PartitionFiles
 from hudi_core.services.metadata.validate.true_ranges import (
     Counts,
     Statistic,
@@ -67,54 +67,48 @@ class IndexedExpression:
         """Whether a file, or some of its records, have what it takes."""
         return all(head.holds(name) and (carried is None or name in carried) for name in self.columns())
 
+    def true_ranges(self) -> TrueRanges:
+        """The range of its values, without records yet."""
+        return TrueRanges({_VALUE: self.operand}, self.zone)
+
 
 class ExpressionStatsCheck(PartitionCheck):
     """Compares an index of type column_stats."""
 
     def __init__(self, metadata_snapshot: MetadataTableSnapshot, index: IndexedExpression, findings: Findings) -> None:
+        super().__init__(index.name, findings)
         self._index = index
-        self._findings = findings
         self._partition = metadata_snapshot.partition(index.name, ColumnStatsRules())
         self._stored: Mapping[str, Statistic] = {}
-        self._of_rows = self._new()
+        self._rows = index.true_ranges()
 
     def file_columns(self) -> frozenset[str]:
-        """Those of the expression."""
         return self._index.columns()
 
     def row_columns(self) -> frozenset[str]:
-        """Those of the expression."""
         return self._index.columns()
 
     def open_partition(self, files: PartitionFiles) -> None:
-        """Reads the statistics of the partition's files."""
-        self._of_rows = self._new()
+        self._rows = self._index.true_ranges()
         self._stored = self._read(files.partition, column_id(self._index.column) + partition_id(files.partition))
         for file in sorted(self._stored.keys() - files.listed.keys()):
-            self._findings.add(
-                self._index.name, "has statistics, but `files` does not list it", partition=files.partition, file=file
-            )
+            what = "has statistics, but `files` does not list it"
+            self.add_difference(what, partition=files.partition, file=file)
 
     def open_file(self, head: FileHead) -> _OfFile | None:
-        """Compares one file."""
-        return (
-            _OfFile(self._index, head, self._stored.get(head.file.name), self._findings)
-            if self._index.is_in(head)
-            else None
-        )
+        if not self._index.is_in(head):
+            return None
+        return _OfFile(self, self._index, head, self._stored.get(head.file.name))
 
     def add_rows(self, file_slice: FileSlice, batch: pa.RecordBatch) -> None:
-        """Takes the rows' values in."""
-        self._of_rows.add(batch, [_VALUE])
+        self._rows.add(batch, [_VALUE])
 
     def close_partition(self, files: PartitionFiles) -> None:
         """Compares what is stored of the partition as a whole, where anything is."""
-        place = partition_id(PARTITION_STATISTICS)
-        for stored in self._read(
-            files.partition, column_id(self._index.column) + place + partition_id(files.partition)
-        ).values():
-            for what in contradictions(stored, self._of_rows.of(_VALUE), Counts.LOOSE, bounds=self._index.has_values):
-                self._findings.add(self._index.name, f"of the whole partition: {what}", partition=files.partition)
+        prefix = column_id(self._index.column) + partition_id(PARTITION_STATISTICS) + partition_id(files.partition)
+        for stored in self._read(files.partition, prefix).values():
+            for what in contradictions(stored, self._rows.of(_VALUE), Counts.LOOSE, bounds=self._index.has_values):
+                self.add_difference(f"of the whole partition: {what}", partition=files.partition)
 
     def _read(self, partition: str, prefix: str) -> dict[str, Statistic]:
         rows: list[tuple[str, ColumnStats]] = [
@@ -122,68 +116,57 @@ class ExpressionStatsCheck(PartitionCheck):
         ]
         return statistics_by(statistics_table(rows, None), "file")
 
-    def _new(self) -> TrueRanges:
-        return TrueRanges({_VALUE: self._index.operand}, self._index.zone)
-
 
 class _OfFile:
-    def __init__(self, index: IndexedExpression, head: FileHead, stored: Statistic | None, findings: Findings) -> None:
+    def __init__(
+        self, check: PartitionCheck, index: IndexedExpression, head: FileHead, stored: Statistic | None
+    ) -> None:
+        self._check = check
         self._index = index
         self._head = head
         self._stored = stored
-        self._findings = findings
-        self._true = TrueRanges({_VALUE: index.operand}, index.zone)
+        self._true = index.true_ranges()
 
     def add(self, batch: pa.RecordBatch, columns: frozenset[str] | None) -> None:
         if self._index.is_in(self._head, columns):
             self._true.add(batch, [_VALUE])
 
     def close(self) -> None:
-        file, is_base = self._head.file, self._head.is_base
+        add = partial(self._check.add_difference, partition=self._head.file.partition, file=self._head.file.name)
+        true = self._true.of(_VALUE)
         if self._stored is None:
-            if is_base and self._head.is_latest and self._true.of(_VALUE).rows:
-                self._findings.add(self._index.name, "has no statistics", partition=file.partition, file=file.name)
+            if self._head.is_base and self._head.is_latest and true.rows:
+                add("has no statistics")
             return
-        for what in contradictions(
-            self._stored,
-            self._true.of(_VALUE),
-            Counts.EXACT if is_base else Counts.LOOSE,
-            bounds=self._index.has_values,
-        ):
-            self._findings.add(self._index.name, what, partition=file.partition, file=file.name)
+        counts = Counts.EXACT if self._head.is_base else Counts.LOOSE
+        for what in contradictions(self._stored, true, counts, bounds=self._index.has_values):
+            add(what)
 
 
 class ExpressionFiltersCheck(PartitionCheck):
     """Compares an index of type bloom_filters."""
 
     def __init__(self, metadata_snapshot: MetadataTableSnapshot, index: IndexedExpression, findings: Findings) -> None:
+        super().__init__(index.name, findings)
         self._index = index
-        self._findings = findings
         self._digests = metadata_snapshot.partition(index.name, DigestRules())
         self._filters = metadata_snapshot.partition(index.name, BloomFilterRules())
 
     def file_columns(self) -> frozenset[str]:
-        """Those of the expression."""
         return self._index.columns()
 
     def open_partition(self, files: PartitionFiles) -> None:
-        """Looks for filters of files that are not listed."""
-        stored_digests(self._digests, self._index.name, files, self._findings)
+        stored_digests(self, self._digests, files)
 
     def open_file(self, head: FileHead) -> FilterCheck | None:
-        """Compares one base file."""
         if not head.is_base or not self._index.is_in(head):
             return None
         stored = self._filters.get(bloom_filter_key(head.file.partition, head.file.name))
         if stored is None or stored.is_deleted or not stored.text:
             if head.is_latest:
-                self._findings.add(
-                    self._index.name, "has no filter", partition=head.file.partition, file=head.file.name
-                )
+                self.add_difference("has no filter", partition=head.file.partition, file=head.file.name)
             return None
-        if not self._index.has_values:
-            return None
-        return FilterCheck(self._index.name, head, stored.parse(), self._texts, self._findings)
+        return FilterCheck(self, head, stored.parse(), self._texts) if self._index.has_values else None
 
     def _texts(self, batch: pa.RecordBatch) -> pa.Array:
         return pc.drop_null(evaluate(self._index.operand, batch, self._index.zone).cast(pa.string()))

@@ -4,7 +4,7 @@ The listed size of log files may differ: one of version 6 may be longer than lis
 was rolled back appended, and a log file that was rolled back by its markers is listed with 1 byte
 (MarkerBasedRollbackStrategy). Then it has to be no longer than the file, and hold what completed commits wrote.
 
-Memory: one data partition; the names of missing and unlisted files up to difference.KEPT, to detect a file that is
+Memory: one data partition; the names of missing and unlisted files up to check.KEPT, to detect a file that is
 listed elsewhere.
 """
 
@@ -16,8 +16,7 @@ from hudi_core.metadata_table.partition_type import FILES_PARTITION
 from hudi_core.metadata_table.read.metadata_table import MetadataTable
 from hudi_core.model.names import BaseFileName, LogFileName, parse_data_file
 from hudi_core.services.listed_sizes import is_wrong_size
-from hudi_core.services.metadata.validate.check import PartitionFiles
-from hudi_core.services.metadata.validate.difference import KEPT, Findings
+from hudi_core.services.metadata.validate.check import KEPT, Findings, PartitionFiles
 from hudi_core.storage.base import FileInfo
 
 

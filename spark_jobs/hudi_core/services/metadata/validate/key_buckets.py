@@ -1,4 +1,4 @@
-"""The keys that an index should hold, collected while a table is read and given back by file group of the index.
+"""The keys that an index should hold, collected while a table is read, by file group of the index.
 
 Memory: up to BUDGET bytes of keys; beyond that they lie in temporary files, one for each bucket of consecutive file
 groups, and one bucket is in memory at a time: of n bytes of keys, n / min(file groups, MAX_BUCKETS).
@@ -8,14 +8,18 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Generic, TypeVar
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
+
+from hudi_core.metadata_table.read.group_reader import GroupReader
+
+R = TypeVar("R")
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,9 +96,13 @@ class KeyBuckets:
         if self._folder is not None:
             self._folder.cleanup()
 
-    def add(self, groups: NDArray[np.int64], keys: pa.Array, place: int) -> None:
+    def add(self, groups: NDArray[np.int32], keys: pa.Array, place: int) -> None:
         """Keys (string, no nulls), each with its file group's position."""
-        columns = [pa.array(groups.astype(np.int32)), keys, pa.repeat(pa.scalar(place, pa.int32()), len(keys))]
+        columns = [
+            pa.array(groups.astype(np.int32, copy=False)),
+            keys,
+            pa.repeat(pa.scalar(place, pa.int32()), len(keys)),
+        ]
         batch = pa.RecordBatch.from_arrays(columns, schema=SCHEMA)
         self._held.append(batch)
         self._bytes += batch.nbytes
@@ -105,21 +113,17 @@ class KeyBuckets:
         """Every file group's position, ascending, with its keys (`key`, `place`); also those without any."""
         if self._written:
             self._spill()
-        held = pa.Table.from_batches(self._held, SCHEMA)
-        for bucket in range(self._count):
-            table = self._load(bucket) if self._written else held
-            of_group = table.column("group").to_numpy()
-            order = np.argsort(of_group, kind="stable")
-            numbers = (
-                np.arange(self._first(bucket), self._first(bucket + 1)) if self._written else np.arange(self._groups)
-            )
-            ends = np.searchsorted(of_group[order], numbers, side="right")
-            start = int(np.searchsorted(of_group[order], numbers[0])) if len(numbers) else 0
-            for number, end in zip(numbers.tolist(), ends.tolist(), strict=True):
-                yield number, table.select(["key", "place"]).take(pa.array(order[start:end]))
-                start = end
-            if not self._written:
-                return
+            bounds = [self._first(bucket) for bucket in range(self._count + 1)]
+            parts: Iterator[pa.Table] = map(self._load, range(self._count))
+        else:
+            bounds = [0, self._groups]
+            parts = iter((pa.Table.from_batches(self._held, SCHEMA),))
+        for start, end, table in zip(bounds, bounds[1:], parts, strict=False):
+            groups = table.column("group").to_numpy()
+            order = np.argsort(groups, kind="stable")
+            ends = np.searchsorted(groups[order], np.arange(start, end + 1)).tolist()
+            for group, first, last in zip(range(start, end), ends, ends[1:], strict=False):
+                yield group, table.select(["key", "place"]).take(pa.array(order[first:last]))
 
     def _first(self, bucket: int) -> int:
         """The first file group of a bucket."""
@@ -135,9 +139,7 @@ class KeyBuckets:
         buckets = table.column("group").to_numpy().astype(np.int64) * self._count // self._groups
         order = np.argsort(buckets, kind="stable")
         for bucket in np.unique(buckets).tolist():
-            rows = order[
-                np.searchsorted(buckets[order], bucket) : np.searchsorted(buckets[order], bucket, side="right")
-            ]
+            rows = order[slice(*np.searchsorted(buckets[order], [bucket, bucket + 1]))]
             with open(self._path(bucket), "ab") as file, pa.ipc.new_stream(file, SCHEMA) as writer:
                 writer.write_table(table.take(pa.array(rows)))
             self._written.add(bucket)
@@ -157,3 +159,29 @@ class KeyBuckets:
         if folder is None:
             raise ValueError("no key was spilled")
         return os.path.join(folder.name, str(bucket))
+
+
+@dataclass(frozen=True, slots=True)
+class StoredGroup(Generic[R]):
+    """One file group of an index: its position, the keys that it should hold with their places, and its records."""
+
+    position: int
+    keys: pa.Array
+    places: NDArray[np.int32]
+    stored: Mapping[bytes, R]
+
+
+def stored_groups(buckets: KeyBuckets, groups: Sequence[GroupReader[R]]) -> Iterator[StoredGroup[R]]:
+    """The file groups of an index one after another; each is released, and at the end the temporary files are."""
+    with buckets:
+        for position, true in buckets.by_group():
+            keys, places = true.column("key").combine_chunks(), true.column("place").to_numpy()
+            yield StoredGroup(position, keys, places, groups[position].all())
+            groups[position].release()
+
+
+def why_extra(position: int, home: int) -> str:
+    """Why a record is wrong that no row explains in the file group at `position`; lookups read the one at `home`."""
+    if home == position:
+        return "no row has it"
+    return f"in file group {position} of the index, where nobody looks for it (but in {home})"

@@ -15,8 +15,7 @@ from hudi_core.filegroup.read.log_records import block_batches, has_operations
 from hudi_core.filegroup.read.slice_reader import READ_ROWS
 from hudi_core.metadata_table.partition_type import FILES_PARTITION
 from hudi_core.model.names import OPERATION
-from hudi_core.services.metadata.validate.check import FileCheck, FileHead, PartitionCheck
-from hudi_core.services.metadata.validate.difference import Findings
+from hudi_core.services.metadata.validate.check import FileCheck, FileHead, Findings, PartitionCheck
 from hudi_core.services.metadata.validate.subject import Subject
 from hudi_core.timeline.schema_history import sources_at
 from hudi_core.view.file_group import DataFile, FileGroup, FileSlice

@@ -19,11 +19,10 @@ from hudi_core.errors import (
 )
 from hudi_core.metadata_table.partition_type import FILES_PARTITION
 from hudi_core.services.context import TableContext
-from hudi_core.services.metadata.validate.check import PartitionCheck, PartitionFiles
-from hudi_core.services.metadata.validate.checks import Checks
-from hudi_core.services.metadata.validate.difference import Findings, ValidationReport
+from hudi_core.services.metadata.validate.check import Findings, PartitionCheck, PartitionFiles, ValidationReport
 from hudi_core.services.metadata.validate.files import FilesCheck
 from hudi_core.services.metadata.validate.records import FileReader
+from hudi_core.services.metadata.validate.registry import partition_checks
 from hudi_core.services.metadata.validate.subject import Subject
 from hudi_core.storage.base import Storage
 from hudi_core.timeline.instant import Action, State
@@ -64,7 +63,7 @@ class _Validation:
     def __init__(self, context: TableContext, data: Storage, timeline: Timeline) -> None:
         self._storage = context.storage
         self._findings = Findings()
-        self._subject = Subject.open(context, data, timeline)
+        self._subject = Subject(context, data, timeline)
         undoes = [item for item in timeline if item.action in _UNDOES and item.state is State.INFLIGHT]
         for item in undoes:
             self._findings.not_checked(
@@ -78,7 +77,7 @@ class _Validation:
             written=self._subject.written,
             judges_missing=not undoes,
         )
-        self._checks: list[PartitionCheck] = Checks(self._subject, self._findings).all()
+        self._checks: list[PartitionCheck] = partition_checks(self._subject, self._findings)
         self._reader = FileReader(self._subject, self._checks, self._findings)
         requirements = frozenset[str]().union(*(check.row_columns() for check in self._checks))
         self._row_columns = [name for name in self._subject.reader.output_schema().names if name in requirements]

@@ -10,22 +10,26 @@ Memory: as record_index, with pairs for keys.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hudi_core.codec.hashing import file_group_indexes
+from hudi_core.codec.hashing import file_group_index, group_indexes
 from hudi_core.expr.functions import evaluate
 from hudi_core.expr.tree import Column
+from hudi_core.filegroup.merge.record_keys import record_keys
 from hudi_core.metadata_table.keys import parse_secondary_key, secondary_hashed_part
 from hudi_core.metadata_table.read.partition import MetadataPartition
-from hudi_core.services.metadata.record_keys import KeysOfRows
-from hudi_core.services.metadata.validate.check import PartitionCheck
-from hudi_core.services.metadata.validate.difference import Difference, Findings
-from hudi_core.services.metadata.validate.key_buckets import KeyBuckets, compare_keys
-from hudi_core.services.metadata.validate.true_ranges import one_array
+from hudi_core.services.metadata.validate.check import Difference, Findings, PartitionCheck
+from hudi_core.services.metadata.validate.key_buckets import (
+    KeyBuckets,
+    StoredGroup,
+    compare_keys,
+    stored_groups,
+    why_extra,
+)
 from hudi_core.view.file_group import FileSlice
 
 _NULL = "\0"
@@ -41,79 +45,61 @@ class SecondaryIndexCheck(PartitionCheck):
         self,
         partition: MetadataPartition[bool],
         column: Column,
-        keys: KeysOfRows,
+        key_columns: Sequence[str],
         findings: Findings,
         *,
         by_value: bool,
         is_whole: bool,
     ) -> None:
+        super().__init__(partition.name, findings)
         self._partition = partition
         self._column = column
-        self._keys = keys
-        self._findings = findings
+        self._key_columns = key_columns
         self._by_value = by_value
         self._is_whole = is_whole
         self._buckets = KeyBuckets(len(partition.groups))
         self._places: list[FileSlice] = []
 
     def row_columns(self) -> frozenset[str]:
-        """The indexed column, and those that make the record key."""
-        return frozenset((self._column.path[0], *self._keys.fields))
+        return frozenset((self._column.path[0], *self._key_columns))
 
     def add_rows(self, file_slice: FileSlice, batch: pa.RecordBatch) -> None:
-        """Collects the rows' pairs."""
         if not self._places or self._places[-1] is not file_slice:
             self._places.append(file_slice)
         heads = _heads(evaluate(self._column, batch, "UTC"))
-        keys = self._keys(batch, path=file_slice.file_group.file_id)
+        keys = record_keys(batch, self._key_columns, path=file_slice.file_group.file_id)
         pairs = pc.binary_join_element_wise(heads, _escaped(keys), "")
-        hashed = (heads if self._by_value else pairs).to_pylist()
-        self._buckets.add(file_group_indexes(hashed, len(self._partition.groups)), pairs, len(self._places) - 1)
+        groups = group_indexes(heads if self._by_value else pairs, len(self._partition.groups))
+        self._buckets.add(groups, pairs, len(self._places) - 1)
 
     def finish(self) -> None:
-        """Compares."""
-        with self._buckets as buckets:
-            for position, true in buckets.by_group():
-                stored = self._partition.groups[position].all()
-                self._compare_group(position, one_array(true.column("key")), true.column("place").to_numpy(), stored)
-                self._partition.groups[position].release()
+        for group in stored_groups(self._buckets, self._partition.groups):
+            self._compare_group(group)
 
-    def _compare_group(self, position: int, true: pa.Array, places: np.ndarray, stored: Mapping[bytes, bool]) -> None:
-        kind = self._partition.name
-        remaining = pa.array([key for key, current in stored.items() if current], pa.binary())
-        nowhere = np.zeros(len(remaining), dtype=np.int32)
-        found = compare_keys(true.cast(pa.binary()), np.zeros(len(true), dtype=np.int32), remaining, nowhere)
+    def _compare_group(self, group: StoredGroup[bool]) -> None:
+        stored = pa.array([key for key, current in group.stored.items() if current], pa.binary())
+        nowhere = np.zeros(len(stored), dtype=np.int32)
+        found = compare_keys(group.keys.cast(pa.binary()), np.zeros(len(group.keys), dtype=np.int32), stored, nowhere)
 
-        def missing() -> Iterator[Difference]:
-            for at in found.missing.tolist():
-                group = self._places[int(places[at])].file_group
-                yield Difference(
-                    kind,
-                    group.partition,
-                    group.file_id,
-                    f"{_pair(true[at].as_py())} is not in the index, but the file group has it",
-                )
+        def missing(at: int) -> Difference:
+            right = self._places[int(group.places[at])].file_group
+            what = f"{_pair(group.keys[at].as_py())} is not in the index, but the file group has it"
+            return Difference(self.name, right.partition, right.file_id, what)
 
-        def extra() -> Iterator[Difference]:
-            for at in found.extra.tolist():
-                text = remaining[at].as_py().decode("utf-8", "replace")
-                hashed = secondary_hashed_part(text) if self._by_value else text
-                home = int(file_group_indexes([hashed], len(self._partition.groups))[0])
-                why = (
-                    "no row has it"
-                    if home == position
-                    else f"in file group {position} of the index, where nobody looks for it (but in {home})"
-                )
-                yield Difference(kind, None, None, f"{_pair(text)} is in the index, but {why}")
+        def extra(at: int) -> Difference:
+            text = stored[at].as_py().decode("utf-8", "replace")
+            hashed = secondary_hashed_part(text) if self._by_value else text
+            why = why_extra(group.position, file_group_index(hashed, len(self._partition.groups)))
+            return Difference(self.name, None, None, f"{_pair(text)} is in the index, but {why}")
 
         if self._is_whole:
-            self._findings.add_all(kind, len(found.missing), missing())
-        self._findings.add_all(kind, len(found.extra), extra())
+            self.findings.add_all(self.name, len(found.missing), map(missing, found.missing.tolist()))
+        self.findings.add_all(self.name, len(found.extra), map(extra, found.extra.tolist()))
 
 
-def can_print(kind: pa.DataType) -> bool:
+def can_print(value_type: pa.DataType) -> bool:
     """Whether the text of a value of this type is the same for every writer."""
-    return bool(pa.types.is_string(kind) or pa.types.is_integer(kind))
+    return bool(pa.types.is_string(value_type) or pa.types.is_integer(value_type))
 
 
 def _heads(values: pa.Array) -> pa.Array:

@@ -8,7 +8,7 @@ signed, bound nothing. NaN is greater than every number.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
@@ -18,16 +18,8 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from hudi_core.expr.functions import evaluate
-from hudi_core.expr.tree import Operand
+from hudi_core.expr.tree import Column, Operand
 from hudi_core.index.slice_ranges import indexed_in_order_of
-
-
-def one_array(column: pa.ChunkedArray) -> pa.Array:
-    """The column in one piece."""
-    array = column.combine_chunks()
-    if isinstance(array, pa.ChunkedArray):
-        return pa.concat_arrays(array.chunks) if array.num_chunks else pa.array([], array.type)
-    return array
 
 
 def buffers_of(texts: pa.Array) -> tuple[NDArray[np.int32], NDArray[np.uint8]]:
@@ -44,13 +36,13 @@ _SHOWN: Final = 60
 
 @dataclass(slots=True)
 class TrueRange:
-    """What an operand has in the records so far; `least` and `greatest` hold one scalar for each batch with values."""
+    """What an operand has in the records so far; `least` and `greatest` are None where there is no value but NaN."""
 
     nulls: int = 0
     rows: int = 0
     has_nan: bool = False
-    least: list[pa.Scalar] = field(default_factory=list)
-    greatest: list[pa.Scalar] = field(default_factory=list)
+    least: pa.Scalar | None = None
+    greatest: pa.Scalar | None = None
 
     def add(self, values: pa.Array) -> None:
         """More records."""
@@ -63,22 +55,17 @@ class TrueRange:
             self.has_nan |= bool(pc.any(nan).as_py())
             values = values.filter(pc.invert(nan))
         found = pc.min_max(values)
-        if found["min"].is_valid:
-            self.least.append(found["min"])
-            self.greatest.append(found["max"])
+        if not found["min"].is_valid:
+            return
+        if self.least is not None:
+            ends = (found["min"], found["max"], self.least, self.greatest)
+            found = pc.min_max(pa.concat_arrays([pa.repeat(value, 1) for value in ends]))
+        self.least, self.greatest = found["min"], found["max"]
 
     @property
     def has_values(self) -> bool:
         """Whether any value is not null."""
         return self.rows > self.nulls
-
-    def lower(self) -> pa.Scalar | None:
-        """The least value; None when there is none but NaN."""
-        return _extreme(self.least, "min")
-
-    def upper(self) -> pa.Scalar | None:
-        """The greatest value besides NaN."""
-        return _extreme(self.greatest, "max")
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,13 +81,17 @@ class Statistic:
 
 def statistics_by(table: pa.Table, key: str) -> dict[str, Statistic]:
     """The rows of a table of statistics (MetadataTable.column_stats) by their column `key`."""
-    columns = [one_array(table.column(name)) for name in ("min", "max")]
     counts = (table.column(name).to_pylist() for name in (key, "null_count", "value_count", "is_tight"))
-    rows = zip(*counts, strict=True)
+    columns = (table.column("min"), table.column("max"), *counts)
     return {
-        name: Statistic(columns[0][at], columns[1][at], nulls, values, tight)
-        for at, (name, nulls, values, tight) in enumerate(rows)
+        name: Statistic(least, greatest, nulls, values, tight)
+        for least, greatest, name, nulls, values, tight in zip(*columns, strict=True)
     }
+
+
+def top_level_columns(columns: Mapping[str, Column]) -> frozenset[str]:
+    """The stored columns that hold these."""
+    return frozenset(column.path[0] for column in columns.values())
 
 
 class TrueRanges:
@@ -147,13 +138,13 @@ def contradictions(stored: Statistic, true: TrueRange, counts: Counts, *, bounds
         )
     if not bounds or not true.has_values:
         return
-    kind = _kind(true)
-    least, greatest = (_bound(value, kind) for value in (stored.least, stored.greatest))
+    lower, upper = true.least, true.greatest
+    in_order_of = pa.float64() if lower is None else lower.type
+    least, greatest = (_bound(value, in_order_of) for value in (stored.least, stored.greatest))
     if least is None and greatest is None:
         if stored.least.is_valid is stored.greatest.is_valid is False and 0 < stored.value_count == stored.null_count:
-            yield f"stored are {stored.value_count} values, all null, but there is {_text(true.lower())}"
+            yield f"stored are {stored.value_count} values, all null, but there is {_text(lower)}"
         return
-    lower, upper = true.lower(), true.upper()
     if least is not None and lower is not None and (_is_nan(least) or pc.less(lower, least).as_py()):
         yield f"the stored minimum is {_text(least)}, but there is {_text(lower)}"
     if greatest is not None and not _is_nan(greatest):
@@ -163,32 +154,13 @@ def contradictions(stored: Statistic, true: TrueRange, counts: Counts, *, bounds
             yield f"the stored maximum is {_text(greatest)}, but there is {_text(upper)}"
 
 
-def _kind(true: TrueRange) -> pa.DataType:
-    return true.least[0].type if true.least else pa.float64()
-
-
-def _bound(value: pa.Scalar, kind: pa.DataType) -> pa.Scalar | None:
+def _bound(value: pa.Scalar, in_order_of: pa.DataType) -> pa.Scalar | None:
     """A stored bound in the order of the true values; None where it bounds nothing."""
     if not value.is_valid:
         return None
-    array = (
-        pa.array([value.as_py()], value.type)
-        if not pa.types.is_timestamp(value.type)
-        else pa.array([value.value], pa.int64()).cast(value.type)
-    )
-    if pa.types.is_boolean(array.type):
-        array = array.cast(pa.int8())
-    found = indexed_in_order_of(array, kind)
+    array = pa.repeat(value, 1)
+    found = indexed_in_order_of(array.cast(pa.int8()) if pa.types.is_boolean(value.type) else array, in_order_of)
     return None if found is None or not found[0].is_valid else found[0]
-
-
-def _extreme(scalars: Sequence[pa.Scalar], which: str) -> pa.Scalar | None:
-    if len(scalars) < 2:
-        return scalars[0] if scalars else None
-    kind = scalars[0].type
-    if pa.types.is_timestamp(kind):
-        return pc.min_max(pa.array([scalar.value for scalar in scalars], pa.int64()).cast(kind))[which]
-    return pc.min_max(pa.array([scalar.as_py() for scalar in scalars], kind))[which]
 
 
 def _is_nan(value: pa.Scalar) -> bool:

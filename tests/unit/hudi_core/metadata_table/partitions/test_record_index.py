@@ -11,7 +11,7 @@ from hudi_core.codec.hashing import file_group_index
 from hudi_core.config.versions import SUPPORTED, V9, TableVersion
 from hudi_core.engine.serializer import from_text, to_text
 from hudi_core.errors import TimelineError, UnsupportedError
-from hudi_core.metadata_table.initialize.stored_schema import stored_schema
+from hudi_core.metadata_table.initialize.new_table import stored_schema
 from hudi_core.metadata_table.partitions.record_groups import RecordGroups
 from hudi_core.metadata_table.partitions.record_index import RecordIndexRows, location_datum
 from hudi_core.metadata_table.read.row_level import RecordIndexRules, RecordLocation

@@ -15,7 +15,7 @@ from hudi_core.codec.log.frames import walk
 from hudi_core.config.versions import V6, V8, V9
 from hudi_core.engine.exchange import SHARD_ROWS
 from hudi_core.errors import ConflictError, ExecutionError, UnsupportedError
-from hudi_core.metadata_table.initialize.stored_schema import stored_schema
+from hudi_core.metadata_table.initialize.new_table import stored_schema
 from hudi_core.metadata_table.partitions.record_groups import RecordGroups
 from hudi_core.metadata_table.partitions.record_index import RecordIndexRows
 from hudi_core.metadata_table.partitions.row_exchange import base_cells, distinct_rows, is_gone, log_contents

@@ -9,7 +9,7 @@ from hudi_core.codec.hashing import file_group_index
 from hudi_core.config.versions import V8, V9, TableVersion
 from hudi_core.engine.serializer import from_text, to_text
 from hudi_core.errors import UnsupportedError
-from hudi_core.metadata_table.initialize.stored_schema import stored_schema
+from hudi_core.metadata_table.initialize.new_table import stored_schema
 from hudi_core.metadata_table.keys import secondary_hashed_part, secondary_prefix
 from hudi_core.metadata_table.partitions.row_level import GONE
 from hudi_core.metadata_table.partitions.secondary_index import SecondaryIndexRows, pair_keys, prefixes, value_texts

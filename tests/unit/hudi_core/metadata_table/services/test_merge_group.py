@@ -14,7 +14,7 @@ from hudi_core.codec.hfile.reader import HFileReader
 from hudi_core.codec.hfile.writer import write_hfile
 from hudi_core.config.versions import V6, V8, V9
 from hudi_core.errors import CorruptFileError
-from hudi_core.metadata_table.initialize.stored_schema import commit_schema, stored_schema
+from hudi_core.metadata_table.initialize.new_table import commit_schema, stored_schema
 from hudi_core.metadata_table.partitions.registry import merge_data
 from hudi_core.metadata_table.read.group_reader import Deletes, Records, Source
 from hudi_core.metadata_table.record import MetadataCodec, RecordEncoder

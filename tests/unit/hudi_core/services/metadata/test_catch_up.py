@@ -4,7 +4,6 @@ deltacommits.
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -23,7 +22,6 @@ from hudi_core.services.context import TableContext
 from hudi_core.services.metadata.maintain import Updated, update_metadata
 from hudi_core.services.metadata.row_changes import RowsUnknownError
 from hudi_core.storage.base import Storage
-from hudi_core.storage.local import LocalStorage
 from hudi_core.table import HudiTable
 from hudi_core.timeline.actions.restore import (
     RestoredInstant,
@@ -35,18 +33,16 @@ from hudi_core.timeline.actions.restore import (
 from hudi_core.timeline.instant import Action, Instant, State
 from hudi_core.transaction.owner import Owner
 from tests.support.damaged_tables import DamagedTable
-from tests.support.fault_storage import MUTATIONS, FaultPlan, FaultStorage, InjectedCrash
 from tests.support.golden_cleans import context_of, data_files, run_clean
 from tests.support.golden_data import GoldenCase
+from tests.support.kill_points import killed_at_each_change
 from tests.support.metadata_records import (
     Records,
     Table,
     comparable,
-    complete_rollback,
-    crash_before_completion,
 )
-from tests.unit.hudi_core.metadata_table.initialize.test_from_rows import timeless
-from tests.unit.hudi_core.metadata_table.write.test_publish_partition_types import indexes, undo_data, with_pending
+from tests.unit.hudi_core.metadata_table.initialize.test_exchange import timeless
+from tests.unit.hudi_core.metadata_table.write.test_publish_partition_types import undo_data
 
 Golden = Callable[[str, str], GoldenCase]
 OWNER = Owner.current("test")
@@ -164,19 +160,6 @@ def test_whatever_was_left_out_in_the_middle(golden: Golden, version: str, case:
     assert findings(table) == real
 
 
-@pytest.mark.parametrize("case", ["cleaned_commits_mor"])
-@pytest.mark.parametrize("version", ["6", "8", "9"])
-def test_a_clean_that_was_left_out_is_applied(golden: Golden, version: str, case: str) -> None:
-    table = Table(golden(version, case).table)
-    before = plain(table.live())
-    cleans = forget(table, 1, Action.CLEAN)
-    assert cleans
-    assert findings(table) != []
-    assert update(table) == tuple(cleans)
-    assert plain(table.live()) == before
-    assert findings(table) == []
-
-
 EVERYWHERE = [("6", 12), ("8", 24), *(pytest.param(version, 1, marks=pytest.mark.soak) for version in ("6", "8"))]
 
 
@@ -187,23 +170,13 @@ def test_killed_anywhere_it_goes_on(golden: Golden, version: str, step: int) -> 
     whole = Table(origin)
     before = plain(whole.live())
     forget(whole, 2)
-    at = crashes = 0
-    while True:
-        copy = origin.parent / f"killed-{at}"
-        shutil.copytree(origin, copy)
-        table = Table(copy)
-        try:
-            update(table, FaultStorage(LocalStorage(copy), FaultPlan(kill_at=at, counts=MUTATIONS)))
-        except InjectedCrash:
-            crashes += 1
-        else:
-            break
+    crashes = 0
+    for at, table in killed_at_each_change(origin, step, update):
+        crashes += 1
         update(table)
         after = plain(table.live())
         for name in before:
             assert after[name] == before[name], (at, name)
-        shutil.rmtree(copy)
-        at += step
     assert crashes > 1
 
 
@@ -231,7 +204,7 @@ def test_rows_that_a_commit_moved_which_is_archived_already(
     monkeypatch.setattr(TableContext, "history", lambda self: archive)
     with pytest.raises(
         RowsUnknownError,
-        match=f"know {overtaken.action} {overtaken.requested_time}, but not {left.action} {left.requested_time}",
+        match=f"have {overtaken.action} {overtaken.requested_time}, but not {left.action} {left.requested_time}",
     ):
         update(table)
 
@@ -246,7 +219,7 @@ def test_rows_that_later_commits_moved(golden: Golden, version: str) -> None:
     first, second = commits_of(table)[-2:]
     forget_these(table, [first])
     names = table.metadata_timeline.names()
-    with pytest.raises(RowsUnknownError, match=f"know deltacommit {second}, but not deltacommit {first}"):
+    with pytest.raises(RowsUnknownError, match=f"have deltacommit {second}, but not deltacommit {first}"):
         update(table)
     assert table.metadata_timeline.names() == names
     done = updated(table, options=REBUILDS)
@@ -264,7 +237,9 @@ def test_rows_whose_older_files_were_cleaned(golden: Golden, version: str) -> No
     assert clean_to_one(table)
     late = commits_of(table)[-1]
     forget_these(table, [late])
-    with pytest.raises(RowsUnknownError, match=f"cannot be told of .* {late}: what .* held before was cleaned since"):
+    with pytest.raises(
+        RowsUnknownError, match=f"cannot be updated by .* {late}: what .* held before was cleaned since"
+    ):
         update(table)
     assert findings(table) != []
     done = updated(table, options=REBUILDS)
@@ -317,41 +292,6 @@ class Archive:
         return [item for item in self.held if after is None or item.requested_time > after]
 
 
-@pytest.mark.parametrize("case", ["mor_basic", "mdt_all_cow"])
-@pytest.mark.parametrize("version", ["6", "8", "9"])
-def test_a_rollback_that_was_left_out_is_applied(golden: Golden, version: str, case: str) -> None:
-    table = Table(golden(version, case).table)
-    failed = commits_of(table)[-1]
-    earlier = plain(table.live(with_pending(table, lambda item: item.requested_time == failed)))
-    crash_before_completion(table, failed)
-    rollback = table.new_instant()
-    complete_rollback(table, failed, rollback)
-    assert plain(table.live()) != earlier
-    assert update(table) == (rollback,)
-    assert plain(table.live()) == earlier
-    assert update(table) == ()
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("version", ["6", "8", "9"])
-def test_a_restore_that_was_left_out_is_applied(golden: Golden, version: str) -> None:
-    table = Table(golden(version, "mdt_all_cow").table)
-    *_, target, last = table.data.load().commits().instants
-    earlier = table.live(with_pending(table, lambda item: item.completed_at > target.completed_at))
-    restore = table.new_instant()
-    undo_data(table, target.completed_at, restore)
-    gone = (RestoredInstant(last.requested_time, last.action),)
-    plan = table.data.path(restore, Action.RESTORE, State.REQUESTED)
-    table.storage.write(plan, encode_restore_plan(RestorePlan(target.requested_time, gone)))
-    table.data.complete(
-        restore, Action.RESTORE, encode_restore_metadata(RestoreMetadata(restore, 1, gone)), table.later(restore)
-    )
-    assert update(table) == (restore,)
-    assert indexes(table.live()) == indexes(earlier)
-    assert findings(table) == []
-    assert update(table) == ()
-
-
 @pytest.mark.parametrize("version", ["6", "9"])
 def test_a_restore_that_later_actions_followed_is_refused(golden: Golden, version: str) -> None:
     """Also where these were told: the metadata table still holds what the restore took back."""
@@ -366,5 +306,5 @@ def test_a_restore_that_later_actions_followed_is_refused(golden: Golden, versio
         restore, Action.RESTORE, encode_restore_metadata(RestoreMetadata(restore, 1, gone)), table.later(restore)
     )
     DamagedTable(table.path).write({})
-    with pytest.raises(TimelineError, match=f"not told of restore {restore}"):
+    with pytest.raises(TimelineError, match=f"lacks restore {restore}"):
         update(table)

@@ -21,7 +21,7 @@ from tests.support.fault_storage import MUTATIONS, FaultPlan, FaultStorage, Inje
 from tests.support.golden_cleans import context_of
 from tests.support.golden_data import open_case
 from tests.support.metadata_records import Table
-from tests.unit.hudi_core.metadata_table.initialize.test_from_rows import timeless
+from tests.unit.hudi_core.metadata_table.initialize.test_exchange import timeless
 from tests.unit.hudi_core.services.metadata.test_catch_up import ENGINE, OWNER, findings, forget, updated
 
 NAME = "partitioned_v9"

@@ -42,14 +42,14 @@ def test_a_write_that_begins_while_the_last_files_are_read_is_newer(
     drop_columns(context(table), ["qty"], OWNER)
     before = table.metadata_timeline.load().requested_times
     initialized: list[str] = []
-    learn = ColumnStatisticsReader.learn
+    read = ColumnStatisticsReader.read
 
     def beside(self: ColumnStatisticsReader, of: TableContext, snapshot: Snapshot) -> int:
-        found = learn(self, of, snapshot)
+        found = read(self, of, snapshot)
         initialized.append(InstantClock(table.config.timezone, sleep=lambda seconds: None).next(table.data.load()))
         return found
 
-    monkeypatch.setattr(ColumnStatisticsReader, "learn", beside)
+    monkeypatch.setattr(ColumnStatisticsReader, "read", beside)
     add(table, "qty")
     (recorded,) = table.metadata_timeline.load().requested_times - before
     assert recorded < initialized[-1]

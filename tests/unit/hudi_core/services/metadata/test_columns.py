@@ -4,7 +4,6 @@ writers do meanwhile.
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -29,14 +28,13 @@ from hudi_core.services.context import TableContext
 from hudi_core.services.metadata.columns import ColumnsChanged, add_columns, drop_columns
 from hudi_core.services.metadata.maintain import create_metadata, drop_metadata, update_metadata
 from hudi_core.storage.base import Storage
-from hudi_core.storage.local import LocalStorage
 from hudi_core.table import HudiTable
 from hudi_core.timeline.instant import Action
 from hudi_core.transaction.instant_generator import InstantClock
 from hudi_core.transaction.owner import Owner
-from tests.support.fault_storage import MUTATIONS, FaultPlan, FaultStorage, InjectedCrash
 from tests.support.golden_cleans import context_of
 from tests.support.golden_data import GoldenCase
+from tests.support.kill_points import killed_at_each_change
 from tests.support.metadata_records import Records, Table
 
 Golden = Callable[[str, str], GoldenCase]
@@ -299,25 +297,15 @@ def test_killed_before_each_change_it_is_run_again(golden: Golden, version: str,
     whole = statistics(Table(origin))
     index_only(Table(origin), "id")
     narrow = rows(Table(origin))
-    crashes = at = 0
-    while True:
-        copy = origin.parent / f"killed-{at}"
-        shutil.copytree(origin, copy)
-        table = Table(copy)
-        try:
-            add(table, *ADDED, storage=FaultStorage(LocalStorage(copy), FaultPlan(kill_at=at, counts=MUTATIONS)))
-        except InjectedCrash:
-            crashes += 1
-        else:
-            break
+    crashes = 0
+    for at, table in killed_at_each_change(origin, step, lambda table, storage: add(table, *ADDED, storage=storage)):
+        crashes += 1
         assert rows(table, "qty >= 0 or qty < 0 or qty is null") == narrow
         if crashes % 2:
             update_metadata(context(table), LocalEngine(2), OWNER, 6)
         add(table, *ADDED)
         assert statistics(table) == whole, at
         assert findings(table) == [], at
-        shutil.rmtree(copy)
-        at += step
     assert crashes > 2
 
 

@@ -151,18 +151,18 @@ def test_a_write_that_begins_in_that_moment_is_waited_for(
         return put(*arguments)
 
     if when == "before it is named":
-        recorded = columns_module._refuse_initialized
+        recorded = columns_module._refuse_new_writes
 
         def refuse(*arguments: Any) -> None:
             if not started_at:
                 started_at.append(at_work(table))
             recorded(*arguments)
 
-        monkeypatch.setattr(columns_module, "_refuse_initialized", refuse)
+        monkeypatch.setattr(columns_module, "_refuse_new_writes", refuse)
     monkeypatch.setattr(columns_module, "put_index_definitions", begin)
     with pytest.raises(ConflictError, match="at work"):
         add_columns(context(table, AT_ONCE), ["qty"], LocalEngine(1), OWNER, 5)
-    assert indexed(table) == before, "taken back"
+    assert indexed(table) == before, "restored"
     assert named == ([True] if when == "as it is named" else [])
     table.data.undo(started_at[0], Action.COMMIT)
     assert "qty" in add(table, "qty").indexed

@@ -24,7 +24,7 @@ from tests.support.fault_storage import MUTATIONS, FaultPlan, FaultStorage, Inje
 from tests.support.golden_cleans import context_of
 from tests.support.golden_data import GoldenCase
 from tests.support.metadata_records import Table
-from tests.unit.hudi_core.metadata_table.initialize.test_from_rows import groups_of, timeless, without_filters
+from tests.unit.hudi_core.metadata_table.initialize.test_exchange import groups_of, timeless, without_filters
 
 Golden = Callable[[str, str], GoldenCase]
 VERSIONS = ("6", "8", "9")
@@ -128,7 +128,7 @@ def test_an_indexing_that_begins_while_its_index_is_dropped_is_left_alone(
     table = Table(golden("9", "indexing_requested").table)
     (indexing,) = table.data.load().pending().of_actions(Action.INDEXING)
     monkeypatch.setattr(
-        maintain, "give_up_builds", lambda *_: table.data.to_inflight(indexing.requested_time, Action.INDEXING)
+        maintain, "abandon_builds", lambda *_: table.data.to_inflight(indexing.requested_time, Action.INDEXING)
     )
     with pytest.raises(ConflictError, match=f"indexing {indexing.requested_time} began meanwhile"):
         drop_metadata(context(table), ["column_stats"], OWNER)

@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from hudi_core.codec.hashing import file_group_indexes
 from hudi_core.services.metadata.validate import key_buckets
 from hudi_core.services.metadata.validate.key_buckets import KeyBuckets, compare_keys
-from hudi_core.services.metadata.validate.true_ranges import one_array
 
 
 def collected(keys: list[list[str]], groups: int, budget: int) -> dict[int, list[tuple[str, int]]]:
@@ -92,15 +91,3 @@ def test_against_plain_sets(true: list[tuple[str, int]], stored: dict[str, int])
     extra = stored.keys() - places.keys()
     elsewhere = {key for key, place in stored.items() if key in places and place not in places[key]}
     assert differences(true, stored) == (set(missing), set(extra), elsewhere)
-
-
-def test_one_array() -> None:
-    for chunked in (
-        pa.chunked_array([["a"], ["b", "c"]]),
-        pa.chunked_array([], pa.string()),
-        pa.chunked_array([["x"]]),
-    ):
-        array = one_array(chunked)
-        assert isinstance(array, pa.Array)
-        assert array.to_pylist() == chunked.to_pylist()
-        assert array.type == pa.string()

@@ -4,7 +4,6 @@ by them.
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -22,9 +21,9 @@ from hudi_core.request.requests import MetadataDropRequest
 from hudi_core.services.indexing.job import IndexingJob
 from hudi_core.services.indexing.resize import group_counts
 from hudi_core.services.metadata import maintain
+from hudi_core.services.metadata.index_drop import PLAN
 from hudi_core.services.metadata.initialization import Initializations, Snapshot
 from hudi_core.services.metadata.maintain import Updated, create_metadata, drop_metadata, update_metadata
-from hudi_core.services.metadata.rebuild import PLAN
 from hudi_core.services.metadata.verbs import perform_metadata
 from hudi_core.services.repair.unschedule import unschedule
 from hudi_core.services.waiting import wait_for_writers
@@ -32,14 +31,23 @@ from hudi_core.storage.base import Storage
 from hudi_core.storage.local import LocalStorage
 from hudi_core.timeline.instant import Action
 from hudi_core.transaction.owner import Owner
-from tests.support.fault_storage import MUTATIONS, FaultPlan, FaultStorage, InjectedCrash
+from tests.support.fault_storage import FaultPlan, FaultStorage, InjectedCrash
 from tests.support.golden_cleans import context_of
 from tests.support.golden_data import GoldenCase
+from tests.support.kill_points import killed_at_each_change
 from tests.support.metadata_records import Table
-from tests.unit.hudi_core.metadata_table.initialize.test_from_rows import timeless
+from tests.unit.hudi_core.metadata_table.initialize.test_exchange import timeless
 from tests.unit.hudi_core.services.indexing.test_job import run as run_indexing
 from tests.unit.hudi_core.services.indexing.test_resize import RECORD_INDEX, groups, plan
-from tests.unit.hudi_core.services.metadata.test_catch_up import NEVER, OF_9, commits_of, findings, forget_these
+from tests.unit.hudi_core.services.metadata.test_catch_up import (
+    NEVER,
+    OF_9,
+    REBUILDS,
+    commits_of,
+    findings,
+    forget_these,
+    updated,
+)
 from tests.unit.hudi_core.services.metadata.test_columns_concurrent_writers import AT_ONCE, BEATS, at_work, beat
 
 Golden = Callable[[str, str], GoldenCase]
@@ -106,7 +114,7 @@ def test_an_index_that_a_writer_builds_meanwhile_is_not_taken_from_it(
         return frozenset()
 
     monkeypatch.setattr(maintain, "wait_for_writers", wait)
-    with pytest.raises(ConflictError, match="built record_index anew meanwhile"):
+    with pytest.raises(ConflictError, match="rebuilt record_index meanwhile"):
         drop(table, "record_index", options=BEATS)
     assert "record_index" in table.config.metadata_partitions
     assert findings(table) == []
@@ -249,28 +257,15 @@ def test_killed_anywhere_a_rebuild_is_gone_on_with(golden: Golden, version: str,
     origin = golden(version, "mdt_all_mor").table
     indexes = row_indexes(Table(origin))
     forget_these(Table(origin), commits_of(Table(origin))[-2:-1])
-    at = crashes = 0
-    while True:
-        copy = origin.parent / f"killed-{at}"
-        shutil.copytree(origin, copy)
-        table = Table(copy)
-        try:
-            rebuilt(
-                table,
-                None,
-                FaultStorage(LocalStorage(copy), FaultPlan(kill_at=at, counts=MUTATIONS)),
-                replace(OWNER, process_start="1"),
-            )
-        except InjectedCrash:
-            crashes += 1
-        else:
-            break
+    crashes = 0
+    for at, table in killed_at_each_change(
+        origin, step, lambda table, storage: rebuilt(table, None, storage, replace(OWNER, process_start="1"))
+    ):
+        crashes += 1
         rebuilt(table)
         assert row_indexes(table) == indexes, at
         assert not table.storage.exists(PLAN), at
         assert findings(table) == [], at
-        shutil.rmtree(copy)
-        at += step
     assert crashes > 1
 
 
@@ -306,3 +301,24 @@ def test_a_damaged_plan_is_refused(golden: Golden, content: bytes) -> None:
         rebuilt(table)
     assert PLAN in str(caught.value)
     assert table.metadata_timeline.names() == names
+
+
+@pytest.mark.slow
+def test_a_killed_rebuild_leaves_nothing_stale(golden: Golden) -> None:
+    """The indexes are not listed any more; the next update builds them, whatever its options."""
+    table = Table(golden("9", "mdt_all_mor").table)
+    rows = {name for name in table.config.metadata_partitions if is_row_level(name)}
+    forget_these(table, commits_of(table)[-2:-1])
+    plan = FaultPlan(
+        when=lambda operation: (
+            operation.path.startswith(f"{ROOT}/record_index/") and operation.kind == "create_exclusive"
+        )
+    )
+    with pytest.raises(InjectedCrash):
+        updated(table, FaultStorage(LocalStorage(table.path), plan), REBUILDS)
+    assert table.config.metadata_partitions.isdisjoint(rows)
+    assert findings(table) == []
+    done = updated(table)
+    assert (done.applied, set(done.rebuilt)) == ((), rows)
+    assert table.config.metadata_partitions >= rows
+    assert findings(table) == []

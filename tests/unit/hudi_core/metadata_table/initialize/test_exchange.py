@@ -1,4 +1,4 @@
-"""Every index begun by us on golden tables whose metadata table we dropped: it holds what real Hudi's held."""
+"""Every index that we initialize on golden tables whose metadata table we dropped holds what real Hudi's held."""
 
 from __future__ import annotations
 
@@ -12,22 +12,23 @@ from hudi_core.engine.local import LocalEngine
 from hudi_core.engine.serializer import to_text
 from hudi_core.metadata_table.index_definitions import load_index_definitions, put_index_definitions
 from hudi_core.metadata_table.indexed_table import IndexedTable
-from hudi_core.metadata_table.initialize.from_files import (
+from hudi_core.metadata_table.initialize.exchange import (
     files_of_all_slices,
     files_of_latest_slices,
     initialization_from_files,
+    initialization_from_rows,
 )
-from hudi_core.metadata_table.initialize.from_rows import initialization_from_rows
-from hudi_core.metadata_table.initialize.initialize import Initialization
-from hudi_core.metadata_table.initialize.listed_files import committed_files
+from hudi_core.metadata_table.initialize.initialize import Initialization, committed_files
 from hudi_core.metadata_table.initialize.target import NewBaseFile, NewPartition
 from hudi_core.metadata_table.partition_type import is_row_level
 from hudi_core.metadata_table.partitions.registry import partition_type_of
 from hudi_core.metadata_table.read.file_group import ROOT
 from hudi_core.metadata_table.read.row_level import RecordLocation
 from hudi_core.metadata_table.write.drop import drop_metadata_table
+from hudi_core.metadata_table.write.staged_logs import Workers
 from hudi_core.model.names import WriteToken, parse_base_file
 from hudi_core.table import HudiTable
+from hudi_core.view.file_group import FileSlice
 from hudi_core.view.listing import StorageListing
 from tests.support.golden_data import GoldenCase
 from tests.support.metadata_records import Records, Table, comparable
@@ -41,7 +42,7 @@ WRITER = {"spark.sql.session.timeZone": "UTC"}
 
 
 class Builder:
-    """Begins the indexes of a table, with as many file groups as real Hudi's had."""
+    """Initializes the indexes of a table, with as many file groups as real Hudi's had."""
 
     def __init__(self, table: Table, groups: dict[str, int]) -> None:
         self.table = table
@@ -53,28 +54,29 @@ class Builder:
     def initialization(self, name: str) -> Initialization:
         if is_row_level(name):
             return self._of_rows(name)
-        kind = partition_type_of(name, self.indexed)
+        partition_type = partition_type_of(name, self.indexed)
         data = self.table.data.load()
         committed = committed_files(StorageListing(self.table.storage), data)
         files = (
             files_of_all_slices(committed)
-            if kind.needs.older_slices
-            else files_of_latest_slices(self.metadata_snapshot.view())
+            if partition_type.needs.older_slices
+            else files_of_latest_slices(self._slices())
         )
-        found = initialization_from_files(
-            kind, self.indexed, files, "0", LocalEngine(2), uri=str(self.table.path), run_epoch=3
-        )
-        return Initialization(found.name, kind.file_ids(self.groups[name]), found.fill, found.definition)
+        found = initialization_from_files(partition_type, self.indexed, files, "0", self._workers())
+        return Initialization(found.name, partition_type.file_ids(self.groups[name]), found.fill, found.definition)
 
     def _of_rows(self, name: str) -> Initialization:
-        view = self.metadata_snapshot.view()
-        slices = [item for partition in view.partitions() for item in view.latest_merged_slices(partition)]
         found = self.metadata_snapshot
         spec = to_text(spec_of(found.config, found.schema(), found.timeline()))
-        uri = str(self.table.path)
-        return initialization_from_rows(
-            name, self.indexed, {None: self.groups[name]}, slices, spec, LocalEngine(2), uri=uri, run_epoch=3
-        )
+        counts, zone = {None: self.groups[name]}, self.table.config.timezone
+        return initialization_from_rows(name, self.indexed, counts, self._slices(), spec, self._workers(), zone)
+
+    def _slices(self) -> list[FileSlice]:
+        view = self.metadata_snapshot.view()
+        return [item for partition in view.partitions() for item in view.latest_merged_slices(partition)]
+
+    def _workers(self) -> Workers:
+        return Workers(LocalEngine(2), 3, str(self.table.path), {})
 
 
 def groups_of(table: Table) -> dict[str, int]:
@@ -86,8 +88,8 @@ def groups_of(table: Table) -> dict[str, int]:
 
 
 def timeless(records: Records) -> Records:
-    """Without the instants that an index which began later cannot know: those of the commits that wrote a filter, or
-    brought a row.
+    """Without the instants that an index which was initialized later cannot know: those of the commits that wrote a
+    filter, or brought a row.
     """
     return {
         name: {key: _timeless(value) for key, value in items.items()} for name, items in comparable(records).items()
@@ -124,7 +126,7 @@ def test_every_index_holds_what_real_hudis_held(golden: Golden, version: str, ca
     ours = timeless(table.live())
     for name in listed:
         if name.startswith("expr_index_"):
-            # It begins with the latest slices, and real Hudi's was there before them.
+            # It is initialized with the latest slices, and real Hudi's was there before them.
             assert ours[name], name
             assert without_filters(ours[name]).items() <= without_filters(real[name]).items(), name
         else:

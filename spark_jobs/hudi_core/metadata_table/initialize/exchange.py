@@ -1,0 +1,216 @@
+"""Indexes that are initialized by an exchange: executors read data files, and write a base file for each file group.
+
+Partitions of files (`column_stats`, `bloom_filters`, `partition_stats`, expression indexes) get the records that their
+partition type makes of the files' statistics; one of whole data partitions gets all files of one in one task. Row-level
+indexes get the rows' keys.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Final, TypeVar
+
+import pyarrow as pa
+
+from hudi_core.codec.hashing import file_group_indexes
+from hudi_core.engine.exchange import exchange_rows
+from hudi_core.errors import ExecutionError, HudiError
+from hudi_core.metadata_table.extract.data_file import read_file_statistics
+from hudi_core.metadata_table.indexed_table import IndexedTable
+from hudi_core.metadata_table.initialize.initialize import Initialization, Sizes
+from hudi_core.metadata_table.initialize.target import NewBaseFile, NewPartition, WrittenShard
+from hudi_core.metadata_table.partitions.protocol import PartitionType
+from hudi_core.metadata_table.partitions.registry import partition_type_of, requirements_of, row_level_type
+from hudi_core.metadata_table.partitions.row_exchange import (
+    IndexUnit,
+    RowsOfIndex,
+    base_cells,
+    distinct_rows,
+    produce_index_rows,
+)
+from hudi_core.metadata_table.partitions.row_level import Counts, SliceChange
+from hudi_core.metadata_table.record import RecordEncoder
+from hudi_core.metadata_table.records.file_statistics import DataFileRef
+from hudi_core.metadata_table.write.staged_logs import Workers
+from hudi_core.model.names import BaseFileName, parse_data_file
+from hudi_core.storage.arrow_store import open_data_storage
+from hudi_core.view.file_group import FileSlice
+
+if TYPE_CHECKING:
+    from hudi_core.engine.protocol import Produce, TaskAttempt
+
+_UNIT_FILES: Final = 50
+"""Files that one task reads, or more where a data partition has more and all its files belong to one task."""
+_BATCH_RECORDS: Final = 1000
+_BATCH_FILTERS: Final = 8
+"""Filters have 430 KB each with Hudi's defaults."""
+
+T = TypeVar("T")
+U = TypeVar("U")
+
+
+def files_of_all_slices(files: Sizes) -> list[DataFileRef]:
+    """All committed files (initialize.committed_files): for partition types with `needs.older_slices`."""
+    return [_reference(partition, name, size) for partition, sizes in files.items() for name, size in sizes.items()]
+
+
+def files_of_latest_slices(slices: Iterable[FileSlice]) -> list[DataFileRef]:
+    """The files of the slices that a snapshot query reads: for all other partition types of files."""
+    return [_reference(file.partition, file.name, file.size) for item in slices for file in item.files]
+
+
+def initialization_from_files(
+    partition_type: PartitionType, table: IndexedTable, files: Sequence[DataFileRef], instant: str, workers: Workers
+) -> Initialization:
+    """The initialization of `column_stats`, `bloom_filters`, `partition_stats` or an expression index.
+
+    `files` are those that the partition type's needs ask for, data partition by data partition; `instant` is the latest
+    completed one of the data table (instants.SOLO_COMMIT: none), which filters name. Errors as
+    PartitionType.group_count, and of the fill those of read_file_statistics and Engine.exchange. Memory here: the names
+    of the files. Of a task: some megabytes of records; for a partition type of whole data partitions the ranges of one
+    partition's files, some 400 bytes for each column of each file.
+    """
+
+    def fill(target: NewPartition) -> list[NewBaseFile]:
+        shards = IndexShards(workers.uri, workers.storage_options, target)
+        units = [FileRecordsUnit(shards, table, instant, tuple(part)) for part in _parts(partition_type, files)]
+        return _write(workers, shards, produce_file_records, units)
+
+    return Initialization(
+        partition_type.partition,
+        partition_type.file_ids(partition_type.group_count(table.settings)),
+        fill,
+        partition_type.definition(),
+    )
+
+
+def initialization_from_rows(
+    name: str,
+    table: IndexedTable,
+    counts: Counts,
+    slices: Sequence[FileSlice],
+    spec: str,
+    workers: Workers,
+    zone: str,
+) -> Initialization:
+    """The initialization of a record index or a secondary index; `counts` are its file groups (row_level.group_counts).
+
+    `slices` are the latest merged ones of the table, `spec` is the ReaderSpec of a snapshot query as text, `zone` that
+    of instants. Errors of the fill: those of row_level.index_rows, of Engine.exchange and of reading the slices.
+    """
+    index = row_level_type(name, table)
+
+    def fill(target: NewPartition) -> list[NewBaseFile]:
+        rows = RowsOfIndex.of(index.rows(counts, target.schema, zone))
+        units = [
+            IndexUnit(workers.uri, workers.storage_options, spec, rows, SliceChange(None, item)) for item in slices
+        ]
+        shards = IndexShards(workers.uri, workers.storage_options, target, rows)
+        return _write(workers, shards, produce_index_rows, units)
+
+    return Initialization(name, index.row_file_ids(counts), fill, index.definition())
+
+
+@dataclass(frozen=True, slots=True)
+class IndexShards:
+    """The new partition that an exchange writes; `index` is what makes the rows of a row-level one."""
+
+    uri: str
+    storage_options: Mapping[str, str]
+    target: NewPartition
+    index: RowsOfIndex | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FileRecordsUnit:
+    """Files of the indexed table that one task reads; `instant` as in initialization_from_files."""
+
+    shards: IndexShards
+    table: IndexedTable
+    instant: str
+    files: tuple[DataFileRef, ...]
+
+
+def _write(workers: Workers, shards: IndexShards, produce: Produce[U], units: Sequence[U]) -> list[NewBaseFile]:
+    found = workers.engine.exchange(
+        produce,
+        units,
+        partial(write_base_shard, shards),
+        shards=len(shards.target.file_ids),
+        run_epoch=workers.epoch,
+    )
+    return [item.file for item in found if item.file is not None]
+
+
+def produce_file_records(unit: FileRecordsUnit, attempt: TaskAttempt) -> Iterator[pa.RecordBatch]:
+    """engine.protocol.Produce of a unit's files: their statistics are read, and the partition type's records of them
+    encoded.
+
+    Raises what read_file_statistics and the partition type raise.
+    """
+    target = unit.shards.target
+    storage = open_data_storage(unit.shards.uri, unit.shards.storage_options)
+    partition_type = partition_type_of(target.name, unit.table)
+    requirements = requirements_of(unit.table, [partition_type])
+    records = partition_type.initial(
+        unit.instant, (read_file_statistics(storage, item, requirements) for item in unit.files)
+    )
+    encoder = RecordEncoder(target.schema)
+    for chunk in _chunks(records, _BATCH_FILTERS if _holds_filters(partition_type) else _BATCH_RECORDS):
+        cells = encoder.cells((key, datum) for key, datum in chunk if datum is not None)
+        shards = file_group_indexes([key.decode("utf-8") for key, _ in cells], len(target.file_ids))
+        keys, values = (pa.array([cell[part] for cell in cells], pa.binary()) for part in (0, 1))
+        yield exchange_rows(pa.array(shards, pa.int32()), keys, values)
+
+
+def write_base_shard(
+    shards: IndexShards, shard: int, batches: Iterator[pa.RecordBatch], attempt: TaskAttempt
+) -> WrittenShard:
+    """Writes the base file of one file group; with `shards` given, engine.protocol.Consume. Memory: see
+    NewPartition.write_shard.
+    """
+    storage, target = open_data_storage(shards.uri, shards.storage_options), shards.target
+
+    def conflict(key: bytes) -> HudiError:
+        return ExecutionError(
+            f"two records of {target.name} have the key {key.decode('utf-8', 'replace')!r}", path=target.folder
+        )
+
+    cells = (
+        distinct_rows(batches, conflict=conflict) if shards.index is None else base_cells(shards.index.rows, batches)
+    )
+    return target.write_shard(storage, shard, cells, attempt)
+
+
+def _parts(partition_type: PartitionType, files: Sequence[DataFileRef]) -> Iterator[list[DataFileRef]]:
+    """The files of each unit."""
+    if not partition_type.needs.remaining:
+        yield from _chunks(files, _UNIT_FILES)
+        return
+    held: list[DataFileRef] = []
+    for _, items in itertools.groupby(files, lambda item: item.partition):
+        held += items
+        if len(held) >= _UNIT_FILES:
+            yield held
+            held = []
+    if held:
+        yield held
+
+
+def _holds_filters(partition_type: PartitionType) -> bool:
+    return partition_type.needs.bloom or (
+        partition_type.needs.expression is not None and partition_type.needs.expression.base_files_only
+    )
+
+
+def _chunks(items: Iterable[T], size: int) -> Iterator[list[T]]:
+    source = iter(items)
+    while chunk := list(itertools.islice(source, size)):
+        yield chunk
+
+
+def _reference(partition: str, name: str, size: int) -> DataFileRef:
+    return DataFileRef(partition, name, size, isinstance(parse_data_file(name), BaseFileName))

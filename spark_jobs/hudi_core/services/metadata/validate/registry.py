@@ -1,0 +1,188 @@
+"""The registry of checks: which check each partition type of the metadata table gets. One line adds a check."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Final
+
+import pyarrow as pa
+
+from hudi_core.config.read_config import READ_ZONE
+from hudi_core.errors import ConfigError
+from hudi_core.expr.bind import resolve
+from hudi_core.expr.functions import evaluate, needs_zone
+from hudi_core.expr.tree import Column, Operand
+from hudi_core.index.expression_indexes import indexed_operand
+from hudi_core.metadata_table.index_definitions import IndexDefinition
+from hudi_core.metadata_table.keys import secondary_hashed_part
+from hudi_core.metadata_table.partition_type import BLOOM_FILTERS, COLUMN_STATS, FILES_PARTITION
+from hudi_core.metadata_table.partitions.bloom_filters import BloomFiltersPartition
+from hudi_core.metadata_table.partitions.column_stats import ColumnStatsPartition
+from hudi_core.metadata_table.partitions.expression_index import ExpressionIndexPartition
+from hudi_core.metadata_table.partitions.partition_stats import PartitionStatsPartition
+from hudi_core.metadata_table.partitions.protocol import PartitionType
+from hudi_core.metadata_table.partitions.record_index import RecordIndexPartition
+from hudi_core.metadata_table.partitions.registry import registered
+from hudi_core.metadata_table.partitions.secondary_index import SecondaryIndexPartition
+from hudi_core.metadata_table.read.row_level import SecondaryIndexRules
+from hudi_core.metadata_table.read.statistics import ColumnTypes
+from hudi_core.model.names import META_FIELDS
+from hudi_core.services.metadata.validate.bloom_filters import BloomFiltersCheck
+from hudi_core.services.metadata.validate.check import Findings, PartitionCheck, key_columns
+from hudi_core.services.metadata.validate.column_stats import ColumnStatsCheck, IndexedColumns
+from hudi_core.services.metadata.validate.expression_index import (
+    ExpressionFiltersCheck,
+    ExpressionStatsCheck,
+    IndexedExpression,
+)
+from hudi_core.services.metadata.validate.partition_stats import PartitionStatsCheck
+from hudi_core.services.metadata.validate.record_index import RecordIndexCheck
+from hudi_core.services.metadata.validate.secondary_index import SecondaryIndexCheck, can_print
+from hudi_core.services.metadata.validate.subject import Subject
+
+_RENAMED: Final = "columns that older files hold under another name"
+
+
+def partition_checks(subject: Subject, findings: Findings) -> list[PartitionCheck]:
+    """The checks of all partitions that the table lists but `files`, which lists the files to check. Comparisons that
+    are not possible are reported to `findings`.
+    """
+    checks: list[PartitionCheck] = []
+    inputs = _Inputs(subject, findings)
+    for name in sorted(subject.metadata.partition_types - {FILES_PARTITION}):
+        partition_type = registered(name)
+        make = None if partition_type is None else _CHECKS.get(partition_type)
+        if make is None:
+            findings.not_checked(name, "a kind of metadata that this release does not know")
+        else:
+            checks.extend(make(inputs, name))
+    return checks
+
+
+class _Inputs:
+    """What the checks of one table are made from."""
+
+    def __init__(self, subject: Subject, findings: Findings) -> None:
+        self.subject = subject
+        self.findings = findings
+        self.metadata = subject.metadata
+        self.snapshot = subject.metadata_snapshot
+        self.definitions: Mapping[str, IndexDefinition] = subject.metadata.index_definitions()
+        self.key_columns = key_columns(subject.context.config)
+        self._output = subject.reader.spec.output
+        self._stored: pa.Schema = self._output.stored
+        self._types = ColumnTypes(subject.schema)
+
+    def columns(self, name: str) -> dict[str, Column]:
+        """The columns with statistics that are of a type that has an order, by dotted name."""
+        definition = self.definitions.get(name)
+        fields = [field["name"] for field in self.subject.schema["fields"]]
+        meta = META_FIELDS if self.subject.context.config.populate_meta_fields else ()
+        names = definition.source_fields if definition is not None and definition.source_fields else (*meta, *fields)
+        found: dict[str, Column] = {}
+        for column in dict.fromkeys(names):
+            path = tuple(column.split("."))
+            if path[0] in self.subject.renamed:
+                self.findings.not_checked(name, _RENAMED)
+            elif path[0] in self._stored.names and not pa.types.is_null(self._types.of(column)[0]):
+                found[column] = Column(path)
+        return found
+
+    def columns_as_stored(self, name: str, columns: Mapping[str, Column]) -> dict[str, Column]:
+        """Those whose values in a query's rows are those of the files."""
+        hidden = {*self._output.rule.from_path, *self._output.rule.as_text}
+        kept = {column: operand for column, operand in columns.items() if operand.path[0] not in hidden}
+        if len(kept) < len(columns):
+            self.findings.not_checked(name, "columns whose values queries take from the partition's path")
+        return kept
+
+    def resolved(self, name: str, operand: Operand) -> Operand | None:
+        """The operand over the stored columns; None for a column that the table lacks, or holds under several names."""
+        try:
+            found = resolve(operand, self._stored)
+            self.type_of(found)
+        except ConfigError as error:
+            self.findings.not_checked(name, error.message)
+            return None
+        return found
+
+    def type_of(self, operand: Operand) -> pa.DataType:
+        return evaluate(operand, self.no_rows(), "UTC").type
+
+    def no_rows(self) -> pa.RecordBatch:
+        return pa.RecordBatch.from_pylist([], schema=self._stored)
+
+
+def _column_stats(inputs: _Inputs, name: str) -> Iterator[PartitionCheck]:
+    leaves = inputs.subject.context.config.features.cleans_leave_statistics
+    columns = IndexedColumns(inputs.columns(name), name in inputs.definitions)
+    left_by = inputs.subject.cleans if leaves else tuple
+    yield ColumnStatsCheck(inputs.metadata, columns, inputs.findings, left_by=left_by)
+
+
+def _partition_stats(inputs: _Inputs, name: str) -> Iterator[PartitionCheck]:
+    columns = inputs.columns_as_stored(name, inputs.columns(COLUMN_STATS))
+    yield PartitionStatsCheck(inputs.metadata, columns, inputs.findings)
+
+
+def _bloom_filters(inputs: _Inputs, name: str) -> Iterator[PartitionCheck]:
+    yield BloomFiltersCheck(inputs.snapshot, inputs.key_columns, inputs.findings)
+
+
+def _record_index(inputs: _Inputs, name: str) -> Iterator[PartitionCheck]:
+    yield RecordIndexCheck(inputs.metadata.record_index, inputs.key_columns, inputs.findings)
+
+
+def _secondary_index(inputs: _Inputs, name: str) -> Iterator[PartitionCheck]:
+    definition, findings = inputs.definitions.get(name), inputs.findings
+    fields = () if definition is None else definition.source_fields
+    column = inputs.resolved(name, Column(tuple(fields[0].split(".")))) if len(fields) == 1 else None
+    if definition is None or not isinstance(column, Column):
+        findings.not_checked(name, "its definition names no single column of the table")
+        return
+    if not inputs.columns_as_stored(name, {"": column}):
+        return
+    value_type = inputs.type_of(column)
+    if not can_print(value_type):
+        findings.not_checked(name, f"values of type {value_type}, whose printed form depends on the writer")
+        return
+    by_value = definition.version > 1
+    partition = inputs.snapshot.partition(name, SecondaryIndexRules(), secondary_hashed_part if by_value else str)
+    is_whole = inputs.metadata.covers_all_rows(name)
+    if not is_whole:
+        findings.not_checked(
+            name, "pairs that it lacks: it was built while a commit was written, and readers do not ask it"
+        )
+    yield SecondaryIndexCheck(partition, column, inputs.key_columns, findings, by_value=by_value, is_whole=is_whole)
+
+
+def _expression_index(inputs: _Inputs, name: str) -> Iterator[PartitionCheck]:
+    definition, findings = inputs.definitions.get(name), inputs.findings
+    written = None if definition is None else indexed_operand(definition)
+    operand = None if written is None else inputs.resolved(name, written)
+    if definition is None or operand is None:
+        findings.not_checked(name, "an expression that predicates cannot name")
+        return
+    zone = READ_ZONE.read(inputs.subject.context.options)
+    has_values = zone is not None or not needs_zone(operand, inputs.no_rows(), "UTC")
+    if not has_values:
+        findings.not_checked(
+            name, f"values, as they depend on the zone of local time; give the writers' as {READ_ZONE.name}"
+        )
+    index = IndexedExpression(name, definition.source_fields[0], operand, zone or "UTC", has_values)
+    if definition.type == COLUMN_STATS:
+        yield ExpressionStatsCheck(inputs.snapshot, index, findings)
+    elif definition.type == BLOOM_FILTERS:
+        yield ExpressionFiltersCheck(inputs.snapshot, index, findings)
+    else:
+        findings.not_checked(name, f"an index of type {definition.type!r}")
+
+
+_CHECKS: Final[Mapping[type[PartitionType], Callable[[_Inputs, str], Iterator[PartitionCheck]]]] = {
+    ColumnStatsPartition: _column_stats,
+    PartitionStatsPartition: _partition_stats,
+    BloomFiltersPartition: _bloom_filters,
+    RecordIndexPartition: _record_index,
+    SecondaryIndexPartition: _secondary_index,
+    ExpressionIndexPartition: _expression_index,
+}

@@ -1,0 +1,81 @@
+"""The documents of `hudictl metadata create`, `update`, `drop` and `validate`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from hudi_core.engine.local import LocalEngine
+from hudi_core.errors import ConfigError
+from hudi_core.request.requests import RunRequest
+from hudi_core.services.metadata.verbs import perform_metadata
+from hudi_core.transaction.owner import Owner
+from tests.support.golden_cleans import context_of
+from tests.support.golden_data import GoldenCase
+from tests.support.metadata_records import Table
+
+Golden = Callable[[str, str], GoldenCase]
+
+
+def performed(table: Table, verb: str, **request: Any) -> dict[str, Any]:
+    context = context_of(table.path, {"spark.sql.session.timeZone": "UTC"})
+    document = perform_metadata(
+        context, RunRequest(str(table.path), verb=verb, **request), LocalEngine(1), Owner.current("test")
+    )
+    return dict(json.loads(json.dumps(document)))
+
+
+@pytest.mark.parametrize("version", ["6", "9"])
+def test_a_metadata_table_comes_and_goes(golden: Golden, version: str) -> None:
+    table = Table(golden(version, "mor_basic").table)
+    listed = sorted(table.config.metadata_partitions)
+    assert performed(table, "metadata_drop") == {"dropped": listed, "partitions": [], "columns": [], "reason": None}
+    gone = {"dropped": [], "partitions": [], "columns": [], "reason": "none of them was there"}
+    assert performed(table, "metadata_drop") == gone
+    created = performed(table, "metadata_create", partitions=("record_index",))
+    both = ["files", "record_index"]
+    assert created == {"created": both, "partitions": both, "columns": [], "reason": None}
+    again = {"created": [], "partitions": both, "columns": [], "reason": "all of them are there"}
+    assert performed(table, "metadata_create", partitions=("record_index",)) == again
+    assert performed(table, "metadata_validate")["kinds"] == both
+
+
+@pytest.mark.parametrize("version", ["8", "9"])
+def test_columns_initialize_the_index_or_are_added(golden: Golden, version: str) -> None:
+    table = Table(golden(version, "mor_basic").table)
+    performed(table, "metadata_drop")
+    first = performed(table, "metadata_create", columns=("id",))
+    assert (first["created"], first["columns"]) == (["column_stats", "files"], ["id"])
+    second = performed(table, "metadata_create", columns=("name",))
+    assert (second["created"], second["columns"], second["reason"]) == ([], ["name"], None)
+    assert performed(table, "metadata_create", columns=("name",))["reason"] == "all of them are there"
+    dropped = performed(table, "metadata_drop", columns=("name", "no_such"))
+    assert (dropped["dropped"], dropped["columns"], dropped["reason"]) == ([], ["name"], None)
+    assert performed(table, "metadata_drop", columns=("name",))["reason"] == "none of them was there"
+
+
+def test_an_update_with_nothing_to_do(golden: Golden) -> None:
+    table = Table(golden("9", "cow_basic").table)
+    document = performed(table, "metadata_update", partitions=("files",))
+    assert document == {
+        "applied": [],
+        "rebuilt": [],
+        "rolled_back": [],
+        "compacted": {"instants": [], "files": 0, "bytes": 0},
+        "cleaned": {"instants": [], "files": 0},
+        "archived": 0,
+        "partitions": sorted(table.config.metadata_partitions),
+    }
+
+
+def test_an_update_of_a_partition_that_is_not_there_is_refused(golden: Golden) -> None:
+    with pytest.raises(ConfigError, match="no partition secondary_index_none"):
+        performed(Table(golden("9", "cow_basic").table), "metadata_update", partitions=("secondary_index_none",))
+
+
+def test_another_verb_is_a_defect(golden: Golden) -> None:
+    with pytest.raises(ValueError, match="doctor"):
+        performed(Table(golden("9", "cow_basic").table), "doctor")
