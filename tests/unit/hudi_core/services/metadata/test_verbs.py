@@ -10,7 +10,7 @@ import pytest
 
 from hudi_core.engine.local import LocalEngine
 from hudi_core.errors import ConfigError
-from hudi_core.request.requests import RunRequest
+from hudi_core.request.parse import VERBS
 from hudi_core.services.metadata.verbs import perform_metadata
 from hudi_core.transaction.owner import Owner
 from tests.support.golden_cleans import context_of
@@ -22,9 +22,7 @@ Golden = Callable[[str, str], GoldenCase]
 
 def performed(table: Table, verb: str, **request: Any) -> dict[str, Any]:
     context = context_of(table.path, {"spark.sql.session.timeZone": "UTC"})
-    document = perform_metadata(
-        context, RunRequest(str(table.path), verb=verb, **request), LocalEngine(1), Owner.current("test")
-    )
+    document = perform_metadata(context, VERBS[verb](str(table.path), **request), LocalEngine(1), Owner.current("test"))
     return dict(json.loads(json.dumps(document)))
 
 
@@ -74,8 +72,3 @@ def test_an_update_with_nothing_to_do(golden: Golden) -> None:
 def test_an_update_of_a_partition_that_is_not_there_is_refused(golden: Golden) -> None:
     with pytest.raises(ConfigError, match="no partition secondary_index_none"):
         performed(Table(golden("9", "cow_basic").table), "metadata_update", partitions=("secondary_index_none",))
-
-
-def test_another_verb_is_a_defect(golden: Golden) -> None:
-    with pytest.raises(ValueError, match="doctor"):
-        performed(Table(golden("9", "cow_basic").table), "doctor")
