@@ -50,7 +50,6 @@ REMAINING_NAMES = {
 
 REMAINING_MODULES = {
     "filegroup/merge/row_merge.py",
-    "metadata_table/indexed_table.py",
     "metadata_table/partitions/bloom_filters.py",
     "metadata_table/partitions/column_stats.py",
     "metadata_table/partitions/expression_index.py",
@@ -59,13 +58,6 @@ REMAINING_MODULES = {
     "metadata_table/partitions/protocol.py",
     "metadata_table/read/group_reader.py",
     "metadata_table/records/file_statistics.py",
-    "metadata_table/services/compaction_units.py",
-    "metadata_table/timeline.py",
-    "metadata_table/write/base_file.py",
-    "metadata_table/write/commit_updates.py",
-    "metadata_table/write/delta_commit.py",
-    "metadata_table/write/drop.py",
-    "metadata_table/write/remaining_files.py",
     "query/slices_plan.py",
     "services/clean/units.py",
     "services/compaction/units.py",

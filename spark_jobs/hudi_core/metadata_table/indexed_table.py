@@ -71,10 +71,8 @@ class IndexedTable:
         """
         file_schema = without_meta_fields(self.schema)
         absent = frozenset(self.config.partition_fields) if self.config.drop_partition_columns else frozenset()
-        file_schema = {
-            **file_schema,
-            "fields": [entry for entry in file_schema["fields"] if entry["name"] not in absent],
-        }
+        fields = [entry for entry in file_schema["fields"] if entry["name"] not in absent]
+        file_schema = {**file_schema, "fields": fields}
         return add_meta_fields(file_schema) if self.config.populate_meta_fields else file_schema
 
     def arrow_schema(self) -> pa.Schema:
@@ -100,9 +98,7 @@ class IndexedTable:
         a type that has an order. Raises ConfigError for an option that is no number, or when no column is left.
         """
         definition = next((self.definitions[name] for name in STATISTICS if name in self.definitions), None)
-        if definition is not None and definition.source_fields:
-            return definition.source_fields
-        found = self.chosen_columns()
+        found = (definition.source_fields if definition is not None else ()) or self.chosen_columns()
         if not found:
             raise ConfigError(
                 f"no column is left for the index column_stats: {COLUMN_LIST} names none that could be indexed"
@@ -117,31 +113,24 @@ class IndexedTable:
         types = {name: column_type(stored, name) for name in self.statistics_columns()}
         by_value = self.config.features.indexes_all_columns
         return {
-            name: kind
-            for name, kind in types.items()
-            if kind is not None and is_indexable(kind, version, by_value=by_value)
+            name: data_type
+            for name, data_type in types.items()
+            if data_type is not None and is_indexable(data_type, version, by_value=by_value)
         }
 
     def chosen_columns(self) -> tuple[str, ...]:
         """The columns that a new index gets by the options and the schema; see statistics_columns."""
         stored = self.arrow_schema()
         version = self.version_of(COLUMN_STATS)
-        listed = [name.strip() for name in self.settings.get(COLUMN_LIST, "").split(",") if name.strip()]
+        listed = STATISTICS_COLUMNS.read(self.settings)
         if self.config.features.indexes_all_columns:
-            return tuple(listed or [column.name for column in stored])
+            return listed or tuple(column.name for column in stored)
         always = [name for name in _ALWAYS if self.config.populate_meta_fields]
-        if listed:
-            chosen = [
-                name for name in listed if name not in _ALWAYS and is_indexable(column_type(stored, name), version)
-            ]
-        else:
-            file_schema = [
-                column.name
-                for column in stored
-                if column.name not in (*META_FIELDS, OPERATION) and is_indexable(column.type, version)
-            ]
-            chosen = file_schema[: positive_setting(self.settings, COLUMN_COUNT, STATISTICS_COLUMN_COUNT.default)]
-        return tuple(dict.fromkeys([*always, *chosen]))
+        excluded = _ALWAYS if listed else (*META_FIELDS, OPERATION)
+        names = listed or stored.names
+        chosen = [name for name in names if name not in excluded and is_indexable(column_type(stored, name), version)]
+        most = len(listed) or STATISTICS_COLUMN_COUNT.read(self.settings)
+        return tuple(dict.fromkeys([*always, *chosen[:most]]))
 
 
 class StoredTable(IndexedTable):
@@ -198,20 +187,20 @@ def field_path(schema: pa.Schema, name: str) -> Sequence[pa.Field] | None:
         return None
     path = [schema.field(at)]
     for step in rest:
-        kind = path[-1].type
-        if not pa.types.is_struct(kind) or kind.get_field_index(step) < 0:
+        data_type = path[-1].type
+        if not pa.types.is_struct(data_type) or data_type.get_field_index(step) < 0:
             return None
-        path.append(kind.field(step))
+        path.append(data_type.field(step))
     return path
 
 
-def is_indexable(kind: pa.DataType | None, version: int, *, by_value: bool = False) -> bool:
+def is_indexable(data_type: pa.DataType | None, version: int, *, by_value: bool = False) -> bool:
     """Whether a type's values have bounds that an index of that version stores: no lists, maps or structs; in version 1
     no wide decimals, unless each value is looked at (`by_value`, as 0.15 does:
     HoodieTableMetadataUtil.tryUpcastDecimal).
     """
-    if kind is None or pa.types.is_nested(kind) or pa.types.is_null(kind):
+    if data_type is None or pa.types.is_nested(data_type) or pa.types.is_null(data_type):
         return False
-    if version == 1 and pa.types.is_decimal(kind):
-        return by_value or bool(kind.scale <= _V1_DIGITS and kind.precision - kind.scale <= _V1_DIGITS)
-    return not (version == 1 and pa.types.is_fixed_size_binary(kind))
+    if version == 1 and pa.types.is_decimal(data_type):
+        return by_value or bool(data_type.scale <= _V1_DIGITS and data_type.precision - data_type.scale <= _V1_DIGITS)
+    return not (version == 1 and pa.types.is_fixed_size_binary(data_type))

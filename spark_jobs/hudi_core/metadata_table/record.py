@@ -58,7 +58,7 @@ class FilesRecord:
     """
 
     key: str
-    kind: RecordType
+    type: RecordType
     entries: Mapping[str, FileEntry]
 
 
@@ -91,11 +91,15 @@ def files_record(key: str, datum: Mapping[str, Any], *, path: str) -> FilesRecor
     number, files = datum.get("type"), datum.get("filesystemMetadata")
     if number not in (RecordType.PARTITIONS, RecordType.FILES) or not (files is None or isinstance(files, dict)):
         raise CorruptFileError(f"metadata record {key!r} is of type {number!r}, not a list of files", path=path)
-    kind = RecordType(number)
     entries = _entries(key, files or {}, path)
-    if kind is RecordType.FILES:
-        _check_sizes(key, entries, path)
-    return FilesRecord(key, kind, entries)
+    if number == RecordType.FILES:
+        # Hudi refuses such records when it merges them (HoodieMetadataPayload.validatePayload).
+        for file, entry in entries.items():
+            if entry.size <= 0 and not entry.is_deleted:
+                raise CorruptFileError(
+                    f"metadata record {key!r} gives {file!r} a size of {entry.size} bytes", path=path
+                )
+    return FilesRecord(key, RecordType(number), entries)
 
 
 def _entries(key: str, files: Mapping[str, Any], path: str) -> dict[str, FileEntry]:
@@ -106,21 +110,12 @@ def _entries(key: str, files: Mapping[str, Any], path: str) -> dict[str, FileEnt
         sizes, marks = [], [None]
     if set(map(type, sizes)) <= {int} and set(map(type, marks)) <= {bool}:
         return dict(zip(files, map(FileEntry, sizes, marks), strict=True))
-    return {file: _entry(key, file, info, path) for file, info in files.items()}
-
-
-def _entry(key: str, file: str, info: Any, path: str) -> FileEntry:
-    size, is_deleted = (info.get("size"), info.get("isDeleted")) if isinstance(info, dict) else (None, None)
-    if not isinstance(size, int) or not isinstance(is_deleted, bool):
-        raise CorruptFileError(f"metadata record {key!r} has a broken entry for {file!r}", path=path)
-    return FileEntry(size, is_deleted)
-
-
-def _check_sizes(key: str, entries: Mapping[str, FileEntry], path: str) -> None:
-    """Hudi refuses such records when it merges them (HoodieMetadataPayload.validatePayload)."""
-    for file, entry in entries.items():
-        if entry.size <= 0 and not entry.is_deleted:
-            raise CorruptFileError(f"metadata record {key!r} gives {file!r} a size of {entry.size} bytes", path=path)
+    broken = next(
+        file
+        for file, info in files.items()
+        if not isinstance(info, dict) or type(info.get("size")) is not int or type(info.get("isDeleted")) is not bool
+    )
+    raise CorruptFileError(f"metadata record {key!r} has a broken entry for {broken!r}", path=path)
 
 
 @lru_cache(maxsize=16)
@@ -137,7 +132,7 @@ def schema_text() -> str:
 def files_datum(record: FilesRecord) -> dict[str, Any]:
     """The Avro datum of a record of the `files` partition."""
     entries = {name: {"size": entry.size, "isDeleted": entry.is_deleted} for name, entry in record.entries.items()}
-    return {"type": int(record.kind), "filesystemMetadata": entries}
+    return {"type": int(record.type), "filesystemMetadata": entries}
 
 
 @dataclass(frozen=True, slots=True)

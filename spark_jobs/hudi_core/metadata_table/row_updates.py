@@ -18,7 +18,7 @@ from hudi_core.metadata_table.partitions.record_index import RecordIndexPartitio
 from hudi_core.metadata_table.partitions.registry import row_level_type
 from hudi_core.metadata_table.partitions.row_exchange import IndexUnit, RowsOfIndex, produce_index_rows
 from hudi_core.metadata_table.partitions.row_level import Counts, RowLevelPartition, SliceChange, moves_rows
-from hudi_core.metadata_table.read.file_group import ROOT, latest_slices, merged_slices
+from hudi_core.metadata_table.read.file_group import ROOT, merged_slices
 from hudi_core.metadata_table.timeline import MetadataTimeline
 from hudi_core.metadata_table.write.staged_logs import LogShards, StagedLog, Workers, write_log_shard
 from hudi_core.storage.base import Storage
@@ -75,16 +75,14 @@ class RowUpdates:
         return [log for item in found for log in item.logs]
 
     def _counts(self, index: RowLevelPartition, partitions: Collection[str], data: Timeline) -> Counts:
-        """The index's file groups; of a partitioned one those of the given data partitions, of which new ones get
-        theirs here.
-        """
+        """The index's file groups; of a partitioned one those of `partitions`, where new ones get theirs."""
         storage, name = self.storage, index.partition
-        timeline, layout = self.metadata_timeline.active.load(), self.metadata_timeline.features.layout
+        timeline = self.metadata_timeline.active.load()
         if not isinstance(index, RecordIndexPartition) or not index.is_partitioned:
-            return {None: len(latest_slices(storage, timeline, name, layout=layout))}
+            return {None: len(self.metadata_timeline.latest_slices(timeline, name))}
         folder = f"{ROOT}/{name}"
         # A group without a slice was left by a dead attempt at initializing it.
-        slices = merged_slices(folder, storage.list_files(folder), timeline, layout)
+        slices = merged_slices(folder, storage.list_files(folder), timeline, self.metadata_timeline.features.layout)
         there = [item.file_id for item in slices if item.base_file is not None or item.logs]
         least = partitioned_group_count(self.table.settings, 0)
         counts: dict[str | None, int] = {}

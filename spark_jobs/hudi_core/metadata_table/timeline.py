@@ -53,10 +53,7 @@ class MetadataTimeline:
             raise MetadataUnavailableError(
                 f"the table's metadata table cannot be read: {error.message}",
                 path=error.path,
-                remedy=(
-                    "take `files` out of hoodie.table.metadata.partitions: Hudi's next write builds the metadata "
-                    "table anew"
-                ),
+                remedy="take `files` out of hoodie.table.metadata.partitions: Hudi's next write rebuilds the table",
             ) from error
 
     def completion_time(self, instant: str) -> str | None:

@@ -101,9 +101,9 @@ def merge(older: FilesRecord, newer: FilesRecord, *, path: str) -> FilesRecord:
     the base file. Of two live entries the larger size counts, and a live entry replaces a deletion. Raises
     CorruptFileError when the kinds differ.
     """
-    if older.key != newer.key or older.kind is not newer.kind:
+    if older.key != newer.key or older.type is not newer.type:
         raise CorruptFileError(
-            f"metadata records {older.key!r} ({older.kind.name}) and {newer.key!r} ({newer.kind.name}) do not merge",
+            f"metadata records {older.key!r} ({older.type.name}) and {newer.key!r} ({newer.type.name}) do not merge",
             path=path,
         )
     entries = dict(older.entries)
@@ -117,7 +117,7 @@ def merge(older: FilesRecord, newer: FilesRecord, *, path: str) -> FilesRecord:
             entries[name] = entry
         else:
             del entries[name]
-    return FilesRecord(newer.key, newer.kind, entries)
+    return FilesRecord(newer.key, newer.type, entries)
 
 
 class FilesRules:

@@ -1,15 +1,15 @@
 """Cleans the metadata table: slices of its file groups that compactions have replaced
 (HoodieBackedTableMetadataWriter.cleanIfNecessary).
 
-Not until three instants came after the latest compaction, as readers may have begun before it. A clean that was cut off
-is finished first, by its own plan: a file that is gone is as good as deleted.
+Not until three instants came after the latest compaction, as readers may have started before it. A clean that was cut
+off is finished first, by its own plan: a file that is gone is as good as deleted.
 """
 
 from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterator
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Final
@@ -93,13 +93,14 @@ class MetadataCleaning:
         plan = self._plan(metadata_timeline, max(_LEAST_COMMITS, int(data_commits_retained * _MORE_THAN_DATA)))
         if not plan.files:
             return Cleaned((), reason="every slice of the metadata table is to be kept")
-        instant = (
-            OperationSuffix.CLEAN.of(latest.requested_time)
-            if self._metadata_timeline.features.metadata_suffixes
-            else self._metadata_timeline.clock.next(metadata_timeline)
-        )
+        if self._metadata_timeline.features.metadata_suffixes:
+            instant = OperationSuffix.CLEAN.of(latest.requested_time)
+        else:
+            instant = self._metadata_timeline.clock.next(metadata_timeline)
         if instant in metadata_timeline.requested_times:
-            return Cleaned((), reason=f"the metadata table was cleaned at {instant}, and nothing was told to it since")
+            return Cleaned(
+                (), reason=f"the metadata table was cleaned at {instant}, and nothing was written to it since"
+            )
         content = encode_clean_plan(plan, lambda path: plan_address(self._storage, f"{ROOT}/{path}"))
         return self._execute_all([self._metadata_timeline.active.create_requested(instant, Action.CLEAN, content)])
 
@@ -164,12 +165,8 @@ class MetadataCleaning:
         return deleted
 
 
-def _before(group: FileGroup, earliest: Instant | None) -> Iterator[FileSlice]:
-    """The slices that nobody reads who begins at `earliest` or later: those before the newest one that is older than
-    it.
-    """
+def _before(group: FileGroup, earliest: Instant | None) -> Sequence[FileSlice]:
+    """The slices before the newest one that is older than `earliest`: no reader that starts then reads them."""
     if earliest is None:
-        return
-    older = [item for item in group.slices[1:] if item.base_instant < earliest.requested_time]
-    newest_is_older = group.slices[:1] and group.slices[0].base_instant < earliest.requested_time
-    yield from older if newest_is_older else older[1:]
+        return []
+    return [item for item in group.slices if item.base_instant < earliest.requested_time][1:]

@@ -73,7 +73,7 @@ def due(
     if features.metadata_needs_rest:
         return _due_at_rest(data, metadata_timeline, latest.requested_time)
     recorded = metadata_timeline.completed().requested_times
-    # What is pending on the data table and told already may yet be rolled back: it stays out, and so does what came
+    # A write that is recorded but pending on the data table may yet be rolled back: it stays out, and so does what came
     # after it.
     first = next((item for item in data.pending() if item.requested_time in recorded), None)
     instant = draw() if first is None else _millisecond_before(first.requested_time)
@@ -87,10 +87,8 @@ def due(
 
 
 def _building(data: Timeline, metadata_timeline: Timeline) -> Instant | None:
-    """An indexing action that builds an index now.
-
-    Its base files bear the instant of the indexing, or an earlier one: beneath a newer base file, of what writers told
-    the index meanwhile, nobody would read them.
+    """An indexing action that builds an index now. Its base files have the instant of the indexing, or an earlier one:
+    below a newer base file, of what writers recorded in the index meanwhile, no reader would find them.
     """
     inflight = (item for item in data.pending().of_actions(Action.INDEXING) if item.state is State.INFLIGHT)
     recorded = metadata_timeline.completed().requested_times
@@ -101,11 +99,11 @@ def _due_at_rest(data: Timeline, metadata_timeline: Timeline, latest: str) -> Du
     pending = [item.requested_time for item in data.pending() if item.requested_time <= latest]
     if pending:
         return NotNow(
-            f"actions of the table are pending that the metadata table may have been told of: {', '.join(pending)}"
+            f"actions of the table are pending that the metadata table may have recorded: {', '.join(pending)}"
         )
     instant = OperationSuffix.COMPACTION.of(latest)
     if instant in metadata_timeline.completed().requested_times:
-        return NotNow(f"the metadata table was compacted at {instant}, and nothing was told to it since")
+        return NotNow(f"the metadata table was compacted at {instant}, and nothing was written to it since")
     earlier = [
         item.requested_time
         for item in metadata_timeline.pending()
@@ -170,8 +168,7 @@ def _operation(place: LatestSlice, before: str | None, completions: dict[str, st
 
 def _is_planned(instant: str, place: LatestSlice, before: str, completions: dict[str, str]) -> bool:
     """An instant that is not on the timeline is archived, and so completed before. One that is older than the base file
-    was merged into it, or nobody reads it: Hudi may clean its log file while a plan waits, and a plan that names a file
-    which is gone could not be run.
+    was merged into it: Hudi may clean its log file while a plan waits, and the plan could not be run without it.
     """
     if (
         instant not in completions

@@ -2,8 +2,8 @@
 
 Memory: of each source one block, of log files up to 1 MiB all, of delete blocks the keys. A record that nothing merges
 with passes as it is, undecoded; those of a base file between two keys of the logs pass as a run of bytes, so that a
-file group of many millions costs what deflating its blocks costs. Of the others each takes a step of Python, some ten
-microseconds: they are what was told since the last compaction.
+file group of many millions costs what deflating its blocks costs. Each of the others takes a step of Python, some ten
+microseconds: they are the records since the last compaction.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _Item = tuple[bytes, int, int, bytes | None]
 
 @dataclass(slots=True)
 class Counts:
-    """What a merge met: records of the base file, records and distinct keys of the logs; what became of the keys."""
+    """Records of the base file, records and distinct keys of the logs; what became of the keys."""
 
     base: int = 0
     in_logs: int = 0
@@ -104,7 +104,7 @@ class GroupMerge:
                 yield CopiedBlock(block, _BLANK)
 
     def _pass(self, file: MetadataBaseFile | None, source: CopiedBlock, start: int, end: int) -> None:
-        """Cells of the base file that nothing was told of since."""
+        """Cells of the base file that no log has a record of."""
         if start >= end or file is None:
             return
         if self._plain[0] and file.copy(source, start, end):
@@ -126,7 +126,7 @@ class GroupMerge:
         if logs:
             counts.in_logs += logs
             counts.log_keys += 1
-        # What stands so far: nothing, a value as a source has it, or a datum that was merged.
+        # So far: nothing, a value as a source has it, or a datum that was merged.
         value: bytes | None = None
         source = 0
         datum: Any = None

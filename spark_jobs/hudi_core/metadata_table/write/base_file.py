@@ -55,10 +55,7 @@ class MetadataBaseFile:
         """Adds a record; keys ascend by their bytes and are distinct. Raises ValueError otherwise, and for a key that
         fits no HFile.
         """
-        if self._first is None:
-            self._first = key
-        elif key == self._last:
-            raise ValueError(f"two metadata records have the key {key!r}")
+        self._start(key)
         self._writer.add(key, value)
         self._last = key
         self._keys.append(key)
@@ -71,11 +68,7 @@ class MetadataBaseFile:
             return
         if len(keys) > 1 and pc.equal(keys.slice(1), keys.slice(0, len(keys) - 1)).true_count:
             raise ValueError("two metadata records have one key")
-        first = keys[0].as_py()
-        if self._first is None:
-            self._first = first
-        elif first == self._last:
-            raise ValueError(f"two metadata records have the key {first!r}")
+        self._start(keys[0].as_py())
         self._hash()
         add_cells(self._writer, keys, values)
         self._last = keys[len(keys) - 1].as_py()
@@ -83,6 +76,12 @@ class MetadataBaseFile:
         _, offsets, data = plain.buffers()
         positions = np.frombuffer(offsets, dtype=np.int32)[plain.offset : plain.offset + len(plain) + 1]
         self._bloom.add_batch(positions, np.frombuffer(b"" if data is None else data, dtype=np.uint8))
+
+    def _start(self, key: bytes) -> None:
+        if self._first is None:
+            self._first = key
+        elif key == self._last:
+            raise ValueError(f"two metadata records have the key {key!r}")
 
     def copy(self, source: CopiedBlock, start: int, end: int) -> bool:
         """Adds cells of another base file as they are; False, with nothing added, where they cannot be copied."""

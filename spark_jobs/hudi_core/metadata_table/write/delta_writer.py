@@ -21,7 +21,7 @@ from hudi_core.codec.log.content import DeleteRecord, OrderingValue, encode_dele
 from hudi_core.codec.log.frames import encode_block
 from hudi_core.config.table_config import TableConfig
 from hudi_core.errors import ConflictError, StorageExistsError
-from hudi_core.metadata_table.index_definitions import IndexDefinition, load_index_definitions
+from hudi_core.metadata_table.index_definitions import load_index_definitions
 from hudi_core.metadata_table.partitions.registry import registered
 from hudi_core.metadata_table.read.file_group import ROOT, LatestSlice, blocks_of, metadata_path
 from hudi_core.metadata_table.record import Datum, RecordEncoder, block_schema
@@ -52,8 +52,7 @@ the rollback between the two takes one.
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """What one file group gets: records, and keys that are deleted, in one log file, and one for each of the blocks
-    that are `staged`.
+    """The input of one file group: records and deleted keys, in one log file, and a log file for each `staged` block.
 
     `written` are log files with blocks of the instant, of an earlier attempt.
     """
@@ -177,19 +176,16 @@ class DeltaWriter:
         return parts
 
     def _hashed_part(self, partition: str) -> Callable[[str], str]:
-        """The part of a key that is hashed to a file group: all of it, in a secondary index of version 2 the value
-        alone.
-        """
+        """The part of a key that is hashed to a file group."""
         found = registered(partition)
-        return str if found is None else found.hashed_part(lambda: self._definition(partition))
-
-    def _definition(self, partition: str) -> IndexDefinition | None:
-        return load_index_definitions(self._storage, TableConfig.load(self._storage)).get(partition)
+        if found is None:
+            return str
+        return found.hashed_part(
+            lambda: load_index_definitions(self._storage, TableConfig.load(self._storage)).get(partition)
+        )
 
     def _with_written(self, parts: Iterable[_Part], instant: str) -> list[_Part]:
-        """The parts with the log files in which they have blocks of the instant. Where these are named after it they
-        belong to no slice before it completes.
-        """
+        """The parts with the log files in which they have blocks of the instant."""
         if not self._by_instant:
             return [replace(part, written=blocks_of(self._storage, part.place.logs, instant).live) for part in parts]
         partitions = {part.place.partition for part in parts}
@@ -210,9 +206,7 @@ class DeltaWriter:
     def _refuse_newcomers(
         self, timeline: Timeline, instant: str, parts: Sequence[_Part], stats: Mapping[str, Iterable[WriteStat]]
     ) -> None:
-        """A log file that a process presumed dead wrote late, between our look and our own files, must not count beside
-        ours.
-        """
+        """A log file that a process presumed dead wrote since our look must not count beside ours."""
         known = {f"{ROOT}/{stat.path}" for items in stats.values() for stat in items}
         known.update(info.path for part in parts for info in part.place.logs)
         file_ids = {(part.place.partition, part.place.file_id) for part in parts}

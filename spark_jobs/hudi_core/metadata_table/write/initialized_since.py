@@ -97,10 +97,10 @@ def initialized_at(storage: Storage, partition: str) -> str:
         found = None
     if found is None:
         raise CorruptFileError(
-            "does not say when the index began",
+            "does not say when the index was initialized",
             path=path,
             remedy=(
-                f"build it anew: `hudictl metadata drop TABLE --partition {partition}`, then `hudictl metadata create`"
+                f"rebuild it: `hudictl metadata drop TABLE --partition {partition}`, then `hudictl metadata create`"
             ),
         )
     return found[1].decode("ascii")

@@ -62,8 +62,7 @@ class MetadataPublisher:
         """`config` lists a metadata table (`files` is among its metadata partitions). `token` makes the names of log
         files this attempt's own.
 
-        `clock` draws the metadata table's own instants and completion times; the default is in the zone of the table's
-        properties. `settings` are the options of the run, Hudi's names.
+        `clock` is as in MetadataTimeline. `settings` are the options of the run, Hudi's names.
         """
         self._storage = storage
         self._config = config
@@ -91,10 +90,10 @@ class MetadataPublisher:
         absent = sorted(self._config.metadata_partitions_inflight - self._recorded.metadata_partitions)
         if absent:
             raise ConflictError(
-                f"the metadata partitions {', '.join(absent)} are being begun",
+                f"the metadata partitions {', '.join(absent)} are being initialized",
                 path=self._config.path,
                 remedy=(
-                    "run it again when they have file groups; where nobody builds them any more, drop them with "
+                    "run it again when they have file groups; where no process builds them any more, drop them with "
                     "`hudictl metadata drop`"
                 ),
             )
@@ -119,7 +118,7 @@ class MetadataPublisher:
         """Writes and completes deltacommit `instant` of a commit. `written` are the statistics of its base and log
         files, `requested` is the result of commit_requirements.
 
-        Nothing else of `instant` may stand in the metadata table: another attempt wrote files of other names. It is not
+        Nothing else of `instant` may be in the metadata table: another attempt wrote files of other names. It is not
         repeated after a crash, but after a rollback. Raises ConflictError when something is there or appears, and when
         the requirements of an index have grown. The caller ensures that the table lists the same indexes as then.
         """
@@ -201,12 +200,12 @@ class MetadataPublisher:
         starts.
 
         The whole metadata table where it was compacted or initialized since, as Hudi does; else the indexes that were
-        built since or are being built. Returns the new properties; without `files` in them there is nothing to restore.
+        or are being built since. Returns the new properties; without `files` in them there is nothing to restore.
         """
         reach = reach_of(self._storage, self._config, self._metadata_timeline, target)
         if reach.reason is not None:
             log.warning(
-                "the metadata table is dropped, Hudi's next write builds it anew: it cannot go back to %s, as %s",
+                "the metadata table is dropped, Hudi's next write rebuilds it: it cannot go back to %s, as %s",
                 target,
                 reach.reason,
             )
@@ -233,12 +232,6 @@ class MetadataPublisher:
         """
         found = self._metadata_timeline.active.load().completed().of_actions(Action.COMMIT).last()
         return None if found is None else found.requested_time
-
-    def drop(self) -> None:
-        """Deletes the metadata table, the properties first: readers list the storage from then on, Hudi's next write
-        rebuilds it.
-        """
-        drop_metadata_table(self._storage)
 
     def _partition_types(self, operation: str) -> CommitPartitions:
         return CommitPartitions(self._storage, self._recorded, self._settings, operation)

@@ -41,9 +41,8 @@ log = logging.getLogger(__name__)
 
 _TOKEN = WriteToken(0, 0, 0)
 _REBUILD = (
-    "drop it with `hudictl metadata drop TABLE`, roll the instant back again, then begin it anew: `hudictl "
-    "metadata create TABLE --partition …`, "
-    "or let Hudi's next write do so"
+    "drop it with `hudictl metadata drop TABLE`, roll the instant back again, then rebuild it: `hudictl metadata "
+    "create TABLE --partition …`, or let Hudi's next write do so"
 )
 
 

@@ -67,7 +67,7 @@ def test_an_index_holds_what_had_completed_when_it_began(golden: Golden) -> None
     assert reach_of(table.storage, table.config, metadata_timeline, table.new_instant()).late == frozenset()
     assert differences(table.path) == []
     table.storage.write(f".hoodie/metadata/{min(built)}/.hoodie_partition_metadata", b"commitTime=soon")
-    with pytest.raises(CorruptFileError, match="does not say when the index began"):
+    with pytest.raises(CorruptFileError, match="does not say when the index was initialized"):
         initialized_since(table.storage, table.config, metadata_timeline, last)
 
 

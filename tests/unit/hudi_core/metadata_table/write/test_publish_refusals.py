@@ -20,6 +20,7 @@ from hudi_core.metadata_table.read.file_group import ROOT, partition_folders
 from hudi_core.metadata_table.record import ALL_PARTITIONS
 from hudi_core.metadata_table.records.file_statistics import FileChanges
 from hudi_core.metadata_table.records.files import live_entries
+from hudi_core.metadata_table.write.drop import drop_metadata_table
 from hudi_core.timeline.actions.compaction import CompactionOperation, CompactionPlan, encode_compaction_plan
 from hudi_core.timeline.actions.container import encode_datum
 from hudi_core.timeline.active import ActiveTimeline
@@ -112,7 +113,7 @@ def test_a_metadata_table_without_properties_cannot_be_written(golden: Golden) -
     table.path.joinpath(ROOT, ".hoodie/hoodie.properties").unlink()
     with pytest.raises(MetadataUnavailableError, match="cannot be read"):
         table.publisher().footprint("20260101000000000")
-    table.publisher().drop()
+    drop_metadata_table(table.storage)
     assert not table.path.joinpath(ROOT).exists(), "but it can be dropped"
 
 
