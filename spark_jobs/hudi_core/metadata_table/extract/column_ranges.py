@@ -15,8 +15,8 @@ import pyarrow.parquet as pq
 from hudi_core.codec.parquet.statistics import leaf_columns
 from hudi_core.metadata_table.indexed_table import field_path
 from hudi_core.metadata_table.records.file_statistics import ColumnRange
-from hudi_core.metadata_table.records.stat_values import Bound, order_of
-from hudi_core.metadata_table.records.value_types import bound_of, logical_and_type, merged
+from hudi_core.metadata_table.records.stat_values import Bound
+from hudi_core.metadata_table.records.value_types import bound_of, logical_and_type, merged, order_of
 
 
 class RowRanges:

@@ -12,18 +12,13 @@ from functools import cached_property
 from hudi_core.config.table_config import TableConfig
 from hudi_core.history.load import load_history
 from hudi_core.metadata_table.extract.data_file import StatisticsRequirements, read_file_statistics
-from hudi_core.metadata_table.extract.stored_ranges import (
-    StoredRange,
-    StoredRangeRules,
-    remaining_expressions,
-    remaining_statistics,
-)
+from hudi_core.metadata_table.extract.stored_ranges import remaining_expressions, remaining_statistics
 from hudi_core.metadata_table.partition_type import COLUMN_STATS
 from hudi_core.metadata_table.partitions.protocol import PartitionType
 from hudi_core.metadata_table.read.metadata_table import MetadataTable
 from hudi_core.metadata_table.read.partition import MetadataPartition
 from hudi_core.metadata_table.read.snapshot import MetadataTableSnapshot
-from hudi_core.metadata_table.records.column_stats import whole_key
+from hudi_core.metadata_table.records.column_stats import ColumnStats, ColumnStatsRules, whole_key
 from hudi_core.metadata_table.records.file_statistics import ColumnRange, DataFileRef, FileStatistics
 from hudi_core.model.names import BaseFileName, parse_data_file
 from hudi_core.model.stats import WriteStat
@@ -146,9 +141,9 @@ class RemainingStatistics(Mapping[str, tuple[FileStatistics, ...]]):
             )
 
     @cached_property
-    def _index(self) -> MetadataPartition[StoredRange]:
+    def _index(self) -> MetadataPartition[ColumnStats]:
         name = COLUMN_STATS if self._expression is None else self._expression.partition
-        return self._files.metadata_snapshot.partition(name, StoredRangeRules())
+        return self._files.metadata_snapshot.partition(name, ColumnStatsRules(counted=True))
 
 
 class RecordedRanges(Mapping[str, Mapping[str, ColumnRange]]):
@@ -181,8 +176,8 @@ class RecordedRanges(Mapping[str, Mapping[str, ColumnRange]]):
         return {keys[key]: stored.range for key, stored in self._index.lookup(keys).items() if not stored.is_deleted}
 
     @cached_property
-    def _index(self) -> MetadataPartition[StoredRange]:
-        return self._files.metadata_snapshot.partition(self._name, StoredRangeRules())
+    def _index(self) -> MetadataPartition[ColumnStats]:
+        return self._files.metadata_snapshot.partition(self._name, ColumnStatsRules(counted=True))
 
 
 def _is_base(stat: WriteStat) -> bool:
