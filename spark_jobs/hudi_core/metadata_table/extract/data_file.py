@@ -104,8 +104,8 @@ class _Rows:
     def __init__(
         self, columns: Iterable[str], stored: pa.Schema, requirements: StatisticsRequirements, file: DataFileRef
     ) -> None:
-        self._ranges = {name: RowRanges(name, _kind_of(stored, name), requirements.version) for name in columns}
-        values = (ExpressionValues(item, _kind_of(stored, item.column)) for item in requirements.expressions)
+        self._ranges = {name: RowRanges(name, _stored_type(stored, name), requirements.version) for name in columns}
+        values = (ExpressionValues(item, _stored_type(stored, item.column)) for item in requirements.expressions)
         self._expressions = [item for item in values if file.is_base or not item.expression.base_files_only]
         names = {*self._ranges, *(item.expression.column for item in self._expressions)}
         top = {_top(name, stored) for name in names}
@@ -141,7 +141,7 @@ class _Rows:
         return FileStatistics(file, tuple(ranges), bloom, rows, expressions, partial)
 
 
-def _kind_of(stored: pa.Schema, name: str) -> pa.DataType:
+def _stored_type(stored: pa.Schema, name: str) -> pa.DataType:
     kind = column_type(stored, name)
     if kind is None:
         raise UnsupportedError(
@@ -170,7 +170,7 @@ def _of_base(storage: Storage, file: DataFileRef, requirements: StatisticsRequir
         for name in _indexed(stored, requirements):
             # By the type that the file has, unless the column was widened since: then its rows are read as of now.
             kind = None if _top(name, stored) in renamed else column_type(parquet.schema, name)
-            is_same = kind is not None and kind == _kind_of(stored, name)
+            is_same = kind is not None and kind == _stored_type(stored, name)
             found[name] = footer.range(name, kind, requirements.version) if is_same else None
         missing = [name for name, item in found.items() if item is None] if parquet.num_rows else []
         rows = _Rows(missing, stored, requirements, file)

@@ -51,13 +51,13 @@ _FORMS: Final = {
     "timestamp_micros": _Form("TimestampMicrosWrapper", "LongWrapper", int, _INSTANTS),
     "timestamp_nanos": _Form("", "LongWrapper", int, _INSTANTS),
 }
-_V1_KINDS: Final = {
+_V1_LOGICAL: Final = {
     **{form.wrapper_1: kind for kind, form in _FORMS.items() if form.wrapper_1},
     "LocalDateWrapper": "date",
 }
-WRAPPERS: Final = tuple(_V1_KINDS)
+WRAPPERS: Final = tuple(_V1_LOGICAL)
 """The records that a bound is wrapped in, but for arrays, which have no order."""
-_V2_KINDS: Final = (
+_V2_LOGICAL: Final = (
     "",
     "null",
     "boolean",
@@ -117,7 +117,7 @@ def decode_bound(wrapped: Any, value_type: Any, *, path: str) -> Bound | None:
     name, value = _unwrapped(wrapped, path)
     if value is None or name == "ArrayWrapper":
         return None
-    kind, scale = _kind(name, value_type, path)
+    kind, scale = _logical_type(name, value_type, path)
     if kind == "decimal":
         value = _decimal(value, scale, path)
     elif kind == "null":
@@ -140,7 +140,7 @@ def encode_bound(bound: Bound | None, value_type: ValueType) -> tuple[str, dict[
         return None
     form = _FORMS[bound.kind]
     wrapper = form.wrapper_2 if value_type.ordinal else form.wrapper_1
-    if not wrapper or (value_type.ordinal and _V2_KINDS[value_type.ordinal] != bound.kind):
+    if not wrapper or (value_type.ordinal and _V2_LOGICAL[value_type.ordinal] != bound.kind):
         raise FormatError(f"a {bound.kind} cannot be stored as a bound of value type {value_type.ordinal}")
     value = bound.value
     if bound.kind == "decimal":
@@ -176,19 +176,19 @@ def bound_type(wrapper: str, ordinal: int) -> str:
     CorruptFileError.
     """
     value_type = None if ordinal < 0 else {"typeOrdinal": ordinal, "additionalInfo": "0,0"}
-    return _kind(wrapper, value_type, "column statistics")[0]
+    return _logical_type(wrapper, value_type, "column statistics")[0]
 
 
-def _kind(wrapper: str, value_type: Any, path: str) -> tuple[str, int]:
+def _logical_type(wrapper: str, value_type: Any, path: str) -> tuple[str, int]:
     """The kind of a bound, and the scale of a decimal."""
     if value_type is None:
-        if wrapper not in _V1_KINDS:
+        if wrapper not in _V1_LOGICAL:
             raise CorruptFileError(f"column statistics hold a bound in an unknown {wrapper}", path=path)
-        return _V1_KINDS[wrapper], _V1_SCALE
+        return _V1_LOGICAL[wrapper], _V1_SCALE
     ordinal = value_type.get("typeOrdinal") if isinstance(value_type, dict) else None
-    if not isinstance(ordinal, int) or not 1 <= ordinal < len(_V2_KINDS):
+    if not isinstance(ordinal, int) or not 1 <= ordinal < len(_V2_LOGICAL):
         raise CorruptFileError(f"column statistics have the value type {ordinal!r}", path=path)
-    kind = _V2_KINDS[ordinal]
+    kind = _V2_LOGICAL[ordinal]
     return kind, _scale(value_type.get("additionalInfo"), path) if kind == "decimal" else 0
 
 
@@ -253,7 +253,7 @@ def _as_column(bound: Bound, kind: pa.DataType, long_unit: str, upper: bool) -> 
         return _micros(bound, long_unit, upper)
     if pa.types.is_decimal(kind):
         return _rescaled(bound, kind)
-    if bound.kind not in _KINDS_OF.get(kind.id, ()):
+    if bound.kind not in _COMPARABLE.get(kind.id, ()):
         return None
     if bound.kind == "float" and pa.types.is_float64(kind):
         return widened_float(bound.value)
@@ -264,7 +264,7 @@ def _as_column(bound: Bound, kind: pa.DataType, long_unit: str, upper: bool) -> 
     return bound.value
 
 
-_KINDS_OF: Final[dict[int, frozenset[str]]] = {
+_COMPARABLE: Final[dict[int, frozenset[str]]] = {
     pa.bool_().id: frozenset({"boolean"}),
     pa.int32().id: frozenset({"int", "long"}),
     pa.int64().id: frozenset({"int", "long"}),

@@ -158,13 +158,13 @@ def as_type(found: ColumnRange, kind: pa.DataType, version: int) -> ColumnRange:
     become unknown.
     """
     name, value_type = logical_and_type(kind, version)
-    least, greatest = _as_kind(found.least, name), _as_kind(found.greatest, name)
+    least, greatest = _as_logical(found.least, name), _as_logical(found.greatest, name)
     if least is None or greatest is None:
         least = greatest = None
     return replace(found, least=least, greatest=greatest, type=value_type)
 
 
-def _as_kind(bound: Bound | None, kind: str) -> Bound | None:
+def _as_logical(bound: Bound | None, kind: str) -> Bound | None:
     if bound is None or bound.kind == kind:
         return bound
     is_wider = {bound.kind, kind} <= {*NUMBERS} and wider(bound.kind, kind) == kind
@@ -188,8 +188,8 @@ def _merge(first: ColumnRange, second: ColumnRange) -> ColumnRange:
     return replace(
         second if later else first,
         # The wider kind stores what the narrower one holds.
-        least=_in_kind_of_both(least, first.least, second.least),
-        greatest=_in_kind_of_both(greatest, first.greatest, second.greatest),
+        least=_in_wider_type(least, first.least, second.least),
+        greatest=_in_wider_type(greatest, first.greatest, second.greatest),
         null_count=first.null_count + second.null_count,
         value_count=first.value_count + second.value_count,
         total_size=first.total_size + second.total_size,
@@ -197,7 +197,7 @@ def _merge(first: ColumnRange, second: ColumnRange) -> ColumnRange:
     )
 
 
-def _in_kind_of_both(found: Bound | None, first: Bound | None, second: Bound | None) -> Bound | None:
+def _in_wider_type(found: Bound | None, first: Bound | None, second: Bound | None) -> Bound | None:
     return found if found is None or first is None or second is None else widened(found, wider(first.kind, second.kind))
 
 
