@@ -51,8 +51,7 @@ def function_of(
 ) -> tuple[Function, pa.DataType]:
     """The function `name` with the options of its index over a column of the type `kind`, and the type of its values.
 
-    `zone` is Spark's session zone, which functions of timestamps depend on; None: not known. Raises UnsupportedError
-    for a function, an option or a type for which the values would not be Spark's for certain.
+    `zone` is Spark's session zone, None: not known. Raises UnsupportedError where the values may differ from Spark's.
     """
     make = _FUNCTIONS.get(name.lower() or "identity")
     if make is None:
@@ -129,10 +128,7 @@ def _unchanged(fits: Callable[[_Call], bool]) -> Callable[[_Call], Function]:
 
 def _cased(plain: Function, full: Callable[[str], str], new: str) -> Callable[[_Call], Function]:
     """Java maps by the full rules (`ß` to `SS`, final sigma), Arrow by the simple ones, so text beyond ASCII goes one
-    by one (0.5 µs each).
-
-    Letters of `new`, a class of a regular expression, are refused: their other case is not known to every JVM that
-    Spark runs on.
+    by one (0.5 µs each). Letters of `new`, a class of a regular expression, are refused.
     """
 
     def make(call: _Call) -> Function:
@@ -189,25 +185,20 @@ def _date_shift(sign: int) -> Callable[[_Call], Function]:
 
 
 def _unix_timestamp(call: _Call) -> Function:
-    """Spark divides microseconds as Java does: before 1970 the seconds are cut towards zero, where its other functions
-    round down.
-    """
+    """Spark divides microseconds as Java does: before 1970 the seconds are cut towards zero, not rounded down."""
     call.require(call.is_instant)
     return lambda values: pc.divide(
         values.cast(pa.timestamp("us", tz=call.kind.tz), safe=False).cast(pa.int64()), 1_000_000
     )
 
 
-def _from_unixtime(call: _Call) -> Function:
-    call.require(pa.types.is_integer(call.kind))
-    pattern = call.pattern()
-    return lambda values: pattern.format(call.wall_seconds(values.cast(pa.int64())))
+def _formatted(seconds: Function, fits: Callable[[_Call], bool]) -> Callable[[_Call], Function]:
+    def make(call: _Call) -> Function:
+        call.require(fits(call))
+        pattern = call.pattern()
+        return lambda values: pattern.format(call.wall_seconds(seconds(values)))
 
-
-def _date_format(call: _Call) -> Function:
-    call.require(call.is_instant and "format" in call.options)
-    pattern = call.pattern()
-    return lambda values: pattern.format(call.wall_seconds(_seconds(values)))
+    return make
 
 
 def _part(unit: Callable[[WallClock], Numbers], *, of_dates: bool) -> Callable[[_Call], Function]:
@@ -249,8 +240,8 @@ _FUNCTIONS: Final[Mapping[str, Callable[[_Call], Function]]] = {
     "to_date": _unchanged(lambda call: call.is_date),
     "to_timestamp": _unchanged(lambda call: call.is_instant),
     "unix_timestamp": _unix_timestamp,
-    "from_unixtime": _from_unixtime,
-    "date_format": _date_format,
+    "from_unixtime": _formatted(lambda values: values.cast(pa.int64()), lambda call: pa.types.is_integer(call.kind)),
+    "date_format": _formatted(_seconds, lambda call: call.is_instant and "format" in call.options),
     "year": _part(lambda clock: clock.year, of_dates=True),
     "month": _part(lambda clock: clock.month, of_dates=True),
     "day": _part(lambda clock: clock.day, of_dates=True),
@@ -304,7 +295,5 @@ class ExpressionValues:
 
 
 def check_expression(expression: Expression, kind: pa.DataType) -> None:
-    """Raises UnsupportedError for an index whose values this release does not compute exactly, on a column of the type
-    `kind`.
-    """
+    """Raises UnsupportedError for an index whose values are not computed exactly, on a column of the type `kind`."""
     ExpressionValues(replace(expression, bloom=(1, 0.5, 1)), kind)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from hudi_core.metadata_table.keys import column_id, column_stats_key, partition_id
 from hudi_core.metadata_table.read.partition import MetadataPartition
@@ -20,18 +20,17 @@ def remaining_statistics(
     Complete are ranges of all `columns` with their bounds: some writer omitted the others, or the column was added
     after the file. One prefix lookup per column. Memory: the partition's records.
     """
-    requirements = {file.name: file for file in files}
-    prefixes = [column_id(column) + partition_id(partition) for column in columns]
-    found: dict[str, dict[str, ColumnRange]] = {name: {} for name in requirements}
-    for key, stored in index.with_prefixes(prefixes):
-        if stored.name in requirements and _is_of_file(key, partition, stored) and not is_unknown(stored.range):
-            found[stored.name][stored.range.column] = stored.range
+    by_name = {file.name: file for file in files}
+    found: dict[str, dict[str, ColumnRange]] = {name: {} for name in by_name}
+    for name, stored in _ranges(index, partition, by_name, columns):
+        if not is_unknown(stored):
+            found[name][stored.column] = stored
     whole = [
         FileStatistics(file, tuple(found[name][column] for column in columns))
-        for name, file in requirements.items()
+        for name, file in by_name.items()
         if len(found[name]) == len(columns)
     ]
-    return whole, [file for name, file in requirements.items() if len(found[name]) < len(columns)]
+    return whole, [file for name, file in by_name.items() if len(found[name]) < len(columns)]
 
 
 def remaining_expressions(
@@ -40,19 +39,22 @@ def remaining_expressions(
     """The same of expression index `name` over `column`: files without rows, of which it has no record, are read
     again.
     """
-    requirements = {file.name: file for file in files}
-    found: dict[str, FileStatistics] = {}
-    for key, stored in index.with_prefixes([column_id(column) + partition_id(partition)]):
-        # Its count of values is of those that are not null, so a range without bounds says that there are none.
-        unknown = stored.range.least is None and stored.range.value_count > 0
-        if stored.name in requirements and _is_of_file(key, partition, stored) and not unknown:
-            found[stored.name] = FileStatistics(requirements[stored.name], expressions={name: stored.range})
-    return list(found.values()), [file for file in requirements.values() if file.name not in found]
+    by_name = {file.name: file for file in files}
+    found = {
+        file: FileStatistics(by_name[file], expressions={name: stored})
+        for file, stored in _ranges(index, partition, by_name, [column])
+        # Values are counted without the nulls here: a range without bounds and values is that of nulls alone.
+        if stored.least is not None or not stored.value_count
+    }
+    return list(found.values()), [file for file in by_name.values() if file.name not in found]
 
 
-def _is_of_file(key: str, partition: str, stored: ColumnStats) -> bool:
-    return (
-        not stored.of_partition
-        and not stored.is_deleted
-        and key == column_stats_key(stored.range.column, partition, stored.name)
-    )
+def _ranges(
+    index: MetadataPartition[ColumnStats], partition: str, files: Collection[str], columns: Sequence[str]
+) -> Iterator[tuple[str, ColumnRange]]:
+    """The live records of `files`."""
+    for key, stored in index.with_prefixes([column_id(column) + partition_id(partition) for column in columns]):
+        if stored.name not in files or stored.of_partition or stored.is_deleted:
+            continue
+        if key == column_stats_key(stored.range.column, partition, stored.name):
+            yield stored.name, stored.range

@@ -24,9 +24,7 @@ _NAMESPACE: Final = "org.apache.hudi.avro.model."
 
 
 class _Form(NamedTuple):
-    """The values of one kind: the wrappers of both versions ("": version 1 has none), the Python type, and the Arrow
-    type of columns (None: by the value).
-    """
+    """The wrappers of both versions ("": version 1 has none), the Python type, and the Arrow type (None: by value)."""
 
     wrapper_1: str
     wrapper_2: str
@@ -106,8 +104,7 @@ class ValueType:
 
 
 def decode_bound(wrapped: Any, value_type: Any, *, path: str) -> Bound | None:
-    """The bound in a record's `minValue` or `maxValue`; None where there is none, or it is of a kind without an order
-    (an array).
+    """The bound in a record's `minValue` or `maxValue`; None for none, or an array, which has no order.
 
     `wrapped` is (wrapper's full name, {"value": …}) as codec.avro.datum decodes it, `value_type` the record's
     `valueType` or None. Raises CorruptFileError naming `path`.
@@ -129,8 +126,7 @@ def decode_bound(wrapped: Any, value_type: Any, *, path: str) -> Bound | None:
 
 
 def encode_bound(bound: Bound | None, value_type: ValueType) -> tuple[str, dict[str, Any]] | None:
-    """What a record's `minValue` or `maxValue` holds of a bound: (wrapper's full name, {"value": …}); None for no
-    bound.
+    """The `minValue` or `maxValue` of a record: (wrapper's full name, {"value": …}); None for no bound.
 
     Version 1 wraps by the bound's kind, and takes times and timestamps of columns as plain numbers (`int`, `long`);
     decimals have scale 15. Version 2 wraps by `value_type`, which must be the kind's. Raises FormatError for a bound
@@ -208,9 +204,7 @@ def _decimal(value: Any, scale: int, path: str) -> Decimal:
 
 
 def widened_float(value: float) -> float:
-    """A float as readers see it in a column that has become a double: by its text (codec.avro.arrow_conform), 1.1 and
-    not 1.10000002384.
-    """
+    """A float in a column that is a double now: by its text, 1.1 and not 1.10000002384 (codec.avro.arrow_conform)."""
     return float(str(np.float32(value)))
 
 
@@ -276,9 +270,7 @@ _COMPARABLE: Final[dict[int, frozenset[str]]] = {
     pa.time32("ms").id: frozenset({"time_millis", "int"}),
     pa.time64("us").id: frozenset({"time_micros", "long"}),
 }
-"""By the column's type: the kinds of bounds that order as its values do. Narrower numbers stand for a column that was
-widened.
-"""
+"""By the column's type: the kinds of bounds that order as its values do, also those of a column that was widened."""
 
 
 def _micros(bound: Bound, long_unit: str, upper: bool) -> int | None:

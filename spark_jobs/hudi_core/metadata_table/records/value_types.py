@@ -39,14 +39,6 @@ _UNITS: Final = {
     "us": ("timestamp_micros", 16, 19),
     "ns": ("timestamp_nanos", 17, 20),
 }
-_COUNTS: Final = {
-    "time_millis": "int",
-    "time_micros": "long",
-    "timestamp_millis": "long",
-    "timestamp_micros": "long",
-    "timestamp_nanos": "long",
-}
-"""Kinds that version 1 stores as the plain numbers that Parquet holds."""
 
 
 def logical_and_type(kind: pa.DataType, version: int) -> tuple[str, ValueType]:
@@ -64,7 +56,10 @@ def logical_and_type(kind: pa.DataType, version: int) -> tuple[str, ValueType]:
         found, ordinal = _PLAIN[kind.id]
     else:
         raise UnsupportedError(f"a column of the type {kind} has no bounds that an index stores")
-    return (_COUNTS.get(found, found), ValueType(0)) if version == 1 else (found, ValueType(ordinal, info))
+    if version > 1:
+        return found, ValueType(ordinal, info)
+    # Times and timestamps are stored as the plain numbers that Parquet holds.
+    return ("int" if found == "time_millis" else "long") if found.startswith("time") else found, ValueType(0)
 
 
 def bound_of(scalar: pa.Scalar, kind: str) -> Bound | None:
