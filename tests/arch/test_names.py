@@ -34,11 +34,7 @@ PARTITION_TYPES_IN = ("metadata_table", "services/metadata", "services/indexing"
 
 REMAINING_NAMES = {
     "KIND",
-    "_KINDS_OF",
-    "_V1_KINDS",
-    "_V2_KINDS",
     "_kind",
-    "_kind_of",
     "_of_rows",
     "is_of_rows",
     "kind",

@@ -143,12 +143,12 @@ def metadata_of(table: Path, instant: str) -> dict[str, dict[str, Any]]:
                     groups.get(file, file): 0 if file in groups else entry.size
                     for file, entry in record.entries.items()
                 }
-            elif hasattr(record, "least"):
+            elif hasattr(record, "is_tight"):
                 bounds = (
-                    record.least,
-                    record.greatest,
-                    record.null_count,
-                    record.value_count,
+                    record.range.least,
+                    record.range.greatest,
+                    record.range.null_count,
+                    record.range.value_count,
                     record.is_deleted,
                     record.is_tight,
                 )

@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, ClassVar
 
+from hudi_core.config.keys import ConfigKey
 from hudi_core.metadata_table.partitions.protocol import Data, MergeData, PartitionType
 from hudi_core.metadata_table.records.file_statistics import Expression, FileChanges, FileStatistics, Needs, Record
 
@@ -25,7 +26,7 @@ class FileSizesPartition(PartitionType):
     name = "file_sizes"
     by_file = updated_by_clean = True
     merges: ClassVar[Mapping[int, MergeData]] = {TYPE: merge_sizes}
-    default_groups = 2
+    groups = ConfigKey("toy.file.group.count", 2, int, "file groups of a new partition")
     needs = Needs(older_slices=True)
 
     @classmethod

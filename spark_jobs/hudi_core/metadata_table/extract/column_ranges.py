@@ -15,8 +15,8 @@ import pyarrow.parquet as pq
 from hudi_core.codec.parquet.statistics import leaf_columns
 from hudi_core.metadata_table.indexed_table import field_path
 from hudi_core.metadata_table.records.file_statistics import ColumnRange
-from hudi_core.metadata_table.records.stat_values import Bound, order_of
-from hudi_core.metadata_table.records.value_types import bound_of, logical_and_type, merged
+from hudi_core.metadata_table.records.stat_values import Bound
+from hudi_core.metadata_table.records.value_types import bound_of, logical_and_type, merged, outer_bound
 
 
 class RowRanges:
@@ -41,10 +41,8 @@ class RowRanges:
         if array.null_count == len(array):
             return
         least, greatest = _bounds(array, self._kind)
-        if self._least is None or order_of(least) < order_of(self._least):
-            self._least = least
-        if self._greatest is None or order_of(greatest) > order_of(self._greatest):
-            self._greatest = greatest
+        self._least = outer_bound(self._least, least, upper=False)
+        self._greatest = outer_bound(self._greatest, greatest, upper=True)
 
     def result(self, size: int = 0, uncompressed: int = 0) -> ColumnRange:
         """The range so far; sizes are in bytes, and 0 where the values are not a Parquet file's."""
@@ -53,30 +51,19 @@ class RowRanges:
         )
 
 
-def _bounds(array: pa.Array, kind: str) -> tuple[Bound, Bound]:
+def _bounds(array: pa.Array, kind: str) -> tuple[Bound | None, Bound | None]:
     """Of an array with a value that is not null; NaN is the greatest value."""
     if pa.types.is_floating(array.type):
         nans = pc.is_nan(array)
         if pc.any(nans).as_py():
-            rest = array.filter(pc.invert(nans)).drop_null()
             nan = Bound(kind, float("nan"))
-            return (_found(pc.min(rest), kind) if len(rest) else nan), nan
-    if pa.types.is_boolean(array.type) or pa.types.is_fixed_size_binary(array.type):
-        # Not every release of Arrow finds the least of these.
-        values = array.drop_null().cast(pa.uint8() if pa.types.is_boolean(array.type) else pa.binary())
-        ends = pc.min_max(values)
-        if pa.types.is_boolean(array.type):
-            return Bound(kind, bool(ends["min"].as_py())), Bound(kind, bool(ends["max"].as_py()))
-        return _found(ends["min"], kind), _found(ends["max"], kind)
-    ends = pc.min_max(array)
-    return _found(ends["min"], kind), _found(ends["max"], kind)
-
-
-def _found(scalar: pa.Scalar, kind: str) -> Bound:
-    bound = bound_of(scalar, kind)
-    if bound is None:
-        raise ValueError("no least value in an array that has values")
-    return bound
+            return bound_of(pc.min(array.filter(pc.invert(nans))), kind) or nan, nan
+    if pa.types.is_boolean(array.type):
+        values = array.drop_null()
+        return Bound(kind, pc.all(values).as_py()), Bound(kind, pc.any(values).as_py())
+    # Not every release of Arrow finds the least of fixed-size binary.
+    ends = pc.min_max(array.cast(pa.binary()) if pa.types.is_fixed_size_binary(array.type) else array)
+    return bound_of(ends["min"], kind), bound_of(ends["max"], kind)
 
 
 def column_of(batch: pa.RecordBatch, name: str) -> pa.Array | None:
@@ -107,7 +94,7 @@ _PHYSICAL: Final = {
 
 
 class FooterRanges:
-    """The ranges that one footer tells."""
+    """The ranges in one footer."""
 
     def __init__(self, metadata: pq.FileMetaData) -> None:
         self._groups = [metadata.row_group(group) for group in range(metadata.num_row_groups)]
@@ -117,11 +104,11 @@ class FooterRanges:
 
     def range(self, column: str, kind: pa.DataType, version: int) -> ColumnRange | None:
         """The range of a column (dotted name, of the Arrow type `kind` in the file) over all row groups; None where the
-        footer does not say it.
+        footer has none.
 
-        It does not for chunks without bounds that hold values, as parquet-mr leaves them away when they are of 4 KB
-        together or one is NaN, for floats of writers that pass over NaN, for texts that are cut inside of a character,
-        and for types whose footers order otherwise.
+        That is so for chunks with values but without bounds (parquet-mr omits those of 4 KB, and any with NaN), for
+        floats of writers that ignore NaN, texts that are cut inside of a character, and types whose footers order
+        otherwise.
         """
         number = self._number(column)
         if number is None or not self._groups:
@@ -145,9 +132,8 @@ class FooterRanges:
         """Compressed and uncompressed bytes of a column's chunks; zeros for a column that has none of its own."""
         number = self._number(column)
         chunks = [] if number is None else [group.column(number) for group in self._groups]
-        return sum(chunk.total_compressed_size for chunk in chunks), sum(
-            chunk.total_uncompressed_size for chunk in chunks
-        )
+        compressed = sum(chunk.total_compressed_size for chunk in chunks)
+        return compressed, sum(chunk.total_uncompressed_size for chunk in chunks)
 
     def _number(self, column: str) -> int | None:
         return self._leaves.get((column,), self._leaves.get(tuple(column.split("."))))

@@ -1,5 +1,5 @@
-"""What the functions of expression indexes make of a column, as Spark computes them (ExpressionIndexSparkFunctions),
-over Arrow arrays.
+"""The functions of expression indexes over Arrow arrays, as Spark computes them (ExpressionIndexSparkFunctions), and
+what an index holds of the values of a file (SparkMetadataWriterUtils.getExprIndexRecords).
 
 Only what is computed exactly is here: anything else is refused, since an index of other values would hide rows.
 """
@@ -7,7 +7,7 @@ Only what is computed exactly is here: anything else is refused, since an index 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -18,7 +18,7 @@ from hudi_core.codec.bloom import BloomFilter
 from hudi_core.config.metadata_config import EXPRESSION_ZONE
 from hudi_core.errors import UnsupportedError
 from hudi_core.metadata_table.extract.column_ranges import RowRanges
-from hudi_core.metadata_table.extract.date_patterns import DatePattern
+from hudi_core.metadata_table.extract.date_patterns import DAY_SECONDS, DatePattern, Numbers, WallClock
 from hudi_core.metadata_table.partition_type import COLUMN_STATS
 from hudi_core.metadata_table.records.file_statistics import ColumnRange, Expression, FilterText
 
@@ -35,11 +35,9 @@ NEW_SMALL: Final = (
 )
 """Those that an upper case came to or that came themselves: Georgian, Cherokee, letters of phonetic alphabets."""
 
-
 SESSION_ZONE: Final = EXPRESSION_ZONE.name
-"""The option that names the zone in which Spark's sessions, which ask the index, tell the time."""
+"""The option that names the time zone of the Spark sessions that query the index."""
 _UTC_NAMES: Final = frozenset({"UTC", "Etc/UTC", "GMT", "Z", "+00:00"})
-_DAY_SECONDS: Final = 86400
 _DEFAULT_PATTERN: Final = "yyyy-MM-dd HH:mm:ss"
 
 Function = Callable[[pa.Array], pa.Array]
@@ -53,39 +51,44 @@ def function_of(
 ) -> tuple[Function, pa.DataType]:
     """The function `name` with the options of its index over a column of the type `kind`, and the type of its values.
 
-    `zone` is Spark's session zone, which functions of timestamps go by; None: not known. Raises UnsupportedError for a
-    function, an option or a type for which the values would not be Spark's for certain.
+    `zone` is Spark's session zone, None: not known. Raises UnsupportedError where the values may differ from Spark's.
     """
     make = _FUNCTIONS.get(name.lower() or "identity")
     if make is None:
         raise _refused(name, "this release does not compute it")
-    found = make(_Call(name, options, kind, zone))
+    found = make(_Call(name, kind, options, zone))
+    # The call on no values also refuses a zone that is not known.
     return found, found(pa.array([], kind)).type
 
 
+@dataclass(frozen=True)
 class _Call:
-    """An index's function, its options and the column's type."""
+    """An index's function, its options, the column's type and the session zone."""
 
-    def __init__(self, name: str, options: Mapping[str, str], kind: pa.DataType, zone: str | None) -> None:
-        self.name = name
-        self.kind = kind
-        self._options = options
-        self._zone = zone
+    name: str
+    kind: pa.DataType
+    options: Mapping[str, str]
+    session_zone: str | None
 
     @property
     def is_text(self) -> bool:
         return bool(pa.types.is_string(self.kind))
+
+    @property
+    def is_date(self) -> bool:
+        return bool(pa.types.is_date32(self.kind))
+
+    @property
+    def is_instant(self) -> bool:
+        return bool(pa.types.is_timestamp(self.kind) and self.kind.tz is not None)
 
     def require(self, fits: bool) -> None:
         """Raises UnsupportedError for a column that Spark would cast first."""
         if not fits:
             raise _refused(self.name, f"the column is {self.kind}, which Spark would cast first")
 
-    def option(self, key: str) -> str | None:
-        return self._options.get(key)
-
     def number(self, key: str) -> int:
-        text = self._options.get(key, "")
+        text = self.options.get(key, "")
         try:
             return int(text)
         except ValueError as error:
@@ -94,18 +97,15 @@ class _Call:
     def pattern(self) -> DatePattern:
         """Of `format`; from_unixtime has a default."""
         try:
-            return DatePattern(self._options.get("format", _DEFAULT_PATTERN))
+            return DatePattern(self.options.get("format", _DEFAULT_PATTERN))
         except UnsupportedError as error:
             raise _refused(self.name, error.message) from error
 
-    def zone(self) -> str:
-        if not self._zone:
-            raise _refused(self.name, f"its values depend on Spark's session zone, and {SESSION_ZONE} does not name it")
-        return self._zone
-
     def wall_seconds(self, seconds: pa.Array) -> pa.Array:
         """Seconds since 1970 as a wall clock in the zone shows them, also as int64."""
-        zone = self.zone()
+        zone = self.session_zone
+        if not zone:
+            raise _refused(self.name, f"its values depend on Spark's session zone, and {SESSION_ZONE} does not name it")
         if zone in _UTC_NAMES:
             return seconds
         try:
@@ -118,43 +118,43 @@ def _refused(name: str, reason: str) -> UnsupportedError:
     return UnsupportedError(f"an expression index on `{name}` cannot be kept true: {reason}", remedy=_REMEDY)
 
 
-def _identity(call: _Call) -> Function:
-    call.require(not pa.types.is_nested(call.kind))
-    return lambda values: values
+def _unchanged(fits: Callable[[_Call], bool]) -> Callable[[_Call], Function]:
+    def make(call: _Call) -> Function:
+        call.require(fits(call))
+        return lambda values: values
+
+    return make
 
 
-def _lower(call: _Call) -> Function:
-    call.require(call.is_text)
-    return lambda values: _cased(call, values, pc.ascii_lower, str.lower, NEW_CAPITALS)
-
-
-def _upper(call: _Call) -> Function:
-    call.require(call.is_text)
-    return lambda values: _cased(call, values, pc.ascii_upper, str.upper, NEW_SMALL)
-
-
-def _cased(call: _Call, values: pa.Array, plain: Function, full: Callable[[str], str], new: str) -> pa.Array:
+def _cased(plain: Function, full: Callable[[str], str], new: str) -> Callable[[_Call], Function]:
     """Java maps by the full rules (`ß` to `SS`, final sigma), Arrow by the simple ones, so text beyond ASCII goes one
-    by one (0.5 µs each).
-
-    Raises UnsupportedError for letters of `new`, a class of a regular expression, whose other case is not known to
-    every JVM that Spark runs on.
+    by one (0.5 µs each). Letters of `new`, a class of a regular expression, are refused.
     """
-    ascii_only = pc.string_is_ascii(values)
-    if len(values) == values.null_count or pc.all(ascii_only).as_py():
-        return plain(values)
-    if pc.any(pc.match_substring_regex(values, new)).as_py():
-        raise _refused(call.name, "a value has letters whose other case depends on the JVM's release of Unicode")
-    others = pc.invert(ascii_only)
-    changed = pa.array([full(text) for text in values.filter(pc.fill_null(others, False)).to_pylist()], pa.string())
-    return pc.replace_with_mask(plain(values), pc.fill_null(others, False), changed)
+
+    def make(call: _Call) -> Function:
+        call.require(call.is_text)
+
+        def cased(values: pa.Array) -> pa.Array:
+            others = pc.fill_null(pc.invert(pc.string_is_ascii(values)), False)
+            if not pc.any(others).as_py():
+                return plain(values)
+            if pc.any(pc.match_substring_regex(values, new)).as_py():
+                raise _refused(
+                    call.name, "a value has letters whose other case depends on the JVM's release of Unicode"
+                )
+            changed = pa.array([full(text) for text in values.filter(others).to_pylist()], pa.string())
+            return pc.replace_with_mask(plain(values), others, changed)
+
+        return cased
+
+    return make
 
 
 def _trimmed(trim: Callable[..., pa.Array]) -> Callable[[_Call], Function]:
     def make(call: _Call) -> Function:
         call.require(call.is_text)
-        characters = call.option("trimString")
-        return lambda values: trim(values, characters=" " if characters is None else characters)
+        characters = call.options.get("trimString", " ")
+        return lambda values: trim(values, characters=characters)
 
     return make
 
@@ -172,104 +172,64 @@ def _substring(call: _Call) -> Function:
         return lambda values: pc.if_else(pc.is_valid(values), "", pa.scalar(None, pa.string()))
     first = start - 1 if start > 0 else start
     stop = first + length
-    if first < 0 and stop >= 0:
-        return lambda values: pc.utf8_slice_codeunits(values, first)
-    return lambda values: pc.utf8_slice_codeunits(values, first, stop)
+    return lambda values: pc.utf8_slice_codeunits(values, first, None if first < 0 <= stop else stop)
 
 
 def _date_shift(sign: int) -> Callable[[_Call], Function]:
     def make(call: _Call) -> Function:
-        call.require(pa.types.is_date32(call.kind))
+        call.require(call.is_date)
         days = sign * call.number("days")
         return lambda values: pc.add_checked(values.cast(pa.int32()), pa.scalar(days, pa.int32())).cast(pa.date32())
 
     return make
 
 
-def _to_date(call: _Call) -> Function:
-    call.require(pa.types.is_date32(call.kind))
-    return lambda values: values
-
-
-def _to_timestamp(call: _Call) -> Function:
-    call.require(pa.types.is_timestamp(call.kind) and call.kind.tz is not None)
-    return lambda values: values
-
-
 def _unix_timestamp(call: _Call) -> Function:
-    """Spark divides microseconds as Java does: before 1970 the seconds are cut towards zero, where its other functions
-    round down.
-    """
-    call.require(pa.types.is_timestamp(call.kind) and call.kind.tz is not None)
+    """Spark divides microseconds as Java does: before 1970 the seconds are cut towards zero, not rounded down."""
+    call.require(call.is_instant)
     return lambda values: pc.divide(
         values.cast(pa.timestamp("us", tz=call.kind.tz), safe=False).cast(pa.int64()), 1_000_000
     )
 
 
-def _from_unixtime(call: _Call) -> Function:
-    call.require(pa.types.is_integer(call.kind))
-    pattern = call.pattern()
-    call.zone()
-    return lambda values: pattern.format(call.wall_seconds(values.cast(pa.int64())))
-
-
-def _date_format(call: _Call) -> Function:
-    call.require(pa.types.is_timestamp(call.kind) and call.kind.tz is not None and call.option("format") is not None)
-    pattern = call.pattern()
-    call.zone()
-    return lambda values: pattern.format(call.wall_seconds(_seconds(values)))
-
-
-def _part(unit: Callable[[pa.Array], pa.Array], *, of_dates: bool) -> Callable[[_Call], Function]:
+def _formatted(seconds: Function, fits: Callable[[_Call], bool]) -> Callable[[_Call], Function]:
     def make(call: _Call) -> Function:
-        if of_dates and pa.types.is_date32(call.kind):
-            return lambda values: unit(values.cast(pa.int32()).cast(pa.int64())).cast(pa.int32())
-        call.require(pa.types.is_timestamp(call.kind) and call.kind.tz is not None)
-        call.zone()
-        if of_dates:
-            return lambda values: unit(_floored(call.wall_seconds(_seconds(values)), _DAY_SECONDS)).cast(pa.int32())
-        return lambda values: unit(call.wall_seconds(_seconds(values))).cast(pa.int32())
+        call.require(fits(call))
+        pattern = call.pattern()
+        return lambda values: pattern.format(call.wall_seconds(seconds(values)))
+
+    return make
+
+
+def _part(unit: Callable[[WallClock], Numbers], *, of_dates: bool) -> Callable[[_Call], Function]:
+    def make(call: _Call) -> Function:
+        is_date = of_dates and call.is_date
+        call.require(is_date or call.is_instant)
+
+        def part(values: pa.Array) -> pa.Array:
+            days = values.cast(pa.int32()).cast(pa.int64()) if is_date else None
+            seconds = call.wall_seconds(_seconds(values)) if days is None else pc.multiply(days, DAY_SECONDS)
+            return _masked(unit(WallClock(seconds)), seconds).cast(pa.int32())
+
+        return part
 
     return make
 
 
 def _seconds(values: pa.Array) -> pa.Array:
-    """Whole seconds of timestamps, rounded down."""
+    """Whole seconds of timestamps, rounded down: Arrow has no floor division of integers."""
     per = {"s": 1, "ms": 1000, "us": 1_000_000, "ns": 1_000_000_000}[values.type.unit]
-    return _floored(values.cast(pa.int64()), per)
+    return _masked(pc.fill_null(values.cast(pa.int64()), 0).to_numpy(zero_copy_only=False) // per, values)
 
 
-def _floored(numbers: pa.Array, divisor: int) -> pa.Array:
-    """Floor division, which Arrow has not for integers."""
-    values = pc.fill_null(numbers, 0).to_numpy(zero_copy_only=False) // divisor
-    return pa.array(values, pa.int64(), mask=np.asarray(pc.is_null(numbers).to_numpy(zero_copy_only=False)))
-
-
-def _calendar(unit: str) -> Callable[[pa.Array], pa.Array]:
-    """A part of the date that days since 1970 are, by the proleptic Gregorian calendar."""
-
-    def part(days: pa.Array) -> pa.Array:
-        moments = pc.fill_null(days, 0).to_numpy(zero_copy_only=False).astype("datetime64[D]")
-        if unit == "year":
-            values = moments.astype("datetime64[Y]").astype(np.int64) + 1970
-        elif unit == "month":
-            values = moments.astype("datetime64[M]").astype(np.int64) % 12 + 1
-        else:
-            values = (moments - moments.astype("datetime64[M]")).astype(np.int64) + 1
-        return pa.array(values, pa.int64(), mask=np.asarray(pc.is_null(days).to_numpy(zero_copy_only=False)))
-
-    return part
-
-
-def _hour(seconds: pa.Array) -> pa.Array:
-    days = _floored(seconds, _DAY_SECONDS)
-    return _floored(pc.subtract(seconds, pc.multiply(days, _DAY_SECONDS)), 3600)
+def _masked(numbers: Numbers, values: pa.Array) -> pa.Array:
+    return pa.array(numbers, pa.int64(), mask=np.asarray(pc.is_null(values).to_numpy(zero_copy_only=False)))
 
 
 _FUNCTIONS: Final[Mapping[str, Callable[[_Call], Function]]] = {
-    "identity": _identity,
-    "lower": _lower,
-    "upper": _upper,
+    "identity": _unchanged(lambda call: not pa.types.is_nested(call.kind)),
+    "lower": _cased(pc.ascii_lower, str.lower, NEW_CAPITALS),
+    "upper": _cased(pc.ascii_upper, str.upper, NEW_SMALL),
     "trim": _trimmed(pc.utf8_trim),
     "ltrim": _trimmed(pc.utf8_ltrim),
     "rtrim": _trimmed(pc.utf8_rtrim),
@@ -277,15 +237,15 @@ _FUNCTIONS: Final[Mapping[str, Callable[[_Call], Function]]] = {
     "substring": _substring,
     "date_add": _date_shift(1),
     "date_sub": _date_shift(-1),
-    "to_date": _to_date,
-    "to_timestamp": _to_timestamp,
+    "to_date": _unchanged(lambda call: call.is_date),
+    "to_timestamp": _unchanged(lambda call: call.is_instant),
     "unix_timestamp": _unix_timestamp,
-    "from_unixtime": _from_unixtime,
-    "date_format": _date_format,
-    "year": _part(_calendar("year"), of_dates=True),
-    "month": _part(_calendar("month"), of_dates=True),
-    "day": _part(_calendar("day"), of_dates=True),
-    "hour": _part(_hour, of_dates=False),
+    "from_unixtime": _formatted(lambda values: values.cast(pa.int64()), lambda call: pa.types.is_integer(call.kind)),
+    "date_format": _formatted(_seconds, lambda call: call.is_instant and "format" in call.options),
+    "year": _part(lambda clock: clock.year, of_dates=True),
+    "month": _part(lambda clock: clock.month, of_dates=True),
+    "day": _part(lambda clock: clock.day, of_dates=True),
+    "hour": _part(lambda clock: clock.hour, of_dates=False),
 }
 """Of Hudi's list, `split` gives arrays, which have no order, and the regular expressions are Java's."""
 
@@ -325,8 +285,8 @@ class ExpressionValues:
     def result(self, file_size: int) -> ColumnRange | FilterText:
         """What the index holds of a file of that many bytes.
 
-        Of a range, `value_count` counts the values that are not null, and the sizes are the file's and twice that: so
-        does Hudi.
+        As in Hudi, `value_count` of a range counts the values that are not null, and the sizes are the file's and twice
+        that.
         """
         if self._bloom is not None:
             return FilterText(self._bloom.type_code, self._bloom.to_base64())
@@ -335,7 +295,5 @@ class ExpressionValues:
 
 
 def check_expression(expression: Expression, kind: pa.DataType) -> None:
-    """Raises UnsupportedError for an index whose values this release does not compute exactly, on a column of the type
-    `kind`.
-    """
+    """Raises UnsupportedError for an index whose values are not computed exactly, on a column of the type `kind`."""
     ExpressionValues(replace(expression, bloom=(1, 0.5, 1)), kind)

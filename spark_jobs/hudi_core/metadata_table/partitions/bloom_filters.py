@@ -28,8 +28,7 @@ class BloomFiltersPartition(PartitionType):
 
     name = BLOOM_FILTERS
     by_file = updated_by_clean = True
-    groups_option = BLOOM_FILTER_GROUPS.name
-    default_groups = BLOOM_FILTER_GROUPS.default
+    groups = BLOOM_FILTER_GROUPS
     needs = Needs(bloom=True, older_slices=True)
 
     @classmethod

@@ -12,7 +12,7 @@ from hudi_core.metadata_table.keys import column_id, file_id, partition_id
 from hudi_core.metadata_table.partition_type import COLUMN_STATS
 from hudi_core.metadata_table.partitions.protocol import Data, MergeData, PartitionType, numbered_file_ids
 from hudi_core.metadata_table.record import FILE_NAME, FileDatum, RecordType
-from hudi_core.metadata_table.records.column_stats import ColumnStatsRules, file_record
+from hudi_core.metadata_table.records.column_stats import ColumnStatsRules, deletion, file_record, replaces
 from hudi_core.metadata_table.records.file_statistics import (
     MAX_DELETIONS,
     Expression,
@@ -21,22 +21,13 @@ from hudi_core.metadata_table.records.file_statistics import (
     Needs,
     Record,
 )
-from hudi_core.metadata_table.records.stat_values import Bound, widened_float
+from hudi_core.metadata_table.records.stat_values import Bound
+from hudi_core.metadata_table.records.value_types import NUMBERS, outer_bounds, widened, wider
 from hudi_core.model.names import META_FIELDS
 
-_UNKNOWN: Final = -1
-_NULL_TYPE: Final = {"typeOrdinal": 1, "additionalInfo": None}
-"""The value type of a range without values, in indexes of version 2 (ValueMetadata.NULL_METADATA)."""
 _BODY: Final = "ColumnStatsMetadata"
 _SUMS: Final = ("valueCount", "nullCount", "totalSize", "totalUncompressedSize")
 _RULES: Final = ColumnStatsRules()
-_WIDER: Final[Mapping[str, tuple[str, ...]]] = {
-    "int": ("long", "float", "double"),
-    "long": ("float", "double"),
-    "float": ("double",),
-}
-"""What a column of a type may have been widened to. The other way a bound would be cut, and the range too narrow."""
-_NUMBERS: Final = frozenset({"int", "long", "float", "double"})
 _ENDS: Final[Mapping[str, tuple[float, float]]] = {
     "int": (-(1 << 31), (1 << 31) - 1),
     "long": (-(1 << 63), (1 << 63) - 1),
@@ -48,18 +39,23 @@ _ENDS: Final[Mapping[str, tuple[float, float]]] = {
 def merge_statistics(key: str, older: Data, newer: Data, *, path: str) -> Data:
     """The wider range and the sums, as ColumnStatsRules.merge (protocol.MergeData)."""
     first, second = _RULES.decode(key, dict(older), path=path), _RULES.decode(key, dict(newer), path=path)
-    merged = _RULES.merge(first, second, path=path)
-    if merged is second:
+    if replaces(first, second):
         return newer
     before, after = older[_BODY], newer[_BODY]
     same_form = before.get("valueType") == after.get("valueType")
-    low, high = ((before.get(end), after.get(end)) for end in ("minValue", "maxValue"))
-    least = _bound(merged.least, (first.least, low[0]), (second.least, low[1]), same_form=same_form, upper=False)
-    greatest = _bound(
-        merged.greatest, (first.greatest, high[0]), (second.greatest, high[1]), same_form=same_form, upper=True
-    )
+    least, greatest = outer_bounds(first.range, second.range)
+    ends = {
+        "minValue": (least, first.range.least, second.range.least),
+        "maxValue": (greatest, first.range.greatest, second.range.greatest),
+    }
+    bounds = {
+        end: _bound(
+            found, (one, before.get(end)), (other, after.get(end)), same_form=same_form, upper=end == "maxValue"
+        )
+        for end, (found, one, other) in ends.items()
+    }
     sums = {name: (before.get(name) or 0) + (after.get(name) or 0) for name in _SUMS}
-    return {**newer, _BODY: {**after, **sums, "minValue": least, "maxValue": greatest}}
+    return {**newer, _BODY: {**after, **sums, **bounds}}
 
 
 class ColumnStatsPartition(PartitionType):
@@ -68,8 +64,7 @@ class ColumnStatsPartition(PartitionType):
     name = COLUMN_STATS
     by_file = updated_by_clean = True
     merges: ClassVar[Mapping[int, MergeData]] = {RecordType.COLUMN_STATS: merge_statistics}
-    groups_option = COLUMN_STATS_GROUPS.name
-    default_groups = COLUMN_STATS_GROUPS.default
+    groups = COLUMN_STATS_GROUPS
     needs = Needs(ranges=True, older_slices=True)
 
     @classmethod
@@ -107,7 +102,7 @@ class ColumnStatsPartition(PartitionType):
 
 def deleted_ranges(changes: FileChanges, columns: Sequence[str], version: int) -> Iterator[Record]:
     """Deletions of the ranges of deleted files, of MAX_DELETIONS at most; all of a file, or none."""
-    stubs = {column_id(column): _stub(column, version) for column in columns}
+    stubs = {column_id(column): deletion(RecordType.COLUMN_STATS, FILE_NAME, column, version) for column in columns}
     written = 0
     for partition, names in sorted(changes.deleted.items()):
         place = partition_id(partition)
@@ -118,25 +113,6 @@ def deleted_ranges(changes: FileChanges, columns: Sequence[str], version: int) -
             file = file_id(name)
             for column, stub in stubs.items():
                 yield column + place + file, FileDatum(stub, name)
-
-
-def _stub(column: str, version: int) -> dict[str, Any]:
-    """A range of which nothing is known (HoodieColumnRangeMetadata.stub), deleted; of any file."""
-    return {
-        "type": int(RecordType.COLUMN_STATS),
-        "ColumnStatsMetadata": {
-            "fileName": FILE_NAME,
-            "columnName": column,
-            "minValue": None,
-            "maxValue": None,
-            "valueCount": _UNKNOWN,
-            "nullCount": _UNKNOWN,
-            "totalSize": _UNKNOWN,
-            "totalUncompressedSize": _UNKNOWN,
-            "isDeleted": True,
-            "valueType": _NULL_TYPE if version > 1 else None,
-        },
-    }
 
 
 def _bound(
@@ -161,8 +137,10 @@ def _bound(
         return wrapped
     if newer[0] is None or bound is None:
         return None
-    if newer[0].kind not in _WIDER.get(bound.kind, ()):
-        ends = _ENDS.get(newer[0].kind) if bound.kind in _NUMBERS else None
-        return None if ends is None else (newer[1][0], {"value": ends[upper]})
-    is_float = (bound.kind, newer[0].kind) == ("float", "double")
-    return newer[1][0], {"value": widened_float(bound.value) if is_float else type(newer[0].value)(bound.value)}
+    kind = newer[0].kind
+    are_numbers = {bound.kind, kind} <= {*NUMBERS}
+    # The other way a bound would be cut, and the range too narrow.
+    if are_numbers and bound.kind != kind == wider(bound.kind, kind):
+        return newer[1][0], {"value": widened(bound, kind).value}
+    ends = _ENDS.get(kind) if bound.kind in NUMBERS else None
+    return None if ends is None else (newer[1][0], {"value": ends[upper]})

@@ -7,7 +7,7 @@ HoodieTableMetadataUtil.collectAndProcessExprIndexPartitionStatRecords of 1.x.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Final
 
@@ -19,8 +19,9 @@ from hudi_core.metadata_table.indexed_table import IndexedTable, column_type, po
 from hudi_core.metadata_table.partition_type import BLOOM_FILTERS, COLUMN_STATS, EXPRESSION_PREFIX
 from hudi_core.metadata_table.partitions.bloom_filters import deleted_filters, filter_record
 from hudi_core.metadata_table.partitions.column_stats import deleted_ranges
-from hudi_core.metadata_table.partitions.protocol import PartitionType, unknown_partition
-from hudi_core.metadata_table.records.column_stats import file_record, partition_record
+from hudi_core.metadata_table.partitions.partition_stats import WholePartitionRanges, by_partition
+from hudi_core.metadata_table.partitions.protocol import unknown_partition
+from hudi_core.metadata_table.records.column_stats import file_record
 from hudi_core.metadata_table.records.file_statistics import (
     ColumnRange,
     CommitUpdate,
@@ -31,7 +32,7 @@ from hudi_core.metadata_table.records.file_statistics import (
     Needs,
     Record,
 )
-from hudi_core.metadata_table.records.value_types import contains, merged
+from hudi_core.metadata_table.records.value_types import merge_statistics
 
 _TYPES: Final = (COLUMN_STATS, BLOOM_FILTERS)
 _ENTRIES: Final = "hoodie.index.bloom.num_entries"
@@ -42,13 +43,12 @@ _OF_OPTION: Final = {"numentries": _ENTRIES, "fpp": _RATE, "maxentries": _MOST, 
 """HoodieExpressionIndex.BLOOM_FILTER_CONFIG_MAPPING."""
 
 
-class ExpressionIndexPartition(PartitionType):
+class ExpressionIndexPartition(WholePartitionRanges):
     """One source column; of filters, tables without log files."""
 
     name = EXPRESSION_PREFIX
-    by_file = updated_by_clean = True
-    groups_option = EXPRESSION_INDEX_GROUPS.name
-    default_groups = EXPRESSION_INDEX_GROUPS.default
+    by_file = updated_by_clean = of_expression = True
+    groups = EXPRESSION_INDEX_GROUPS
 
     def check(self) -> None:
         """Refuses an index without a definition of a known type."""
@@ -62,39 +62,20 @@ class ExpressionIndexPartition(PartitionType):
     @cached_property
     def needs(self) -> Needs:
         """The expression's values; of ranges, those of the remaining files too."""
-        return Needs(expression=self._expression, remaining=self._expression.kind == COLUMN_STATS)
+        return Needs(expression=self._expression, remaining=self._holds_ranges)
 
-    def of_commit(self, statistics: CommitUpdate) -> Iterator[Record]:
-        """The expression's records of every written file; of ranges, also those of the partitions, recomputed.
-
-        Of CommitUpdate.rewrites the partitions' ranges are only widened, as in partition_stats.
-        """
-        yield from super().of_commit(statistics)
-        if self._expression.kind != COLUMN_STATS:
-            return
-        for name, files in statistics.written_in().items():
-            if not statistics.rewrites:
-                yield from self._whole(name, [*files, *statistics.remaining.get(name, ())])
-                continue
-            found, current = self._range(name, files), statistics.recorded.get(name, {}).get(self._expression.column)
-            if found is not None and current is None:
-                yield from self._whole(name, [*files, *statistics.remaining.get(name, ())], widens=True)
-            elif found is not None and current is not None and not contains(current, found):
-                yield self._record(name, found, widens=True)
+    def of_commit(self, update: CommitUpdate) -> Iterator[Record]:
+        """The expression's records of every written file; of ranges, also those of the partitions."""
+        yield from super().of_commit(update)
+        if self._holds_ranges:
+            yield from self.of_written(update)
 
     def initial(self, instant: str, files: Iterable[FileStatistics]) -> Iterator[Record]:
-        """The records of every file in the latest slices. Memory: the statistics of one partition where `files` come
-        partition by partition.
-        """
-        held: list[FileStatistics] = []
-        for statistics in files:
-            if held and statistics.file.partition != held[0].file.partition:
-                yield from self._whole(held[0].file.partition, held)
-                held = []
-            held.append(statistics)
-            yield from self.of_files(instant, [statistics], self._expression)
-        if held:
-            yield from self._whole(held[0].file.partition, held)
+        """The records of every file in the latest slices; memory as by_partition."""
+        for name, found in by_partition(files):
+            yield from self.of_files(instant, found, self._expression)
+            if self._holds_ranges:
+                yield from self.records(name, self.ranges(name, found))
 
     @classmethod
     def of_files(cls, instant: str, files: Iterable[FileStatistics], expression: Expression | None) -> Iterator[Record]:
@@ -128,27 +109,19 @@ class ExpressionIndexPartition(PartitionType):
     def _expression(self) -> Expression:
         return expression_of(self.partition, self.table)
 
-    def _whole(self, name: str, files: Iterable[FileStatistics], *, widens: bool = False) -> Iterator[Record]:
-        found = self._range(name, files) if self._expression.kind == COLUMN_STATS else None
-        if found is not None:
-            yield self._record(name, found, widens=widens)
+    @property
+    def _holds_ranges(self) -> bool:
+        return self._expression.kind == COLUMN_STATS
 
-    def _range(self, name: str, files: Iterable[FileStatistics]) -> ColumnRange | None:
-        """None where no file has a row."""
-        ranges = [statistics.expressions.get(self.partition) for statistics in files]
-        known = [item for item in ranges if isinstance(item, ColumnRange)]
-        if len(known) < len(ranges):
-            raise self._unrecorded(name)
-        # Files without rows have no record of their own, so Hudi does not count their bytes either.
-        return merged(item for item in known if _has_rows(item))
+    def ranges(self, name: str, files: Sequence[FileStatistics]) -> dict[str, ColumnRange]:
+        """That of the source column."""
+        found = merge_statistics(files).expressions.get(self.partition)
+        if not isinstance(found, ColumnRange):
+            raise self.unrecorded(name, self._expression.column)
+        return {found.column: found} if _has_rows(found) else {}
 
-    def _record(self, name: str, found: ColumnRange, *, widens: bool) -> Record:
-        record = partition_record(name, found, of_expression=True, widens=widens)
-        if record is None:
-            raise self._unrecorded(name)
-        return record
-
-    def _unrecorded(self, name: str) -> UnsupportedError:
+    def unrecorded(self, name: str, column: str) -> UnsupportedError:
+        """Names the index."""
         return UnsupportedError(
             f"the range of the expression index `{self.partition}` in the partition {name!r} cannot be told",
             remedy=f"drop it with `hudictl metadata drop TABLE --partition {self.partition}`",

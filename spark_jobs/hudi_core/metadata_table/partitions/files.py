@@ -52,12 +52,11 @@ class FilesPartition(PartitionType):
         top of one may be what an earlier rollback has listed (real Hudi leaves such files listed).
         """
         logs = {
-            partition: [name for name in names if isinstance(parse_data_file(name), LogFileName)]
+            partition: found
             for partition, names in changes.deleted.items()
+            if (found := [name for name in names if isinstance(parse_data_file(name), LogFileName)])
         }
-        return _items(
-            rollback_records(changes.written, {partition: names for partition, names in logs.items() if names})
-        )
+        return _items(rollback_records(changes.written, logs))
 
     def initial(self, instant: str, files: Iterable[FileStatistics]) -> Iterator[Record]:
         """The listing; `files` include change-data logs."""

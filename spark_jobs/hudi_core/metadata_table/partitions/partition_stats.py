@@ -8,9 +8,10 @@ and from the new ones, marks it tight, and so replaces the older record
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from abc import abstractmethod
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
+from itertools import groupby
 from typing import ClassVar, Final
 
 import pyarrow as pa
@@ -18,24 +19,78 @@ import pyarrow as pa
 from hudi_core.config.metadata_config import PARTITION_STATS_GROUPS
 from hudi_core.errors import UnsupportedError
 from hudi_core.metadata_table.partition_type import PARTITION_STATS
-from hudi_core.metadata_table.partitions.column_stats import merge_statistics
+from hudi_core.metadata_table.partitions.column_stats import merge_statistics as merge_data
 from hudi_core.metadata_table.partitions.protocol import MergeData, PartitionType
 from hudi_core.metadata_table.record import RecordType
 from hudi_core.metadata_table.records.column_stats import partition_deletion, partition_record
 from hudi_core.metadata_table.records.file_statistics import ColumnRange, CommitUpdate, FileStatistics, Needs, Record
-from hudi_core.metadata_table.records.value_types import as_type, contains, merged
+from hudi_core.metadata_table.records.value_types import as_type, contains, merge_statistics
 
 _REMEDY: Final = "drop it with `hudictl metadata drop TABLE --partition partition_stats`"
 _DELETES_PARTITIONS: Final = "DELETE_PARTITION"
 
 
-class PartitionStatsPartition(PartitionType):
+class WholePartitionRanges(PartitionType):
+    """What `partition_stats` and expression indexes share: records of the ranges of whole partitions."""
+
+    of_expression: ClassVar[bool] = False
+
+    @abstractmethod
+    def ranges(self, name: str, files: Sequence[FileStatistics]) -> dict[str, ColumnRange]:
+        """By column, over the files of partition `name`; empty where no file has a row. Raises UnsupportedError for an
+        unknown range.
+        """
+
+    @abstractmethod
+    def unrecorded(self, name: str, column: str) -> UnsupportedError:
+        """The error for an unknown range."""
+
+    def of_written(self, update: CommitUpdate) -> Iterator[Record]:
+        """The ranges of the partitions that a commit wrote to: recomputed, or of CommitUpdate.rewrites only widened.
+
+        Rewritten rows have values beyond the current record where log files lacked them and the schema's defaults fill
+        them in. A column without a record gets one: Hudi takes a partition without one for a partition without rows
+        (PartitionStatsIndexSupport).
+        """
+        for name, files in update.written_in().items():
+            if not update.rewrites:
+                yield from self.records(name, self._whole(name, files, update))
+                continue
+            current, found = update.recorded.get(name, {}), self.ranges(name, files)
+            changed = {
+                column: item
+                for column, item in found.items()
+                if column in current and not contains(current[column], item)
+            }
+            if missing := [column for column in found if column not in current]:
+                whole = self._whole(name, files, update)
+                changed |= {column: whole[column] for column in missing}
+            yield from self.records(name, changed, widens=True)
+
+    def records(self, name: str, ranges: Mapping[str, ColumnRange], *, widens: bool = False) -> Iterator[Record]:
+        """The records of the ranges of partition `name`, which replace the older ones, or widen them."""
+        for column, found in ranges.items():
+            record = partition_record(name, found, of_expression=self.of_expression, widens=widens)
+            if record is None:
+                raise self.unrecorded(name, column)
+            yield record
+
+    def _whole(self, name: str, files: Sequence[FileStatistics], update: CommitUpdate) -> dict[str, ColumnRange]:
+        return self.ranges(name, [*files, *update.remaining.get(name, ())])
+
+
+def by_partition(files: Iterable[FileStatistics]) -> Iterator[tuple[str, list[FileStatistics]]]:
+    """Files that come partition by partition. Memory: the statistics of one partition."""
+    for name, found in groupby(files, key=lambda statistics: statistics.file.partition):
+        yield name, list(found)
+
+
+class PartitionStatsPartition(WholePartitionRanges):
     """Only partitioned tables have it. Statistics of whole partitions only ever grow wider, so a clean changes none."""
 
     name = PARTITION_STATS
-    merges: ClassVar[Mapping[int, MergeData]] = {RecordType.PARTITION_STATS: merge_statistics}
-    groups_option = PARTITION_STATS_GROUPS.name
-    default_groups = PARTITION_STATS_GROUPS.default
+    merges: ClassVar[Mapping[int, MergeData]] = {RecordType.PARTITION_STATS: merge_data}
+    groups = PARTITION_STATS_GROUPS
     needs = Needs(ranges=True, remaining=True)
 
     def check_commit(self) -> None:
@@ -43,35 +98,23 @@ class PartitionStatsPartition(PartitionType):
         if not self.table.is_partitioned:
             raise UnsupportedError("statistics of partitions for a table without partitions", remedy=_REMEDY)
 
-    def of_commit(self, statistics: CommitUpdate) -> Iterator[Record]:
-        """The recomputed ranges of the partitions written to; deletions for those that the commit emptied.
+    def of_commit(self, update: CommitUpdate) -> Iterator[Record]:
+        """The ranges of the partitions written to; deletions for those that the commit emptied.
 
-        Of CommitUpdate.rewrites only what widens the older records. Raises UnsupportedError when the range of a
-        partition is unknown: an older record would remain, and hide rows.
+        Raises UnsupportedError when the range of a partition is unknown: an older record would remain, and hide rows.
         """
-        by_partition = statistics.written_in()
-        if statistics.rewrites:
-            for name, files in by_partition.items():
-                yield from self._widened(name, files, statistics)
+        yield from self.of_written(update)
+        if update.rewrites:
             return
-        for name, files in by_partition.items():
-            yield from self._records(name, self._ranges(name, [*files, *statistics.remaining.get(name, ())]))
-        for name in sorted(statistics.replaced):
-            if name not in by_partition:
-                yield from self._emptied(name, statistics)
+        written = update.written_in()
+        for name in sorted(update.replaced):
+            if name not in written:
+                yield from self._emptied(name, update)
 
     def initial(self, instant: str, files: Iterable[FileStatistics]) -> Iterator[Record]:
-        """Those of all partitions. Memory: the statistics of one partition where `files` come partition by
-        partition.
-        """
-        held: list[FileStatistics] = []
-        for statistics in files:
-            if held and statistics.file.partition != held[0].file.partition:
-                yield from self._of_partition(held)
-                held = []
-            held.append(statistics)
-        if held:
-            yield from self._of_partition(held)
+        """Those of all partitions; memory as by_partition."""
+        for name, found in by_partition(files):
+            yield from self.records(name, self.ranges(name, found))
 
     @cached_property
     def _version(self) -> int:
@@ -81,63 +124,30 @@ class PartitionStatsPartition(PartitionType):
     def _columns(self) -> dict[str, pa.DataType]:
         return self.table.indexed_types()
 
-    def _of_partition(self, files: list[FileStatistics]) -> Iterator[Record]:
-        name = files[0].file.partition
-        return self._records(name, self._ranges(name, files))
-
-    def _widened(self, name: str, files: list[FileStatistics], statistics: CommitUpdate) -> Iterator[Record]:
-        """Ranges of rewritten rows beyond the current record: values that the log files lacked and the schema's
-        defaults fill in.
-
-        A column without a record gets one: Hudi takes a partition without one for a partition without rows
-        (PartitionStatsIndexSupport).
-        """
-        current, found = statistics.recorded.get(name, {}), self._ranges(name, files)
-        wider = {
-            column: item for column, item in found.items() if column in current and not contains(current[column], item)
-        }
-        unrecorded = [column for column in found if column not in current]
-        whole = self._ranges(name, [*files, *statistics.remaining.get(name, ())]) if unrecorded else {}
-        return self._records(name, wider | {column: whole[column] for column in unrecorded}, widens=True)
-
-    def _emptied(self, name: str, statistics: CommitUpdate) -> Iterator[Record]:
+    def _emptied(self, name: str, update: CommitUpdate) -> Iterator[Record]:
         """A partition whose groups were replaced without new files: the range of the remaining files, if any.
 
         Where the remaining files are unknown, the older record stays: it contains fewer files, too.
         """
-        left = statistics.remaining.get(name)
-        if left:
-            yield from self._records(name, self._ranges(name, left))
-        if left or (left is None and statistics.operation != _DELETES_PARTITIONS):
-            return
-        for column in self._columns:
-            yield partition_deletion(name, column, self._version)
+        remaining = update.remaining.get(name)
+        if remaining:
+            yield from self.records(name, self.ranges(name, remaining))
+        elif remaining is not None or update.operation == _DELETES_PARTITIONS:
+            for column in self._columns:
+                yield partition_deletion(name, column, self._version)
 
-    def _ranges(self, name: str, files: Iterable[FileStatistics]) -> dict[str, ColumnRange]:
-        """By column, of the types that columns have now; empty where no file has a row."""
-        files = [statistics for statistics in files if statistics.bounds_rows]
-        by_column: dict[str, list[ColumnRange]] = defaultdict(list)
-        for statistics in files:
-            for item in statistics.ranges:
-                by_column[item.column].append(item)
-        found: dict[str, ColumnRange] = {}
-        for column, kind in self._columns.items() if files else ():
-            ranges = by_column[column]
-            whole = merged(ranges) if len(ranges) == len(files) else None
-            if whole is None:
-                raise self._unrecorded(name, column)
-            found[column] = as_type(whole, kind, self._version)
-        return found
+    def ranges(self, name: str, files: Sequence[FileStatistics]) -> dict[str, ColumnRange]:
+        """Of the types that columns have now."""
+        merged = merge_statistics(files)
+        if not merged.bounds_rows:
+            return {}
+        known = {item.column: item for item in merged.ranges}
+        if missing := [column for column in self._columns if column not in known]:
+            raise self.unrecorded(name, missing[0])
+        return {column: as_type(known[column], kind, self._version) for column, kind in self._columns.items()}
 
-    def _records(self, name: str, ranges: Mapping[str, ColumnRange], *, widens: bool = False) -> Iterator[Record]:
-        for column, found in ranges.items():
-            record = partition_record(name, found, widens=widens)
-            if record is None:
-                raise self._unrecorded(name, column)
-            yield record
-
-    def _unrecorded(self, name: str, column: str) -> UnsupportedError:
+    def unrecorded(self, name: str, column: str) -> UnsupportedError:
+        """Names the column."""
         return UnsupportedError(
-            f"the range of the column {column!r} in the partition {name!r} cannot be told",
-            remedy=_REMEDY,
+            f"the range of the column {column!r} in the partition {name!r} cannot be told", remedy=_REMEDY
         )

@@ -1,12 +1,11 @@
-"""What one partition of the metadata table is on the write side: the base of all partition types, which the registry
-lists.
-"""
+"""The base class of all partition types on the write side, which the registry lists."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, ClassVar, Protocol
 
+from hudi_core.config.keys import ConfigKey
 from hudi_core.errors import UnsupportedError
 from hudi_core.metadata_table.index_definitions import IndexDefinition
 from hudi_core.metadata_table.indexed_table import IndexedTable, positive_setting
@@ -39,16 +38,14 @@ class PartitionType:
 
     name: ClassVar[str]
     """The partition's name; of partitions that are named after an index, their prefix, which ends with `_`."""
-    row_level: ClassVar[bool] = False
-    """Whether it has a record for each row (partition_type.is_row_level)."""
     by_file: ClassVar[bool] = False
-    """Whether of_files has records: those of a commit can be prepared before the table lock is taken."""
+    """Whether of_files has records: those of a commit can be prepared before the table lock is acquired."""
     updated_by_clean: ClassVar[bool] = False
     """Whether of_clean has records."""
     merges: ClassVar[Mapping[int, MergeData]] = {}
     """How two records of a type (RecordType) merge; of others the newer remains."""
-    groups_option: ClassVar[str] = ""
-    default_groups: ClassVar[int] = 1
+    groups: ClassVar[ConfigKey[int] | None] = None
+    """The option that gives the number of file groups of a new partition; None: it has one."""
 
     def __init__(self, partition: str, table: IndexedTable) -> None:
         """`partition` is the folder's name in the metadata table: `files`, `column_stats`, `expr_index_<name>` …"""
@@ -80,15 +77,15 @@ class PartitionType:
         return ()
 
     def of_restore(self, instant: str, changes: FileChanges) -> Iterable[Record]:
-        """The records behind a restore, for files of the storage that are not listed and listed ones that are gone:
-        blocks of the restored instants are rolled back whatever the partition. Real Hudi updates `column_stats` alone;
-        filters and expression indexes then keep the deleted files.
+        """The records of a restore, for files of the storage that are not listed and listed ones that are gone: blocks
+        of the restored instants are rolled back in every partition. Real Hudi updates `column_stats` alone; filters and
+        expression indexes then keep the deleted files.
         """
         return self.of_clean(instant, changes)
 
     def of_rollback(self, changes: FileChanges) -> Iterable[Record]:
         """The records of a rollback in version 6: `changes.written` are the log files that it appended. Blocks of the
-        failed instant are rolled back whatever the partition.
+        failed instant are rolled back in every partition.
         """
         return ()
 
@@ -102,13 +99,12 @@ class PartitionType:
         """The definition that a new partition gets, where Hudi of the table's version writes one."""
         return None
 
-    def group_count(self, settings: Mapping[str, str], records: int = 0) -> int:
-        """How many file groups a new partition gets: as `settings` (Hudi's option names) say, or for about `records`
-        records.
+    def group_count(self, settings: Mapping[str, str]) -> int:
+        """How many file groups a new partition gets; `settings` are by Hudi's option names.
 
         Raises ConfigError for a setting that is no positive number.
         """
-        return positive_setting(settings, self.groups_option, self.default_groups)
+        return 1 if self.groups is None else positive_setting(settings, self.groups.name, self.groups.default)
 
     def file_ids(self, count: int) -> list[str]:
         """The ids of `count` file groups, in order: underscores of the folder's name become hyphens."""

@@ -10,6 +10,7 @@ from typing import Final
 
 import numpy as np
 
+from hudi_core.config.keys import ConfigKey
 from hudi_core.config.metadata_config import (
     PARTITIONED_RECORD_INDEX_MAXIMUM,
     PARTITIONED_RECORD_INDEX_MINIMUM,
@@ -19,18 +20,12 @@ from hudi_core.config.metadata_config import (
     RECORD_INDEX_MINIMUM,
 )
 from hudi_core.errors import ConfigError
-from hudi_core.metadata_table.indexed_table import positive_setting
 from hudi_core.metadata_table.partitions.protocol import numbered_file_ids
 
 GLOBAL_MINIMUM: Final = RECORD_INDEX_MINIMUM.name
 GLOBAL_MAXIMUM: Final = RECORD_INDEX_MAXIMUM.name
-OLD_MINIMUM: Final = RECORD_INDEX_MINIMUM.aliases[0]
-OLD_MAXIMUM: Final = RECORD_INDEX_MAXIMUM.aliases[0]
-"""The names of Hudi 0.14 to 1.0; 1.1 and later know them, too."""
 PARTITIONED_MINIMUM: Final = PARTITIONED_RECORD_INDEX_MINIMUM.name
 PARTITIONED_MAXIMUM: Final = PARTITIONED_RECORD_INDEX_MAXIMUM.name
-MAXIMUM_BYTES: Final = RECORD_INDEX_GROUP_BYTES.name
-GROWTH: Final = RECORD_INDEX_GROWTH.name
 
 PREFIX: Final = "record-index-"
 _RECORD_BYTES: Final = 48
@@ -44,13 +39,7 @@ def global_group_count(settings: Mapping[str, str], records: int) -> int:
 
     Raises ConfigError for a setting that is no positive number.
     """
-    least = positive_setting(
-        settings, GLOBAL_MINIMUM, positive_setting(settings, OLD_MINIMUM, RECORD_INDEX_MINIMUM.default)
-    )
-    most = positive_setting(
-        settings, GLOBAL_MAXIMUM, positive_setting(settings, OLD_MAXIMUM, RECORD_INDEX_MAXIMUM.default)
-    )
-    return _estimate(settings, records, least, most)
+    return _estimate(settings, records, RECORD_INDEX_MINIMUM, RECORD_INDEX_MAXIMUM)
 
 
 def partitioned_group_count(settings: Mapping[str, str], records: int) -> int:
@@ -59,35 +48,18 @@ def partitioned_group_count(settings: Mapping[str, str], records: int) -> int:
 
     A data partition that comes later gets the least number: that for no records.
     """
-    least, most = (
-        positive_setting(settings, PARTITIONED_MINIMUM, PARTITIONED_RECORD_INDEX_MINIMUM.default),
-        positive_setting(settings, PARTITIONED_MAXIMUM, PARTITIONED_RECORD_INDEX_MAXIMUM.default),
-    )
-    return _estimate(settings, records, least, most)
+    return _estimate(settings, records, PARTITIONED_RECORD_INDEX_MINIMUM, PARTITIONED_RECORD_INDEX_MAXIMUM)
 
 
-def _estimate(settings: Mapping[str, str], records: int, least: int, most: int) -> int:
+def _estimate(settings: Mapping[str, str], records: int, minimum: ConfigKey[int], maximum: ConfigKey[int]) -> int:
     """HoodieTableMetadataUtil.estimateFileGroupCount, whose count grows in single precision."""
+    given = {name: text for name, text in settings.items() if text.strip()}
+    least, most = minimum.read(given), maximum.read(given)
     if least == most:
         return least
-    grown = math.ceil(float(np.float32(records) * np.float32(_growth(settings))))
-    estimate = grown // (
-        positive_setting(settings, MAXIMUM_BYTES, RECORD_INDEX_GROUP_BYTES.default) // _RECORD_BYTES or 1
-    )
-    if estimate >= most:
-        return most
-    return max(estimate, least)
-
-
-def _growth(settings: Mapping[str, str]) -> float:
-    text = settings.get(GROWTH, "").strip() or str(RECORD_INDEX_GROWTH.default)
-    try:
-        factor = float(text)
-    except ValueError:
-        factor = math.nan
-    if not 0 < factor < math.inf:
-        raise ConfigError(f"{GROWTH} is {text!r}, which is no positive number", remedy="correct the option")
-    return factor
+    grown = math.ceil(float(np.float32(records) * np.float32(RECORD_INDEX_GROWTH.read(given))))
+    estimate = grown // (RECORD_INDEX_GROUP_BYTES.read(given) // _RECORD_BYTES or 1)
+    return most if estimate >= most else max(estimate, least)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,9 +87,8 @@ class RecordGroups:
                 path=".hoodie/metadata/record_index",
                 remedy="its file groups are created before its first records",
             )
-        return sum(count for name, count in self.counts.items() if name is not None and name < partition), self.counts[
-            partition
-        ]
+        first = sum(count for name, count in self.counts.items() if name is not None and name < partition)
+        return first, self.counts[partition]
 
     def file_ids(self) -> list[str]:
         """Their ids by number. A data partition's name is in the ids of its file groups."""

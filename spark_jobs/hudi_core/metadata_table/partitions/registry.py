@@ -1,6 +1,5 @@
-"""The registry of partition types: which class keeps which partition of the metadata table (MetadataPartitionType).
-
-One line makes a partition type known to commits, cleans, rollbacks, restores, initialization and compaction.
+"""The registry of partition types (MetadataPartitionType): one line makes a type known to commits, cleans, rollbacks,
+restores, initialization and compaction.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ _PREFIX_END: Final = "_"
 
 
 def registered(name: str) -> type[PartitionType] | None:
-    """The partition type of a metadata partition, None for one that no code here keeps."""
+    """The partition type of a metadata partition, None for an unknown one."""
     for item in PARTITION_TYPES:
         if name == item.name:
             return None if name.endswith(_PREFIX_END) else item
@@ -63,8 +62,8 @@ def initialization_order(name: str) -> tuple[int, str]:
 def known_partition(name: str, table: IndexedTable) -> PartitionType:
     """The partition type that maintains metadata partition `name` of a table in cleans, rollbacks and restores.
 
-    Raises UnsupportedError for a partition that no partition type here maintains: the caller refuses the action, or
-    delists the partition when the user asks for that, and never leaves it stale.
+    Raises UnsupportedError for a partition without one: the caller refuses the action, or delists the partition on the
+    user's request, and never leaves it stale.
     """
     made = _maintained(name)(name, table)
     made.check()
@@ -99,7 +98,7 @@ def row_level_type(name: str, table: IndexedTable) -> RowLevelPartition:
 
 
 def requirements_of(table: IndexedTable, partition_types: Iterable[PartitionType]) -> StatisticsRequirements:
-    """What some partition types of a table must know of each file. Errors as IndexedTable.statistics_columns."""
+    """The statistics of each file that some partition types need; errors as IndexedTable.statistics_columns."""
     needs = [item.needs for item in partition_types]
     return StatisticsRequirements(
         table.stored_schema(),
@@ -147,7 +146,7 @@ def _files_last(names: Collection[str]) -> list[str]:
 
 
 def merge_data(key: str, older: Data, newer: Data, *, path: str) -> Data:
-    """What readers make of two records of one key when a compaction writes them, as data of the newer one's form
+    """The record that a compaction writes for two of one key, in the newer one's form
     (HoodieMetadataPayload.preCombine); `path` is the file of `newer`.
 
     Raises CorruptFileError when they are of different types.

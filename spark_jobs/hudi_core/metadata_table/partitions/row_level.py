@@ -10,7 +10,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Final, Protocol
+from typing import Final, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -131,8 +131,6 @@ class IndexRows(Protocol):
 
 class RowLevelPartition(PartitionType):
     """A row-level index. A clean moves no row, so it changes none."""
-
-    row_level: ClassVar[bool] = True
 
     def check_commit(self) -> None:
         """Always refuses: no records follow from statistics of files (row_updates)."""

@@ -16,11 +16,18 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from hudi_core.codec.avro.column_walk import ColumnWalk, Encoded, Leaf, Path, Positions
 from hudi_core.errors import CorruptFileError
 from hudi_core.metadata_table.record import MetadataCodec
-from hudi_core.metadata_table.records.column_stats import STATISTICS_TYPES, ColumnStats, ColumnStatsRules
+from hudi_core.metadata_table.records.column_stats import (
+    STATISTICS_TYPES,
+    ColumnStats,
+    ColumnStatsRules,
+    live,
+    statistics_table,
+)
 from hudi_core.metadata_table.records.stat_values import WRAPPERS, Bound, bound_type, decode_bound, to_arrow
 from hudi_core.model.partition import NON_PARTITIONED
 
@@ -76,25 +83,9 @@ class StatColumns:
 
     def of_records(self, records: Sequence[tuple[str, ColumnStats]]) -> pa.Table:
         """Decoded records by key; as of_cells."""
-        live = [(key, stats) for key, stats in records if not stats.is_deleted]
-        found = [stats for _, stats in live]
-        columns = {
-            "key": pa.array([key for key, _ in live], pa.string()),
-            "file": pa.array([stats.name for stats in found], pa.string()),
-            "min": self._bounds([stats.least for stats in found], upper=False),
-            "max": self._bounds([stats.greatest for stats in found], upper=True),
-            "null_count": pa.array([stats.null_count for stats in found], pa.int64()),
-            "value_count": pa.array([stats.value_count for stats in found], pa.int64()),
-            "is_tight": pa.array([stats.is_tight for stats in found], pa.bool_()),
-        }
-        return pa.table(columns)
-
-    def _bounds(self, bounds: Sequence[Bound | None], *, upper: bool) -> pa.Array:
-        return (
-            pa.nulls(len(bounds))
-            if pa.types.is_null(self.kind)
-            else to_arrow(bounds, self.kind, long_unit=self.long_unit, upper=upper)
-        )
+        found = live(records)
+        table = statistics_table(found, self.kind, long_unit=self.long_unit)
+        return table.rename_columns(["key", *table.column_names[1:]])
 
     def _bulk(self, schema: str, keys: Sequence[bytes], values: Sequence[bytes]) -> pa.Table | None:
         """None where the record rules have to decode them: they are damaged, of another type, or hold a bound of a rare
@@ -124,9 +115,9 @@ class StatColumns:
             "file": pc.if_else(pc.equal(names, NON_PARTITIONED), "", names),
             "min": least,
             "max": greatest,
-            "null_count": _numbers(leaves.get(_NULLS), count),
-            "value_count": _numbers(leaves.get(_VALUES), count),
-            "is_tight": _flags(leaves.get(_TIGHT), count),
+            "null_count": pa.array(_column(leaves.get(_NULLS), count, 0)),
+            "value_count": pa.array(_column(leaves.get(_VALUES), count, 0)),
+            "is_tight": pa.array(_column(leaves.get(_TIGHT), count, False)),
         }
         return pa.table(columns).filter(pa.array(~leaves[_DELETED].values))
 
@@ -135,9 +126,7 @@ class StatColumns:
         count = len(data)
         if pa.types.is_null(self.kind):
             return pa.nulls(count)
-        ordinals = np.full(count, -1, dtype=np.int64)
-        if _ORDINAL in leaves:
-            ordinals[leaves[_ORDINAL].rows] = leaves[_ORDINAL].values
+        ordinals = _column(leaves.get(_ORDINAL), count, -1)
         pieces, places = [], []
         for wrapper, path in _BOUNDS[end].items():
             for leaf, ordinal in _by_ordinal(leaves.get(path), ordinals):
@@ -145,11 +134,11 @@ class StatColumns:
                 places.append(leaf.rows)
         if len(pieces) == 1 and len(places[0]) == count:
             return pieces[0]
-        at = np.full(count, -1, dtype=np.int64)
-        rows = np.concatenate(places) if places else np.zeros(0, dtype=np.int64)
-        at[rows] = np.arange(len(rows))
-        whole = pa.concat_arrays(pieces) if pieces else pa.array([], self.kind)
-        return whole.take(pa.array(at, mask=at < 0))
+        if not pieces:
+            return pa.nulls(count, self.kind)
+        rows = np.concatenate(places)
+        at = _dense(rows, np.arange(len(rows)), count, -1)
+        return pa.concat_arrays(pieces).take(pa.array(at, mask=at < 0))
 
     def _piece(
         self, data: Encoded, leaves: Mapping[Path, Leaf], wrapper: str, leaf: Leaf, ordinal: int, *, upper: bool
@@ -206,32 +195,24 @@ def _by_ordinal(leaf: Leaf | None, ordinals: Positions) -> Iterator[tuple[Leaf, 
 
 
 def _infos(data: Encoded, leaves: Mapping[Path, Leaf], rows: Positions) -> list[str | None]:
-    """The value types' further words ("precision,scale") of some records."""
+    """The `additionalInfo` ("precision,scale") of the value types of some records."""
     leaf = leaves.get(_INFO)
     if leaf is None:
         return [None] * len(rows)
-    at = np.full(len(data), -1, dtype=np.int64)
-    at[leaf.rows] = np.arange(len(leaf.rows))
-    requirements = at[rows]
-    found: list[str | None] = (
-        data.texts(leaf, pa.string()).take(pa.array(requirements, mask=requirements < 0)).to_pylist()
-    )
+    at = _dense(leaf.rows, np.arange(len(leaf.rows)), len(data), -1)[rows]
+    found: list[str | None] = data.texts(leaf, pa.string()).take(pa.array(at, mask=at < 0)).to_pylist()
     return found
 
 
-def _numbers(leaf: Leaf | None, count: int) -> pa.Array:
-    """A count, 0 where a record has none."""
-    found = np.zeros(count, dtype=np.int64)
-    if leaf is not None:
-        found[leaf.rows] = leaf.values
-    return pa.array(found)
+def _column(leaf: Leaf | None, count: int, absent: int | bool) -> NDArray[Any]:
+    return np.full(count, absent) if leaf is None else _dense(leaf.rows, leaf.values, count, absent)
 
 
-def _flags(leaf: Leaf | None, count: int) -> pa.Array:
-    found = np.zeros(count, dtype=np.bool_)
-    if leaf is not None:
-        found[leaf.rows] = leaf.values
-    return pa.array(found)
+def _dense(rows: Positions, values: NDArray[Any], count: int, absent: int | bool) -> NDArray[Any]:
+    """One value for each of `count` records, of those of some of them."""
+    found = np.full(count, absent)
+    found[rows] = values
+    return found
 
 
 @lru_cache(maxsize=16)

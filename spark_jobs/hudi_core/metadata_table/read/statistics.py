@@ -55,7 +55,8 @@ class ColumnTypes:
 def _nested(record: AvroType, steps: Sequence[str]) -> AvroType | None:
     found: AvroType | None = record
     for step in steps:
-        found = next((child.type for child in found.fields if child.name == step), None) if found is not None else None
+        fields = () if found is None else found.fields
+        found = next((child.type for child in fields if child.name == step), None)
     return found
 
 
@@ -67,10 +68,8 @@ def column_stats(
     partitions: Iterable[str] | None,
     files: Mapping[str, Iterable[str]] | None,
 ) -> dict[str, pa.Table]:
-    """By column, the statistics of the named files, of all files of some partitions, or of all; see
-    reader.MetadataTable.column_stats.
-
-    Memory: the rows that are given, and RUN records at a time; of what log files hold all records.
+    """See MetadataTable.column_stats. Memory: the rows that are given, and RUN records at a time; of log files all
+    records.
     """
     by_id = {column_id(column): (column, StatColumns(*types.of(column))) for column in columns}
     found: dict[str, list[pa.Table]] = {column: [] for column in columns}
@@ -86,11 +85,8 @@ def column_stats(
     else:
         keys = {partition_id(path): path for path in (known() if partitions is None else partitions)}
         prefixes = [start + key for start in by_id for key in keys] if partitions is not None else list(by_id)
-        answers = (
-            index.of_all_groups(prefixes, partial(_stat_tables, GroupReader.split_prefixes, by_id))
-            if prefixes
-            else iter(())
-        )
+        query = partial(_stat_tables, GroupReader.split_prefixes, by_id)
+        answers = index.of_all_groups(prefixes, query) if prefixes else iter(())
     for answer in answers:
         for column, table in answer:
             found[column].append(table)
@@ -98,14 +94,14 @@ def column_stats(
 
 
 def _stat_tables(
-    ask: Callable[[GroupReader[ColumnStats], Sequence[bytes]], Split[ColumnStats]],
+    split_group: Callable[[GroupReader[ColumnStats], Sequence[bytes]], Split[ColumnStats]],
     columns: Mapping[str, tuple[str, StatColumns]],
     group: GroupReader[ColumnStats],
     requested: list[str],
 ) -> list[tuple[str, pa.Table]]:
     """By column, by its id, a file group's records of the requested keys or prefixes."""
     found = []
-    split = ask(group, sorted(key.encode("utf-8") for key in requested))
+    split = split_group(group, sorted(key.encode("utf-8") for key in requested))
     merged: dict[str, list[tuple[str, ColumnStats]]] = defaultdict(list)
     for encoded, stats in split.merged.items():
         key = encoded.decode("utf-8")
@@ -125,9 +121,8 @@ def _stat_tables(
 
 
 def _placed(tables: list[pa.Table], paths: Mapping[str, str], how: StatColumns) -> pa.Table:
-    """The rows of all file groups with their partitions, of which `paths` are by id, sorted by partition and file.
-
-    A partition that is no longer listed has no files, whatever statistics are left of it.
+    """The rows of all file groups with their partitions (`paths` by id), sorted by partition and file, without those of
+    partitions that are no longer listed.
     """
     whole = pa.concat_tables([*tables, how.of_records([])])
     place = pc.index_in(
@@ -143,7 +138,7 @@ def _placed(tables: list[pa.Table], paths: Mapping[str, str], how: StatColumns) 
 def partition_stats(
     index: MetadataPartition[ColumnStats], columns: Sequence[str], types: ColumnTypes
 ) -> dict[str, pa.Table]:
-    """By column, the statistics of whole partitions; see reader.MetadataTable.partition_stats."""
+    """See MetadataTable.partition_stats."""
     tables = {}
     for column in columns:
         kind, unit = types.of(column)
@@ -156,19 +151,10 @@ def expression_stats(index: MetadataPartition[ColumnStats], known: Partitions) -
     """The statistics of an expression's values per file; without rows of whole partitions."""
     by_id = {partition_id(path): path for path in known()}
     skipped = partition_id(PARTITION_STATISTICS)
-    rows = [
-        (by_id[_partition_of(key)], stats)
-        for key, stats in live(index.all())
-        if _partition_of(key) in by_id and _partition_of(key) != skipped
-    ]
-    return statistics_table(_checked(rows), None)
-
-
-def _partition_of(key: str) -> str:
-    return key[ID_LENGTH : 2 * ID_LENGTH]
-
-
-def _checked(rows: list[tuple[str, ColumnStats]]) -> list[tuple[str, ColumnStats]]:
-    for partition, stats in rows:
-        check_file_name(stats.name, source=partition)
-    return sorted(rows, key=lambda row: (row[0], row[1].name))
+    rows = []
+    for key, stats in live(index.all()):
+        place = key[ID_LENGTH : 2 * ID_LENGTH]
+        if place in by_id and place != skipped:
+            check_file_name(stats.name, source=by_id[place])
+            rows.append((by_id[place], stats))
+    return statistics_table(sorted(rows, key=lambda row: (row[0], row[1].name)), None)

@@ -1,7 +1,7 @@
-"""Statistics of columns, per file, per partition or of an expression: records, how they merge, and Arrow tables of
-them.
+"""Records of column statistics, per file, per partition or of an expression: their encoding, how they merge, and Arrow
+tables of them.
 
-Records of `column_stats`, `partition_stats` and `expr_index_*` (HoodieMetadataColumnStats;
+Records of `column_stats`, `partition_stats` and `expr_index_*` (HoodieMetadataColumnStats, HoodieMetadataPayload;
 HoodieTableMetadataUtil.mergeColumnStatsRecords).
 """
 
@@ -23,39 +23,29 @@ from hudi_core.metadata_table.keys import (
 )
 from hudi_core.metadata_table.record import RecordType
 from hudi_core.metadata_table.records.file_statistics import ColumnRange, DataFileRef, Record
-from hudi_core.metadata_table.records.stat_values import (
-    Bound,
-    decode_bound,
-    encode_bound,
-    greatest,
-    least,
-    natural_type,
-    to_arrow,
-)
-from hudi_core.metadata_table.records.value_types import empty_type, is_unknown
+from hudi_core.metadata_table.records.stat_values import ValueType, decode_bound, encode_bound, natural_type, to_arrow
+from hudi_core.metadata_table.records.value_types import empty_type, is_unknown, merged
 from hudi_core.model.partition import NON_PARTITIONED
 
 STATISTICS_TYPES = frozenset({RecordType.COLUMN_STATS, RecordType.PARTITION_STATS})
 """The types of records that hold statistics."""
+_COUNTS = ("nullCount", "valueCount", "totalSize", "totalUncompressedSize")
+_UNKNOWN = -1
 
 
 @dataclass(frozen=True, slots=True)
 class ColumnStats:
-    """What one record says of a column. `name` is a plain file name, of partition statistics the partition's path
+    """One record. `name` is a plain file name, in records of whole partitions (`of_partition`) the partition's path
     (`""`: no partitions).
 
-    A bound is None when every value is null, or the writer gave none. `is_tight`: the range is that of the rows as they
-    are now; else it may be wider (log files, merged records).
+    `is_tight`: the range is that of the current rows; else it may be wider (log files, merged records).
     """
 
     name: str
-    column: str
-    least: Bound | None
-    greatest: Bound | None
-    null_count: int
-    value_count: int
+    range: ColumnRange
     is_deleted: bool
     is_tight: bool
+    of_partition: bool
 
 
 class ColumnStatsRules:
@@ -63,50 +53,44 @@ class ColumnStatsRules:
 
     keyless = False
 
+    def __init__(self, *, counted: bool = False) -> None:
+        """`counted` refuses a record without one of its counts, else that is 0."""
+        self._counted = counted
+
     def decode(self, key: str, datum: dict[str, Any], *, path: str) -> ColumnStats:
         """The statistics of a datum; raises CorruptFileError naming `path`."""
-        body = datum.get("ColumnStatsMetadata")
-        if datum.get("type") not in STATISTICS_TYPES or not isinstance(body, dict):
-            raise CorruptFileError(
-                f"metadata record {key!r} is of type {datum.get('type')!r}, not column statistics", path=path
-            )
-        name, column = body.get("fileName"), body.get("columnName")
-        nulls, values, deleted = body.get("nullCount"), body.get("valueCount"), body.get("isDeleted")
-        if not (isinstance(name, str) and isinstance(column, str) and isinstance(deleted, bool)):
+        body, number = datum.get("ColumnStatsMetadata"), datum.get("type")
+        if number not in STATISTICS_TYPES or not isinstance(body, dict):
+            raise CorruptFileError(f"metadata record {key!r} is of type {number!r}, not column statistics", path=path)
+        name, column, deleted = body.get("fileName"), body.get("columnName"), body.get("isDeleted")
+        counts = [count if isinstance(count, int) else None for count in map(body.get, _COUNTS)]
+        is_named = isinstance(name, str) and isinstance(column, str)
+        if not is_named or not isinstance(deleted, bool) or (self._counted and None in counts):
             raise CorruptFileError(
                 f"metadata record {key!r} does not say which column of which file it is about", path=path
             )
-        value_type = body.get("valueType")
+        type_ = body.get("valueType")
+        least, greatest = (decode_bound(body.get(end), type_, path=path) for end in ("minValue", "maxValue"))
+        typed = type_ if isinstance(type_, dict) else {}
+        value_type = ValueType(typed.get("typeOrdinal") or 0, typed.get("additionalInfo"))
+        nulls, values, size, uncompressed = (count or 0 for count in counts)
         return ColumnStats(
-            "" if name == NON_PARTITIONED else name,
-            column,
-            decode_bound(body.get("minValue"), value_type, path=path),
-            decode_bound(body.get("maxValue"), value_type, path=path),
-            nulls if isinstance(nulls, int) else 0,
-            values if isinstance(values, int) else 0,
+            "" if name == NON_PARTITIONED else str(name),
+            ColumnRange(str(column), least, greatest, nulls, values, size, uncompressed, value_type),
             deleted,
             body.get("isTightBound") is True,
+            number == RecordType.PARTITION_STATS,
         )
 
     def merge(self, older: ColumnStats, newer: ColumnStats, *, path: str) -> ColumnStats:
         """The wider range and the sums; the newer record alone when either is deleted, or the newer range is tight."""
-        if older.is_deleted or newer.is_deleted or newer.is_tight:
-            return newer
-        return replace(
-            newer,
-            least=_merged(older, newer, least(older.least, newer.least)),
-            greatest=_merged(older, newer, greatest(older.greatest, newer.greatest)),
-            null_count=older.null_count + newer.null_count,
-            value_count=older.value_count + newer.value_count,
-        )
+        both = None if replaces(older, newer) else merged((older.range, newer.range))
+        return newer if both is None else replace(newer, range=both)
 
 
-def _merged(older: ColumnStats, newer: ColumnStats, bound: Bound | None) -> Bound | None:
-    """`bound`, unless one of the two has values and no range: then nothing is known of both together."""
-    for stats in (older, newer):
-        if stats.least is None and stats.null_count < stats.value_count:
-            return None
-    return bound
+def replaces(older: ColumnStats, newer: ColumnStats) -> bool:
+    """Whether the newer record counts alone."""
+    return older.is_deleted or newer.is_deleted or newer.is_tight
 
 
 def statistics_table(
@@ -116,44 +100,37 @@ def statistics_table(
     `value_count`, `is_tight`.
 
     `min` and `max` have the type `kind`, or with None the bounds' own; null where the range is unknown or all values
-    are null, which `null_count == value_count` tells apart. Counts are as the writer gave them: of a log file, they are
-    not those of its rows.
+    are null, which `null_count == value_count` distinguishes. Counts are as the writer gave them: of a log file, they
+    are not those of its rows.
     """
     stats = [item for _, item in rows]
-    lower, upper = [item.least for item in stats], [item.greatest for item in stats]
+    ranges = [item.range for item in stats]
+    lower, upper = [item.least for item in ranges], [item.greatest for item in ranges]
     type_ = natural_type([*lower, *upper]) if kind is None else kind
     known = not pa.types.is_null(type_)
-    columns: dict[str, Any] = {"partition": pa.array([partition for partition, _ in rows], pa.string())}
+    columns: dict[str, pa.Array] = {"partition": pa.array([partition for partition, _ in rows], pa.string())}
     if with_files:
         columns["file"] = pa.array([item.name for item in stats], pa.string())
     columns["min"] = to_arrow(lower, type_, long_unit=long_unit) if known else pa.nulls(len(rows))
     columns["max"] = to_arrow(upper, type_, long_unit=long_unit, upper=True) if known else pa.nulls(len(rows))
-    columns["null_count"] = pa.array([item.null_count for item in stats], pa.int64())
-    columns["value_count"] = pa.array([item.value_count for item in stats], pa.int64())
+    columns["null_count"] = pa.array([item.null_count for item in ranges], pa.int64())
+    columns["value_count"] = pa.array([item.value_count for item in ranges], pa.int64())
     columns["is_tight"] = pa.array([item.is_tight for item in stats], pa.bool_())
     return pa.table(columns)
 
 
 def live(records: Iterable[tuple[str, ColumnStats]]) -> list[tuple[str, ColumnStats]]:
-    """The (key, statistics) pairs that no deletion took away."""
+    """The (key, statistics) pairs that are not deletions."""
     return [(key, stats) for key, stats in records if not stats.is_deleted]
 
 
-_UNKNOWN = -1
-
-
 def file_record(file: DataFileRef, found: ColumnRange) -> Record | None:
-    """The record of a file's range; None of a range that is not known, or that the encoding does not hold: then nothing
-    must be said.
+    """The record of a file's range; None of an unknown range, or one that the encoding does not hold: then there must
+    be no record.
     """
-    if is_unknown(found):
-        return None
     body = _body(file.name, found)
-    return (
-        None
-        if body is None
-        else (column_stats_key(found.column, file.partition, file.name), _datum(RecordType.COLUMN_STATS, body))
-    )
+    key = column_stats_key(found.column, file.partition, file.name)
+    return None if body is None else (key, _datum(RecordType.COLUMN_STATS, body))
 
 
 def partition_record(
@@ -161,9 +138,9 @@ def partition_record(
 ) -> Record | None:
     """The record of a whole partition's range, which replaces the older one, or `widens` it; None as file_record.
 
-    `of_expression`: it stands among an expression index's own records.
+    `of_expression`: it is a record of an expression index.
     """
-    body = None if is_unknown(found) else _body(partition, found)
+    body = _body(partition, found)
     if body is None:
         return None
     body["isTightBound"] = not widens
@@ -172,10 +149,14 @@ def partition_record(
 
 def partition_deletion(partition: str, column: str, version: int) -> Record:
     """The deletion of a partition's range (HoodieColumnRangeMetadata.stub); it names no file, as in Hudi."""
-    found = ColumnRange(column, None, None, _UNKNOWN, _UNKNOWN, _UNKNOWN, _UNKNOWN, empty_type(version))
-    body = _body("", found) or {}
-    body.update(isDeleted=True, isTightBound=True)
-    return whole_key(column, partition), _datum(RecordType.PARTITION_STATS, body)
+    return whole_key(column, partition), deletion(RecordType.PARTITION_STATS, "", column, version)
+
+
+def deletion(kind: RecordType, name: str, column: str, version: int) -> dict[str, object]:
+    """The datum of a deletion: a range of which nothing is known (HoodieColumnRangeMetadata.stub)."""
+    unknown = ColumnRange(column, None, None, _UNKNOWN, _UNKNOWN, _UNKNOWN, _UNKNOWN, empty_type(version))
+    is_tight = kind is RecordType.PARTITION_STATS
+    return _datum(kind, {**(_body(name, unknown) or {}), "isDeleted": True, "isTightBound": is_tight})
 
 
 def whole_key(column: str, partition: str, *, of_expression: bool = False) -> str:
@@ -190,6 +171,8 @@ def _datum(kind: RecordType, body: dict[str, object]) -> dict[str, object]:
 
 
 def _body(name: str, found: ColumnRange) -> dict[str, object] | None:
+    if is_unknown(found):
+        return None
     try:
         least, greatest = encode_bound(found.least, found.type), encode_bound(found.greatest, found.type)
     except FormatError:

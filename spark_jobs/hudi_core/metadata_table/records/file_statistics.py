@@ -74,13 +74,11 @@ class FilterText:
 
 @dataclass(frozen=True, slots=True)
 class FileStatistics:
-    """What was learnt from one data file. `rows` counts the rows of a base file, the records of a log file's data
-    blocks.
+    """The statistics of one data file. `rows` counts the rows of a base file, the records of a log file's data blocks.
 
     `ranges` are those of the indexed columns, also of columns that the file lacks; `bloom` is the filter over record
-    keys; `expressions` holds what the file says to each expression index, by metadata partition: nothing where the
-    index has nothing for such a file. `partial`: a log file of rows that lack columns, whose ranges without values are
-    of columns that it says nothing of.
+    keys; `expressions` are the values of each expression index, by metadata partition, without those that have nothing
+    for such a file. `partial`: a log file of rows that lack columns, whose ranges without values are of those columns.
     """
 
     file: DataFileRef
@@ -100,7 +98,7 @@ class FileStatistics:
 
 @dataclass(frozen=True, slots=True)
 class Expression:
-    """An expression index as whoever reads rows needs it.
+    """An expression index, for readers of rows.
 
     `kind` is what it holds of each file, `column_stats` or `bloom_filters`; `zone` is Spark's session zone, None where
     it is not known; `bloom` are entries, error rate and most entries of its filters; `version` is that of its value
@@ -129,9 +127,8 @@ class CommitUpdate:
     `operation` is the commit's `operationType` (enum name). `stats` are its write stats by partition path, `written`
     the statistics of the base and log files in them (change-data files have none), `replaced` the ids of the file
     groups it replaced, by partition path. `remaining` are, of each partition that it wrote to or replaced groups of,
-    the statistics of the other files in the slices after it: those of replaced groups and of older slices are not among
-    them. Partition types with `needs.remaining` read their ranges or expression values, from the index by
-    stored_ranges.
+    the statistics of the other files in the slices after it, without replaced groups and older slices, for partition
+    types with `needs.remaining`.
 
     `recorded` are, of each of those partitions, the ranges of the partition as a whole that the index holds, by column:
     used by operations that only rewrite rows (`rewrites`). `by_partition`: the records of single files are made

@@ -1,7 +1,5 @@
-"""What a commit or a rollback adds to the `files` partition, and how its records merge (HoodieTableMetadataUtil,
-HoodieMetadataPayload).
-
-Pure functions: write stats in, records out; two records in, one out.
+"""Records of the `files` partition: those of commits, cleans, rollbacks and restores, and how two of one key merge
+(HoodieTableMetadataUtil, HoodieMetadataPayload).
 """
 
 from __future__ import annotations
@@ -53,10 +51,10 @@ def rollback_records(
     """The records of a rollback: log files it appended (name to size) and files it deleted, by partition path.
 
     No record for the partition list. Real Hudi 0.15 gives no deleted files here: it rolls the failed deltacommit of the
-    metadata table back instead (convertMetadataToRollbackRecords), and so must whoever leaves `deleted` out. Raises
+    metadata table back instead (convertMetadataToRollbackRecords), and so must a caller without `deleted`. Raises
     FormatError when a file is in both.
     """
-    gone = {partition: tuple(names) for partition, names in (deleted or {}).items()}
+    gone = deleted or {}
     return [
         _files_record(partition, appended.get(partition, {}), gone.get(partition, ()))
         for partition in sorted({*appended, *gone})
@@ -73,10 +71,10 @@ def listing_records(files: Mapping[str, Mapping[str, int]]) -> Iterator[FilesRec
 
 
 def deletion_records(deleted: Mapping[str, Iterable[str]], dropped_partitions: Iterable[str] = ()) -> list[FilesRecord]:
-    """The records of files that are gone, by partition path, and of partitions that are gone as a whole.
+    """The records of deleted files, by partition path, and of partitions that were deleted as a whole, as those of a
+    clean (convertMetadataToFilesPartitionRecords(HoodieCleanMetadata)).
 
-    As a clean writes them (convertMetadataToFilesPartitionRecords(HoodieCleanMetadata)). For the record of a partition
-    that is gone, Hudi 1.2 writes a delete instead, with the same effect.
+    For the record of a deleted partition, Hudi 1.2 writes a delete instead, with the same effect.
     """
     records = [_files_record(partition, {}, names) for partition, names in sorted(deleted.items())]
     gone = sorted(dropped_partitions)
@@ -94,12 +92,11 @@ def sync_records(
 
 
 def merge(older: FilesRecord, newer: FilesRecord, *, path: str) -> FilesRecord:
-    """What the two records of one key say together (HoodieMetadataPayload.combineFileSystemMetadata); `path` is the
-    file of `newer`.
+    """The merged record of one key (HoodieMetadataPayload.combineFileSystemMetadata); `path` is the file of `newer`.
 
     A deletion removes the older live entry, and itself with it; without an older entry it stays, as it may meet one in
     the base file. Of two live entries the larger size counts, and a live entry replaces a deletion. Raises
-    CorruptFileError when the kinds differ.
+    CorruptFileError when the types differ.
     """
     if older.key != newer.key or older.type is not newer.type:
         raise CorruptFileError(
@@ -139,7 +136,7 @@ class FilesRules:
 
 
 def live_entries(record: FilesRecord | None) -> dict[str, int]:
-    """Names and sizes of what a merged record says is there."""
+    """Names and sizes of a merged record's files that are not deleted."""
     return (
         {} if record is None else {name: entry.size for name, entry in record.entries.items() if not entry.is_deleted}
     )

@@ -106,7 +106,7 @@ def _form(text: str) -> tuple[tuple[str, ...], int] | None:
     try:
         fields = json.loads(text)["fields"]
         at = next(index for index, child in enumerate(fields) if child["name"] == _FILES)
-        before = tuple(_kind(child["type"]) for child in fields[:at])
+        before = tuple(_field_form(child["type"]) for child in fields[:at])
         null, files = fields[at]["type"]
         entry = [(child["name"], child["type"]) for child in files["values"]["fields"]]
         behind = fields[at + 1 :]
@@ -123,9 +123,9 @@ def _form(text: str) -> tuple[tuple[str, ...], int] | None:
     return None
 
 
-def _kind(schema: Any) -> str:
+def _field_form(schema: Any) -> str:
     """`text`, `int`, `nullable text`, or nothing for what is not read here."""
     if isinstance(schema, list):
-        return "nullable text" if len(schema) == 2 and schema[0] == "null" and _kind(schema[1]) == "text" else ""
+        return "nullable text" if len(schema) == 2 and schema[0] == "null" and _field_form(schema[1]) == "text" else ""
     name = schema["type"] if isinstance(schema, dict) else schema
     return {"string": "text", "int": "int"}.get(name, "")

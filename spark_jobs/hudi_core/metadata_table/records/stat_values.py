@@ -6,11 +6,10 @@ Version 1 (tables 6 and 8) wraps the logical value, version 2 (table 9) the phys
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Context, Decimal, InvalidOperation
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -19,22 +18,44 @@ from hudi_core.errors import CorruptFileError, FormatError
 
 _V1_SCALE = 15
 """HoodieMetadataColumnStats' DecimalWrapper is a decimal(30, 15)."""
+_V1_PRECISION: Final = 30
 _CONTEXT: Final = Context(prec=76)
-_V1_KINDS: Final = {
-    "BooleanWrapper": "boolean",
-    "IntWrapper": "int",
-    "LongWrapper": "long",
-    "FloatWrapper": "float",
-    "DoubleWrapper": "double",
-    "BytesWrapper": "bytes",
-    "StringWrapper": "string",
-    "DateWrapper": "date",
-    "LocalDateWrapper": "date",
-    "DecimalWrapper": "decimal",
-    "TimeMicrosWrapper": "time_micros",
-    "TimestampMicrosWrapper": "timestamp_micros",
+_NAMESPACE: Final = "org.apache.hudi.avro.model."
+
+
+class _Form(NamedTuple):
+    """The wrappers of both versions ("": version 1 has none), the Python type, and the Arrow type (None: by value)."""
+
+    wrapper_1: str
+    wrapper_2: str
+    python: type | tuple[type, ...]
+    arrow: pa.DataType | None
+
+
+_INSTANTS: Final = pa.timestamp("us", tz="UTC")
+_FORMS: Final = {
+    "boolean": _Form("BooleanWrapper", "BooleanWrapper", bool, pa.bool_()),
+    "int": _Form("IntWrapper", "IntWrapper", int, pa.int32()),
+    "long": _Form("LongWrapper", "LongWrapper", int, pa.int64()),
+    "float": _Form("FloatWrapper", "FloatWrapper", (float, int), pa.float32()),
+    "double": _Form("DoubleWrapper", "DoubleWrapper", (float, int), pa.float64()),
+    "bytes": _Form("BytesWrapper", "BytesWrapper", bytes, pa.binary()),
+    "string": _Form("StringWrapper", "StringWrapper", str, pa.string()),
+    "date": _Form("DateWrapper", "IntWrapper", int, pa.date32()),
+    "decimal": _Form("DecimalWrapper", "BytesWrapper", Decimal, None),
+    "time_millis": _Form("", "IntWrapper", int, pa.time32("ms")),
+    "time_micros": _Form("TimeMicrosWrapper", "LongWrapper", int, pa.time64("us")),
+    "timestamp_millis": _Form("", "LongWrapper", int, _INSTANTS),
+    "timestamp_micros": _Form("TimestampMicrosWrapper", "LongWrapper", int, _INSTANTS),
+    "timestamp_nanos": _Form("", "LongWrapper", int, _INSTANTS),
 }
-_V2_KINDS: Final = (
+_V1_LOGICAL: Final = {
+    **{form.wrapper_1: kind for kind, form in _FORMS.items() if form.wrapper_1},
+    "LocalDateWrapper": "date",
+}
+WRAPPERS: Final = tuple(_V1_LOGICAL)
+"""The records that a bound is wrapped in, but for arrays, which have no order."""
+_V2_LOGICAL: Final = (
     "",
     "null",
     "boolean",
@@ -58,36 +79,6 @@ _V2_KINDS: Final = (
     "timestamp_nanos",
 )
 """By ValueType's ordinal; 0 is version 1, 9 is fixed, 11 is uuid, 18 to 20 are local timestamps."""
-WRAPPERS: Final = tuple(_V1_KINDS)
-"""The records that a bound is wrapped in, but for arrays, which have no order."""
-_V1_WRAPPERS: Final = {kind: wrapper for wrapper, kind in _V1_KINDS.items() if wrapper != "LocalDateWrapper"}
-_V2_WRAPPERS: Final = {
-    "boolean": "BooleanWrapper",
-    "int": "IntWrapper",
-    "long": "LongWrapper",
-    "float": "FloatWrapper",
-    "double": "DoubleWrapper",
-    "string": "StringWrapper",
-    "bytes": "BytesWrapper",
-    "decimal": "BytesWrapper",
-    "date": "IntWrapper",
-    "time_millis": "IntWrapper",
-    "time_micros": "LongWrapper",
-    "timestamp_millis": "LongWrapper",
-    "timestamp_micros": "LongWrapper",
-    "timestamp_nanos": "LongWrapper",
-}
-_NAMESPACE: Final = "org.apache.hudi.avro.model."
-_V1_PRECISION: Final = 30
-_PYTHON: Final[dict[str, type | tuple[type, ...]]] = {
-    "boolean": bool,
-    "float": (float, int),
-    "double": (float, int),
-    "bytes": bytes,
-    "string": str,
-    "decimal": Decimal,
-}
-"""The Python type of a kind's values; int for all others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,8 +104,7 @@ class ValueType:
 
 
 def decode_bound(wrapped: Any, value_type: Any, *, path: str) -> Bound | None:
-    """The bound in a record's `minValue` or `maxValue`; None where there is none, or it is of a kind without an order
-    (an array).
+    """The bound in a record's `minValue` or `maxValue`; None for none, or an array, which has no order.
 
     `wrapped` is (wrapper's full name, {"value": …}) as codec.avro.datum decodes it, `value_type` the record's
     `valueType` or None. Raises CorruptFileError naming `path`.
@@ -124,19 +114,19 @@ def decode_bound(wrapped: Any, value_type: Any, *, path: str) -> Bound | None:
     name, value = _unwrapped(wrapped, path)
     if value is None or name == "ArrayWrapper":
         return None
-    kind, scale = _kind(name, value_type, path)
+    kind, scale = _logical_type(name, value_type, path)
     if kind == "decimal":
         value = _decimal(value, scale, path)
     elif kind == "null":
         return None
-    if not isinstance(value, _PYTHON.get(kind, int)) or (kind not in _PYTHON and isinstance(value, bool)):
+    expected = _FORMS[kind].python
+    if not isinstance(value, expected) or (expected is int and isinstance(value, bool)):
         raise CorruptFileError(f"column statistics hold the {kind} {value!r}", path=path)
     return Bound(kind, value)
 
 
 def encode_bound(bound: Bound | None, value_type: ValueType) -> tuple[str, dict[str, Any]] | None:
-    """What a record's `minValue` or `maxValue` holds of a bound: (wrapper's full name, {"value": …}); None for no
-    bound.
+    """The `minValue` or `maxValue` of a record: (wrapper's full name, {"value": …}); None for no bound.
 
     Version 1 wraps by the bound's kind, and takes times and timestamps of columns as plain numbers (`int`, `long`);
     decimals have scale 15. Version 2 wraps by `value_type`, which must be the kind's. Raises FormatError for a bound
@@ -144,33 +134,27 @@ def encode_bound(bound: Bound | None, value_type: ValueType) -> tuple[str, dict[
     """
     if bound is None:
         return None
-    wrappers = _V2_WRAPPERS if value_type.ordinal else _V1_WRAPPERS
-    if bound.kind not in wrappers or (value_type.ordinal and _V2_KINDS[value_type.ordinal] != bound.kind):
+    form = _FORMS[bound.kind]
+    wrapper = form.wrapper_2 if value_type.ordinal else form.wrapper_1
+    if not wrapper or (value_type.ordinal and _V2_LOGICAL[value_type.ordinal] != bound.kind):
         raise FormatError(f"a {bound.kind} cannot be stored as a bound of value type {value_type.ordinal}")
     value = bound.value
     if bound.kind == "decimal":
-        value = _unscaled(
-            value,
-            _scale(value_type.info, "value type") if value_type.ordinal else _V1_SCALE,
-            whole=not value_type.ordinal,
-        )
-    return _NAMESPACE + wrappers[bound.kind], {"value": value}
+        scale = _scale(value_type.info, "value type") if value_type.ordinal else _V1_SCALE
+        value = _unscaled(value, scale, whole=not value_type.ordinal)
+    return _NAMESPACE + wrapper, {"value": value}
 
 
 def _unscaled(value: Decimal, scale: int, *, whole: bool) -> bytes:
     """The decimal's digits at that scale as the least number of big-endian bytes (BigInteger.toByteArray); `whole`: at
     most 30 digits.
     """
-    sign, digits, exponent = value.as_tuple()
-    shift = scale + int(exponent)
-    number = int("".join(map(str, digits)) or "0")
-    factor: int = 10 ** abs(shift)
-    if shift < 0 and number % factor:
+    scaled = value.scaleb(scale, context=_CONTEXT)
+    number = int(scaled)
+    if number != scaled:
         raise FormatError(f"the decimal {value} has more than {scale} digits behind the point")
-    number = number * factor if shift >= 0 else number // factor
-    if whole and number >= 10**_V1_PRECISION:
+    if whole and abs(number) >= 10**_V1_PRECISION:
         raise FormatError(f"the decimal {value} has more than {_V1_PRECISION} digits at scale {scale}")
-    number = -number if sign else number
     bits = (number if number >= 0 else -number - 1).bit_length()
     return number.to_bytes(bits // 8 + 1, "big", signed=True)
 
@@ -187,21 +171,20 @@ def bound_type(wrapper: str, ordinal: int) -> str:
     """The kind of a bound in one of WRAPPERS, by the number of its value type (-1: version 1, which has none). Raises
     CorruptFileError.
     """
-    return _kind(
-        wrapper, None if ordinal < 0 else {"typeOrdinal": ordinal, "additionalInfo": "0,0"}, "column statistics"
-    )[0]
+    value_type = None if ordinal < 0 else {"typeOrdinal": ordinal, "additionalInfo": "0,0"}
+    return _logical_type(wrapper, value_type, "column statistics")[0]
 
 
-def _kind(wrapper: str, value_type: Any, path: str) -> tuple[str, int]:
+def _logical_type(wrapper: str, value_type: Any, path: str) -> tuple[str, int]:
     """The kind of a bound, and the scale of a decimal."""
     if value_type is None:
-        if wrapper not in _V1_KINDS:
+        if wrapper not in _V1_LOGICAL:
             raise CorruptFileError(f"column statistics hold a bound in an unknown {wrapper}", path=path)
-        return _V1_KINDS[wrapper], _V1_SCALE
+        return _V1_LOGICAL[wrapper], _V1_SCALE
     ordinal = value_type.get("typeOrdinal") if isinstance(value_type, dict) else None
-    if not isinstance(ordinal, int) or not 1 <= ordinal < len(_V2_KINDS):
+    if not isinstance(ordinal, int) or not 1 <= ordinal < len(_V2_LOGICAL):
         raise CorruptFileError(f"column statistics have the value type {ordinal!r}", path=path)
-    kind = _V2_KINDS[ordinal]
+    kind = _V2_LOGICAL[ordinal]
     return kind, _scale(value_type.get("additionalInfo"), path) if kind == "decimal" else 0
 
 
@@ -220,40 +203,8 @@ def _decimal(value: Any, scale: int, path: str) -> Decimal:
     return Decimal(f"{int.from_bytes(value, 'big', signed=True)}E-{scale}")
 
 
-def least(first: Bound | None, second: Bound | None) -> Bound | None:
-    """The smaller bound, or the one that is there (mergeColumnStatsRecords). None when they do not compare: then
-    nothing is known.
-    """
-    return _chosen(first, second, upper=False)
-
-
-def greatest(first: Bound | None, second: Bound | None) -> Bound | None:
-    """The larger bound; as least."""
-    return _chosen(first, second, upper=True)
-
-
-_NUMBERS: Final = frozenset({"int", "long", "float", "double"})
-
-
-def _chosen(first: Bound | None, second: Bound | None, *, upper: bool) -> Bound | None:
-    if first is None or second is None:
-        return first or second
-    if first.kind != second.kind and not {first.kind, second.kind} <= _NUMBERS:
-        return None
-    one, other = order_of(first), order_of(second)
-    return first if one == other or (one > other) == upper else second
-
-
-def order_of(bound: Bound) -> tuple[bool, Any]:
-    """What bounds of one kind are compared by: NaN is the greatest, as in Java and Spark."""
-    nan = isinstance(bound.value, float) and math.isnan(bound.value)
-    return nan, 0.0 if nan else bound.value
-
-
 def widened_float(value: float) -> float:
-    """A float as readers see it in a column that has become a double: by its text (codec.avro.arrow_conform), 1.1 and
-    not 1.10000002384.
-    """
+    """A float in a column that is a double now: by its text, 1.1 and not 1.10000002384 (codec.avro.arrow_conform)."""
     return float(str(np.float32(value)))
 
 
@@ -270,12 +221,10 @@ def to_arrow(
     from the range (`upper`: up).
     """
     values = [None if bound is None else _as_column(bound, kind, long_unit, upper) for bound in bounds]
-    if pa.types.is_date32(kind):
+    if pa.types.is_date32(kind) or pa.types.is_time32(kind):
         return pa.array(values, pa.int32()).cast(kind)
     if pa.types.is_timestamp(kind) or pa.types.is_time64(kind):
         return pa.array(values, pa.int64()).cast(kind)
-    if pa.types.is_time32(kind):
-        return pa.array(values, pa.int32()).cast(kind)
     return pa.array(values, kind)
 
 
@@ -290,24 +239,7 @@ def natural_type(bounds: Sequence[Bound | None]) -> pa.DataType:
     if kind == "decimal":
         scale = max(-int(bound.value.as_tuple().exponent) for bound in bounds if bound is not None)
         return pa.decimal128(38, scale)
-    return _NATURAL[kind]
-
-
-_NATURAL: Final = {
-    "boolean": pa.bool_(),
-    "int": pa.int32(),
-    "long": pa.int64(),
-    "float": pa.float32(),
-    "double": pa.float64(),
-    "string": pa.string(),
-    "bytes": pa.binary(),
-    "date": pa.date32(),
-    "time_millis": pa.time32("ms"),
-    "time_micros": pa.time64("us"),
-    "timestamp_millis": pa.timestamp("us", tz="UTC"),
-    "timestamp_micros": pa.timestamp("us", tz="UTC"),
-    "timestamp_nanos": pa.timestamp("us", tz="UTC"),
-}
+    return _FORMS[kind].arrow
 
 
 def _as_column(bound: Bound, kind: pa.DataType, long_unit: str, upper: bool) -> Any:
@@ -315,8 +247,7 @@ def _as_column(bound: Bound, kind: pa.DataType, long_unit: str, upper: bool) -> 
         return _micros(bound, long_unit, upper)
     if pa.types.is_decimal(kind):
         return _rescaled(bound, kind)
-    requirements = _KINDS_OF.get(kind.id)
-    if requirements is None or bound.kind not in requirements:
+    if bound.kind not in _COMPARABLE.get(kind.id, ()):
         return None
     if bound.kind == "float" and pa.types.is_float64(kind):
         return widened_float(bound.value)
@@ -327,7 +258,7 @@ def _as_column(bound: Bound, kind: pa.DataType, long_unit: str, upper: bool) -> 
     return bound.value
 
 
-_KINDS_OF: Final[dict[int, frozenset[str]]] = {
+_COMPARABLE: Final[dict[int, frozenset[str]]] = {
     pa.bool_().id: frozenset({"boolean"}),
     pa.int32().id: frozenset({"int", "long"}),
     pa.int64().id: frozenset({"int", "long"}),
@@ -339,9 +270,7 @@ _KINDS_OF: Final[dict[int, frozenset[str]]] = {
     pa.time32("ms").id: frozenset({"time_millis", "int"}),
     pa.time64("us").id: frozenset({"time_micros", "long"}),
 }
-"""By the column's type: the kinds of bounds that order as its values do. Narrower numbers stand for a column that was
-widened.
-"""
+"""By the column's type: the kinds of bounds that order as its values do, also those of a column that was widened."""
 
 
 def _micros(bound: Bound, long_unit: str, upper: bool) -> int | None:

@@ -4,15 +4,16 @@ HoodieColumnRangeMetadata).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final
 
 import pyarrow as pa
 
 from hudi_core.errors import UnsupportedError
 from hudi_core.metadata_table.records.file_statistics import ColumnRange, DataFileRef, FileStatistics
-from hudi_core.metadata_table.records.stat_values import Bound, ValueType, order_of, widened_float
+from hudi_core.metadata_table.records.stat_values import Bound, ValueType, widened_float
 
 _NULL_TYPE: Final = 1
 _DECIMAL: Final = 10
@@ -38,15 +39,6 @@ _UNITS: Final = {
     "us": ("timestamp_micros", 16, 19),
     "ns": ("timestamp_nanos", 17, 20),
 }
-_COUNTS: Final = {
-    "time_millis": "int",
-    "time_micros": "long",
-    "timestamp_millis": "long",
-    "timestamp_micros": "long",
-    "timestamp_nanos": "long",
-}
-"""Kinds that version 1 stores as the plain numbers that Parquet holds."""
-_NUMBERS: Final = ("int", "long", "float", "double")
 
 
 def logical_and_type(kind: pa.DataType, version: int) -> tuple[str, ValueType]:
@@ -54,18 +46,20 @@ def logical_and_type(kind: pa.DataType, version: int) -> tuple[str, ValueType]:
 
     Raises UnsupportedError for a type without an order.
     """
+    info: str | None = None
     if pa.types.is_timestamp(kind) and kind.unit in _UNITS:
-        name, utc, local = _UNITS[kind.unit]
-        found, ordinal, info = name, utc if kind.tz is not None else local, None
+        found, utc, local = _UNITS[kind.unit]
+        ordinal = local if kind.tz is None else utc
     elif pa.types.is_decimal(kind):
         found, ordinal, info = "decimal", _DECIMAL, f"{kind.precision},{kind.scale}"
     elif kind.id in _PLAIN and not (pa.types.is_time(kind) and kind.unit not in ("ms", "us")):
-        (found, ordinal), info = _PLAIN[kind.id], None
+        found, ordinal = _PLAIN[kind.id]
     else:
         raise UnsupportedError(f"a column of the type {kind} has no bounds that an index stores")
-    if version == 1:
-        return _COUNTS.get(found, found), ValueType(0)
-    return found, ValueType(ordinal, info)
+    if version > 1:
+        return found, ValueType(ordinal, info)
+    # Times and timestamps are stored as the plain numbers that Parquet holds.
+    return ("int" if found == "time_millis" else "long") if found.startswith("time") else found, ValueType(0)
 
 
 def bound_of(scalar: pa.Scalar, kind: str) -> Bound | None:
@@ -74,6 +68,43 @@ def bound_of(scalar: pa.Scalar, kind: str) -> Bound | None:
         return None
     counted = pa.types.is_date32(scalar.type) or pa.types.is_time(scalar.type) or pa.types.is_timestamp(scalar.type)
     return Bound(kind, scalar.value if counted else scalar.as_py())
+
+
+NUMBERS: Final = ("int", "long", "float", "double")
+"""Kinds that compare with each other, each wider than those before it: a column may have been widened."""
+
+
+def outer_bound(first: Bound | None, second: Bound | None, *, upper: bool) -> Bound | None:
+    """The smaller (`upper`: larger) bound, or the one that is there (mergeColumnStatsRecords). None when they do not
+    compare: then nothing is known.
+    """
+    if first is None or second is None:
+        return first or second
+    if first.kind != second.kind and not {first.kind, second.kind} <= {*NUMBERS}:
+        return None
+    kind = wider(first.kind, second.kind)
+    one, other = order_of(widened(first, kind)), order_of(widened(second, kind))
+    return first if one == other or (one > other) == upper else second
+
+
+def wider(first: str, second: str) -> str:
+    """The wider of two kinds of numbers, or the one kind that both are."""
+    return first if first == second else max(first, second, key=NUMBERS.index)
+
+
+def widened(bound: Bound, kind: str) -> Bound:
+    """A number as one of a wider kind."""
+    if bound.kind == kind:
+        return bound
+    if (bound.kind, kind) == ("float", "double"):
+        return Bound(kind, widened_float(bound.value))
+    return Bound(kind, float(bound.value)) if kind in ("float", "double") else Bound(kind, bound.value)
+
+
+def order_of(bound: Bound) -> tuple[bool, Any]:
+    """What bounds of one kind are compared by: NaN is the greatest, as in Java and Spark."""
+    nan = isinstance(bound.value, float) and math.isnan(bound.value)
+    return nan, 0.0 if nan else bound.value
 
 
 def empty_type(version: int) -> ValueType:
@@ -113,8 +144,8 @@ def contains(wide: ColumnRange, narrow: ColumnRange) -> bool:
         return not is_unknown(narrow) or is_unknown(wide)
     if wide.least is None or wide.greatest is None:
         return is_unknown(wide)
-    both = merged((narrow, wide))
-    return both is not None and (both.least, both.greatest) == (wide.least, wide.greatest)
+    both = _merge(narrow, wide)
+    return (both.least, both.greatest) == (wide.least, wide.greatest)
 
 
 def as_type(found: ColumnRange, kind: pa.DataType, version: int) -> ColumnRange:
@@ -122,32 +153,38 @@ def as_type(found: ColumnRange, kind: pa.DataType, version: int) -> ColumnRange:
     become unknown.
     """
     name, value_type = logical_and_type(kind, version)
-    least, greatest = _as_type(found.least, name), _as_type(found.greatest, name)
+    least, greatest = _as_logical(found.least, name), _as_logical(found.greatest, name)
     if least is None or greatest is None:
         least = greatest = None
     return replace(found, least=least, greatest=greatest, type=value_type)
 
 
-def _as_type(bound: Bound | None, kind: str) -> Bound | None:
+def _as_logical(bound: Bound | None, kind: str) -> Bound | None:
     if bound is None or bound.kind == kind:
         return bound
-    if bound.kind in _NUMBERS and kind in _NUMBERS and _NUMBERS.index(bound.kind) < _NUMBERS.index(kind):
-        return _widened(bound, kind)
-    return None
+    is_wider = {bound.kind, kind} <= {*NUMBERS} and wider(bound.kind, kind) == kind
+    return widened(bound, kind) if is_wider else None
+
+
+def outer_bounds(first: ColumnRange, second: ColumnRange) -> tuple[Bound | None, Bound | None]:
+    """The least and the greatest bound of two ranges, as they are in these; None where nothing is known."""
+    if is_unknown(first) or is_unknown(second):
+        return None, None
+    least = outer_bound(first.least, second.least, upper=False)
+    greatest = outer_bound(first.greatest, second.greatest, upper=True)
+    if first.least is not None and second.least is not None and (least is None or greatest is None):
+        return None, None
+    return least, greatest
 
 
 def _merge(first: ColumnRange, second: ColumnRange) -> ColumnRange:
-    unknown = is_unknown(first) or is_unknown(second)
-    least = None if unknown else _chosen(first.least, second.least, upper=False)
-    greatest = None if unknown else _chosen(first.greatest, second.greatest, upper=True)
-    if first.least is not None and second.least is not None and (least is None or greatest is None):
-        least = greatest = None
+    least, greatest = outer_bounds(first, second)
+    later = (second.least is not None, second.type.ordinal) >= (first.least is not None, first.type.ordinal)
     return replace(
-        second
-        if (second.least is not None, second.type.ordinal) >= (first.least is not None, first.type.ordinal)
-        else first,
-        least=least,
-        greatest=greatest,
+        second if later else first,
+        # The wider kind stores what the narrower one holds.
+        least=_in_wider_type(least, first.least, second.least),
+        greatest=_in_wider_type(greatest, first.greatest, second.greatest),
         null_count=first.null_count + second.null_count,
         value_count=first.value_count + second.value_count,
         total_size=first.total_size + second.total_size,
@@ -155,29 +192,15 @@ def _merge(first: ColumnRange, second: ColumnRange) -> ColumnRange:
     )
 
 
-def _chosen(first: Bound | None, second: Bound | None, *, upper: bool) -> Bound | None:
-    if first is None or second is None:
-        return first or second
-    if first.kind != second.kind:
-        if first.kind not in _NUMBERS or second.kind not in _NUMBERS:
-            return None
-        # The wider kind stores what the narrower one holds.
-        kind = max(first.kind, second.kind, key=_NUMBERS.index)
-        first, second = _widened(first, kind), _widened(second, kind)
-    return first if (order_of(first) >= order_of(second)) == upper else second
-
-
-def _widened(bound: Bound, kind: str) -> Bound:
-    if (bound.kind, kind) == ("float", "double"):
-        return Bound(kind, widened_float(bound.value))
-    return Bound(kind, float(bound.value)) if kind in ("float", "double") else Bound(kind, bound.value)
+def _in_wider_type(found: Bound | None, first: Bound | None, second: Bound | None) -> Bound | None:
+    return found if found is None or first is None or second is None else widened(found, wider(first.kind, second.kind))
 
 
 def merge_statistics(files: Sequence[FileStatistics]) -> FileStatistics:
-    """The facts of files of one partition as those of one file without a name; filters are left out.
+    """The statistics of files of one partition as those of one file without a name; filters are omitted.
 
-    A column that one of them does not tell has no range, and neither has an expression: what is not known of one is not
-    known of all. Files that bound no rows (FileStatistics.bounds_rows) say nothing. May be applied again to what it
+    A column that one of them does not record has no range, and neither has an expression: what is unknown of one is
+    unknown of all. Files that bound no rows (FileStatistics.bounds_rows) do not count. May be applied again to what it
     gives.
     """
     place = DataFileRef(files[0].file.partition, "", sum(item.file.size for item in files), is_base=True)
@@ -188,9 +211,8 @@ def merge_statistics(files: Sequence[FileStatistics]) -> FileStatistics:
             by_column.setdefault(recorded.column, []).append(recorded)
     whole = (merged(ranges) for ranges in by_column.values() if len(ranges) == len(bounding))
     ranges = tuple(found for found in whole if found is not None)
-    recorded_by_all = ((name, _expression(name, files)) for name in files[0].expressions)
-    expressions = {name: found for name, found in recorded_by_all if found is not None}
-    # A log file bounds rows even where it tells of none.
+    expressions = {name: found for name in files[0].expressions if (found := _expression(name, files)) is not None}
+    # A log file bounds rows even where it has no ranges.
     rows = max(sum(item.rows for item in bounding), 1 if bounding else 0)
     return FileStatistics(place, ranges, rows=rows, expressions=expressions)
 
@@ -198,6 +220,6 @@ def merge_statistics(files: Sequence[FileStatistics]) -> FileStatistics:
 def _expression(name: str, files: Sequence[FileStatistics]) -> ColumnRange | None:
     recorded = [item.expressions.get(name) for item in files]
     ranges = [item for item in recorded if isinstance(item, ColumnRange)]
-    # Values are counted without the nulls here; files without rows do not count.
+    # Values are counted without the nulls here. Files without rows have no record, so Hudi omits their bytes, too.
     with_rows = [item for item in ranges if item.value_count + item.null_count > 0]
     return None if len(ranges) < len(recorded) else merged(with_rows or ranges[:1])

@@ -14,18 +14,13 @@ from typing import TypeVar
 from hudi_core.config.table_config import TableConfig
 from hudi_core.history.archived import load_history
 from hudi_core.metadata_table.extract.data_file import StatisticsRequirements, read_file_statistics
-from hudi_core.metadata_table.extract.stored_ranges import (
-    StoredRange,
-    StoredRangeRules,
-    remaining_expressions,
-    remaining_statistics,
-)
+from hudi_core.metadata_table.extract.stored_ranges import remaining_expressions, remaining_statistics
 from hudi_core.metadata_table.partition_type import COLUMN_STATS
 from hudi_core.metadata_table.partitions.protocol import PartitionType
 from hudi_core.metadata_table.read.metadata_table import MetadataTable
 from hudi_core.metadata_table.read.partition import MetadataPartition
 from hudi_core.metadata_table.read.snapshot import MetadataTableSnapshot
-from hudi_core.metadata_table.records.column_stats import whole_key
+from hudi_core.metadata_table.records.column_stats import ColumnStats, ColumnStatsRules, whole_key
 from hudi_core.metadata_table.records.file_statistics import ColumnRange, DataFileRef, FileStatistics
 from hudi_core.model.names import BaseFileName, parse_data_file
 from hudi_core.storage.base import Storage
@@ -122,8 +117,8 @@ class _ByPartition(Mapping[str, T]):
     def _read(self, partition: str) -> T: ...
 
     @cached_property
-    def _index(self) -> MetadataPartition[StoredRange]:
-        return self._files.metadata_snapshot.partition(self._index_name, StoredRangeRules())
+    def _index(self) -> MetadataPartition[ColumnStats]:
+        return self._files.metadata_snapshot.partition(self._index_name, ColumnStatsRules(counted=True))
 
 
 class RemainingStatistics(_ByPartition[tuple[FileStatistics, ...]]):

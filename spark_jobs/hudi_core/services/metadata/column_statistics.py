@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Final
 from hudi_core.engine.serializer import from_text, to_text
 from hudi_core.errors import ConfigError, ConflictError, StorageNotFoundError, UnsupportedError
 from hudi_core.metadata_table.extract.data_file import StatisticsRequirements, read_file_statistics
-from hudi_core.metadata_table.extract.stored_ranges import StoredRange, StoredRangeRules
 from hudi_core.metadata_table.indexed_table import IndexedTable, column_type, is_indexable
 from hudi_core.metadata_table.initialize.exchange import files_of_all_slices
 from hudi_core.metadata_table.initialize.initialize import Sizes
@@ -20,7 +19,13 @@ from hudi_core.metadata_table.keys import column_id, column_stats_key
 from hudi_core.metadata_table.partition_type import COLUMN_STATS, PARTITION_STATS
 from hudi_core.metadata_table.read.snapshot import MetadataTableSnapshot
 from hudi_core.metadata_table.record import RecordType
-from hudi_core.metadata_table.records.column_stats import file_record, partition_record, whole_key
+from hudi_core.metadata_table.records.column_stats import (
+    ColumnStats,
+    ColumnStatsRules,
+    file_record,
+    partition_record,
+    whole_key,
+)
 from hudi_core.metadata_table.records.file_statistics import ColumnRange, DataFileRef, FileStatistics, Record
 from hudi_core.metadata_table.records.value_types import as_type, contains, empty_type, is_unknown, merged
 from hudi_core.services.metadata.initialization import Snapshot, indexed_table
@@ -198,7 +203,7 @@ class ColumnStatisticsReader:
         no bounds.
         """
         metadata_snapshot = MetadataTableSnapshot(context.storage, context.config, timeline).partition(
-            PARTITION_STATS, StoredRangeRules()
+            PARTITION_STATS, ColumnStatsRules(counted=True)
         )
         found = metadata_snapshot.with_prefixes([column_id(name) for name in self._columns])
         return {key: item.range for key, item in found if not item.is_deleted and item.range.least is not None}
@@ -211,10 +216,10 @@ class ColumnStatisticsReader:
 
     def _stored(
         self, context: TableContext, timeline: Timeline, keys: Collection[str]
-    ) -> Iterator[tuple[str, StoredRange]]:
+    ) -> Iterator[tuple[str, ColumnStats]]:
         """The live records of the columns: all of them at first, then those of `keys`."""
         index = MetadataTableSnapshot(context.storage, context.config, timeline).partition(
-            COLUMN_STATS, StoredRangeRules()
+            COLUMN_STATS, ColumnStatsRules(counted=True)
         )
         found = (
             index.lookup(keys).items()

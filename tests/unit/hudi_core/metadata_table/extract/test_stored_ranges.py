@@ -18,8 +18,8 @@ from hudi_core.metadata_table.extract.expressions import function_of
 from hudi_core.metadata_table.partitions.partition_stats import PartitionStatsPartition
 from hudi_core.metadata_table.partitions.registry import merge_data
 from hudi_core.metadata_table.records.file_statistics import ColumnRange, CommitUpdate, DataFileRef
-from hudi_core.metadata_table.records.stat_values import Bound, ValueType, greatest, least
-from hudi_core.metadata_table.records.value_types import as_type, merged
+from hudi_core.metadata_table.records.stat_values import Bound, ValueType
+from hudi_core.metadata_table.records.value_types import as_type, merged, outer_bound
 from hudi_core.model.names import BaseFileName, WriteToken
 from hudi_core.storage.local import LocalStorage
 from tests.support.golden_metadata_cells import plain_datum
@@ -35,8 +35,8 @@ TENTH = 0.10000000149011612
 @pytest.mark.parametrize("nan_first", [True, False])
 def test_nan_is_the_greatest_bound_in_either_order(kind: str, nan_first: bool) -> None:
     pair = (Bound(kind, NAN), Bound(kind, 1.0)) if nan_first else (Bound(kind, 1.0), Bound(kind, NAN))
-    assert least(*pair) == Bound(kind, 1.0)
-    found = greatest(*pair)
+    assert outer_bound(*pair, upper=False) == Bound(kind, 1.0)
+    found = outer_bound(*pair, upper=True)
     assert found is not None
     assert math.isnan(found.value)
 

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import pytest
 
+from hudi_core.config.metadata_config import (
+    RECORD_INDEX_GROUP_BYTES,
+    RECORD_INDEX_GROWTH,
+    RECORD_INDEX_MAXIMUM,
+    RECORD_INDEX_MINIMUM,
+)
 from hudi_core.errors import ConfigError
 from hudi_core.metadata_table.partitions.record_groups import (
     GLOBAL_MAXIMUM,
     GLOBAL_MINIMUM,
-    GROWTH,
-    MAXIMUM_BYTES,
-    OLD_MAXIMUM,
-    OLD_MINIMUM,
     PARTITIONED_MAXIMUM,
     PARTITIONED_MINIMUM,
     RecordGroups,
@@ -21,6 +23,9 @@ from hudi_core.metadata_table.partitions.record_groups import (
 )
 
 A_GROUP = (1 << 30) // 48
+
+GROWTH, MAXIMUM_BYTES = RECORD_INDEX_GROWTH.name, RECORD_INDEX_GROUP_BYTES.name
+(OLD_MINIMUM,), (OLD_MAXIMUM,) = RECORD_INDEX_MINIMUM.aliases, RECORD_INDEX_MAXIMUM.aliases
 
 
 @pytest.mark.parametrize(

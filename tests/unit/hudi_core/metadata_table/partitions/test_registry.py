@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from hudi_core.errors import ConfigError, UnsupportedError
-from hudi_core.metadata_table.extract.stored_ranges import StoredRangeRules, remaining_expressions, remaining_statistics
+from hudi_core.metadata_table.extract.stored_ranges import remaining_expressions, remaining_statistics
 from hudi_core.metadata_table.index_definitions import IndexDefinition
 from hudi_core.metadata_table.indexed_table import COLUMN_COUNT, COLUMN_LIST, IndexedTable
 from hudi_core.metadata_table.keys import partition_stats_key
@@ -192,7 +192,9 @@ def test_of_a_partition_that_lost_some_groups_the_rest_is_told(golden: Golden) -
     recorded = dict(
         partition_type.of_commit(CommitUpdate("1", "INSERT_OVERWRITE", {}, (), replaced, {"2024-01-01": (left,)}))
     )
-    found = StoredRangeRules().decode("k", plain_datum(recorded[partition_stats_key("name", "2024-01-01")]), path="x")
+    found = ColumnStatsRules(counted=True).decode(
+        "k", plain_datum(recorded[partition_stats_key("name", "2024-01-01")]), path="x"
+    )
     assert (found.range.least, found.range.greatest, found.is_deleted) == (
         Bound("string", "a"),
         Bound("string", "e"),
@@ -211,7 +213,7 @@ def test_what_stands_in_a_partition_widens_its_range(golden: Golden) -> None:
     statistics = CommitUpdate("1", "UPSERT", {}, (written,), {}, {"2024-01-01": (remaining,)})
     records = dict(partition_type_of("partition_stats", table).of_commit(statistics))
     datum = records[partition_stats_key("name", "2024-01-01")]
-    found = StoredRangeRules().decode("k", plain_datum(datum), path="x")
+    found = ColumnStatsRules(counted=True).decode("k", plain_datum(datum), path="x")
     assert (found.range.least, found.range.greatest, found.range.value_count) == (
         Bound("string", "a"),
         Bound("string", "f"),
@@ -258,14 +260,14 @@ def test_what_the_index_holds_of_standing_files(golden: Golden) -> None:
     files = [file for file in cells.files() if file.partition == "2024-01-01"]
     stranger = DataFileRef("2024-01-01", "stranger", 1, True)
     columns = tuple(cells.table.indexed_types())
-    index = metadata_snapshot.partition("column_stats", StoredRangeRules())
+    index = metadata_snapshot.partition("column_stats", ColumnStatsRules(counted=True))
     whole, to_read = remaining_statistics(index, "2024-01-01", [*files, stranger], columns)
     assert to_read == [stranger]
     from_files = cells.statistics(files, requirements=cells.requirements("partition_stats"))
     assert {statistics.file.name: statistics.ranges for statistics in whole} == {
         statistics.file.name: statistics.ranges for statistics in from_files
     }
-    day = metadata_snapshot.partition("expr_index_idx_day", StoredRangeRules())
+    day = metadata_snapshot.partition("expr_index_idx_day", ColumnStatsRules(counted=True))
     whole, to_read = remaining_expressions(day, "expr_index_idx_day", "2024-01-01", files, "ts")
     from_files = {
         statistics.file.name: statistics.expressions

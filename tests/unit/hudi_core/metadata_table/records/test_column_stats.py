@@ -9,11 +9,19 @@ import pytest
 
 from hudi_core.errors import CorruptFileError
 from hudi_core.metadata_table.records.column_stats import ColumnStats, ColumnStatsRules, live, statistics_table
-from hudi_core.metadata_table.records.stat_values import Bound
+from hudi_core.metadata_table.records.file_statistics import ColumnRange
+from hudi_core.metadata_table.records.stat_values import Bound, ValueType
 
 RULES = ColumnStatsRules()
-ONE = ColumnStats("f.parquet", "c", Bound("int", 3), Bound("int", 5), 1, 10, False, False)
-TWO = ColumnStats("f.parquet", "c", Bound("int", 1), Bound("int", 4), 2, 20, False, False)
+
+
+def stats(least: Bound | None, greatest: Bound | None, nulls: int, values: int) -> ColumnStats:
+    found = ColumnRange("c", least, greatest, nulls, values, 0, 0, ValueType(0))
+    return ColumnStats("f.parquet", found, is_deleted=False, is_tight=False, of_partition=False)
+
+
+ONE = stats(Bound("int", 3), Bound("int", 5), 1, 10)
+TWO = stats(Bound("int", 1), Bound("int", 4), 2, 20)
 
 
 def merge(older: ColumnStats, newer: ColumnStats) -> ColumnStats:
@@ -21,9 +29,7 @@ def merge(older: ColumnStats, newer: ColumnStats) -> ColumnStats:
 
 
 def test_ranges_widen_and_counts_add_up() -> None:
-    assert merge(ONE, TWO) == replace(
-        TWO, least=Bound("int", 1), greatest=Bound("int", 5), null_count=3, value_count=30
-    )
+    assert merge(ONE, TWO) == stats(Bound("int", 1), Bound("int", 5), 3, 30)
 
 
 def test_a_deletion_and_a_tight_range_replace_what_was_there() -> None:
@@ -33,12 +39,11 @@ def test_a_deletion_and_a_tight_range_replace_what_was_there() -> None:
 
 
 def test_all_null_adds_nothing_to_a_range_and_unknown_takes_it_away() -> None:
-    nulls = ColumnStats("f.parquet", "c", None, None, 7, 7, False, False)
-    assert merge(ONE, nulls) == replace(ONE, null_count=8, value_count=17)
-    unknown = replace(nulls, null_count=0)
-    assert (merge(ONE, unknown).least, merge(unknown, ONE).greatest) == (None, None)
-    text = replace(TWO, least=Bound("string", "a"), greatest=Bound("string", "b"))
-    assert (merge(ONE, text).least, merge(ONE, text).greatest) == (None, None)
+    assert merge(ONE, stats(None, None, 7, 7)) == stats(Bound("int", 3), Bound("int", 5), 8, 17)
+    unknown = stats(None, None, 0, 7)
+    assert (merge(ONE, unknown).range.least, merge(unknown, ONE).range.greatest) == (None, None)
+    text = stats(Bound("string", "a"), Bound("string", "b"), 2, 20)
+    assert (merge(ONE, text).range.least, merge(ONE, text).range.greatest) == (None, None)
 
 
 def datum(**changes: Any) -> dict[str, Any]:
@@ -59,7 +64,9 @@ def test_decoding() -> None:
     assert RULES.decode("k", datum(), path="f") == ONE
     assert RULES.decode("k", datum(isTightBound=True), path="f") == replace(ONE, is_tight=True)
     assert RULES.decode("k", {**datum(fileName="."), "type": 6}, path="f").name == ""
-    assert RULES.decode("k", datum(nullCount=None, valueCount=None), path="f").value_count == 0
+    assert RULES.decode("k", datum(nullCount=None, valueCount=None), path="f").range.value_count == 0
+    with pytest.raises(CorruptFileError, match="does not say"):
+        ColumnStatsRules(counted=True).decode("k", datum(nullCount=None), path="f")
 
 
 @pytest.mark.parametrize(
@@ -80,7 +87,7 @@ def test_other_records_are_corrupt(value: dict[str, Any]) -> None:
 
 
 def test_tables() -> None:
-    table = statistics_table([("p", ONE), ("q", replace(TWO, least=None))], None)
+    table = statistics_table([("p", ONE), ("q", stats(None, Bound("int", 4), 2, 20))], None)
     assert table.to_pylist() == [
         {
             "partition": "p",

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from hudi_core.errors import CorruptFileError
-from hudi_core.metadata_table.records.stat_values import Bound, decode_bound, greatest, least, natural_type, to_arrow
+from hudi_core.metadata_table.records.stat_values import Bound, decode_bound, natural_type, to_arrow
 
 
 def wrapped(wrapper: str, value: Any) -> tuple[str, dict[str, Any]]:
@@ -96,15 +96,6 @@ def test_bounds_of_another_form_are_corrupt(bound: Any, value_type: Any) -> None
     with pytest.raises(CorruptFileError) as caught:
         decode_bound(bound, value_type, path="x.hfile")
     assert caught.value.path == "x.hfile"
-
-
-def test_the_smaller_and_the_larger_of_two_bounds() -> None:
-    one, two = Bound("int", 1), Bound("long", 2)
-    assert least(one, two) is least(two, one) is one
-    assert greatest(one, two) is greatest(two, one) is two
-    assert least(None, two) is greatest(two, None) is two
-    assert least(None, None) is None
-    assert least(one, Bound("string", "a")) is None
 
 
 INTS = [Bound("int", -1), None, Bound("int", 5)]

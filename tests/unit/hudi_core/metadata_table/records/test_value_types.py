@@ -11,7 +11,14 @@ from hudi_core.errors import UnsupportedError
 from hudi_core.metadata_table.extract.column_ranges import RowRanges
 from hudi_core.metadata_table.records.file_statistics import ColumnRange
 from hudi_core.metadata_table.records.stat_values import Bound, ValueType
-from hudi_core.metadata_table.records.value_types import as_type, empty_range, is_unknown, logical_and_type, merged
+from hudi_core.metadata_table.records.value_types import (
+    as_type,
+    empty_range,
+    is_unknown,
+    logical_and_type,
+    merged,
+    outer_bound,
+)
 
 
 def ranged(
@@ -151,3 +158,12 @@ def test_ranges_of_rows_of_each_type(array: pa.Array, least: Bound, greatest: Bo
     rows = RowRanges("c", array.type, 2)
     rows.add(array)
     assert (rows.result().least, rows.result().greatest) == (least, greatest)
+
+
+def test_the_smaller_and_the_larger_of_two_bounds() -> None:
+    one, two = Bound("int", 1), Bound("long", 2)
+    assert outer_bound(one, two, upper=False) is outer_bound(two, one, upper=False) is one
+    assert outer_bound(one, two, upper=True) is outer_bound(two, one, upper=True) is two
+    assert outer_bound(None, two, upper=False) is outer_bound(two, None, upper=True) is two
+    assert outer_bound(None, None, upper=False) is None
+    assert outer_bound(one, Bound("string", "a"), upper=False) is None

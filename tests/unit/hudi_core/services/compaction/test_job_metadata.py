@@ -109,11 +109,11 @@ def assert_statistics_hold(records: Records, partition: str, file: Path) -> None
     columns = pq.ParquetFile(file).read()
     for name in ("_hoodie_record_key", "id", "name", "ts", "qty"):
         bounds = pc.min_max(columns.column(name))
-        stats = records["column_stats"][column_stats_key(name, partition, file.name)]
+        stats = records["column_stats"][column_stats_key(name, partition, file.name)].range
         expected = (bounds["min"].as_py(), bounds["max"].as_py(), columns.column(name).null_count, columns.num_rows)
         assert (stats.least.value, stats.greatest.value, stats.null_count, stats.value_count) == expected
         if "partition_stats" in records:
-            whole = records["partition_stats"][column_id(name) + partition_id(partition)]
+            whole = records["partition_stats"][column_id(name) + partition_id(partition)].range
             assert whole.least.value <= expected[0] <= expected[1] <= whole.greatest.value
             assert whole.is_tight
 
@@ -125,8 +125,8 @@ def test_an_expression_index_has_the_new_files(golden: Golden, version: str) -> 
     compact(path)
     records = Table(path).live()["expr_index_idx_day"]
     for (partition, _), file in base_files(path, instant).items():
-        found = records[column_stats_key("ts", partition, file.name)]
-        whole = records[column_id("ts") + partition_id(PARTITION_STATISTICS) + partition_id(partition)]
+        found = records[column_stats_key("ts", partition, file.name)].range
+        whole = records[column_id("ts") + partition_id(PARTITION_STATISTICS) + partition_id(partition)].range
         assert whole.least.value <= found.least.value <= found.greatest.value <= whole.greatest.value
         assert found.value_count == pq.ParquetFile(file).metadata.num_rows
 

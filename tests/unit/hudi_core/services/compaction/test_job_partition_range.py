@@ -46,10 +46,10 @@ def test_a_write_that_began_before_the_compaction_widens_the_range_behind_it(gol
     assert early < instant
     compact(table.path)
     before: Any = table.live()["partition_stats"][QTY]
-    beyond = before.greatest.value + 1000
+    beyond = before.range.greatest.value + 1000
     tell(table, early, beyond)
     after: Any = table.live()["partition_stats"][QTY]
-    assert after.greatest.value >= beyond, "the partition is pruned, and the write's rows are hidden"
+    assert after.range.greatest.value >= beyond, "the partition is pruned, and the write's rows are hidden"
 
 
 def tell(table: Table, instant: str, greatest: int) -> None:
