@@ -60,4 +60,4 @@ def two_level_hfile(groups: list[list[list[tuple[bytes, bytes]]]]) -> bytes:
     load_on_open = append(Magic.ROOT_INDEX, encode_root_index(root) + bytes(12)).offset
     append(Magic.ROOT_INDEX, b"")
     info = append(Magic.FILE_INFO, encode_file_info({"KEY_VALUE_VERSION": b"\0\0\0\1"})).offset
-    return bytes(out) + encode_trailer(Trailer(info, load_on_open, 0, 0, len(root), 0, count, 2, 0, 0, Codec.GZ))
+    return bytes(out) + encode_trailer(Trailer(Codec.GZ, info, load_on_open, 0, 0, len(root), 0, count, 2, 0, 0))

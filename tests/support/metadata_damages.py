@@ -12,13 +12,13 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from hudi_core.codec.bloom import build
 from hudi_core.metadata_table.keys import bloom_filter_key, column_stats_key
 from hudi_core.metadata_table.record import ALL_PARTITIONS, FileEntry, FilesRecord, RecordType, files_datum
 from hudi_core.metadata_table.records.files import partition_key
 from hudi_core.services.metadata.record_keys import KeysOfRows
 from hudi_core.services.metadata.validate.difference import Difference
 from hudi_core.services.metadata.validate.true_ranges import buffers_of
+from tests.support.bloom_filters import build
 from tests.support.damaged_tables import DamagedTable, Datum, changed
 
 STATS, BLOOM = "ColumnStatsMetadata", "BloomFilterMetadata"

@@ -12,7 +12,6 @@ from collections.abc import Iterable, Iterator
 
 from hudi_core.errors import CorruptFileError
 
-_I16 = struct.Struct(">h")
 _I32 = struct.Struct(">i")
 _I64 = struct.Struct(">q")
 _MAX_VARINT_BYTES = 10
@@ -77,10 +76,6 @@ class Reader:
         """A signed byte."""
         value = self.view(1)[0]
         return value - 256 if value > 127 else value
-
-    def i16(self) -> int:
-        """A big-endian signed 16-bit integer."""
-        return int(_I16.unpack(self.view(2))[0])
 
     def i32(self) -> int:
         """A big-endian signed 32-bit integer."""

@@ -83,9 +83,8 @@ class BloomFilter:
             return
         lengths = _checked_lengths(positions, data)
         for row, keys in self._assign(len(lengths)):
-            for matrix in _by_length(positions, lengths, data, keys):
-                for start in range(0, len(matrix), _CHUNK):
-                    _set_bits(self._rows[row], matrix[start : start + _CHUNK], self.probes)
+            for part in _by_length(positions, lengths, data, keys):
+                self._rows[row][_probed(part, self.bits, self.probes).reshape(-1)] = 1
 
     def _assign(self, count: int) -> Iterator[tuple[int, slice]]:
         """Which of the next `count` keys go to which row (InternalDynamicBloomFilter.getActiveStandardBF)."""
@@ -128,15 +127,16 @@ class BloomFilter:
         if len(positions) < 2:
             return 0
         lengths = _checked_lengths(positions, data)
-        found = 0
-        for matrix in _by_length(positions, lengths, data, slice(None)):
-            for start in range(0, len(matrix), _CHUNK):
-                bits = _probed(matrix[start : start + _CHUNK], self.bits, self.probes)
-                held = np.zeros(bits.shape[1], dtype=np.bool_)
-                for row in self._rows:
-                    held |= row[bits].all(axis=0)
-                found += int(held.sum())
-        return len(lengths) - found
+        parts = _by_length(positions, lengths, data, slice(None))
+        return len(lengths) - sum(int(self._held(part).sum()) for part in parts)
+
+    def _held(self, keys: _Bytes) -> NDArray[np.bool_]:
+        """Whether some row has every probe's bit of a key, for a matrix of one key per row."""
+        bits = _probed(keys, self.bits, self.probes)
+        held = np.zeros(len(keys), dtype=np.bool_)
+        for row in self._rows:
+            held |= row[bits].all(axis=0)
+        return held
 
     def to_base64(self) -> str:
         """The text of the parquet footer `org.apache.hudi.bloomfilter` (BloomFilter.serializeToString)."""
@@ -192,20 +192,6 @@ class BloomFilter:
             self._rows.append(_read_bits(source, self.bits))
 
 
-def build(
-    keys_offsets: NDArray[Any],
-    keys_data: _Bytes,
-    *,
-    entries: int = 60000,
-    error_rate: float = 1e-9,
-    max_entries: int = 100000,
-) -> BloomFilter:
-    """A dynamic filter over the keys of one batch; see BloomFilter.add_batch."""
-    result = BloomFilter(entries=entries, error_rate=error_rate, max_entries=max_entries)
-    result.add_batch(keys_offsets, keys_data)
-    return result
-
-
 def _read_head(source: Reader) -> tuple[int, int]:
     version, probes, hash_type, bits = source.i32(), source.i32(), source.i8(), source.i32()
     if version != _VERSION or not 1 <= probes <= _MAX_PROBES or bits < 1:
@@ -230,23 +216,20 @@ def _checked_lengths(positions: NDArray[np.int64], data: _Bytes) -> NDArray[np.i
 
 
 def _by_length(positions: NDArray[np.int64], lengths: NDArray[np.int64], data: _Bytes, keys: slice) -> Iterator[_Bytes]:
-    """The keys of the slice as matrices of one key per row, one matrix per key length."""
+    """The keys of the slice as matrices of one key per row, of one length and of _CHUNK rows at most."""
     length = int(lengths[0])
     if bool((lengths == length).all()):
-        yield data[int(positions[0]) : int(positions[-1])].reshape(len(lengths), length)[keys]
+        matrix = data[int(positions[0]) : int(positions[-1])].reshape(len(lengths), length)[keys]
+        yield from (matrix[start : start + _CHUNK] for start in range(0, len(matrix), _CHUNK))
         return
     starts, sizes = positions[:-1][keys], lengths[keys]
     order = np.argsort(sizes, kind="stable")
     starts, sizes = starts[order], sizes[order]
     edges = np.flatnonzero(np.diff(sizes)) + 1
     for group in np.split(np.arange(len(sizes)), edges):
-        if len(group):
-            yield data[starts[group][:, None] + np.arange(int(sizes[group[0]]))]
-
-
-def _set_bits(row: _Bytes, keys: _Bytes, probes: int) -> None:
-    """Sets every probe's bit of `keys`, a matrix of one key of the same length per row."""
-    row[_probed(keys, len(row), probes).reshape(-1)] = 1
+        for start in range(0, len(group), _CHUNK):
+            part = group[start : start + _CHUNK]
+            yield data[starts[part][:, None] + np.arange(int(sizes[part[0]]))]
 
 
 def _probed(keys: _Bytes, size: int, probes: int) -> _Words:
@@ -302,6 +285,7 @@ def _mixed_words(keys: _Bytes) -> tuple[list[_Words], _Words | None]:
 
 
 def _murmur(key: bytes, seed: int) -> int:
+    """Of one key, for which the columns of `_probed` would take ten times as long."""
     hashed = seed ^ len(key)
     whole = len(key) // 4
     for (word,) in struct.iter_unpack("<I", key[: 4 * whole]):

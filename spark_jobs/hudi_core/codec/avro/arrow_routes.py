@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import importlib.util
 import io
-import json
 import sys
 from typing import Any
 
@@ -18,9 +17,9 @@ import numpy as np
 import pyarrow as pa
 
 from hudi_core.codec.avro.arrow_types import physical_type
+from hudi_core.codec.avro.container import assemble, schema_bytes
 from hudi_core.codec.avro.datum import DatumCodec
 from hudi_core.codec.avro.resolve import AvroType
-from hudi_core.codec.binary import encode_zigzag
 from hudi_core.errors import CorruptFileError
 
 PREFIX = "length"
@@ -95,7 +94,8 @@ def read_fast(
     from polars.exceptions import PanicException, PolarsError
 
     names = [PREFIX] * prefix + [f"f{index}" for index in requested]
-    source = io.BytesIO(_container(physical_schema(avro, prefix=prefix), count, body))
+    schema = schema_bytes(physical_schema(avro, prefix=prefix))
+    source = io.BytesIO(assemble(schema, count, body, sync=_SYNC))
     try:
         table = polars.read_avro(source, columns=names).to_arrow()
     except (PolarsError, OSError, PanicException):
@@ -183,30 +183,7 @@ def _bytes_of(column: pa.Array) -> np.ndarray[Any, np.dtype[np.uint8]]:
 
 
 def _single(column: pa.ChunkedArray) -> pa.Array:
-    return (
-        column.chunk(0)
-        if column.num_chunks == 1
-        else pa.concat_arrays(column.chunks)
-        if column.num_chunks
-        else pa.array([], column.type)
-    )
-
-
-def _container(schema: dict[str, Any], count: int, body: memoryview) -> bytes:
-    """An Avro object container with `body` as its one block, null codec."""
-    text = json.dumps(schema, separators=(",", ":")).encode()
-    key = b"avro.schema"
-    header = (
-        b"Obj\x01"
-        + encode_zigzag(1)
-        + encode_zigzag(len(key))
-        + key
-        + encode_zigzag(len(text))
-        + text
-        + encode_zigzag(0)
-        + _SYNC
-    )
-    return b"".join((header, encode_zigzag(count), encode_zigzag(len(body)), body, _SYNC))
+    return column.chunk(0) if column.num_chunks == 1 else pa.concat_arrays([pa.array([], column.type), *column.chunks])
 
 
 def _row_bytes(avro: AvroType) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -56,14 +57,7 @@ class CellBlock:
 
         The number of cells when there is none.
         """
-        low, high = start, len(self)
-        while low < high:
-            middle = (low + high) // 2
-            if self.row(middle) < key:
-                low = middle + 1
-            else:
-                high = middle
-        return low
+        return bisect_left(range(len(self)), key, lo=start, key=self.row)
 
     def items(self, start: int = 0) -> Iterator[tuple[bytes, bytes]]:
         """The (row, value) pairs from a position on."""

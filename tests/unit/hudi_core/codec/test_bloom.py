@@ -14,8 +14,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hudi_core.codec.bloom import DYNAMIC, SIMPLE, BloomFilter, build
+from hudi_core.codec.bloom import DYNAMIC, SIMPLE, BloomFilter
 from hudi_core.errors import CorruptFileError, UnsupportedError
+from tests.support.bloom_filters import build
 from tests.support.golden_data import golden_cases, golden_root
 
 FOOTER, TYPE = b"org.apache.hudi.bloomfilter", b"hoodie_bloom_filter_type_code"

@@ -7,12 +7,13 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from hudi_core.codec.bloom import DYNAMIC, build
+from hudi_core.codec.bloom import DYNAMIC
 from hudi_core.codec.parquet.file import BaseFileWriter
 from hudi_core.errors import CorruptFileError, StorageNotFoundError
 from hudi_core.index.footers import BLOOM, BLOOM_TYPE, MAX_BLOOM_KEYS, MAX_KEY, MIN_KEY, footer_may_match
 from hudi_core.testing.memory import MemoryStorage
 from hudi_core.view.file_group import DataFile
+from tests.support.bloom_filters import build
 
 FILE = DataFile("p", "f.parquet", 1)
 

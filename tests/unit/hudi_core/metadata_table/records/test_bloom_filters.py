@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hudi_core.codec.bloom import DYNAMIC, build
+from hudi_core.codec.bloom import DYNAMIC
 from hudi_core.errors import CorruptFileError
 from hudi_core.metadata_table.read.secondary_index import SecondaryIndexRules
 from hudi_core.metadata_table.records.bloom_filters import BloomFilterRules
+from tests.support.bloom_filters import build
 
 BLOOMS, PAIRS = BloomFilterRules(), SecondaryIndexRules()
 
