@@ -51,7 +51,7 @@ def _add(writer: HFileWriter, keys: pa.Array, values: pa.Array) -> None:
 
 
 class _EncodedCells:
-    """Cells in key order: cell i is `data[begins[i]:ends[i]]`, its key is `row(i)`."""
+    """Cells in key order: cell i is `data[begins[i]:ends[i]]`, its key is `row(i)`. Of a memoryview nothing is copied."""
 
     def __init__(
         self,
@@ -61,7 +61,7 @@ class _EncodedCells:
         value_lengths: NDArray[Any],
         row: Callable[[int], bytes],
     ) -> None:
-        self._data, self._begins, self._ends, self._row = memoryview(data), begins, ends, row
+        self._data, self._begins, self._ends, self._row = data, begins, ends, row
         self._value_bytes = _running(value_lengths)
         self._large = np.flatnonzero(ends - begins >= LARGE_CELL)
 
@@ -77,7 +77,7 @@ class _EncodedCells:
             if len(large) and large[0] < stop:
                 # A large cell comes alone.
                 stop = max(int(large[0]), at + 1)
-            cells = bytes(self._data[int(self._begins[at]) : int(self._ends[stop - 1])])
+            cells = self._data[int(self._begins[at]) : int(self._ends[stop - 1])]
             size = int(self._value_bytes[stop] - self._value_bytes[at])
             writer.add_encoded(cells, stop - at, self._row(at), self._row(stop - 1), size)
             at = stop
