@@ -48,7 +48,7 @@ class DatumCodec:
     Safe to share between threads.
     """
 
-    __slots__ = ("_parsed", "schema")
+    __slots__ = ("parsed", "schema")
 
     def __init__(self, schema: Any, *, path: str | None = None, names: dict[str, Any] | None = None) -> None:
         """`schema` is Avro JSON; `names` are types that are defined elsewhere, to which it adds its own.
@@ -57,7 +57,7 @@ class DatumCodec:
         """
         self.schema = schema
         try:
-            self._parsed = parse_schema(_physical(schema), names)
+            self.parsed = parse_schema(_physical(schema), names)
             refuse_zero_size_items(schema, path=path)
         except (SchemaParseException, UnknownType, *_ENCODE_ERRORS) as error:
             raise FormatError(f"not an Avro schema: {type(error).__name__}: {error}", path=path) from error
@@ -74,7 +74,7 @@ class DatumCodec:
         """The next value of `stream`. Raises CorruptFileError naming `path`."""
         try:
             return schemaless_reader(
-                stream, self._parsed, None, return_record_name=True, return_record_name_override=True
+                stream, self.parsed, None, return_record_name=True, return_record_name_override=True
             )
         except _DECODE_ERRORS as error:
             raise CorruptFileError(
@@ -93,7 +93,7 @@ class DatumCodec:
     def write(self, stream: io.BytesIO, value: Any) -> None:
         """As encode, at the end of `stream`."""
         try:
-            schemaless_writer(stream, self._parsed, value)
+            schemaless_writer(stream, self.parsed, value)
         except _ENCODE_ERRORS as error:
             raise FormatError(f"value does not fit its Avro schema: {type(error).__name__}: {error}") from error
 

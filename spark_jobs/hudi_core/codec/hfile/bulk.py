@@ -51,7 +51,7 @@ def _add(writer: HFileWriter, keys: pa.Array, values: pa.Array) -> None:
 
 
 class _EncodedCells:
-    """Cells in key order: cell i is `data[begins[i]:ends[i]]`, its key is `row(i)`. Of a memoryview nothing is copied."""
+    """Cells in key order: cell i is `data[begins[i]:ends[i]]`, its key `row(i)`. A memoryview is not copied."""
 
     def __init__(
         self,
