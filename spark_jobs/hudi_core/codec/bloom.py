@@ -61,10 +61,7 @@ class BloomFilter:
         self._overflow = 0
         self._frozen = False
         # While it grows, a row is one byte per bit: setting bytes needs no read-modify-write, so it vectorises.
-        self._rows: list[_Bytes] = [self._empty_row()]
-
-    def _empty_row(self) -> _Bytes:
-        return np.zeros(self.bits, dtype=np.uint8)
+        self._rows: list[_Bytes] = [np.zeros(self.bits, dtype=np.uint8)]
 
     @property
     def row_count(self) -> int:
@@ -97,7 +94,7 @@ class BloomFilter:
                 yield len(self._rows) - 1, slice(start, stop)
                 start = stop
             elif len(self._rows) * self.entries < self._max_entries:
-                self._rows.append(self._empty_row())
+                self._rows.append(np.zeros(self.bits, dtype=np.uint8))
                 self._in_last_row = 0
             else:
                 break
@@ -165,31 +162,29 @@ class BloomFilter:
             raise CorruptFileError(f"bloom filter is not base64 ({error})", path=path) from error
         source = Reader(data, path)
         result = BloomFilter.__new__(BloomFilter)
-        result.type_code = type_code
-        result._frozen = True
-        result._overflow = 0
+        result.type_code, result._frozen = type_code, True
+        result.probes, result.bits = _read_head(source)
+        result.entries = result._max_entries = result._in_last_row = result._overflow = 0
         if type_code == SIMPLE:
-            result.probes, result.bits = _read_head(source)
-            result.entries = result._max_entries = result._in_last_row = 0
             result._rows = [_read_bits(source, result.bits)]
         else:
-            result._read_dynamic(source)
+            result.entries, result._in_last_row, row_count = source.i32(), source.i32(), source.i32()
+            result._rows = _read_rows(source, row_count, result.probes, result.bits)
         if not source.at_end():
             raise source.fail(f"bloom filter is followed by {source.remaining} more bytes")
         return result
 
-    def _read_dynamic(self, source: Reader) -> None:
-        self.probes, self.bits = _read_head(source)
-        self.entries, self._in_last_row, row_count = source.i32(), source.i32(), source.i32()
-        self._max_entries = 0
-        row_bytes = _HEAD.size + (self.bits + 7) // 8
-        if row_count < 1 or row_count * row_bytes > source.remaining:
-            raise source.fail(f"bloom filter claims {row_count} rows of {row_bytes} bytes")
-        self._rows = []
-        for _ in range(row_count):
-            if _read_head(source) != (self.probes, self.bits):
-                raise source.fail("a bloom filter's row differs from its head")
-            self._rows.append(_read_bits(source, self.bits))
+
+def _read_rows(source: Reader, count: int, probes: int, bits: int) -> list[_Bytes]:
+    row_bytes = _HEAD.size + (bits + 7) // 8
+    if count < 1 or count * row_bytes > source.remaining:
+        raise source.fail(f"bloom filter claims {count} rows of {row_bytes} bytes")
+    rows = []
+    for _ in range(count):
+        if _read_head(source) != (probes, bits):
+            raise source.fail("a bloom filter's row differs from its head")
+        rows.append(_read_bits(source, bits))
+    return rows
 
 
 def _read_head(source: Reader) -> tuple[int, int]:

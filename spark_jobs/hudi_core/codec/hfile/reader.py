@@ -128,16 +128,16 @@ class HFileReader:
             if covered is not None and prefix.startswith(covered):
                 continue
             covered = prefix
-            yield from self._from(prefix, prefix)
+            yield from self._from(prefix)
 
     def _repeated(self, key: bytes) -> Iterator[tuple[bytes, bytes]]:
-        return ((row, value) for row, value in self._from(key, key) if row == key)
+        return ((row, value) for row, value in self._from(key) if row == key)
 
-    def _from(self, key: bytes, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
-        """The cells from the first one at or after `key` on, as long as they start with `prefix`."""
-        for entry in self._blocks_from(key, unique=False):
+    def _from(self, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
+        """The cells whose rows start with `prefix`."""
+        for entry in self._blocks_from(prefix, unique=False):
             cells = self._cells(entry)
-            for row, value in cells.items(cells.first_at(key)):
+            for row, value in cells.items(cells.first_at(prefix)):
                 if not row.startswith(prefix):
                     return
                 yield row, value
