@@ -87,11 +87,7 @@ def _converter(kind: pa.DataType, physical: str) -> Callable[[Any], Any] | None:
         or (pa.types.is_timestamp(kind) and physical == "INT64")
         or (pa.types.is_binary(kind) and physical == "BYTE_ARRAY")
     )
-    return _same if plain else None
-
-
-def _same(value: Any) -> Any:
-    return value
+    return (lambda value: value) if plain else None
 
 
 def _text(value: Any) -> str | None:

@@ -150,7 +150,7 @@ def test_foreign_filters_are_refused_by_name() -> None:
 
 @pytest.mark.parametrize("entries", [100, 5000])
 def test_how_many_keys_a_filter_lacks(entries: int) -> None:
-    """As asked one by one; of several rows any may hold a key."""
+    """As might_contain for each key; of several rows any may hold a key."""
     bloom = BloomFilter.parse(
         build(*buffers(MANY[:400]), entries=entries, max_entries=2 * entries).to_base64(), DYNAMIC, path="f"
     )

@@ -87,7 +87,7 @@ def test_wall_time_of_another_zone_becomes_the_moment() -> None:
     assert same["t"].to_pylist() == [None if moment is None else moment.replace(tzinfo=utc) for moment in WALL]
 
 
-def test_a_zone_that_nobody_knows_is_not_supported() -> None:
+def test_an_unknown_zone_is_not_supported() -> None:
     data = orc_bytes(compression="uncompressed").replace(b"GMT", b"XXX")
     with pytest.raises(UnsupportedError, match="XXX"):
         list(OrcBaseFile(io.BytesIO(data), "f").batches())

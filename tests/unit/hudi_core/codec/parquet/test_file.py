@@ -258,6 +258,6 @@ def test_every_column_has_the_codec_of_the_file(codec: str) -> None:
     assert {group.column(index).compression for index in range(group.num_columns)} == {codec}
 
 
-def test_gzip_is_written_at_level_6_unless_told_otherwise() -> None:
+def test_gzip_is_written_at_level_6_by_default() -> None:
     assert written_with("GZIP") == written_with("GZIP", level=6)
     assert len(written_with("GZIP")) < len(written_with("GZIP", level=1))
