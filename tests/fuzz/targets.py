@@ -44,6 +44,7 @@ from hudi_core.timeline.layout import timeline_of
 from tests.fuzz import seeds
 from tests.fuzz.structured import as_hfile, block_seeds, cell_seeds, contained, framed, mutated_json, payload_seeds
 from tests.fuzz.target import Target
+from tests.support.hfiles import meta_block
 from tests.support.memory_storage import MemoryStorage
 
 PATH = "fuzzed.bin"
@@ -74,7 +75,7 @@ def run_hfile(data: bytes) -> None:
     reader = HFileReader.of_bytes(data, PATH)
     keys = [key for key, _ in reader.items()]
     reader.schema()
-    reader.meta_block("bloomFilter")
+    meta_block(data, "bloomFilter")
     for key in [*keys[:3], b"key-0007", b""]:
         reader.lookup(key)
     list(reader.lookup_many(sorted({*keys[::7], b"key-0050~"})))

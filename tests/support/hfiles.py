@@ -6,9 +6,18 @@ import struct
 import zipfile
 from collections.abc import Iterator
 
-from hudi_core.codec.hfile.block import Codec, IndexEntry, Magic, encode_block, encode_root_index
+from hudi_core.codec.binary import Reader
+from hudi_core.codec.hfile.block import (
+    Codec,
+    IndexEntry,
+    Magic,
+    decode_root_index,
+    encode_block,
+    encode_root_index,
+    read_block,
+)
 from hudi_core.codec.hfile.keyvalue import cell_key, encode_cell
-from hudi_core.codec.hfile.trailer import Trailer, encode_file_info, encode_trailer
+from hudi_core.codec.hfile.trailer import TRAILER_SIZE, Trailer, decode_trailer, encode_file_info, encode_trailer
 from hudi_core.codec.log.blocks import BlockType, LogBlock
 from hudi_core.codec.log.frames import walk
 from tests.support.golden_data import golden_root
@@ -36,6 +45,18 @@ def log_hfiles(case: str) -> Iterator[tuple[str, bytes, LogBlock]]:
                     yield name, data[block.content_offset : block.content_offset + block.content_length], block
 
 
+def meta_block(data: bytes, name: str) -> bytes | None:
+    """The content of a named meta block such as `bloomFilter`, or None."""
+    trailer = decode_trailer(data[-TRAILER_SIZE:], len(data), "f")
+    section = Reader(data[trailer.load_on_open_offset :], "f")
+    indexes = [read_block(section, trailer.codec, frozenset({Magic.ROOT_INDEX})) for _ in range(2)]
+    for entry in decode_root_index(indexes[1].data, trailer.meta_index_count, "f"):
+        if entry.key == name.encode():
+            block = Reader(data[entry.offset : entry.offset + entry.disk_size], "f")
+            return read_block(block, trailer.codec, frozenset({Magic.META})).data
+    return None
+
+
 def two_level_hfile(groups: list[list[list[tuple[bytes, bytes]]]]) -> bytes:
     """An HFile with leaf index blocks: groups of data blocks of cells."""
     out = bytearray()
@@ -60,4 +81,4 @@ def two_level_hfile(groups: list[list[list[tuple[bytes, bytes]]]]) -> bytes:
     load_on_open = append(Magic.ROOT_INDEX, encode_root_index(root) + bytes(12)).offset
     append(Magic.ROOT_INDEX, b"")
     info = append(Magic.FILE_INFO, encode_file_info({"KEY_VALUE_VERSION": b"\0\0\0\1"})).offset
-    return bytes(out) + encode_trailer(Trailer(info, load_on_open, 0, 0, len(root), 0, count, 2, 0, 0, Codec.GZ))
+    return bytes(out) + encode_trailer(Trailer(Codec.GZ, info, load_on_open, 0, 0, len(root), 0, count, 2, 0, 0))

@@ -19,6 +19,7 @@ from hudi_core.metadata_table.record import ALL_PARTITIONS, FileEntry, FilesReco
 from hudi_core.metadata_table.records.files import partition_key
 from hudi_core.services.metadata.validate.check import Difference, key_columns
 from hudi_core.services.metadata.validate.true_ranges import buffers_of
+from tests.support.bloom_filters import build
 from tests.support.damaged_tables import DamagedTable, Datum, changed
 
 STATS, BLOOM = "ColumnStatsMetadata", "BloomFilterMetadata"

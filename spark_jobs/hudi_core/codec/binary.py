@@ -7,14 +7,10 @@ taken from a file is compared with what is left before anything is allocated.
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Iterable, Iterator
 
 from hudi_core.errors import CorruptFileError
 
-_I16 = struct.Struct(">h")
-_I32 = struct.Struct(">i")
-_I64 = struct.Struct(">q")
 _MAX_VARINT_BYTES = 10
 _U64 = 1 << 64
 
@@ -75,20 +71,15 @@ class Reader:
 
     def i8(self) -> int:
         """A signed byte."""
-        value = self.view(1)[0]
-        return value - 256 if value > 127 else value
-
-    def i16(self) -> int:
-        """A big-endian signed 16-bit integer."""
-        return int(_I16.unpack(self.view(2))[0])
+        return int.from_bytes(self.view(1), "big", signed=True)
 
     def i32(self) -> int:
         """A big-endian signed 32-bit integer."""
-        return int(_I32.unpack(self.view(4))[0])
+        return int.from_bytes(self.view(4), "big", signed=True)
 
     def i64(self) -> int:
         """A big-endian signed 64-bit integer."""
-        return int(_I64.unpack(self.view(8))[0])
+        return int.from_bytes(self.view(8), "big", signed=True)
 
     def utf8(self, count: int) -> str:
         """The next `count` bytes as UTF-8 text."""
@@ -156,10 +147,10 @@ def encode_hadoop_vint(value: int) -> bytes:
     if not -(1 << 63) <= value < 1 << 63:
         raise ValueError(f"{value} is not a signed 64-bit integer")
     if -112 <= value <= 127:
-        return struct.pack("b", value)
+        return value.to_bytes(1, "big", signed=True)
     magnitude = ~value if value < 0 else value
     body = magnitude.to_bytes((magnitude.bit_length() + 7) // 8, "big")
-    return struct.pack("b", (-120 if value < 0 else -112) - len(body)) + body
+    return ((-120 if value < 0 else -112) - len(body)).to_bytes(1, "big", signed=True) + body
 
 
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5

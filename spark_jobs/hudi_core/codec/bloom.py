@@ -61,10 +61,7 @@ class BloomFilter:
         self._overflow = 0
         self._frozen = False
         # While it grows, a row is one byte per bit: setting bytes needs no read-modify-write, so it vectorises.
-        self._rows: list[_Bytes] = [self._empty_row()]
-
-    def _empty_row(self) -> _Bytes:
-        return np.zeros(self.bits, dtype=np.uint8)
+        self._rows: list[_Bytes] = [np.zeros(self.bits, dtype=np.uint8)]
 
     @property
     def row_count(self) -> int:
@@ -83,9 +80,8 @@ class BloomFilter:
             return
         lengths = _checked_lengths(positions, data)
         for row, keys in self._assign(len(lengths)):
-            for matrix in _by_length(positions, lengths, data, keys):
-                for start in range(0, len(matrix), _CHUNK):
-                    _set_bits(self._rows[row], matrix[start : start + _CHUNK], self.probes)
+            for part in _by_length(positions, lengths, data, keys):
+                self._rows[row][_probed(part, self.bits, self.probes).reshape(-1)] = 1
 
     def _assign(self, count: int) -> Iterator[tuple[int, slice]]:
         """Which of the next `count` keys go to which row (InternalDynamicBloomFilter.getActiveStandardBF)."""
@@ -98,7 +94,7 @@ class BloomFilter:
                 yield len(self._rows) - 1, slice(start, stop)
                 start = stop
             elif len(self._rows) * self.entries < self._max_entries:
-                self._rows.append(self._empty_row())
+                self._rows.append(np.zeros(self.bits, dtype=np.uint8))
                 self._in_last_row = 0
             else:
                 break
@@ -128,15 +124,16 @@ class BloomFilter:
         if len(positions) < 2:
             return 0
         lengths = _checked_lengths(positions, data)
-        found = 0
-        for matrix in _by_length(positions, lengths, data, slice(None)):
-            for start in range(0, len(matrix), _CHUNK):
-                bits = _probed(matrix[start : start + _CHUNK], self.bits, self.probes)
-                held = np.zeros(bits.shape[1], dtype=np.bool_)
-                for row in self._rows:
-                    held |= row[bits].all(axis=0)
-                found += int(held.sum())
-        return len(lengths) - found
+        parts = _by_length(positions, lengths, data, slice(None))
+        return len(lengths) - sum(int(self._held(part).sum()) for part in parts)
+
+    def _held(self, keys: _Bytes) -> NDArray[np.bool_]:
+        """Whether some row has every probe's bit of a key, for a matrix of one key per row."""
+        bits = _probed(keys, self.bits, self.probes)
+        held = np.zeros(len(keys), dtype=np.bool_)
+        for row in self._rows:
+            held |= row[bits].all(axis=0)
+        return held
 
     def to_base64(self) -> str:
         """The text of the parquet footer `org.apache.hudi.bloomfilter` (BloomFilter.serializeToString)."""
@@ -165,45 +162,29 @@ class BloomFilter:
             raise CorruptFileError(f"bloom filter is not base64 ({error})", path=path) from error
         source = Reader(data, path)
         result = BloomFilter.__new__(BloomFilter)
-        result.type_code = type_code
-        result._frozen = True
-        result._overflow = 0
+        result.type_code, result._frozen = type_code, True
+        result.probes, result.bits = _read_head(source)
+        result.entries = result._max_entries = result._in_last_row = result._overflow = 0
         if type_code == SIMPLE:
-            result.probes, result.bits = _read_head(source)
-            result.entries = result._max_entries = result._in_last_row = 0
             result._rows = [_read_bits(source, result.bits)]
         else:
-            result._read_dynamic(source)
+            result.entries, result._in_last_row, row_count = source.i32(), source.i32(), source.i32()
+            result._rows = _read_rows(source, row_count, result.probes, result.bits)
         if not source.at_end():
             raise source.fail(f"bloom filter is followed by {source.remaining} more bytes")
         return result
 
-    def _read_dynamic(self, source: Reader) -> None:
-        self.probes, self.bits = _read_head(source)
-        self.entries, self._in_last_row, row_count = source.i32(), source.i32(), source.i32()
-        self._max_entries = 0
-        row_bytes = _HEAD.size + (self.bits + 7) // 8
-        if row_count < 1 or row_count * row_bytes > source.remaining:
-            raise source.fail(f"bloom filter claims {row_count} rows of {row_bytes} bytes")
-        self._rows = []
-        for _ in range(row_count):
-            if _read_head(source) != (self.probes, self.bits):
-                raise source.fail("a bloom filter's row differs from its head")
-            self._rows.append(_read_bits(source, self.bits))
 
-
-def build(
-    keys_offsets: NDArray[Any],
-    keys_data: _Bytes,
-    *,
-    entries: int = 60000,
-    error_rate: float = 1e-9,
-    max_entries: int = 100000,
-) -> BloomFilter:
-    """A dynamic filter over the keys of one batch; see BloomFilter.add_batch."""
-    result = BloomFilter(entries=entries, error_rate=error_rate, max_entries=max_entries)
-    result.add_batch(keys_offsets, keys_data)
-    return result
+def _read_rows(source: Reader, count: int, probes: int, bits: int) -> list[_Bytes]:
+    row_bytes = _HEAD.size + (bits + 7) // 8
+    if count < 1 or count * row_bytes > source.remaining:
+        raise source.fail(f"bloom filter claims {count} rows of {row_bytes} bytes")
+    rows = []
+    for _ in range(count):
+        if _read_head(source) != (probes, bits):
+            raise source.fail("a bloom filter's row differs from its head")
+        rows.append(_read_bits(source, bits))
+    return rows
 
 
 def _read_head(source: Reader) -> tuple[int, int]:
@@ -230,23 +211,20 @@ def _checked_lengths(positions: NDArray[np.int64], data: _Bytes) -> NDArray[np.i
 
 
 def _by_length(positions: NDArray[np.int64], lengths: NDArray[np.int64], data: _Bytes, keys: slice) -> Iterator[_Bytes]:
-    """The keys of the slice as matrices of one key per row, one matrix per key length."""
+    """The keys of the slice as matrices of one key per row, of one length and of _CHUNK rows at most."""
     length = int(lengths[0])
     if bool((lengths == length).all()):
-        yield data[int(positions[0]) : int(positions[-1])].reshape(len(lengths), length)[keys]
+        matrix = data[int(positions[0]) : int(positions[-1])].reshape(len(lengths), length)[keys]
+        yield from (matrix[start : start + _CHUNK] for start in range(0, len(matrix), _CHUNK))
         return
     starts, sizes = positions[:-1][keys], lengths[keys]
     order = np.argsort(sizes, kind="stable")
     starts, sizes = starts[order], sizes[order]
     edges = np.flatnonzero(np.diff(sizes)) + 1
     for group in np.split(np.arange(len(sizes)), edges):
-        if len(group):
-            yield data[starts[group][:, None] + np.arange(int(sizes[group[0]]))]
-
-
-def _set_bits(row: _Bytes, keys: _Bytes, probes: int) -> None:
-    """Sets every probe's bit of `keys`, a matrix of one key of the same length per row."""
-    row[_probed(keys, len(row), probes).reshape(-1)] = 1
+        for start in range(0, len(group), _CHUNK):
+            part = group[start : start + _CHUNK]
+            yield data[starts[part][:, None] + np.arange(int(sizes[part[0]]))]
 
 
 def _probed(keys: _Bytes, size: int, probes: int) -> _Words:
@@ -302,6 +280,7 @@ def _mixed_words(keys: _Bytes) -> tuple[list[_Words], _Words | None]:
 
 
 def _murmur(key: bytes, seed: int) -> int:
+    """Of one key, for which the columns of `_probed` would take ten times as long."""
     hashed = seed ^ len(key)
     whole = len(key) // 4
     for (word,) in struct.iter_unpack("<I", key[: 4 * whole]):

@@ -11,7 +11,8 @@ import pyarrow.compute as pc
 import pyarrow.orc as orc
 
 from hudi_core.codec.binary import Reader, read_fields
-from hudi_core.errors import CorruptFileError, StorageError, UnsupportedError
+from hudi_core.codec.parquet.file import arrow_errors
+from hudi_core.errors import CorruptFileError, UnsupportedError
 
 _UTC = frozenset({"", "UTC", "GMT", "Z", "Etc/UTC"})
 
@@ -26,11 +27,9 @@ class OrcBaseFile:
     def __init__(self, file: BinaryIO, path: str) -> None:
         self.path = path
         self._source = file
-        try:
+        with arrow_errors(path, form="ORC"):
             self._file = orc.ORCFile(pa.PythonFile(file, mode="r"))
             self.schema: pa.Schema = self._file.schema.remove_metadata()
-        except (pa.ArrowException, OSError) as error:
-            raise self._failure(error) from error
 
     @property
     def num_rows(self) -> int:
@@ -52,10 +51,8 @@ class OrcBaseFile:
         timed = any(_has_timestamps(self.schema.field(name).type) for name in names)
         zones = writer_zones(self._source, self.path) if timed else []
         for stripe in range(self._file.nstripes):
-            try:
+            with arrow_errors(self.path, form="ORC"):
                 batch = self._file.read_stripe(stripe, columns=names)
-            except (pa.ArrowException, OSError) as error:
-                raise self._failure(error) from error
             if timed:
                 zone = zones[stripe] if stripe < len(zones) else ""
                 batch = pa.RecordBatch.from_arrays(
@@ -68,14 +65,6 @@ class OrcBaseFile:
             return _micros(array, "UTC" if zone in _UTC else zone)
         except pa.ArrowInvalid as error:
             raise UnsupportedError(f"timestamps of the zone {zone!r}: {error}", path=self.path) from error
-
-    def _failure(self, error: Exception) -> Exception:
-        if isinstance(error, pa.ArrowNotImplementedError) or "ime zone" in str(error):
-            return UnsupportedError(f"cannot read this ORC file: {error}", path=self.path)
-        if isinstance(error, OSError) and error.errno is not None:
-            return StorageError(f"cannot read the file: {error}", path=self.path)
-        remedy = "the file is cut or damaged; restore it, or roll back the commit that wrote it"
-        return CorruptFileError(f"cannot read this ORC file: {error}", path=self.path, remedy=remedy)
 
 
 def _has_timestamps(kind: pa.DataType) -> bool:
@@ -112,6 +101,8 @@ def _micros(array: pa.Array, zone: str) -> pa.Array:
 
 
 _NONE, _ZLIB, _SNAPPY, _LZ4, _ZSTD = 0, 1, 2, 4, 5
+_LZ4_FRAME = bytes.fromhex("04224d18607073")
+"""The head of an LZ4 frame without checksums, in blocks of 4 MiB at most."""
 _MAX_TAIL = 64 << 20
 """Of a footer or a chunk of one; Hudi's schemas make some kilobytes."""
 
@@ -194,37 +185,10 @@ def _inflate(chunk: bytes, codec: int, most: int, path: str) -> bytes:
             size = min(Reader(chunk, path).varint(), most)
             return bytes(pa.decompress(chunk, decompressed_size=size, codec="snappy", asbytes=True))
         if codec == _LZ4:
-            return _lz4(Reader(chunk, path), most)
+            # Arrow decompresses a bare block only to a size known beforehand, so the block is put into a frame.
+            frame = _LZ4_FRAME + len(chunk).to_bytes(4, "little") + chunk + bytes(4)
+            with pa.input_stream(pa.BufferReader(frame), compression="lz4") as stream:
+                return bytes(stream.read(most))
     except (zlib.error, pa.ArrowException, OSError) as error:
         raise CorruptFileError(f"a part of the ORC file's tail does not decompress: {error}", path=path) from error
     raise UnsupportedError(f"ORC compression of kind {codec}", path=path)
-
-
-def _lz4(source: Reader, most: int) -> bytes:
-    """An LZ4 block, which Arrow decompresses only to a size known beforehand.
-
-    A footer has some kilobytes at most, so bytes are read one by one.
-    """
-    out = bytearray()
-    while not source.at_end():
-        token = source.u8()
-        out += source.bytes(_lz4_length(source, token >> 4))
-        if source.at_end():
-            break
-        back = int.from_bytes(source.bytes(2), "little")
-        count = _lz4_length(source, token & 15) + 4
-        if not 0 < back <= len(out) or len(out) + count > most:
-            raise source.fail("an LZ4 block refers to bytes that it does not have")
-        for _ in range(count):
-            out.append(out[-back])
-    return bytes(out)
-
-
-def _lz4_length(source: Reader, length: int) -> int:
-    if length == 15:
-        while True:
-            more = source.u8()
-            length += more
-            if more != 255:
-                break
-    return length

@@ -11,6 +11,7 @@ from hudi_core.errors import ConfigError
 
 T_co = TypeVar("T_co", covariant=True)
 C = TypeVar("C")
+N = TypeVar("N", int, float)
 MAX_INT = 2**31 - 1
 """Java's largest int."""
 _KEY = "key"
@@ -102,32 +103,25 @@ def boolean(value: str) -> bool:
     return lowered == "true"
 
 
-def _read(parse: Callable[[str], T_co], value: str, kind: str) -> T_co:
-    """Replaces Python's own message by a clear one."""
-    try:
-        return parse(value)
-    except ValueError as error:
-        raise ValueError(f"not {kind}") from error
-
-
 def whole_number(low: int, high: int) -> Callable[[str], int]:
     """Reads an integer within bounds, both inclusive."""
-
-    def parse(value: str) -> int:
-        number = _read(int, value, "a whole number")
-        if not low <= number <= high:
-            raise ValueError(f"not between {low} and {high}")
-        return number
-
-    return parse
+    return _within(int, "a whole number", low, high, lambda number: low <= number <= high)
 
 
 def real_number(low: float, high: float) -> Callable[[str], float]:
     """Reads a number strictly between two bounds."""
+    return _within(float, "a number", low, high, lambda number: low < number < high)
 
-    def parse(value: str) -> float:
-        number = _read(float, value, "a number")
-        if not low < number < high:
+
+def _within(
+    read: Callable[[str], N], kind: str, low: float, high: float, fits: Callable[[N], bool]
+) -> Callable[[str], N]:
+    def parse(value: str) -> N:
+        try:
+            number = read(value)
+        except ValueError as error:
+            raise ValueError(f"not {kind}") from error
+        if not fits(number):
             raise ValueError(f"not between {low} and {high}")
         return number
 

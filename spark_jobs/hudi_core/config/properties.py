@@ -16,8 +16,8 @@ MAX_BYTES = 8 << 20
 _ESCAPE = re.compile(r"\\(u[0-9A-Fa-f]{4}|u|.|$)", re.DOTALL)
 _KEY_END = re.compile(r"(?<!\\)(?:\\\\)*([=: \t\f])")
 _PLAIN = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
-_NAMES = {char: name for name, char in _PLAIN.items()}
-_SPECIAL = frozenset("\\=:#!")
+_ESCAPED = str.maketrans({char: f"\\{name}" for name, char in (*_PLAIN.items(), *zip("\\=:#!", "\\=:#!", strict=True))})
+_FOREIGN = re.compile(r"[^ -~]+")
 
 
 def parse_properties(data: bytes, *, path: str) -> dict[str, str]:
@@ -49,20 +49,15 @@ def render_properties(properties: Mapping[str, str], *, comments: Iterable[str] 
 
 def _escape(text: str, *, all_blanks: bool) -> str:
     """A key's blanks are all escaped; of a value's only the leading one, which would be taken for a separator's."""
-    return "".join(_escaped(char, blank=all_blanks or at == 0) for at, char in enumerate(text))
+    escaped = _FOREIGN.sub(_unicode, text.translate(_ESCAPED))
+    if all_blanks:
+        return escaped.replace(" ", "\\ ")
+    return f"\\{escaped}" if escaped.startswith(" ") else escaped
 
 
-def _escaped(char: str, *, blank: bool) -> str:
-    if char == " ":
-        return "\\ " if blank else " "
-    if char in _NAMES:
-        return f"\\{_NAMES[char]}"
-    if char in _SPECIAL:
-        return f"\\{char}"
-    if " " < char <= "~":
-        return char
-    units = char.encode("utf-16-be", "surrogatepass")
-    return "".join(f"\\u{units[at]:02X}{units[at + 1]:02X}" for at in range(0, len(units), 2))
+def _unicode(match: re.Match[str]) -> str:
+    units = match[0].encode("utf-16-be", "surrogatepass").hex().upper()
+    return "".join(f"\\u{units[at : at + 4]}" for at in range(0, len(units), 4))
 
 
 def _logical_lines(text: str) -> list[str]:

@@ -13,19 +13,19 @@ class TableVersion:
 
     number: int
     layout: int
-    json_commits: bool
+    json_commits: bool = False
     """Commit files are pretty-printed JSON (else Avro containers)."""
-    completion_time_in_name: bool
+    completion_time_in_name: bool = True
     """Completed instants are named `<requested>_<completion>.<action>`; queries and slices go by completion time."""
-    log_name_has_delta_commit: bool
+    log_name_has_delta_commit: bool = True
     """A log file's name carries the deltacommit's own instant (else the base instant of its slice)."""
-    rollback_deletes_logs: bool
+    rollback_deletes_logs: bool = True
     """A rollback deletes the log files of the failed instant; otherwise it appends command blocks."""
-    metadata_suffixes: bool
+    metadata_suffixes: bool = False
     """The metadata table's own instants are data instants with a suffix of three digits; otherwise new instants."""
-    merge_modes: bool
+    merge_modes: bool = True
     """Rows are merged by record merge modes (else by payload classes)."""
-    typed_statistics: bool
+    typed_statistics: bool = False
     """Values of column statistics are physical values with a type beside them (else logical values in wrappers)."""
     unified_reader: bool = True
     """Its Hudi reads every slice by one file group reader (HoodieFileGroupReader).
@@ -84,13 +84,12 @@ class TableVersion:
 V6 = TableVersion(
     6,
     1,
-    True,
-    False,
-    False,
-    False,
-    True,
-    False,
-    False,
+    json_commits=True,
+    completion_time_in_name=False,
+    log_name_has_delta_commit=False,
+    rollback_deletes_logs=False,
+    metadata_suffixes=True,
+    merge_modes=False,
     unified_reader=False,
     incremental_full_scan=False,
     hudi_1_log_headers=False,
@@ -100,19 +99,7 @@ V6 = TableVersion(
     index_plan_extra=False,
     cleans_leave_statistics=True,
 )
-V8 = TableVersion(
-    8,
-    2,
-    False,
-    True,
-    True,
-    True,
-    False,
-    True,
-    False,
-    incremental_whole_groups=True,
-    conflict_release="1.0",
-)
+V8 = TableVersion(8, 2, incremental_whole_groups=True, conflict_release="1.0")
 V9 = replace(
     V8,
     number=9,

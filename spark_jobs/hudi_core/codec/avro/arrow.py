@@ -6,7 +6,7 @@ from typing import Literal
 
 import pyarrow as pa
 
-from hudi_core.codec.avro.arrow_conform import conform_table
+from hudi_core.codec.avro.arrow_conform import conform_batch
 from hudi_core.codec.avro.arrow_logical import to_logical
 from hudi_core.codec.avro.arrow_routes import (
     Deferral,
@@ -58,7 +58,7 @@ def decode_records(
     """The records of an AVRO_DATA or CDC_DATA block with the columns and types of `reader_schema`.
 
     The data are those of `codec.log.content.avro_block_records`; `writer_schema` is the block's own. Columns match by
-    name as in `arrow_conform.conform_table`; columns that the reader does not have are skipped. The route is polars
+    name as in `arrow_conform.conform_batch`; columns that the reader does not have are skipped. The route is polars
     when it is installed and supports every type of the writer's schema, else fastavro; both give equal tables. `route`
     forces one, for tests and measurements; polars is still abandoned when the bytes are broken, so that errors are
     alike. Raises CorruptFileError when the bytes are not `count` records, UnsupportedError for a writer's schema that
@@ -80,10 +80,9 @@ def decode_records(
         for array, index in zip(physical, requested, strict=True)
     ]
     fields = [logical_field(record.fields[index].name, record.fields[index].type, path=path) for index in requested]
-    if not columns:
-        # A table without columns has no rows; one of the reader's own keeps the count.
-        return conform_table(pa.table({"": pa.nulls(count)}), reader_schema, path=path)
-    return conform_table(pa.Table.from_arrays(columns, schema=pa.schema(fields)), reader_schema, path=path)
+    # A batch without columns has no rows; one of the reader's own keeps the count.
+    read = pa.RecordBatch.from_arrays(columns or [pa.nulls(count)], schema=pa.schema(fields or [("", pa.null())]))
+    return pa.Table.from_batches([conform_batch(read, reader_schema, path=path)])
 
 
 def _read(

@@ -14,8 +14,8 @@ import pyarrow.compute as pc
 from hudi_core.errors import CorruptFileError, FormatError
 
 
-def conform_table(table: pa.Table, schema: pa.Schema, *, path: str) -> pa.Table:
-    """The table with exactly the columns of `schema`, in its order; columns of `table` that `schema` lacks are dropped.
+def conform_batch(batch: pa.RecordBatch, schema: pa.Schema, *, path: str) -> pa.RecordBatch:
+    """The batch with exactly the columns of `schema`, in its order; columns that `schema` lacks are dropped.
 
     An absent nullable column is null throughout. Widened: int32→int64→float→double, numbers, dates and decimals to text
     as Java writes it, numbers and text to decimals, text to dates, string↔binary, decimals to more digits, timestamps
@@ -23,28 +23,20 @@ def conform_table(table: pa.Table, schema: pa.Schema, *, path: str) -> pa.Table:
     FormatError naming `path` and the column when the data cannot take the type or a non-nullable column is absent;
     CorruptFileError when a value does not fit.
     """
-    columns = [_column(table, field, path) for field in schema]
-    return pa.Table.from_arrays(columns, schema=schema) if columns else table.select([])
-
-
-def conform_batch(batch: pa.RecordBatch, schema: pa.Schema, *, path: str) -> pa.RecordBatch:
-    """As conform_table, for one batch."""
     if batch.schema.equals(schema):
         return batch
     have = {name: index for index, name in enumerate(batch.schema.names)}
-    arrays = []
-    for field in schema:
-        index = have.get(field.name)
-        arrays.append(
-            _absent(field, batch.num_rows, field.name, path)
-            if index is None
-            else conform_array(batch.column(index), field, path=path)
-        )
+    arrays = [
+        conform_array(batch.column(have[field.name]), field, path=path)
+        if field.name in have
+        else _absent(field, batch.num_rows, field.name, path)
+        for field in schema
+    ]
     return pa.RecordBatch.from_arrays(arrays, schema=schema) if arrays else batch.select([])
 
 
 def conform_array(array: pa.Array, field: pa.Field, *, path: str, where: str = "") -> pa.Array:
-    """The array with the field's type. `where` names the column in errors; they are those of conform_table."""
+    """The array with the field's type. `where` names the column in errors; they are those of conform_batch."""
     at = where or field.name
     if not field.nullable and array.null_count:
         raise FormatError(f"column {at!r} holds nulls and its schema allows none", path=path)
@@ -64,14 +56,6 @@ def conform_array(array: pa.Array, field: pa.Field, *, path: str, where: str = "
     if pa.types.is_null(array.type):
         return pa.nulls(len(array), target)
     return _cast(array, target, at, path)
-
-
-def _column(table: pa.Table, field: pa.Field, path: str) -> pa.ChunkedArray:
-    index = table.schema.get_field_index(field.name)
-    if index < 0:
-        return pa.chunked_array([_absent(field, table.num_rows, field.name, path)], field.type)
-    chunks = [conform_array(chunk, field, path=path) for chunk in table.column(index).chunks]
-    return pa.chunked_array(chunks, field.type)
 
 
 def _absent(field: pa.Field, count: int, at: str, path: str) -> pa.Array:

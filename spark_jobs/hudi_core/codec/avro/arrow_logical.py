@@ -35,9 +35,10 @@ def to_logical(array: pa.Array, avro: AvroType, *, path: str, alive: pa.Array | 
             to_logical(array.field(index), child.type, path=path, alive=below)
             for index, child in enumerate(avro.fields)
         ]
-        return _rebuild(array, avro, children, path)
+        kind = logical_type(avro, path=path)
+        return pa.Array.from_buffers(kind, len(array), array.buffers()[:1], children=children)
     if avro.item is not None:
-        return _list(array, avro, path)
+        return _list(array, avro, avro.item, path)
     if avro.kind == "enum":
         return _symbols(array, avro, path)
     if alive is not None and (avro.kind == "fixed" or avro.logical == "decimal"):
@@ -50,16 +51,8 @@ def to_logical(array: pa.Array, avro: AvroType, *, path: str, alive: pa.Array | 
     return array.view(target) if avro.kind in ("int", "long") else pc.cast(array, target)
 
 
-def _rebuild(array: pa.Array, avro: AvroType, children: list[pa.Array], path: str) -> pa.Array:
+def _list(array: pa.Array, avro: AvroType, item: AvroType, path: str) -> pa.Array:
     kind = logical_type(avro, path=path)
-    return pa.Array.from_buffers(kind, len(array), array.buffers()[:1], children=children)
-
-
-def _list(array: pa.Array, avro: AvroType, path: str) -> pa.Array:
-    kind = logical_type(avro, path=path)
-    item = avro.item
-    if item is None:
-        raise CorruptFileError(f"{avro.kind} has no element type", path=path)
     offsets = pc.cast(array.offsets, pa.int32())
     values = array.values
     if avro.kind == "map":

@@ -10,17 +10,18 @@ from __future__ import annotations
 
 import importlib.util
 import io
-import json
+import itertools
 import sys
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from hudi_core.codec.avro.arrow_types import physical_type
+from hudi_core.codec.avro.container import assemble, schema_bytes
 from hudi_core.codec.avro.datum import DatumCodec
 from hudi_core.codec.avro.resolve import AvroType
-from hudi_core.codec.binary import encode_zigzag
 from hudi_core.errors import CorruptFileError
 
 PREFIX = "length"
@@ -37,7 +38,12 @@ def physical_schema(avro: AvroType, *, prefix: bool) -> dict[str, Any]:
 
     With `prefix`, a fixed of four bytes precedes it, for the length before each datum.
     """
-    return _Rewriter().record(avro, prefix=prefix)
+    # Each named type gets a name of its own: the same record may occur several times in the tree.
+    names = map("t{}".format, itertools.count(1))
+    record = _rewritten_record(avro, names)
+    if prefix:
+        record["fields"].insert(0, {"name": PREFIX, "type": {"type": "fixed", "name": next(names), "size": 4}})
+    return record
 
 
 def fast_route_allowed(avro: AvroType) -> bool:
@@ -86,7 +92,7 @@ def fits_memory(avro: AvroType, count: int, size: int) -> bool:
 def read_fast(
     body: memoryview, count: int, avro: AvroType, requested: list[int], *, prefix: bool
 ) -> list[pa.Array] | None:
-    """The columns at the positions `wanted`, by polars; None when polars cannot read the bytes or they do not add up.
+    """The columns at the positions `requested`, by polars; None when it cannot read the bytes or they do not add up.
 
     With `prefix`, every record has its length in front (i32, big-endian), and the lengths must lead from record to
     record and to the end.
@@ -95,7 +101,8 @@ def read_fast(
     from polars.exceptions import PanicException, PolarsError
 
     names = [PREFIX] * prefix + [f"f{index}" for index in requested]
-    source = io.BytesIO(_container(physical_schema(avro, prefix=prefix), count, body))
+    schema = schema_bytes(physical_schema(avro, prefix=prefix))
+    source = io.BytesIO(assemble(schema, count, body, sync=_SYNC))
     try:
         table = polars.read_avro(source, columns=names).to_arrow()
     except (PolarsError, OSError, PanicException):
@@ -183,30 +190,7 @@ def _bytes_of(column: pa.Array) -> np.ndarray[Any, np.dtype[np.uint8]]:
 
 
 def _single(column: pa.ChunkedArray) -> pa.Array:
-    return (
-        column.chunk(0)
-        if column.num_chunks == 1
-        else pa.concat_arrays(column.chunks)
-        if column.num_chunks
-        else pa.array([], column.type)
-    )
-
-
-def _container(schema: dict[str, Any], count: int, body: memoryview) -> bytes:
-    """An Avro object container with `body` as its one block, null codec."""
-    text = json.dumps(schema, separators=(",", ":")).encode()
-    key = b"avro.schema"
-    header = (
-        b"Obj\x01"
-        + encode_zigzag(1)
-        + encode_zigzag(len(key))
-        + key
-        + encode_zigzag(len(text))
-        + text
-        + encode_zigzag(0)
-        + _SYNC
-    )
-    return b"".join((header, encode_zigzag(count), encode_zigzag(len(body)), body, _SYNC))
+    return column.chunk(0) if column.num_chunks == 1 else pa.concat_arrays([pa.array([], column.type), *column.chunks])
 
 
 def _row_bytes(avro: AvroType) -> int:
@@ -215,45 +199,30 @@ def _row_bytes(avro: AvroType) -> int:
     return 8 + avro.size
 
 
-class _Rewriter:
-    """Gives each named type a name of its own: the same record may occur several times in the tree."""
+def _rewritten_record(avro: AvroType, names: Iterator[str]) -> dict[str, Any]:
+    fields = [{"name": f"f{index}", "type": _rewritten(child.type, names)} for index, child in enumerate(avro.fields)]
+    return {"type": "record", "name": next(names), "fields": fields}
 
-    def __init__(self) -> None:
-        self._count = 0
 
-    def record(self, avro: AvroType, *, prefix: bool = False) -> dict[str, Any]:
-        fields: list[dict[str, Any]] = [{"name": PREFIX, "type": self._fixed(4)}] if prefix else []
-        fields += [{"name": f"f{index}", "type": self._type(child.type)} for index, child in enumerate(avro.fields)]
-        return {"type": "record", "name": self._name(), "fields": fields}
+def _rewritten(avro: AvroType, names: Iterator[str]) -> Any:
+    if avro.kind == "union":
+        # Has no Arrow type, so it is in columns that are not read; its bytes must be stepped over all the same.
+        return [_rewritten(branch, names) for branch in avro.branches]
+    plain = _rewritten_plain(avro, names)
+    if avro.null_at >= 0:
+        return ["null", plain] if avro.null_at == 0 else [plain, "null"]
+    return [plain] if avro.lone_union else plain
 
-    def _type(self, avro: AvroType) -> Any:
-        if avro.kind == "union":
-            # Has no Arrow type, so it is in columns that are not read; its bytes must be stepped over all the same.
-            return [self._type(branch) for branch in avro.branches]
-        plain = self._plain(avro)
-        if avro.null_at >= 0:
-            return ["null", plain] if avro.null_at == 0 else [plain, "null"]
-        return [plain] if avro.lone_union else plain
 
-    def _plain(self, avro: AvroType) -> Any:
-        if avro.kind == "record":
-            return self.record(avro)
-        if avro.kind == "fixed":
-            return self._fixed(avro.size)
-        if avro.item is None:
-            return "int" if avro.kind == "enum" else avro.kind
-        item = self._type(avro.item)
-        if avro.kind == "map":
-            item = {
-                "type": "record",
-                "name": self._name(),
-                "fields": [{"name": "f0", "type": "string"}, {"name": "f1", "type": item}],
-            }
-        return {"type": "array", "items": item}
-
-    def _fixed(self, size: int) -> dict[str, Any]:
-        return {"type": "fixed", "name": self._name(), "size": size}
-
-    def _name(self) -> str:
-        self._count += 1
-        return f"t{self._count}"
+def _rewritten_plain(avro: AvroType, names: Iterator[str]) -> Any:
+    if avro.kind == "record":
+        return _rewritten_record(avro, names)
+    if avro.kind == "fixed":
+        return {"type": "fixed", "name": next(names), "size": avro.size}
+    if avro.item is None:
+        return "int" if avro.kind == "enum" else avro.kind
+    item = _rewritten(avro.item, names)
+    if avro.kind == "map":
+        fields = [{"name": "f0", "type": "string"}, {"name": "f1", "type": item}]
+        item = {"type": "record", "name": next(names), "fields": fields}
+    return {"type": "array", "items": item}

@@ -105,16 +105,10 @@ def spark_field(field: pa.Field) -> pa.Field:
 
 
 _AVRO_OF: Final[dict[pa.DataType, Any]] = {
-    pa.bool_(): "boolean",
+    **{kind: name for name, kind in _PLAIN.items() if name not in ("null", "enum")},
     pa.int8(): "int",
     pa.int16(): "int",
-    pa.int32(): "int",
-    pa.int64(): "long",
-    pa.float32(): "float",
-    pa.float64(): "double",
-    pa.binary(): "bytes",
     pa.large_binary(): "bytes",
-    pa.string(): "string",
     pa.large_string(): "string",
     pa.date32(): {"type": "int", "logicalType": "date"},
     pa.time32("ms"): {"type": "int", "logicalType": "time-millis"},
@@ -135,12 +129,8 @@ def _avro_record(name: str, fields: list[pa.Field], path: str) -> AvroSchema:
 
 
 def _avro_field(field: pa.Field, parent: str, path: str) -> dict[str, Any]:
-    kind = _avro_type(field.type, f"{parent}_{field.name}", path)
-    return (
-        {"name": field.name, "type": ["null", kind], "default": None}
-        if field.nullable
-        else {"name": field.name, "type": kind}
-    )
+    default = {"default": None} if field.nullable else {}
+    return {"name": field.name, "type": _avro_item(field, f"{parent}_{field.name}", path), **default}
 
 
 def _avro_item(field: pa.Field, where: str, path: str) -> Any:

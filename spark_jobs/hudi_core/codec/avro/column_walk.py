@@ -8,13 +8,15 @@ takes 35 µs.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
+
+from hudi_core.codec.avro.datum import DatumCodec
 
 Positions = NDArray[np.int64]
 Path = tuple[str, ...]
@@ -110,15 +112,6 @@ def _array(kind: pa.DataType, offsets: Positions, octets: NDArray[np.uint8]) -> 
     )
 
 
-@dataclass(slots=True)
-class _Node:
-    """A type: `kind` as in the schema; of a record its fields, of a union its branches, which may have names."""
-
-    kind: str
-    names: tuple[str, ...] = ()
-    children: list[_Node] = field(default_factory=list)
-
-
 class _Broken(Exception):
     """The data do not decode by the schema, or hold what is not read here."""
 
@@ -145,13 +138,12 @@ def varints(octets: NDArray[np.uint8], at: Positions) -> tuple[Positions, Positi
 
 
 class ColumnWalk:
-    """Reads the fields `wanted` of data of one record schema, given as valid JSON.
-
-    Safe to share between threads.
-    """
+    """Reads the fields `requested` of data of one record schema. Safe to share between threads."""
 
     def __init__(self, schema: Any, requested: Collection[Path]) -> None:
-        self._root = _Compiler().node(schema)
+        """`schema` is Avro JSON; raises FormatError when it is not a valid schema."""
+        self._names: dict[str, Any] = {}
+        self._root = DatumCodec(schema, names=self._names).parsed
         self._requested = frozenset(requested)
 
     def read(self, data: Encoded) -> Mapping[Path, Leaf] | None:
@@ -160,7 +152,7 @@ class ColumnWalk:
         None where the data do not decode, or one of them holds an array, a map, an enum or a fixed: codec.avro.datum
         then reads them or says what is wrong.
         """
-        walk = _Walk(data, self._requested)
+        walk = _Walk(data, self._names, self._requested)
         try:
             at = walk.go(self._root, (), np.arange(len(data)), data.starts[:-1].copy())
         except (_Broken, ValueError, RecursionError):
@@ -170,40 +162,47 @@ class ColumnWalk:
 
 
 class _Walk:
-    def __init__(self, data: Encoded, requested: frozenset[Path]) -> None:
+    def __init__(self, data: Encoded, names: Mapping[str, Any], requested: frozenset[Path]) -> None:
+        self._names = names
         self._octets = data.octets
         self._ends = data.starts[1:]
         self._requested = requested
         self.found: dict[Path, Leaf] = {}
 
-    def go(self, node: _Node, path: Path, rows: Positions, at: Positions) -> Positions:
-        """The cursors of the data `rows` behind a value of this type."""
-        if node.kind == "record":
-            for name, child in zip(node.names, node.children, strict=True):
-                at = self.go(child, (*path, name), rows, at)
+    def go(self, schema: Any, path: Path, rows: Positions, at: Positions) -> Positions:
+        """The cursors of the data `rows` behind a value of a type as fastavro gives it: names are written in full."""
+        if isinstance(schema, list):
+            return self._union(schema, path, rows, at)
+        resolved = self._resolved(schema)
+        kind = resolved["type"]
+        if kind == "record":
+            for field in resolved["fields"]:
+                at = self.go(field["type"], (*path, field["name"]), rows, at)
             return at
-        if node.kind == "union":
-            return self._union(node, path, rows, at)
-        if node.kind == "null":
-            return at
-        return self._value(node.kind, path, rows, at)
+        return at if kind == "null" else self._value(kind, path, rows, at)
 
-    def _union(self, node: _Node, path: Path, rows: Positions, at: Positions) -> Positions:
+    def _resolved(self, schema: Any) -> dict[str, Any]:
+        """The type behind a name, or of a primitive that is written as its name."""
+        return schema if isinstance(schema, dict) else self._names.get(schema) or {"type": schema}
+
+    def _union(self, union: list[Any], path: Path, rows: Positions, at: Positions) -> Positions:
         branches, at = self._varints(rows, at)
         first = int(branches[0]) if len(branches) else 0
         if (branches == first).all():
-            return self._branch(node, first, path, rows, at)
+            return self._branch(union, first, path, rows, at)
         at = at.copy()
         for branch in np.unique(branches).tolist():
             mine = np.flatnonzero(branches == branch)
-            at[mine] = self._branch(node, branch, path, rows[mine], at[mine])
+            at[mine] = self._branch(union, branch, path, rows[mine], at[mine])
         return at
 
-    def _branch(self, node: _Node, branch: int, path: Path, rows: Positions, at: Positions) -> Positions:
-        if not 0 <= branch < len(node.children):
+    def _branch(self, union: list[Any], branch: int, path: Path, rows: Positions, at: Positions) -> Positions:
+        if not 0 <= branch < len(union):
             raise _Broken
-        name = node.names[branch]
-        return self.go(node.children[branch], (*path, name) if name else path, rows, at)
+        chosen = self._resolved(union[branch])
+        if chosen["type"] == "record" and sum(self._resolved(part)["type"] == "record" for part in union) > 1:
+            path = (*path, chosen["name"].rpartition(".")[2])
+        return self.go(chosen, path, rows, at)
 
     def _value(self, kind: str, path: Path, rows: Positions, at: Positions) -> Positions:
         lengths = None
@@ -239,40 +238,3 @@ class _Walk:
     def _check(self, rows: Positions, at: Positions) -> None:
         if (at > self._ends[rows]).any():
             raise _Broken
-
-
-class _Compiler:
-    """Makes the tree of a schema.
-
-    Types that contain themselves are allowed: a cursor only visits as much of them as there are bytes.
-    """
-
-    def __init__(self) -> None:
-        self._named: dict[str, _Node] = {}
-
-    def node(self, schema: Any, namespace: str = "") -> _Node:
-        if isinstance(schema, list):
-            children = [self.node(branch, namespace) for branch in schema]
-            several = sum(child.kind == "record" for child in children) > 1
-            names = tuple(
-                _short(branch) if several and child.kind == "record" else ""
-                for branch, child in zip(schema, children, strict=True)
-            )
-            return _Node("union", names, children)
-        if isinstance(schema, str):
-            return self._named.get(schema) or self._named.get(f"{namespace}.{schema}") or _Node(schema)
-        kind = schema["type"]
-        if kind not in ("record", "enum", "fixed"):
-            return self.node(kind, namespace) if not isinstance(kind, str) or kind in self._named else _Node(kind)
-        space = schema.get("namespace", namespace)
-        full = schema["name"] if "." in schema["name"] or not space else f"{space}.{schema['name']}"
-        made = self._named[full] = _Node(kind)
-        if kind == "record":
-            made.names = tuple(child["name"] for child in schema["fields"])
-            made.children = [self.node(child["type"], full.rpartition(".")[0]) for child in schema["fields"]]
-        return made
-
-
-def _short(branch: Any) -> str:
-    name = branch if isinstance(branch, str) else branch["name"]
-    return str(name).rpartition(".")[2]

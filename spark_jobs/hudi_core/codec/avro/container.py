@@ -66,7 +66,13 @@ def read_header(reader: Reader) -> tuple[dict[str, Any], bytes]:
             "uncompressed",
             path=path,
         )
-    return parse_schema(_text(header.get("avro.schema"), path), path=path), reader.bytes(SYNC_BYTES)
+    text = header.get("avro.schema")
+    if text is None:
+        raise CorruptFileError("Avro container has no schema in its header", path=path)
+    try:
+        return parse_schema(text.decode(), path=path), reader.bytes(SYNC_BYTES)
+    except UnicodeDecodeError as error:
+        raise CorruptFileError(f"Avro schema is not UTF-8: {error.reason}", path=path) from error
 
 
 def container_metadata(data: bytes, *, path: str) -> dict[str, bytes]:
@@ -92,17 +98,23 @@ def schema_bytes(schema: dict[str, Any]) -> bytes:
 
 
 def assemble(
-    schema_text: bytes, count: int, body: bytes | bytearray, metadata: Mapping[str, bytes] | None = None
+    schema_text: bytes,
+    count: int,
+    body: bytes | memoryview,
+    metadata: Mapping[str, bytes] | None = None,
+    *,
+    sync: bytes = b"",
 ) -> bytes:
-    """The container of one block that holds `count` records, encoded in `body`.
+    """The container of one block that holds `count` records, encoded in `body`; the header alone when there are none.
 
-    The header alone when there are none.
+    The sync marker is derived from the content unless it is given.
     """
-    digest = hashlib.sha256(schema_text)
-    digest.update(body)
-    sync = digest.digest()[:SYNC_BYTES]
+    if not sync:
+        digest = hashlib.sha256(schema_text)
+        digest.update(body)
+        sync = digest.digest()[:SYNC_BYTES]
     header = {"avro.schema": schema_text, **(metadata or {})}
-    pieces: list[bytes | bytearray] = [MAGIC, encode_zigzag(len(header))]
+    pieces: list[bytes | memoryview] = [MAGIC, encode_zigzag(len(header))]
     for key, value in header.items():
         pieces += [encode_zigzag(len(key.encode())), key.encode(), encode_zigzag(len(value)), value]
     pieces += [encode_zigzag(0), sync]
@@ -148,12 +160,3 @@ def _read_block(schema: dict[str, Any], block: bytes, count: int, path: str) -> 
     if stream.tell() != len(block):
         raise CorruptFileError(f"Avro block of {len(block)} bytes ends after {stream.tell()}", path=path)
     return records
-
-
-def _text(data: bytes | None, path: str) -> str:
-    if data is None:
-        raise CorruptFileError("Avro container has no schema in its header", path=path)
-    try:
-        return data.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise CorruptFileError(f"Avro schema is not UTF-8: {error.reason}", path=path) from error

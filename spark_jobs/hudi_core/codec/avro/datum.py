@@ -48,7 +48,7 @@ class DatumCodec:
     Safe to share between threads.
     """
 
-    __slots__ = ("_parsed", "schema")
+    __slots__ = ("parsed", "schema")
 
     def __init__(self, schema: Any, *, path: str | None = None, names: dict[str, Any] | None = None) -> None:
         """`schema` is Avro JSON; `names` are types that are defined elsewhere, to which it adds its own.
@@ -57,8 +57,8 @@ class DatumCodec:
         """
         self.schema = schema
         try:
-            self._parsed = parse_schema(_physical(schema), names)
-            refuse_zero_size_items(schema, path=path)
+            self.parsed = parse_schema(_physical(schema), names)
+            refuse_zero_size_items(self.parsed, path=path)
         except (SchemaParseException, UnknownType, *_ENCODE_ERRORS) as error:
             raise FormatError(f"not an Avro schema: {type(error).__name__}: {error}", path=path) from error
 
@@ -74,7 +74,7 @@ class DatumCodec:
         """The next value of `stream`. Raises CorruptFileError naming `path`."""
         try:
             return schemaless_reader(
-                stream, self._parsed, None, return_record_name=True, return_record_name_override=True
+                stream, self.parsed, None, return_record_name=True, return_record_name_override=True
             )
         except _DECODE_ERRORS as error:
             raise CorruptFileError(
@@ -93,7 +93,7 @@ class DatumCodec:
     def write(self, stream: io.BytesIO, value: Any) -> None:
         """As encode, at the end of `stream`."""
         try:
-            schemaless_writer(stream, self._parsed, value)
+            schemaless_writer(stream, self.parsed, value)
         except _ENCODE_ERRORS as error:
             raise FormatError(f"value does not fit its Avro schema: {type(error).__name__}: {error}") from error
 
@@ -147,56 +147,37 @@ def _physical(schema: Any) -> Any:
 
 
 def refuse_zero_size_items(schema: Any, *, path: str | None = None) -> None:
-    """Raises FormatError naming `path` when `schema`, valid Avro JSON, holds an array of items that take no bytes.
+    """Raises FormatError naming `path` when `schema`, with names in full, holds an array of items that take no bytes.
 
     A few bytes may claim any number of them. Any other item takes a byte at least, so that the length of the data
     bounds what decoding them allocates. Hudi writes no such array.
     """
-    _Weights(path).is_zero_size(schema)
+    _is_zero_size(schema, {}, path)
 
 
-class _Weights:
-    """Checks every part of one schema once.
-
-    Names are compared without their namespace: at worst a schema is refused because of another one's name.
-    """
-
-    def __init__(self, path: str | None) -> None:
-        self._path = path
-        self._named: dict[str, bool] = {}
-
-    def is_zero_size(self, schema: Any) -> bool:
-        """Whether a datum of `schema` takes no bytes: null, and fixed data and records of nothing else."""
-        if isinstance(schema, str):
-            return schema == "null" or self._named.get(schema.rpartition(".")[2], False)
-        if isinstance(schema, list):
-            # The branch's number is written in any case.
-            for branch in schema:
-                self.is_zero_size(branch)
-            return False
-        kind = schema["type"]
-        if kind == "array":
-            if self.is_zero_size(schema["items"]):
-                raise FormatError(
-                    "the Avro schema has an array of items that take no bytes: nothing bounds their number",
-                    path=self._path,
-                )
-            return False
-        if kind == "map":
-            self.is_zero_size(schema["values"])
-            return False
-        if kind in ("record", "error"):
-            return self._is_zero_size_record(schema)
-        if kind == "fixed":
-            return self._name(schema, zero_size=schema["size"] == 0)
-        return self.is_zero_size(kind) if kind != "enum" else False
-
-    def _is_zero_size_record(self, schema: dict[str, Any]) -> bool:
+def _is_zero_size(schema: Any, named: dict[str, bool], path: str | None) -> bool:
+    """Whether a datum of `schema` takes no bytes: null, and fixed data and records of nothing else."""
+    if isinstance(schema, str):
+        return schema == "null" or named.get(schema, False)
+    if isinstance(schema, list):
+        for branch in schema:
+            _is_zero_size(branch, named, path)
+        return False  # the branch's number is written in any case
+    kind = schema["type"]
+    if kind in ("array", "map"):
+        zero = _is_zero_size(schema["items" if kind == "array" else "values"], named, path)
+        if zero and kind == "array":
+            raise FormatError(
+                "the Avro schema has an array of items that take no bytes: nothing bounds their number", path=path
+            )
+        return False
+    if kind in ("record", "error"):
         # A record within itself takes bytes before it is met again, or no datum of it ends.
-        self._name(schema, zero_size=False)
-        fields = [self.is_zero_size(field["type"]) for field in schema.get("fields") or ()]
-        return self._name(schema, zero_size=all(fields))
-
-    def _name(self, schema: dict[str, Any], *, zero_size: bool) -> bool:
-        self._named[str(schema["name"]).rpartition(".")[2]] = zero_size
-        return zero_size
+        named[schema["name"]] = False
+        fields = [_is_zero_size(field["type"], named, path) for field in schema.get("fields") or ()]
+        named[schema["name"]] = all(fields)
+        return named[schema["name"]]
+    if kind == "fixed":
+        named[schema["name"]] = schema["size"] == 0
+        return named[schema["name"]]
+    return bool(kind == "null")

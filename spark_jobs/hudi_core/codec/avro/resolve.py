@@ -38,7 +38,6 @@ class AvroField:
 
     name: str
     type: AvroType
-    has_default: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,11 +157,7 @@ class _Resolver:
         if not isinstance(fields, list) or not all(isinstance(entry, dict) and "type" in entry for entry in fields):
             raise self._bad(f"record {record!r} has no fields")
         made = [
-            AvroField(
-                self._checked_name(entry.get("name")),
-                self.type_of(entry["type"], namespace, depth + 1),
-                "default" in entry,
-            )
+            AvroField(self._checked_name(entry.get("name")), self.type_of(entry["type"], namespace, depth + 1))
             for entry in fields
         ]
         if len({child.name for child in made}) != len(made):

@@ -6,8 +6,9 @@ index of 300,000 keys with 3,000 in its logs takes 2.5 s by copying runs of cell
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -16,11 +17,12 @@ from numpy.typing import NDArray
 
 from hudi_core.codec.hfile.cells import CellBlock
 from hudi_core.codec.hfile.keyvalue import KEY_TAIL, MAX_ROW
-from hudi_core.codec.hfile.writer import LARGE_CELL, HFileWriter, alone
+from hudi_core.codec.hfile.writer import LARGE_CELL, HFileWriter
 
 _ROWS = 1 << 16
 """Cells that are encoded at a time."""
 _HEAD = np.dtype([("key", ">i4"), ("value", ">i4"), ("row", ">i2")])
+"""What precedes the row in a cell: three lengths."""
 _TAIL = pa.scalar(KEY_TAIL, pa.binary())
 _NO_MVCC = pa.scalar(b"\0", pa.binary())
 _NOTHING = pa.scalar(b"", pa.binary())
@@ -44,19 +46,41 @@ def _add(writer: HFileWriter, keys: pa.Array, values: pa.Array) -> None:
             at = pc.index(disorder, True).as_py()
             raise ValueError(f"HFile keys must be sorted: {keys[at + 1].as_py()!r} follows {keys[at].as_py()!r}")
     offsets, data = _cells(keys, values)
-    value_ends = np.cumsum(_lengths(values))
-    large = np.flatnonzero(np.diff(offsets) >= LARGE_CELL)
-    start = 0
-    while start < count:
-        end = min(int(np.searchsorted(offsets[1:], offsets[start] + writer.room)) + 1, count)
-        # Equal keys stay in one block.
-        while end < count and keys[end].equals(keys[end - 1]):
-            end += 1
-        end = alone(large, start, end)
-        value_bytes = int(value_ends[end - 1] - (value_ends[start - 1] if start else 0))
-        cells = data[int(offsets[start]) : int(offsets[end])]
-        writer.add_encoded(cells, end - start, keys[start].as_py(), keys[end - 1].as_py(), value_bytes)
-        start = end
+    encoded = _EncodedCells(data, offsets[:-1], offsets[1:], _lengths(values), lambda index: bytes(keys[index].as_py()))
+    encoded.write(writer, 0, count)
+
+
+class _EncodedCells:
+    """Cells in key order: cell i is `data[begins[i]:ends[i]]`, its key `row(i)`. A memoryview is not copied."""
+
+    def __init__(
+        self,
+        data: bytes | memoryview,
+        begins: NDArray[Any],
+        ends: NDArray[Any],
+        value_lengths: NDArray[Any],
+        row: Callable[[int], bytes],
+    ) -> None:
+        self._data, self._begins, self._ends, self._row = data, begins, ends, row
+        self._value_bytes = _running(value_lengths)
+        self._large = np.flatnonzero(ends - begins >= LARGE_CELL)
+
+    def write(self, writer: HFileWriter, start: int, end: int) -> None:
+        """Adds the cells from `start` to `end`, between which are no other bytes, in blocks as HFileWriter.add."""
+        at = start
+        while at < end:
+            stop = min(int(np.searchsorted(self._ends[at:end], self._begins[at] + writer.room)) + at + 1, end)
+            # Equal keys stay in one block.
+            while stop < end and self._row(stop) == self._row(stop - 1):
+                stop += 1
+            large = self._large[np.searchsorted(self._large, at) :]
+            if len(large) and large[0] < stop:
+                # A large cell comes alone.
+                stop = max(int(large[0]), at + 1)
+            cells = self._data[int(self._begins[at]) : int(self._ends[stop - 1])]
+            size = int(self._value_bytes[stop] - self._value_bytes[at])
+            writer.add_encoded(cells, stop - at, self._row(at), self._row(stop - 1), size)
+            at = stop
 
 
 def _cells(keys: pa.Array, values: pa.Array) -> tuple[NDArray[np.int32], memoryview]:
@@ -82,10 +106,6 @@ def _lengths(array: pa.Array) -> NDArray[np.int32]:
     return lengths
 
 
-_HEAD_BYTES = 10
-"""Bytes of a cell before its row: three lengths."""
-
-
 def is_ascending(block: CellBlock) -> bool:
     """Whether every row of the block sorts behind the one before it."""
     matrix = block.matrix()
@@ -103,12 +123,10 @@ class CopiedBlock:
         Those are copied that have the form that HFileWriter gives, and a value with the prefix.
         """
         self.block = block
-        self._begins = block.rows - _HEAD_BYTES
-        self._ends = block.value_ends + 1
-        self._large = np.flatnonzero(self._ends - self._begins >= LARGE_CELL)
-        self._value_bytes = _running(block.value_ends - block.values)
+        begins, ends = block.rows - _HEAD.itemsize, block.value_ends + 1
+        self._cells = _EncodedCells(block.data, begins, ends, block.value_ends - block.values, block.row)
         self._others = _running(~_is_plain(block, prefix))
-        self._gaps = _running(np.concatenate((np.zeros(1, dtype=bool), self._begins[1:] != self._ends[:-1])))
+        self._gaps = _running(np.concatenate((np.zeros(1, dtype=bool), begins[1:] != ends[:-1])))
 
     def copy(self, writer: HFileWriter, start: int, end: int) -> bool:
         """Adds the cells from `start` to `end`; False, with nothing added, where one of them cannot be copied.
@@ -118,15 +136,7 @@ class CopiedBlock:
         """
         if start >= end or self._others[end] != self._others[start] or self._gaps[end] != self._gaps[start + 1]:
             return False
-        data = memoryview(self.block.data)
-        at = start
-        while at < end:
-            stop = min(int(np.searchsorted(self._ends[at:end], self._begins[at] + writer.room)) + at + 1, end)
-            stop = alone(self._large, at, stop)
-            cells = bytes(data[int(self._begins[at]) : int(self._ends[stop - 1])])
-            size = int(self._value_bytes[stop] - self._value_bytes[at])
-            writer.add_encoded(cells, stop - at, self.block.row(at), self.block.row(stop - 1), size)
-            at = stop
+        self._cells.write(writer, start, end)
         return True
 
     def rows(self, runs: Sequence[tuple[int, int]]) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -16,8 +17,6 @@ _Offsets = NDArray[np.int64]
 _Octets = NDArray[np.uint8]
 _MIN_CELLS = 32
 """Below this many cells the loop over them is as fast as NumPy."""
-_Candidates = tuple[_Offsets, _Offsets, NDArray[np.bool_]]
-"""Positions of keys, of cells beside them, and of all cells whether the next one has the same word."""
 _WORD = 8
 _TAIL_WORD = int.from_bytes(KEY_TAIL[1:9], "big")
 _MAX_ROW_LENGTHS = 128
@@ -56,14 +55,7 @@ class CellBlock:
 
         The number of cells when there is none.
         """
-        low, high = start, len(self)
-        while low < high:
-            middle = (low + high) // 2
-            if self.row(middle) < key:
-                low = middle + 1
-            else:
-                high = middle
-        return low
+        return bisect_left(range(len(self)), key, lo=start, key=self.row)
 
     def items(self, start: int = 0) -> Iterator[tuple[bytes, bytes]]:
         """The (row, value) pairs from a position on."""
@@ -76,20 +68,11 @@ class CellBlock:
 
     def select(self, keys: Sequence[bytes]) -> Iterator[tuple[bytes, bytes]]:
         """The (row, value) pairs whose row is among the sorted `keys`, in order; every cell of a repeated row."""
-        dense = len(keys) * _DENSE > len(self)
-        candidates = self._by_words(keys) if dense else None
-        if candidates is not None:
-            yield from self._equal(keys, candidates)
-            return
-        found = self._search(keys) if dense else None
-        if found is not None:
-            data = self.data
-            keys_found, cells = found
-            for index, value, end in zip(
-                keys_found.tolist(), self.values[cells].tolist(), self.value_ends[cells].tolist(), strict=True
-            ):
-                yield keys[index], data[value:end]
-            return
+        if len(keys) * _DENSE <= len(self):
+            return self._one_by_one(keys)
+        return self._by_words(keys) or self._by_matrix(keys) or self._one_by_one(keys)
+
+    def _one_by_one(self, keys: Sequence[bytes]) -> Iterator[tuple[bytes, bytes]]:
         position, count = 0, len(self)
         for key in keys:
             position = self.first_at(key, position)
@@ -97,8 +80,8 @@ class CellBlock:
                 yield key, self.value(position)
                 position += 1
 
-    def _by_words(self, keys: Sequence[bytes]) -> _Candidates | None:
-        """The keys and the first cells that may hold them, by the eight bytes after the common prefix of all rows.
+    def _by_words(self, keys: Sequence[bytes]) -> Iterator[tuple[bytes, bytes]] | None:
+        """Searches the eight bytes after the common prefix of all rows.
 
         None where these do not distinguish rows. Numbers are searched three times as fast as strings, and eight bytes
         of each row are gathered instead of all.
@@ -122,23 +105,19 @@ class CellBlock:
         requested = _words(padded.view(np.uint8), ">u8")[shared :: shared + _WORD].astype(np.uint64)
         cells = np.minimum(np.searchsorted(words, requested), count - 1)
         hits = np.flatnonzero(words[cells] == requested)
-        return hits, cells[hits], tied
+        return self._equal(keys, hits, cells[hits], tied)
 
-    def _equal(self, keys: Sequence[bytes], candidates: _Candidates) -> Iterator[tuple[bytes, bytes]]:
-        """Of candidates the cells whose rows are the keys, in order."""
+    def _equal(
+        self, keys: Sequence[bytes], hits: _Offsets, cells: _Offsets, tied: NDArray[np.bool_]
+    ) -> Iterator[tuple[bytes, bytes]]:
+        """The cells whose rows are the keys, in order, of the `cells` that may hold the keys at `hits`.
+
+        `tied` says of each cell whether the next one may hold the same key.
+        """
         data = self.data
-        hits, cells, tied = candidates
-        columns = (
-            hits,
-            cells,
-            self.rows[cells],
-            self.row_ends[cells],
-            self.values[cells],
-            self.value_ends[cells],
-            tied[cells],
-        )
+        bounds = (self.rows[cells], self.row_ends[cells], self.values[cells], self.value_ends[cells], tied[cells])
         for index, cell, row, row_end, value, value_end, more in zip(
-            *(column.tolist() for column in columns), strict=True
+            *(column.tolist() for column in (hits, cells, *bounds)), strict=True
         ):
             key = keys[index]
             if data[row:row_end] == key:
@@ -150,11 +129,8 @@ class CellBlock:
                     yield key, self.value(at)
                 more = tied[at]
 
-    def _search(self, keys: Sequence[bytes]) -> tuple[_Offsets, _Offsets] | None:
-        """Positions of the keys that exist and of their cells, by one search.
-
-        None where padding could make rows equal.
-        """
+    def _by_matrix(self, keys: Sequence[bytes]) -> Iterator[tuple[bytes, bytes]] | None:
+        """Searches whole rows of one width; None where padding could make rows equal, and where rows repeat."""
         matrix = self.matrix()
         requested = np.array(keys, dtype=np.bytes_)
         # NumPy takes NUL bytes at the end for padding.
@@ -166,7 +142,10 @@ class CellBlock:
         cells = cells[keys_found]
         following = cells[cells + 1 < len(matrix)]
         repeated = matrix[following + 1] == matrix[following]
-        return None if repeated.any() else (keys_found, cells)
+        if repeated.any():
+            return None
+        bounds = zip(keys_found.tolist(), self.values[cells].tolist(), self.value_ends[cells].tolist(), strict=True)
+        return ((keys[index], self.data[value:end]) for index, value, end in bounds)
 
     def matrix(self) -> NDArray[Any] | None:
         """The rows as fixed-width strings.

@@ -25,11 +25,6 @@ _LANE = 16
 _Words = NDArray[np.uint32]
 
 
-def crc32(data: bytes | memoryview) -> int:
-    """The zlib CRC32 of `data`, unsigned."""
-    return zlib.crc32(data) & 0xFFFFFFFF
-
-
 def crc32c(data: bytes | memoryview) -> int:
     """The CRC32C of `data`, unsigned."""
     if _native_crc32c is not None:
@@ -104,5 +99,5 @@ def _shift_table(level: int) -> _Words:
     return register
 
 
-CHECKSUMS: dict[int, Callable[[Any], int] | None] = {0: None, 1: crc32, 2: crc32c}
+CHECKSUMS: dict[int, Callable[[Any], int] | None] = {0: None, 1: zlib.crc32, 2: crc32c}
 """By the number in a block header: NULL (words are there but mean nothing), CRC32, CRC32C."""

@@ -18,7 +18,6 @@ ReadRange = Callable[[int, int], bytes]
 _DATA = frozenset({Magic.DATA})
 _INDEX = frozenset({Magic.ROOT_INDEX})
 _INNER = frozenset({Magic.LEAF_INDEX, Magic.INTERMEDIATE_INDEX})
-_META = frozenset({Magic.META})
 _FILE_INFO = frozenset({Magic.FILE_INFO})
 _MAX_LEVELS = 8
 _SCHEMA = "schema"
@@ -40,7 +39,6 @@ class HFileReader:
         self._trailer: Trailer | None = None
         self._data_index: list[IndexEntry] | None = None
         self._rows: list[bytes] = []
-        self._meta_index: dict[str, IndexEntry] = {}
         self._file_info: dict[str, bytes] = {}
         self._last_block: tuple[IndexEntry, CellBlock] | None = None
         self._inner: dict[int, tuple[list[IndexEntry], list[bytes]]] = {}
@@ -76,12 +74,6 @@ class HFileReader:
         """The Avro schema JSON of the values, when the writer stored it."""
         text = self.file_info.get(_SCHEMA)
         return None if text is None else Reader(text, self._path).utf8(len(text))
-
-    def meta_block(self, name: str) -> bytes | None:
-        """The content of a named meta block such as `bloomFilter`, or None."""
-        self._open()
-        entry = self._meta_index.get(name)
-        return None if entry is None else self._block(entry, _META).data
 
     def lookup(self, key: bytes) -> bytes | None:
         """The value of a record key, or None.
@@ -128,16 +120,16 @@ class HFileReader:
             if covered is not None and prefix.startswith(covered):
                 continue
             covered = prefix
-            yield from self._from(prefix, prefix)
+            yield from self._from(prefix)
 
     def _repeated(self, key: bytes) -> Iterator[tuple[bytes, bytes]]:
-        return ((row, value) for row, value in self._from(key, key) if row == key)
+        return ((row, value) for row, value in self._from(key) if row == key)
 
-    def _from(self, key: bytes, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
-        """The cells from the first one at or after `key` on, as long as they start with `prefix`."""
-        for entry in self._blocks_from(key, unique=False):
+    def _from(self, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
+        """The cells whose rows start with `prefix`."""
+        for entry in self._blocks_from(prefix, unique=False):
             cells = self._cells(entry)
-            for row, value in cells.items(cells.first_at(key)):
+            for row, value in cells.items(cells.first_at(prefix)):
                 if not row.startswith(prefix):
                     return
                 yield row, value
@@ -169,11 +161,8 @@ class HFileReader:
         index = decode_root_index(
             root.data, trailer.data_index_count, self._path, has_mid_key=trailer.data_index_levels > 1
         )
-        meta = read_block(section, trailer.codec, _INDEX)
-        for entry in decode_root_index(meta.data, trailer.meta_index_count, self._path):
-            self._meta_index[Reader(entry.key, self._path).utf8(len(entry.key))] = entry
-        if section.position != trailer.file_info_offset - start:
-            section.skip(trailer.file_info_offset - start - section.position)
+        # The index of meta blocks, such as a bloom filter, is between: no reader of a metadata table needs them.
+        section.skip(trailer.file_info_offset - start - section.position)
         self._file_info = decode_file_info(read_block(section, trailer.codec, _FILE_INFO).data, self._path)
         self._refuse_foreign_features()
         self._rows = [row_of_key(entry.key, section) for entry in index]

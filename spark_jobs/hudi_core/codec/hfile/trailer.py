@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 
 from hudi_core.codec.binary import Reader, encode_delimited, encode_fields, read_delimited, read_fields
 from hudi_core.codec.hfile.block import Codec
@@ -15,7 +15,7 @@ COMPARATOR = "org.apache.hudi.io.storage.HoodieHBaseKVComparator"
 
 _MAJOR_VERSION = 3
 _VERSION_WORD = bytes.fromhex("03000003")
-_ENCRYPTION_KEY_FIELD = 13
+_COMPARATOR_FIELD, _CODEC_FIELD, _ENCRYPTION_KEY_FIELD = 11, 12, 13
 _FILE_INFO_MAGIC = b"PBUF"
 
 
@@ -23,9 +23,11 @@ _FILE_INFO_MAGIC = b"PBUF"
 class Trailer:
     """Where an HFile's parts are.
 
-    Offsets and sizes are bytes from the start of the file; the codec holds for every block.
+    Offsets and sizes are bytes from the start of the file; the codec holds for every block. The numbers are in the
+    order of FileTrailerProto's fields 1 to 10.
     """
 
+    codec: Codec
     file_info_offset: int
     load_on_open_offset: int
     data_index_size: int
@@ -36,7 +38,6 @@ class Trailer:
     data_index_levels: int
     first_data_block_offset: int
     last_data_block_offset: int
-    codec: Codec
 
 
 def decode_trailer(data: bytes, size: int, path: str) -> Trailer:
@@ -66,19 +67,8 @@ def decode_trailer(data: bytes, size: int, path: str) -> Trailer:
                 path=path,
                 remedy="Hudi does not write encrypted HFiles; rebuild the metadata table",
             )
-    trailer = Trailer(
-        file_info_offset=numbers.get(1, 0),
-        load_on_open_offset=numbers.get(2, 0),
-        data_index_size=numbers.get(3, 0),
-        uncompressed_bytes=numbers.get(4, 0),
-        data_index_count=numbers.get(5, 0),
-        meta_index_count=numbers.get(6, 0),
-        entry_count=numbers.get(7, 0),
-        data_index_levels=numbers.get(8, 0),
-        first_data_block_offset=numbers.get(9, 0),
-        last_data_block_offset=numbers.get(10, 0),
-        codec=Codec.of(numbers.get(12, Codec.NONE.value), path),
-    )
+    codec = Codec.of(numbers.get(_CODEC_FIELD, Codec.NONE.value), path)
+    trailer = Trailer(codec, *(numbers.get(field, 0) for field in range(1, _COMPARATOR_FIELD)))
     end = size - TRAILER_SIZE
     if not trailer.load_on_open_offset <= trailer.file_info_offset <= end:
         raise CorruptFileError(
@@ -91,22 +81,9 @@ def decode_trailer(data: bytes, size: int, path: str) -> Trailer:
 
 def encode_trailer(trailer: Trailer) -> bytes:
     """The 4096 bytes."""
-    message = encode_fields(
-        (
-            (1, trailer.file_info_offset),
-            (2, trailer.load_on_open_offset),
-            (3, trailer.data_index_size),
-            (4, trailer.uncompressed_bytes),
-            (5, trailer.data_index_count),
-            (6, trailer.meta_index_count),
-            (7, trailer.entry_count),
-            (8, trailer.data_index_levels),
-            (9, trailer.first_data_block_offset),
-            (10, trailer.last_data_block_offset),
-            (11, COMPARATOR.encode("ascii")),
-            (12, trailer.codec.value),
-        )
-    )
+    codec, *numbers = astuple(trailer)
+    texts = (_COMPARATOR_FIELD, COMPARATOR.encode("ascii")), (_CODEC_FIELD, codec.value)
+    message = encode_fields((*enumerate(numbers, 1), *texts))
     body = MAGIC + encode_delimited(message)
     return body.ljust(TRAILER_SIZE - len(_VERSION_WORD), b"\0") + _VERSION_WORD
 

@@ -9,9 +9,6 @@ import io
 from collections.abc import Iterable, Mapping
 from typing import BinaryIO
 
-import numpy as np
-from numpy.typing import NDArray
-
 from hudi_core.codec.hfile.block import (
     HEADER_SIZE,
     Codec,
@@ -56,14 +53,6 @@ def write_hfile(
         writer.add(key, value)
     writer.finish(schema, extra_info or {}, meta_blocks or {})
     return out.getvalue()
-
-
-def alone(large: NDArray[np.int64], start: int, end: int) -> int:
-    """Where a run of cells from `start` to `end` stops: the cells at the ascending positions `large` come alone."""
-    found = int(np.searchsorted(large, start))
-    if found == len(large) or large[found] >= end:
-        return end
-    return max(int(large[found]), start + 1)
 
 
 class HFileWriter:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from hudi_core.codec.avro.datum import DatumCodec
@@ -16,22 +17,22 @@ DELETE_BLOCK_VERSION = 3
 _HEAD = struct.Struct(">ii")
 _LENGTH = struct.Struct(">i")
 
-ORDERING_KINDS = (
-    "null",
-    "boolean",
-    "int",
-    "long",
-    "float",
-    "double",
-    "bytes",
-    "string",
-    "date",
-    "decimal",
-    "time_micros",
-    "timestamp_micros",
-    "array",
-)
-"""What the branches of a delete record's ordering union hold, by branch number.
+ORDERING_TYPES = {
+    "boolean": "boolean",
+    "int": "int",
+    "long": "long",
+    "float": "float",
+    "double": "double",
+    "bytes": "bytes",
+    "string": "string",
+    "date": "int",
+    "decimal": "bytes",
+    "time_micros": "long",
+    "timestamp_micros": "long",
+}
+"""Avro types of the values in the wrapper records of a delete record's ordering union, in the branches' order."""
+ORDERING_KINDS = ("null", *ORDERING_TYPES, "array")
+"""What the branches of that union hold, by branch number.
 
 `array` came with Hudi 1.1 (several ordering fields), and its elements may be of one more type, "local_date" (days).
 """
@@ -136,29 +137,22 @@ def encode_delete_block(records: Iterable[DeleteRecord]) -> bytes:
 
 
 _NAMESPACE = "org.apache.hudi.avro.model"
-_WRAPPERS: tuple[tuple[str, str, Any], ...] = (
-    ("boolean", "BooleanWrapper", "boolean"),
-    ("int", "IntWrapper", "int"),
-    ("long", "LongWrapper", "long"),
-    ("float", "FloatWrapper", "float"),
-    ("double", "DoubleWrapper", "double"),
-    ("bytes", "BytesWrapper", "bytes"),
-    ("string", "StringWrapper", "string"),
-    ("date", "DateWrapper", "int"),
-    ("decimal", "DecimalWrapper", "bytes"),
-    ("time_micros", "TimeMicrosWrapper", "long"),
-    ("timestamp_micros", "TimestampMicrosWrapper", "long"),
-)
-_LOCAL_DATE = ("local_date", "LocalDateWrapper", "int")
-_KIND_OF = {f"{_NAMESPACE}.{name}": kind for kind, name, _ in (*_WRAPPERS, _LOCAL_DATE)}
-_NAME_OF = {kind: name for name, kind in _KIND_OF.items()}
 _ARRAY = f"{_NAMESPACE}.ArrayWrapper"
+_LOCAL_DATE = "local_date"
+
+
+def _name(kind: str) -> str:
+    return "".join(word.capitalize() for word in kind.split("_")) + "Wrapper"
+
+
+_NAME_OF = {kind: f"{_NAMESPACE}.{_name(kind)}" for kind in (*ORDERING_TYPES, _LOCAL_DATE)}
+_KIND_OF = {name: kind for kind, name in _NAME_OF.items()}
 
 
 def _list_schema() -> dict[str, Any]:
     """HoodieDeleteRecordList with the thirteen branches of Hudi 1.1 and later."""
-    wrappers: list[Any] = [_wrapper(name, value) for _, name, value in _WRAPPERS]
-    elements: list[Any] = ["null", *(name for _, name, _ in _WRAPPERS), _wrapper(*_LOCAL_DATE[1:])]
+    wrappers = [_wrapper(kind, value) for kind, value in ORDERING_TYPES.items()]
+    elements: list[Any] = ["null", *map(_name, ORDERING_TYPES), _wrapper(_LOCAL_DATE, "int")]
     values = {"name": "wrappedValues", "type": ["null", {"type": "array", "items": elements}]}
     array = {"type": "record", "name": "ArrayWrapper", "fields": [values]}
     fields = [
@@ -171,18 +165,14 @@ def _list_schema() -> dict[str, Any]:
     return {"type": "record", "name": "HoodieDeleteRecordList", "namespace": _NAMESPACE, "fields": [items]}
 
 
-def _wrapper(name: str, value: str) -> dict[str, Any]:
-    return {"type": "record", "name": name, "fields": [{"name": "value", "type": value}]}
+def _wrapper(kind: str, value: str) -> dict[str, Any]:
+    return {"type": "record", "name": _name(kind), "fields": [{"name": "value", "type": value}]}
 
 
-_cached: list[DatumCodec] = []
-
-
+@lru_cache(maxsize=1)
 def _codec() -> DatumCodec:
     """Built at first use: importing this module does no work."""
-    if not _cached:
-        _cached.append(DatumCodec(_list_schema()))
-    return _cached[0]
+    return DatumCodec(_list_schema())
 
 
 def _ordering(value: Any, path: str) -> OrderingValue | None:

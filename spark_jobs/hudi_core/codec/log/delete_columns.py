@@ -18,30 +18,22 @@ import pyarrow.compute as pc
 
 from hudi_core.codec.avro.arrow_logical import to_logical
 from hudi_core.codec.avro.arrow_routes import fast_route_available, read_fast
+from hudi_core.codec.avro.arrow_types import physical_type
 from hudi_core.codec.avro.resolve import AvroField, AvroType
 from hudi_core.codec.binary import Reader, encode_zigzag
 from hudi_core.codec.log.content import (
     DECIMAL_SCALE,
     DELETE_BLOCK_VERSION,
     ORDERING_KINDS,
+    ORDERING_TYPES,
     decode_delete_block,
     delete_block_data,
 )
 from hudi_core.errors import CorruptFileError
 
 _TEXT = AvroType("string", null_at=0)
-_VALUES = {
-    "boolean": AvroType("boolean"),
-    "int": AvroType("int"),
-    "long": AvroType("long"),
-    "float": AvroType("float"),
-    "double": AvroType("double"),
-    "bytes": AvroType("bytes"),
-    "string": AvroType("string"),
-    "date": AvroType("int"),
-    "decimal": AvroType("bytes", logical="decimal", precision=30, scale=DECIMAL_SCALE),
-    "time_micros": AvroType("long"),
-    "timestamp_micros": AvroType("long"),
+_VALUES = {kind: AvroType(plain) for kind, plain in ORDERING_TYPES.items()} | {
+    "decimal": AvroType("bytes", logical="decimal", precision=30, scale=DECIMAL_SCALE)
 }
 _FLAG, _FALSE, _TRUE = AvroType("fixed", size=1), b"\x00", b"\x01"
 """A boolean's byte.
@@ -83,12 +75,12 @@ def _uniform(data: memoryview, path: str) -> pa.Table | None:
         return None
     kind = ORDERING_KINDS[branch]
     fields = [
-        AvroField("key", _TEXT, False),
-        AvroField("partition", _TEXT, False),
-        AvroField("branch", AvroType("fixed", size=1), False),
+        AvroField("key", _TEXT),
+        AvroField("partition", _TEXT),
+        AvroField("branch", _FLAG),
     ]
     if branch:
-        fields.append(AvroField(kind, _FLAG if kind == "boolean" else _VALUES[kind], False))
+        fields.append(AvroField(kind, _FLAG if kind == "boolean" else _VALUES[kind]))
     # An entry of our own in place of the array's end: when it is read whole, the entries before it used up the bytes
     # exactly.
     number = encode_zigzag(branch)
@@ -142,21 +134,8 @@ def _by_entry(content: bytes | memoryview, path: str) -> pa.Table:
         ):
             avro = _VALUES[kind]
             raw = [value.value if value is not None and value.kind == kind else None for value in values]
-            columns[prefix + kind] = to_logical(
-                pa.array(raw, pa.binary() if kind == "decimal" else _ARROW[avro.kind]), avro, path=path
-            )
+            columns[prefix + kind] = to_logical(pa.array(raw, physical_type(avro)), avro, path=path)
     return pa.table(columns)
-
-
-_ARROW = {
-    "boolean": pa.bool_(),
-    "int": pa.int32(),
-    "long": pa.int64(),
-    "float": pa.float32(),
-    "double": pa.float64(),
-    "bytes": pa.binary(),
-    "string": pa.string(),
-}
 
 
 _DELETE_HEAD = struct.Struct(">ii")

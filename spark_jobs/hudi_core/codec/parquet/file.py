@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import BinaryIO
 
 import pyarrow as pa
@@ -29,7 +30,7 @@ class ParquetBaseFile:
 
     def __init__(self, file: BinaryIO, path: str) -> None:
         self.path = path
-        with _Naming(path, "read"):
+        with arrow_errors(path):
             # INT96 timestamps (old Spark writers) are days and nanoseconds; Spark reads them as microseconds.
             # Pre-buffering, the default of newer pyarrow, keeps the bytes of the whole file in memory until it is
             # closed.
@@ -86,7 +87,7 @@ class ParquetBaseFile:
         core.
         """
         requested = None if columns is None else [name for name in self.schema.names if name in set(columns)]
-        with _Naming(self.path, "read"):
+        with arrow_errors(self.path):
             for batch in self._file.iter_batches(
                 batch_size=batch_rows, columns=requested, row_groups=row_groups, use_threads=False
             ):
@@ -152,7 +153,7 @@ class BaseFileWriter:
         """
         if self._pending or self._writer is None:
             self._flush()
-        with _Naming(self.path, "write"):
+        with arrow_errors(self.path, "write"):
             if self._writer is not None:
                 self._writer.add_key_value_metadata(dict(footer))
                 self._writer.close()
@@ -160,7 +161,7 @@ class BaseFileWriter:
     def _flush(self) -> None:
         table = pa.concat_tables(self._pending) if self._pending else self.schema.empty_table()
         self._pending, self._pending_bytes = [], 0
-        with _Naming(self.path, "write"):
+        with arrow_errors(self.path, "write"):
             if self._writer is None:
                 self._writer = self._open(table)
             if table.num_rows:
@@ -191,28 +192,20 @@ def _bare(schema: pa.Schema) -> pa.Schema:
     return pa.schema([field.remove_metadata() for field in schema])
 
 
-class _Naming:
+@contextmanager
+def arrow_errors(path: str, verb: str = "read", form: str = "Parquet") -> Iterator[None]:
     """Turns what Arrow raises into this project's errors, naming the file."""
-
-    def __init__(self, path: str, verb: str) -> None:
-        self._path = path
-        self._verb = verb
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
-        if error is None or isinstance(error, HudiError):
-            return
-        if isinstance(error, pa.ArrowNotImplementedError):
-            raise UnsupportedError(f"cannot {self._verb} this Parquet file: {error}", path=self._path) from error
-        if isinstance(error, OSError) and (self._verb == "write" or error.errno is not None):
-            raise StorageError(f"cannot {self._verb} the file: {error}", path=self._path) from error
-        if isinstance(error, (pa.ArrowException, OSError, UnicodeDecodeError)):
-            remedy = "the file is cut or damaged; restore it, or roll back the commit that wrote it"
-            raise CorruptFileError(
-                f"cannot {self._verb} this Parquet file: {error}", path=self._path, remedy=remedy
-            ) from error
+    try:
+        yield
+    except HudiError:
+        raise
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+        if isinstance(error, pa.ArrowNotImplementedError) or (form == "ORC" and "ime zone" in str(error)):
+            raise UnsupportedError(f"cannot {verb} this {form} file: {error}", path=path) from error
+        if isinstance(error, OSError) and (verb == "write" or error.errno is not None):
+            raise StorageError(f"cannot {verb} the file: {error}", path=path) from error
+        remedy = "the file is cut or damaged; restore it, or roll back the commit that wrote it"
+        raise CorruptFileError(f"cannot {verb} this {form} file: {error}", path=path, remedy=remedy) from error
 
 
 CODECS = {

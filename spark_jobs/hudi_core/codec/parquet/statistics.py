@@ -59,8 +59,8 @@ def chunk_ranges(metadata: pq.FileMetaData, number: int, kind: pa.DataType) -> C
     if pa.types.is_floating(kind) and not str(metadata.created_by or "").startswith(_ORDERS_NAN):
         upper = [None] * len(upper)
     return ChunkRanges(
-        _array(lower, kind),
-        _array(upper, kind),
+        pa.array(lower, kind),
+        pa.array(upper, kind),
         pa.array([item.null_count if item is not None and item.has_null_count else None for item in found], pa.int64()),
         pa.array([chunk.num_values for chunk in chunks], pa.int64()),
     )
@@ -68,14 +68,6 @@ def chunk_ranges(metadata: pq.FileMetaData, number: int, kind: pa.DataType) -> C
 
 def _values(raw: Sequence[Any], convert: Callable[[Any], Any]) -> list[Any]:
     return [None if value is None else convert(value) for value in raw]
-
-
-def _array(values: list[Any], kind: pa.DataType) -> pa.Array:
-    if pa.types.is_timestamp(kind):
-        return pa.array(values, pa.int64()).cast(kind)
-    if pa.types.is_date32(kind):
-        return pa.array(values, pa.int32()).cast(kind)
-    return pa.array(values, kind)
 
 
 def _converter(kind: pa.DataType, physical: str) -> Callable[[Any], Any] | None:
@@ -95,11 +87,7 @@ def _converter(kind: pa.DataType, physical: str) -> Callable[[Any], Any] | None:
         or (pa.types.is_timestamp(kind) and physical == "INT64")
         or (pa.types.is_binary(kind) and physical == "BYTE_ARRAY")
     )
-    return _same if plain else None
-
-
-def _same(value: Any) -> Any:
-    return value
+    return (lambda value: value) if plain else None
 
 
 def _text(value: Any) -> str | None:

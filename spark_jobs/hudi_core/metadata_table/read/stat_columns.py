@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from hudi_core.codec.avro.column_walk import ColumnWalk, Encoded, Leaf, Path, Positions
-from hudi_core.errors import CorruptFileError
+from hudi_core.errors import CorruptFileError, FormatError
 from hudi_core.metadata_table.record import MetadataCodec
 from hudi_core.metadata_table.records.column_stats import (
     STATISTICS_TYPES,
@@ -220,5 +220,5 @@ def _walk_of(schema: str) -> ColumnWalk | None:
     """None for a schema that is none, of which MetadataCodec says so."""
     try:
         return ColumnWalk(json.loads(schema), _REQUESTED)
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+    except (ValueError, RecursionError, FormatError):
         return None

@@ -14,8 +14,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hudi_core.codec.bloom import DYNAMIC, SIMPLE, BloomFilter, build
+from hudi_core.codec.bloom import DYNAMIC, SIMPLE, BloomFilter
 from hudi_core.errors import CorruptFileError, UnsupportedError
+from tests.support.bloom_filters import build
 from tests.support.golden_data import golden_cases, golden_root
 
 FOOTER, TYPE = b"org.apache.hudi.bloomfilter", b"hoodie_bloom_filter_type_code"
@@ -149,7 +150,7 @@ def test_foreign_filters_are_refused_by_name() -> None:
 
 @pytest.mark.parametrize("entries", [100, 5000])
 def test_how_many_keys_a_filter_lacks(entries: int) -> None:
-    """As asked one by one; of several rows any may hold a key."""
+    """As might_contain for each key; of several rows any may hold a key."""
     bloom = BloomFilter.parse(
         build(*buffers(MANY[:400]), entries=entries, max_entries=2 * entries).to_base64(), DYNAMIC, path="f"
     )

@@ -11,8 +11,7 @@ import pyarrow as pa
 import pyarrow.orc as orc
 import pytest
 
-from hudi_core.codec.binary import Reader
-from hudi_core.codec.orc import OrcBaseFile, _lz4, writer_zones
+from hudi_core.codec.orc import _LZ4, OrcBaseFile, _inflate, writer_zones
 from hudi_core.errors import CorruptFileError, FormatError, UnsupportedError
 
 AT = dt.datetime(2026, 3, 1, 12, tzinfo=dt.timezone.utc)
@@ -88,7 +87,7 @@ def test_wall_time_of_another_zone_becomes_the_moment() -> None:
     assert same["t"].to_pylist() == [None if moment is None else moment.replace(tzinfo=utc) for moment in WALL]
 
 
-def test_a_zone_that_nobody_knows_is_not_supported() -> None:
+def test_an_unknown_zone_is_not_supported() -> None:
     data = orc_bytes(compression="uncompressed").replace(b"GMT", b"XXX")
     with pytest.raises(UnsupportedError, match="XXX"):
         list(OrcBaseFile(io.BytesIO(data), "f").batches())
@@ -107,13 +106,11 @@ def test_damage_is_a_typed_error(compression: str) -> None:
 
 
 def test_lz4_blocks() -> None:
-    assert _lz4(Reader(b"\x10a\x01\x00\x00", "f"), 100) == b"aaaaa"
-    with pytest.raises(CorruptFileError):
-        _lz4(Reader(b"\x10a\x05\x00\x00", "f"), 100)
-    with pytest.raises(CorruptFileError):
-        _lz4(Reader(b"\x1fa\x01\x00\xff\xff\x00", "f"), 100)
     text = b"the same words, the same words, and again the same words" * 20
-    assert _lz4(Reader(pa.compress(text, codec="lz4_raw", asbytes=True), "f"), 1 << 20) == text
+    assert _inflate(pa.compress(text, codec="lz4_raw", asbytes=True), _LZ4, 1 << 20, "f") == text
+    for broken in (b"\x10a\x05\x00\x00", b"\x1fa\x01\x00\xff\xff\x00", b""):
+        with pytest.raises(CorruptFileError):
+            _inflate(broken, _LZ4, 100, "f")
 
 
 def test_a_file_that_real_hudi_wrote_in_new_york() -> None:

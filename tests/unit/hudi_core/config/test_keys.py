@@ -40,7 +40,7 @@ def test_parsers() -> None:
 
 
 @pytest.mark.parametrize(("parse", "kind"), [(whole_number(0, 9), "a whole number"), (real_number(0, 9), "a number")])
-def test_a_value_that_is_no_number_is_told_in_words(parse: Callable[[str], float], kind: str) -> None:
+def test_a_value_that_is_no_number_is_named_in_words(parse: Callable[[str], float], kind: str) -> None:
     key: ConfigKey[float] = ConfigKey("k", 1, parse, "minutes")
     with pytest.raises(ConfigError) as refused:
         key.read({"k": "soon"})

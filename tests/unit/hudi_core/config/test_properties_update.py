@@ -89,7 +89,7 @@ def test_killed_anywhere_a_reader_finds_the_old_or_the_new() -> None:
 
 @pytest.mark.parametrize("main", [None, b"", b"hoodie.table.name=trips\n"], ids=["missing", "empty", "torn"])
 def test_what_a_dead_writer_left_is_put_in_order(main: bytes | None) -> None:
-    """Hudi deletes the file before it writes it anew; its backup is whole meanwhile."""
+    """Hudi deletes the file before it writes it again; its backup is whole meanwhile."""
     storage = table()
     storage.write(BACKUP, storage.read(PROPERTIES))
     if main is None:

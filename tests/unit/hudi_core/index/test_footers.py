@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 
-from hudi_core.codec.bloom import DYNAMIC, build
+from hudi_core.codec.bloom import DYNAMIC
 from hudi_core.codec.parquet.file import BaseFileWriter
 from hudi_core.config.table_config import TableConfig
 from hudi_core.errors import CorruptFileError, StorageNotFoundError
@@ -28,6 +28,7 @@ from hudi_core.index.footers import (
     row_group_chooser,
 )
 from hudi_core.view.file_group import DataFile
+from tests.support.bloom_filters import build
 from tests.support.memory_storage import MemoryStorage
 from tests.support.random_predicates import SCHEMA, predicates, rows
 from tests.support.table_configs import config_of

@@ -78,7 +78,7 @@ def test_types_that_polars_cannot_do_are_decoded_all_the_same(
 
 @settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(tables(), st.data())
-def test_columns_that_are_not_asked_for_are_skipped(
+def test_columns_that_are_not_requested_are_skipped(
     case: tuple[dict[str, Any], list[dict[str, Any]], list[dict[str, Any]]], data: st.DataObject
 ) -> None:
     schema, rows, expected = case

@@ -125,7 +125,7 @@ def test_every_field_of_every_datum(values: list[dict[str, Any]]) -> None:
         assert list(zip(leaf.rows.tolist(), values_of(data, leaf, kind), strict=True)) == true
 
 
-def test_only_what_is_wanted_is_kept() -> None:
+def test_only_requested_fields_are_kept() -> None:
     found = ColumnWalk(SCHEMA, [("number",), ("nowhere",)]).read(Encoded.of([CODEC.encode(VALUE)] * 3))
     assert found is not None
     assert list(found) == [("number",)]
@@ -166,7 +166,7 @@ def test_a_datum_with_a_list_is_left_to_the_codec() -> None:
         b"\x80" * 10 + b"\x02" + GOOD[1:],
     ],
 )
-def test_broken_data_are_refused_whoever_follows_them(bad: bytes) -> None:
+def test_broken_data_are_refused_whatever_follows_them(bad: bytes) -> None:
     """Also where the bytes of the next datum would make them whole."""
     walk = ColumnWalk(SCHEMA, PATHS)
     for data in ([bad], [GOOD, bad], [bad, GOOD, GOOD], [GOOD] * 100 + [bad]):

@@ -119,6 +119,6 @@ def test_golden_plans_are_read_and_written_again(golden: Any, name: str) -> None
 
 
 def body(data: bytes) -> bytes:
-    """The records' bytes: what stands between the last two sync markers."""
+    """The records' bytes: what is between the last two sync markers."""
     sync = data[-16:]
     return data[data.index(sync) + 16 : -16]

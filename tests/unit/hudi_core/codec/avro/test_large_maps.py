@@ -56,7 +56,7 @@ def test_the_bytes_are_those_of_the_general_way(record: dict[str, Any], maps: tu
     assert written(record, *maps) == write_container(SCHEMA, [record])
 
 
-def test_values_are_kept_as_the_caller_wants_them() -> None:
+def test_values_are_kept_as_the_caller_converts_them() -> None:
     assert read(write_container(SCHEMA, [RECORD])) == {
         **RECORD,
         "parts": {"a": ("a", 2), "ü": ("ü", 0)},

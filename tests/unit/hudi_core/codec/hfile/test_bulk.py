@@ -130,7 +130,7 @@ def test_values_that_begin_otherwise_are_not_copied() -> None:
 
 
 def test_cells_of_another_form_are_not_copied() -> None:
-    """As Hudi 1.1 and later write them: the key ends behind the row, and its type and time are left out."""
+    """As Hudi 1.1 and later write them: the key ends behind the row, and its type and time are absent."""
     short = b"".join(
         (len(row) + 2).to_bytes(4, "big")
         + len(value).to_bytes(4, "big")
@@ -154,7 +154,7 @@ def test_order_is_seen() -> None:
     assert is_ascending(block_of(items))
     assert not is_ascending(block_of([items[1], items[0]]))
     assert not is_ascending(block_of([items[0], items[0]]))
-    # Rows that end with NUL cannot be told by fixed widths.
+    # Rows that end with NUL cannot be distinguished by fixed widths.
     assert is_ascending(block_of([(b"a", b""), (b"a\0", b"")]))
     assert not is_ascending(block_of([(b"a\0", b""), (b"a", b"")]))
     writer = HFileWriter(io.BytesIO())

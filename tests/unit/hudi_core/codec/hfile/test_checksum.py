@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hudi_core.codec.hfile.checksum import crc32, crc32c, crc32c_numpy
+from hudi_core.codec.hfile.checksum import CHECKSUMS, crc32c, crc32c_numpy
 
 
 def by_bits(data: bytes) -> int:
@@ -22,6 +22,8 @@ def by_bits(data: bytes) -> int:
 
 def test_the_published_check_value() -> None:
     assert crc32c(b"123456789") == crc32c_numpy(memoryview(b"123456789")) == 0xE3069283
+    crc32 = CHECKSUMS[1]
+    assert crc32 is not None
     assert crc32(b"123456789") == 0xCBF43926
 
 

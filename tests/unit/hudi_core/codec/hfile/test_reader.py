@@ -12,7 +12,7 @@ from hudi_core.codec.hfile.trailer import TRAILER_SIZE
 from hudi_core.codec.hfile.writer import write_hfile
 from hudi_core.errors import CorruptFileError, FormatError, UnsupportedError
 from tests.support.golden_data import golden_cases
-from tests.support.hfiles import base_hfiles, log_hfiles, two_level_hfile
+from tests.support.hfiles import base_hfiles, log_hfiles, meta_block, two_level_hfile
 
 ITEMS = [(b"key-%03d" % index, b"value-%d" % index * 3) for index in range(200)]
 
@@ -45,7 +45,7 @@ def test_every_base_hfile_of_real_hudi_decodes() -> None:
             assert reader.lookup(b"\xff" * 5) is None
             assert str(reader.schema()).startswith('{"type":"record","name":"HoodieMetadataRecord"')
             bloom = BloomFilter.parse(
-                reader.meta_block("bloomFilter") or b"", reader.file_info["bloomFilterTypeCode"].decode(), path=name
+                meta_block(data, "bloomFilter") or b"", reader.file_info["bloomFilterTypeCode"].decode(), path=name
             )
             assert all(bloom.might_contain(key) for key, _ in items[:3])
             seen += 1
@@ -60,7 +60,7 @@ def test_every_hfile_log_block_of_real_hudi_decodes() -> None:
             keys = [key for key, _ in reader.items()]
             assert keys == sorted(keys)
             assert reader.schema() == block.schema
-            assert reader.meta_block("bloomFilter") is None
+            assert meta_block(content, "bloomFilter") is None
             seen += 1
     assert seen >= 200
 

@@ -19,7 +19,7 @@ from hudi_core.codec.hfile.trailer import (
 )
 from hudi_core.errors import CorruptFileError, UnsupportedError
 
-TRAILER = Trailer(953, 788, 43, 443208, 1, 1, 1, 1, 0, 0, Codec.GZ)
+TRAILER = Trailer(Codec.GZ, 953, 788, 43, 443208, 1, 1, 1, 1, 0, 0)
 SIZE = 6807
 
 

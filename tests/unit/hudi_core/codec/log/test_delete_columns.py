@@ -129,6 +129,6 @@ def test_the_bytes_are_those_of_single_entries(keys: list[str]) -> None:
 
 
 def test_the_bytes_are_those_of_real_hudi() -> None:
-    """Facts 8.4."""
+    """Of HoodieDeleteBlock in the metadata table, bytes that Hudi wrote."""
     found = encode_natural_deletes(pa.array([b"k0"]), "record_index")
     assert found.hex() == "000000030000001602020" + "46b300218" + b"record_index".hex() + "040000"

@@ -83,7 +83,7 @@ def test_a_writer_that_passes_over_nan_tells_no_upper_bound() -> None:
     assert found.minimum.to_pylist() == [0.0, 1.0]
 
 
-def test_only_nulls_and_no_statistics_are_told_apart() -> None:
+def test_only_nulls_and_no_statistics_differ() -> None:
     table = pa.table({"a": pa.nulls(3, pa.int64())})
     found, silent = ranges_of(written(table), "a"), ranges_of(written(table, write_statistics=False), "a")
     assert found is not None

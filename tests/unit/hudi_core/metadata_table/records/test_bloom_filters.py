@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hudi_core.codec.bloom import DYNAMIC, build
+from hudi_core.codec.bloom import DYNAMIC
 from hudi_core.errors import CorruptFileError
 from hudi_core.metadata_table.records.bloom_filters import BloomFilterRules
+from tests.support.bloom_filters import build
 
 BLOOMS = BloomFilterRules()
 

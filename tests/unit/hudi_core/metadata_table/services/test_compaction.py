@@ -27,6 +27,7 @@ from hudi_core.timeline.instant_time import parse_instant
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.transaction.instant_generator import InstantClock
 from tests.support.golden_data import GoldenCase
+from tests.support.hfiles import meta_block
 from tests.support.metadata_records import TOKEN, Records, Table, comparable
 
 Golden = Callable[[str, str], GoldenCase]
@@ -176,8 +177,8 @@ def test_base_files_are_built_like_real_hudis(golden: Golden, version: str) -> N
 
 
 def metadata_snapshot(path: Path) -> tuple[HFileReader, bytes | None]:
-    reader = HFileReader.of_bytes(path.read_bytes(), str(path))
-    text = reader.meta_block("bloomFilter")
+    data = path.read_bytes()
+    reader, text = HFileReader.of_bytes(data, str(path)), meta_block(data, "bloomFilter")
     assert text is not None
     BloomFilter.parse(text, "DYNAMIC_V0", path=str(path))
     return reader, text

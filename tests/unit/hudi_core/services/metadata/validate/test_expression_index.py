@@ -4,12 +4,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from hudi_core.codec.bloom import build
 from hudi_core.metadata_table.keys import (
     bloom_filter_key,
     column_stats_key,
 )
 from hudi_core.services.metadata.validate.true_ranges import buffers_of
+from tests.support.bloom_filters import build
 from tests.support.damaged_tables import DamagedTable, changed
 from tests.unit.hudi_core.services.metadata.validate.test_run import (
     BLOOM,
