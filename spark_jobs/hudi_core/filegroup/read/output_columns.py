@@ -96,7 +96,5 @@ def select_columns(schema: pa.Schema, columns: Sequence[str] | None) -> pa.Schem
     fields = {item.name: item for item in schema}
     missing = [name for name in columns if name not in fields]
     if missing:
-        raise ConfigError(
-            f"no column {', '.join(map(repr, missing))}", remedy=f"the columns are {', '.join(fields)}"
-        )
+        raise ConfigError(f"no column {', '.join(map(repr, missing))}", remedy=f"the columns are {', '.join(fields)}")
     return pa.schema([fields[name] for name in columns])
