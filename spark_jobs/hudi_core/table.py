@@ -134,9 +134,8 @@ class HudiTable:
         is a predicate in SQL of `dialect`. Raises ConfigError for an unknown column or query, for a predicate that
         cannot be read, and for times that the table does not hold.
         """
-        request = ReadRequest.of(
-            query, columns, metadata, as_of=as_of, begin=begin, end=end, where=where, dialect=dialect
-        )
+        chosen = None if columns is None else tuple(columns)
+        request = ReadRequest(query, chosen, metadata, as_of, begin, end, where, dialect)
         return plan_read(self._context, request)
 
     def read(

@@ -41,7 +41,7 @@ def run_table(data: bytes) -> None:
         storage.write(path, data[2:] if path == damaged else content)
     config = TableConfig.load(storage)
     context = ReadContext(storage.uri, storage, config, ActiveTimeline(storage, config))
-    plan = plan_read(context, ReadRequest.of("snapshot", None, "auto"))
+    plan = plan_read(context, ReadRequest())
     for batch in plan.batches(storage):
         batch.validate(full=True)
 

@@ -13,6 +13,7 @@ from functools import cached_property
 from typing import Final
 
 from hudi_core.errors import StorageNotFoundError, UnsupportedError
+from hudi_core.filegroup.read.output_columns import select_columns
 from hudi_core.filegroup.read.schema_resolver import table_schema
 from hudi_core.history.completion import CompletionTimes
 from hudi_core.model.names import (
@@ -30,7 +31,7 @@ from hudi_core.query.commit_range import commits_in_range, slice_before_replacem
 from hudi_core.query.context import ReadContext
 from hudi_core.query.read_plan import ReadPlan, split_of
 from hudi_core.query.request import ReadRequest
-from hudi_core.query.slices_plan import Predicate, chosen_columns, common_part, reader_spec
+from hudi_core.query.slices_plan import Predicate, common_part, reader_spec
 from hudi_core.timeline.actions.commit import CommitMetadata, Operation
 from hudi_core.timeline.instant import Instant
 from hudi_core.timeline.timeline import Timeline
@@ -53,7 +54,7 @@ def plan_cdc(context: ReadContext, request: ReadRequest) -> ReadPlan:
     """
     timeline = context.active.load()
     commits = commits_in_range(context, timeline, request)
-    output = chosen_columns(CDC_SCHEMA, request.columns)
+    output = select_columns(CDC_SCHEMA, request.columns)
     predicate = Predicate.of(request, CDC_SCHEMA)
     metadata = context.metadata_table(request.metadata, timeline)
     view = context.view(timeline, listing=context.listing(metadata))

@@ -58,11 +58,6 @@ class CommitRange:
     archived: frozenset[Instant]
 
     @property
-    def instants(self) -> tuple[Instant, ...]:
-        """In timeline order."""
-        return tuple(self.metadata)
-
-    @property
     def requested_times(self) -> frozenset[str]:
         """What `_hoodie_commit_time` holds in rows that these commits wrote."""
         return frozenset(instant.requested_time for instant in self.metadata)
@@ -71,10 +66,6 @@ class CommitRange:
     def last(self) -> str | None:
         """The newest requested time."""
         return max((instant.requested_time for instant in self.metadata), default=None)
-
-    def partitions(self) -> list[str]:
-        """The partitions that the commits wrote to, sorted."""
-        return sorted({partition for commit in self.metadata.values() for partition in commit.partition_to_write_stats})
 
 
 def commits_in_range(context: ReadContext, timeline: Timeline, request: ReadRequest) -> CommitRange:
@@ -88,34 +79,33 @@ def commits_in_range(context: ReadContext, timeline: Timeline, request: ReadRequ
         raise ConfigError(
             f"the range ends at {end}, before it begins at {begin}", remedy="begin is exclusive, end inclusive"
         )
-    chosen = [
-        item
+    found = {
+        item: context.active.read_commit(item)
         for item in _commits(context, timeline)
         if begin < item.completed_at and (end is None or item.completed_at <= end)
-    ]
-    metadata = {instant: context.active.read_commit(instant) for instant in chosen}
-    archived: dict[Instant, CommitMetadata] = {}
+    }
+    archived = frozenset[Instant]()
     active_from = begin_of_writes(timeline)
     if active_from is None or _earliest_requested(begin, context) < active_from:
         history = context.history()
         # Archival copies instants before it removes them, so one may be in both.
-        archived = dict(
-            history.commits(
-                item for item in history.completed_in(begin, end) if not timeline.find(item.requested_time, item.action)
-            )
+        older = (
+            item for item in history.completed_in(begin, end) if not timeline.find(item.requested_time, item.action)
         )
-    kept = {
-        instant: commit for instant, commit in {**archived, **metadata}.items() if _requested(context, instant, commit)
-    }
-    for instant, commit in kept.items():
+        from_archive = dict(history.commits(older))
+        archived = frozenset(from_archive)
+        found = {**from_archive, **found}
+    metadata = {}
+    for instant in sorted(found, key=lambda instant: instant.sort_key):
+        commit = found[instant]
+        if not _requested(context, instant, commit):
+            continue
         source = context.active.path_of(instant)
         commit.check_paths(source=source)
         for partition in commit.replaced_file_ids or {}:
             check_partition(partition, source=source)
-    ordered = sorted(kept, key=lambda instant: instant.sort_key)
-    return CommitRange(
-        begin, end, {instant: kept[instant] for instant in ordered}, frozenset(archived) & frozenset(kept)
-    )
+        metadata[instant] = commit
+    return CommitRange(begin, end, metadata, archived & metadata.keys())
 
 
 def _commits(context: ReadContext, timeline: Timeline) -> list[Instant]:
@@ -160,19 +150,7 @@ def slice_before_replacement(view: FileSystemView, group: FileGroupId, instant: 
     """What a replacecommit replaced of a file group; None when its files are missing."""
     found = view.file_group(group)
     slices = [] if found is None else [item for item in found.slices if item.base_instant < instant.requested_time]
-    if not slices:
-        return None
-    if slices[0].base_file is None and len(slices) > 1:
+    if len(slices) > 1 and slices[0].base_file is None:
         # A compaction of the group was planned and never ran.
         return slices[1].merged_with(slices[0])
-    return slices[0]
-
-
-def replaced_groups(commits: CommitRange) -> list[tuple[FileGroupId, Instant]]:
-    """The file groups whose rows overwrites and dropped partitions of the range replaced; clusterings do not count."""
-    return [
-        (group, instant)
-        for instant, commit in commits.metadata.items()
-        if commit.operation_type != Operation.CLUSTER
-        for group in commit.replaced_file_groups()
-    ]
+    return slices[0] if slices else None

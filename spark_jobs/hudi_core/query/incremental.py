@@ -19,19 +19,19 @@ import pyarrow as pa
 
 from hudi_core.codec.log.blocks import LogBlock
 from hudi_core.config.read_config import END_SCHEMA, FULL_SCAN, REPORT_REPLACED
+from hudi_core.engine.serializer import from_text
 from hudi_core.errors import ConfigError, StorageNotFoundError
 from hudi_core.filegroup.read.log_scan import log_blocks
 from hudi_core.filegroup.read.schema_resolver import table_schema
-from hudi_core.filegroup.read.slice_reader import SliceReader
 from hudi_core.model.names import IS_DELETED, FileGroupId, parse_data_file
 from hudi_core.model.partition import join
-from hudi_core.query.commit_range import CommitRange, commits_in_range, replaced_groups, slice_before_replacement
+from hudi_core.query.commit_range import CommitRange, commits_in_range, slice_before_replacement
 from hudi_core.query.context import ReadContext
 from hudi_core.query.read_plan import REPLACED_BY, ReadPlan
 from hudi_core.query.request import ReadRequest
 from hudi_core.query.slices_plan import SlicesPlanner, reader_spec
 from hudi_core.storage.base import FileInfo
-from hudi_core.timeline.actions.commit import replaced_file_groups
+from hudi_core.timeline.actions.commit import Operation, replaced_file_groups
 from hudi_core.timeline.instant import State
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.view.file_group import FileSlice
@@ -40,55 +40,133 @@ from hudi_core.view.listing import FileListing
 from hudi_core.view.pending import PendingWork
 from hudi_core.view.slicing import slicing_for
 
-
-def with_flag_column(request: ReadRequest, schema: pa.Schema) -> ReadRequest:
-    """The request, also for the table's own flag of deleted rows, if it has one; `schema` is that of all columns."""
-    if request.columns is None:
-        return request
-    columns = tuple(name for name in request.columns if name != IS_DELETED)
-    return replace(request, columns=(*columns, IS_DELETED) if IS_DELETED in schema.names else columns)
-
-
-def combined(written: ReadPlan, replaced: ReadPlan, instants: Mapping[FileGroupId, str]) -> ReadPlan:
-    """One plan of the two: the rows that were written and those that were replaced, by the group's instant."""
-    fields = [field for field in written.schema if field.name != IS_DELETED]
-    splits = [{**split, REPLACED_BY: None} for split in written.splits]
-    splits += [
-        {**split, REPLACED_BY: instants[FileGroupId(split["partition"], split["file_id"])]} for split in replaced.splits
-    ]
-    return ReadPlan(
-        pa.schema([*fields, pa.field(IS_DELETED, pa.bool_())]),
-        {**written.common, REPLACED_BY: True},
-        tuple(splits),
-        written.files_read + replaced.files_read,
-        written.files_pruned + replaced.files_pruned,
-        written.report,
-    )
-
-
 if TYPE_CHECKING:
-    from hudi_core.model.names import FileGroupId
     from hudi_core.storage.base import Storage
-    from hudi_core.view.file_group import FileSlice
 
 _READERS: Final = 8
 """Slices examined at once: the work is waiting for storage. Each holds two windows of a log file, 128 KiB."""
 
 
-def partial_groups(storage: Storage, slices: Sequence[FileSlice]) -> frozenset[FileGroupId]:
-    """The file groups of those of `slices` with a partial-update block.
+def plan_incremental(context: ReadContext, request: ReadRequest) -> ReadPlan:
+    """The plan of an incremental query. See plan.plan_read for errors."""
+    if not context.config.populate_meta_fields:
+        raise ConfigError(
+            "an incremental query needs the _hoodie_ columns, which this table's rows lack",
+            path=context.config.path,
+            remedy="read a snapshot",
+        )
+    timeline = context.active.load()
+    commits = commits_in_range(context, timeline, request)
+    schema_end = commits.last if END_SCHEMA.read(context.options) else None
+    schema = table_schema(context.storage, context.config, timeline, schema_end)
+    metadata = context.metadata_table(request.metadata, timeline, schema)
+    listing = context.listing(metadata)
+    seen, slices = _slices(context, timeline, commits, listing)
+    schemas = timeline if schema_end is None else timeline.up_to(schema_end)
+    spec = reader_spec(context, schema, seen, merge_logs=True, commit_times=commits.requested_times, schemas=schemas)
+    report_replaced = REPORT_REPLACED.read(context.options)
+    if report_replaced and request.columns is not None:
+        columns = [name for name in request.columns if name != IS_DELETED]
+        flag = [IS_DELETED] if IS_DELETED in spec.output.all.names else []
+        request = replace(request, columns=(*columns, *flag))
+    planner = SlicesPlanner(context, request, spec, metadata, current=False)
+    written = _of_partitions(planner, slices)
+    if not report_replaced:
+        return written
+    before, instants = _replaced(context, timeline, commits, listing)
+    return _combined(written, _of_partitions(planner, before), instants)
 
-    It costs one or two ranged reads for every log block up to the first of them. Raises StorageNotFoundError for a
-    missing file, CorruptFileError or UnsupportedError for one that is no log file of a known format.
+
+def _of_partitions(planner: SlicesPlanner, slices: list[FileSlice]) -> ReadPlan:
+    requested = frozenset(planner.partitions(sorted({item.file_group.partition for item in slices})))
+    return planner.plan([item for item in slices if item.file_group.partition in requested])
+
+
+def _combined(written: ReadPlan, replaced: ReadPlan, instants: Mapping[FileGroupId, str]) -> ReadPlan:
+    """One plan of the rows that were written and of those that the instants replaced, whose splits name theirs."""
+    fields = [field for field in written.schema if field.name != IS_DELETED]
+    splits = [{**split, REPLACED_BY: None} for split in written.splits]
+    for split in replaced.splits:
+        group = from_text(FileSlice, split["part"]).file_group
+        splits.append({**split, REPLACED_BY: instants[group]})
+    return replace(
+        written,
+        schema=pa.schema([*fields, pa.field(IS_DELETED, pa.bool_())]),
+        common={**written.common, REPLACED_BY: True},
+        splits=tuple(splits),
+        files_read=written.files_read + replaced.files_read,
+        files_pruned=written.files_pruned + replaced.files_pruned,
+    )
+
+
+def _replaced(
+    context: ReadContext, timeline: Timeline, commits: CommitRange, listing: FileListing
+) -> tuple[list[FileSlice], dict[FileGroupId, str]]:
+    """The slices whose rows overwrites and dropped partitions of the range replaced, and by which instant.
+
+    Clusterings do not count.
     """
-    logged = [item for item in slices if item.log_files]
-    with ThreadPoolExecutor(max_workers=_READERS, thread_name_prefix="headers") as pool:
-        found = pool.map(lambda item: _is_partial(storage, item), logged)
-        return frozenset(item.file_group for item, partial in zip(logged, found, strict=True) if partial)
+    view = context.view(timeline, listing=listing)
+    slices, instants = [], {}
+    for instant, commit in commits.metadata.items():
+        for group in () if commit.operation_type == Operation.CLUSTER else commit.replaced_file_groups():
+            item = slice_before_replacement(view, group, instant)
+            if item is None:
+                raise StorageNotFoundError(
+                    f"the file group that the replacecommit {instant.requested_time} replaced was cleaned since",
+                    path=join(group.partition, group.file_id),
+                    remedy=f"begin later, or omit {REPORT_REPLACED.name}",
+                )
+            slices.append(item)
+            instants[group] = instant.requested_time
+    return slices, instants
 
 
-def _is_partial(storage: Storage, item: FileSlice) -> bool:
-    return any(isinstance(block, LogBlock) and block.is_partial for block in log_blocks(storage, item.log_files))
+def _slices(
+    context: ReadContext, timeline: Timeline, commits: CommitRange, listing: FileListing
+) -> tuple[Timeline, list[FileSlice]]:
+    """The slices to read and the timeline by which their log blocks count."""
+    of_range = Timeline([*commits.metadata, *timeline.pending_compactions()])
+    if commits.last is None:
+        return of_range, []
+    full_scan = FULL_SCAN.read(context.options)
+    if full_scan is None:
+        full_scan = context.config.features.incremental_full_scan
+    written = _written_slices(context, of_range, commits, listing)
+    missing = _missing(written, listing)
+    if full_scan and (commits.archived or missing is not None):
+        return timeline, _merged(context.view(timeline, listing=listing))
+    if missing is not None:
+        raise StorageNotFoundError(
+            f"the range {commits.begin} to {commits.end or 'now'} needs a file that was cleaned since",
+            path=missing,
+            remedy=f"begin later, or set {FULL_SCAN.name}=true to read what the latest snapshot still has of it",
+        )
+    whole = _whole_groups(context, written)
+    if not whole:
+        return of_range, written
+    # The file groups as they were when the last commit of the range completed.
+    then = as_of_completion(timeline, max(instant.completed_at for instant in commits.metadata))
+    view = context.view(then, listing=listing)
+    partitions = sorted({group.partition for group in whole})
+    slices = [item for name in partitions for item in view.latest_merged_slices(name) if item.file_group in whole]
+    slices += [item for item in written if item.file_group not in whole]
+    return then, sorted(slices, key=lambda item: item.file_group)
+
+
+def _merged(view: FileSystemView, as_of: str | None = None) -> list[FileSlice]:
+    return [item for partition in view.partitions() for item in view.latest_merged_slices(partition, as_of)]
+
+
+def _written_slices(
+    context: ReadContext, of_range: Timeline, commits: CommitRange, listing: FileListing
+) -> list[FileSlice]:
+    """The newest slices of the file groups that the commits wrote, made of the files that they wrote alone."""
+    replaced = replaced_file_groups(of_range, lambda instant: commits.metadata[instant])
+    completions = {instant.requested_time: instant.completed_at for instant in commits.metadata}
+    slicing = slicing_for(context.config.layout_version, of_range, completions.get)
+    pending = PendingWork(context.active.read_plans(of_range))
+    return _merged(FileSystemView(CommitListing(commits, listing), of_range, pending, replaced, slicing), commits.last)
 
 
 class CommitListing:
@@ -119,82 +197,17 @@ class CommitListing:
         return [FileInfo(join(partition, name), present.get(name, written[name]), 0.0) for name in sorted(written)]
 
 
-def plan_incremental(context: ReadContext, request: ReadRequest) -> ReadPlan:
-    """The plan of an incremental query. See plan.plan_read for errors."""
-    if not context.config.populate_meta_fields:
-        raise ConfigError(
-            "an incremental query needs the _hoodie_ columns, which this table's rows lack",
-            path=context.config.path,
-            remedy="read a snapshot",
-        )
-    timeline = context.active.load()
-    commits = commits_in_range(context, timeline, request)
-    last = commits.last
-    schema_end = last if END_SCHEMA.read(context.options) else None
-    schema = table_schema(context.storage, context.config, timeline, schema_end)
-    metadata = context.metadata_table(request.metadata, timeline, schema)
-    listing = context.listing(metadata)
-    seen, slices = _slices(context, timeline, commits, listing)
-    schemas = timeline if schema_end is None else timeline.up_to(schema_end)
-    spec = reader_spec(context, schema, seen, merge_logs=True, commit_times=commits.requested_times, schemas=schemas)
-    if not REPORT_REPLACED.read(context.options):
-        return _of_partitions(SlicesPlanner(context, request, spec, metadata, current=False), slices)
-    requested = with_flag_column(request, SliceReader(context.storage, spec).output_schema())
-    planner = SlicesPlanner(context, requested, spec, metadata, current=False)
-    before, instants = _replaced(context, timeline, commits, listing)
-    return combined(_of_partitions(planner, slices), _of_partitions(planner, before), instants)
-
-
-def _of_partitions(planner: SlicesPlanner, slices: list[FileSlice]) -> ReadPlan:
-    requested = frozenset(planner.partitions(sorted({item.file_group.partition for item in slices})))
-    return planner.plan([item for item in slices if item.file_group.partition in requested])
-
-
-def _replaced(
-    context: ReadContext, timeline: Timeline, commits: CommitRange, listing: FileListing
-) -> tuple[list[FileSlice], dict[FileGroupId, str]]:
-    """The slices that commits of the range replaced, and by which instant."""
-    view = context.view(timeline, listing=listing)
-    slices, instants = [], {}
-    for group, instant in replaced_groups(commits):
-        item = slice_before_replacement(view, group, instant)
-        if item is None:
-            raise StorageNotFoundError(
-                f"the file group that the replacecommit {instant.requested_time} replaced was cleaned since",
-                path=join(group.partition, group.file_id),
-                remedy=f"begin later, or omit {REPORT_REPLACED.name}",
-            )
-        slices.append(item)
-        instants[group] = instant.requested_time
-    return slices, instants
-
-
-def _slices(
-    context: ReadContext, timeline: Timeline, commits: CommitRange, listing: FileListing
-) -> tuple[Timeline, list[FileSlice]]:
-    """The slices to read and the timeline by which their log blocks count."""
-    of_range = Timeline([*commits.instants, *timeline.pending_compactions()])
-    if commits.last is None:
-        return of_range, []
-    full_scan = FULL_SCAN.read(context.options)
-    if full_scan is None:
-        full_scan = context.config.features.incremental_full_scan
-    written = _written_slices(context, of_range, commits, listing)
-    missing = _missing(written, listing)
-    if full_scan and (commits.archived or missing is not None):
-        return timeline, _latest(context, timeline, listing)
-    if missing is not None:
-        raise StorageNotFoundError(
-            f"the range {commits.begin} to {commits.end or 'now'} needs a file that was cleaned since",
-            path=missing,
-            remedy=f"begin later, or set {FULL_SCAN.name}=true to read what the latest snapshot still has of it",
-        )
-    whole = _whole_groups(context, written)
-    if not whole:
-        return of_range, written
-    then, slices = _whole_slices(context, timeline, commits, listing, whole)
-    slices += [item for item in written if item.file_group not in whole]
-    return then, sorted(slices, key=lambda item: item.file_group)
+def _missing(slices: list[FileSlice], listing: FileListing) -> str | None:
+    """The path of a file of `slices` that the table no longer has."""
+    present: dict[str, set[str]] = {}
+    for item in slices:
+        partition = item.file_group.partition
+        if partition not in present:
+            present[partition] = {info.name for info in listing.files(partition)}
+        for file in item.data_files:
+            if file.name not in present[partition]:
+                return file.path
+    return None
 
 
 def _whole_groups(context: ReadContext, written: list[FileSlice]) -> frozenset[FileGroupId]:
@@ -211,30 +224,20 @@ def _whole_groups(context: ReadContext, written: list[FileSlice]) -> frozenset[F
     return frozenset()
 
 
-def _written_slices(
-    context: ReadContext, of_range: Timeline, commits: CommitRange, listing: FileListing
-) -> list[FileSlice]:
-    """The newest slices of the file groups that the commits wrote, made of the files that they wrote alone."""
-    replaced = replaced_file_groups(of_range, lambda instant: commits.metadata[instant])
-    completions = {instant.requested_time: instant.completed_at for instant in commits.instants}
-    slicing = slicing_for(context.config.layout_version, of_range, completions.get)
-    pending = PendingWork(context.active.read_plans(of_range))
-    view = FileSystemView(CommitListing(commits, listing), of_range, pending, replaced, slicing)
-    return [item for partition in view.partitions() for item in view.latest_merged_slices(partition, commits.last)]
+def partial_groups(storage: Storage, slices: Sequence[FileSlice]) -> frozenset[FileGroupId]:
+    """The file groups of those of `slices` with a partial-update block.
 
+    It costs one or two ranged reads for every log block up to the first of them. Raises StorageNotFoundError for a
+    missing file, CorruptFileError or UnsupportedError for one that is no log file of a known format.
+    """
 
-def _whole_slices(
-    context: ReadContext, timeline: Timeline, commits: CommitRange, listing: FileListing, groups: frozenset[FileGroupId]
-) -> tuple[Timeline, list[FileSlice]]:
-    """The file groups as they were when the last commit of the range completed, and the timeline then."""
-    end = max(instant.completed_at for instant in commits.instants)
-    then = as_of_completion(timeline, end)
-    view = context.view(then, listing=listing)
-    partitions = sorted({group.partition for group in groups})
-    slices = [
-        item for partition in partitions for item in view.latest_merged_slices(partition) if item.file_group in groups
-    ]
-    return then, slices
+    def is_partial(item: FileSlice) -> bool:
+        return any(isinstance(block, LogBlock) and block.is_partial for block in log_blocks(storage, item.log_files))
+
+    logged = [item for item in slices if item.log_files]
+    with ThreadPoolExecutor(max_workers=_READERS, thread_name_prefix="headers") as pool:
+        found = pool.map(is_partial, logged)
+        return frozenset(item.file_group for item, partial in zip(logged, found, strict=True) if partial)
 
 
 def as_of_completion(timeline: Timeline, end: str) -> Timeline:
@@ -248,21 +251,3 @@ def as_of_completion(timeline: Timeline, end: str) -> Timeline:
         else replace(instant, state=State.INFLIGHT, completion_time=None)
         for instant in timeline
     )
-
-
-def _latest(context: ReadContext, timeline: Timeline, listing: FileListing) -> list[FileSlice]:
-    view = context.view(timeline, listing=listing)
-    return [item for partition in view.partitions() for item in view.latest_merged_slices(partition)]
-
-
-def _missing(slices: list[FileSlice], listing: FileListing) -> str | None:
-    """The path of a file of `slices` that the table no longer has."""
-    present: dict[str, set[str]] = {}
-    for item in slices:
-        partition = item.file_group.partition
-        if partition not in present:
-            present[partition] = {info.name for info in listing.files(partition)}
-        for file in ([item.base_file] if item.base_file else []) + list(item.log_files):
-            if file.name not in present[partition]:
-                return file.path
-    return None

@@ -1,4 +1,7 @@
-"""From a request to splits that may be read anywhere: planned once, where the timeline and the metadata table are."""
+"""From a request to splits that may be read anywhere: planned once, where the timeline and the metadata table are.
+
+Which instant a query as of a time reads is decided here, too (TimelineUtils.validateTimestampAsOf).
+"""
 
 from __future__ import annotations
 
@@ -17,35 +20,7 @@ from hudi_core.query.slices_plan import SlicesPlanner, reader_spec
 from hudi_core.timeline.instant import Action
 from hudi_core.timeline.instant_time import resolve_as_of
 from hudi_core.timeline.timeline import Timeline
-from hudi_core.view.file_group import FileSlice
-from hudi_core.view.fs_view import FileSystemView
-
-
-def plan_snapshot(context: ReadContext, request: ReadRequest) -> ReadPlan:
-    """The plan of a query that reads the latest slice of every file group, now or as of the request's time."""
-    timeline = context.active.load()
-    as_of = None if request.as_of is None else as_of_instant(context, timeline, request.as_of)
-    schema = table_schema(context.storage, context.config, timeline, as_of)
-    metadata = context.metadata_table(request.metadata, timeline, schema)
-    merged = request.query == "snapshot"
-    spec = reader_spec(context, schema, timeline, merge_logs=merged, up_to=as_of)
-    planner = SlicesPlanner(context, request, spec, metadata, current=as_of is None)
-    view = context.view(timeline, listing=context.listing(metadata))
-    partitions = planner.partitions(view.partitions())
-    return planner.plan(
-        [item for partition in partitions for item in query_slices(view, partition, as_of, merged=merged)]
-    )
-
-
-def query_slices(view: FileSystemView, partition: str, as_of: str | None, *, merged: bool) -> list[FileSlice]:
-    """The slices of a partition that a snapshot query merges, or the newest base files alone."""
-    if merged:
-        return view.latest_merged_slices(partition, as_of)
-    return [
-        FileSlice(FileGroupId(partition, name.file_id), name.instant, base)
-        for base in view.latest_base_files(partition, as_of)
-        for name in [parse_base_file(base.name)]
-    ]
+from hudi_core.view.file_group import DataFile, FileSlice
 
 
 def plan_read(context: ReadContext, request: ReadRequest) -> ReadPlan:
@@ -59,6 +34,27 @@ def plan_read(context: ReadContext, request: ReadRequest) -> ReadPlan:
     if request.query == "cdc":
         return plan_cdc(context, request)
     return plan_snapshot(context, request)
+
+
+def plan_snapshot(context: ReadContext, request: ReadRequest) -> ReadPlan:
+    """The plan of a query that reads the latest slice of every file group, now or as of the request's time."""
+    timeline = context.active.load()
+    as_of = None if request.as_of is None else as_of_instant(context, timeline, request.as_of)
+    schema = table_schema(context.storage, context.config, timeline, as_of)
+    metadata = context.metadata_table(request.metadata, timeline, schema)
+    merged = request.query == "snapshot"
+    spec = reader_spec(context, schema, timeline, merge_logs=merged, up_to=as_of)
+    planner = SlicesPlanner(context, request, spec, metadata, current=as_of is None)
+    view = context.view(timeline, listing=context.listing(metadata))
+    partitions = planner.partitions(view.partitions())
+    if merged:
+        return planner.plan([item for name in partitions for item in view.latest_merged_slices(name, as_of)])
+    return planner.plan([_alone(base) for name in partitions for base in view.latest_base_files(name, as_of)])
+
+
+def _alone(base: DataFile) -> FileSlice:
+    name = parse_base_file(base.name)
+    return FileSlice(FileGroupId(base.partition, name.file_id), name.instant, base)
 
 
 def as_of_instant(context: ReadContext, timeline: Timeline, text: str) -> str:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from hudi_core.errors import ConfigError, StorageNotFoundError
 from hudi_core.timeline.instant import KNOWN_ACTIONS, Action, Instant, State, completed_action
 
 if TYPE_CHECKING:
+    from hudi_core.history.archived import ArchivedTimeline
     from hudi_core.query.context import ReadContext
     from hudi_core.timeline.active import ActiveTimeline
 
@@ -34,8 +35,10 @@ def show_instant(context: ReadContext, instant: str, action: str | None = None) 
     """
     if action is not None and action not in KNOWN_ACTIONS:
         raise ConfigError(f"{action!r} is no action of a timeline", remedy=f"one of {', '.join(sorted(KNOWN_ACTIONS))}")
-    active: _Files = _ActiveFiles(context.active)
-    found = [(item, active) for item in context.active.load() if item.requested_time == instant]
+    active = _ActiveFiles(context.active)
+    found: list[tuple[Instant, _ActiveFiles | ArchivedTimeline]] = [
+        (item, active) for item in context.active.load() if item.requested_time == instant
+    ]
     if all(item.action == Action.SAVEPOINT for item, _ in found):
         # The archival may take a commit and leave its savepoint (hoodie.archive.beyond.savepoint).
         history = context.history()
@@ -53,12 +56,6 @@ def show_instant(context: ReadContext, instant: str, action: str | None = None) 
     chosen, files = min(fitting, key=lambda place: place[0].action == Action.SAVEPOINT)
     savepoint = next((where.content(item) or None for item, where in found if item.action == Action.SAVEPOINT), None)
     return ShownInstant(chosen, files.plan(chosen) or None, files.content(chosen) or None, savepoint)
-
-
-class _Files(Protocol):
-    def plan(self, instant: Instant) -> dict[str, Any]: ...
-
-    def content(self, instant: Instant) -> dict[str, Any]: ...
 
 
 class _ActiveFiles:

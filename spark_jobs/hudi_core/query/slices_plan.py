@@ -12,13 +12,11 @@ from hudi_core.codec.avro.schema import AvroSchema
 from hudi_core.config.read_config import READ_ZONE
 from hudi_core.engine.protocol import Json
 from hudi_core.engine.serializer import to_text
-from hudi_core.errors import ConfigError
 from hudi_core.expr.bind import Bound, bind
 from hudi_core.expr.json_form import to_json
 from hudi_core.expr.sql.parse import parse_predicate
 from hudi_core.filegroup.read.log_scan import CommittedInstants, latest_read_instant
 from hudi_core.filegroup.read.read_spec import ReaderSpec
-from hudi_core.filegroup.read.slice_reader import SliceReader
 from hudi_core.index.skipping import PruneReport, SkippingPlan
 from hudi_core.metadata_table.read.metadata_table import MetadataTable
 from hudi_core.query.context import ReadContext
@@ -82,16 +80,6 @@ def reader_spec(
     )
 
 
-def chosen_columns(schema: pa.Schema, columns: Sequence[str] | None) -> pa.Schema:
-    """The selected columns of `schema`, in that order; raises ConfigError for one that it lacks."""
-    missing = [name for name in columns or () if name not in schema.names]
-    if missing:
-        raise ConfigError(
-            f"no column {', '.join(map(repr, missing))}", remedy=f"the columns are {', '.join(schema.names)}"
-        )
-    return schema if columns is None else pa.schema([schema.field(name) for name in columns])
-
-
 class SlicesPlanner:
     """Plans one query over slices that its caller chooses.
 
@@ -109,10 +97,9 @@ class SlicesPlanner:
         current: bool,
     ) -> None:
         """Raises ConfigError for a column or a predicate that the table has no use for."""
-        reader = SliceReader(context.storage, spec)
         self._context = context
-        self.schema = reader.output_schema(request.columns)
-        predicate = Predicate.of(request, reader.output_schema(), spec.zone)
+        self.schema = spec.output.select(request.columns)
+        predicate = Predicate.of(request, spec.output.all, spec.zone)
         self.spec = replace(spec, columns=request.columns, predicate=None if predicate is None else predicate.json)
         self._skipping = None
         if predicate is not None:

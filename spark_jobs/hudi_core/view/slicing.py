@@ -23,7 +23,7 @@ from hudi_core.model.names import LogFileName
 from hudi_core.timeline.instant import COMMIT_ACTIONS, Action
 from hudi_core.timeline.timeline import Timeline
 
-_PENDING_WRITES: Final = COMMIT_ACTIONS | {Action.LOG_COMPACTION, Action.CLUSTERING}
+PENDING_WRITES: Final = COMMIT_ACTIONS | {Action.LOG_COMPACTION, Action.CLUSTERING}
 
 CompletionOf = Callable[[str], str | None]
 """The completion time of the instant requested at a time; None where no timeline holds it as completed.
@@ -43,7 +43,7 @@ class Visibility:
     def __init__(self, timeline: Timeline) -> None:
         self._writes = timeline.visible_writes()
         self._compactions = timeline.pending_compactions().requested_times
-        self._pending = timeline.pending().of_actions(*_PENDING_WRITES).requested_times
+        self._pending = timeline.pending().of_actions(*PENDING_WRITES).requested_times
 
     def slice_visible(self, base_instant: str) -> bool:
         """Whether a slice of this base instant is visible."""
@@ -129,17 +129,12 @@ class CompletionSlicing:
         return starts[before - 1] if before else instant
 
 
-_RULES: Final[dict[int, Callable[[Timeline, CompletionOf], Slicing]]] = {
-    1: lambda timeline, completion_of: BaseInstantSlicing(timeline),
-    2: CompletionSlicing,
-}
-
-
 def slicing_for(layout: int, timeline: Timeline, completion_of: CompletionOf) -> Slicing:
     """The rule of a timeline layout; raises UnsupportedVersionError for one that does not exist."""
-    if layout not in _RULES:
-        known = " and ".join(map(str, _RULES))
-        raise UnsupportedVersionError(
-            f"file slices of timeline layout {layout} are not supported", remedy=f"layouts {known} are"
-        )
-    return _RULES[layout](timeline, completion_of)
+    if layout == 1:
+        return BaseInstantSlicing(timeline)
+    if layout == 2:
+        return CompletionSlicing(timeline, completion_of)
+    raise UnsupportedVersionError(
+        f"file slices of timeline layout {layout} are not supported", remedy="layouts 1 and 2 are"
+    )

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,20 +47,40 @@ class Folded:
     ordered_by: _Ints
 
 
-@dataclass(frozen=True, slots=True)
 class _Groups:
-    """Events sorted by key, their order kept: positions in `order` from `starts` on, `sizes` of them."""
+    """Events sorted by key, their order kept: `order` are their places among all events, those of a key are from
+    `starts` on, `sizes` of them.
+    """
 
-    order: _Ints
-    starts: _Ints
-    sizes: _Ints
+    def __init__(self, events: Events) -> None:
+        self.order = np.argsort(events.codes, kind="stable")
+        codes = events.codes[self.order]
+        self.starts = np.flatnonzero(np.r_[True, codes[1:] != codes[:-1]])
+        self.sizes = np.diff(np.r_[self.starts, len(codes)])
+        self._events = events
 
-    @staticmethod
-    def of(codes: NDArray[np.int32]) -> _Groups:
-        order = np.argsort(codes, kind="stable")
-        sorted_codes = codes[order]
-        starts = np.flatnonzero(np.r_[True, sorted_codes[1:] != sorted_codes[:-1]])
-        return _Groups(order, starts, np.diff(np.r_[starts, len(codes)]))
+    @cached_property
+    def kinds(self) -> NDArray[np.uint8]:
+        return self._events.kinds[self.order]
+
+    @cached_property
+    def ranks(self) -> _Ints:
+        return self._events.ranks[self.order]
+
+    @cached_property
+    def position(self) -> _Ints:
+        return np.arange(len(self.order))
+
+    def last(self, mask: NDArray[np.bool_]) -> _Ints:
+        """Per key the position of the last event in `mask`, or -1."""
+        found: _Ints = np.maximum.reduceat(np.where(mask, self.position, _NONE), self.starts)
+        return found
+
+    def last_greatest(self, live: NDArray[np.bool_]) -> _Ints:
+        """Per key the position of the last event in `live` with the greatest rank, or -1."""
+        lowest = np.iinfo(np.int64).min
+        greatest = np.maximum.reduceat(np.where(live, self.ranks, lowest), self.starts)
+        return self.last(live & (self.ranks == np.repeat(greatest, self.sizes)))
 
 
 def last_events(events: Events) -> _Ints:
@@ -79,22 +100,20 @@ def winners(events: Events) -> _Ints:
     """
     if len(events.codes) == events.key_count:
         return last_events(events)
-    groups = _Groups.of(events.codes)
-    starts, sizes = groups.starts, groups.sizes
-    kinds, ranks = events.kinds[groups.order], events.ranks[groups.order]
-    position = np.arange(len(kinds))
+    groups = _Groups(events)
+    starts, sizes, kinds = groups.starts, groups.sizes, groups.kinds
     # Nothing before a key's last natural delete matters any more.
-    reset = np.maximum.reduceat(np.where(kinds == Kind.NATURAL_DELETE, position, _NONE), starts)
-    live = position > np.repeat(reset, sizes)
+    reset = groups.last(kinds == Kind.NATURAL_DELETE)
+    live = groups.position > np.repeat(reset, sizes)
     typed = live & (kinds == Kind.TYPED_DELETE)
-    best = _latest_greatest(ranks, live & (kinds <= Kind.FLAGGED), starts, sizes, position)
+    best = groups.last_greatest(live & (kinds <= Kind.FLAGGED))
     result = np.where(best >= 0, best, reset)
     if typed.any():
         # A typed delete depends on the result of the event before it: only keys that have one are folded event by
         # event.
         folded = np.flatnonzero(np.add.reduceat(typed.astype(np.int64), starts))
         first = np.where(reset[folded] >= 0, reset[folded], starts[folded])
-        result[folded] = _typed_deletes_in_rounds(kinds, ranks, first, (starts + sizes)[folded])
+        result[folded] = _typed_deletes_in_rounds(kinds, groups.ranks, first, (starts + sizes)[folded])
     chosen: _Ints = groups.order[result]
     return chosen
 
@@ -108,19 +127,16 @@ def event_time_winners(events: Events, *, deletes_win: bool) -> _Ints:
     """
     if len(events.codes) == events.key_count:
         return last_events(events)
-    groups = _Groups.of(events.codes)
-    starts, sizes = groups.starts, groups.sizes
-    kinds, ranks = events.kinds[groups.order], events.ranks[groups.order]
-    position = np.arange(len(kinds))
-    natural = np.maximum.reduceat(np.where(kinds == Kind.NATURAL_DELETE, position, _NONE), starts)
+    groups = _Groups(events)
+    starts, sizes, kinds, position = groups.starts, groups.sizes, groups.kinds, groups.position
+    natural = groups.last(kinds == Kind.NATURAL_DELETE)
     after = position > np.repeat(natural, sizes)
     first_row = np.minimum.reduceat(np.where(after & (kinds <= Kind.FLAGGED), position, len(kinds)), starts)
     ignored = (np.repeat(natural, sizes) >= 0) & (position < np.repeat(first_row, sizes))
     live = after & ~ignored
     if deletes_win:
-        forced = np.maximum.reduceat(np.where(live & (kinds == Kind.TYPED_DELETE), position, _NONE), starts)
-        live &= position >= np.repeat(forced, sizes)
-    best = _latest_greatest(ranks, live, starts, sizes, position)
+        live &= position >= np.repeat(groups.last(live & (kinds == Kind.TYPED_DELETE)), sizes)
+    best = groups.last_greatest(live)
     chosen: _Ints = groups.order[np.where(best >= 0, best, natural)]
     return chosen
 
@@ -136,7 +152,7 @@ def fold_in_rounds(
     older and newer versions and where the newer one wins, and returns the merged rows and their kinds. There are as
     many rounds as the most events of one key, each over all keys that have a next event.
     """
-    groups = _Groups.of(events.codes)
+    groups = _Groups(events)
     held = groups.order[groups.starts]
     kinds, rows = events.kinds[held], events.rows[held]
     ends = groups.starts + groups.sizes
@@ -162,14 +178,6 @@ def fold_in_rounds(
         going = at < ends[active]
         active, at = active[going], at[going]
     return Folded(kinds, rows, held)
-
-
-def _latest_greatest(ranks: _Ints, live: NDArray[np.bool_], starts: _Ints, sizes: _Ints, position: _Ints) -> _Ints:
-    """Per key the position of the last live event with the greatest rank, or -1."""
-    lowest = np.iinfo(np.int64).min
-    greatest = np.maximum.reduceat(np.where(live, ranks, lowest), starts)
-    found: _Ints = np.maximum.reduceat(np.where(live & (ranks == np.repeat(greatest, sizes)), position, _NONE), starts)
-    return found
 
 
 def _typed_deletes_in_rounds(kinds: NDArray[np.uint8], ranks: _Ints, first: _Ints, stop: _Ints) -> _Ints:

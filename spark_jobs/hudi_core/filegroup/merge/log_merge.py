@@ -76,9 +76,7 @@ class LogMerger:
         self._merger = RowMerger(schema, policy, ordering, self._store)
         self._partial = False
         self._keys: list[pa.Array] = []
-        self._kinds: list[NDArray[np.uint8]] = []
-        self._rows: list[NDArray[np.int64]] = []
-        self._values: list[pa.Array] = []
+        self._events: list[tuple[NDArray[np.uint8], NDArray[np.int64], pa.Array]] = []
         self._records = 0
         self._deletes = 0
 
@@ -110,19 +108,15 @@ class LogMerger:
         first = self._store.append(batch)
         self._merger.note(batch.num_rows, partial)
         self._records += batch.num_rows
-        self._add(keys, kinds, first + np.arange(batch.num_rows), values)
+        self._keys.append(keys)
+        self._events.append((kinds, first + np.arange(batch.num_rows), values))
 
     def add_deletes(self, keys: pa.Array, natural: NDArray[np.bool_], values: pa.Array, *, path: str) -> None:
         """Adds delete entries: `natural` where the entry always wins, else `values` (as Ordering.type) are compared."""
         kinds = np.where(natural, np.uint8(Kind.NATURAL_DELETE), np.uint8(Kind.TYPED_DELETE))
         self._deletes += len(keys)
-        self._add(key_texts(keys, path=path), kinds, np.full(len(keys), -1, dtype=np.int64), values)
-
-    def _add(self, keys: pa.Array, kinds: NDArray[np.uint8], rows: NDArray[np.int64], values: pa.Array) -> None:
-        self._keys.append(keys)
-        self._kinds.append(kinds)
-        self._rows.append(rows)
-        self._values.append(values)
+        self._keys.append(key_texts(keys, path=path))
+        self._events.append((kinds, np.full(len(keys), -1, dtype=np.int64), values))
 
     def finish(self) -> LogRecords:
         """Folds all events; the merger is spent afterwards."""
@@ -136,8 +130,8 @@ class LogMerger:
             [keys.cast(pa.large_string()) for keys in self._keys] if large else self._keys
         ).dictionary_encode()
         self._keys.clear()
-        kinds, rows = np.concatenate(self._kinds), np.concatenate(self._rows)
-        values = pa.concat_arrays(self._values)
+        all_kinds, all_rows, all_values = zip(*self._events, strict=True)
+        kinds, rows, values = np.concatenate(all_kinds), np.concatenate(all_rows), pa.concat_arrays(all_values)
         codes = encoded.indices.to_numpy()
         key_count = len(encoded.dictionary)
         unordered = nulls(values) & (kinds <= Kind.FLAGGED)

@@ -24,7 +24,7 @@ STRATEGY_KEY_0_15 = "hoodie.compaction.record.merger.strategy"
 ORDERING_FIELDS_KEY = "hoodie.table.ordering.fields"
 """The name of the ordering column's key in Hudi 1.1 and later; 1.0 and 0.15 know only the older key."""
 PARTIAL_UPDATE_KEY = "hoodie.table.partial.update.mode"
-HUDI_1_KEYS = (STRATEGY_KEY, MERGE_MODE_KEY, ORDERING_FIELDS_KEY, "hoodie.table.keygenerator.type")
+_HUDI_1_KEYS = (STRATEGY_KEY, MERGE_MODE_KEY, ORDERING_FIELDS_KEY, "hoodie.table.keygenerator.type")
 """Properties that only Hudi 1.x writes: a version 6 table that has one is kept by 1.x."""
 PROPERTY_PREFIX = "hoodie.record.merge.property."
 DELETE_FIELD_KEY = "hoodie.payload.delete.field"
@@ -39,7 +39,7 @@ PAYLOAD_STRATEGY = "00000000-0000-0000-0000-000000000000"
 
 def reads_as_hudi_1(config: TableConfig) -> bool:
     """Whether Hudi 1.x reads the table's rows: the version is its own, or 1.x keeps a table of an older version."""
-    return config.features.unified_reader or any(key in config.raw for key in HUDI_1_KEYS)
+    return config.features.unified_reader or any(key in config.raw for key in _HUDI_1_KEYS)
 
 
 class Mode(str, Enum):
@@ -48,6 +48,14 @@ class Mode(str, Enum):
     COMMIT_TIME_ORDERING = "COMMIT_TIME_ORDERING"
     EVENT_TIME_ORDERING = "EVENT_TIME_ORDERING"
     CUSTOM = "CUSTOM"
+
+
+_BY_PAYLOAD = {
+    Payload.DEFAULT.value: Mode.EVENT_TIME_ORDERING,
+    Payload.EVENT_TIME.value: Mode.EVENT_TIME_ORDERING,
+    Payload.LATEST.value: Mode.COMMIT_TIME_ORDERING,
+}
+_BY_STRATEGY = {EVENT_TIME_STRATEGY: Mode.EVENT_TIME_ORDERING, COMMIT_TIME_STRATEGY: Mode.COMMIT_TIME_ORDERING}
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +91,8 @@ def resolve_mode(config: TableConfig) -> Mode:
                 remedy=f"{', '.join(mode.value for mode in Mode)} are known",
             ) from None
     else:
-        by_payload, by_strategy = _mode_of_payload(config.payload_class), _mode_of_strategy(strategy)
+        by_payload = _BY_PAYLOAD.get(config.payload_class, Mode.CUSTOM) if config.payload_class else None
+        by_strategy = _BY_STRATEGY.get(strategy, Mode.CUSTOM) if strategy else None
         first, second = (by_strategy, by_payload) if config.features.merge_modes else (by_payload, by_strategy)
         mode = first or second or (Mode.EVENT_TIME_ORDERING if config.ordering_fields else Mode.COMMIT_TIME_ORDERING)
     if mode is Mode.CUSTOM and strategy and strategy != PAYLOAD_STRATEGY:
@@ -96,22 +105,6 @@ def resolve_mode(config: TableConfig) -> Mode:
             ),
         )
     return mode
-
-
-def _mode_of_payload(payload: str | None) -> Mode | None:
-    if not payload:
-        return None
-    if payload in (Payload.DEFAULT.value, Payload.EVENT_TIME.value):
-        return Mode.EVENT_TIME_ORDERING
-    return Mode.COMMIT_TIME_ORDERING if payload == Payload.LATEST.value else Mode.CUSTOM
-
-
-def _mode_of_strategy(strategy: str | None) -> Mode | None:
-    if not strategy:
-        return None
-    return {EVENT_TIME_STRATEGY: Mode.EVENT_TIME_ORDERING, COMMIT_TIME_STRATEGY: Mode.COMMIT_TIME_ORDERING}.get(
-        strategy, Mode.CUSTOM
-    )
 
 
 def merge_properties(given: Mapping[str, str]) -> dict[str, str]:

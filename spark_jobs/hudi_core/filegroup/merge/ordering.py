@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from hudi_core.codec.avro.resolve import AvroType, resolve
 from hudi_core.errors import ConfigError, UnsupportedError
 from hudi_core.filegroup.merge.partial import Default, field_defaults
+from hudi_core.filegroup.merge.record_keys import as_mask
 
 if TYPE_CHECKING:
     from hudi_core.codec.avro.schema import AvroSchema
@@ -149,9 +150,7 @@ class Ordering:
         if len(self.columns) != 1:
             return np.full(batch.num_rows, not self.columns)
         values = self.columns[0].from_rows(batch)
-        mask = pc.fill_null(pc.equal(values, 0), True) if self.columns[0].kind == "int" else pc.is_null(values)
-        result: NDArray[np.bool_] = mask.to_numpy(zero_copy_only=False)
-        return result
+        return as_mask(pc.fill_null(pc.equal(values, 0), True) if self.columns[0].kind == "int" else pc.is_null(values))
 
     def of_deletes(self, entries: pa.Table) -> tuple[NDArray[np.bool_], pa.Array]:
         """Which entries of a delete block always win, and the ordering values of the others as `type`.
@@ -163,7 +162,7 @@ class Ordering:
             column = self.columns[0] if self.columns else OrderingColumn("", "int", pa.int64())
             natural, values = self._of_deletes(entries, column, column.kind)
             if column.kind == "int":
-                natural = natural | _numpy_mask(pc.fill_null(pc.equal(values, 0), True))
+                natural = natural | as_mask(pc.fill_null(pc.equal(values, 0), True))
             return natural, values
         parts = [
             self._of_deletes(entries, column, f"{position}.{column.kind}")
@@ -177,9 +176,9 @@ class Ordering:
             return np.ones(entries.num_rows, dtype=np.bool_), pa.nulls(entries.num_rows, column.type)
         raw = entries.column(name).combine_chunks()
         values = column.normal(raw)
-        return _numpy_mask(pc.is_null(raw)), pc.multiply(
-            values, column.delete_factor
-        ) if column.delete_factor != 1 else values
+        if column.delete_factor != 1:
+            values = pc.multiply(values, column.delete_factor)
+        return as_mask(pc.is_null(raw)), values
 
     def _joined(self, arrays: list[pa.Array], rows: int) -> pa.Array:
         if not self.columns:
@@ -205,12 +204,8 @@ def _column(name: str, avro: AvroType, hudi_1: bool, path: str) -> OrderingColum
             return OrderingColumn(name, "decimal", pa.decimal128(avro.precision, avro.scale), same_class=False)
         scale = max(avro.scale, _DELETE_SCALE)
         digits = avro.precision - avro.scale + scale
-        return OrderingColumn(
-            name,
-            "decimal",
-            pa.decimal128(_DIGITS, scale) if digits <= _DIGITS else pa.decimal256(2 * _DIGITS, scale),
-            same_class=False,
-        )
+        wide = pa.decimal128(_DIGITS, scale) if digits <= _DIGITS else pa.decimal256(2 * _DIGITS, scale)
+        return OrderingColumn(name, "decimal", wide, same_class=False)
     known: dict[str, pa.DataType] = {
         "boolean": pa.int8(),
         "float": pa.float64(),
@@ -259,7 +254,7 @@ def greater(left: pa.Array, right: pa.Array) -> NDArray[np.bool_]:
     compared = pc.greater(left, right)
     if pa.types.is_floating(left.type):
         compared = pc.or_(compared, pc.and_(pc.is_nan(left), pc.invert(pc.is_nan(right))))
-    return _numpy_mask(compared.fill_null(False))
+    return as_mask(compared.fill_null(False))
 
 
 def nulls(values: pa.Array) -> NDArray[np.bool_]:
@@ -267,14 +262,9 @@ def nulls(values: pa.Array) -> NDArray[np.bool_]:
     if pa.types.is_struct(values.type):
         found: NDArray[np.bool_] = np.logical_or.reduce([nulls(part) for part in values.flatten()])
         return found
-    return _numpy_mask(pc.is_null(values))
+    return as_mask(pc.is_null(values))
 
 
 def _numpy(values: pa.Array) -> NDArray[np.int64]:
     result: NDArray[np.int64] = values.fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64)
-    return result
-
-
-def _numpy_mask(mask: pa.Array) -> NDArray[np.bool_]:
-    result: NDArray[np.bool_] = mask.to_numpy(zero_copy_only=False)
     return result

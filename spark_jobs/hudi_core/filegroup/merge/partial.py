@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from hudi_core.filegroup.merge.payloads import Fill, Payload
 from hudi_core.filegroup.merge.policy import Rules
+from hudi_core.filegroup.merge.record_keys import as_mask
 from hudi_core.model.names import META_FIELDS
 
 if TYPE_CHECKING:
@@ -71,11 +72,9 @@ class ColumnPatterns:
 
     def number(self, columns: frozenset[str] | None) -> int:
         """The pattern of rows that have these columns; None: all."""
-        return (
-            FULL
-            if columns is None
-            else self._number(np.array([name in columns for name in self._names], dtype=np.bool_))
-        )
+        if columns is None:
+            return FULL
+        return self._number(np.array([name in columns for name in self._names], dtype=np.bool_))
 
     def union(self, one: Patterns, other: Patterns) -> Patterns:
         """The patterns of rows that have the columns of both."""
@@ -143,7 +142,7 @@ class FieldMerger:
             return self._equal(values, self._marker) if _is_text(column.type) else None
         default = self._defaults.get(column.name) if self._fill is not Fill.NULL else None
         if default is None:
-            return _mask(pc.is_null(values)) if values.null_count else None
+            return as_mask(pc.is_null(values)) if values.null_count else None
         if self._fill is Fill.REFERENCE_DEFAULT:
             small = default.kind in ("int", "long") and default.value in _ONE_OBJECT
             return self._equal(values, default.value) if small or default.kind == "boolean" else None
@@ -151,9 +150,9 @@ class FieldMerger:
         return None if default.kind == "string" and default.nullable else self._equal(values, default.value)
 
     def _equal(self, values: pa.Array, requested: object) -> Mask | None:
-        return (
-            None if requested is None else _mask(pc.equal(values, pa.scalar(requested, values.type)).fill_null(False))
-        )
+        if requested is None:
+            return None
+        return as_mask(pc.equal(values, pa.scalar(requested, values.type)).fill_null(False))
 
 
 def _is_text(kind: pa.DataType) -> bool:
@@ -163,8 +162,3 @@ def _is_text(kind: pa.DataType) -> bool:
         or pa.types.is_binary(kind)
         or pa.types.is_large_binary(kind)
     )
-
-
-def _mask(values: pa.Array) -> Mask:
-    result: Mask = values.to_numpy(zero_copy_only=False)
-    return result

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING
 from hudi_core.config.write_config import MERGE_FUNCTION
 from hudi_core.errors import UnsupportedError
 from hudi_core.filegroup.merge.merge_mode import (
-    HUDI_1_KEYS,
     ORDERING_FIELDS_KEY,
     PARTIAL_UPDATE_KEY,
     UNAVAILABLE_KEY,
@@ -24,6 +23,7 @@ from hudi_core.filegroup.merge.merge_mode import (
     Mode,
     delete_marks,
     merge_properties,
+    reads_as_hudi_1,
     resolve_mode,
 )
 from hudi_core.filegroup.merge.payloads import FILL_OF, MARKER_OF, Fill, Payload, check_ordering, payload_of
@@ -100,9 +100,7 @@ class MergePolicy:
             return MergePolicy(
                 _key_fields(config), config.ordering_fields, Rules.FUNCTION, delete_marks=marks, function=function
             )
-        if not config.features.merge_modes and not any(key in config.raw for key in HUDI_1_KEYS):
-            return _by_payload_class(config, given)
-        return _by_mode(config, given)
+        return _by_mode(config, given) if reads_as_hudi_1(config) else _by_payload_class(config, given)
 
 
 def _by_payload_class(config: TableConfig, given: Mapping[str, str]) -> MergePolicy:

@@ -86,7 +86,10 @@ def _marked(column: pa.Array, mark: DeleteMark) -> NDArray[np.bool_]:
     requested = [value.lower() for value in mark.values] if mark.any_case else list(mark.values)
     if mark.any_case:
         texts = pc.utf8_lower(texts)
-    result: NDArray[np.bool_] = pc.is_in(texts, value_set=pa.array(requested, pa.string())).to_numpy(
-        zero_copy_only=False
-    )
+    return as_mask(pc.is_in(texts, value_set=pa.array(requested, pa.string())))
+
+
+def as_mask(values: pa.Array) -> NDArray[np.bool_]:
+    """A boolean array without nulls, for NumPy."""
+    result: NDArray[np.bool_] = values.to_numpy(zero_copy_only=False)
     return result

@@ -47,12 +47,10 @@ class RowMerger:
 
         Four bytes a row, from the first partial block on.
         """
-        self._append(
-            np.full(rows, self._columns.number(partial), dtype=np.int32)
-            if partial is not None or self._patterns
-            else None,
-            rows,
-        )
+        if partial is not None or self._patterns:
+            self._append(np.full(rows, self._columns.number(partial), dtype=np.int32))
+        else:
+            self._full_rows += rows
 
     def patterns_of(self, rows: NDArray[np.int64]) -> Patterns:
         """The column patterns of rows of the store."""
@@ -62,10 +60,7 @@ class RowMerger:
             self._patterns = [np.concatenate(self._patterns)]
         return self._patterns[0][rows]
 
-    def _append(self, patterns: Patterns | None, rows: int) -> None:
-        if patterns is None:
-            self._full_rows += rows
-            return
+    def _append(self, patterns: Patterns) -> None:
         if not self._patterns:
             self._patterns.append(np.full(self._full_rows, FULL, dtype=np.int32))
         self._patterns.append(patterns)
@@ -99,7 +94,10 @@ class RowMerger:
                 older, newer, newer_wins[ends], self.patterns_of(old[ends]), self.patterns_of(new[ends])
             )
             first = self._store.append(merged)
-            self._append(patterns if self._patterns else None, merged.num_rows)
+            if self._patterns:
+                self._append(patterns)
+            else:
+                self._full_rows += merged.num_rows
             rows.append(first + np.arange(merged.num_rows))
             kinds.append(found)
         return np.concatenate(rows), np.concatenate(kinds)

@@ -110,11 +110,9 @@ def _hfile_batches(
     storage: Storage, file: DataFile, schema: pa.Schema, batch_rows: int, sources: Sequence[ColumnSource]
 ) -> Iterator[pa.RecordBatch]:
     """Rows of an HFile: each value is an Avro datum by the schema in the file info (HoodieAvroHFileReaderImplBase)."""
-
-    def read_range(offset: int, length: int) -> bytes:
-        return storage.read_range(file.path, ByteRange(offset, length))
-
-    reader = HFileReader(read_range, file.size, file.path)
+    reader = HFileReader(
+        lambda offset, length: storage.read_range(file.path, ByteRange(offset, length)), file.size, file.path
+    )
     text = reader.schema()
     if text is None:
         raise CorruptFileError("the HFile does not hold the Avro schema of its rows", path=file.path)

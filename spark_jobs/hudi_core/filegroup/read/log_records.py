@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hudi_core.codec.avro.arrow import decode_records
-from hudi_core.codec.avro.schema import AvroSchema, field_names, parse_schema
+from hudi_core.codec.avro.schema import field_names, parse_schema
 from hudi_core.codec.hfile.reader import HFileReader
 from hudi_core.codec.log.blocks import BlockType, LogBlock
 from hudi_core.codec.log.content import AVRO_BLOCK_VERSIONS, avro_block_records
@@ -67,7 +67,9 @@ def merge_logs(
     try:
         for block in scan.blocks:
             if block.type is BlockType.DELETE:
-                _add_deletes(merger, _content(storage, block), ordering, block.path)
+                entries = delete_columns(_content(storage, block), path=block.path)
+                natural, values = ordering.of_deletes(entries)
+                merger.add_deletes(entries.column("key").combine_chunks(), natural, values, path=block.path)
             else:
                 sources = () if history is None else sources_at(history, block.instant_time or "")
                 partial = _partial_columns(block, sources)
@@ -93,7 +95,9 @@ def block_batches(
     naming the log file.
     """
     if block.type is BlockType.PARQUET_DATA:
-        yield from _parquet_batches(storage, block, schema, sources)
+        with ParquetBaseFile(io.BytesIO(_content(storage, block)), block.path) as file:
+            _check_operation(file.schema.names, schema, block)
+            yield from base_batches(file, schema, batch_rows=BATCH_ROWS, sources=sources)
         return
     writer = rename_fields(parse_schema(block.schema or "", path=block.path), sources)
     _check_operation(field_names(writer), schema, block)
@@ -103,7 +107,7 @@ def block_batches(
         else _avro_pieces(storage, block, piece_bytes or PIECE_BYTES)
     )
     for count, records, keys in pieces:
-        for batch in _decode(count, records, writer, schema, block.path):
+        for batch in decode_records(records, count, writer, schema, path=block.path).combine_chunks().to_batches():
             yield batch if keys is None else _with_keys(batch, keys, block.path)
 
 
@@ -126,20 +130,6 @@ def _partial_columns(block: LogBlock, sources: Sequence[ColumnSource]) -> frozen
     if not block.is_partial:
         return None
     return frozenset(field_names(rename_fields(parse_schema(block.schema or "", path=block.path), sources)))
-
-
-def _parquet_batches(
-    storage: Storage, block: LogBlock, schema: pa.Schema, sources: Sequence[ColumnSource]
-) -> Iterator[pa.RecordBatch]:
-    with ParquetBaseFile(io.BytesIO(_content(storage, block)), block.path) as file:
-        _check_operation(file.schema.names, schema, block)
-        yield from base_batches(file, schema, batch_rows=BATCH_ROWS, sources=sources)
-
-
-def _decode(count: int, records: memoryview, writer: AvroSchema, schema: pa.Schema, path: str) -> list[pa.RecordBatch]:
-    table = decode_records(records, count, writer, schema, path=path)
-    batches: list[pa.RecordBatch] = table.combine_chunks().to_batches()
-    return batches
 
 
 def _avro_pieces(storage: Storage, block: LogBlock, piece_bytes: int) -> Iterator[tuple[int, memoryview, None]]:
@@ -217,12 +207,6 @@ def _with_keys(batch: pa.RecordBatch, keys: list[bytes], path: str) -> pa.Record
     except pa.ArrowInvalid as error:
         raise CorruptFileError(f"a record key is not UTF-8: {error}", path=path) from error
     return batch.set_column(index, batch.schema.field(index), column)
-
-
-def _add_deletes(merger: LogMerger, content: bytes, ordering: Ordering, path: str) -> None:
-    entries = delete_columns(content, path=path)
-    natural, values = ordering.of_deletes(entries)
-    merger.add_deletes(entries.column("key").combine_chunks(), natural, values, path=path)
 
 
 def _content(storage: Storage, block: LogBlock) -> bytes:

@@ -10,13 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from hudi_core.codec.log.blocks import BlockType, CorruptBlock, HeaderKey, LogBlock
 from hudi_core.codec.log.frames import walk
 from hudi_core.errors import CorruptFileError, UnsupportedError
 from hudi_core.storage.base import ByteRange
-from hudi_core.timeline.instant import COMMIT_ACTIONS, Action
+from hudi_core.timeline.instant import Action
+from hudi_core.view.slicing import PENDING_WRITES
 
 if TYPE_CHECKING:
     from hudi_core.storage.base import Storage
@@ -26,7 +28,6 @@ if TYPE_CHECKING:
 IsCommitted = Callable[[str], bool]
 """Whether blocks of an instant count: CommittedInstants for a data table; the metadata table has a rule of its own."""
 
-_PENDING_WRITES: Final = COMMIT_ACTIONS | {Action.LOG_COMPACTION, Action.CLUSTERING}
 DATA_TYPES: Final = frozenset({BlockType.AVRO_DATA, BlockType.HFILE_DATA, BlockType.PARQUET_DATA, BlockType.DELETE})
 
 
@@ -64,7 +65,7 @@ class CommittedInstants:
     def of(timeline: Timeline) -> CommittedInstants:
         """The committed instants of a loaded timeline."""
         commits = timeline.commits()
-        inflight = timeline.pending().of_actions(*_PENDING_WRITES)
+        inflight = timeline.pending().of_actions(*PENDING_WRITES)
         return CommittedInstants(commits.requested_times, inflight.requested_times, commits.start)
 
 
@@ -197,12 +198,11 @@ def log_blocks(
 ) -> Iterator[LogBlock | CorruptBlock]:
     """Every block of the log files, file by file; contents are not read. Errors as scan_log_files."""
     for file in log_files:
-        path = file.path
+        yield from walk(partial(_read, storage, file.path), file.size, file.path, check_corruption)
 
-        def read_at(offset: int, length: int, path: str = path) -> bytes:
-            return storage.read_range(path, ByteRange(offset, length))
 
-        yield from walk(read_at, file.size, path, check_corruption)
+def _read(storage: Storage, path: str, offset: int, length: int) -> bytes:
+    return storage.read_range(path, ByteRange(offset, length))
 
 
 def _instant_of(block: LogBlock, remedy: str | None = None) -> str:

@@ -59,13 +59,7 @@ class OutputColumns:
 
     def select(self, columns: Sequence[str] | None) -> pa.Schema:
         """The selected columns, in that order, or all; raises ConfigError for a column that the table lacks."""
-        fields = {item.name: item for item in self.all}
-        missing = [name for name in columns or () if name not in fields]
-        if missing:
-            raise ConfigError(
-                f"no column {', '.join(map(repr, missing))}", remedy=f"the columns are {', '.join(fields)}"
-            )
-        return pa.schema([fields[name] for name in (fields if columns is None else columns)])
+        return select_columns(self.all, columns)
 
     def stored_of(self, names: Collection[str]) -> pa.Schema:
         """The stored columns among `names`, in their order."""
@@ -93,3 +87,14 @@ class OutputColumns:
             else:
                 arrays.append(batch.column(index))
         return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def select_columns(schema: pa.Schema, columns: Sequence[str] | None) -> pa.Schema:
+    """The selected columns of `schema`, in that order, or all; raises ConfigError for one that it lacks."""
+    if columns is None:
+        return schema
+    fields = {item.name: item for item in schema}
+    missing = [name for name in columns if name not in fields]
+    if missing:
+        raise ConfigError(f"no column {', '.join(map(repr, missing))}", remedy=f"the columns are {', '.join(fields)}")
+    return pa.schema([fields[name] for name in columns])

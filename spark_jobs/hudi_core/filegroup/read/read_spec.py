@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import pyarrow as pa
@@ -42,11 +42,7 @@ class RowFilter:
 def of_commit_times(times: frozenset[str]) -> RowFilter:
     """Keeps the rows that one of these instants wrote."""
     values = pa.array(sorted(times), pa.string())
-
-    def mask(batch: pa.RecordBatch) -> pa.Array:
-        return pc.is_in(batch.column(batch.schema.get_field_index(COMMIT_TIME)), value_set=values)
-
-    return RowFilter(frozenset({COMMIT_TIME}), mask)
+    return RowFilter(frozenset({COMMIT_TIME}), lambda batch: pc.is_in(batch.column(COMMIT_TIME), value_set=values))
 
 
 def of_predicate(predicate: Json, schema: pa.Schema, zone: str | None = None) -> RowFilter:
@@ -56,11 +52,7 @@ def of_predicate(predicate: Json, schema: pa.Schema, zone: str | None = None) ->
     does not exist, or compares it with a value of another type.
     """
     bound = bind(from_json(predicate), schema, zone=zone)
-
-    def mask(batch: pa.RecordBatch) -> pa.Array:
-        return row_mask(bound, batch)
-
-    return RowFilter(frozenset(bound.columns), mask)
+    return RowFilter(frozenset(bound.columns), partial(row_mask, bound))
 
 
 @dataclass(frozen=True)
@@ -98,11 +90,8 @@ class ReaderSpec:
         Computed once: for a wide table that takes longer than reading a small slice.
         """
         merged = self.merge_logs and self.config.is_merge_on_read
-        return OutputColumns(
-            self.config,
-            self.schema,
-            partition_columns(self.config, merged=merged, incremental=self.commit_times is not None),
-        )
+        rule = partition_columns(self.config, merged=merged, incremental=self.commit_times is not None)
+        return OutputColumns(self.config, self.schema, rule)
 
     @cached_property
     def filters(self) -> tuple[RowFilter, ...]:

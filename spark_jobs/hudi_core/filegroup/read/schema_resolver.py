@@ -10,17 +10,18 @@ from typing import Final
 from hudi_core.codec.avro.arrow_types import avro_schema
 from hudi_core.codec.avro.schema import AvroSchema, parse_schema, without_meta_fields
 from hudi_core.codec.log.blocks import BlockType, LogBlock
-from hudi_core.codec.log.frames import walk
 from hudi_core.codec.parquet.file import ParquetBaseFile
 from hudi_core.config.table_config import TableConfig
 from hudi_core.errors import StorageNotFoundError
+from hudi_core.filegroup.read.log_scan import log_blocks
 from hudi_core.history.archived import latest_commits, load_history
-from hudi_core.storage.base import ByteRange, Storage
+from hudi_core.storage.base import Storage
 from hudi_core.timeline.actions.commit import CommitMetadata
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import Instant
 from hudi_core.timeline.table_schema import commit_label, schema_of
 from hudi_core.timeline.timeline import Timeline
+from hudi_core.view.file_group import DataFile
 
 _FOOTER_KEYS: Final = ("parquet.avro.schema", "avro.schema")
 """Where parquet-avro keeps the schema that it wrote with, now and before Parquet 1.9."""
@@ -80,23 +81,13 @@ def stored_schema(
 def _schema_of(storage: Storage, path: str) -> AvroSchema | None:
     name = path.rsplit("/", 1)[-1]
     if name.endswith(".parquet"):
-        return _of_parquet(storage, path)
-    return _of_log(storage, path) if ".log." in name and not name.endswith(".cdc") else None
-
-
-def _of_parquet(storage: Storage, path: str) -> AvroSchema:
-    with storage.open_input(path) as stream, ParquetBaseFile(stream, path) as file:
-        footer = file.footer
-        text = next((footer[key] for key in _FOOTER_KEYS if key in footer), None)
-        return avro_schema(file.schema, path=path) if text is None else parse_schema(text, path=path)
-
-
-def _of_log(storage: Storage, path: str) -> AvroSchema | None:
-    blocks = walk(
-        lambda offset, length: storage.read_range(path, ByteRange(offset, length)), storage.stat(path).size, path
-    )
+        with storage.open_input(path) as stream, ParquetBaseFile(stream, path) as file:
+            stored = next((file.footer[key] for key in _FOOTER_KEYS if key in file.footer), None)
+            return avro_schema(file.schema, path=path) if stored is None else parse_schema(stored, path=path)
+    if ".log." not in name or name.endswith(".cdc"):
+        return None
     text: str | None = None
-    for block in blocks:
+    for block in log_blocks(storage, [DataFile("", path, storage.stat(path).size)]):
         if isinstance(block, LogBlock) and block.type in _DATA and not block.is_partial:
             text = block.schema or text
     return None if text is None else parse_schema(text, path=path)

@@ -8,7 +8,7 @@ key, its ordering value and 9 bytes; an eighth of the budget of base rows, and t
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -75,7 +75,7 @@ def merging(
     records = merge_logs(
         storage, scan, schema, policy, ordering, budget=budget, spill_folder=spill_folder, history=history
     )
-    with records.store:
+    with closing(records.store):
         yield SliceMerge(records, BaseMerger(records, policy, ordering, path=path, first_only=first_only), budget)
 
 

@@ -17,9 +17,8 @@ if TYPE_CHECKING:
 
 TEMP_FOLDER = ".hoodie/.temp"
 _MIDDLE = ".marker."
-_SERVER_TYPE_FILE = "MARKERS.type"
-_SERVER_TYPE = "TIMELINE_SERVER_BASED"
-_DIRECT_TYPE = "DIRECT"
+_TYPE_FILE = "MARKERS.type"
+_TYPES = ("TIMELINE_SERVER_BASED", "DIRECT")
 _SERVER_PREFIX = "MARKERS"
 
 
@@ -50,15 +49,10 @@ def marker_folder(instant: str) -> str:
     return f"{TEMP_FOLDER}/{check_file_name(instant, source='instant')}"
 
 
-def marker_path(instant: str, marker: Marker) -> str:
-    """The direct marker of a data file."""
-    return join(marker_folder(instant), f"{marker.data_path}{_MIDDLE}{marker.kind}")
-
-
 def create_marker(storage: Storage, instant: str, partition: str, file_name: str, kind: MarkerType) -> Marker:
     """Announces a data file; returns when the marker is there."""
     marker = Marker(partition, file_name, kind.value)
-    storage.write(marker_path(instant, marker), b"")
+    storage.write(f"{marker_folder(instant)}/{marker.data_path}{_MIDDLE}{marker.kind}", b"")
     return marker
 
 
@@ -70,12 +64,12 @@ def list_markers(storage: Storage, instant: str) -> list[Marker]:
     folder = marker_folder(instant)
     found = set(_direct(storage, folder, ""))
     for file in storage.list_files(folder):
-        if file.name == _SERVER_TYPE_FILE:
-            _check_type(storage.read(file.path), file.path)
+        if file.name == _TYPE_FILE:
+            kind = _text(storage, file.path).strip()
+            if kind not in _TYPES:
+                raise FormatError(f"unknown marker type {kind!r}", path=file.path)
         elif file.name.startswith(_SERVER_PREFIX) and file.name[len(_SERVER_PREFIX) :].isdigit():
-            found.update(
-                _parse(line, file.path) for line in _whole_lines(_text(storage.read(file.path), file.path)) if line
-            )
+            found.update(_parse(line, file.path) for line in _whole_lines(_text(storage, file.path)) if line)
     return sorted(found)
 
 
@@ -111,14 +105,8 @@ def _parse(line: str, source: str) -> Marker:
     return Marker(check_partition(partition, source=source), check_file_name(name, source=source), kind)
 
 
-def _check_type(data: bytes, path: str) -> None:
-    kind = _text(data, path).strip()
-    if kind not in (_SERVER_TYPE, _DIRECT_TYPE):
-        raise FormatError(f"unknown marker type {kind!r}", path=path)
-
-
-def _text(data: bytes, path: str) -> str:
+def _text(storage: Storage, path: str) -> str:
     try:
-        return data.decode("utf-8")
+        return storage.read(path).decode("utf-8")
     except UnicodeDecodeError as error:
         raise CorruptFileError(f"marker file is not UTF-8: {error}", path=path) from error

@@ -9,9 +9,9 @@ plain name parses and has the failed instant.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from hudi_core.codec.log.blocks import ROLLBACK_COMMAND, BlockType, HeaderKey, LogBlock
@@ -19,7 +19,7 @@ from hudi_core.codec.log.frames import encode_block
 from hudi_core.errors import FormatError
 from hudi_core.filegroup.read.log_scan import log_blocks
 from hudi_core.filegroup.write.markers import MarkerType, create_marker, list_markers
-from hudi_core.model.names import ROLLBACK_TOKEN, LogFileName, parse_data_file, parse_log_file
+from hudi_core.model.names import ROLLBACK_TOKEN, LogFileName, parse_data_file
 from hudi_core.model.partition import check_partition, join
 from hudi_core.storage.base import FileInfo, Storage
 from hudi_core.timeline.actions.rollback import RollbackRequest
@@ -68,7 +68,7 @@ def undo_of(request: RollbackRequest, failed: str, *, source: str) -> FileUndo:
     """
     partition = check_partition(request.partition, source=source)
     names = [address.rpartition("/")[2] for address in request.files_to_delete]
-    kept = tuple(name for name in names if _is_of(name, failed))
+    kept = tuple(name for name in names if (parsed := parse_data_file(name)) and parsed.instant == failed)
     if len(kept) < len(names):
         log.warning(
             "%s names %d files that instant %s did not write; they are left alone",
@@ -77,22 +77,10 @@ def undo_of(request: RollbackRequest, failed: str, *, source: str) -> FileUndo:
             failed,
         )
     if request.log_blocks:
-        _check_log_slice(request.file_id, request.base_instant, source)
+        name = LogFileName(request.file_id, request.base_instant, 1, ROLLBACK_TOKEN)
+        if parse_data_file(str(name)) != name or not request.base_instant:
+            raise FormatError(f"{request.file_id!r} at {request.base_instant!r} is no file slice", path=source)
     return FileUndo(partition, request.file_id, request.base_instant, kept, request.log_blocks)
-
-
-def _is_of(name: str, instant: str) -> bool:
-    parsed = parse_data_file(name)
-    return parsed is not None and parsed.instant == instant
-
-
-def _check_log_slice(file_id: str, base_instant: str, source: str) -> None:
-    try:
-        parsed = parse_log_file(str(LogFileName(file_id, base_instant, 1, ROLLBACK_TOKEN)))
-    except FormatError as error:
-        raise FormatError(f"{file_id!r} at {base_instant!r} is no file slice", path=source) from error
-    if (parsed.file_id, parsed.instant) != (file_id, base_instant) or not base_instant:
-        raise FormatError(f"{file_id!r} at {base_instant!r} is no file slice", path=source)
 
 
 class FileRollback:
@@ -109,19 +97,22 @@ class FileRollback:
         Partitions of steps that name nothing are included.
         """
         paths = sorted({join(step.partition, name) for step in steps for name in step.delete})
-        _in_parallel(self._storage.delete, paths)
+        if len(paths) < _THREADS:
+            for path in paths:
+                self._storage.delete(path)
+        else:
+            with ThreadPoolExecutor(max_workers=_THREADS, thread_name_prefix="delete") as pool:
+                list(pool.map(self._storage.delete, paths))
         appended = self._append_commands([step for step in steps if step.log_blocks])
         done: list[Undone] = []
         for partition in sorted({step.partition for step in steps}):
             extra = appended.get(partition, Undone(partition))
-            names = {name for step in steps if step.partition == partition for name in step.delete} | set(extra.deleted)
-            done.append(Undone(partition, tuple(sorted(names)), extra.commands, extra.failed_logs, extra.kept_logs))
+            names = {name for step in steps if step.partition == partition for name in step.delete}
+            done.append(replace(extra, deleted=tuple(sorted({*names, *extra.deleted}))))
         return done
 
     def _append_commands(self, steps: Sequence[FileUndo]) -> dict[str, Undone]:
-        if not steps:
-            return {}
-        earlier = self._earlier_commands()
+        earlier = self._earlier_commands() if steps else {}
         done: dict[str, Undone] = {}
         for partition in sorted({step.partition for step in steps}):
             files = {info.name: info for info in self._storage.list_files(partition)}
@@ -132,26 +123,18 @@ class FileRollback:
                     partition, file_id, base_instant, files, earlier.get((partition, file_id, base_instant), [])
                 )
                 commands[name] = size
-            blocks = {key: size for step in here for key, size in step.log_blocks.items() if _names_a_file(key)}
-            kept = {name: files[name].size for name in (key.rpartition("/")[2] for key in blocks) if name in files}
-            done[partition] = Undone(
-                partition,
-                self._delete_empty(partition, kept),
-                commands,
-                blocks,
-                {name: size for name, size in kept.items() if size},
-            )
+            # Hudi 0.15 names a folder where it does not know the log file.
+            named = [(key, key.rpartition("/")[2], size) for step in here for key, size in step.log_blocks.items()]
+            blocks = {key: size for key, name, size in named if parse_data_file(name) is not None}
+            found = {name: files[name].size for key, name, _ in named if key in blocks and name in files}
+            # A log file of 0 bytes holds no block: its writer died when it created the file. The metadata table lists
+            # no file of 0 bytes (real Hudi lists it with a size of 1).
+            empty = tuple(sorted(name for name, size in found.items() if size == 0))
+            for name in empty:
+                self._storage.delete(join(partition, name))
+            kept = {name: size for name, size in found.items() if size}
+            done[partition] = Undone(partition, empty, commands, blocks, kept)
         return done
-
-    def _delete_empty(self, partition: str, sizes: Mapping[str, int]) -> tuple[str, ...]:
-        """Deletes the failed instant's log files of 0 bytes, which a writer leaves that dies when it creates one.
-
-        They hold no blocks, and the metadata table lists no file of 0 bytes (real Hudi lists it with a size of 1).
-        """
-        empty = tuple(sorted(name for name, size in sizes.items() if size == 0))
-        for name in empty:
-            self._storage.delete(join(partition, name))
-        return empty
 
     def _earlier_commands(self) -> dict[tuple[str, str, str], list[str]]:
         """The log files that earlier attempts at this rollback announced by markers, by file slice."""
@@ -197,19 +180,3 @@ class FileRollback:
             isinstance(block, LogBlock) and block.is_rollback and block.target_instant_time == self._failed
             for block in blocks
         )
-
-
-def _names_a_file(key: str) -> bool:
-    """Hudi 0.15 writes a folder where it does not know the log file."""
-    return parse_data_file(key.rpartition("/")[2]) is not None
-
-
-def _in_parallel(act: Callable[[str], object], paths: Iterable[str]) -> None:
-    requested = list(paths)
-    if len(requested) < _THREADS:
-        for path in requested:
-            act(path)
-        return
-    with ThreadPoolExecutor(max_workers=_THREADS, thread_name_prefix="delete") as pool:
-        for _ in pool.map(act, requested):
-            pass

@@ -18,7 +18,7 @@ HOLES = "hoodie.read.timeline.holes.resolution.policy"
 
 
 def request(begin: str = START, end: str | None = None) -> ReadRequest:
-    return ReadRequest.of("incremental", begin=begin, end=end)
+    return ReadRequest("incremental", begin=begin, end=end)
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -32,10 +32,10 @@ def test_begin_is_exclusive_and_end_inclusive(golden: Golden, version: str) -> N
     assert every.last == max(item.requested_time for item in commits)
     first, last = commits[0].completed_at, commits[-1].completed_at
     after = commits_in_range(context, timeline, request(first))
-    assert set(after.instants) == set(commits[1:])
-    assert set(commits_in_range(context, timeline, request(START, first)).instants) == {commits[0]}
+    assert set(after.metadata) == set(commits[1:])
+    assert set(commits_in_range(context, timeline, request(START, first)).metadata) == {commits[0]}
     nothing = commits_in_range(context, timeline, request(last))
-    assert (nothing.instants, nothing.last, nothing.partitions()) == ((), None, [])
+    assert (dict(nothing.metadata), nothing.last) == ({}, None)
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -79,7 +79,7 @@ def test_an_incomplete_commit_of_layout_1_ends_the_range(golden: Golden) -> None
     with pytest.raises(ConfigError, match=f"{hollow} is not complete"):
         commits_in_range(context, timeline, request())
     blocking = open_context(table, {HOLES: "BLOCK"})
-    assert commits_in_range(blocking, timeline, request()).instants == (first,)
+    assert tuple(commits_in_range(blocking, timeline, request()).metadata) == (first,)
 
 
 @pytest.mark.parametrize("version", VERSIONS)

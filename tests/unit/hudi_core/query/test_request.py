@@ -1,4 +1,4 @@
-"""What may be asked, and what is refused before anything is read."""
+"""Which queries there are, and what is refused before anything is read."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from hudi_core.query.request import ReadRequest
         {},
         {"query": "read_optimized", "as_of": "20240101000000000"},
         {"query": "incremental", "begin": "000"},
-        {"query": "cdc", "begin": "000", "end": "20240101000000000", "columns": ["op"]},
+        {"query": "cdc", "begin": "000", "end": "20240101000000000", "columns": ("op",)},
     ],
 )
 def test_what_makes_a_query(requested: dict[str, Any]) -> None:
-    request = ReadRequest.of(**requested)
+    request = ReadRequest(**requested)
     assert request.query == requested.get("query", "snapshot")
-    assert request.columns == (tuple(requested["columns"]) if "columns" in requested else None)
+    assert request.columns == requested.get("columns")
     assert (request.as_of, request.begin, request.end) == (
         requested.get("as_of"),
         requested.get("begin"),
@@ -35,7 +35,7 @@ def test_what_makes_a_query(requested: dict[str, Any]) -> None:
     [
         ({"query": "everything"}, "unknown query"),
         ({"metadata": "maybe"}, "metadata mode"),
-        ({"columns": ["a", "a"]}, "twice"),
+        ({"columns": ("a", "a")}, "twice"),
         ({"query": "incremental"}, "begin"),
         ({"query": "cdc"}, "begin"),
         ({"begin": "000"}, "begin means nothing"),
@@ -49,4 +49,4 @@ def test_what_makes_a_query(requested: dict[str, Any]) -> None:
 )
 def test_what_makes_none(requested: dict[str, Any], word: str) -> None:
     with pytest.raises(ConfigError, match=word):
-        ReadRequest.of(**requested)
+        ReadRequest(**requested)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from contextlib import closing
 from dataclasses import replace
 from typing import Any
 
@@ -176,7 +177,7 @@ def run(
                 pa.table({"long": pa.array([version.ordering for version in deletes], pa.int64())})
             )
             merger.add_deletes(pa.array([version.key for version in deletes]), natural, values, path="log")
-    with merger.store:
+    with closing(merger.store):
         records = merger.finish()
         applied = BaseMerger(records, rules, ordering, path="base", first_only=first_only)
         batches = [batch(base[start : start + 3]) for start in range(0, len(base), 3)]
@@ -325,7 +326,7 @@ def test_text_deletes_win_by_the_rules_of_1_0_and_are_compared_by_those_of_1_1()
         assert natural.tolist() == [False]
         merger.add_deletes(pa.array(["k"]), natural, values, path="log")
         merger.add_records(pa.RecordBatch.from_pylist([{"key": "k", "ordering": last}], schema=schema), path="log")
-        with merger.store:
+        with closing(merger.store):
             assert list(merger.finish().kinds).count(0) == left
 
 
@@ -348,7 +349,7 @@ def test_partial_update_payload_of_hudi_1_compares_values_of_one_class_only(
         merger = LogMerger(schema, merging, ordering, budget=1 << 20)
         for value in values:
             merger.add_records(pa.RecordBatch.from_pylist([{"key": "k", "ordering": value}], schema=schema), path="log")
-        with merger.store:
+        with closing(merger.store):
             assert merger.finish().take(np.array([0])).to_pylist() == [{"key": "k", "ordering": left}]
 
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -25,7 +26,7 @@ def batch(start: int, count: int) -> pa.RecordBatch:
 @settings(max_examples=60, deadline=None)
 @given(sizes=st.lists(st.integers(0, 20), max_size=10), budget=st.sampled_from([1, 500, 4000, 1 << 20]), data=st.data())
 def test_rows_come_back_in_any_order(sizes: list[int], budget: int, data: st.DataObject) -> None:
-    with PayloadStore(SCHEMA, budget=budget) as store:
+    with closing(PayloadStore(SCHEMA, budget=budget)) as store:
         for size in sizes:
             assert store.append(batch(store.rows, size)) == store.rows - size
         requested = data.draw(st.lists(st.integers(0, store.rows - 1), max_size=40)) if store.rows else []
@@ -36,11 +37,11 @@ def test_rows_come_back_in_any_order(sizes: list[int], budget: int, data: st.Dat
 
 
 def test_rows_within_the_budget_stay_in_memory_and_more_go_to_files(tmp_path: Path) -> None:
-    with PayloadStore(SCHEMA, budget=1 << 20, folder=str(tmp_path)) as store:
+    with closing(PayloadStore(SCHEMA, budget=1 << 20, folder=str(tmp_path))) as store:
         store.append(batch(0, 100))
         assert store.take(np.array([5]))["number"].to_pylist() == [5]
         assert (store.spilled_bytes, list(tmp_path.iterdir())) == (0, [])
-    with PayloadStore(SCHEMA, budget=1000, folder=str(tmp_path)) as store:
+    with closing(PayloadStore(SCHEMA, budget=1000, folder=str(tmp_path))) as store:
         for start in range(0, 1000, 100):
             store.append(batch(start, 100))
         store.append(batch(1000, 3))
@@ -51,7 +52,7 @@ def test_rows_within_the_budget_stay_in_memory_and_more_go_to_files(tmp_path: Pa
 
 
 def test_spilling_takes_what_was_kept_before_along(tmp_path: Path) -> None:
-    with PayloadStore(SCHEMA, budget=20_000, folder=str(tmp_path)) as store:
+    with closing(PayloadStore(SCHEMA, budget=20_000, folder=str(tmp_path))) as store:
         for start in range(0, 5000, 50):
             store.append(batch(start, 50))
             assert store.take(np.array([start]))["number"].to_pylist() == [start]
@@ -61,5 +62,8 @@ def test_spilling_takes_what_was_kept_before_along(tmp_path: Path) -> None:
 
 def test_no_room_to_spill_is_an_execution_error(tmp_path: Path) -> None:
     gone = tmp_path / "gone"
-    with PayloadStore(SCHEMA, budget=1, folder=str(gone)) as store, pytest.raises(ExecutionError, match="gone"):
+    with (
+        closing(PayloadStore(SCHEMA, budget=1, folder=str(gone))) as store,
+        pytest.raises(ExecutionError, match="gone"),
+    ):
         store.append(batch(0, 10))

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import io
 import json
+from contextlib import closing
 from typing import Any
 
 import numpy as np
@@ -39,7 +40,7 @@ def merged(*files: list[bytes], budget: int = 1 << 20) -> dict[str, tuple[Kind, 
         storage, [put(storage, at, *blocks) for at, blocks in enumerate(files, 1)], COMMITTED, latest_instant="009"
     )
     records = merge_logs(storage, scan, arrow_schema(FULL), POLICY, ORDERING, budget=budget)
-    with records.store:
+    with closing(records.store):
         kinds = [Kind(kind) for kind in records.kinds]
         live = [index for index, kind in enumerate(kinds) if kind is Kind.RECORD]
         texts = dict(zip(live, records.take(pa.array(live, pa.int64()).to_numpy())["text"].to_pylist(), strict=True))
@@ -202,6 +203,6 @@ def test_partial_blocks_merge_by_their_own_columns() -> None:
     records = merge_logs(
         storage, scan, arrow_schema(FULL), policy, Ordering.of(policy, SCHEMA, path="p"), budget=1 << 20
     )
-    with records.store:
+    with closing(records.store):
         assert records.take(np.array([0]))["ts"].to_pylist() == [9]
         assert records.take(np.array([0]))["text"].to_pylist() == ["kept"]
