@@ -60,10 +60,7 @@ def pack_units(units: Sequence[U], *, compress: bool = False) -> PackedUnits[U]:
 
 
 def result_type(task: Callable[..., R]) -> type[R]:
-    """The class of a task's results, by its annotation; of a functools.partial that of the function.
-
-    Raises TypeError where the function names none.
-    """
+    """The class of a task's results, by its annotation. Raises TypeError where the function names none."""
     function: Any = task
     while isinstance(function, partial):
         function = function.func

@@ -53,10 +53,7 @@ def to_json(expr: Expr) -> Json:
 
 
 def from_json(data: Any) -> Expr:
-    """The tree of a JSON object.
-
-    Raises ConfigError naming the part that is not one, or for a tree deeper than MAX_DEPTH.
-    """
+    """The tree of a JSON object. Raises ConfigError naming the part that is not one, or for one too deep."""
     return _expr(data, 1)
 
 

@@ -35,20 +35,14 @@ _UNITS: Final = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 
 @dataclass(frozen=True, slots=True)
 class WallTime:
-    """Whole seconds of local time as `timestamp[s]`, and how many cycles of 400 years each was moved back.
-
-    None when none was.
-    """
+    """Whole seconds of local time as `timestamp[s]`, and by how many cycles each was moved back, if any was."""
 
     seconds: pa.Array
     cycles: pa.Array | None
 
     @staticmethod
     def of(array: pa.Array, zone: str) -> WallTime:
-        """Local time of dates, of timestamps with a zone in `zone`, and of timestamps without one as they are.
-
-        Raises ConfigError for another type.
-        """
+        """Local time of dates and timestamps, in `zone` where they have one. Raises ConfigError for another type."""
         if pa.types.is_date32(array.type):
             return WallTime._of_seconds(_multiplied(array.cast(pa.int32()), _DAY), None)
         if not pa.types.is_timestamp(array.type):
@@ -87,10 +81,7 @@ class WallTime:
         return pc.cast(days, pa.int32(), safe=False).cast(pa.date32())
 
     def format(self, pattern: str) -> pa.Array:
-        """As text by a Java date pattern, of the letters yyyy MM dd HH mm ss and quoted text.
-
-        Raises ConfigError for others.
-        """
+        """As text by a Java pattern of yyyy MM dd HH mm ss and quoted text. Raises ConfigError for others."""
         parts = strftime_parts(pattern)
         if self.cycles is None:
             return pc.strftime(self.seconds, format="".join(parts))
@@ -113,10 +104,7 @@ class WallTime:
 
 
 def strftime_parts(pattern: str) -> list[str]:
-    """A Java date pattern as pieces of Arrow's, the year on its own.
-
-    Raises ConfigError for letters that are not supported.
-    """
+    """A Java date pattern as pieces of Arrow's, the year on its own. Raises ConfigError for other letters."""
     parts: list[str] = []
     position = 0
     while position < len(pattern):
@@ -168,10 +156,7 @@ def parse_date(text: str) -> dt.date:
 
 
 def parse_timestamp(text: str) -> dt.datetime:
-    """`yyyy-M-d`, then optionally a time down to nanoseconds and a zone; naive without one.
-
-    Nanoseconds are cut to microseconds. Raises ConfigError.
-    """
+    """`yyyy-M-d`, a time cut to microseconds, a zone; naive without one. Raises ConfigError."""
     found = _TIMESTAMP.fullmatch(text.strip())
     if found is None:
         raise _no_timestamp(text)

@@ -77,10 +77,7 @@ def _folded(
     rows: Mapping[tuple[str, str], int],
     fold: Callable[[pa.Array, pa.Array], pa.Array],
 ) -> pa.Array:
-    """The bound over all files of each slice, null when one is not known.
-
-    The first files of all slices are compared, then the second ones, and so on.
-    """
+    """The bound over all files of each slice, null when one is not known: first files first, then second ones."""
     if pa.types.is_timestamp(bounds.type):
         # Arrow takes the lesser of two timestamps only without a zone.
         return _folded(bounds.cast(pa.int64()), files, rows, fold).cast(bounds.type)

@@ -14,8 +14,8 @@ from fsspec.spec import AbstractBufferedFile
 
 from hudi_core.errors import StorageError, StorageNotFoundError, UnsupportedError
 from hudi_core.model.partition import check_relative_path
-from hudi_core.storage.base import ByteRange, FileInfo
-from hudi_core.storage.failures import check_file_path, translated
+from hudi_core.storage.base import ByteRange, FileInfo, Storage
+from hudi_core.storage.failures import check_file_path, check_removable, translated
 from hudi_core.storage.s3_conditional import S3Conditional, service_code
 from hudi_core.storage.streams import GuardedInput, GuardedOutput
 
@@ -31,11 +31,8 @@ _VERSION_SUFFIX = "?versionId="
 _DELETE_THREADS = 8
 
 
-class FsspecStorage:
-    """Storage over an fsspec file system `fs` below `root`, fsspec's own name of the folder.
-
-    `fs` is made with `use_listings_cache=False`.
-    """
+class FsspecStorage(Storage):
+    """Storage over `fs`, made without listings cache, below `root`, fsspec's own name of the folder."""
 
     def __init__(self, fs: Any, root: str, uri: str) -> None:
         self.uri = uri
@@ -55,13 +52,6 @@ class FsspecStorage:
             raise StorageNotFoundError(f"not a file in {self.uri}", path=path)
         return FileInfo(path, int(info["size"]), _modified(info))
 
-    def exists(self, path: str) -> bool:
-        try:
-            self.stat(path)
-        except StorageNotFoundError:
-            return False
-        return True
-
     def list_files(self, folder: str) -> list[FileInfo]:
         found = [
             FileInfo(path, int(info["size"]), _modified(info))
@@ -69,9 +59,6 @@ class FsspecStorage:
             if info["type"] == "file"
         ]
         return sorted(found, key=lambda info: info.path)
-
-    def list_names(self, folder: str) -> list[str]:
-        return [info.name for info in self.list_files(folder)]
 
     def list_folders(self, folder: str) -> list[str]:
         return sorted(path for path, info in self._children(folder) if info["type"] == "directory")
@@ -137,9 +124,7 @@ class FsspecStorage:
         return True
 
     def delete_folder(self, folder: str) -> None:
-        if not folder:
-            raise StorageError("refused to delete the root of the storage", path=self.uri)
-        check_relative_path(folder, source=self.uri)
+        check_removable(folder, self.uri)
         target = self._target(folder)
         with translated(folder, self.uri):
             self._fs.invalidate_cache(target)

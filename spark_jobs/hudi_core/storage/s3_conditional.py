@@ -75,10 +75,7 @@ class S3Conditional:
         raise to_storage_error(error, path, self._uri) from error
 
     def _head(self, target: str, path: str, error: OSError) -> dict[str, Any] | None:
-        """The object's tags and ETag; None when it is absent.
-
-        When that cannot be found out, the write's own error is raised.
-        """
+        """The object's tags and ETag; None when it is absent. Raises the write's own error when that is unknown."""
         bucket, key, _ = self._fs.split_path(target)
         try:
             return cast("dict[str, Any]", self._fs.call_s3("head_object", Bucket=bucket, Key=key))
@@ -90,10 +87,7 @@ class S3Conditional:
             raise to_storage_error(error, path, self._uri) from error
 
     def _check_client(self, path: str) -> None:
-        """Raises ConfigError when the client does not support conditions.
-
-        s3fs drops arguments that its client does not know, and a condition that is dropped makes an overwrite.
-        """
+        """Refuses a client without conditions: s3fs would drop the argument, and so overwrite."""
         if self._checked:
             return
         with translated(path, self._uri):

@@ -31,10 +31,7 @@ _INSTANT = re.compile(r"^\d{1,32}$")
 
 
 class Claim:
-    """A claim that this process holds, with its heartbeat thread; made by `claim`.
-
-    As a context manager it releases at the end.
-    """
+    """A claim that this process holds, with its heartbeat thread; as a context manager it releases at the end."""
 
     def __init__(self, storage: Storage, folder: ClaimFolder, record: ClaimRecord) -> None:
         self.instant = folder.instant
@@ -95,10 +92,7 @@ class Claim:
             )
 
     def decide(self, decision: Decision) -> None:
-        """Records what this owner is about to complete; from then on it or a successor will complete it.
-
-        Raises ConflictError when a successor closed the epoch.
-        """
+        """Records what this owner is about to complete. Raises ConflictError when a successor closed the epoch."""
         self.may_have_decided = True
         try:
             decide(self._storage, self._folder, self.epoch, decision)
@@ -115,10 +109,7 @@ class Claim:
             )
 
     def settle(self, *, withdrawn: bool = False) -> None:
-        """Ends the earlier owner's decision: carried out, or (`withdrawn`) not possible.
-
-        The instant is this owner's to run.
-        """
+        """Ends the earlier owner's decision, carried out or (`withdrawn`) not possible: the instant is ours to run."""
         if withdrawn and self._decided_by is not None:
             withdraw(self._storage, self._folder, self._decided_by)
         self.decided = None

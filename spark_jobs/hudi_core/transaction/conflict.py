@@ -78,10 +78,7 @@ class Other:
 
 @dataclass(frozen=True, slots=True)
 class ConcurrentOperation:
-    """One side of a comparison (ConcurrentOperation).
-
-    `action` is the pending one of this side, `kind` the WriteOperationType, if known.
-    """
+    """One side of a comparison: its pending `action`, and the WriteOperationType `kind`, if known."""
 
     instant: str
     action: str
@@ -97,10 +94,7 @@ class ConcurrentOperation:
 
 @dataclass(frozen=True, slots=True)
 class ConflictCandidates:
-    """Everything that a verdict depends on.
-
-    `others` are the candidates, with the file groups that they changed or plan to change.
-    """
+    """What a verdict depends on; `others` have the file groups that they changed or plan to change."""
 
     this: ConcurrentOperation
     others: tuple[ConcurrentOperation, ...]
@@ -175,19 +169,13 @@ def candidates(
 
 
 def judge(concurrent: ConflictCandidates) -> Verdict:
-    """The verdict over all candidates (hasConflict, then resolveConflict).
-
-    Raises FormatError where a bucket's file id has no number.
-    """
+    """The verdict over all candidates. Raises FormatError where a bucket's file id has no number."""
     found = [(other, _conflict(concurrent, other)) for other in concurrent.others]
     return Verdict(tuple((other, text) for other, text in found if text is not None))
 
 
 def _ended(other: Other, operation_start: OperationStart) -> bool:
-    """Whether it was pending when this operation started and has completed since.
-
-    As getCompletedInstantsDuringCurrentWriteOperation.
-    """
+    """Whether it completed since this operation started (getCompletedInstantsDuringCurrentWriteOperation)."""
     return _is_commit(other) and other.instant.requested_time in operation_start.pending
 
 
@@ -263,10 +251,7 @@ def _bucket(group: FileGroupId) -> int:
 
 
 def _is_harmless(this: ConcurrentOperation, other: ConcurrentOperation) -> bool:
-    """An earlier compaction took only what was there before; a log compaction may commit beside writers.
-
-    The scan puts its blocks in order.
-    """
+    """An earlier compaction took only what was there before; a log compaction may commit beside writers."""
     if other.kind == OperationType.COMPACT:
         return other.instant < this.instant
     return this.action == Action.LOG_COMPACTION

@@ -94,10 +94,7 @@ class ConflictCheck:
 
 
 def read_operation(active: ActiveTimeline, other: Other) -> ConcurrentOperation | None:
-    """What an instant did or plans to do (ConcurrentOperation).
-
-    None when it was rolled back or archived since the timeline was listed.
-    """
+    """What an instant did or plans to do; None when it was rolled back or archived since the listing."""
     try:
         return _read(active, other)
     except StorageNotFoundError:
@@ -142,10 +139,7 @@ _NO_WRITERS = (Action.COMPACTION, Action.REPLACE_COMMIT, Action.CLUSTERING)
 
 
 def marked_groups(markers: Mapping[str, Iterable[Marker]]) -> dict[FileGroupId, str]:
-    """The file groups that have markers, each with the earliest instant that has one.
-
-    Names of no data file are ignored.
-    """
+    """The file groups that have markers, each with its earliest instant; names of no data file are ignored."""
     found: dict[FileGroupId, str] = {}
     for instant, announced in sorted(markers.items()):
         for marker in announced:

@@ -27,10 +27,7 @@ _CLOSED = json.dumps({"version": _VERSION, "closed": True}).encode()
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """The completed file of an instant.
-
-    `action` is the pending one (`compaction`), `completion_time` None in layout 1.
-    """
+    """The completed file of an instant: its pending `action` (`compaction`); no `completion_time` in layout 1."""
 
     action: str
     completion_time: str | None

@@ -41,10 +41,7 @@ log = logging.getLogger(__name__)
 
 
 class FileGroupLocks:
-    """The locks of some file groups, held by the owner of a claim.
-
-    As a context manager it holds them; it never waits.
-    """
+    """The locks of some file groups, held by a claim's owner; a context manager holds them and never waits."""
 
     def __init__(self, storage: Storage, claim: Claim, groups: Iterable[FileGroupId]) -> None:
         self._storage = storage
@@ -76,10 +73,7 @@ class FileGroupLocks:
             raise
 
     def release(self) -> None:
-        """Frees the locks that are still ours. Idempotent.
-
-        The locks of a process that is killed before are free with its claim.
-        """
+        """Frees the locks that are still ours. Idempotent. Those of a killed process are free with its claim."""
         held, self._held = self._held, {}
         with ThreadPoolExecutor(max_workers=_WRITERS, thread_name_prefix="unlock") as pool:
             list(pool.map(self._free, held, held.values()))
@@ -97,10 +91,7 @@ class FileGroupLocks:
         )
 
     def _free_version(self, group: FileGroupId, path: str) -> str | None:
-        """The version of the lock that may be replaced; None when there is none yet.
-
-        Raises LockError when it is held.
-        """
+        """The version of the lock that may be replaced; None when there is none. Raises LockError when it is held."""
         try:
             data, version = self._storage.read_versioned(path)
         except StorageNotFoundError:

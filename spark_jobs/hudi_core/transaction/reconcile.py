@@ -60,10 +60,7 @@ def remove_losers(
 
 
 def check_winners(winners: Mapping[str, int], kept: Mapping[str, int]) -> None:
-    """Raises ExecutionError when a winner (path to size in bytes) is missing in storage or has another size.
-
-    It must not be published then.
-    """
+    """Raises ExecutionError when a winner (path to size in bytes) is missing or has another size."""
     for path, size in sorted(winners.items()):
         if kept.get(path) != size:
             found = f"{kept[path]} bytes" if path in kept else "no such file"

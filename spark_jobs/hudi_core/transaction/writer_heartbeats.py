@@ -35,10 +35,7 @@ log = logging.getLogger(__name__)
 
 
 class FailedWrites(Enum):
-    """Which process rolls back failed writes: hoodie.cleaner.policy.failed.writes.
-
-    As HoodieFailedWritesCleaningPolicy.
-    """
+    """Which process rolls back failed writes (HoodieFailedWritesCleaningPolicy)."""
 
     EAGER = "EAGER"
     """The next writer, all of them: there is only one writer."""
@@ -64,10 +61,7 @@ class Heartbeats:
         return None if last is None else max(0.0, self.now - last)
 
     def is_expired(self, instant: str) -> bool:
-        """Whether its writer counts as dead, as one without a heartbeat does.
-
-        HoodieHeartbeatUtils.getLastHeartbeatTime is 0 then.
-        """
+        """Whether its writer counts as dead, as one without a heartbeat does (HoodieHeartbeatUtils)."""
         age = self.age(instant)
         return age is None or age > self.tolerance_seconds
 
@@ -140,10 +134,7 @@ def may_be_alive(
 
 
 def eager_writers(active: ActiveTimeline, timeline: Timeline, heartbeats: Heartbeats) -> list[Instant]:
-    """The young pending writes without a heartbeat: signs of a writer with the EAGER policy.
-
-    It rolls back the pending writes of others.
-    """
+    """The young pending writes without a heartbeat: an EAGER writer, which rolls back those of others."""
     changed = active.modified()
     silent = (
         instant for instant in pending_ingestion(active, timeline) if instant.requested_time not in heartbeats.last

@@ -56,10 +56,7 @@ _JAVA_OF_MYSQL: Final = {
 
 
 def call_of(dialect: str, name: str, arguments: tuple[Operand, ...]) -> Call | None:
-    """The call that `name(arguments)` means in `dialect`; None when it is unknown.
-
-    Raises ConfigError for an unknown date pattern.
-    """
+    """The call that `name(arguments)` means in `dialect`, if known. Raises ConfigError for a date pattern."""
     meant = _NAMES[dialect].get(name)
     if meant is None or not arguments:
         return None

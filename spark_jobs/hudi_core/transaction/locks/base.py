@@ -24,10 +24,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class LockHolder:
-    """The holder of a lock.
-
-    `token` names this acquisition; `owner` is None for a holder that is not one of our processes.
-    """
+    """The holder of a lock: `token` names the acquisition, `owner` is None unless it is one of our processes."""
 
     token: str
     owner: Owner | None

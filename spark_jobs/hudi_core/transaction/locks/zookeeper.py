@@ -116,10 +116,7 @@ class ZookeeperLock(TableLock):
             _close(client)
 
     def _enqueue(self, client: KazooClient) -> str:
-        """Makes our node and returns its name.
-
-        A create whose answer is lost is found again by the unique part of the name.
-        """
+        """Makes our node; one whose answer is lost is found again by the unique part of its name."""
         prefix = f"{_PROTECTED}{uuid.uuid4()}-{_NAME}"
         data = json.dumps({"version": 1, "owner": self._owner.to_json()}).encode()
 
@@ -205,18 +202,12 @@ def _close(client: KazooClient) -> None:
 
 
 def _sequence(name: str) -> str:
-    """What Curator sorts by: the part behind the last `lock-`, or the whole name.
-
-    As StandardLockInternalsDriver.standardFixForSorting.
-    """
+    """What Curator sorts by: what follows the last `lock-` (StandardLockInternalsDriver), or the whole name."""
     return name[name.rindex(_NAME) + len(_NAME) :] if _NAME in name else name
 
 
 def _owner_in(data: bytes, path: str) -> Owner | None:
-    """The owner that a node of ours names; None for another's.
-
-    Hudi's is such as `application_id=…`, Curator's an address.
-    """
+    """The owner that a node of ours names; None for one of Hudi or Curator."""
     try:
         value: Any = json.loads(data)
     except ValueError:
