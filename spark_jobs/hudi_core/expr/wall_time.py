@@ -1,4 +1,4 @@
-"""Local time of timestamps and dates, in any year.
+"""Local time of timestamps and dates in any year, and both from text as Spark's casts read it (SparkDateTimeUtils).
 
 Arrow's calendar keeps years in 16 bits, and milliseconds taken for seconds, which expression indexes are built over
 too, are beyond them. So times outside of the years 1 to 9999 are moved by whole cycles of 400 years, after which days,
@@ -10,6 +10,7 @@ from __future__ import annotations
 import datetime as dt
 import re
 import zoneinfo
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
@@ -30,6 +31,11 @@ _BASE: Final = 946_684_800
 """2000-01-01, the start of a cycle."""
 _JAVA_FORMAT: Final = re.compile(r"yyyy|MM|dd|HH|mm|ss|'((?:[^']|'')*)'|[^A-Za-z']")
 _STRFTIME: Final = {"yyyy": "%Y", "MM": "%m", "dd": "%d", "HH": "%H", "mm": "%M", "ss": "%S", "%": "%%"}
+_DATE: Final = re.compile(r"(\d{4})(?:-(\d{1,2})(?:-(\d{1,2})(?:[ T].*)?)?)?", re.DOTALL)
+_TIMESTAMP: Final = re.compile(
+    r"(\d{4})-(\d{1,2})-(\d{1,2})(?:[ T](\d{1,2}):(\d{1,2})(?::(\d{1,2})(?:\.(\d{1,9}))?)?\s*([A-Za-z+-][\w:/+-]*)?)?"
+)
+_OFFSET: Final = re.compile(r"(?:UTC|GMT)?([+-])(\d{1,2})(?::?(\d{2}))?")
 _UNITS: Final = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 
 
@@ -44,7 +50,7 @@ class WallTime:
     def of(array: pa.Array, zone: str) -> WallTime:
         """Local time of dates and timestamps, in `zone` where they have one. Raises ConfigError for another type."""
         if pa.types.is_date32(array.type):
-            return WallTime._of_seconds(_multiplied(array.cast(pa.int32()), _DAY), None)
+            return WallTime._of_seconds(pc.multiply(array.cast(pa.int32()).cast(pa.int64()), _DAY), None)
         if not pa.types.is_timestamp(array.type):
             raise ConfigError(f"a function of dates cannot be computed of {array.type}")
         seconds = _floor_divided(array.cast(pa.int64()), _UNITS[array.type.unit])
@@ -133,39 +139,28 @@ def _floor_divided(array: pa.Array, divisor: int) -> pa.Array:
     return pc.if_else(array.is_valid(), pa.array(values // divisor), pa.scalar(None, pa.int64()))
 
 
-def _multiplied(array: pa.Array, factor: int) -> pa.Array:
-    return pc.multiply(array.cast(pa.int64()), factor)
-
-
-_DATE: Final = re.compile(r"(\d{4})(?:-(\d{1,2})(?:-(\d{1,2})(?:[ T].*)?)?)?", re.DOTALL)
-_TIMESTAMP: Final = re.compile(
-    r"(\d{4})-(\d{1,2})-(\d{1,2})(?:[ T](\d{1,2}):(\d{1,2})(?::(\d{1,2})(?:\.(\d{1,9}))?)?\s*([A-Za-z+-][\w:/+-]*)?)?"
-)
-_OFFSET: Final = re.compile(r"(?:UTC|GMT)?([+-])(\d{1,2})(?::?(\d{2}))?")
-
-
 def parse_date(text: str) -> dt.date:
-    """`yyyy`, `yyyy-M` or `yyyy-M-d`, and what follows a blank or a T is left aside. Raises ConfigError."""
+    """`yyyy`, `yyyy-M` or `yyyy-M-d`; what follows a blank or a T is ignored. Raises ConfigError."""
     found = _DATE.fullmatch(text.strip())
-    if found is None:
-        raise _no_date(text)
-    try:
-        return dt.date(int(found[1]), int(found[2] or 1), int(found[3] or 1))
-    except ValueError as error:
-        raise _no_date(text) from error
+    with suppress(ValueError):
+        if found is not None:
+            return dt.date(int(found[1]), int(found[2] or 1), int(found[3] or 1))
+    raise ConfigError(f"{text!r} is no date", remedy="write dates as 2024-01-31")
 
 
 def parse_timestamp(text: str) -> dt.datetime:
     """`yyyy-M-d`, a time cut to microseconds, a zone; naive without one. Raises ConfigError."""
     found = _TIMESTAMP.fullmatch(text.strip())
-    if found is None:
-        raise _no_timestamp(text)
-    year, month, day, hour, minute, second = (int(part or 0) for part in found.groups()[:6])
-    micros = int((found[7] or "0").ljust(6, "0")[:6])
-    try:
-        return dt.datetime(year, month, day, hour, minute, second, micros, zone_of(found[8]) if found[8] else None)
-    except ValueError as error:
-        raise _no_timestamp(text) from error
+    with suppress(ValueError):
+        if found is not None:
+            year, month, day, hour, minute, second = (int(part or 0) for part in found.groups()[:6])
+            micros = int((found[7] or "0").ljust(6, "0")[:6])
+            zone = zone_of(found[8]) if found[8] else None
+            return dt.datetime(year, month, day, hour, minute, second, micros, zone)
+    raise ConfigError(
+        f"{text!r} is no timestamp",
+        remedy="write timestamps as 2024-01-31 23:59:59.123, with a zone such as +02:00 if it matters",
+    )
 
 
 def zone_of(name: str) -> dt.tzinfo:
@@ -183,14 +178,3 @@ def zone_of(name: str) -> dt.tzinfo:
         raise ConfigError(
             f"{name!r} is no time zone", remedy="use a region such as Europe/Berlin, or an offset such as +02:00"
         ) from error
-
-
-def _no_date(text: str) -> ConfigError:
-    return ConfigError(f"{text!r} is no date", remedy="write dates as 2024-01-31")
-
-
-def _no_timestamp(text: str) -> ConfigError:
-    return ConfigError(
-        f"{text!r} is no timestamp",
-        remedy="write timestamps as 2024-01-31 23:59:59.123, with a zone such as +02:00 if it matters",
-    )

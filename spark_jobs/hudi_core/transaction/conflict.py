@@ -24,7 +24,7 @@ _REWRITING: Final = frozenset({Action.COMPACTION, Action.CLUSTERING})
 
 @dataclass(frozen=True, slots=True)
 class ReleaseRules:
-    """In what the releases differ when they choose whom to compare with."""
+    """What the releases differ in when they choose the operations to compare with."""
 
     pending_after: frozenset[str]
     """Pending actions that count when they were requested after this operation (SIMPLE, BUCKET)."""
@@ -93,22 +93,8 @@ class ConcurrentOperation:
 
 
 @dataclass(frozen=True, slots=True)
-class ConflictCandidates:
-    """What a verdict depends on; `others` have the file groups that they changed or plan to change."""
-
-    this: ConcurrentOperation
-    others: tuple[ConcurrentOperation, ...]
-    strategy: Strategy = Strategy.SIMPLE
-    blocks_on_requested: bool = False
-    """A clustering yields to live ingestion that has not recorded yet what it writes.
-
-    The option is `hoodie.clustering.fail.on.pending.ingestion.during.conflict.resolution`.
-    """
-
-
-@dataclass(frozen=True, slots=True)
 class Verdict:
-    """The conflicts found: with whom, and a line for people. None: the operation may complete."""
+    """The conflicts, each with the other operation and a message; the operation may complete without any."""
 
     conflicts: tuple[tuple[ConcurrentOperation, str], ...] = ()
 
@@ -168,9 +154,20 @@ def candidates(
     ]
 
 
-def judge(concurrent: ConflictCandidates) -> Verdict:
-    """The verdict over all candidates. Raises FormatError where a bucket's file id has no number."""
-    found = [(other, _conflict(concurrent, other)) for other in concurrent.others]
+def judge(
+    this: ConcurrentOperation,
+    others: Iterable[ConcurrentOperation],
+    strategy: Strategy = Strategy.SIMPLE,
+    *,
+    blocks_on_requested: bool = False,
+) -> Verdict:
+    """The verdict over candidates, with the file groups that they changed or plan to change.
+
+    `blocks_on_requested`: a clustering yields to live ingestion that has not recorded yet what it writes
+    (`hoodie.clustering.fail.on.pending.ingestion.during.conflict.resolution`). Raises FormatError where a bucket's file
+    id has no number.
+    """
+    found = [(other, _conflict(this, other, strategy, blocks_on_requested)) for other in others]
     return Verdict(tuple((other, text) for other, text in found if text is not None))
 
 
@@ -214,10 +211,11 @@ def _for_writer(this: ConcurrentOperation, other: Other, rules: ReleaseRules) ->
     return _is_commit(other) and (other.completed_at or "") > this.instant
 
 
-def _conflict(concurrent: ConflictCandidates, other: ConcurrentOperation) -> str | None:
-    this = concurrent.this
+def _conflict(
+    this: ConcurrentOperation, other: ConcurrentOperation, strategy: Strategy, blocks_on_requested: bool
+) -> str | None:
     if (
-        concurrent.blocks_on_requested
+        blocks_on_requested
         and this.action == Action.CLUSTERING
         and other.state is State.REQUESTED
         and other.action in COMMIT_ACTIONS
@@ -225,7 +223,7 @@ def _conflict(concurrent: ConflictCandidates, other: ConcurrentOperation) -> str
         return f"{other.describe()} is alive and has not recorded yet what it writes"
     if other.rolls_back is not None:
         return f"{other.describe()} rolls it back" if other.rolls_back == this.instant else None
-    shared = _shared(this.groups, other.groups, concurrent.strategy)
+    shared = _shared(this.groups, other.groups, strategy)
     if not shared or _is_harmless(this, other):
         return None
     shown = ", ".join(f"{group.partition or '.'}/{group.file_id}" for group in sorted(shared)[:3])

@@ -15,7 +15,6 @@ import logging
 import uuid
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
-from types import TracebackType
 from typing import Any
 
 from hudi_core.errors import (
@@ -53,9 +52,7 @@ class FileGroupLocks:
         self.acquire()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.release()
 
     def acquire(self) -> None:
@@ -102,12 +99,7 @@ class FileGroupLocks:
         instant, epoch = state["instant"], state["epoch"]
         mine = (instant, epoch) == (self._claim.instant, self._claim.epoch)
         if mine or not is_live(self._storage, instant, epoch):
-            log.info(
-                "the lock of %s/%s is taken over from instant %s, whose run is over",
-                group.partition,
-                group.file_id,
-                instant,
-            )
+            log.info("the lock of %s/%s is taken over from instant %s", group.partition, group.file_id, instant)
             return version
         owner = Owner.from_json(state["owner"], path=path)
         raise LockError(
@@ -155,12 +147,9 @@ def _parse(data: bytes, path: str) -> dict[str, Any]:
         raise error from cause
     if not isinstance(state, dict) or state.get("version") != _VERSION or not isinstance(state.get("free"), bool):
         raise error
-    instant, epoch, owner = state.get("instant"), state.get("epoch"), state.get("owner")
-    if (
-        not isinstance(instant, str)
-        or not instant.isdigit()
-        or not isinstance(epoch, int)
-        or not isinstance(owner, dict)
-    ):
+    instant, epoch = state.get("instant"), state.get("epoch")
+    if not isinstance(instant, str) or not instant.isdigit() or not isinstance(epoch, int):
+        raise error
+    if not isinstance(state.get("owner"), dict):
         raise error
     return state
