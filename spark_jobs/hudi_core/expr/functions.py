@@ -165,7 +165,7 @@ def evaluate(operand: Operand, batch: pa.RecordBatch, zone: str) -> pa.Array:
             array = pc.struct_field(array, name)
         return array
     if isinstance(operand, Literal):
-        raise ConfigError(f"the literal {operand.value!r} stands where a column is needed")
+        raise ConfigError(f"the literal {operand.value!r} is where a column is needed")
     head, rest = operand.arguments[0] if operand.arguments else None, operand.arguments[1:]
     literals = [argument for argument in rest if isinstance(argument, Literal)]
     if head is None or isinstance(head, Literal) or len(literals) != len(rest):

@@ -69,9 +69,7 @@ class WallTime:
         if outside.any():
             moved = np.where(outside, (values - _BASE) // (_CYCLE_DAYS * _DAY), 0)
             cycles = pa.array(moved, pa.int64())
-            seconds = pc.if_else(
-                seconds.is_valid(), pa.array(values - moved * (_CYCLE_DAYS * _DAY)), pa.scalar(None, pa.int64())
-            )
+            seconds = _where_valid(seconds, pa.array(values - moved * (_CYCLE_DAYS * _DAY)))
         if zone is None:
             return WallTime(seconds.cast(pa.timestamp("s")), cycles)
         return WallTime(pc.local_timestamp(seconds.cast(pa.timestamp("s", zone))), cycles)
@@ -104,9 +102,7 @@ class WallTime:
         era = pa.array(np.where(years > 0, years, 1 - years))
         text = pc.utf8_lpad(era.cast(pa.string()), 4, "0")
         signed = pc.binary_join_element_wise("+", text, "")
-        return pc.if_else(
-            self.seconds.is_valid(), pc.if_else(pc.greater(era, 9999), signed, text), pa.scalar(None, pa.string())
-        )
+        return _where_valid(self.seconds, pc.if_else(pc.greater(era, 9999), signed, text))
 
 
 def strftime_parts(pattern: str) -> list[str]:
@@ -136,7 +132,11 @@ def _floor_divided(array: pa.Array, divisor: int) -> pa.Array:
     if divisor == 1:
         return array
     values: NDArray[np.int64] = array.fill_null(0).to_numpy(zero_copy_only=False)
-    return pc.if_else(array.is_valid(), pa.array(values // divisor), pa.scalar(None, pa.int64()))
+    return _where_valid(array, pa.array(values // divisor))
+
+
+def _where_valid(array: pa.Array, values: pa.Array) -> pa.Array:
+    return pc.if_else(array.is_valid(), values, pa.scalar(None, values.type))
 
 
 def parse_date(text: str) -> dt.date:

@@ -94,22 +94,17 @@ class FsspecStorage(Storage):
     def create_exclusive(self, path: str, data: bytes) -> None:
         """One PUT with `If-None-Match: *` (S3Conditional)."""
         target = self._file(path)
-        if not self.supports_exclusive_create:
-            raise UnsupportedError(
-                f"{self.uri} cannot create a file exclusively, so it cannot carry a timeline",
-                path=path,
-                remedy="keep the table on S3 or on a local file system",
-            )
+        self._require_conditions(path, "create a file exclusively, so it cannot carry a timeline")
         self._s3.put(target, bytes(data), path=path, version=None)
 
     def read_versioned(self, path: str) -> tuple[bytes, str]:
         target = self._file(path)
-        self._require_conditions(path)
+        self._require_conditions(path, "write conditionally")
         return self._s3.read(target, path=path)
 
     def write_if(self, path: str, data: bytes, *, version: str | None) -> str:
         target = self._file(path)
-        self._require_conditions(path)
+        self._require_conditions(path, "write conditionally")
         return self._s3.put(target, bytes(data), path=path, version=version)
 
     def delete(self, path: str) -> bool:
@@ -198,12 +193,12 @@ class FsspecStorage(Storage):
         # folder.
         return [(name[len(self._root) + 1 :], info) for name, info in below if name.startswith(prefix)]
 
-    def _require_conditions(self, path: str) -> None:
+    def _require_conditions(self, path: str, what: str) -> None:
         if not self.supports_conditional_write:
             raise UnsupportedError(
-                f"{self.uri} cannot write conditionally",
+                f"{self.uri} cannot {what}",
                 path=path,
-                remedy="use another lock provider, or keep the table on S3 or a local file system",
+                remedy="keep the table on S3 or on a local file system, or use another lock provider",
             )
 
 

@@ -34,10 +34,9 @@ class S3Conditional:
     def put(self, target: str, data: bytes, *, path: str, version: str | None) -> str:
         """One PUT with `If-None-Match: *` (None) or `If-Match`; returns the ETag.
 
-        The errors are those of Storage.write_if. A client that loses the answer sends the PUT again and is then told
-        that the condition fails, because of its own object. So every attempt is tagged, and the tag of the stored
-        object decides: after a failed conditional PUT the outcome is unknown. A 409 (another conditional write is in
-        progress) is tried again.
+        The errors are those of Storage.write_if. A client that loses the answer sends the PUT again, and the condition
+        fails because of its own object. So every attempt is tagged, and the tag of the stored object decides: after a
+        failed conditional PUT the outcome is unknown. A 409 (another conditional write is in progress) is tried again.
         """
         self._check_client(path)
         tag = uuid.uuid4().hex
@@ -63,9 +62,7 @@ class S3Conditional:
         if version is None:
             if head is None and code == "ConditionalRequestConflict":
                 return None
-            if head is not None or _is_precondition(
-                error, code
-            ):  # in the latter case it was there when the store answered
+            if head is not None or _is_precondition(error, code):  # there now, or when the store answered
                 raise StorageExistsError(f"the file exists already in {self._uri}", path=path) from error
             raise to_storage_error(error, path, self._uri) from error
         if head is None or _etag(head) != version or _is_precondition(error, code):

@@ -75,9 +75,8 @@ class Claim:
         epochs = epochs_on_record(self._storage, self._folder)
         if not epochs or epochs[-1] != self.epoch or not self._is_on_record():
             taken = bool(epochs) and epochs[-1] != self.epoch
-            raise self._lost(
-                f"was taken over (epoch {epochs[-1]}, this run has {self.epoch})" if taken else "was removed"
-            )
+            how = f"was taken over (epoch {epochs[-1]}, this run has {self.epoch})" if taken else "was removed"
+            raise self._lost(how, self._folder.claim(self.epoch))
 
     def decide(self, decision: Decision) -> None:
         """Records what this owner is about to complete. Raises ConflictError when a successor closed the epoch."""
@@ -90,7 +89,7 @@ class Claim:
         if not self._is_on_record():  # a successor is done with the instant and removed its claims
             self._storage.delete(self._folder.decision(self.epoch))
             self.may_have_decided = False
-            raise self._lost("was removed")
+            raise self._lost("was removed", self._folder.path)
 
     def settle(self, *, withdrawn: bool = False) -> None:
         """Ends the earlier owner's decision, carried out or (`withdrawn`) not possible: the instant is ours to run."""
@@ -125,11 +124,9 @@ class Claim:
             drop_token(self._record.token)
         self._released = True
 
-    def _lost(self, how: str) -> ConflictError:
+    def _lost(self, how: str, path: str) -> ConflictError:
         return ConflictError(
-            f"the claim on instant {self.instant} {how}",
-            path=self._folder.claim(self.epoch),
-            remedy="leave the instant to its new owner",
+            f"the claim on instant {self.instant} {how}", path=path, remedy="leave the instant to its new owner"
         )
 
     def _is_on_record(self) -> bool:
@@ -175,7 +172,7 @@ def claim(
             earlier = _earlier_epochs(storage, folder, now)
             epoch = max(earlier, default=0) + 1
             record = ClaimRecord(folder.claim(epoch), epoch, token, owner, interval_ms, tolerable_misses)
-            with suppress(StorageExistsError):  # lost the race for this epoch: look who won
+            with suppress(StorageExistsError):  # another process won the race for this epoch
                 storage.create_exclusive(record.path, record.encode())
                 claimed = Claim(storage, folder, record)
                 # After our epoch shows: an owner that decides now sees its successor, or we see the decision.

@@ -98,11 +98,6 @@ class Verdict:
 
     conflicts: tuple[tuple[ConcurrentOperation, str], ...] = ()
 
-    @property
-    def allowed(self) -> bool:
-        """Whether the operation may complete."""
-        return not self.conflicts
-
     def check(self) -> None:
         """Raises ConflictError naming every conflict."""
         if self.conflicts:

@@ -147,9 +147,7 @@ def _parse(data: bytes, path: str) -> dict[str, Any]:
         raise error from cause
     if not isinstance(state, dict) or state.get("version") != _VERSION or not isinstance(state.get("free"), bool):
         raise error
-    instant, epoch = state.get("instant"), state.get("epoch")
-    if not isinstance(instant, str) or not instant.isdigit() or not isinstance(epoch, int):
-        raise error
-    if not isinstance(state.get("owner"), dict):
+    instant, epoch, owner = state.get("instant"), state.get("epoch"), state.get("owner")
+    if not (isinstance(instant, str) and instant.isdigit() and isinstance(epoch, int) and isinstance(owner, dict)):
         raise error
     return state

@@ -102,11 +102,6 @@ def _default(request: _Request, mode: Literal["warn", "refuse"]) -> TableLock:
     return _file_system(request, settle_ms=0)
 
 
-def _in_process(request: _Request) -> TableLock:
-    """InProcessLockProvider excludes threads of one JVM only, so no other process may write while we do."""
-    return _default(request, "refuse")
-
-
 def _file_system(request: _Request, settle_ms: int = _SETTLE_MS) -> TableLock:
     lock = LockConfig.of(request.options, request.storage.uri)
     storage = request.storage if lock.outside is None else open_storage(lock.outside, request.storage_options)
@@ -197,12 +192,13 @@ def _noop(request: _Request) -> TableLock:
     )
 
 
+# InProcessLockProvider excludes threads of one JVM only, so no other process may write while we do.
 _PROVIDERS: Mapping[str, Callable[[_Request], TableLock]] = {
     f"{_CLIENT}FileSystemBasedLockProvider": _file_system,
     f"{_CLIENT}ZookeeperBasedLockProvider": _zookeeper,
     f"{_CLIENT}ZookeeperBasedImplicitBasePathLockProvider": _zookeeper_implicit,
     f"{_CLIENT}StorageBasedLockProvider": _storage_lease,
-    f"{_CLIENT}InProcessLockProvider": _in_process,
+    f"{_CLIENT}InProcessLockProvider": lambda request: _default(request, "refuse"),
     f"{_CLIENT}NoopLockProvider": _noop,
     f"{_AWS}DynamoDBBasedLockProvider": _dynamodb,
     f"{_AWS}DynamoDBBasedImplicitPartitionKeyLockProvider": _dynamodb_implicit,

@@ -30,10 +30,7 @@ _SINGLE = "SINGLE_WRITER"
 
 @dataclass(frozen=True, slots=True)
 class WriterSigns:
-    """Signs of another writer. Ages are seconds; an instant of ours (one that has claims) is in neither mapping.
-
-    Except one whose last owner released it and deleted its heartbeat: a present heartbeat is another writer's.
-    """
+    """Signs of another writer, ages in seconds. An instant with claims is ours, unless its last owner released it."""
 
     heartbeats: Mapping[str, float]
     """Instants whose heartbeat is fresh, and its age."""

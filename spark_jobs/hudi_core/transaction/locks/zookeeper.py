@@ -13,6 +13,7 @@ import threading
 import time
 import uuid
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 from kazoo.client import KazooClient
@@ -208,17 +209,11 @@ def _sequence(name: str) -> str:
 
 def _owner_in(data: bytes, path: str) -> Owner | None:
     """The owner that a node of ours names; None for one of Hudi or Curator."""
-    try:
+    with suppress(ValueError, CorruptFileError):
         value: Any = json.loads(data)
-    except ValueError:
-        return None
-    owner = value.get("owner") if isinstance(value, dict) else None
-    if not isinstance(owner, dict):
-        return None
-    try:
-        return Owner.from_json(owner, path=path)
-    except CorruptFileError:
-        return None
+        if isinstance(value, dict) and isinstance(value.get("owner"), dict):
+            return Owner.from_json(value["owner"], path=path)
+    return None
 
 
 def _text_of(data: bytes) -> str:

@@ -128,7 +128,7 @@ def test_which_pending_services_count_against_a_writer(
 
 @OPTIMISTIC
 @RELEASES
-def test_pending_writes_do_not_count_whoever_commits_first_wins(release: str, strategy: Strategy) -> None:
+def test_pending_writes_do_not_count_the_first_to_commit_wins(release: str, strategy: Strategy) -> None:
     for action in (Action.COMMIT, Action.DELTA_COMMIT, Action.LOG_COMPACTION, Action.CLEAN):
         assert not chosen(me(), instant(LATER, action, State.INFLIGHT), strategy, release)
 
@@ -186,7 +186,7 @@ def test_a_pending_rollback_is_seen_by_preferred_writers_from_1_2_on(release: st
 
 @pytest.mark.parametrize("strategy", list(Strategy))
 @RELEASES
-def test_nobody_conflicts_with_himself(release: str, strategy: Strategy) -> None:
+def test_an_operation_does_not_conflict_with_itself(release: str, strategy: Strategy) -> None:
     for state in State:
         for action in (Action.DELTA_COMMIT, Action.REPLACE_COMMIT, Action.CLUSTERING):
             assert not chosen(
@@ -211,7 +211,7 @@ def other(
 def test_two_that_changed_one_file_group_conflict_and_the_error_names_it() -> None:
     verdict = judge(me(), (other(H), other(G, H)))
     assert [found for found, _ in verdict.conflicts] == [other(G, H)]
-    assert not verdict.allowed
+    assert verdict.conflicts
     with pytest.raises(ConflictError, match=f"completed deltacommit {LATER} changes .* p/f-0") as caught:
         verdict.check()
     assert caught.value.exit_code == 3
@@ -227,24 +227,24 @@ def test_many_shared_groups_are_counted_and_not_listed() -> None:
 
 def test_an_earlier_compaction_is_no_conflict_and_a_later_one_is() -> None:
     for state in State:
-        assert judge(me(), (other(G, time=EARLIER, kind="COMPACT", state=state),)).allowed
-        assert not judge(me(), (other(G, time=LATER, kind="COMPACT", state=state),)).allowed
+        assert not judge(me(), (other(G, time=EARLIER, kind="COMPACT", state=state),)).conflicts
+        assert judge(me(), (other(G, time=LATER, kind="COMPACT", state=state),)).conflicts
 
 
 def test_a_log_compaction_commits_beside_writers_but_not_before_a_compaction_that_is_later() -> None:
     log_compaction = me(Action.LOG_COMPACTION, kind="LOG_COMPACT")
-    assert judge(log_compaction, (other(G), other(G, action=Action.REPLACE_COMMIT, kind="CLUSTER"))).allowed
-    assert judge(log_compaction, (other(G, time=EARLIER, kind="COMPACT"),)).allowed
-    assert not judge(log_compaction, (other(G, time=LATER, kind="COMPACT"),)).allowed
+    assert not judge(log_compaction, (other(G), other(G, action=Action.REPLACE_COMMIT, kind="CLUSTER"))).conflicts
+    assert not judge(log_compaction, (other(G, time=EARLIER, kind="COMPACT"),)).conflicts
+    assert judge(log_compaction, (other(G, time=LATER, kind="COMPACT"),)).conflicts
 
 
 def test_a_rollback_conflicts_with_what_it_rolls_back_alone() -> None:
     rollback = ConcurrentOperation(LATER, Action.ROLLBACK, State.REQUESTED, None, frozenset(), ME)
     ((_, text),) = judge(me(), (rollback,)).conflicts
     assert text == f"requested rollback {LATER} rolls it back"
-    assert judge(
+    assert not judge(
         me(), (ConcurrentOperation(LATER, Action.ROLLBACK, State.REQUESTED, None, frozenset(), EARLIER),)
-    ).allowed
+    ).conflicts
 
 
 def test_buckets_conflict_by_their_number_whatever_the_rest_of_the_file_id() -> None:
@@ -253,17 +253,17 @@ def test_buckets_conflict_by_their_number_whatever_the_rest_of_the_file_id() -> 
     )
     concurrent = (me(Action.DELTA_COMMIT, mine), (other(same), other(next_bucket)), Strategy.BUCKET)
     assert [found for found, _ in judge(*concurrent).conflicts] == [other(same)]
-    assert judge(me(Action.DELTA_COMMIT, mine), (other(same),), Strategy.SIMPLE).allowed
+    assert not judge(me(Action.DELTA_COMMIT, mine), (other(same),), Strategy.SIMPLE).conflicts
     with pytest.raises(FormatError, match="names no bucket"):
         judge(me(), (other(H),), Strategy.BUCKET)
 
 
-def test_a_clustering_may_be_told_to_wait_for_live_writers_that_have_not_said_what_they_write() -> None:
+def test_a_clustering_may_wait_for_live_writers_that_have_not_recorded_what_they_write() -> None:
     requested = other(state=State.REQUESTED, kind=None)
     clustering = me(Action.CLUSTERING, kind="CLUSTER")
-    assert judge(clustering, (requested,), Strategy.PREFER_WRITER).allowed
-    assert not judge(clustering, (requested,), Strategy.PREFER_WRITER, blocks_on_requested=True).allowed
-    assert judge(me(Action.COMPACTION), (requested,), Strategy.PREFER_WRITER, blocks_on_requested=True).allowed
+    assert not judge(clustering, (requested,), Strategy.PREFER_WRITER).conflicts
+    assert judge(clustering, (requested,), Strategy.PREFER_WRITER, blocks_on_requested=True).conflicts
+    assert not judge(me(Action.COMPACTION), (requested,), Strategy.PREFER_WRITER, blocks_on_requested=True).conflicts
 
 
 @pytest.mark.parametrize(

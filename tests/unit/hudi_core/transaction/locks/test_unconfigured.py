@@ -103,7 +103,7 @@ def test_what_we_run_ourselves_is_no_sign() -> None:
         assert read_signs(storage, config("6"), {}) == NOTHING
         storage.write(".hoodie/20260101000000001.deltacommit.inflight", b"")
         assert list(read_signs(storage, config("6"), {}).inflight) == ["20260101000000001"]
-    storage.write(".hoodie/.heartbeat/20260101000000000", b"")  # whoever runs the plan now: the claim was let go
+    storage.write(".hoodie/.heartbeat/20260101000000000", b"")  # of another process, since the claim was released
     assert list(read_signs(storage, config("6"), {}).heartbeats) == ["20260101000000000"]
 
 
