@@ -1,4 +1,4 @@
-"""Servers that several contract tests share: each is started once, when the first test asks for it."""
+"""Servers that several contract tests share: each is started once, when the first test requests it."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 
 def main(jar: str, port: str) -> None:
-    """Serves until told to stop."""
+    """Serves until it is stopped."""
     settings = {
         "spark.plugins": "org.apache.spark.sql.connect.SparkConnectPlugin",
         "spark.jars": jar,

@@ -44,7 +44,7 @@ def under(plan: FaultPlan) -> Iterator[None]:
 
 
 def changes_of(arguments: Sequence[str]) -> int:
-    """How many changes of the storage the command makes when nobody disturbs it."""
+    """How many changes of the storage the command makes in an undisturbed run."""
     plan = FaultPlan(counts=MUTATIONS)
     with under(plan):
         done = hudictl(*arguments)

@@ -54,9 +54,7 @@ class LockSpec:
         elsewhere: bool = False,
         storage: Storage | None = None,
     ) -> TableLock:
-        """A lock of the owner `who`, who lives on another machine when told. `lease_ms` is how long its holder may be
-        silent.
-        """
+        """A lock of the owner `who`, on another machine if `elsewhere`; its holder may be silent for `lease_ms`."""
         owner = Owner.current(who)
         if elsewhere:
             owner = dataclasses.replace(owner, boot_id="of another machine")
@@ -86,7 +84,7 @@ class LockSpec:
 
     @contextmanager
     def held_by_hudi(self) -> Iterator[None]:
-        """A Hudi writer took the lock, whoever held it before, and gives it back at the end."""
+        """A Hudi writer took the lock, even from another holder, and releases it at the end."""
         if self.provider == "filesystem":
             self.storage.write(LOCK_PATH, b"")
             yield

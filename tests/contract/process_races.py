@@ -68,7 +68,7 @@ def race_threads(storage: Storage, path: str, racers: int, size: int) -> list[in
             storage.create_exclusive(path, bytes([number]) * size)
         except StorageExistsError:
             return
-        except Exception as error:  # noqa: BLE001 (a thread has nobody to raise to)
+        except Exception as error:  # noqa: BLE001 (a thread cannot raise to its caller)
             failures.append(error)
             return
         winners.append(number)

@@ -83,7 +83,7 @@ def race(
 
 
 def race_for_creates(storage: Storage, writers: int, rounds: int) -> list[Round]:
-    """Races for one new file of the timeline per round; a winner is one that the storage told so."""
+    """Races for one new file of the timeline per round; a winner is one whose call succeeded."""
 
     def attempt(writer: int) -> Callable[[int], bool]:
         def create(number: int) -> bool:

@@ -30,8 +30,8 @@ FAILURE = b'<?xml version="1.0" encoding="UTF-8"?><Error><Code>InternalError</Co
 
 
 class S3Server:
-    """`options` opens it with hudi_core.storage. The next conditional PUTs lose their answers or meet a conflict as
-    often as told.
+    """`options` opens it with hudi_core.storage. The next conditional PUTs lose their answers or meet a conflict,
+    a number of times.
     """
 
     def __init__(self) -> None:

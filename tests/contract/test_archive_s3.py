@@ -27,7 +27,7 @@ def server() -> Iterator[S3Server]:
 
 @pytest.mark.parametrize(("folder", "lost_answers"), [("6", 2), pytest.param("8", 0, marks=pytest.mark.soak), ("9", 2)])
 def test_the_same_files_as_on_the_local_disk(folder: str, lost_answers: int, server: S3Server, golden: Golden) -> None:
-    """Also when the store does what a conditional PUT asks for and the answer is lost."""
+    """Also when the store carries a conditional PUT out and the answer is lost."""
     case = golden(folder, "archived_timeline_mor")
     key = f"{folder}-{lost_answers}"
     uri = upload(server, case.table, key)

@@ -31,7 +31,7 @@ def server() -> Iterator[S3Server]:
 def test_a_clean_of_real_hudi_is_run(
     name: str, folder: str, lost_answers: int, server: S3Server, golden: Golden
 ) -> None:
-    """Also when the store does what a conditional PUT asks for and the answer is lost."""
+    """Also when the store carries a conditional PUT out and the answer is lost."""
     case = golden(folder, name)
     key = f"{folder}-{name}-{lost_answers}"
     uri = upload(server, case.table, key)

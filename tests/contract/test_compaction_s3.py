@@ -41,7 +41,7 @@ QUICK = {("6", "mor_compaction_requested", 2), ("8", "compaction_inflight", 0), 
     ],
 )
 def test_a_compaction_on_s3(server: S3Server, golden: Golden, version: str, case: str, lost_answers: int) -> None:
-    """Also when the store does what a conditional PUT asks for and the answer is lost: the retry finds its own
+    """Also when the store carries a conditional PUT out and the answer is lost: the retry finds its own
     object.
     """
     found = golden(version, case)

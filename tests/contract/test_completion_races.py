@@ -1,4 +1,4 @@
-"""8 or 16 writers that complete one instant, 60 rounds, on both timeline layouts: once, and everybody is told the same.
+"""8 or 16 writers that complete one instant, 60 rounds, on both timeline layouts: once, and all get the same answer.
 
 Also where each takes the others for dead and nothing but the claims keeps them apart. And the same on a storage that
 must fail. S3 is moto behind one lock, where the rounds are few, as one completion is two dozen requests; or the server
@@ -63,11 +63,11 @@ def rounds_of(where: str, rounds: int) -> int:
     return MOTO_ROUNDS if where == "s3" and os.environ.get(CHOICE, "moto") == "moto" else rounds
 
 
-def races(storage: Storage, layout: int, writers: int, rounds: int, *, everybody_dead: bool) -> list[str]:
-    """What went wrong: rounds that did not complete once, and writers that were told other bytes than those on the
+def races(storage: Storage, layout: int, writers: int, rounds: int, *, all_dead: bool) -> list[str]:
+    """What went wrong: rounds that did not complete once, and writers that got other bytes than those on the
     timeline.
 
-    `everybody_dead`: each claims over the others, and the table lock is open.
+    `all_dead`: each claims over the others, and the table lock is open.
     """
     active = ActiveTimeline(storage, Layout(layout), zone="UTC")
     for number in range(rounds):
@@ -81,8 +81,8 @@ def races(storage: Storage, layout: int, writers: int, rounds: int, *, everybody
         def complete(number: int) -> bool:
             instant = str(FIRST + number)
             try:
-                with claim(storage, instant, owner, now=(lambda: 2.0**40) if everybody_dead else None) as held:
-                    lock = OpenLock if everybody_dead else lambda: FileSystemLock(storage, owner, wait_ms=60_000)
+                with claim(storage, instant, owner, now=(lambda: 2.0**40) if all_dead else None) as held:
+                    lock = OpenLock if all_dead else lambda: FileSystemLock(storage, owner, wait_ms=60_000)
                     completer = Completer(active, held, lock, quiet_clock())
                     done = completer.finish_decided(instant) or completer.complete(
                         instant, Action.COMPACTION, str(writer).encode()
@@ -99,8 +99,8 @@ def races(storage: Storage, layout: int, writers: int, rounds: int, *, everybody
     for number in range(rounds):
         contents = [storage.read(path) for path in active.completed_paths(str(FIRST + number), Action.COMPACTION)]
         heard = {content for round_number, content in reported if round_number == number}
-        if len(contents) > 1 or not heard <= set(contents) or (not contents and not everybody_dead):
-            wrong.append(f"round {number}: completed with {contents}, told {sorted(heard)}")
+        if len(contents) > 1 or not heard <= set(contents) or (not contents and not all_dead):
+            wrong.append(f"round {number}: completed with {contents}, answered {sorted(heard)}")
     return wrong
 
 
@@ -111,7 +111,7 @@ def races(storage: Storage, layout: int, writers: int, rounds: int, *, everybody
 def test_racing_writers_complete_each_instant_once(
     table: Callable[[str], Storage], where: str, writers: int, rounds: int, layout: int
 ) -> None:
-    assert races(table(where), layout, writers, rounds_of(where, rounds), everybody_dead=False) == []
+    assert races(table(where), layout, writers, rounds_of(where, rounds), all_dead=False) == []
 
 
 @races_of(
@@ -121,16 +121,16 @@ def test_racing_writers_complete_each_instant_once(
 def test_writers_that_take_each_other_for_dead_complete_no_instant_twice(
     table: Callable[[str], Storage], where: str, writers: int, rounds: int, layout: int
 ) -> None:
-    assert races(table(where), layout, writers, rounds_of(where, rounds), everybody_dead=True) == []
+    assert races(table(where), layout, writers, rounds_of(where, rounds), all_dead=True) == []
 
 
 @pytest.mark.parametrize("where", ["local", pytest.param("s3", marks=pytest.mark.soak)])
 def test_the_race_finds_a_storage_that_checks_then_puts(
     table: Callable[[str], Storage], where: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Where nobody reads its claim back, which finds out about most of these on its own."""
+    """Where no owner reads its claim back, which finds out about most of these on its own."""
     monkeypatch.setattr(Claim, "_is_on_record", lambda self: True)
     storage = cast(Storage, CheckThenPut(table(where)))
-    assert races(storage, 2, 8, rounds_of(where, CONTROL_ROUNDS), everybody_dead=True), (
+    assert races(storage, 2, 8, rounds_of(where, CONTROL_ROUNDS), all_dead=True), (
         "a race test that passes here is too weak"
     )

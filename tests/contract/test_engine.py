@@ -421,7 +421,7 @@ def test_failed_attempts_are_made_again_in_threads(tmp_path: Path) -> None:
 
 def test_failed_attempts_are_made_again_in_spark(tmp_path: Path, spark: Any) -> None:
     """In a process of its own: the tests' session tries no task twice, and a process has one session."""
-    # The fixture is asked for the environment that it sets.
+    # The fixture is requested for the environment that it sets.
     script = Path(__file__).with_name("exchange_again.py")
     done = subprocess.run(
         [sys.executable, str(script), str(tmp_path)],

@@ -54,7 +54,7 @@ def spec(request: pytest.FixtureRequest, make: Callable[[str], LockSpec]) -> Loc
     return make(request.param)
 
 
-def test_one_holder_at_a_time_and_the_other_is_told_who_and_how_long_and_what_to_do(spec: LockSpec) -> None:
+def test_one_holder_at_a_time_and_the_error_names_it_its_age_and_the_remedy(spec: LockSpec) -> None:
     first, second = spec.lock("dag first"), spec.lock("dag second", wait_ms=200 if spec.provider != "dynamodb" else 0)
     assert first.holder() is None
     with first:
@@ -65,8 +65,8 @@ def test_one_holder_at_a_time_and_the_other_is_told_who_and_how_long_and_what_to
         assert caught.value.path == first.name == second.name
         assert re.search(r"held by dag first \(process \d+ on \S+\) for \d+ s", str(caught.value)), caught.value
         assert "delete" in (caught.value.remedy or "")
-        for asking in (first, second):
-            holder = asking.holder()
+        for lock in (first, second):
+            holder = lock.holder()
             assert holder is not None
             assert holder.owner is not None
             assert holder.owner.text == "dag first"
@@ -253,7 +253,7 @@ def stop(process: subprocess.Popen[bytes]) -> None:
     assert os.WIFSTOPPED(status)
 
 
-def test_a_zookeeper_that_pauses_loses_nothing_and_one_that_is_gone_keeps_nobody_waiting() -> None:
+def test_a_zookeeper_that_pauses_loses_nothing_and_one_that_is_gone_keeps_no_process_waiting() -> None:
     with zookeeper_process() as (address, server):
         spec = LockSpec("zookeeper", address)
         patient = spec.lock("patient", lease_ms=20_000)

@@ -130,7 +130,7 @@ def test_records_are_staged_before_the_lock_with_the_same_bytes(golden: Golden, 
 
 
 @pytest.mark.parametrize("version", [pytest.param("6", marks=pytest.mark.soak), "9"])
-def test_a_compaction_tells_every_kind(golden: Golden, spark: Any, version: str) -> None:
+def test_a_compaction_updates_every_partition_type(golden: Golden, spark: Any, version: str) -> None:
     table, engine = golden(version, "mdt_all_mor").table, Counted(spark)
     instant, pending, rows = plan_all(table), pending_instants(table), read_rows(table)
     CompactionService().run(open_context(table, OPTIONS), instant, engine, OWNER, None)

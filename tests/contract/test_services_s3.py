@@ -101,7 +101,7 @@ SCENARIOS: dict[str, Scenario] = {
         ("takeover TABLE {pending}", "unschedule TABLE {pending} --dry-run", "unschedule TABLE {pending}"),
         versions=("9",),
     ),
-    "a plan that nobody will run": Scenario("clustering_requested_cow", ("unschedule TABLE {pending}",)),
+    "a plan that will not be run": Scenario("clustering_requested_cow", ("unschedule TABLE {pending}",)),
     "a clean, planned by us": Scenario(
         "mor_compacted",
         (
@@ -213,7 +213,7 @@ class Twins:
         return read_parquet(output)
 
     def assert_alike(self) -> None:
-        """The table on the server is that on the disk, for whoever reads it there, too."""
+        """The table on the server is that on the disk, for readers there, too."""
         target = self.scratch / "downloaded"
         assert state_of(download(self.server, self.key, target), self.known) == state_of(self.local, self.known)
         assert_metadata_true(target)
@@ -415,7 +415,7 @@ def test_folders_that_s3a_made(server: RacingServer, tmp_path: Path) -> None:
 
 
 def test_answers_are_lost_and_secrets_are_in_a_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """The store does what a conditional PUT asks for, and its answer does not arrive: the command finds its own
+    """The store carries a conditional PUT out, and its answer does not arrive: the command finds its own
     objects.
     """
     monkeypatch.delenv("AWS_ACCESS_KEY_ID")

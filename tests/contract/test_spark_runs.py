@@ -123,7 +123,7 @@ def test_spark_submit_runs_the_zip_and_ends_with_one_result_line(golden: Golden,
     assert_compacted(case)
 
 
-def test_a_job_that_is_told_to_end_gives_the_instant_back(golden: Golden, tmp_path: Path) -> None:
+def test_a_job_that_is_terminated_releases_the_instant(golden: Golden, tmp_path: Path) -> None:
     case = golden("6", "mor_compaction_requested")
     job = Submitted(RunRequest(str(case.table), "compaction", owner="a test"), tmp_path)
     job.wait_for("HUDI_PROGRESS ")

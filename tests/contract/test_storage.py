@@ -109,7 +109,7 @@ def test_a_file_is_there_whole_once_its_output_is_closed(storage: Storage) -> No
     assert storage.exists("dt=1/a.parquet")
 
 
-def test_absence_is_told_by_its_own_error(storage: Storage) -> None:
+def test_absence_has_its_own_error(storage: Storage) -> None:
     put(storage, "folder/file", b"x")
     for path in ("nothing", "folder", "folder/nothing", "no/folder/either", "folder/file/below"):
         for call in (
@@ -406,7 +406,7 @@ def test_a_lost_answer_of_a_conditional_put_is_recognised_as_our_own(
     puts = s3.conditional_puts
     s3.lost_answers = 1
     storage.create_exclusive("a", b"mine")
-    assert s3.conditional_puts >= puts + 2, "the client sent it again and was told that it exists"
+    assert s3.conditional_puts >= puts + 2, "the client sent it again and the answer was that it exists"
     assert storage.read("a") == b"mine"
     with pytest.raises(StorageExistsError):
         storage.create_exclusive("a", b"mine")
@@ -443,7 +443,7 @@ def test_lost_answers_and_conflicts_of_conditional_replaces_are_seen_through(
     puts = s3.conditional_puts
     s3.lost_answers = 1
     version = storage.write_if("a", b"two", version=version)
-    assert s3.conditional_puts >= puts + 2, "the client sent it again and was told that the version is another"
+    assert s3.conditional_puts >= puts + 2, "the client sent it again and the answer was that the version is another"
     assert storage.read_versioned("a") == (b"two", version)
     s3.conflicts = 2
     version = storage.write_if("a", b"three", version=version)

@@ -32,14 +32,14 @@ LIBRARIES = (
     "commons-io-*",
     "audience-annotations-*",
 )
-"""What ZooKeeper needs besides; its own pom leaves three of them to whoever provides them."""
+"""What ZooKeeper needs besides; its own pom leaves three of them as provided."""
 START_SECONDS = 60
 TICK_MS = 100
 """A session lives between 2 and 20 ticks: short enough to see one expire."""
 
 
 def free_port() -> int:
-    """A port that nobody listened on a moment ago."""
+    """A port that was free a moment ago."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])

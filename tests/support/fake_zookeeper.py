@@ -52,7 +52,7 @@ class FakeServer:
 
 
 class Answer:
-    """What kazoo's `…_async` calls give: the request is made when its result is asked for."""
+    """What kazoo's `…_async` calls give: the request is made when its result is read."""
 
     def __init__(self, call: Callable[[], Any]) -> None:
         self.call = call

@@ -83,7 +83,7 @@ def _hold(ready: Any, take: Callable[[], object]) -> None:
 
 
 class Holder:
-    """A child that takes something, tells so, and sleeps until it is killed."""
+    """A child that takes something, reports it, and sleeps until it is killed."""
 
     def __init__(self, take: Callable[[], object]) -> None:
         ready = FORK.Queue()

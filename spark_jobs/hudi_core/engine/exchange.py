@@ -35,10 +35,7 @@ def exchange_rows(shards: pa.Array, keys: pa.Array, values: pa.Array) -> pa.Reco
 
 
 def check_rows(batch: pa.RecordBatch, shards: int) -> pa.RecordBatch:
-    """A producer's batch as it is.
-
-    Raises ExecutionError when it has another schema, holds nulls, or names a shard that does not exist.
-    """
+    """A producer's batch. Raises ExecutionError for another schema, nulls, or a shard that does not exist."""
     if not isinstance(batch, pa.RecordBatch) or not batch.schema.equals(ROWS):
         found = batch.schema if isinstance(batch, pa.RecordBatch) else type(batch).__name__
         raise ExecutionError(f"a producer gave rows of another form than {ROWS.names}: {found}")
@@ -77,10 +74,7 @@ class Run:
 
 
 class RunBuffer:
-    """Takes rows in any order and writes a run whenever `max_bytes` of them wait.
-
-    Sorting takes twice as much for a moment.
-    """
+    """Takes rows in any order and writes a run whenever `max_bytes` wait; sorting takes twice as much."""
 
     def __init__(self, folder: Path, name: str, max_bytes: int) -> None:
         self._folder = folder
@@ -128,10 +122,7 @@ class RunBuffer:
 
 
 def write_run(path: Path, parts: Iterator[tuple[int, Iterator[pa.Table | pa.RecordBatch]]]) -> Run:
-    """Writes the rows of ascending shards, each with its rows sorted.
-
-    Raises ExecutionError when the file cannot be written.
-    """
+    """Writes the sorted rows of ascending shards. Raises ExecutionError when the file cannot be written."""
     shards: list[int] = []
     starts = [0]
     try:

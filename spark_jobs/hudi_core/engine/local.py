@@ -22,16 +22,14 @@ U = TypeVar("U")
 R = TypeVar("R")
 Progress = Callable[[int, int], None]
 EXCHANGE_BYTES = 256 << 20
-"""Rows of an exchange that all producers of a process may hold in memory, sorted copies included; beyond it lie sorted
-files.
-"""
+"""Rows of an exchange that all producers of a process may hold in memory, sorted copies included, before they spill."""
 EXCHANGE_ATTEMPTS = 3
 
 
 class LocalEngine:
-    """See engine.protocol.Engine. Every unit is tried once; the first failure stops the units that have not begun.
+    """Runs units in threads, each once: the work is Arrow, NumPy, compression and I/O, which release the GIL.
 
-    Threads do: the work is Arrow, NumPy, compression and I/O, which release the interpreter lock.
+    The first failure stops the units that have not started. See engine.protocol.Engine.
     """
 
     name = "local"
@@ -46,9 +44,7 @@ class LocalEngine:
     def run(
         self, task: UnitTask[U, R], units: Sequence[U], *, run_epoch: int, progress: Progress | None = None
     ) -> list[R]:
-        """See Engine.run. Results come in the order of `units`; raises the HudiError of the first unit that failed,
-        else ExecutionError.
-        """
+        """See Engine.run; raises the HudiError of the first unit that failed, else ExecutionError."""
         if not units:
             return []
         packed, result = pack_units(units), result_type(task)
@@ -106,9 +102,7 @@ class LocalEngine:
 
 
 def _run_unit(task: UnitTask[U, R], units: PackedUnits[U], run_epoch: int, result: type[R], index: int) -> R:
-    """Unit and result cross as text, as on Spark: a task cannot change what the caller holds, and every engine refuses
-    the same values.
-    """
+    """Unit and result cross as text, as on Spark: a task cannot change the caller's, and engines refuse the same."""
     return from_text(result, to_text(task(units.unit(index), TaskAttempt(index, run_epoch, index))))
 
 
@@ -162,15 +156,11 @@ def _wait_for_all(futures: dict[Future[T], int], word: str, progress: Progress |
     while waiting:
         finished, waiting = wait(waiting, return_when=FIRST_COMPLETED)
         for future in sorted(finished, key=futures.__getitem__):
-            _raise_failure(word, futures[future], future)
+            error = future.exception()
+            if isinstance(error, Exception) and not isinstance(error, HudiError):
+                text = f"{word} {futures[future]} failed: {type(error).__name__}: {error}"
+                raise ExecutionError(text) from error
+            if error is not None:
+                raise error
         if progress is not None:
             progress(len(futures) - len(waiting), len(futures))
-
-
-def _raise_failure(word: str, index: int, future: Future[T]) -> None:
-    error = future.exception()
-    if error is None:
-        return
-    if isinstance(error, Exception) and not isinstance(error, HudiError):
-        raise ExecutionError(f"{word} {index} failed: {type(error).__name__}: {error}") from error
-    raise error

@@ -23,12 +23,12 @@ class PackedUnits(Generic[U]):
 
     unit_type: type[U]
     shared: bytes
-    own: tuple[bytes, ...]
+    separate: tuple[bytes, ...]
     compressed: bool
 
     def unit(self, index: int) -> U:
         """The unit at `index`, equal to the one that was packed; errors as serializer.from_text."""
-        return self.unit_type(**self._shared_values, **self._values(self.own[index]))
+        return self.unit_type(**self._shared_values, **self._values(self.separate[index]))
 
     @cached_property
     def _shared_values(self) -> dict[str, Any]:
@@ -50,20 +50,17 @@ def pack_units(units: Sequence[U], *, compress: bool = False) -> PackedUnits[U]:
         raise TypeError(f"not all units are of the class {unit_type.__name__}")
     names = list(field_names(unit_type))
     shared = [name for name in names if all(getattr(unit, name) is getattr(first, name) for unit in units)]
-    own = [name for name in names if name not in shared]
+    separate = [name for name in names if name not in shared]
 
     def pack(unit: U, fields: Sequence[str]) -> bytes:
         text = fields_to_text(unit, fields).encode("ascii")
         return zlib.compress(text, level=1) if compress else text
 
-    return PackedUnits(unit_type, pack(first, shared), tuple(pack(unit, own) for unit in units), compress)
+    return PackedUnits(unit_type, pack(first, shared), tuple(pack(unit, separate) for unit in units), compress)
 
 
 def result_type(task: Callable[..., R]) -> type[R]:
-    """The class of a task's results, by its annotation; of a functools.partial that of the function.
-
-    Raises TypeError where the function names none.
-    """
+    """The class of a task's results, by its annotation. Raises TypeError where the function names none."""
     function: Any = task
     while isinstance(function, partial):
         function = function.func

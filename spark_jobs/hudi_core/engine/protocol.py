@@ -14,9 +14,7 @@ R = TypeVar("R")
 
 @dataclass(frozen=True, slots=True)
 class TaskAttempt:
-    """Which attempt of which unit is running; the source of the write token, so two attempts never share a file
-    name.
-    """
+    """Which attempt of which unit is running: the source of the write token, so attempts never share a file name."""
 
     partition_id: int
     stage_id: int
@@ -24,26 +22,23 @@ class TaskAttempt:
 
 
 UnitTask = Callable[[U, TaskAttempt], R]
-"""A module-level function: takes a unit and its attempt, writes files, returns its result. It raises HudiError only.
-
-Units and results are frozen dataclasses that engine.serializer can write; the function's annotations name the result's
-class.
+"""A module-level function that takes a unit and its attempt, writes files and returns its result. It raises HudiError
+only. Units and results are frozen dataclasses that engine.serializer can write; annotations name the result's class.
 """
 RowBatch = Any
 """A pyarrow.RecordBatch; this module is imported where there is no pyarrow."""
 Produce = Callable[[U, TaskAttempt], Iterator[RowBatch]]
-"""A module-level function: takes a unit and its attempt, yields rows as engine.exchange.ROWS: shard (int32), key
-and value (binary, not null).
+"""A module-level function that takes a unit and its attempt and yields rows as engine.exchange.ROWS.
 
-It should write nothing: an attempt's rows may be thrown away, and those of a unit may be asked for again. A batch is
-held as a whole, so a few megabytes each are right. It raises HudiError only.
+It writes nothing: rows of an attempt may be discarded, and those of a unit requested again. A batch is held as a whole,
+so a few megabytes each are right. It raises HudiError only.
 """
 Consume = Callable[[int, Iterator[RowBatch], TaskAttempt], R]
-"""A module-level function, or a functools.partial of one: takes a shard, its rows and its attempt, writes files,
-returns its result, a frozen dataclass as that of a UnitTask.
+"""A module-level function, or a functools.partial of one, that takes a shard, its rows and its attempt, writes files,
+and returns its result, as a UnitTask does.
 
-Rows come as engine.exchange.SHARD_ROWS (key, value), sorted by the bytes of their keys, unsigned; rows of one key
-in no order. It need not read them all. It raises HudiError only.
+Rows come as engine.exchange.SHARD_ROWS, sorted by the unsigned bytes of their keys; rows of one key in no order. It may
+stop before their end. It raises HudiError only.
 """
 
 
@@ -64,9 +59,7 @@ class Engine(Protocol):
         run_epoch: int,
         progress: Callable[[int, int], None] | None = None,
     ) -> list[R]:
-        """Runs `task` on each unit. `run_epoch` becomes the stage id of every attempt. Raises the task's HudiError, or
-        ExecutionError.
-        """
+        """Runs `task` on each unit; `run_epoch` is the attempts' stage id. Raises a HudiError or ExecutionError."""
         ...
 
     def exchange(
@@ -79,29 +72,27 @@ class Engine(Protocol):
         run_epoch: int,
         progress: Callable[[int, int], None] | None = None,
     ) -> list[R]:
-        """Brings the rows that `produce` makes of the units to the shards that they name, and runs `consume` on each of
-        these.
+        """Shuffles the rows that `produce` makes of the units to their shards, and runs `consume` on each shard.
 
-        Every shard of 0 to `shards` - 1 is consumed, one without rows too, and exactly one attempt of each gives the
-        result; results come in the order of shards. No shard is consumed before all units are produced. An attempt that
-        failed for a passing reason (errors.is_transient) is made again, of `produce` and of `consume`, some times. A
-        consumer's attempt has the shard as its partition id. `progress` counts units and shards together. Memory does
-        not grow with the rows: what does not fit is sorted on disk.
+        Every shard of 0 to `shards` - 1 is consumed, one without rows too, after all units are produced, and exactly
+        one attempt of each gives the result; results come in the order of shards. An attempt that failed for a
+        transient reason (errors.is_transient) is repeated, of `produce` and of `consume`, some times. The shard is the
+        partition id of a consumer's attempt. `progress` counts units and shards. Memory does not grow with the rows:
+        what does not fit is sorted on disk.
 
         Raises ValueError for fewer shards than one, the HudiError of either function, or ExecutionError, also for rows
-        of another form or for shards that there are not.
+        of another form or for shards that do not exist.
         """
         ...
 
 
 @runtime_checkable
 class RemoteEngine(Protocol):
-    """An engine whose units run in environments of their own, which can be asked what they have."""
+    """An engine whose units run in environments of their own."""
 
     def setups(self) -> tuple[Json, ...]:
-        """The different set-ups of the executors that happened to be asked: module name to version, None where it
-        cannot be imported.
+        """The different environments of some executors: module name to version, None where it cannot be imported.
 
-        Raises ConfigError when they lack even what it takes to be asked, ExecutionError when they cannot be reached.
+        Raises ConfigError when they lack what the probe needs, ExecutionError when they cannot be reached.
         """
         ...

@@ -7,8 +7,7 @@ so the form names no field and no version; what does not fit it exactly is refus
 
 A value comes back equal and of the same types, with two exceptions: a Sequence comes back as a tuple, and within `Any`
 tuples come back as lists. `Annotated[X, form]` crosses as the type `form`.
-
-packed_units.py says how the units of a run cross together.
+packed_units.py packs the units of a run.
 """
 
 from __future__ import annotations
@@ -32,9 +31,7 @@ _Convert = Callable[[Any], Any]
 
 @dataclass(frozen=True, slots=True)
 class _Form:
-    """How values of one type cross. `write` None: JSON holds them as they are. `types` is set where reading is but a
-    check of the type.
-    """
+    """How values of one type cross: `write` None as they are in JSON; `types` where reading only checks the type."""
 
     write: _Convert | None
     read: _Convert
@@ -79,7 +76,7 @@ def field_names(cls: type) -> tuple[str, ...]:
 def _checked(cls: type, read: Callable[[], T]) -> T:
     try:
         return read()
-    except (ValueError, TypeError, KeyError, AttributeError) as error:
+    except (ValueError, TypeError, KeyError, AttributeError, InvalidOperation) as error:
         raise ConfigError(
             f"a {cls.__name__} is not what this version writes: {error}", remedy="use the same release on both sides"
         ) from error
@@ -118,7 +115,7 @@ def _form(hint: Any) -> _Form:
     if origin in (tuple, list, frozenset, Sequence):
         return _items(tuple if origin is Sequence else origin, _form(arguments[0]))
     if isinstance(hint, type) and issubclass(hint, Enum):
-        return _Form(_value_of, hint)
+        return _Form(attrgetter("value"), hint)
     if isinstance(hint, type) and is_dataclass(hint):
         return _dataclass(hint)
     raise TypeError(f"{hint} has no form in which it crosses an engine")
@@ -126,10 +123,6 @@ def _form(hint: Any) -> _Form:
 
 def _as_it_is(value: Any) -> Any:
     return value
-
-
-def _value_of(value: Any) -> Any:
-    return value.value
 
 
 def _read_type(kind: type, raw: Any) -> Any:
@@ -150,28 +143,15 @@ def _read_member(members: frozenset[Any], raw: Any) -> Any:
     return raw
 
 
-def _write_bytes(value: bytes) -> str:
-    return base64.b64encode(value).decode("ascii")
-
-
-def _read_bytes(raw: Any) -> bytes:
-    return base64.b64decode(_read_type(str, raw), validate=True)
-
-
-def _read_decimal(raw: Any) -> Decimal:
-    try:
-        return Decimal(_read_type(str, raw))
-    except InvalidOperation as error:
-        raise ValueError(f"{raw!r} is no number") from error
-
-
 _SIMPLE: dict[Any, _Form] = {
     **{kind: _Form(None, partial(_read_type, kind), frozenset({kind})) for kind in (str, int, bool, NoneType)},
     float: _Form(None, _read_float),
-    bytes: _Form(_write_bytes, _read_bytes),
-    Decimal: _Form(str, _read_decimal),
-    Any: _Form(None, _as_it_is),
-    object: _Form(None, _as_it_is),
+    bytes: _Form(
+        lambda value: base64.b64encode(value).decode("ascii"),
+        lambda raw: base64.b64decode(_read_type(str, raw), validate=True),
+    ),
+    Decimal: _Form(str, lambda raw: Decimal(_read_type(str, raw))),
+    **dict.fromkeys((Any, object), _Form(None, _as_it_is)),
 }
 
 
@@ -193,7 +173,7 @@ def _record(make: Callable[..., Any], forms: Sequence[_Form]) -> _Form:
         return written
 
     def read(raw: Any) -> Any:
-        # What was parsed is nobody else's, so it is changed in place.
+        # The parsed list has no other user, so it is changed in place.
         if type(raw) is not list or len(raw) != count:
             raise TypeError(f"a list of {count} is expected, not {_name_of(raw)}")
         for at, types in checks:
@@ -238,15 +218,13 @@ def _items(make: type, item: _Form) -> _Form:
 
 def _mapping(key: _Form, value: _Form, *, with_texts: bool) -> _Form:
     """An object where keys are texts, else pairs of key and value."""
-    write_key, write_value = key.write or _as_it_is, value.write
     if not with_texts:
         pair = _record(tuple, (key, value))
-
-        def write_pairs(mapping: Any) -> list[Any]:
-            write_value = value.write or _as_it_is
-            return [[write_key(name), write_value(item)] for name, item in mapping.items()]
-
-        return _Form(write_pairs, lambda raw: dict(map(pair.read, _list(raw))))
+        write_pair = pair.write or _as_it_is
+        return _Form(
+            lambda mapping: list(map(write_pair, mapping.items())), lambda raw: dict(map(pair.read, _list(raw)))
+        )
+    write_value = value.write
 
     def write(mapping: Any) -> dict[str, Any]:
         return dict(mapping) if write_value is None else {name: write_value(item) for name, item in mapping.items()}

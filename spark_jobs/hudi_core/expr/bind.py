@@ -72,13 +72,14 @@ def bind(expr: Expr, schema: pa.Schema, *, zone: str | None = None) -> Bound:
     wall = "UTC" if zone is None or zone in ("Z", "GMT") else zone
     zone_of(wall)
     for node in walk(expr):
-        _check(node)
+        if isinstance(node, Compare) and node.operator not in OPERATORS:
+            raise ConfigError(f"unknown operator {node.operator!r}", remedy=f"known are {', '.join(sorted(OPERATORS))}")
     binder = _Binder(schema, wall)
     used = {
         path[0]
         for node in walk(expr)
         for operand in operands(node)
-        for path in operand_columns(binder.resolve(operand))
+        for path in operand_columns(resolve(operand, schema))
     }
     return Bound(
         binder.node(expr, negated=False),
@@ -112,19 +113,11 @@ def _empty(schema: pa.Schema) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays([pa.array([], field.type) for field in schema], schema=schema)
 
 
-def _check(node: Expr) -> None:
-    if isinstance(node, Compare) and node.operator not in OPERATORS:
-        raise ConfigError(f"unknown operator {node.operator!r}", remedy=f"known are {', '.join(sorted(OPERATORS))}")
-
-
 class _Binder:
     def __init__(self, schema: pa.Schema, zone: str) -> None:
         self._schema = schema
         self._zone = zone
         self._empty = _empty(schema)
-
-    def resolve(self, operand: Operand) -> Operand:
-        return resolve(operand, self._schema)
 
     def node(self, expr: Expr, *, negated: bool) -> Node:
         if isinstance(expr, Not):
@@ -139,7 +132,7 @@ class _Binder:
         return self._of_operand(expr, negated)
 
     def _of_operand(self, expr: In | IsNull | StartsWith | Like, negated: bool) -> Node:
-        operand = self.resolve(expr.operand)
+        operand = resolve(expr.operand, self._schema)
         if isinstance(operand, Literal):
             return self._of_literal(expr, operand, negated)
         kind = self._kind(operand)
@@ -164,7 +157,7 @@ class _Binder:
         )
 
     def _compare(self, expr: Compare, negated: bool) -> Node:
-        left, operator, right = self.resolve(expr.left), expr.operator, self.resolve(expr.right)
+        left, operator, right = resolve(expr.left, self._schema), expr.operator, resolve(expr.right, self._schema)
         if isinstance(left, Literal):
             if isinstance(right, Literal):
                 return Known(_compare_literals(left, operator, right, negated))
@@ -191,14 +184,10 @@ class _Binder:
             return Known(negated)
         if negated and any(literal.value is None for literal in literals):
             return Known(False)  # NOT IN with a NULL is false or NULL
-        places = [
-            place(kind, literal, self._zone, where=name_of(operand))
-            for literal in literals
-            if literal.value is not None
-        ]
         values: dict[pa.DataType, list[pa.Scalar]] = {}
-        for at in places:
-            if at.exact and not at.side:
+        for literal in literals:
+            at = None if literal.value is None else place(kind, literal, self._zone, where=name_of(operand))
+            if at is not None and at.exact and not at.side:
                 values.setdefault(at.kind, []).append(at.value)
         nodes = tuple(Membership(operand, _distinct(scalars, common), negated) for common, scalars in values.items())
         if negated:
@@ -252,17 +241,10 @@ def _resolve_path(path: tuple[str, ...], schema: pa.Schema) -> tuple[str, ...]:
 
 
 def _distinct(scalars: list[pa.Scalar], kind: pa.DataType) -> pa.Array:
-    values = (
-        pa.array([scalar.as_py() for scalar in scalars], kind)
-        if not pa.types.is_timestamp(kind)
-        else _timestamps(scalars, kind)
-    )
-    return values.unique()
-
-
-def _timestamps(scalars: list[pa.Scalar], kind: pa.DataType) -> pa.Array:
-    # Python's datetime has no nanoseconds and no year beyond 9999.
-    return pa.array([scalar.cast(pa.int64()).as_py() for scalar in scalars], pa.int64()).cast(kind)
+    if pa.types.is_timestamp(kind):
+        # Python's datetime has no nanoseconds and no year beyond 9999.
+        return pa.array([scalar.cast(pa.int64()).as_py() for scalar in scalars], pa.int64()).cast(kind).unique()
+    return pa.array([scalar.as_py() for scalar in scalars], kind).unique()
 
 
 def _compare_literals(left: Literal, operator: str, right: Literal, negated: bool) -> bool:
@@ -308,11 +290,8 @@ def _common(left: pa.DataType, right: pa.DataType) -> pa.DataType | None:
     if shapes[0] is not None and shapes[1] is not None:
         scale = max(shapes[0][1], shapes[1][1])
         digits = max(shapes[0][0] - shapes[0][1], shapes[1][0] - shapes[1][1])
-        return (
-            pa.decimal128(digits + scale, scale)
-            if digits + scale <= _MAX_PRECISION
-            else pa.decimal256(digits + scale, scale)
-        )
+        make = pa.decimal128 if digits + scale <= _MAX_PRECISION else pa.decimal256
+        return make(digits + scale, scale)
     if all(pa.types.is_timestamp(kind) for kind in kinds) and (left.tz is None) == (right.tz is None):
         units = ("s", "ms", "us", "ns")
         return pa.timestamp(max(left.unit, right.unit, key=units.index), left.tz)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Final, TypeAlias
 
 import pyarrow as pa
@@ -21,6 +22,8 @@ Compute: TypeAlias = Callable[[pa.Array, Sequence[Literal], str], pa.Array]
 """Of an array, the literals after it, and the name of the zone of local time; same length, null where the array is."""
 
 _FROM_UNIXTIME_FORMAT: Final = "yyyy-MM-dd HH:mm:ss"
+_BLANK: Final = " "
+"""Spark trims blanks only, Arrow's functions without characters all white space."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,14 +95,6 @@ def _part(compute: Callable[[pa.Array], pa.Array]) -> Compute:
     return apply
 
 
-def _year(array: pa.Array, literals: Sequence[Literal], zone: str) -> pa.Array:
-    return WallTime.of(array, zone).year()
-
-
-def _to_date(array: pa.Array, literals: Sequence[Literal], zone: str) -> pa.Array:
-    return WallTime.of(array, zone).date()
-
-
 def _date_format(array: pa.Array, literals: Sequence[Literal], zone: str) -> pa.Array:
     return WallTime.of(array, zone).format(_text_of(literals[0], "date_format"))
 
@@ -123,10 +118,6 @@ def _substring(array: pa.Array, literals: Sequence[Literal], zone: str) -> pa.Ar
     return pc.utf8_slice_codeunits(_text(array), first, None if length is None else first + max(0, length))
 
 
-def _abs(array: pa.Array, literals: Sequence[Literal], zone: str) -> pa.Array:
-    return pc.abs(array)
-
-
 def _text_of(literal: Literal, name: str) -> str:
     if not isinstance(literal.value, str):
         raise ConfigError(f"{name} takes a text here, not {literal.value!r}")
@@ -139,31 +130,22 @@ def _whole_of(literal: Literal, name: str) -> int:
     return literal.value
 
 
-def _trimmed(compute: Callable[..., pa.Array]) -> Callable[[pa.Array], pa.Array]:
-    """Spark trims blanks only, Arrow's other functions all white space."""
-
-    def apply(array: pa.Array) -> pa.Array:
-        return compute(array, characters=" ")
-
-    return apply
-
-
 FUNCTIONS: Final[dict[str, Function]] = {
-    "abs": Function(0, 0, _abs),
+    "abs": Function(0, 0, lambda array, literals, zone: pc.abs(array)),
     "lower": Function(0, 0, _text_function(_cased(pc.utf8_lower, str.lower))),
     "upper": Function(0, 0, _text_function(_cased(pc.utf8_upper, str.upper))),
-    "trim": Function(0, 0, _text_function(_trimmed(pc.utf8_trim))),
-    "ltrim": Function(0, 0, _text_function(_trimmed(pc.utf8_ltrim))),
-    "rtrim": Function(0, 0, _text_function(_trimmed(pc.utf8_rtrim))),
+    "trim": Function(0, 0, _text_function(partial(pc.utf8_trim, characters=_BLANK))),
+    "ltrim": Function(0, 0, _text_function(partial(pc.utf8_ltrim, characters=_BLANK))),
+    "rtrim": Function(0, 0, _text_function(partial(pc.utf8_rtrim, characters=_BLANK))),
     "length": Function(0, 0, _text_function(pc.utf8_length)),
     "substring": Function(1, 2, _substring),
-    "year": Function(0, 0, _year),
+    "year": Function(0, 0, lambda array, literals, zone: WallTime.of(array, zone).year()),
     "month": Function(0, 0, _part(pc.month)),
     "day": Function(0, 0, _part(pc.day)),
     "hour": Function(0, 0, _part(pc.hour)),
     "minute": Function(0, 0, _part(pc.minute)),
     "second": Function(0, 0, _part(pc.second)),
-    "to_date": Function(0, 0, _to_date),
+    "to_date": Function(0, 0, lambda array, literals, zone: WallTime.of(array, zone).date()),
     "date_format": Function(1, 1, _date_format),
     "from_unixtime": Function(0, 1, _from_unixtime),
 }
@@ -183,7 +165,7 @@ def evaluate(operand: Operand, batch: pa.RecordBatch, zone: str) -> pa.Array:
             array = pc.struct_field(array, name)
         return array
     if isinstance(operand, Literal):
-        raise ConfigError(f"the literal {operand.value!r} stands where a column is needed")
+        raise ConfigError(f"the literal {operand.value!r} is where a column is needed")
     head, rest = operand.arguments[0] if operand.arguments else None, operand.arguments[1:]
     literals = [argument for argument in rest if isinstance(argument, Literal)]
     if head is None or isinstance(head, Literal) or len(literals) != len(rest):
@@ -192,10 +174,7 @@ def evaluate(operand: Operand, batch: pa.RecordBatch, zone: str) -> pa.Array:
 
 
 def needs_zone(operand: Operand, batch: pa.RecordBatch, zone: str) -> bool:
-    """Whether the operand's values depend on the zone of local time.
-
-    `batch` has the table's columns, and may be empty.
-    """
+    """Whether the operand's values depend on the zone of local time; `batch` has its columns, and may be empty."""
     if isinstance(operand, (Column, Literal)):
         return False
     head = operand.arguments[0]

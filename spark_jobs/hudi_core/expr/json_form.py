@@ -41,22 +41,20 @@ def to_json(expr: Expr) -> Json:
         return {"op": "not", "term": to_json(expr.term)}
     if isinstance(expr, Compare):
         return {"op": expr.operator, "left": _operand(expr.left), "right": _operand(expr.right)}
+    if isinstance(expr, Constant):
+        return {"op": "constant", "value": expr.value}
+    operand = {"operand": _operand(expr.operand)}
     if isinstance(expr, In):
-        return {"op": "in", "operand": _operand(expr.operand), "values": [_operand(value) for value in expr.values]}
-    if isinstance(expr, IsNull):
-        return {"op": "is_null", "operand": _operand(expr.operand)}
+        return {"op": "in", **operand, "values": [_operand(value) for value in expr.values]}
     if isinstance(expr, StartsWith):
-        return {"op": "starts_with", "operand": _operand(expr.operand), "prefix": expr.prefix}
-    if isinstance(expr, Like):
-        return {"op": "like", "operand": _operand(expr.operand), "pattern": expr.pattern}
-    return {"op": "constant", "value": expr.value}
+        return {"op": "starts_with", **operand, "prefix": expr.prefix}
+    return (
+        {"op": "like", **operand, "pattern": expr.pattern} if isinstance(expr, Like) else {"op": "is_null", **operand}
+    )
 
 
 def from_json(data: Any) -> Expr:
-    """The tree of a JSON object.
-
-    Raises ConfigError naming the part that is not one, or for a tree deeper than MAX_DEPTH.
-    """
+    """The tree of a JSON object. Raises ConfigError naming the part that is not one, or for one too deep."""
     return _expr(data, 1)
 
 
@@ -65,11 +63,10 @@ def _operand(operand: Operand) -> Json:
         return {"column": list(operand.path)}
     if isinstance(operand, Call):
         return {"call": operand.name, "arguments": [_operand(argument) for argument in operand.arguments]}
-    return {"literal": operand.kind, "value": _WRITE.get(operand.kind, _as_is)(operand.value)}
-
-
-def _as_is(value: Any) -> Any:
-    return value
+    return {
+        "literal": operand.kind,
+        "value": _WRITE[operand.kind](operand.value) if operand.kind in _WRITE else operand.value,
+    }
 
 
 _WRITE: Final[Mapping[str, Callable[[Any], Any]]] = {

@@ -61,10 +61,7 @@ class Pair:
 
 @dataclass(frozen=True, slots=True)
 class Membership:
-    """Whether the operand is one of `values`, or (`negated`) none of them.
-
-    The values are distinct and not null; the operand is compared as their type.
-    """
+    """Whether the operand, as the values' type, is one of distinct `values` without null, or (`negated`) none."""
 
     operand: Operand
     values: pa.Array
@@ -90,10 +87,7 @@ class Prefix:
 
 @dataclass(frozen=True, slots=True)
 class Pattern:
-    """Whether the whole text matches the regular expression (RE2), or (`negated`) does not.
-
-    A match starts with `prefix`.
-    """
+    """Whether the whole text matches the regular expression (RE2), or not; a match starts with `prefix`."""
 
     operand: Operand
     expression: str

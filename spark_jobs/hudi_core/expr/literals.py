@@ -179,10 +179,8 @@ def _date(kind: pa.DataType, literal: Literal, zone: str) -> Place | None:
     if isinstance(literal.value, dt.datetime):
         # Spark takes the day for its first moment in the zone.
         wall = _in_zone(literal.value, zone)
-        day = wall.date()
-        return Place(
-            kind, pa.scalar(day, kind), _instant(wall, zone) == _instant(dt.datetime.combine(day, dt.time()), zone)
-        )
+        midnight = dt.datetime.combine(wall.date(), dt.time())
+        return Place(kind, pa.scalar(wall.date(), kind), _instant(wall, zone) == _instant(midnight, zone))
     return Place(kind, pa.scalar(literal.value, kind)) if isinstance(literal.value, dt.date) else None
 
 
@@ -220,16 +218,17 @@ def _is_text(kind: pa.DataType) -> bool:
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
 
-def _is_binary(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind))
-
-
 _RULES: Final[tuple[tuple[Callable[[pa.DataType], bool], Callable[[pa.DataType, Literal, str], Place | None]], ...]] = (
     (_INTEGER_BITS.__contains__, _integer),
     (pa.types.is_decimal, _decimal),
     (lambda kind: bool(pa.types.is_float32(kind) or pa.types.is_float64(kind)), _double),
     (_is_text, _text),
-    (_is_binary, _binary),
+    (
+        lambda kind: bool(
+            pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind)
+        ),
+        _binary,
+    ),
     (pa.types.is_boolean, _boolean),
     (pa.types.is_date32, _date),
     (pa.types.is_timestamp, _timestamp),

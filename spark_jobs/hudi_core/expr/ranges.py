@@ -25,10 +25,7 @@ from hudi_core.expr.tree import EQ, GE, LE, LT, NE, Operand
 
 Mask: TypeAlias = NDArray[np.bool_]
 _FEW_VALUES: Final = 16
-"""Members of a list up to which they are compared one by one, each with all ranges at once.
-
-More are searched for in order.
-"""
+"""Up to so many members of a list are compared one by one, each with all ranges; more are searched for in order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,34 +86,28 @@ class _Ranges:
             return _fold(np.logical_or, [self.mask(inner) for inner in node.nodes])
         known = None if isinstance(node, Pair) else self._ranges.get(node.operand)
         if known is None or isinstance(node, Pair):
-            return np.ones(self._count, dtype=np.bool_)
+            return self._all()
         if isinstance(node, NullCheck) and not node.negated:
-            return _maybe_null(known)
+            return self._all() if known.null_count is None else _mask(pc.greater(known.null_count, 0))
         return _leaf(node, known) & ~known.only_nulls()
+
+    def _all(self) -> Mask:
+        return np.ones(self._count, dtype=np.bool_)
 
 
 def _leaf(leaf: Comparison | Membership | NullCheck | Prefix | Pattern, known: ColumnRange) -> Mask:
     """Whether a value that is not null may match."""
-    if isinstance(leaf, NullCheck):
-        return np.ones(len(known.minimum), dtype=np.bool_)
     if isinstance(leaf, Comparison):
         low, high = _bounds(known, leaf.kind)
         return _comparison(low, leaf.operator, leaf.value, high)
     if isinstance(leaf, Membership):
         return _not_member(known, leaf.values) if leaf.negated else _member(known, leaf.values)
-    prefix = leaf.prefix
-    if leaf.negated:
-        # Only texts that all start with the prefix are excluded, and their range does not show that of a pattern.
-        return (
-            ~_all_start_with(known, prefix) if isinstance(leaf, Prefix) else np.ones(len(known.minimum), dtype=np.bool_)
-        )
-    return _starts_with(known, prefix)
-
-
-def _maybe_null(known: ColumnRange) -> Mask:
-    if known.null_count is None:
-        return np.ones(len(known.minimum), dtype=np.bool_)
-    return _mask(pc.greater(known.null_count, 0))
+    if isinstance(leaf, (Prefix, Pattern)) and not leaf.negated:
+        return _starts_with(known, leaf.prefix)
+    if isinstance(leaf, Prefix):
+        return ~_all_start_with(known, leaf.prefix)
+    # A value that is not null; or none of a pattern: that all texts match it is not shown by their range.
+    return np.ones(len(known.minimum), dtype=np.bool_)
 
 
 def _comparison(low: pa.Array, operator: str, value: pa.Scalar, high: pa.Array) -> Mask:
@@ -160,10 +151,10 @@ def _sortable(array: pa.Array) -> pa.Array:
 
 
 def _starts_with(known: ColumnRange, prefix: str) -> Mask:
-    heads = pc.utf8_slice_codeunits(known.minimum, 0, len(prefix)) if prefix else known.minimum
-    return (_mask(pc.less_equal(heads, prefix)) if prefix else np.ones(len(heads), dtype=np.bool_)) & _mask(
-        pc.greater_equal(known.maximum, prefix)
-    )
+    upper = _mask(pc.greater_equal(known.maximum, prefix))
+    if not prefix:
+        return upper
+    return upper & _mask(pc.less_equal(pc.utf8_slice_codeunits(known.minimum, 0, len(prefix)), prefix))
 
 
 def _all_start_with(known: ColumnRange, prefix: str) -> Mask:

@@ -63,11 +63,10 @@ class _Rows:
             values = as_type(array, leaf.values.type)
             found = pc.is_in(_one_zero(values), value_set=_one_zero(leaf.values))
             return pc.and_(pc.invert(found), pc.is_valid(array)) if leaf.negated else found
-        matched = (
-            pc.starts_with(array, leaf.prefix)
-            if isinstance(leaf, Prefix)
-            else pc.match_substring_regex(array, leaf.expression)
-        )
+        if isinstance(leaf, Prefix):
+            matched = pc.starts_with(array, leaf.prefix)
+        else:
+            matched = pc.match_substring_regex(array, leaf.expression)
         return pc.invert(matched) if leaf.negated else matched
 
 
@@ -109,8 +108,8 @@ def _compare_pair(left: pa.Array, operator: str, right: pa.Array) -> pa.BooleanA
         LE: pc.or_(below, both),
         GT: above,
         GE: pc.or_(above, both),
-    }[operator]
-    return pc.or_(pc.and_(result, ordered), of_nan)
+    }
+    return pc.or_(pc.and_(result, ordered), of_nan[operator])
 
 
 def _one_zero(array: pa.Array) -> pa.Array:

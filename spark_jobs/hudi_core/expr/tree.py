@@ -157,19 +157,13 @@ class Constant:
 
 
 def conjunction(terms: tuple[Expr, ...]) -> Expr:
-    """All of the terms: the only one, an And of them, or true when there is none.
-
-    Terms that are And themselves are merged in.
-    """
+    """All of the terms: the only one, an And of all without And below it, or true when there is none."""
     flat = tuple(inner for term in terms for inner in (term.terms if isinstance(term, And) else (term,)))
     return flat[0] if len(flat) == 1 else And(flat) if flat else Constant(True)
 
 
 def disjunction(terms: tuple[Expr, ...]) -> Expr:
-    """One of the terms: the only one, an Or of them, or false when there is none.
-
-    Terms that are Or themselves are merged in.
-    """
+    """One of the terms: the only one, an Or of all without Or below it, or false when there is none."""
     flat = tuple(inner for term in terms for inner in (term.terms if isinstance(term, Or) else (term,)))
     return flat[0] if len(flat) == 1 else Or(flat) if flat else Constant(False)
 

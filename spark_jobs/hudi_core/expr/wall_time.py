@@ -1,4 +1,4 @@
-"""Local time of timestamps and dates, in any year.
+"""Local time of timestamps and dates in any year, and both from text as Spark's casts read it (SparkDateTimeUtils).
 
 Arrow's calendar keeps years in 16 bits, and milliseconds taken for seconds, which expression indexes are built over
 too, are beyond them. So times outside of the years 1 to 9999 are moved by whole cycles of 400 years, after which days,
@@ -10,6 +10,7 @@ from __future__ import annotations
 import datetime as dt
 import re
 import zoneinfo
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
@@ -30,27 +31,26 @@ _BASE: Final = 946_684_800
 """2000-01-01, the start of a cycle."""
 _JAVA_FORMAT: Final = re.compile(r"yyyy|MM|dd|HH|mm|ss|'((?:[^']|'')*)'|[^A-Za-z']")
 _STRFTIME: Final = {"yyyy": "%Y", "MM": "%m", "dd": "%d", "HH": "%H", "mm": "%M", "ss": "%S", "%": "%%"}
+_DATE: Final = re.compile(r"(\d{4})(?:-(\d{1,2})(?:-(\d{1,2})(?:[ T].*)?)?)?", re.DOTALL)
+_TIMESTAMP: Final = re.compile(
+    r"(\d{4})-(\d{1,2})-(\d{1,2})(?:[ T](\d{1,2}):(\d{1,2})(?::(\d{1,2})(?:\.(\d{1,9}))?)?\s*([A-Za-z+-][\w:/+-]*)?)?"
+)
+_OFFSET: Final = re.compile(r"(?:UTC|GMT)?([+-])(\d{1,2})(?::?(\d{2}))?")
 _UNITS: Final = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 
 
 @dataclass(frozen=True, slots=True)
 class WallTime:
-    """Whole seconds of local time as `timestamp[s]`, and how many cycles of 400 years each was moved back.
-
-    None when none was.
-    """
+    """Whole seconds of local time as `timestamp[s]`, and by how many cycles each was moved back, if any was."""
 
     seconds: pa.Array
     cycles: pa.Array | None
 
     @staticmethod
     def of(array: pa.Array, zone: str) -> WallTime:
-        """Local time of dates, of timestamps with a zone in `zone`, and of timestamps without one as they are.
-
-        Raises ConfigError for another type.
-        """
+        """Local time of dates and timestamps, in `zone` where they have one. Raises ConfigError for another type."""
         if pa.types.is_date32(array.type):
-            return WallTime._of_seconds(_multiplied(array.cast(pa.int32()), _DAY), None)
+            return WallTime._of_seconds(pc.multiply(array.cast(pa.int32()).cast(pa.int64()), _DAY), None)
         if not pa.types.is_timestamp(array.type):
             raise ConfigError(f"a function of dates cannot be computed of {array.type}")
         seconds = _floor_divided(array.cast(pa.int64()), _UNITS[array.type.unit])
@@ -69,9 +69,7 @@ class WallTime:
         if outside.any():
             moved = np.where(outside, (values - _BASE) // (_CYCLE_DAYS * _DAY), 0)
             cycles = pa.array(moved, pa.int64())
-            seconds = pc.if_else(
-                seconds.is_valid(), pa.array(values - moved * (_CYCLE_DAYS * _DAY)), pa.scalar(None, pa.int64())
-            )
+            seconds = _where_valid(seconds, pa.array(values - moved * (_CYCLE_DAYS * _DAY)))
         if zone is None:
             return WallTime(seconds.cast(pa.timestamp("s")), cycles)
         return WallTime(pc.local_timestamp(seconds.cast(pa.timestamp("s", zone))), cycles)
@@ -87,10 +85,7 @@ class WallTime:
         return pc.cast(days, pa.int32(), safe=False).cast(pa.date32())
 
     def format(self, pattern: str) -> pa.Array:
-        """As text by a Java date pattern, of the letters yyyy MM dd HH mm ss and quoted text.
-
-        Raises ConfigError for others.
-        """
+        """As text by a Java pattern of yyyy MM dd HH mm ss and quoted text. Raises ConfigError for others."""
         parts = strftime_parts(pattern)
         if self.cycles is None:
             return pc.strftime(self.seconds, format="".join(parts))
@@ -107,16 +102,11 @@ class WallTime:
         era = pa.array(np.where(years > 0, years, 1 - years))
         text = pc.utf8_lpad(era.cast(pa.string()), 4, "0")
         signed = pc.binary_join_element_wise("+", text, "")
-        return pc.if_else(
-            self.seconds.is_valid(), pc.if_else(pc.greater(era, 9999), signed, text), pa.scalar(None, pa.string())
-        )
+        return _where_valid(self.seconds, pc.if_else(pc.greater(era, 9999), signed, text))
 
 
 def strftime_parts(pattern: str) -> list[str]:
-    """A Java date pattern as pieces of Arrow's, the year on its own.
-
-    Raises ConfigError for letters that are not supported.
-    """
+    """A Java date pattern as pieces of Arrow's, the year on its own. Raises ConfigError for other letters."""
     parts: list[str] = []
     position = 0
     while position < len(pattern):
@@ -142,45 +132,35 @@ def _floor_divided(array: pa.Array, divisor: int) -> pa.Array:
     if divisor == 1:
         return array
     values: NDArray[np.int64] = array.fill_null(0).to_numpy(zero_copy_only=False)
-    return pc.if_else(array.is_valid(), pa.array(values // divisor), pa.scalar(None, pa.int64()))
+    return _where_valid(array, pa.array(values // divisor))
 
 
-def _multiplied(array: pa.Array, factor: int) -> pa.Array:
-    return pc.multiply(array.cast(pa.int64()), factor)
-
-
-_DATE: Final = re.compile(r"(\d{4})(?:-(\d{1,2})(?:-(\d{1,2})(?:[ T].*)?)?)?", re.DOTALL)
-_TIMESTAMP: Final = re.compile(
-    r"(\d{4})-(\d{1,2})-(\d{1,2})(?:[ T](\d{1,2}):(\d{1,2})(?::(\d{1,2})(?:\.(\d{1,9}))?)?\s*([A-Za-z+-][\w:/+-]*)?)?"
-)
-_OFFSET: Final = re.compile(r"(?:UTC|GMT)?([+-])(\d{1,2})(?::?(\d{2}))?")
+def _where_valid(array: pa.Array, values: pa.Array) -> pa.Array:
+    return pc.if_else(array.is_valid(), values, pa.scalar(None, values.type))
 
 
 def parse_date(text: str) -> dt.date:
-    """`yyyy`, `yyyy-M` or `yyyy-M-d`, and what follows a blank or a T is left aside. Raises ConfigError."""
+    """`yyyy`, `yyyy-M` or `yyyy-M-d`; what follows a blank or a T is ignored. Raises ConfigError."""
     found = _DATE.fullmatch(text.strip())
-    if found is None:
-        raise _no_date(text)
-    try:
-        return dt.date(int(found[1]), int(found[2] or 1), int(found[3] or 1))
-    except ValueError as error:
-        raise _no_date(text) from error
+    with suppress(ValueError):
+        if found is not None:
+            return dt.date(int(found[1]), int(found[2] or 1), int(found[3] or 1))
+    raise ConfigError(f"{text!r} is no date", remedy="write dates as 2024-01-31")
 
 
 def parse_timestamp(text: str) -> dt.datetime:
-    """`yyyy-M-d`, then optionally a time down to nanoseconds and a zone; naive without one.
-
-    Nanoseconds are cut to microseconds. Raises ConfigError.
-    """
+    """`yyyy-M-d`, a time cut to microseconds, a zone; naive without one. Raises ConfigError."""
     found = _TIMESTAMP.fullmatch(text.strip())
-    if found is None:
-        raise _no_timestamp(text)
-    year, month, day, hour, minute, second = (int(part or 0) for part in found.groups()[:6])
-    micros = int((found[7] or "0").ljust(6, "0")[:6])
-    try:
-        return dt.datetime(year, month, day, hour, minute, second, micros, zone_of(found[8]) if found[8] else None)
-    except ValueError as error:
-        raise _no_timestamp(text) from error
+    with suppress(ValueError):
+        if found is not None:
+            year, month, day, hour, minute, second = (int(part or 0) for part in found.groups()[:6])
+            micros = int((found[7] or "0").ljust(6, "0")[:6])
+            zone = zone_of(found[8]) if found[8] else None
+            return dt.datetime(year, month, day, hour, minute, second, micros, zone)
+    raise ConfigError(
+        f"{text!r} is no timestamp",
+        remedy="write timestamps as 2024-01-31 23:59:59.123, with a zone such as +02:00 if it matters",
+    )
 
 
 def zone_of(name: str) -> dt.tzinfo:
@@ -198,14 +178,3 @@ def zone_of(name: str) -> dt.tzinfo:
         raise ConfigError(
             f"{name!r} is no time zone", remedy="use a region such as Europe/Berlin, or an offset such as +02:00"
         ) from error
-
-
-def _no_date(text: str) -> ConfigError:
-    return ConfigError(f"{text!r} is no date", remedy="write dates as 2024-01-31")
-
-
-def _no_timestamp(text: str) -> ConfigError:
-    return ConfigError(
-        f"{text!r} is no timestamp",
-        remedy="write timestamps as 2024-01-31 23:59:59.123, with a zone such as +02:00 if it matters",
-    )

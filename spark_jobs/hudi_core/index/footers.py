@@ -62,12 +62,8 @@ def _may_hold(footer: dict[str, str], keys: Collection[str], path: str) -> bool:
 
 def _between(key: str, low: str, high: str) -> bool:
     """In an order by which Hudi's writers find the least and the greatest key: that of Java's strings, or Spark's."""
-    in_java = (
-        low.encode("utf-16-be", "surrogatepass")
-        <= key.encode("utf-16-be", "surrogatepass")
-        <= high.encode("utf-16-be", "surrogatepass")
-    )
-    return in_java or low <= key <= high
+    first, tested, last = (text.encode("utf-16-be", "surrogatepass") for text in (low, key, high))
+    return first <= tested <= last or low <= key <= high
 
 
 def any_may_be_in(bloom: BloomFilter, keys: Collection[str]) -> bool:

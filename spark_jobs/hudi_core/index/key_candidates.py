@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Set
+from collections.abc import Set
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
@@ -64,20 +64,16 @@ def equal_texts(node: Node, operand: Operand) -> frozenset[str] | None:
 
     Only text and whole numbers: of other types the printed form depends on the writer.
     """
-    return _values(node, lambda leaf: _of_leaf(leaf, operand))
-
-
-def _values(node: Node, of_leaf: Callable[[Comparison | Membership], frozenset[str] | None]) -> frozenset[str] | None:
     if isinstance(node, All):
-        found = [values for inner in node.nodes if (values := _values(inner, of_leaf)) is not None]
+        found = [values for inner in node.nodes if (values := equal_texts(inner, operand)) is not None]
         return frozenset.intersection(*found) if found else None
     if isinstance(node, Any):
-        parts = [_values(inner, of_leaf) for inner in node.nodes]
+        parts = [equal_texts(inner, operand) for inner in node.nodes]
         known = [part for part in parts if part is not None]
         return frozenset().union(*known) if len(known) == len(parts) else None
     if isinstance(node, Known):
         return None if node.value else frozenset()
-    return of_leaf(node) if isinstance(node, (Comparison, Membership)) else None
+    return _of_leaf(node, operand) if isinstance(node, (Comparison, Membership)) else None
 
 
 def _of_leaf(leaf: Comparison | Membership, operand: Operand) -> frozenset[str] | None:

@@ -66,7 +66,7 @@ def groups_of_values(metadata: MetadataTable, bound: Bound, hidden: Collection[s
 
 
 def _requested(metadata: MetadataTable, index: str, question: Callable[[], T]) -> T | None:
-    """The index's answer; None where it changed meanwhile, so that rows may be missing in it (MetadataTable.stands)."""
+    """The index's answer; None where it changed meanwhile and may lack rows (MetadataTable.current)."""
     try:
         answer = question()
     except (CorruptFileError, StorageNotFoundError):

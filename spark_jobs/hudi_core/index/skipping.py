@@ -62,10 +62,7 @@ _IN_ORDER: Final = (
 
 @dataclass(frozen=True, slots=True)
 class PruneReport:
-    """Counts of partitions, and of base and log files: considered and excluded; `by_kind` has the files by index.
-
-    Files of a partition that was excluded before its files were listed are in no count.
-    """
+    """Counts of partitions and files, and of excluded files by index; without files that were not listed."""
 
     partitions: int = 0
     partitions_pruned: int = 0

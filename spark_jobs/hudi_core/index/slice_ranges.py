@@ -34,14 +34,15 @@ def slice_ranges(slices: Sequence[FileSlice], statistics: pa.Table, kind: pa.Dat
     (metadata_table.read.metadata_table). A slice with a file that has no row there, or no bounds, has no bounds. Counts
     are of slices that are one base file: those of log files are not of its rows.
     """
-    lower, upper = (indexed_in_order_of(_ordered(statistics.column(name)), _as_number(kind)) for name in ("min", "max"))
+    number = pa.int8() if pa.types.is_boolean(kind) else kind
+    lower, upper = (indexed_in_order_of(_ordered(statistics.column(name)), number) for name in ("min", "max"))
     if lower is None or upper is None:
         return None
     names = zip(statistics.column("partition").to_pylist(), statistics.column("file").to_pylist(), strict=True)
     rows = {place: row for row, place in enumerate(names)}
     files = [files_of(item) for item in slices]
     minimum, maximum = _folded(lower, files, rows, _least), _folded(upper, files, rows, _greatest)
-    alone = [_only_base(item) for item in slices]
+    alone = [None if item.log_files else item.base_file for item in slices]
     base_rows = pa.array(
         [None if base is None else rows.get((base.partition, base.name)) for base in alone], pa.int64()
     )
@@ -51,16 +52,8 @@ def slice_ranges(slices: Sequence[FileSlice], statistics: pa.Table, kind: pa.Dat
     return ColumnRange(minimum, maximum, _where(counted, nulls), _where(counted, values))
 
 
-def _only_base(file_slice: FileSlice) -> DataFile | None:
-    return None if file_slice.log_files else file_slice.base_file
-
-
 def _where(mask: pa.Array, values: pa.Array) -> pa.Array:
     return pc.if_else(mask, values, pa.scalar(None, values.type))
-
-
-def _as_number(kind: pa.DataType) -> pa.DataType:
-    return pa.int8() if pa.types.is_boolean(kind) else kind
 
 
 def _ordered(column: pa.ChunkedArray) -> pa.Array:
@@ -77,10 +70,7 @@ def _folded(
     rows: Mapping[tuple[str, str], int],
     fold: Callable[[pa.Array, pa.Array], pa.Array],
 ) -> pa.Array:
-    """The bound over all files of each slice, null when one is not known.
-
-    The first files of all slices are compared, then the second ones, and so on.
-    """
+    """The bound over all files of each slice, null when one is not known: first files first, then second ones."""
     if pa.types.is_timestamp(bounds.type):
         # Arrow takes the lesser of two timestamps only without a zone.
         return _folded(bounds.cast(pa.int64()), files, rows, fold).cast(bounds.type)

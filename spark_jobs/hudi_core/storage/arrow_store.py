@@ -11,7 +11,7 @@ from pyarrow import fs as arrow_fs
 from hudi_core.errors import ConfigError, StorageError, StorageNotFoundError, UnsupportedError
 from hudi_core.model.partition import check_relative_path
 from hudi_core.storage.base import ByteRange, FileInfo, Storage
-from hudi_core.storage.failures import check_file_path, translated
+from hudi_core.storage.failures import check_file_path, check_removable, translated
 from hudi_core.storage.local import LocalStorage
 from hudi_core.storage.registry import arrow_s3_options, open_fsspec, scheme_of
 from hudi_core.storage.streams import GuardedInput, GuardedOutput
@@ -21,10 +21,7 @@ ARROW_SCHEMES = frozenset({"s3", "gs", "gcs", "abfs", "abfss", "hdfs"})
 
 
 def open_data_storage(uri: str, options: Mapping[str, str] | None = None) -> Storage:
-    """Base and log files: local directly, other schemes through Arrow where its wheel has them, else fsspec.
-
-    Errors are those of open_storage.
-    """
+    """Base and log files: local, by Arrow where its wheel has the scheme, else fsspec; errors of open_storage."""
     scheme = scheme_of(uri)
     if scheme == "file":
         return LocalStorage(uri)
@@ -69,7 +66,7 @@ def open_arrow_storage(uri: str, scheme: str, options: Mapping[str, str]) -> Arr
     return ArrowStorage(filesystem, root, uri)
 
 
-class ArrowStorage:
+class ArrowStorage(Storage):
     """Storage over an Arrow file system below `root`, Arrow's own name of the folder. It cannot create exclusively."""
 
     supports_exclusive_create = False
@@ -91,19 +88,9 @@ class ArrowStorage:
             raise StorageNotFoundError(f"no such file in {self.uri}", path=path)
         return self._info(info)
 
-    def exists(self, path: str) -> bool:
-        try:
-            self.stat(path)
-        except StorageNotFoundError:
-            return False
-        return True
-
     def list_files(self, folder: str) -> list[FileInfo]:
         found = [self._info(info) for info in self._children(folder) if info.type == arrow_fs.FileType.File]
         return sorted(found, key=lambda info: info.path)
-
-    def list_names(self, folder: str) -> list[str]:
-        return [info.name for info in self.list_files(folder)]
 
     def list_folders(self, folder: str) -> list[str]:
         return sorted(
@@ -134,26 +121,13 @@ class ArrowStorage:
             file.write(data)
 
     def create_exclusive(self, path: str, data: bytes) -> None:
-        check_file_path(path, self.uri)
-        raise UnsupportedError(
-            "Arrow's file systems cannot create a file exclusively",
-            path=path,
-            remedy="open the table with open_storage for timeline and locks",
-        )
+        raise self._refused(path, "cannot create a file exclusively")
 
     def read_versioned(self, path: str) -> tuple[bytes, str]:
-        check_file_path(path, self.uri)
-        raise UnsupportedError(
-            "Arrow's file systems have no versions", path=path, remedy="open the table with open_storage for locks"
-        )
+        raise self._refused(path, "have no versions")
 
     def write_if(self, path: str, data: bytes, *, version: str | None) -> str:
-        check_file_path(path, self.uri)
-        raise UnsupportedError(
-            "Arrow's file systems cannot write conditionally",
-            path=path,
-            remedy="open the table with open_storage for locks",
-        )
+        raise self._refused(path, "cannot write conditionally")
 
     def delete(self, path: str) -> bool:
         target = self._file(path)
@@ -167,9 +141,7 @@ class ArrowStorage:
         return True
 
     def delete_folder(self, folder: str) -> None:
-        if not folder:
-            raise StorageError("refused to delete the root of the storage", path=self.uri)
-        check_relative_path(folder, source=self.uri)
+        check_removable(folder, self.uri)
         target = self._target(folder)
         with translated(folder, self.uri, _FAILURES):
             if self._fs.get_file_info(target).type == arrow_fs.FileType.Directory:
@@ -186,6 +158,12 @@ class ArrowStorage:
                 self._fs.create_dir(target.rsplit("/", 1)[0], recursive=True)
             file = self._fs.open_output_stream(target)
         return cast(BinaryIO, GuardedOutput(cast(BinaryIO, file), lambda _: translated(path, self.uri, _FAILURES)))
+
+    def _refused(self, path: str, what: str) -> UnsupportedError:
+        check_file_path(path, self.uri)
+        return UnsupportedError(
+            f"Arrow's file systems {what}", path=path, remedy="open the table with open_storage for timeline and locks"
+        )
 
     def _target(self, path: str) -> str:
         return f"{self._root}/{path}" if path else self._root

@@ -9,13 +9,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import BinaryIO, Protocol
 
+from hudi_core.errors import StorageNotFoundError
+
 
 @dataclass(frozen=True, slots=True)
 class FileInfo:
-    """A file: path relative to the root, size in bytes, modification time.
-
-    The time is in seconds since the epoch by the storage's clock.
-    """
+    """A file: path relative to the root, size in bytes, modification time in seconds by the storage's clock."""
 
     path: str
     size: int
@@ -61,18 +60,19 @@ class Storage(Protocol):
 
     def exists(self, path: str) -> bool:
         """Whether a file is at `path`."""
-        ...
+        try:
+            self.stat(path)
+        except StorageNotFoundError:
+            return False
+        return True
 
     def list_files(self, folder: str) -> list[FileInfo]:
         """The files directly in `folder`, sorted by path; empty when the folder is not there."""
         ...
 
     def list_names(self, folder: str) -> list[str]:
-        """The names of the files directly in `folder`, unordered: list_files without sizes and times.
-
-        A local disk returns those one by one.
-        """
-        ...
+        """The names of the files directly in `folder`, unordered: cheaper than list_files on a local disk."""
+        return [info.name for info in self.list_files(folder)]
 
     def list_folders(self, folder: str) -> list[str]:
         """The paths of the folders directly in `folder`, sorted; empty when the folder is not there."""
@@ -87,10 +87,7 @@ class Storage(Protocol):
         ...
 
     def write(self, path: str, data: bytes) -> None:
-        """Replaces or creates the object as a whole.
-
-        Also removes a stale Hadoop `.crc` side file on local file systems.
-        """
+        """Replaces or creates the object as a whole, and removes a stale `.crc` side file on local file systems."""
         ...
 
     def create_exclusive(self, path: str, data: bytes) -> None:
@@ -126,8 +123,5 @@ class Storage(Protocol):
         ...
 
     def open_output(self, path: str) -> BinaryIO:
-        """A writer of a new file, for the data path; the file is complete when close() returned.
-
-        The caller never reuses a name.
-        """
+        """A writer of a new file that is complete when close() returned; the caller never reuses a name."""
         ...

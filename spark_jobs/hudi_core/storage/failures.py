@@ -13,21 +13,22 @@ _ABSENT = (FileNotFoundError, NotADirectoryError, IsADirectoryError)
 
 
 def check_file_path(path: str, uri: str) -> str:
-    """Returns `path` when it is a plain path of a file below the root `uri`.
-
-    Raises FormatError, or StorageError for the root itself.
-    """
+    """`path`, when it is of a file below the root `uri`. Raises FormatError, or StorageError for the root."""
     check_relative_path(path, source=uri)
     if not path:
         raise StorageError("the root of the storage is not a file", path=uri)
     return path
 
 
-def missing_bucket(error: BaseException | None) -> bool:
-    """Whether an error (or its cause) reports that the bucket itself is absent.
+def check_removable(folder: str, uri: str) -> None:
+    """Raises FormatError for a path that leaves the root `uri`, StorageError for the root itself."""
+    if not folder:
+        raise StorageError("refused to delete the root of the storage", path=uri)
+    check_relative_path(folder, source=uri)
 
-    That must not be read as "this file is absent".
-    """
+
+def missing_bucket(error: BaseException | None) -> bool:
+    """Whether an error (or its cause) reports that the bucket is absent, which is not "this file is absent"."""
     while error is not None:
         response = getattr(error, "response", None)
         if isinstance(response, dict) and response.get("Error", {}).get("Code") == "NoSuchBucket":

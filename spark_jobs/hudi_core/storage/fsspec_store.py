@@ -14,8 +14,8 @@ from fsspec.spec import AbstractBufferedFile
 
 from hudi_core.errors import StorageError, StorageNotFoundError, UnsupportedError
 from hudi_core.model.partition import check_relative_path
-from hudi_core.storage.base import ByteRange, FileInfo
-from hudi_core.storage.failures import check_file_path, translated
+from hudi_core.storage.base import ByteRange, FileInfo, Storage
+from hudi_core.storage.failures import check_file_path, check_removable, translated
 from hudi_core.storage.s3_conditional import S3Conditional, service_code
 from hudi_core.storage.streams import GuardedInput, GuardedOutput
 
@@ -31,11 +31,8 @@ _VERSION_SUFFIX = "?versionId="
 _DELETE_THREADS = 8
 
 
-class FsspecStorage:
-    """Storage over an fsspec file system `fs` below `root`, fsspec's own name of the folder.
-
-    `fs` is made with `use_listings_cache=False`.
-    """
+class FsspecStorage(Storage):
+    """Storage over `fs`, made without listings cache, below `root`, fsspec's own name of the folder."""
 
     def __init__(self, fs: Any, root: str, uri: str) -> None:
         self.uri = uri
@@ -55,13 +52,6 @@ class FsspecStorage:
             raise StorageNotFoundError(f"not a file in {self.uri}", path=path)
         return FileInfo(path, int(info["size"]), _modified(info))
 
-    def exists(self, path: str) -> bool:
-        try:
-            self.stat(path)
-        except StorageNotFoundError:
-            return False
-        return True
-
     def list_files(self, folder: str) -> list[FileInfo]:
         found = [
             FileInfo(path, int(info["size"]), _modified(info))
@@ -69,9 +59,6 @@ class FsspecStorage:
             if info["type"] == "file"
         ]
         return sorted(found, key=lambda info: info.path)
-
-    def list_names(self, folder: str) -> list[str]:
-        return [info.name for info in self.list_files(folder)]
 
     def list_folders(self, folder: str) -> list[str]:
         return sorted(path for path, info in self._children(folder) if info["type"] == "directory")
@@ -107,22 +94,17 @@ class FsspecStorage:
     def create_exclusive(self, path: str, data: bytes) -> None:
         """One PUT with `If-None-Match: *` (S3Conditional)."""
         target = self._file(path)
-        if not self.supports_exclusive_create:
-            raise UnsupportedError(
-                f"{self.uri} cannot create a file exclusively, so it cannot carry a timeline",
-                path=path,
-                remedy="keep the table on S3 or on a local file system",
-            )
+        self._require_conditions(path, "create a file exclusively, so it cannot carry a timeline")
         self._s3.put(target, bytes(data), path=path, version=None)
 
     def read_versioned(self, path: str) -> tuple[bytes, str]:
         target = self._file(path)
-        self._require_conditions(path)
+        self._require_conditions(path, "write conditionally")
         return self._s3.read(target, path=path)
 
     def write_if(self, path: str, data: bytes, *, version: str | None) -> str:
         target = self._file(path)
-        self._require_conditions(path)
+        self._require_conditions(path, "write conditionally")
         return self._s3.put(target, bytes(data), path=path, version=version)
 
     def delete(self, path: str) -> bool:
@@ -137,9 +119,7 @@ class FsspecStorage:
         return True
 
     def delete_folder(self, folder: str) -> None:
-        if not folder:
-            raise StorageError("refused to delete the root of the storage", path=self.uri)
-        check_relative_path(folder, source=self.uri)
+        check_removable(folder, self.uri)
         target = self._target(folder)
         with translated(folder, self.uri):
             self._fs.invalidate_cache(target)
@@ -213,12 +193,12 @@ class FsspecStorage:
         # folder.
         return [(name[len(self._root) + 1 :], info) for name, info in below if name.startswith(prefix)]
 
-    def _require_conditions(self, path: str) -> None:
+    def _require_conditions(self, path: str, what: str) -> None:
         if not self.supports_conditional_write:
             raise UnsupportedError(
-                f"{self.uri} cannot write conditionally",
+                f"{self.uri} cannot {what}",
                 path=path,
-                remedy="use another lock provider, or keep the table on S3 or a local file system",
+                remedy="keep the table on S3 or on a local file system, or use another lock provider",
             )
 
 

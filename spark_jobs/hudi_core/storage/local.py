@@ -24,8 +24,8 @@ from hudi_core.errors import (
     StorageNotFoundError,
 )
 from hudi_core.model.partition import check_relative_path
-from hudi_core.storage.base import ByteRange, FileInfo
-from hudi_core.storage.failures import check_file_path, translated
+from hudi_core.storage.base import ByteRange, FileInfo, Storage
+from hudi_core.storage.failures import check_file_path, check_removable, translated
 from hudi_core.storage.streams import GuardedInput, GuardedOutput
 
 _TEMPORARY = re.compile(r"^\.airflow-hudi-[0-9a-f]{32}\.tmp$")
@@ -46,7 +46,7 @@ def local_path(uri: str) -> str:
     return os.path.abspath(unquote(parts.path))
 
 
-class LocalStorage:
+class LocalStorage(Storage):
     """Storage below a folder.
 
     Hadoop's local file system keeps a checksum of `name` in `.name.crc` and refuses a file that does not match it, so
@@ -69,13 +69,6 @@ class LocalStorage:
         if not stat_bits.S_ISREG(found.st_mode):
             raise StorageNotFoundError(f"not a file in {self.uri}", path=path)
         return FileInfo(path, found.st_size, found.st_mtime)
-
-    def exists(self, path: str) -> bool:
-        try:
-            self.stat(path)
-        except StorageNotFoundError:
-            return False
-        return True
 
     def list_files(self, folder: str) -> list[FileInfo]:
         found = []
@@ -124,10 +117,7 @@ class LocalStorage:
             _publish(target, data, replace)
 
     def create_exclusive(self, path: str, data: bytes) -> None:
-        """A hard link of a finished temporary file: the kernel lets one link win.
-
-        The name appears with its whole content.
-        """
+        """A hard link of a finished temporary file: the kernel lets one win, and the name has the whole content."""
         target = self._file(path)
         if os.path.lexists(target):
             raise StorageExistsError(f"the file exists already in {self.uri}", path=path)
@@ -178,9 +168,7 @@ class LocalStorage:
             return _remove(target)
 
     def delete_folder(self, folder: str) -> None:
-        check_relative_path(folder, source=self.uri)
-        if not folder:
-            raise StorageError("refused to delete the root of the storage", path=self.uri)
+        check_removable(folder, self.uri)
         target = self._inside(folder)
         with translated(folder, self.uri):
             for attempt in range(_ATTEMPTS):
@@ -266,10 +254,7 @@ def _remove(target: str) -> bool:
 
 
 def _publish(target: str, data: bytes, give_name: Callable[[str], None]) -> None:
-    """Writes a temporary file beside `target` and lets `give_name` turn it into `target`.
-
-    Again when the folder vanished meanwhile.
-    """
+    """Writes a temporary file that `give_name` turns into `target`; again when the folder vanished meanwhile."""
     for attempt in range(_ATTEMPTS):
         try:
             with _temporary_file(target, data) as temporary:
@@ -304,10 +289,7 @@ def _version(data: bytes) -> str:
 
 @contextmanager
 def _folder_lock(folder: str, path: str) -> Iterator[None]:
-    """Lets one process, and one thread of it, into `folder` at a time.
-
-    Raises StorageConflictError for a folder that does not exist.
-    """
+    """Lets one thread of one process into `folder` at a time. Raises StorageConflictError where it is absent."""
     try:
         handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     except (FileNotFoundError, NotADirectoryError) as error:

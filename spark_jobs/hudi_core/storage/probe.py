@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 import time
 import uuid
-from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
@@ -89,16 +89,11 @@ def probe(storage: Storage, writers: int = 16, rounds: int = 60) -> ProbeReport:
     problems: list[str] = []
     try:
         ahead = _clock_ahead(storage, f"{folder}/reachable")
-        creates = (
-            _race(storage, f"{folder}/create", writers, rounds, "create", problems)
-            if storage.supports_exclusive_create
-            else None
-        )
-        replaces = (
-            _race(storage, f"{folder}/replace", writers, rounds, "replace", problems)
-            if storage.supports_conditional_write
-            else None
-        )
+        creates = replaces = None
+        if storage.supports_exclusive_create:
+            creates = _race(storage, f"{folder}/create", writers, rounds, "create", problems)
+        if storage.supports_conditional_write:
+            replaces = _race(storage, f"{folder}/replace", writers, rounds, "replace", problems)
     finally:
         storage.delete_folder(folder)
         if not storage.list_folders(FOLDER) and not storage.list_names(FOLDER):  # no other probe is at work
@@ -120,13 +115,13 @@ def _clock_ahead(storage: Storage, path: str) -> float:
     return modified - after if modified > after else modified - before
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class _Attempt:
     """The result of one writer in one round."""
 
-    won: bool = False
-    failure: Exception | None = None
-    seconds: float = 0.0
+    won: bool
+    failure: Exception | None
+    seconds: float
 
 
 def _race(
@@ -158,37 +153,26 @@ def _round(storage: Storage, path: str, writers: int, kind: Literal["create", "r
         storage.write(path, b"before")
         version = storage.read_versioned(path)[1]
     barrier = threading.Barrier(writers)
-    attempts = [_Attempt() for _ in range(writers)]
 
-    def write(writer: int) -> None:
-        body = _body(writer)
-        if kind == "create":
-            storage.create_exclusive(path, body)
-        else:
-            storage.write_if(path, body, version=version)
+    def attempt(writer: int) -> _Attempt:
+        failure: Exception | None = None
+        won = False
+        barrier.wait()
+        started = time.monotonic()
+        try:
+            if kind == "create":
+                storage.create_exclusive(path, _body(writer))
+            else:
+                storage.write_if(path, _body(writer), version=version)
+            won = True
+        except (StorageExistsError, StorageConflictError):
+            pass
+        except HudiError as error:
+            failure = error
+        return _Attempt(won, failure, time.monotonic() - started)
 
-    threads = [
-        threading.Thread(target=_attempt, args=(write, writer, barrier, attempts[writer])) for writer in range(writers)
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    return attempts
-
-
-def _attempt(write: Callable[[int], None], writer: int, barrier: threading.Barrier, attempt: _Attempt) -> None:
-    barrier.wait()
-    started = time.monotonic()
-    try:
-        write(writer)
-        attempt.won = True
-    except (StorageExistsError, StorageConflictError):
-        attempt.won = False
-    except HudiError as error:
-        attempt.failure = error
-    finally:
-        attempt.seconds = time.monotonic() - started
+    with ThreadPoolExecutor(writers) as pool:
+        return list(pool.map(attempt, range(writers)))
 
 
 def _body(writer: int) -> bytes:

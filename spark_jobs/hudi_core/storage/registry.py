@@ -52,10 +52,7 @@ def open_fsspec(uri: str, scheme: str, options: Mapping[str, str]) -> FsspecStor
 
 
 def scheme_of(uri: str) -> str:
-    """The scheme in lower case, `s3` for `s3a` and `s3n`; `file` for a plain path.
-
-    Raises ConfigError for an empty address.
-    """
+    """The scheme in lower case, `s3` for `s3a` and `s3n`, `file` for a plain path. Raises ConfigError for none."""
     if not uri.strip():
         raise ConfigError("the address of the table is empty")
     if "://" not in uri and not uri.startswith("file:"):
@@ -80,10 +77,7 @@ def status_address(storage: Storage, path: str) -> str:
 
 
 def fsspec_options(scheme: str, options: Mapping[str, str]) -> dict[str, Any]:
-    """Arguments of the fsspec file system.
-
-    For S3 the names in S3_OPTIONS; for other schemes the library's own names, unchanged.
-    """
+    """Arguments of the fsspec file system: for S3 the names in S3_OPTIONS, else the library's own, unchanged."""
     if scheme != "s3":
         return dict(options)
     _check_s3(options)

@@ -34,10 +34,9 @@ class S3Conditional:
     def put(self, target: str, data: bytes, *, path: str, version: str | None) -> str:
         """One PUT with `If-None-Match: *` (None) or `If-Match`; returns the ETag.
 
-        The errors are those of Storage.write_if. A client that loses the answer sends the PUT again and is then told
-        that the condition fails, because of its own object. So every attempt is tagged, and the tag of the stored
-        object decides: after a failed conditional PUT the outcome is unknown. A 409 (another conditional write is in
-        progress) is tried again.
+        The errors are those of Storage.write_if. A client that loses the answer sends the PUT again, and the condition
+        fails because of its own object. So every attempt is tagged, and the tag of the stored object decides: after a
+        failed conditional PUT the outcome is unknown. A 409 (another conditional write is in progress) is tried again.
         """
         self._check_client(path)
         tag = uuid.uuid4().hex
@@ -63,9 +62,7 @@ class S3Conditional:
         if version is None:
             if head is None and code == "ConditionalRequestConflict":
                 return None
-            if head is not None or _is_precondition(
-                error, code
-            ):  # in the latter case it was there when the store answered
+            if head is not None or _is_precondition(error, code):  # there now, or when the store answered
                 raise StorageExistsError(f"the file exists already in {self._uri}", path=path) from error
             raise to_storage_error(error, path, self._uri) from error
         if head is None or _etag(head) != version or _is_precondition(error, code):
@@ -75,10 +72,7 @@ class S3Conditional:
         raise to_storage_error(error, path, self._uri) from error
 
     def _head(self, target: str, path: str, error: OSError) -> dict[str, Any] | None:
-        """The object's tags and ETag; None when it is absent.
-
-        When that cannot be found out, the write's own error is raised.
-        """
+        """The object's tags and ETag; None when it is absent. Raises the write's own error when that is unknown."""
         bucket, key, _ = self._fs.split_path(target)
         try:
             return cast("dict[str, Any]", self._fs.call_s3("head_object", Bucket=bucket, Key=key))
@@ -90,10 +84,7 @@ class S3Conditional:
             raise to_storage_error(error, path, self._uri) from error
 
     def _check_client(self, path: str) -> None:
-        """Raises ConfigError when the client does not support conditions.
-
-        s3fs drops arguments that its client does not know, and a condition that is dropped makes an overwrite.
-        """
+        """Refuses a client without conditions: s3fs would drop the argument, and so overwrite."""
         if self._checked:
             return
         with translated(path, self._uri):

@@ -1,6 +1,4 @@
-"""The claim: at most one live process runs an instant, and a dead one can be succeeded. Its files are named in
-model.claim_names.
-"""
+"""The claim: at most one live process runs an instant, and a dead one can be succeeded."""
 
 from __future__ import annotations
 
@@ -9,7 +7,6 @@ import time
 import uuid
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from types import TracebackType
 
 from hudi_core.errors import ConfigError, ConflictError, StorageExistsError, StorageNotFoundError
 from hudi_core.model.claim_names import ClaimFolder, epochs_of
@@ -31,10 +28,7 @@ _INSTANT = re.compile(r"^\d{1,32}$")
 
 
 class Claim:
-    """A claim that this process holds, with its heartbeat thread; made by `claim`.
-
-    As a context manager it releases at the end.
-    """
+    """A claim that this process holds, with its heartbeat thread; as a context manager it releases at the end."""
 
     def __init__(self, storage: Storage, folder: ClaimFolder, record: ClaimRecord) -> None:
         self.instant = folder.instant
@@ -46,8 +40,7 @@ class Claim:
         self._released = False
         self._decided_by: int | None = None
         self.decided: Decision | None = None
-        """An earlier owner's decision that may not be carried out yet; it has to be, before anything else (Completer).
-        """
+        """An earlier owner's decision that may not be carried out yet; Completer does so before anything else."""
         self.may_have_decided = False
         """Whether this owner's own decision is on record, or may be: what it wrote is no longer its own to delete."""
         self.heartbeat = Heartbeat(
@@ -60,9 +53,7 @@ class Claim:
     def __enter__(self) -> Claim:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.release()
 
     def check(self) -> None:
@@ -83,22 +74,12 @@ class Claim:
         self.heartbeat.check()
         epochs = epochs_on_record(self._storage, self._folder)
         if not epochs or epochs[-1] != self.epoch or not self._is_on_record():
-            taken = (
-                f"was taken over (epoch {epochs[-1]}, this run has {self.epoch})"
-                if epochs and epochs[-1] != self.epoch
-                else "was removed"
-            )
-            raise ConflictError(
-                f"the claim on instant {self.instant} {taken}",
-                path=self._folder.claim(self.epoch),
-                remedy="leave the instant to its new owner",
-            )
+            taken = bool(epochs) and epochs[-1] != self.epoch
+            how = f"was taken over (epoch {epochs[-1]}, this run has {self.epoch})" if taken else "was removed"
+            raise self._lost(how, self._folder.claim(self.epoch))
 
     def decide(self, decision: Decision) -> None:
-        """Records what this owner is about to complete; from then on it or a successor will complete it.
-
-        Raises ConflictError when a successor closed the epoch.
-        """
+        """Records what this owner is about to complete. Raises ConflictError when a successor closed the epoch."""
         self.may_have_decided = True
         try:
             decide(self._storage, self._folder, self.epoch, decision)
@@ -108,17 +89,10 @@ class Claim:
         if not self._is_on_record():  # a successor is done with the instant and removed its claims
             self._storage.delete(self._folder.decision(self.epoch))
             self.may_have_decided = False
-            raise ConflictError(
-                f"the claim on instant {self.instant} was removed",
-                path=self._folder.path,
-                remedy="leave the instant to its new owner",
-            )
+            raise self._lost("was removed", self._folder.path)
 
     def settle(self, *, withdrawn: bool = False) -> None:
-        """Ends the earlier owner's decision: carried out, or (`withdrawn`) not possible.
-
-        The instant is this owner's to run.
-        """
+        """Ends the earlier owner's decision, carried out or (`withdrawn`) not possible: the instant is ours to run."""
         if withdrawn and self._decided_by is not None:
             withdraw(self._storage, self._folder, self._decided_by)
         self.decided = None
@@ -149,6 +123,11 @@ class Claim:
             # Also when the storage failed: the next run of this process may then take over.
             drop_token(self._record.token)
         self._released = True
+
+    def _lost(self, how: str, path: str) -> ConflictError:
+        return ConflictError(
+            f"the claim on instant {self.instant} {how}", path=path, remedy="leave the instant to its new owner"
+        )
 
     def _is_on_record(self) -> bool:
         """Whether the file of this epoch is the one that this process made.
@@ -193,7 +172,7 @@ def claim(
             earlier = _earlier_epochs(storage, folder, now)
             epoch = max(earlier, default=0) + 1
             record = ClaimRecord(folder.claim(epoch), epoch, token, owner, interval_ms, tolerable_misses)
-            with suppress(StorageExistsError):  # lost the race for this epoch: look who won
+            with suppress(StorageExistsError):  # another process won the race for this epoch
                 storage.create_exclusive(record.path, record.encode())
                 claimed = Claim(storage, folder, record)
                 # After our epoch shows: an owner that decides now sees its successor, or we see the decision.

@@ -104,10 +104,7 @@ def claimed_instants(storage: Storage, *, base: str = "") -> frozenset[str]:
 
 
 def has_let_go(storage: Storage, instant: str, *, base: str = "") -> bool:
-    """Whether the last owner released the instant and deleted its heartbeat of Hudi.
-
-    A heartbeat that is present then is another writer's.
-    """
+    """Whether the last owner released the instant: a heartbeat of Hudi that is there now is another writer's."""
     return is_released(info.name for info in storage.list_files(ClaimFolder(instant, base).path))
 
 

@@ -70,7 +70,8 @@ class Completer:
             if publish is not None:
                 publish()
             self._claim.check()
-            decision = Decision(action, self._completion_time(instant, timeline), content)
+            completion_time = None if self._timeline.layout == 1 else self._clock.next(timeline, minimum=instant)
+            decision = Decision(action, completion_time, content)
             lock.check()
             self._claim.decide(decision)
             self._claim.check()
@@ -110,9 +111,6 @@ class Completer:
             self._claim.settle()
             log.info("%s %s completed: an earlier run had decided so and was cut off", decision.action, instant)
             return completed
-
-    def _completion_time(self, instant: str, timeline: Timeline) -> str | None:
-        return None if self._timeline.layout == 1 else self._clock.next(timeline, minimum=instant)
 
     def _put(self, instant: str, decision: Decision) -> Instant:
         try:

@@ -24,7 +24,7 @@ _REWRITING: Final = frozenset({Action.COMPACTION, Action.CLUSTERING})
 
 @dataclass(frozen=True, slots=True)
 class ReleaseRules:
-    """In what the releases differ when they choose whom to compare with."""
+    """What the releases differ in when they choose the operations to compare with."""
 
     pending_after: frozenset[str]
     """Pending actions that count when they were requested after this operation (SIMPLE, BUCKET)."""
@@ -78,10 +78,7 @@ class Other:
 
 @dataclass(frozen=True, slots=True)
 class ConcurrentOperation:
-    """One side of a comparison (ConcurrentOperation).
-
-    `action` is the pending one of this side, `kind` the WriteOperationType, if known.
-    """
+    """One side of a comparison: its pending `action`, and the WriteOperationType `kind`, if known."""
 
     instant: str
     action: str
@@ -96,32 +93,10 @@ class ConcurrentOperation:
 
 
 @dataclass(frozen=True, slots=True)
-class ConflictCandidates:
-    """Everything that a verdict depends on.
-
-    `others` are the candidates, with the file groups that they changed or plan to change.
-    """
-
-    this: ConcurrentOperation
-    others: tuple[ConcurrentOperation, ...]
-    strategy: Strategy = Strategy.SIMPLE
-    blocks_on_requested: bool = False
-    """A clustering yields to live ingestion that has not recorded yet what it writes.
-
-    The option is `hoodie.clustering.fail.on.pending.ingestion.during.conflict.resolution`.
-    """
-
-
-@dataclass(frozen=True, slots=True)
 class Verdict:
-    """The conflicts found: with whom, and a line for people. None: the operation may complete."""
+    """The conflicts, each with the other operation and a message; the operation may complete without any."""
 
     conflicts: tuple[tuple[ConcurrentOperation, str], ...] = ()
-
-    @property
-    def allowed(self) -> bool:
-        """Whether the operation may complete."""
-        return not self.conflicts
 
     def check(self) -> None:
         """Raises ConflictError naming every conflict."""
@@ -174,20 +149,25 @@ def candidates(
     ]
 
 
-def judge(concurrent: ConflictCandidates) -> Verdict:
-    """The verdict over all candidates (hasConflict, then resolveConflict).
+def judge(
+    this: ConcurrentOperation,
+    others: Iterable[ConcurrentOperation],
+    strategy: Strategy = Strategy.SIMPLE,
+    *,
+    blocks_on_requested: bool = False,
+) -> Verdict:
+    """The verdict over candidates, with the file groups that they changed or plan to change.
 
-    Raises FormatError where a bucket's file id has no number.
+    `blocks_on_requested`: a clustering yields to live ingestion that has not recorded yet what it writes
+    (`hoodie.clustering.fail.on.pending.ingestion.during.conflict.resolution`). Raises FormatError where a bucket's file
+    id has no number.
     """
-    found = [(other, _conflict(concurrent, other)) for other in concurrent.others]
+    found = [(other, _conflict(this, other, strategy, blocks_on_requested)) for other in others]
     return Verdict(tuple((other, text) for other, text in found if text is not None))
 
 
 def _ended(other: Other, operation_start: OperationStart) -> bool:
-    """Whether it was pending when this operation started and has completed since.
-
-    As getCompletedInstantsDuringCurrentWriteOperation.
-    """
+    """Whether it completed since this operation started (getCompletedInstantsDuringCurrentWriteOperation)."""
     return _is_commit(other) and other.instant.requested_time in operation_start.pending
 
 
@@ -226,10 +206,11 @@ def _for_writer(this: ConcurrentOperation, other: Other, rules: ReleaseRules) ->
     return _is_commit(other) and (other.completed_at or "") > this.instant
 
 
-def _conflict(concurrent: ConflictCandidates, other: ConcurrentOperation) -> str | None:
-    this = concurrent.this
+def _conflict(
+    this: ConcurrentOperation, other: ConcurrentOperation, strategy: Strategy, blocks_on_requested: bool
+) -> str | None:
     if (
-        concurrent.blocks_on_requested
+        blocks_on_requested
         and this.action == Action.CLUSTERING
         and other.state is State.REQUESTED
         and other.action in COMMIT_ACTIONS
@@ -237,7 +218,7 @@ def _conflict(concurrent: ConflictCandidates, other: ConcurrentOperation) -> str
         return f"{other.describe()} is alive and has not recorded yet what it writes"
     if other.rolls_back is not None:
         return f"{other.describe()} rolls it back" if other.rolls_back == this.instant else None
-    shared = _shared(this.groups, other.groups, concurrent.strategy)
+    shared = _shared(this.groups, other.groups, strategy)
     if not shared or _is_harmless(this, other):
         return None
     shown = ", ".join(f"{group.partition or '.'}/{group.file_id}" for group in sorted(shared)[:3])
@@ -263,10 +244,7 @@ def _bucket(group: FileGroupId) -> int:
 
 
 def _is_harmless(this: ConcurrentOperation, other: ConcurrentOperation) -> bool:
-    """An earlier compaction took only what was there before; a log compaction may commit beside writers.
-
-    The scan puts its blocks in order.
-    """
+    """An earlier compaction took only what was there before; a log compaction may commit beside writers."""
     if other.kind == OperationType.COMPACT:
         return other.instant < this.instant
     return this.action == Action.LOG_COMPACTION

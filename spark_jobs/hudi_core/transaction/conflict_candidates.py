@@ -1,4 +1,8 @@
-"""Gathers from a timeline what a verdict on conflicts depends on: the file groups of concurrent operations."""
+"""Gathers what a verdict on conflicts depends on: the file groups of concurrent operations.
+
+Markers show a conflict before the work (early conflict detection), by the rules of Hudi's direct markers
+(MarkerUtils.getCandidateInstants, DirectMarkerBasedDetectionStrategy); the timeline shows it at the commit.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +22,6 @@ from hudi_core.timeline.timeline import Timeline
 from hudi_core.transaction.conflict import (
     RULES,
     ConcurrentOperation,
-    ConflictCandidates,
     OperationStart,
     Other,
     Verdict,
@@ -26,24 +29,22 @@ from hudi_core.transaction.conflict import (
     judge,
 )
 
+_NO_WRITERS = (Action.COMPACTION, Action.REPLACE_COMMIT, Action.CLUSTERING)
 _PENDING = (Action.REPLACE_COMMIT, Action.CLUSTERING, Action.COMPACTION, Action.DELTA_COMMIT, Action.COMMIT)
 
 
 def operation_start_at(timeline: Timeline, instant: str) -> OperationStart:
     """The state of `timeline`, loaded at the start of the operation at `instant`, for its end (TransactionUtils)."""
     last = timeline.commits().last()
-    return OperationStart(
-        None if last is None else last.requested_time,
-        timeline.pending().of_actions(*_PENDING).requested_times - {instant},
-    )
+    pending = timeline.pending().of_actions(*_PENDING).requested_times - {instant}
+    return OperationStart(None if last is None else last.requested_time, pending)
 
 
 @dataclass(frozen=True, slots=True)
 class ConflictCheck:
     """The precondition of a commit: no conflict with concurrent operations, on the timeline as it is under the lock.
 
-    `live` gives the instants with a fresh heartbeat; it is called only where `blocks_on_requested` (see
-    ConflictCandidates).
+    `live` gives the instants with a fresh heartbeat; it is called only where `blocks_on_requested` (see judge).
     """
 
     active: ActiveTimeline
@@ -70,11 +71,8 @@ class ConflictCheck:
             merge_on_read=self.merge_on_read,
         )
         found = (read_operation(self.active, other) for other in chosen)
-        return judge(
-            ConflictCandidates(
-                self.this, tuple(item for item in found if item is not None), self.strategy, self.blocks_on_requested
-            )
-        )
+        others = (item for item in found if item is not None)
+        return judge(self.this, others, self.strategy, blocks_on_requested=self.blocks_on_requested)
 
     def _others(self, timeline: Timeline) -> list[Other]:
         completed = self.active.completion_times(timeline)
@@ -93,10 +91,7 @@ class ConflictCheck:
 
 
 def read_operation(active: ActiveTimeline, other: Other) -> ConcurrentOperation | None:
-    """What an instant did or plans to do (ConcurrentOperation).
-
-    None when it was rolled back or archived since the timeline was listed.
-    """
+    """What an instant did or plans to do; None when it was rolled back or archived since the listing."""
     try:
         return _read(active, other)
     except StorageNotFoundError:
@@ -137,14 +132,8 @@ def _operation(
     )
 
 
-_NO_WRITERS = (Action.COMPACTION, Action.REPLACE_COMMIT, Action.CLUSTERING)
-
-
 def marked_groups(markers: Mapping[str, Iterable[Marker]]) -> dict[FileGroupId, str]:
-    """The file groups that have markers, each with the earliest instant that has one.
-
-    Names of no data file are ignored.
-    """
+    """The file groups that have markers, each with its earliest instant; names of no data file are ignored."""
     found: dict[FileGroupId, str] = {}
     for instant, announced in sorted(markers.items()):
         for marker in announced:

@@ -27,10 +27,7 @@ _CLOSED = json.dumps({"version": _VERSION, "closed": True}).encode()
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """The completed file of an instant.
-
-    `action` is the pending one (`compaction`), `completion_time` None in layout 1.
-    """
+    """The completed file of an instant: its pending `action` (`compaction`); no `completion_time` in layout 1."""
 
     action: str
     completion_time: str | None
@@ -38,9 +35,7 @@ class Decision:
 
 
 def decide(storage: Storage, folder: ClaimFolder, epoch: int, decision: Decision) -> None:
-    """Records the decision; raises ConflictError when a successor closed the epoch, or when another decision is on
-    record.
-    """
+    """Records the decision; raises ConflictError when a successor closed the epoch or decided otherwise."""
     data = _encode(decision)
     path = folder.decision(epoch)
     try:
@@ -53,9 +48,7 @@ def decide(storage: Storage, folder: ClaimFolder, epoch: int, decision: Decision
 
 
 def close(storage: Storage, folder: ClaimFolder, epoch: int) -> Decision | None:
-    """Keeps the owner of `epoch` from deciding any more; what it had decided when that was first. Raises
-    CorruptFileError naming the file.
-    """
+    """Keeps the owner of `epoch` from deciding any more; its decision, if that was first. Raises CorruptFileError."""
     path = folder.decision(epoch)
     try:
         storage.create_exclusive(path, _CLOSED)
@@ -65,9 +58,7 @@ def close(storage: Storage, folder: ClaimFolder, epoch: int) -> Decision | None:
 
 
 def find_decision(storage: Storage, folder: ClaimFolder, epoch: int) -> Decision | None:
-    """The decision on record of an epoch; None when it is closed, or open still. Raises CorruptFileError naming the
-    file.
-    """
+    """The decision on record of an epoch; None when it is closed, or still open. Raises CorruptFileError."""
     path = folder.decision(epoch)
     return _decode(_read(storage, path), path) if storage.exists(path) else None
 

@@ -15,7 +15,6 @@ import logging
 import uuid
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
-from types import TracebackType
 from typing import Any
 
 from hudi_core.errors import (
@@ -41,10 +40,7 @@ log = logging.getLogger(__name__)
 
 
 class FileGroupLocks:
-    """The locks of some file groups, held by the owner of a claim.
-
-    As a context manager it holds them; it never waits.
-    """
+    """The locks of some file groups, held by a claim's owner; a context manager holds them and never waits."""
 
     def __init__(self, storage: Storage, claim: Claim, groups: Iterable[FileGroupId]) -> None:
         self._storage = storage
@@ -56,9 +52,7 @@ class FileGroupLocks:
         self.acquire()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.release()
 
     def acquire(self) -> None:
@@ -76,10 +70,7 @@ class FileGroupLocks:
             raise
 
     def release(self) -> None:
-        """Frees the locks that are still ours. Idempotent.
-
-        The locks of a process that is killed before are free with its claim.
-        """
+        """Frees the locks that are still ours. Idempotent. Those of a killed process are free with its claim."""
         held, self._held = self._held, {}
         with ThreadPoolExecutor(max_workers=_WRITERS, thread_name_prefix="unlock") as pool:
             list(pool.map(self._free, held, held.values()))
@@ -97,10 +88,7 @@ class FileGroupLocks:
         )
 
     def _free_version(self, group: FileGroupId, path: str) -> str | None:
-        """The version of the lock that may be replaced; None when there is none yet.
-
-        Raises LockError when it is held.
-        """
+        """The version of the lock that may be replaced; None when there is none. Raises LockError when it is held."""
         try:
             data, version = self._storage.read_versioned(path)
         except StorageNotFoundError:
@@ -111,12 +99,7 @@ class FileGroupLocks:
         instant, epoch = state["instant"], state["epoch"]
         mine = (instant, epoch) == (self._claim.instant, self._claim.epoch)
         if mine or not is_live(self._storage, instant, epoch):
-            log.info(
-                "the lock of %s/%s is taken over from instant %s, whose run is over",
-                group.partition,
-                group.file_id,
-                instant,
-            )
+            log.info("the lock of %s/%s is taken over from instant %s", group.partition, group.file_id, instant)
             return version
         owner = Owner.from_json(state["owner"], path=path)
         raise LockError(
@@ -165,11 +148,6 @@ def _parse(data: bytes, path: str) -> dict[str, Any]:
     if not isinstance(state, dict) or state.get("version") != _VERSION or not isinstance(state.get("free"), bool):
         raise error
     instant, epoch, owner = state.get("instant"), state.get("epoch"), state.get("owner")
-    if (
-        not isinstance(instant, str)
-        or not instant.isdigit()
-        or not isinstance(epoch, int)
-        or not isinstance(owner, dict)
-    ):
+    if not (isinstance(instant, str) and instant.isdigit() and isinstance(epoch, int) and isinstance(owner, dict)):
         raise error
     return state

@@ -70,10 +70,7 @@ def _system_time() -> datetime:
 
 
 def _read_once(now: Callable[[], datetime]) -> datetime:
-    """The clock, one millisecond later where another thread of this process has read the same time.
-
-    As HoodieInstantTimeGenerator.
-    """
+    """The clock, one millisecond later where another thread has read the same time."""
     global _last_read  # all clocks of a process share it
     with _guard:
         moment = now()

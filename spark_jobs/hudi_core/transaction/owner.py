@@ -92,10 +92,8 @@ class Owner:
         return Owner(pid=pid, **{name: str(text) for name, text in texts.items()})
 
     def _same_process_table(self, here: Owner) -> bool:
-        return bool(self.boot_id and self.pid_namespace) and (self.boot_id, self.pid_namespace) == (
-            here.boot_id,
-            here.pid_namespace,
-        )
+        known = bool(self.boot_id and self.pid_namespace)
+        return known and (self.boot_id, self.pid_namespace) == (here.boot_id, here.pid_namespace)
 
 
 def _namespace() -> str:
@@ -123,7 +121,7 @@ def _exists(pid: int) -> bool:
     except ProcessLookupError:
         return False
     except PermissionError:
-        return True
+        pass
     return True
 
 

@@ -36,13 +36,12 @@ def base_files_of(storage: Storage, instant: str, partitions: Iterable[str]) -> 
     Log files are left alone: one named after a compaction's instant belongs to the slice that the compaction opens, and
     holds other writers' rows (ListingBasedRollbackStrategy, compaction outside of a restore).
     """
-    found: list[FileInfo] = []
-    for _, files in list_partitions(storage, partitions):
-        for info in files:
-            name = parse_data_file(info.name)
-            if isinstance(name, BaseFileName) and name.instant == instant:
-                found.append(info)
-    return found
+    return [
+        info
+        for _, files in list_partitions(storage, partitions)
+        for info in files
+        if isinstance(name := parse_data_file(info.name), BaseFileName) and name.instant == instant
+    ]
 
 
 def remove_losers(
@@ -60,10 +59,7 @@ def remove_losers(
 
 
 def check_winners(winners: Mapping[str, int], kept: Mapping[str, int]) -> None:
-    """Raises ExecutionError when a winner (path to size in bytes) is missing in storage or has another size.
-
-    It must not be published then.
-    """
+    """Raises ExecutionError when a winner (path to size in bytes) is missing or has another size."""
     for path, size in sorted(winners.items()):
         if kept.get(path) != size:
             found = f"{kept[path]} bytes" if path in kept else "no such file"

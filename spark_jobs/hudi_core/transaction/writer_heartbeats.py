@@ -25,7 +25,7 @@ from hudi_core.timeline.timeline import Timeline
 from hudi_core.transaction.heartbeat_thread import storage_time
 
 CLOCKS = ".hoodie/.airflow_hudi/clock"
-_TELLING_SECONDS = 1.0
+_MIN_GAP_SECONDS = 1.0
 _COPYING_SECONDS = 30.0
 """Seconds after the files of earlier instants within which a file counts as copied, not as written after the copy."""
 _INSTANT = re.compile(r"^\d{1,40}\Z", re.ASCII)
@@ -34,10 +34,7 @@ log = logging.getLogger(__name__)
 
 
 class FailedWrites(Enum):
-    """Which process rolls back failed writes: hoodie.cleaner.policy.failed.writes.
-
-    As HoodieFailedWritesCleaningPolicy.
-    """
+    """Which process rolls back failed writes (HoodieFailedWritesCleaningPolicy)."""
 
     EAGER = "EAGER"
     """The next writer, all of them: there is only one writer."""
@@ -63,10 +60,7 @@ class Heartbeats:
         return None if last is None else max(0.0, self.now - last)
 
     def is_expired(self, instant: str) -> bool:
-        """Whether its writer counts as dead, as one without a heartbeat does.
-
-        HoodieHeartbeatUtils.getLastHeartbeatTime is 0 then.
-        """
+        """Whether its writer counts as dead, as one without a heartbeat does (HoodieHeartbeatUtils)."""
         age = self.age(instant)
         return age is None or age > self.tolerance_seconds
 
@@ -101,10 +95,9 @@ def failed_writes_policy(options: Mapping[str, str]) -> FailedWrites:
 
 
 def silent_seconds(options: Mapping[str, str]) -> float:
-    """Seconds for which a write without a heartbeat counts as alive: as the options say.
+    """Seconds for which a write without a heartbeat counts as alive, as the options say.
 
-    Where they set LAZY by name every writer has a heartbeat, and it is zero (HoodieHeartbeatUtils takes a missing
-    heartbeat for an expired one).
+    Zero where they set the policy: then a missing heartbeat is an expired one, as in HoodieHeartbeatUtils.
     """
     return 0.0 if FAILED_WRITES_POLICY.is_set(options) else 60.0 * SILENT_MINUTES.read(options)
 
@@ -139,15 +132,11 @@ def may_be_alive(
 
 
 def eager_writers(active: ActiveTimeline, timeline: Timeline, heartbeats: Heartbeats) -> list[Instant]:
-    """The young pending writes without a heartbeat: signs of a writer with the EAGER policy.
-
-    It rolls back the pending writes of others.
-    """
+    """The young pending writes without a heartbeat: an EAGER writer, which rolls back those of others."""
     changed = active.modified()
-    silent = (
-        instant for instant in pending_ingestion(active, timeline) if instant.requested_time not in heartbeats.last
-    )
-    return [instant for instant in silent if _is_young(instant, active, changed, heartbeats)]
+    return [
+        instant for instant in pending_ingestion(active, timeline) if _is_young(instant, active, changed, heartbeats)
+    ]
 
 
 def warn_of_eager_writers(active: ActiveTimeline, timeline: Timeline, heartbeats: Heartbeats) -> list[Instant]:
@@ -156,8 +145,7 @@ def warn_of_eager_writers(active: ActiveTimeline, timeline: Timeline, heartbeats
     if found:
         log.warning(
             "%s: pending writes without a heartbeat (%s). Their writer seems to consider itself the only one "
-            "(%s=EAGER) and may roll back writes of "
-            "others that are running: set it to LAZY on every writer of the table",
+            "(%s=EAGER) and may roll back running writes of others: set it to LAZY on every writer of the table",
             active.folder,
             ", ".join(instant.requested_time for instant in found),
             FAILED_WRITES_POLICY.name,
@@ -199,7 +187,7 @@ def came_with_a_copy(instant: str, changed: Mapping[str, float]) -> bool:
         for other, modified in requested.items()
         if other < instant
     ]
-    reported = [(due, found) for due, found in gaps if due >= _TELLING_SECONDS]
+    reported = [(due, found) for due, found in gaps if due >= _MIN_GAP_SECONDS]
     return bool(reported) and all(found <= min(due / 10, _COPYING_SECONDS) for due, found in reported)
 
 

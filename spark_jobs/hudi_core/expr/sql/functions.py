@@ -8,23 +8,23 @@ from typing import Final
 from hudi_core.errors import ConfigError
 from hudi_core.expr.tree import Call, Literal, Operand
 
+_SAME_NAME: Final = (
+    "abs",
+    "day",
+    "hour",
+    "length",
+    "lower",
+    "ltrim",
+    "minute",
+    "month",
+    "rtrim",
+    "second",
+    "substring",
+)
 _EVERYWHERE: Final = {
-    "abs": "abs",
+    **{name: name for name in (*_SAME_NAME, "trim", "upper", "year")},
     "date": "to_date",
-    "day": "day",
-    "hour": "hour",
-    "length": "length",
-    "lower": "lower",
-    "ltrim": "ltrim",
-    "minute": "minute",
-    "month": "month",
-    "rtrim": "rtrim",
-    "second": "second",
     "substr": "substring",
-    "substring": "substring",
-    "trim": "trim",
-    "upper": "upper",
-    "year": "year",
 }
 _SPARK: Final = {
     **_EVERYWHERE,
@@ -56,10 +56,7 @@ _JAVA_OF_MYSQL: Final = {
 
 
 def call_of(dialect: str, name: str, arguments: tuple[Operand, ...]) -> Call | None:
-    """The call that `name(arguments)` means in `dialect`; None when it is unknown.
-
-    Raises ConfigError for an unknown date pattern.
-    """
+    """The call that `name(arguments)` means in `dialect`, if known. Raises ConfigError for a date pattern."""
     meant = _NAMES[dialect].get(name)
     if meant is None or not arguments:
         return None

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from hudi_core.errors import ConfigError
-from hudi_core.expr.tree import NULL, Literal
+from hudi_core.expr.tree import NULL, Literal, Operand
 from hudi_core.expr.wall_time import parse_date, parse_timestamp
 
 _INTEGERS: Final = {"TINYINT": 8, "SMALLINT": 16, "INT": 32, "BIGINT": 64}
@@ -31,6 +31,27 @@ def number(text: str) -> Literal:
         return Literal("integer", int(text))
     except (ValueError, decimal.InvalidOperation) as error:
         raise ConfigError(f"{text[:_MAX_DIGITS]!r} is no number") from error
+
+
+def negative(operand: Operand) -> Literal | None:
+    """The negated number; None for another operand."""
+    if not isinstance(operand, Literal) or operand.kind not in ("integer", "decimal", "double"):
+        return None
+    return Literal(operand.kind, -operand.value)  # type: ignore[operator]
+
+
+def hexadecimal(text: str) -> Literal | None:
+    """The bytes of hexadecimal digits; None for another text."""
+    try:
+        return Literal("bytes", bytes.fromhex(text))
+    except ValueError:
+        return None
+
+
+def adjacent(parts: Sequence[Operand]) -> Literal | None:
+    """Adjacent texts as one text; None for others."""
+    texts = [part.value for part in parts if isinstance(part, Literal) and isinstance(part.value, str)]
+    return Literal("text", "".join(texts)) if len(texts) == len(parts) else None
 
 
 def cast_literal(literal: Literal, target: str, sizes: Sequence[int]) -> Literal | None:

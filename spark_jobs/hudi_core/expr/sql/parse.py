@@ -10,12 +10,12 @@ import functools
 import importlib.util
 import sys
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 from hudi_core.errors import ConfigError
 from hudi_core.expr import tree
 from hudi_core.expr.sql.functions import call_of
-from hudi_core.expr.sql.literals import cast_literal, number
+from hudi_core.expr.sql.literals import adjacent, cast_literal, hexadecimal, negative, number
 from hudi_core.expr.tree import (
     And,
     Call,
@@ -120,12 +120,22 @@ def _quoted(text: str) -> str:
 
 
 class _Reader:
+    """Turns sqlglot's nodes into the tree. A method that returns None does not support the node."""
+
     def __init__(self, dialect: str) -> None:
         self._dialect = dialect
 
     def predicate(self, node: exp.Expression) -> Expr:
         """The node as a condition."""
         node = self._checked(node)
+        return self._predicate(node) or self._refuse(node)
+
+    def operand(self, node: exp.Expression) -> Operand:
+        """The node as a column, literal or call."""
+        node = self._checked(node)
+        return self._operand(node) or self._refuse(node)
+
+    def _predicate(self, node: exp.Expression) -> Expr | None:
         if isinstance(node, (exp.And, exp.Or)):
             terms = tuple(self.predicate(term) for term in _chain(node))
             return tree.conjunction(terms) if isinstance(node, exp.And) else tree.disjunction(terms)
@@ -133,16 +143,19 @@ class _Reader:
             return Not(self.predicate(node.this))
         if type(node) in _COMPARISONS:
             return self._compare(node, _COMPARISONS[type(node)])
-        reader = self._PREDICATES.get(type(node))
-        if reader is not None:
-            return reader(self, node)
+        if isinstance(node, exp.NullSafeNEQ):
+            return Not(self._compare(node, tree.SAME))
+        if isinstance(node, exp.Between):
+            operand, low, high = (self.operand(part) for part in (node.this, node.args["low"], node.args["high"]))
+            return And((Compare(tree.GE, operand, low), Compare(tree.LE, operand, high)))
+        if isinstance(node, (exp.Boolean, exp.Null)):
+            return Constant(bool(node.this) if isinstance(node, exp.Boolean) else None)
         if isinstance(node, (exp.Column, exp.Dot)):
             return Compare(tree.EQ, self.operand(node), Literal("boolean", True))
-        raise self._unsupported(node)
+        read = self._PREDICATES.get(type(node))
+        return None if read is None else read(self, node)
 
-    def operand(self, node: exp.Expression) -> Operand:
-        """The node as a column, literal or call."""
-        node = self._checked(node)
+    def _operand(self, node: exp.Expression) -> Operand | None:
         if isinstance(node, (exp.Column, exp.Dot)):
             return Column(self._path(node))
         if isinstance(node, exp.Literal):
@@ -152,22 +165,33 @@ class _Reader:
         if isinstance(node, exp.Null):
             return tree.NULL
         if isinstance(node, exp.Neg):
-            return self._negative(node)
+            return negative(self.operand(node.this))
         if isinstance(node, exp.HexString):
-            return self._hexadecimal(node)
+            return hexadecimal(str(node.this))
         if isinstance(node, exp.Cast):
             return self._cast(node)
         if isinstance(node, exp.Concat):
-            return self._adjacent(node)
+            return adjacent([self.operand(part) for part in node.expressions])
         if isinstance(node, exp.Anonymous):
-            return self._call(node)
-        raise self._unsupported(node)
+            arguments = tuple(self.operand(argument) for argument in node.expressions)
+            return call_of(self._dialect, str(node.this).lower(), arguments)
+        return None
+
+    def _refuse(self, node: exp.Expression) -> NoReturn:
+        text = node.sql(dialect=self._dialect, unsupported_level=errors.ErrorLevel.IGNORE)
+        raise ConfigError(
+            f"{_quoted(text)} is not supported in a predicate",
+            remedy=(
+                "supported are AND, OR, NOT, = <> < <= > >= <=>, IN, BETWEEN, LIKE, IS NULL of columns, literals "
+                "and some functions of a column"
+            ),
+        )
 
     def _checked(self, node: exp.Expression) -> exp.Expression:
         node = _bare(node)
         known = _ARGUMENTS.get(type(node), _PLAIN_ARGUMENTS)
         if any(value and name not in known for name, value in node.args.items()):
-            raise self._unsupported(node)
+            self._refuse(node)
         return node
 
     def _compare(self, node: exp.Expression, operator: str) -> Expr:
@@ -176,49 +200,33 @@ class _Reader:
             return Compare(tree.FLIPPED[operator], right, left)
         return Compare(operator, left, right)
 
-    def _is(self, node: exp.Expression) -> Expr:
+    def _is(self, node: exp.Expression) -> Expr | None:
         right = _bare(node.expression)
         if isinstance(right, exp.Null):
             return IsNull(self.operand(node.this))
         if isinstance(right, exp.Boolean):
             return Compare(tree.SAME, self.operand(node.this), Literal("boolean", bool(right.this)))
-        raise self._unsupported(node)
+        return None
 
-    def _distinct(self, node: exp.Expression) -> Expr:
-        return Not(self._compare(node, tree.SAME))
-
-    def _in(self, node: exp.Expression) -> Expr:
-        if not node.expressions:
-            raise self._unsupported(node)
+    def _in(self, node: exp.Expression) -> Expr | None:
         values = [self.operand(value) for value in node.expressions]
         literals = tuple(value for value in values if isinstance(value, Literal))
-        if len(literals) != len(values):
-            raise self._unsupported(node)
-        return In(self.operand(node.this), literals)
+        return In(self.operand(node.this), literals) if literals and len(literals) == len(values) else None
 
-    def _between(self, node: exp.Expression) -> Expr:
-        operand, low, high = self.operand(node.this), self.operand(node.args["low"]), self.operand(node.args["high"])
-        return And((Compare(tree.GE, operand, low), Compare(tree.LE, operand, high)))
-
-    def _like(self, node: exp.Expression) -> Expr:
+    def _like(self, node: exp.Expression) -> Expr | None:
         return self._match(node, "\\" if self._dialect in _BACKSLASH_ESCAPES else "")
 
-    def _escape(self, node: exp.Expression) -> Expr:
-        escape = _bare(node.expression)
-        if (
-            not isinstance(self._checked(node.this), exp.Like)
-            or not isinstance(escape, exp.Literal)
-            or not escape.is_string
-            or len(escape.this) != 1
-        ):
-            raise self._unsupported(node)
-        return self._match(node.this, escape.this)
+    def _escape(self, node: exp.Expression) -> Expr | None:
+        like, escape = self._checked(node.this), _text(node.expression)
+        if not isinstance(like, exp.Like) or escape is None or len(escape) != 1:
+            return None
+        return self._match(node.this, escape) or self._refuse(node.this)
 
-    def _match(self, node: exp.Expression, escape: str) -> Expr:
-        pattern = _bare(node.expression)
-        if not isinstance(pattern, exp.Literal) or not pattern.is_string:
-            raise self._unsupported(node)
-        match = self._pattern(self.operand(node.this), like_tokens(pattern.this, escape))
+    def _match(self, node: exp.Expression, escape: str) -> Expr | None:
+        pattern = _text(node.expression)
+        if pattern is None:
+            return None
+        match = self._pattern(self.operand(node.this), like_tokens(pattern, escape))
         return Not(match) if node.args.get("negate") else match
 
     def _pattern(self, operand: Operand, tokens: list[tuple[str, bool]]) -> Expr:
@@ -229,56 +237,20 @@ class _Reader:
             return StartsWith(operand, fixed)
         return Like(operand, like_pattern(tokens))
 
-    def _constant(self, node: exp.Expression) -> Expr:
-        return Constant(bool(node.this) if isinstance(node, exp.Boolean) else None)
+    def _condition_call(self, node: exp.Expression) -> Expr | None:
+        if str(node.this).lower() not in ("startswith", "starts_with") or len(node.expressions) != 2:
+            return None
+        prefix = self.operand(node.expressions[1])
+        if not isinstance(prefix, Literal) or not isinstance(prefix.value, str):
+            return None
+        return StartsWith(self.operand(node.expressions[0]), prefix.value)
 
-    def _condition_call(self, node: exp.Expression) -> Expr:
-        name = str(node.this).lower()
-        if name in ("startswith", "starts_with") and len(node.expressions) == 2:
-            prefix = self.operand(node.expressions[1])
-            if isinstance(prefix, Literal) and isinstance(prefix.value, str):
-                return StartsWith(self.operand(node.expressions[0]), prefix.value)
-        raise self._unsupported(node)
-
-    def _call(self, node: exp.Anonymous) -> Call:
-        made = call_of(
-            self._dialect, str(node.this).lower(), tuple(self.operand(argument) for argument in node.expressions)
-        )
-        if made is None:
-            raise self._unsupported(node)
-        return made
-
-    def _cast(self, node: exp.Cast) -> Operand:
+    def _cast(self, node: exp.Cast) -> Operand | None:
         operand = self.operand(node.this)
         target = node.to.this.name if isinstance(node.to, exp.DataType) and not isinstance(node.to.this, str) else ""
         if not isinstance(operand, Literal):
-            if target == "DATE":
-                return Call("to_date", (operand,))
-            raise self._unsupported(node)
-        sizes = [int(size.name) for size in node.to.expressions if size.name.isdigit()]
-        made = cast_literal(operand, target, sizes)
-        if made is None:
-            raise self._unsupported(node)
-        return made
-
-    def _negative(self, node: exp.Neg) -> Operand:
-        inner = self.operand(node.this)
-        if not isinstance(inner, Literal) or inner.kind not in ("integer", "decimal", "double"):
-            raise self._unsupported(node)
-        return Literal(inner.kind, -inner.value)  # type: ignore[operator]
-
-    def _hexadecimal(self, node: exp.HexString) -> Operand:
-        try:
-            return Literal("bytes", bytes.fromhex(str(node.this)))
-        except ValueError as error:
-            raise self._unsupported(node) from error
-
-    def _adjacent(self, node: exp.Concat) -> Operand:
-        """Adjacent texts are one text."""
-        parts = [self.operand(part) for part in node.expressions]
-        if not all(isinstance(part, Literal) and part.kind == "text" for part in parts):
-            raise self._unsupported(node)
-        return Literal("text", "".join(str(part.value) for part in parts if isinstance(part, Literal)))
+            return Call("to_date", (operand,)) if target == "DATE" else None
+        return cast_literal(operand, target, [int(size.name) for size in node.to.expressions if size.name.isdigit()])
 
     def _path(self, node: exp.Expression) -> tuple[str, ...]:
         if isinstance(node, exp.Dot):
@@ -286,31 +258,21 @@ class _Reader:
         if isinstance(self._checked(node), exp.Identifier):
             return (str(node.this),)
         parts = node.parts if isinstance(node, exp.Column) else []
-        if not parts or not all(isinstance(part, exp.Identifier) and part.this for part in parts):
-            raise self._unsupported(node)
-        return tuple(str(part.this) for part in parts)
+        named = bool(parts) and all(isinstance(part, exp.Identifier) and part.this for part in parts)
+        return tuple(str(part.this) for part in parts) if named else self._refuse(node)
 
-    def _unsupported(self, node: exp.Expression) -> ConfigError:
-        return ConfigError(
-            f"{_quoted(node.sql(dialect=self._dialect, unsupported_level=errors.ErrorLevel.IGNORE))} is not supported "
-            "in a predicate",
-            remedy=(
-                "supported are AND, OR, NOT, = <> < <= > >= <=>, IN, BETWEEN, LIKE, IS NULL of columns, literals "
-                "and some functions of a column"
-            ),
-        )
-
-    _PREDICATES: Final[dict[type[exp.Expression], Callable[[Any, Any], Expr]]] = {
+    _PREDICATES: Final[dict[type[exp.Expression], Callable[[Any, Any], Expr | None]]] = {
         exp.Is: _is,
         exp.In: _in,
-        exp.Between: _between,
         exp.Like: _like,
         exp.Escape: _escape,
-        exp.Boolean: _constant,
-        exp.Null: _constant,
         exp.Anonymous: _condition_call,
-        exp.NullSafeNEQ: _distinct,
     }
+
+
+def _text(node: exp.Expression) -> str | None:
+    literal = _bare(node)
+    return str(literal.this) if isinstance(literal, exp.Literal) and literal.is_string else None
 
 
 def _bare(node: exp.Expression) -> exp.Expression:

@@ -7,7 +7,6 @@ import random
 import time
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from types import TracebackType
 from typing import TypeVar
 
 from hudi_core.errors import HudiError, LockError
@@ -24,10 +23,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class LockHolder:
-    """The holder of a lock.
-
-    `token` names this acquisition; `owner` is None for a holder that is not one of our processes.
-    """
+    """The holder of a lock: `token` names the acquisition, `owner` is None unless it is one of our processes."""
 
     token: str
     owner: Owner | None
@@ -64,9 +60,7 @@ class TableLock(ABC):
         self.acquire()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if not self.release():
             log.warning("%s was taken away from %s while it was held", self.name, self._owner.describe())
 

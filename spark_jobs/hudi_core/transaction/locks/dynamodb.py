@@ -12,6 +12,7 @@ import json
 import time
 import uuid
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -154,21 +155,11 @@ def _decode(found: Mapping[str, str], path: str) -> _Item:
 
 
 def _ours(text: str | None, path: str) -> tuple[Owner | None, str, float | None]:
-    if text is None:
+    value: Any = None
+    with suppress(ValueError):
+        value = json.loads(text or "null")
+    found = value if isinstance(value, dict) else {}
+    owner, token, acquired = found.get("owner"), found.get("token"), found.get("acquired")
+    if not isinstance(owner, dict) or not isinstance(token, str):
         return None, "", None
-    try:
-        value: Any = json.loads(text)
-    except ValueError:
-        return None, "", None
-    if (
-        not isinstance(value, dict)
-        or not isinstance(value.get("owner"), dict)
-        or not isinstance(value.get("token"), str)
-    ):
-        return None, "", None
-    acquired = value.get("acquired")
-    return (
-        Owner.from_json(value["owner"], path=path),
-        value["token"],
-        float(acquired) if isinstance(acquired, (int, float)) else None,
-    )
+    return Owner.from_json(owner, path=path), token, float(acquired) if isinstance(acquired, (int, float)) else None

@@ -19,10 +19,7 @@ _NAMES = {"key": "aws_access_key_id", "secret": "aws_secret_access_key", "token"
 
 
 def dynamodb_client(config: DynamodbConfig, storage_options: Mapping[str, str]) -> Any:
-    """A boto3 client.
-
-    The region is the option's, else AWS_REGION's, else us-east-1 (DynamoDbBasedLockConfig.DYNAMODB_LOCK_REGION).
-    """
+    """A boto3 client; the region is the option's, AWS_REGION's, or Hudi's default (DYNAMODB_LOCK_REGION)."""
     region = config.region or os.environ.get("AWS_REGION") or _DEFAULT_REGION
     credentials = {_NAMES[name]: value for name, value in storage_options.items() if name in _NAMES}
     return boto3.client("dynamodb", region_name=region, endpoint_url=config.endpoint_url, **credentials)
@@ -89,10 +86,7 @@ class LockTable:
         return True
 
     def _create_table(self) -> None:
-        """Creates the table as DynamoDBBasedLockProviderBase does, and waits until it exists.
-
-        Another process may do it at the same time.
-        """
+        """Creates the table as DynamoDBBasedLockProviderBase does, as another process may do, and waits for it."""
         request: dict[str, Any] = {
             "TableName": self._config.table,
             "KeySchema": [{"AttributeName": _KEY, "KeyType": "HASH"}],

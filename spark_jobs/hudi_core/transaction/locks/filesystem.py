@@ -139,10 +139,7 @@ class FileSystemLock(PolledLock):
             drop_token(token)
 
     def _guard(self, holder: LockHolder, token: str) -> list[str]:
-        """Creates the guard of the removal; one that a dead process left is followed by one with the next number.
-
-        Returns the guards up to ours, or nothing when another process is about to remove the lock.
-        """
+        """Creates the guard, numbered after those of dead processes; none while another one removes the lock."""
         guards: list[str] = []
         data = json.dumps({"version": 1, "token": token, "owner": self._owner.to_json()}).encode()
         for number in range(_MAX_BREAKERS):

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Literal, cast
 
@@ -22,13 +23,13 @@ from hudi_core.config.lock_config import (
     writers_base_path,
 )
 from hudi_core.config.table_config import TableConfig
-from hudi_core.errors import ConfigError, LockError, UnsupportedError
+from hudi_core.errors import ConfigError, UnsupportedError
 from hudi_core.storage.base import Storage
 from hudi_core.storage.registry import open_storage
 from hudi_core.transaction.locks.base import TableLock
 from hudi_core.transaction.locks.filesystem import BREAKS, FileSystemLock
 from hudi_core.transaction.locks.storage_lease import StorageLease
-from hudi_core.transaction.locks.unconfigured import decide, read_signs
+from hudi_core.transaction.locks.unconfigured import check_alone, read_signs
 from hudi_core.transaction.owner import Owner
 
 _CLIENT = "org.apache.hudi.client.transaction.lock."
@@ -85,31 +86,20 @@ def table_lock(
 
 
 def implicit_key(options: Mapping[str, str], uri: str) -> str:
-    """The name of a lock that is named after the table's address: 16 hexadecimal digits.
-
-    As HashID.generateXXHashAsString with 64 bits.
-    """
+    """The lock's name by the table's address: 16 hexadecimal digits (HashID.generateXXHashAsString)."""
     return f"{xxh64(writers_base_path(options, uri).encode(), _HASH_SEED):016X}"
 
 
 def _default(request: _Request, mode: Literal["warn", "refuse"]) -> TableLock:
     signs = read_signs(request.storage, request.config, request.options)
-    verdict = decide(signs, mode)
-    if verdict.message is not None:
-        if not verdict.allowed:
-            raise LockError(verdict.message, path=request.storage.uri, remedy=verdict.remedy)
-        seen = (request.storage.uri, frozenset(signs.heartbeats) | frozenset(signs.inflight))
-        if seen not in _warned:
-            if len(_warned) >= _MAX_WARNED:
-                _warned.clear()
-            _warned.add(seen)
-            log.warning("%s: %s (%s)", request.storage.uri, verdict.message, verdict.remedy)
+    warning = check_alone(signs, mode, request.storage.uri)
+    seen = (request.storage.uri, frozenset(signs.heartbeats) | frozenset(signs.inflight))
+    if warning is not None and seen not in _warned:
+        if len(_warned) >= _MAX_WARNED:
+            _warned.clear()
+        _warned.add(seen)
+        log.warning(warning)
     return _file_system(request, settle_ms=0)
-
-
-def _in_process(request: _Request) -> TableLock:
-    """InProcessLockProvider excludes threads of one JVM only, so no other process may write while we do."""
-    return _default(request, "refuse")
 
 
 def _file_system(request: _Request, settle_ms: int = _SETTLE_MS) -> TableLock:
@@ -145,28 +135,18 @@ def _storage_lease(request: _Request) -> TableLock:
 
 
 def _zookeeper(request: _Request) -> TableLock:
-    key = ZOOKEEPER_LOCK_KEY.read(request.options) or request.config.name
-    return _zookeeper_at(
-        request, ZookeeperConfig.of(request.options, required(ZOOKEEPER_BASE_PATH, request.options), key)
-    )
+    base_path = required(ZOOKEEPER_BASE_PATH, request.options)
+    return _zookeeper_at(request, base_path, ZOOKEEPER_LOCK_KEY.read(request.options) or request.config.name)
 
 
 def _zookeeper_implicit(request: _Request) -> TableLock:
-    return _zookeeper_at(
-        request,
-        ZookeeperConfig.of(
-            request.options, f"/tmp/{implicit_key(request.options, request.storage.uri)}", _IMPLICIT_KEY
-        ),
-    )
+    return _zookeeper_at(request, f"/tmp/{implicit_key(request.options, request.storage.uri)}", _IMPLICIT_KEY)
 
 
-def _zookeeper_at(request: _Request, config: ZookeeperConfig) -> TableLock:
-    try:
+def _zookeeper_at(request: _Request, base_path: str, key: str) -> TableLock:
+    config = ZookeeperConfig.of(request.options, base_path, key)
+    with _optional("zookeeper", "ZooKeeper"):
         from hudi_core.transaction.locks.zookeeper import ZookeeperLock  # here, since kazoo is optional
-    except ImportError as error:
-        raise ConfigError(
-            f"the lock is in ZooKeeper: {error}", remedy="pip install 'airflow-hudi[zookeeper]' on the driver"
-        ) from error
     return ZookeeperLock(config, request.owner)
 
 
@@ -180,14 +160,20 @@ def _dynamodb_implicit(request: _Request) -> TableLock:
 
 def _dynamodb_at(request: _Request, key: str) -> TableLock:
     config = DynamodbConfig.of(request.options, key)
-    try:
+    with _optional("dynamodb", "DynamoDB"):
         from hudi_core.transaction.locks.dynamodb import DynamodbLock  # here, since boto3 is optional
         from hudi_core.transaction.locks.dynamodb_table import dynamodb_client
+    return DynamodbLock(dynamodb_client(config, request.storage_options), config, request.owner)
+
+
+@contextmanager
+def _optional(extra: str, name: str) -> Iterator[None]:
+    try:
+        yield
     except ImportError as error:
         raise ConfigError(
-            f"the lock is in DynamoDB: {error}", remedy="pip install 'airflow-hudi[dynamodb]' on the driver"
+            f"the lock is in {name}: {error}", remedy=f"pip install 'airflow-hudi[{extra}]' on the driver"
         ) from error
-    return DynamodbLock(dynamodb_client(config, request.storage_options), config, request.owner)
 
 
 def _hive_metastore(request: _Request) -> TableLock:
@@ -206,12 +192,13 @@ def _noop(request: _Request) -> TableLock:
     )
 
 
+# InProcessLockProvider excludes threads of one JVM only, so no other process may write while we do.
 _PROVIDERS: Mapping[str, Callable[[_Request], TableLock]] = {
     f"{_CLIENT}FileSystemBasedLockProvider": _file_system,
     f"{_CLIENT}ZookeeperBasedLockProvider": _zookeeper,
     f"{_CLIENT}ZookeeperBasedImplicitBasePathLockProvider": _zookeeper_implicit,
     f"{_CLIENT}StorageBasedLockProvider": _storage_lease,
-    f"{_CLIENT}InProcessLockProvider": _in_process,
+    f"{_CLIENT}InProcessLockProvider": lambda request: _default(request, "refuse"),
     f"{_CLIENT}NoopLockProvider": _noop,
     f"{_AWS}DynamoDBBasedLockProvider": _dynamodb,
     f"{_AWS}DynamoDBBasedImplicitPartitionKeyLockProvider": _dynamodb_implicit,

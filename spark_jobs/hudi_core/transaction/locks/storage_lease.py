@@ -75,10 +75,7 @@ class StorageLease(LeasedLock[_Lease]):
         wait_ms: int = 60_000,
         now: Callable[[], float] = time.time,
     ) -> None:
-        """`now` is the clock, in seconds since the epoch.
-
-        Raises ConfigError for a storage without conditional writes.
-        """
+        """`now` is in seconds since the epoch. Raises ConfigError for a storage without conditional writes."""
         super().__init__(LEASE_PATH, owner, wait_ms, lease_seconds=validity_seconds, renew_seconds=renew_seconds)
         if not storage.supports_conditional_write:
             raise ConfigError(
@@ -120,10 +117,7 @@ class StorageLease(LeasedLock[_Lease]):
         return self._rewrite(expired=True)
 
     def _rewrite(self, *, expired: bool) -> bool:
-        """Writes our lease again, with a new time or as expired; False when it is not ours any more.
-
-        Raises StorageError for an unknown outcome.
-        """
+        """Writes our lease again, renewed or `expired`; False when it is not ours. StorageError: outcome unknown."""
         failure = StorageError(
             "the lease changes although no other process holds it", path=LEASE_PATH, remedy="run again"
         )

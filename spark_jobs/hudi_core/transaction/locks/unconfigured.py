@@ -14,7 +14,7 @@ from typing import Literal
 from hudi_core.config.lock_config import FOREIGN_MINUTES, PROVIDER
 from hudi_core.config.table_config import TableConfig
 from hudi_core.config.transaction_config import CONCURRENCY_MODE, HeartbeatConfig
-from hudi_core.errors import StorageNotFoundError
+from hudi_core.errors import LockError, StorageNotFoundError
 from hudi_core.model.claim_names import CLAIMS
 from hudi_core.model.partition import join
 from hudi_core.storage.base import Storage
@@ -29,10 +29,7 @@ _SINGLE = "SINGLE_WRITER"
 
 @dataclass(frozen=True, slots=True)
 class WriterSigns:
-    """Signs of another writer. Ages are seconds; an instant of ours (one that has claims) is in neither mapping.
-
-    Except one whose last owner released it and deleted its heartbeat: a present heartbeat is another writer's.
-    """
+    """Signs of another writer, ages in seconds. An instant with claims is ours, unless its last owner released it."""
 
     heartbeats: Mapping[str, float]
     """Instants whose heartbeat is fresh, and its age."""
@@ -53,38 +50,24 @@ class WriterSigns:
         return tuple(found)
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """`allowed`: the run may proceed under our own lock.
-
-    `message` names the signs and what to configure; None without a sign.
-    """
-
-    allowed: bool
-    message: str | None
-    remedy: str | None
-
-
-def decide(signs: WriterSigns, mode: Literal["warn", "refuse"]) -> Verdict:
-    """Without a sign the run proceeds; with one it is refused, or proceeds with a warning. Pure."""
+def check_alone(signs: WriterSigns, mode: Literal["warn", "refuse"], uri: str) -> str | None:
+    """The warning about another writer; None without a sign. Raises LockError when the run is to be refused."""
     found = signs.describe()
     if not found:
-        return Verdict(True, None, None)
-    return Verdict(
-        mode == "warn",
-        f"no lock provider is configured, and another writer may be alive: {'; '.join(found)}",
-        f"set {PROVIDER.name} and its options to what all writers of the table use; when none is alive, run "
-        "again later",
+        return None
+    message = f"no lock provider is configured, and another writer may be alive: {'; '.join(found)}"
+    remedy = (
+        f"set {PROVIDER.name} and its options to what all writers of the table use; when none is alive, run again later"
     )
+    if mode == "refuse":
+        raise LockError(message, path=uri, remedy=remedy)
+    return f"{uri}: {message} ({remedy})"
 
 
 def read_signs(
     storage: Storage, config: TableConfig, options: Mapping[str, str], *, now: Callable[[], float] = time.time
 ) -> WriterSigns:
-    """Reads the signs: one listing of the heartbeats and one of the timeline, and one per instant found there.
-
-    `now` is in seconds.
-    """
+    """Reads the signs: one listing of heartbeats and of the timeline, and one per instant. `now` is in seconds."""
     beats = read_heartbeats(storage, HeartbeatConfig.of(options), now=now)
     fresh = {instant: beats.age(instant) or 0.0 for instant in beats.live()}
     young = _young_inflight(storage, config, FOREIGN_MINUTES.read(options) * 60, now())
@@ -113,12 +96,9 @@ def _young_inflight(storage: Storage, config: TableConfig, limit: float, now: fl
     found: dict[str, float] = {}
     for name in names:
         (instant,) = naming.instants([name]) or (None,)
-        if (
-            instant is None
-            or instant.state is not State.INFLIGHT
-            or instant.action == Action.ROLLBACK
-            or instant.requested_time not in pending
-        ):
+        if instant is None or instant.state is not State.INFLIGHT or instant.action == Action.ROLLBACK:
+            continue
+        if instant.requested_time not in pending:
             continue
         try:
             age = max(0.0, now - storage.stat(join(config.timeline_folder, name)).modified)

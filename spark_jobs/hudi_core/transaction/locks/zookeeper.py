@@ -13,6 +13,7 @@ import threading
 import time
 import uuid
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 from kazoo.client import KazooClient
@@ -116,10 +117,7 @@ class ZookeeperLock(TableLock):
             _close(client)
 
     def _enqueue(self, client: KazooClient) -> str:
-        """Makes our node and returns its name.
-
-        A create whose answer is lost is found again by the unique part of the name.
-        """
+        """Makes our node; one whose answer is lost is found again by the unique part of its name."""
         prefix = f"{_PROTECTED}{uuid.uuid4()}-{_NAME}"
         data = json.dumps({"version": 1, "owner": self._owner.to_json()}).encode()
 
@@ -205,29 +203,17 @@ def _close(client: KazooClient) -> None:
 
 
 def _sequence(name: str) -> str:
-    """What Curator sorts by: the part behind the last `lock-`, or the whole name.
-
-    As StandardLockInternalsDriver.standardFixForSorting.
-    """
+    """What Curator sorts by: what follows the last `lock-` (StandardLockInternalsDriver), or the whole name."""
     return name[name.rindex(_NAME) + len(_NAME) :] if _NAME in name else name
 
 
 def _owner_in(data: bytes, path: str) -> Owner | None:
-    """The owner that a node of ours names; None for another's.
-
-    Hudi's is such as `application_id=…`, Curator's an address.
-    """
-    try:
+    """The owner that a node of ours names; None for one of Hudi or Curator."""
+    with suppress(ValueError, CorruptFileError):
         value: Any = json.loads(data)
-    except ValueError:
-        return None
-    owner = value.get("owner") if isinstance(value, dict) else None
-    if not isinstance(owner, dict):
-        return None
-    try:
-        return Owner.from_json(owner, path=path)
-    except CorruptFileError:
-        return None
+        if isinstance(value, dict) and isinstance(value.get("owner"), dict):
+            return Owner.from_json(value["owner"], path=path)
+    return None
 
 
 def _text_of(data: bytes) -> str:

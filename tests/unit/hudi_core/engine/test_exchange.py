@@ -68,7 +68,7 @@ def test_discarded_runs_leave_nothing(tmp_path: Path) -> None:
     assert buffer.finish() == []
 
 
-def test_a_folder_that_cannot_be_written_to_is_told(tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_written_to_is_reported(tmp_path: Path) -> None:
     buffer = RunBuffer(tmp_path / "absent", "x", 1)
     with pytest.raises(ExecutionError, match="could not be written") as caught:
         buffer.add(batch_of([(0, b"a", b"")]))

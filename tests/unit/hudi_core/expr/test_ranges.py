@@ -40,7 +40,7 @@ def _order(value: Any) -> Any:
 
 
 def _range_of(files: list[pa.RecordBatch], path: tuple[str, ...], unknown: st.DataObject) -> ColumnRange | None:
-    """The true range of each file, with some of it left out."""
+    """The true range of each file, with some of it missing."""
     kind = SCHEMA.field(path[0]).type
     for name in path[1:]:
         kind = kind.field(name).type

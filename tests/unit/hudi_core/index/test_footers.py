@@ -78,13 +78,13 @@ def test_without_a_filter_or_a_range_the_other_decides() -> None:
 
 
 def test_a_range_in_either_order_of_texts() -> None:
-    """U+1D11E stands before U+FFFF in UTF-16 and behind it in UTF-8."""
+    """U+1D11E comes before U+FFFF in UTF-16 and behind it in UTF-8."""
     assert may_match({MIN_KEY: "a", MAX_KEY: "\uffff"}, {"\U0001d11e"})
     assert may_match({MIN_KEY: "a", MAX_KEY: "\U0001d11e"}, {"\uffff"})
     assert not may_match({MIN_KEY: "b", MAX_KEY: "\uffff"}, {"a"})
 
 
-def test_a_filter_is_not_asked_for_very_many_keys() -> None:
+def test_a_filter_is_not_tested_with_very_many_keys() -> None:
     assert may_match(bloom_of("b"), {f"x{number}" for number in range(MAX_BLOOM_KEYS + 1)})
 
 
@@ -161,7 +161,7 @@ def test_columns_that_the_file_lacks_or_names_otherwise_say_nothing() -> None:
     assert chosen("a = 4", by_other_name={"a"}) is None
 
 
-def test_a_column_that_is_read_from_the_path_is_not_asked_of_the_file() -> None:
+def test_a_column_that_is_read_from_the_path_is_not_filtered_by_the_file() -> None:
     """The path of these rows says z, whatever the file holds."""
     config = config_of({"hoodie.table.partition.fields": "dt"})
     assert chosen("dt = 'z'", config=config) is None

@@ -74,7 +74,7 @@ def test_columns_that_a_query_does_not_read_from_rows_make_no_keys() -> None:
     assert keys("id = 'a'", "") is None
 
 
-def test_keys_of_a_users_own_generator_are_not_told_by_columns() -> None:
+def test_keys_of_a_users_own_generator_are_not_those_of_columns() -> None:
     """Such a class may make a key of any value in any way; Hudi's own is the control."""
     for package, expected in (("com.example", None), ("org.apache.hudi.keygen", {"a", "id:a"})):
         config = config_of(

@@ -43,7 +43,7 @@ def delisted(table: Table, name: str) -> None:
 
 
 def take_groups(table: Table, name: str, numbers: Callable[[int], bool]) -> int:
-    """Deletes the files of some file groups of an index, as whoever takes it away does one after the other."""
+    """Deletes the files of some file groups of an index, one after the other, as a process that drops it does."""
     gone = 0
     for path in (table.path / ROOT / name).iterdir():
         found = re.search(r"-(\d{4})-\d+_", path.name)
@@ -54,7 +54,7 @@ def take_groups(table: Table, name: str, numbers: Callable[[int], bool]) -> int:
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_half_an_index_is_not_asked(golden: Golden, version: str) -> None:
+def test_an_incomplete_index_is_not_used(golden: Golden, version: str) -> None:
     table = Table(golden(version, "mdt_record_index_lookup").table)
     keys, metadata = keys_of(table), metadata_of(table)
     every = groups_of_keys(metadata_of(table), keys)
@@ -87,7 +87,7 @@ def test_nor_is_one_that_came_back_meanwhile(golden: Golden, version: str) -> No
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_one_whose_files_go_while_it_is_asked_fails_no_query(golden: Golden, version: str) -> None:
+def test_one_whose_files_go_during_a_lookup_fails_no_query(golden: Golden, version: str) -> None:
     table = Table(golden(version, "mdt_record_index_lookup").table)
     keys, metadata = keys_of(table), metadata_of(table)
     metadata.record_locations(keys[:1])
@@ -106,7 +106,7 @@ def test_a_listed_index_that_lacks_a_file_group_is_damaged(golden: Golden, versi
 
 
 @pytest.mark.parametrize("version", ["8", "9"])
-def test_half_a_secondary_index_is_not_asked(golden: Golden, version: str) -> None:
+def test_an_incomplete_secondary_index_is_not_used(golden: Golden, version: str) -> None:
     table = Table(golden(version, "mdt_all_mor").table)
     name = "secondary_index_idx_name"
     metadata, opened = metadata_of(table), HudiTable.open(str(table.path))
@@ -118,7 +118,7 @@ def test_half_a_secondary_index_is_not_asked(golden: Golden, version: str) -> No
     assert groups_of_values(metadata, bound, ()) is None
 
 
-def test_an_index_that_stands_is_asked(golden: Golden) -> None:
+def test_a_current_index_is_used(golden: Golden) -> None:
     """Also when commits came since: their files are news."""
     table = Table(golden("8", "mdt_record_index_lookup").table)
     keys, metadata = keys_of(table), metadata_of(table)

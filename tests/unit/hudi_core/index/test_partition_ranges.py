@@ -69,7 +69,7 @@ def test_typed_values_of_paths() -> None:
 
 
 def test_a_path_that_does_not_say_it_keeps_the_partition() -> None:
-    """Values of another type or depth: reading the partition will tell."""
+    """Values of another type or depth: reading the partition raises the error."""
     assert left("n = 1", ["one", "2"], "n") == ["one"]
     assert left("n = 1 AND dt = 'b'", ["1/b/c", "2/b"], "n,dt") == ["1/b/c"]
     merge_on_read = {"hoodie__table__type": "MERGE_ON_READ"}
@@ -155,7 +155,7 @@ def _path(name: str, value: Any, hive_style: bool, escaped: bool) -> str:
 def test_a_partition_whose_rows_match_is_never_ruled_out(
     name: str, hive_style: bool, escaped: bool, data: st.DataObject
 ) -> None:
-    """Of rows that hold the value, as in a merge by Hudi 0.15, whoever wrote the path."""
+    """Of rows that hold the value, as in a merge by Hudi 0.15, whichever writer made the path."""
     value, other = data.draw(_VALUES[name]), data.draw(_VALUES[name])
     column = Column((name,))
     exprs: list[Expr] = [

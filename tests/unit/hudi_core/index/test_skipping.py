@@ -119,7 +119,7 @@ _TEXTS = st.sampled_from(
     text=_TEXTS,
     keep_old=st.booleans(),
 )
-def test_a_row_that_files_make_together_is_found(
+def test_a_row_merged_from_several_files_is_found(
     base: list[Row], logs: list[list[Row]], text: str, keep_old: bool
 ) -> None:
     """Updates of some columns only, and updates whose nulls keep what was there, make rows that no file holds."""

@@ -32,7 +32,7 @@ def statistics(kind: pa.DataType, **bounds: tuple[Any, Any]) -> pa.Table:
     return pa.table(columns, schema=pa.schema(schema))
 
 
-def test_the_range_of_a_slice_is_that_of_its_files_together() -> None:
+def test_the_range_of_a_slice_is_that_of_all_its_files() -> None:
     slices = [slice_of("a"), slice_of("a", "l"), slice_of(None, "l"), slice_of("a", "absent")]
     found = slice_ranges(slices, statistics(pa.int32(), a=(3, 7), l=(1, 4)), pa.int32())
     assert found is not None

@@ -45,7 +45,7 @@ class Failing(MemoryStorage):
 
 
 class Refusing(MemoryStorage):
-    """Never lets anybody win."""
+    """Never lets a writer win."""
 
     def create_exclusive(self, path: str, data: bytes) -> None:
         raise StorageExistsError("there", path=path)
@@ -83,7 +83,7 @@ def test_a_store_that_fails_once_carries_nothing(storage: MemoryStorage, field: 
     assert storage.list_folders(FOLDER) == []
 
 
-def test_failed_requests_are_told_and_judged_by_who_won() -> None:
+def test_failed_requests_are_reported_and_judged_by_the_winner() -> None:
     report = probe(Failing(), writers=8, rounds=5)
     assert report.creates is not None
     assert report.creates.failures == 20
@@ -131,6 +131,6 @@ def test_another_probe_that_is_at_work_is_left_alone() -> None:
 
 @pytest.mark.parametrize(("ahead", "reported"), [(0.0, 0.0), (-0.9, 0.0), (120.0, 120.0), (-120.0, -120.0)])
 def test_the_storages_clock_is_compared(ahead: float, reported: float) -> None:
-    """Whole seconds, as object stores tell them, are no difference."""
+    """Whole seconds, as object stores give them, are no difference."""
     report = probe(MemoryStorage(clock=lambda: time.time() + ahead), writers=2, rounds=1)
     assert report.clock_ahead_seconds == pytest.approx(reported, abs=0.5)

@@ -58,7 +58,7 @@ class FakeS3:
         self.head_error: OSError | None = None
         self.body_error: Exception | None = None
         self.bodies: list[Body] = []
-        self.told_etag: Any = True
+        self.returned_etag: Any = True
 
     def split_path(self, target: str) -> tuple[str, str, None]:
         bucket, _, key = target.partition("/")
@@ -79,7 +79,7 @@ class FakeS3:
         self.objects[target] = (data, Metadata)
         if planned:
             raise Refusal(planned[5:])
-        return {"ETag": etag(data)} if self.told_etag else None
+        return {"ETag": etag(data)} if self.returned_etag else None
 
     def call_s3(self, verb: str, *, Bucket: str, Key: str) -> Any:
         assert verb == "head_object"
@@ -121,7 +121,7 @@ def put(fs: FakeS3) -> Callable[..., str]:
     return lambda data, version=None: storage.put("b/t/x", data, path="x", version=version)
 
 
-def test_each_condition_is_sent_and_its_failure_told(fs: FakeS3, put: Callable[..., str]) -> None:
+def test_each_condition_is_sent_and_its_failure_raised(fs: FakeS3, put: Callable[..., str]) -> None:
     first = put(b"one")
     with pytest.raises(StorageExistsError):
         put(b"two")
@@ -164,9 +164,7 @@ def test_a_conflict_is_tried_again_until_it_is_an_error(fs: FakeS3, put: Callabl
 
 
 @pytest.mark.parametrize("version", [None, '"6f6e65"'])
-def test_an_outcome_that_cannot_be_told_is_neither_yes_nor_no(
-    fs: FakeS3, put: Callable[..., str], version: str | None
-) -> None:
+def test_an_unknown_outcome_is_neither_yes_nor_no(fs: FakeS3, put: Callable[..., str], version: str | None) -> None:
     if version is not None:
         fs.objects["b/t/x"] = (b"one", {})
     for script, head_error in ((["InternalError"], None), (["PreconditionFailed"], OSError("no answer"))):
@@ -200,8 +198,8 @@ def test_a_client_that_leaves_conditions_out_is_refused_before_it_overwrites(
     assert fs.puts == 0
 
 
-def test_a_client_that_tells_no_etag_is_named(fs: FakeS3, put: Callable[..., str]) -> None:
-    fs.told_etag = None
+def test_a_client_that_returns_no_etag_is_refused(fs: FakeS3, put: Callable[..., str]) -> None:
+    fs.returned_etag = None
     with pytest.raises(StorageError, match="ETag"):
         put(b"one")
 

@@ -60,7 +60,7 @@ def test_a_claim_has_a_heartbeat_and_leaves_its_release_behind() -> None:
     assert current_claim(storage, "1") is None
 
 
-def test_a_second_run_is_told_who_runs_it_and_since_when() -> None:
+def test_a_second_run_is_refused_with_the_owner_and_its_start() -> None:
     storage = MemoryStorage(clock=lambda: 0.0)
     with claim(storage, T, dataclasses.replace(HERE, text="dag first")), pytest.raises(ConflictError) as caught:
         claim(storage, T, HERE)
@@ -72,7 +72,7 @@ def test_a_second_run_is_told_who_runs_it_and_since_when() -> None:
     assert caught.value.remedy
 
 
-def test_a_released_instant_is_claimed_at_once_by_anybody() -> None:
+def test_a_released_instant_is_claimed_at_once_by_any_process() -> None:
     storage = MemoryStorage()
     claim(storage, T, REMOTE).release()
     with claim(storage, T, HERE) as held:
@@ -131,7 +131,7 @@ def test_the_owners_interval_counts_and_not_the_followers() -> None:
         claim(storage, T, HERE, interval_ms=10, now=lambda: 1500.0)
 
 
-def test_who_was_succeeded_is_told_and_leaves_the_new_heartbeat() -> None:
+def test_a_succeeded_owner_is_refused_and_leaves_the_new_heartbeat() -> None:
     storage = MemoryStorage()
     old = claim(storage, T, REMOTE)
     with claim(storage, T, HERE, now=lambda: time.time() + 1000) as new:
@@ -162,7 +162,7 @@ def test_a_run_of_this_process_that_could_not_release_is_succeeded_at_once() -> 
 
 
 @pytest.mark.parametrize("timing", ["before", "after"])
-def test_a_run_that_is_killed_at_any_write_of_its_claim_blocks_nobody_of_its_machine(timing: str) -> None:
+def test_a_run_that_is_killed_at_any_write_of_its_claim_blocks_no_process_of_its_machine(timing: str) -> None:
     number = 0
     while True:
         inner = MemoryStorage()
@@ -178,7 +178,7 @@ def test_a_run_that_is_killed_at_any_write_of_its_claim_blocks_nobody_of_its_mac
     assert number == 6
 
 
-def test_a_failed_first_heartbeat_gives_the_instant_up() -> None:
+def test_a_failed_first_heartbeat_releases_the_instant() -> None:
     inner = MemoryStorage()
     plan = FaultPlan(when=lambda operation: operation.path == HEARTBEAT, error=lambda _: StorageError("down"))
     with pytest.raises(StorageError, match="down"):
@@ -217,7 +217,7 @@ def test_the_heartbeat_is_renewed(tmp_path: Path) -> None:
         ).encode(),
     ],
 )
-def test_a_claim_that_nobody_understands_is_not_overruled(content: bytes) -> None:
+def test_an_unreadable_claim_is_not_overruled(content: bytes) -> None:
     storage = MemoryStorage()
     storage.write(f"{FOLDER}/000001.json", content)
     with pytest.raises(CorruptFileError) as caught:
@@ -295,7 +295,7 @@ def test_the_latest_decision_of_earlier_owners_is_the_successors_to_carry_out() 
     "content",
     [b"", b"[]", b'{"version": 2}', b'{"version": 1, "action": "clean"}', b'{"version": 1, "action": 5}\nx', b"\xff\n"],
 )
-def test_a_decision_that_nobody_understands_is_neither_carried_out_nor_passed_over(content: bytes) -> None:
+def test_an_unreadable_decision_is_neither_carried_out_nor_passed_over(content: bytes) -> None:
     storage = MemoryStorage()
     claim(storage, T, REMOTE).release()
     storage.write(f"{FOLDER}/000001.decision", content)

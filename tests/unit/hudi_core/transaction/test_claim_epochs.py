@@ -1,5 +1,5 @@
-"""An epoch belongs to one owner: numbers do not come again while an instant may be run, and where somebody makes them,
-the token tells.
+"""An epoch belongs to one owner: numbers do not come again while an instant may be run, and where they are set by hand,
+the token distinguishes them.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tests.support.fault_storage import MUTATIONS, FaultPlan, FaultStorage, Inje
 from tests.support.memory_storage import MemoryStorage
 
 T = "20260102000000000"
-REMOTE = replace(Owner.current("somebody else"), boot_id="another boot", host="another host")
+REMOTE = replace(Owner.current("another owner"), boot_id="another boot", host="another host")
 
 
 def test_a_zombie_whose_epoch_another_owner_has_by_now_is_none() -> None:
@@ -64,7 +64,7 @@ def test_who_let_go_and_who_has_claims() -> None:
     assert claimed_instants(storage) == {T}
 
 
-def test_who_let_go_left_no_heartbeat_of_hudi() -> None:
+def test_a_released_claim_left_no_heartbeat_of_hudi() -> None:
     """Cut off anywhere in the release: a heartbeat beside a released claim is taken for a living writer's."""
     number, crashed = 0, True
     while crashed:

@@ -113,7 +113,7 @@ def test_only_an_inflight_instant_completes(setup: Setup) -> None:
 
 
 def test_a_completed_instant_is_a_conflict(setup: Setup) -> None:
-    setup.complete_elsewhere(b"somebody else's")
+    setup.complete_elsewhere(b"another process's")
     with pytest.raises(ConflictError, match="completed on the timeline"):
         setup.complete()
 
@@ -230,7 +230,7 @@ def test_a_decision_whose_files_are_gone_is_withdrawn_for_good(setup: Setup) -> 
     assert setup.table.contents() == [b"a new run's"]
 
 
-def test_a_decision_on_an_instant_that_somebody_rolled_back_is_withdrawn(setup: Setup) -> None:
+def test_a_decision_on_an_instant_that_was_rolled_back_is_withdrawn(setup: Setup) -> None:
     setup.claim.release()
     decided_and_cut_off(setup.table)
     setup.active.revert_to_requested(T, Action.COMPACTION)
@@ -240,7 +240,7 @@ def test_a_decision_on_an_instant_that_somebody_rolled_back_is_withdrawn(setup: 
     assert setup.state() is State.REQUESTED
 
 
-def test_a_decision_that_was_carried_out_is_told_as_completed(setup: Setup) -> None:
+def test_a_decision_that_was_carried_out_is_reported_as_completed(setup: Setup) -> None:
     setup.complete()
     setup.claim.release()
     with setup.table.claim() as held:

@@ -15,7 +15,6 @@ from hudi_core.timeline.instant import COMMIT_ACTIONS, Action, Instant, State
 from hudi_core.transaction.conflict import (
     RULES,
     ConcurrentOperation,
-    ConflictCandidates,
     OperationStart,
     Other,
     candidates,
@@ -129,7 +128,7 @@ def test_which_pending_services_count_against_a_writer(
 
 @OPTIMISTIC
 @RELEASES
-def test_pending_writes_do_not_count_whoever_commits_first_wins(release: str, strategy: Strategy) -> None:
+def test_pending_writes_do_not_count_the_first_to_commit_wins(release: str, strategy: Strategy) -> None:
     for action in (Action.COMMIT, Action.DELTA_COMMIT, Action.LOG_COMPACTION, Action.CLEAN):
         assert not chosen(me(), instant(LATER, action, State.INFLIGHT), strategy, release)
 
@@ -187,7 +186,7 @@ def test_a_pending_rollback_is_seen_by_preferred_writers_from_1_2_on(release: st
 
 @pytest.mark.parametrize("strategy", list(Strategy))
 @RELEASES
-def test_nobody_conflicts_with_himself(release: str, strategy: Strategy) -> None:
+def test_an_operation_does_not_conflict_with_itself(release: str, strategy: Strategy) -> None:
     for state in State:
         for action in (Action.DELTA_COMMIT, Action.REPLACE_COMMIT, Action.CLUSTERING):
             assert not chosen(
@@ -210,69 +209,61 @@ def other(
 
 
 def test_two_that_changed_one_file_group_conflict_and_the_error_names_it() -> None:
-    verdict = judge(ConflictCandidates(me(), (other(H), other(G, H))))
+    verdict = judge(me(), (other(H), other(G, H)))
     assert [found for found, _ in verdict.conflicts] == [other(G, H)]
-    assert not verdict.allowed
+    assert verdict.conflicts
     with pytest.raises(ConflictError, match=f"completed deltacommit {LATER} changes .* p/f-0") as caught:
         verdict.check()
     assert caught.value.exit_code == 3
     assert "hoodie.write.conflict.resolution.strategy" in str(caught.value.remedy)
-    judge(ConflictCandidates(me(), (other(H), other(FileGroupId("q", "f-0"))))).check()
+    judge(me(), (other(H), other(FileGroupId("q", "f-0")))).check()
 
 
 def test_many_shared_groups_are_counted_and_not_listed() -> None:
     groups = [FileGroupId("p", f"{number:04d}") for number in range(50)]
-    ((_, text),) = judge(ConflictCandidates(me(Action.DELTA_COMMIT, *groups), (other(*groups),))).conflicts
+    ((_, text),) = judge(me(Action.DELTA_COMMIT, *groups), (other(*groups),)).conflicts
     assert text.endswith("p/0000, p/0001, p/0002 and 47 more")
 
 
 def test_an_earlier_compaction_is_no_conflict_and_a_later_one_is() -> None:
     for state in State:
-        assert judge(ConflictCandidates(me(), (other(G, time=EARLIER, kind="COMPACT", state=state),))).allowed
-        assert not judge(ConflictCandidates(me(), (other(G, time=LATER, kind="COMPACT", state=state),))).allowed
+        assert not judge(me(), (other(G, time=EARLIER, kind="COMPACT", state=state),)).conflicts
+        assert judge(me(), (other(G, time=LATER, kind="COMPACT", state=state),)).conflicts
 
 
 def test_a_log_compaction_commits_beside_writers_but_not_before_a_compaction_that_is_later() -> None:
     log_compaction = me(Action.LOG_COMPACTION, kind="LOG_COMPACT")
-    assert judge(
-        ConflictCandidates(log_compaction, (other(G), other(G, action=Action.REPLACE_COMMIT, kind="CLUSTER")))
-    ).allowed
-    assert judge(ConflictCandidates(log_compaction, (other(G, time=EARLIER, kind="COMPACT"),))).allowed
-    assert not judge(ConflictCandidates(log_compaction, (other(G, time=LATER, kind="COMPACT"),))).allowed
+    assert not judge(log_compaction, (other(G), other(G, action=Action.REPLACE_COMMIT, kind="CLUSTER"))).conflicts
+    assert not judge(log_compaction, (other(G, time=EARLIER, kind="COMPACT"),)).conflicts
+    assert judge(log_compaction, (other(G, time=LATER, kind="COMPACT"),)).conflicts
 
 
 def test_a_rollback_conflicts_with_what_it_rolls_back_alone() -> None:
     rollback = ConcurrentOperation(LATER, Action.ROLLBACK, State.REQUESTED, None, frozenset(), ME)
-    ((_, text),) = judge(ConflictCandidates(me(), (rollback,))).conflicts
+    ((_, text),) = judge(me(), (rollback,)).conflicts
     assert text == f"requested rollback {LATER} rolls it back"
-    assert judge(
-        ConflictCandidates(
-            me(), (ConcurrentOperation(LATER, Action.ROLLBACK, State.REQUESTED, None, frozenset(), EARLIER),)
-        )
-    ).allowed
+    assert not judge(
+        me(), (ConcurrentOperation(LATER, Action.ROLLBACK, State.REQUESTED, None, frozenset(), EARLIER),)
+    ).conflicts
 
 
 def test_buckets_conflict_by_their_number_whatever_the_rest_of_the_file_id() -> None:
     mine, same, next_bucket = (
         FileGroupId("p", f"{text}-0") for text in ("00000003-aaaa", "00000003-bbbb", "00000004-aaaa")
     )
-    concurrent = ConflictCandidates(me(Action.DELTA_COMMIT, mine), (other(same), other(next_bucket)), Strategy.BUCKET)
-    assert [found for found, _ in judge(concurrent).conflicts] == [other(same)]
-    assert judge(ConflictCandidates(me(Action.DELTA_COMMIT, mine), (other(same),), Strategy.SIMPLE)).allowed
+    concurrent = (me(Action.DELTA_COMMIT, mine), (other(same), other(next_bucket)), Strategy.BUCKET)
+    assert [found for found, _ in judge(*concurrent).conflicts] == [other(same)]
+    assert not judge(me(Action.DELTA_COMMIT, mine), (other(same),), Strategy.SIMPLE).conflicts
     with pytest.raises(FormatError, match="names no bucket"):
-        judge(ConflictCandidates(me(), (other(H),), Strategy.BUCKET))
+        judge(me(), (other(H),), Strategy.BUCKET)
 
 
-def test_a_clustering_may_be_told_to_wait_for_live_writers_that_have_not_said_what_they_write() -> None:
+def test_a_clustering_may_wait_for_live_writers_that_have_not_recorded_what_they_write() -> None:
     requested = other(state=State.REQUESTED, kind=None)
     clustering = me(Action.CLUSTERING, kind="CLUSTER")
-    assert judge(ConflictCandidates(clustering, (requested,), Strategy.PREFER_WRITER)).allowed
-    assert not judge(
-        ConflictCandidates(clustering, (requested,), Strategy.PREFER_WRITER, blocks_on_requested=True)
-    ).allowed
-    assert judge(
-        ConflictCandidates(me(Action.COMPACTION), (requested,), Strategy.PREFER_WRITER, blocks_on_requested=True)
-    ).allowed
+    assert not judge(clustering, (requested,), Strategy.PREFER_WRITER).conflicts
+    assert judge(clustering, (requested,), Strategy.PREFER_WRITER, blocks_on_requested=True).conflicts
+    assert not judge(me(Action.COMPACTION), (requested,), Strategy.PREFER_WRITER, blocks_on_requested=True).conflicts
 
 
 @pytest.mark.parametrize(
@@ -328,8 +319,8 @@ def test_conflicts_need_a_shared_group_and_the_bucket_rule_is_never_milder(
     groups: frozenset[FileGroupId], others: list[ConcurrentOperation]
 ) -> None:
     this = ConcurrentOperation(ME, Action.DELTA_COMMIT, State.INFLIGHT, "UPSERT", groups)
-    simple = judge(ConflictCandidates(this, tuple(others)))
-    buckets = judge(ConflictCandidates(this, tuple(others), Strategy.BUCKET))
+    simple = judge(this, tuple(others))
+    buckets = judge(this, tuple(others), Strategy.BUCKET)
     assert all(found.groups & groups for found, _ in simple.conflicts)
     assert {found for found, _ in simple.conflicts} <= {found for found, _ in buckets.conflicts}
     expected = [item for item in others if item.groups & groups and not (item.kind == "COMPACT" and item.instant < ME)]

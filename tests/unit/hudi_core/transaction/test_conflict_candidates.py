@@ -1,4 +1,4 @@
-"""What a timeline tells of concurrent operations: their file groups by plan, inflight profile and metadata, on both
+"""What a timeline shows of concurrent operations: their file groups by plan, inflight profile and metadata, on both
 layouts.
 """
 
@@ -110,8 +110,8 @@ def test_a_service_gives_way_to_a_writer_that_has_announced_the_file_group(timel
     timeline.others.write("20260106000000001", H)
     timeline.others.write("20260106000000002", started=False)
     assert describe(timeline.verdict(Strategy.PREFER_WRITER, action=Action.COMPACTION)) == LATER
-    assert timeline.verdict(Strategy.PREFER_WRITER).allowed
-    assert timeline.verdict(Strategy.SIMPLE).allowed
+    assert not timeline.verdict(Strategy.PREFER_WRITER).conflicts
+    assert not timeline.verdict(Strategy.SIMPLE).conflicts
 
 
 def test_preferred_writers_go_by_when_it_completed(timeline: Timeline) -> None:
@@ -130,12 +130,12 @@ def test_a_rollback_of_this_very_write_is_seen_from_1_2_on(timeline: Timeline) -
     assert describe(timeline.verdict(Strategy.PREFER_WRITER)) == ("" if timeline.active.layout == 1 else LATER)
 
 
-def test_a_clustering_that_waits_for_live_writers_asks_for_heartbeats(timeline: Timeline) -> None:
+def test_a_clustering_that_waits_for_live_writers_reads_heartbeats(timeline: Timeline) -> None:
     timeline.others.write(LATER, started=False)
     timeline.others.write("20260106000000001", started=False)
     options = {"live": lambda: frozenset({LATER}), "blocks_on_requested": True}
     assert describe(timeline.verdict(Strategy.PREFER_WRITER, action=Action.CLUSTERING, **options)) == LATER
-    assert timeline.verdict(Strategy.PREFER_WRITER, action=Action.CLUSTERING).allowed
+    assert not timeline.verdict(Strategy.PREFER_WRITER, action=Action.CLUSTERING).conflicts
 
 
 def test_as_a_precondition_it_raises(timeline: Timeline) -> None:
@@ -268,14 +268,14 @@ def test_services_that_are_pending_do_not_count(writers: Writers) -> None:
     writers.check(G)
 
 
-def test_the_earliest_rival_is_told_and_foreign_files_are_passed_over() -> None:
+def test_the_earliest_rival_is_named_and_foreign_files_are_passed_over() -> None:
     announced = [Marker("p", "f-0_0-1-2_3.parquet", "MERGE"), Marker("p", "readme.txt", "CREATE")]
     assert marked_groups({EARLIER: announced, OLD: announced[:1]}) == {FileGroupId("p", "f-0"): OLD}
     empty = ActiveTimeline(MemoryStorage(), Layout(1)).load()
     assert rivals([EARLIER, OLD, "view-storage-conf"], ME, empty, EVERYBODY) == [OLD, EARLIER]
 
 
-def test_nothing_is_listed_where_nobody_marks(writers: Writers) -> None:
+def test_nothing_is_listed_without_markers(writers: Writers) -> None:
     writers.check(G)
     Operations(writers.active).write(EARLIER, G)
     writers.check(G)

@@ -12,7 +12,7 @@ DECISION = Decision("compaction", "002", b"commit\nmetadata")
 
 
 def test_the_owner_is_first() -> None:
-    """What it decided stands, and its successor carries it out."""
+    """Its decision is final, and its successor carries it out."""
     storage = MemoryStorage()
     decide(storage, FOLDER, 3, DECISION)
     decide(storage, FOLDER, 3, DECISION)

@@ -43,7 +43,7 @@ def test_held_until_the_end_and_one_file_per_group_is_left() -> None:
     assert len(storage.list_files(FOLDER)) == 4
 
 
-def test_another_run_is_told_who_holds_the_group_and_takes_nothing() -> None:
+def test_another_run_is_refused_with_the_holder_and_takes_nothing() -> None:
     storage = MemoryStorage()
     with claim(storage, A, dataclasses.replace(HERE, text="dag first")) as first, claim(storage, B, HERE) as second:
         with FileGroupLocks(storage, first, [GROUPS[2]]):
@@ -135,7 +135,7 @@ def test_the_locks_of_a_killed_process_are_taken_over_and_not_before(tmp_path: P
 
 
 @pytest.mark.parametrize("timing", ["before", "after"])
-def test_killed_at_any_write_it_blocks_nobody_once_its_claim_is_over(timing: Any) -> None:
+def test_killed_at_any_write_it_blocks_no_process_once_its_claim_is_over(timing: Any) -> None:
     number = 0
     while True:
         inner = MemoryStorage()
@@ -163,7 +163,7 @@ def test_killed_at_any_write_it_blocks_nobody_once_its_claim_is_over(timing: Any
         b'{"version": 1, "free": false, "instant": "../x", "epoch": 1, "owner": {}}',
     ],
 )
-def test_a_lock_that_nobody_understands_is_not_overruled(body: bytes) -> None:
+def test_an_unreadable_lock_is_not_overruled(body: bytes) -> None:
     storage = MemoryStorage()
     storage.write(lock_path(GROUPS[0]), body)
     with claim(storage, A, HERE) as held, pytest.raises(CorruptFileError) as caught:

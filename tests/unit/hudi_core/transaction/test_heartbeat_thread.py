@@ -68,7 +68,7 @@ def test_later_failures_are_borne_until_others_may_think_it_dead() -> None:
     heartbeat.check()
 
 
-def test_a_crash_of_the_process_in_the_thread_is_told_by_the_next_check() -> None:
+def test_a_crash_of_the_process_in_the_thread_is_raised_by_the_next_check() -> None:
     beats: list[int] = []
     crashed = threading.Event()
 
@@ -107,7 +107,7 @@ def test_it_calls_until_it_is_stopped() -> None:
     assert len(calls) == count
 
 
-def test_a_failure_is_told_and_tried_again(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_failure_is_logged_and_tried_again(caplog: pytest.LogCaptureFixture) -> None:
     again = threading.Event()
     failures = [StorageError("no answer", path="x")]
 

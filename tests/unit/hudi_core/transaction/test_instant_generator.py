@@ -1,4 +1,4 @@
-"""Times that nobody else hands out: later than everything on the timeline, and later than every clock within the
+"""Times that no other writer gets: later than everything on the timeline, and later than every clock within the
 skew.
 """
 

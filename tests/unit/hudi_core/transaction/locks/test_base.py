@@ -76,7 +76,7 @@ def test_the_error_names_the_holder_and_the_way_out() -> None:
     assert "delete what another writer left" in str(caught.value.remedy)
 
 
-def test_why_nothing_could_be_told_is_the_error() -> None:
+def test_the_failure_of_a_try_is_the_error() -> None:
     with pytest.raises(StorageError, match="no answer"):
         Scripted([StorageError("no answer")], [None], wait_ms=0).acquire()
 

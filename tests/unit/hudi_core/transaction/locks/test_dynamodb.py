@@ -25,7 +25,7 @@ KEY = {"key": {"S": "trips"}}
 
 
 class Client:
-    """A client whose calls fail as told: `lost` took effect, `refused` did not."""
+    """A client whose calls fail by a script: `lost` took effect, `refused` did not."""
 
     def __init__(self, inner: Any) -> None:
         self.inner = inner
@@ -40,7 +40,7 @@ class Client:
             if kind == "refused":
                 raise EndpointConnectionError(endpoint_url="http://db")
             answer = getattr(self.inner, verb)(**request)
-            if kind == "lost":  # the client sends it again, and is told that the condition fails
+            if kind == "lost":  # the client sends it again, and the answer is that the condition fails
                 return getattr(self.inner, verb)(**request)
             return answer
 
@@ -119,7 +119,7 @@ def test_a_table_that_does_not_become_active_is_an_error(client: Client, monkeyp
         lock_of(Client(Creating()), creation_ms=10).acquire()
 
 
-def test_hudis_lock_is_respected_while_its_version_changes_and_taken_when_it_stands_still(client: Client) -> None:
+def test_hudis_lock_is_respected_while_its_version_changes_and_taken_when_it_stops_changing(client: Client) -> None:
     lock_of(client).holder()
     put(client, leaseDuration="1500")
     lock = lock_of(client, wait_ms=60_000)
@@ -166,7 +166,7 @@ def test_answers_that_were_lost_are_seen_through(client: Client) -> None:
     assert item(client) is None
 
 
-def test_a_lease_that_was_not_renewed_is_lost_though_nobody_took_it(client: Client) -> None:
+def test_a_lease_that_was_not_renewed_is_lost_though_no_process_took_it(client: Client) -> None:
     lock = lock_of(client, lease_ms=300)
     lock.acquire()
     client.script["update_item"] = ["refused"] * 1000

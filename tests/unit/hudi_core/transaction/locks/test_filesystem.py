@@ -54,7 +54,7 @@ def test_it_is_a_file_while_it_is_held() -> None:
         lock.check()
 
 
-def test_who_waits_too_long_is_told_who_holds_it() -> None:
+def test_the_end_of_the_wait_names_the_holder() -> None:
     storage = MemoryStorage()
     with FileSystemLock(storage, dataclasses.replace(HERE, text="dag first")), pytest.raises(LockError) as caught:
         FileSystemLock(storage, HERE, wait_ms=30).acquire()
@@ -107,7 +107,7 @@ def test_the_lock_info_of_hudi_is_a_lock_of_hudi() -> None:
 @pytest.mark.parametrize(
     "content", [b"PAR1", b'{"token": "../x", "owner": {}}', b'{"token": 1, "owner": {}}', b'{"token": "a"}']
 )
-def test_a_lock_that_nobody_understands_is_not_broken(content: bytes) -> None:
+def test_an_unreadable_lock_is_not_broken(content: bytes) -> None:
     storage = MemoryStorage()
     storage.write(LOCK_PATH, content)
     with pytest.raises(CorruptFileError) as caught:
@@ -138,7 +138,7 @@ def test_the_lock_of_a_killed_process_is_broken_but_not_while_it_lives(tmp_path:
     child.process.join(30)
 
 
-def test_who_lost_the_lock_can_tell_and_leaves_the_new_one_alone(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_holder_that_lost_the_lock_detects_it_and_leaves_the_new_one_alone(caplog: pytest.LogCaptureFixture) -> None:
     storage = MemoryStorage()
     with caplog.at_level(logging.WARNING), FileSystemLock(storage, HERE) as lock:
         storage.delete(LOCK_PATH)
@@ -184,7 +184,7 @@ class FaultStorageOutsideLock(FaultStorage):
 
 
 @pytest.mark.parametrize("timing", ["before", "after"])
-def test_a_breaker_or_holder_that_is_killed_anywhere_blocks_nobody(timing: str) -> None:
+def test_a_breaker_or_holder_that_is_killed_anywhere_blocks_no_process(timing: str) -> None:
     mutations = 6
     for number in range(mutations):
         inner = MemoryStorage()

@@ -183,7 +183,7 @@ def test_without_a_provider_the_lock_is_ours_and_a_live_writer_is_warned_of_once
     assert "hoodie.write.lock.provider" in record.message
 
 
-def test_without_a_provider_a_live_writer_is_a_reason_to_refuse_when_told_so() -> None:
+def test_without_a_provider_a_live_writer_is_a_reason_to_refuse_by_option() -> None:
     storage = MemoryStorage()
     options = {"airflow_hudi.lock.unconfigured": "refuse"}
     assert isinstance(lock_of(options, storage), FileSystemLock)
@@ -193,7 +193,7 @@ def test_without_a_provider_a_live_writer_is_a_reason_to_refuse_when_told_so() -
     assert "hoodie.write.lock.provider" in (caught.value.remedy or "")
 
 
-def test_a_lock_inside_a_jvm_excludes_nobody_here_so_a_live_writer_is_refused() -> None:
+def test_a_lock_inside_a_jvm_excludes_no_process_here_so_a_live_writer_is_refused() -> None:
     storage = MemoryStorage()
     options = named(f"{CLIENT}InProcessLockProvider")
     assert isinstance(lock_of(options, storage), FileSystemLock)

@@ -111,7 +111,7 @@ def test_a_lease_is_renewed_and_a_silent_one_is_lost() -> None:
     time.sleep(0.3)
     with pytest.raises(LockError, match=r"not renewed for 0\.2 s"):
         silent.check()
-    assert silent.release() is True, "nobody took it meanwhile"
+    assert silent.release() is True, "no process took it meanwhile"
 
 
 def test_a_clock_that_jumps_ends_the_lease_too() -> None:
@@ -136,7 +136,7 @@ def test_a_lease_that_another_took_is_lost_for_good(caplog: pytest.LogCaptureFix
 
 
 class Faulty:
-    """A storage whose conditional writes fail as told, one after the other: `lost` took effect, `refused` did not,
+    """A storage whose conditional writes fail by a script, one after the other: `lost` took effect, `refused` did not,
     `late` lands later.
     """
 
@@ -189,7 +189,7 @@ def test_an_answer_that_was_lost_is_found_by_reading_again(faulty: Faulty) -> No
     assert body(faulty.inner)["expired"] is True
 
 
-def test_a_write_that_failed_is_tried_again_and_told_in_the_end(faulty: Faulty) -> None:
+def test_a_write_that_failed_is_tried_again_and_raised_in_the_end(faulty: Faulty) -> None:
     faulty.script = ["refused"]
     with lease(faulty, wait_ms=5000) as lock:
         lock.check()
@@ -199,7 +199,7 @@ def test_a_write_that_failed_is_tried_again_and_told_in_the_end(faulty: Faulty) 
     assert not isinstance(caught.value, LockError)
 
 
-def test_a_late_write_of_a_try_that_was_given_up_holds_nothing(faulty: Faulty) -> None:
+def test_a_late_write_of_an_abandoned_try_holds_nothing(faulty: Faulty) -> None:
     faulty.script = ["late"]
     with pytest.raises(StorageError, match="timeout"):
         lease(faulty).acquire()

@@ -3,8 +3,9 @@ from __future__ import annotations
 import pytest
 
 from hudi_core.config.table_config import TableConfig
+from hudi_core.errors import LockError
 from hudi_core.transaction.claim import claim
-from hudi_core.transaction.locks.unconfigured import Verdict, WriterSigns, decide, read_signs
+from hudi_core.transaction.locks.unconfigured import WriterSigns, check_alone, read_signs
 from hudi_core.transaction.owner import Owner
 from tests.support.memory_storage import MemoryStorage
 
@@ -33,7 +34,7 @@ def config(version: str, **more: str) -> TableConfig:
 @pytest.mark.parametrize("mode", [None, "SINGLE_WRITER"])
 def test_without_a_sign_there_is_nothing_to_say(mode: str | None) -> None:
     for policy in ("warn", "refuse"):
-        assert decide(WriterSigns({}, {}, mode), policy) == Verdict(True, None, None)  # type: ignore[arg-type]
+        assert check_alone(WriterSigns({}, {}, mode), policy, "/t") is None  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -49,15 +50,16 @@ def test_without_a_sign_there_is_nothing_to_say(mode: str | None) -> None:
         (WriterSigns({}, {}, "NON_BLOCKING_CONCURRENCY_CONTROL"), "NON_BLOCKING"),
     ],
 )
-def test_each_sign_is_told_and_decides_by_policy(signs: WriterSigns, text: str) -> None:
-    warned, refused = decide(signs, "warn"), decide(signs, "refuse")
-    assert (warned.allowed, refused.allowed) == (True, False)
-    assert warned.message == refused.message
-    assert text in (warned.message or "")
-    assert "hoodie.write.lock.provider" in (warned.remedy or "")
+def test_each_sign_is_named_and_decides_by_policy(signs: WriterSigns, text: str) -> None:
+    warning = check_alone(signs, "warn", "/t")
+    with pytest.raises(LockError) as refused:
+        check_alone(signs, "refuse", "/t")
+    assert warning == str(refused.value)
+    assert text in warning
+    assert "hoodie.write.lock.provider" in (refused.value.remedy or "")
 
 
-def test_many_signs_are_told_in_few_words() -> None:
+def test_many_signs_are_named_in_few_words() -> None:
     signs = WriterSigns(
         {str(number): 1.0 for number in range(1000)}, {str(number): 1.0 for number in range(2000, 3000)}, None
     )
@@ -101,7 +103,7 @@ def test_what_we_run_ourselves_is_no_sign() -> None:
         assert read_signs(storage, config("6"), {}) == NOTHING
         storage.write(".hoodie/20260101000000001.deltacommit.inflight", b"")
         assert list(read_signs(storage, config("6"), {}).inflight) == ["20260101000000001"]
-    storage.write(".hoodie/.heartbeat/20260101000000000", b"")  # whoever runs the plan now: the claim was let go
+    storage.write(".hoodie/.heartbeat/20260101000000000", b"")  # of another process, since the claim was released
     assert list(read_signs(storage, config("6"), {}).heartbeats) == ["20260101000000000"]
 
 

@@ -98,7 +98,7 @@ def test_a_create_whose_answer_was_lost_is_found_again() -> None:
         lock.check()
 
 
-def test_connections_that_break_are_tried_again_and_told_when_they_stay_broken() -> None:
+def test_connections_that_break_are_tried_again_and_reported_when_they_stay_broken() -> None:
     table = Table()
     table.server.fail = {"create": 1, "get_children": 1}
     with table.lock():
@@ -153,7 +153,7 @@ def test_what_was_not_taken_cannot_be_checked_and_what_was_is_not_taken_twice() 
         lock.acquire()
 
 
-def test_a_holder_that_leaves_while_it_is_looked_at_is_nobody() -> None:
+def test_a_holder_that_leaves_during_the_look_is_none() -> None:
     table = Table()
 
     class Leaving(FakeClient):
