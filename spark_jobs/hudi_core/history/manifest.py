@@ -137,12 +137,7 @@ def latest_version(storage: Storage, folder: str) -> int | None:
 
 def manifest_versions(storage: Storage, folder: str) -> list[int]:
     """The versions of all manifests there are, in no order."""
-    return [
-        int(match[1])
-        for info in storage.list_files(folder)
-        for match in [_MANIFEST.match(info.name)]
-        if match is not None
-    ]
+    return [int(match[1]) for info in storage.list_files(folder) if (match := _MANIFEST.match(info.name)) is not None]
 
 
 def history_files(storage: Storage, folder: str) -> list[str]:
@@ -174,9 +169,3 @@ def publish_snapshot(
     storage.create_exclusive(path, dump({"files": [{"fileName": file.name, "fileLen": file.size} for file in files]}))
     guard()
     storage.write(f"{folder}/{VERSION_FILE}", str(version + 1).encode())
-
-
-def old_versions(storage: Storage, folder: str, keep: int) -> tuple[list[int], list[int]]:
-    """The versions to keep, latest first, and the others."""
-    versions = sorted(manifest_versions(storage, folder), reverse=True)
-    return versions[:keep], versions[keep:]

@@ -74,17 +74,12 @@ class ActiveTimeline:
         Hudi 0.15 compares the same (HoodieInstant.getStateTransitionTime). An instant that was archived meanwhile is
         missing.
         """
+        completed = timeline.completed()
         if not self._naming.completes_by_name:
-            return {
-                instant: instant.completion_time
-                for instant in timeline.completed()
-                if instant.completion_time is not None
-            }
+            return {item: item.completion_time for item in completed if item.completion_time is not None}
         modified = self.modified()
-        paths = {instant: self.path_of(instant) for instant in timeline.completed()}
-        return {
-            instant: of_epoch_seconds(modified[path], self._zone) for instant, path in paths.items() if path in modified
-        }
+        paths = {instant: self.path_of(instant) for instant in completed}
+        return {item: of_epoch_seconds(modified[path], self._zone) for item, path in paths.items() if path in modified}
 
     def file_name(self, requested_time: str, action: str, state: State, completion_time: str | None = None) -> str:
         """The name of a state's file; raises TimelineError for parts that make no name."""
@@ -161,7 +156,8 @@ class ActiveTimeline:
         if action == Action.SAVEPOINT:
             raise TimelineError("a savepoint has no requested state")
         self._refuse_completed(requested_time, action)
-        self._refuse_existing(self.path(requested_time, action, State.INFLIGHT))
+        if self._storage.exists(inflight := self.path(requested_time, action, State.INFLIGHT)):
+            raise StorageExistsError("the instant is further on already", path=inflight)
         self._storage.create_exclusive(self.path(requested_time, action, State.REQUESTED), data)
         return Instant(requested_time, action, State.REQUESTED, None, action)
 
@@ -200,10 +196,8 @@ class ActiveTimeline:
         if not self._naming.completes_by_name:
             self._refuse_completed(requested_time, action)
         self._storage.create_exclusive(path, data)
-        completed = self._naming.instants(
-            [path.rsplit("/", 1)[-1], self.file_name(requested_time, action, State.INFLIGHT)]
-        )
-        return completed[0]
+        inflight = self.file_name(requested_time, action, State.INFLIGHT)
+        return self._naming.instants([path.rsplit("/", 1)[-1], inflight])[0]
 
     def completed_paths(self, requested_time: str, action: str) -> list[str]:
         """The paths of the instant's completed files, earliest completion first.
@@ -213,15 +207,14 @@ class ActiveTimeline:
         if self._naming.completes_by_name:
             path = self.path(requested_time, action, State.COMPLETED)
             return [path] if self._storage.exists(path) else []
-        requested = completed_action(action)
         return [
             f"{self.folder}/{name}"
-            for name in sorted(self._storage.list_names(self.folder))
+            for name in self.names()
             if name.startswith(requested_time)
-            for shown in self._naming.instants([name])
-            if shown.requested_time == requested_time
-            and shown.is_completed
-            and completed_action(shown.action) == requested
+            for found in self._naming.instants([name])
+            if found.is_completed
+            and found.requested_time == requested_time
+            and completed_action(found.action) == completed_action(action)
         ]
 
     def remove(self, requested_time: str, action: str, state: State) -> bool:
@@ -233,14 +226,10 @@ class ActiveTimeline:
         if state is State.COMPLETED:
             deleted = [self._storage.delete(path) for path in completed]
             return any(deleted)
-        later = list(completed)
-        if state is State.REQUESTED:
-            inflight = self.path(requested_time, action, State.INFLIGHT)
-            later += [inflight] if self._storage.exists(inflight) else []
-        if later:
-            raise TimelineError(
-                f"{action} {requested_time} is further on: its {state.value} file cannot go first", path=later[0]
-            )
+        inflight = self.path(requested_time, action, State.INFLIGHT)
+        if completed or (state is State.REQUESTED and self._storage.exists(inflight)):
+            message = f"{action} {requested_time} is further on: its {state.value} file cannot go first"
+            raise TimelineError(message, path=[*completed, inflight][0])
         return self._storage.delete(self.path(requested_time, action, state))
 
     def undo(self, requested_time: str, action: str) -> bool:
@@ -271,18 +260,16 @@ class ActiveTimeline:
         oldest first, so that a reader never sees a timeline with a hole (HoodieTimelineArchiver.deleteArchivedInstants,
         HUDI-7207). Raises TimelineError for a pending instant, before anything is deleted.
         """
-        requested = {(instant.requested_time, completed_action(instant.action)) for instant in instants}
+
+        def key_of(instant: Instant) -> tuple[str, str]:
+            return instant.requested_time, completed_action(instant.action)
+
+        archived = set(map(key_of, instants))
         shown = [(name, found) for name in self.names() for found in self._naming.instants([name])]
-        shown = [
-            (name, found)
-            for name, found in shown
-            if (found.requested_time, completed_action(found.action)) in requested
-        ]
-        completed = {
-            (found.requested_time, completed_action(found.action)): name for name, found in shown if found.is_completed
-        }
+        shown = [(name, found) for name, found in shown if key_of(found) in archived]
+        completed = {key_of(found) for _, found in shown if found.is_completed}
         for name, found in shown:
-            if (found.requested_time, completed_action(found.action)) not in completed:
+            if key_of(found) not in completed:
                 raise TimelineError(
                     f"{found.action} {found.requested_time} is not completed: it cannot be archived",
                     path=f"{self.folder}/{name}",
@@ -309,8 +296,4 @@ class ActiveTimeline:
 
     def _refuse_completed(self, requested_time: str, action: str) -> None:
         for path in self.completed_paths(requested_time, action):
-            raise StorageExistsError("the instant is further on already", path=path)
-
-    def _refuse_existing(self, path: str) -> None:
-        if self._storage.exists(path):
             raise StorageExistsError("the instant is further on already", path=path)

@@ -15,9 +15,6 @@ from typing import Final
 from hudi_core.errors import TimelineError
 from hudi_core.timeline.instant import KNOWN_ACTIONS, STATES, Action, Instant, State, completed_action
 
-FOLDER = ".hoodie"
-"""Where the files lie, relative to the base path of the table that they belong to."""
-
 _NAME = re.compile(r"^(?P<time>\d{1,40})\.(?P<action>[a-z]{1,40})(?:\.(?P<state>requested|inflight))?\Z", re.ASCII)
 MAX_DIGITS: Final = 40
 """Of a requested or completion time."""

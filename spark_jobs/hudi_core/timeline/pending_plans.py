@@ -5,8 +5,9 @@ As BaseHoodieTableServiceClient.getPendingRollbackInfo and ClusteringUtils.getCl
 
 from __future__ import annotations
 
-from hudi_core.errors import CorruptFileError, StorageNotFoundError
+from hudi_core.errors import StorageNotFoundError
 from hudi_core.timeline.actions.clustering import ClusteringPlan, decode_clustering_plan
+from hudi_core.timeline.actions.rollback import instant_to_roll_back
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import Action, Instant, State
 from hudi_core.timeline.timeline import Timeline
@@ -56,16 +57,8 @@ def rollback_target(active: ActiveTimeline, rollback: str) -> str:
 
     Raises CorruptFileError, which names the plan's file, when it names none.
     """
-    plan = active.read_any(rollback, Action.ROLLBACK, State.REQUESTED)
-    info = plan.get("instantToRollback")
-    target = info.get("commitTime") if isinstance(info, dict) else None
-    if not isinstance(target, str) or not target:
-        raise CorruptFileError(
-            "the rollback plan names no instant",
-            path=active.path(rollback, Action.ROLLBACK, State.REQUESTED),
-            remedy="remove the rollback's files from the timeline; Hudi plans it again",
-        )
-    return target
+    path = active.path(rollback, Action.ROLLBACK, State.REQUESTED)
+    return instant_to_roll_back(active.read_any(rollback, Action.ROLLBACK, State.REQUESTED), path=path)[0]
 
 
 def pending_rollback_of(active: ActiveTimeline, timeline: Timeline, instant: str) -> str | None:

@@ -110,14 +110,6 @@ class Timeline:
         """The latest completed instant, by requested time."""
         return self.completed().last()
 
-    def by_completion(self) -> tuple[Instant, ...]:
-        """The completed instants in the order of their completion (getInstantsOrderedByCompletionTime).
-
-        In layout 1 completion is by requested time (Instant.completed_at).
-        """
-        completed = (instant for instant in self.instants if instant.is_completed)
-        return tuple(sorted(completed, key=lambda instant: (instant.completed_at, instant.requested_time)))
-
     def find(self, requested_time: str, action: str) -> Instant | None:
         """The instant at `requested_time` in the class of `action`: `compaction` also finds its completed `commit`."""
         return self._by_class.get((requested_time, completed_action(action)))

@@ -96,11 +96,9 @@ class RestoreJob(Job[RestorePlan, None]):
         return Completion(content, None, partial(self._publish, held.epoch))
 
     def clean_up(self, plan: RestorePlan, done: None) -> None:
-        """See _clean_up."""
         self._clean_up()
 
     def clean_up_completed(self, *, decided: bool) -> None:
-        """See _clean_up."""
         self._clean_up()
 
     def _publish(self, epoch: int) -> None:

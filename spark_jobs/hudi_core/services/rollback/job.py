@@ -133,11 +133,9 @@ class RollbackJob(Job[RollbackExecution, RollbackMetadata]):
             self.active.undo(self._failed, target.pending_action)
 
     def clean_up(self, plan: RollbackExecution, done: RollbackMetadata) -> None:
-        """See _clean_up."""
         self._clean_up(executed=True)
 
     def clean_up_completed(self, *, decided: bool) -> None:
-        """See _clean_up."""
         self._clean_up(executed=decided)
 
     def _clean_up(self, *, executed: bool) -> None:

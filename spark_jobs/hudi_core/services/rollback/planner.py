@@ -125,7 +125,6 @@ class RollbackService(SchedulingService):
         return Scheduled(rollback, decode_any(context.active.read_requested(rollback, Action.ROLLBACK), path=path))
 
     def job(self, run: Run) -> RollbackJob:
-        """See InstantService."""
         return RollbackJob(run)
 
 

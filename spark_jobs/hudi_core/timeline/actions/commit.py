@@ -19,9 +19,6 @@ from hudi_core.timeline.timeline import Timeline
 SCHEMA_KEY: Final = "schema"
 """The extra-metadata key of the table's Avro schema, without meta fields (HoodieCommitMetadata.SCHEMA_KEY)."""
 
-LATEST_SCHEMA_KEY: Final = "latest_schema"
-"""The extra-metadata key of the schema with column ids of schema-on-read tables (SerDeHelper.LATEST_SCHEMA)."""
-
 _KEYS: Final = ("partitionToWriteStats", "compacted", "extraMetadata", "operationType", "partitionToReplaceFileIds")
 
 _REPLACING: Final = frozenset({"CLUSTER", "INSERT_OVERWRITE", "INSERT_OVERWRITE_TABLE", "DELETE_PARTITION"})
@@ -36,8 +33,6 @@ class Operation:
     CLUSTER: Final = "CLUSTER"
     INDEX: Final = "INDEX"
     UPSERT_PREPPED: Final = "UPSERT_PREPPED"
-    BULK_INSERT: Final = "BULK_INSERT"
-    BULK_INSERT_PREPPED: Final = "BULK_INSERT_PREPPED"
 
 
 @dataclass(frozen=True, slots=True)

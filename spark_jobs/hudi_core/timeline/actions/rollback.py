@@ -111,17 +111,22 @@ def decode_rollback_plan(data: bytes, *, path: str) -> RollbackPlan:
     Raises CorruptFileError when it names no instant, FormatError for a partition outside the table.
     """
     raw = decode_datum(data, path=path)
+    instant, action = instant_to_roll_back(raw, path=path)
+    requests = tuple(_request(item, path) for item in records(raw, "RollbackRequests", path=path))
+    return RollbackPlan(instant, action, requests)
+
+
+def instant_to_roll_back(raw: dict[str, Any], *, path: str) -> tuple[str, str]:
+    """The time and action that a plan's record names. Raises CorruptFileError naming `path` when it names none."""
     target = member(raw, "instantToRollback", dict, path=path, default={})
     instant, action = text(target, "commitTime", path=path), text(target, "action", path=path)
     if not instant or not action:
         raise CorruptFileError(
             "the rollback plan names no instant",
             path=path,
-            remedy="remove the rollback's files from the timeline; plan it again",
+            remedy="remove the rollback's files from the timeline; Hudi plans it again",
         )
-    return RollbackPlan(
-        instant, action, tuple(_request(item, path) for item in records(raw, "RollbackRequests", path=path))
-    )
+    return instant, action
 
 
 def _request(raw: dict[str, Any], path: str) -> RollbackRequest:
