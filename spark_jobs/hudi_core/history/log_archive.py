@@ -75,10 +75,10 @@ class _Entry(NamedTuple):
 
 
 class LogArchive:
-    """The archive in `folder`, as its files at the first question show it; see history.archived.ArchivedTimeline.
+    """The archive in `folder`, as its files at the first query show it; see history.archived.ArchivedTimeline.
 
-    Rows are Avro, so the first question reads every file once, one block at a time (blocks hold ten records), and keeps
-    times, actions and places: about 600 bytes an instant. Not thread-safe.
+    The first query reads every file once, one block at a time, and keeps times, actions and places: about 600 bytes an
+    instant. Not thread-safe.
     """
 
     def __init__(self, storage: Storage, folder: str) -> None:

@@ -63,7 +63,7 @@ class LsmHistory:
         return sorted(found.values(), key=_ORDER)
 
     def completed_in(self, begin: str | None, end: str | None) -> list[Instant]:
-        """See ArchivedTimeline; files that start after `end` are not opened: an instant completes after its request."""
+        """See ArchivedTimeline; files that start after `end` are not opened."""
         completed = [
             instant
             for instant in self.instants(up_to=end)

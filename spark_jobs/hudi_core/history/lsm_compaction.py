@@ -1,7 +1,4 @@
-"""Merges files of one level of the archive of layout 2 into one of the next, and removes unused files.
-
-As LSMTimelineWriter.
-"""
+"""Merges files of one level of the archive of layout 2, and removes unused files (LSMTimelineWriter)."""
 
 from __future__ import annotations
 
@@ -109,10 +106,7 @@ def _merge(storage: Storage, folder: str, sources: Sequence[HistoryFile]) -> His
 
 
 def _unseen(rows: pa.RecordBatch, seen: set[tuple[str, str]], file: HistoryFile) -> pa.RecordBatch:
-    """The rows of instants that did not occur yet.
-
-    An archiver that died before it removed the active files has archived them twice.
-    """
+    """The rows of instants that did not occur yet: an archiver that died may have archived them twice."""
     if rows.column(TIME).null_count or rows.column(ACTION).null_count:
         raise CorruptFileError("an archived instant has no time or no action", path=file.path, remedy=REMEDY)
     keys = list(zip(rows.column(TIME).to_pylist(), rows.column(ACTION).to_pylist(), strict=True))

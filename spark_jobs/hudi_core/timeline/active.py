@@ -69,10 +69,9 @@ class ActiveTimeline:
         return {info.path: info.modified for info in self._storage.list_files(self.folder)}
 
     def completion_times(self, timeline: Timeline) -> dict[Instant, str]:
-        """The completion time of each completed instant of `timeline`: in layout 1 the modification time of its file.
+        """The completion time of each completed instant of `timeline`: in layout 1 its file's modification time.
 
-        Hudi 0.15 compares the same (HoodieInstant.getStateTransitionTime). An instant that was archived meanwhile is
-        missing.
+        Hudi 0.15 compares the same (HoodieInstant.getStateTransitionTime). An instant archived meanwhile is missing.
         """
         completed = timeline.completed()
         if not self._naming.completes_by_name:
@@ -121,8 +120,7 @@ class ActiveTimeline:
     def read_plan(self, requested_time: str, action: str = Action.COMPACTION) -> CompactionPlan:
         """The checked plan of a compaction or log compaction, whatever its state.
 
-        Raises StorageNotFoundError when the requested file is not there, FormatError naming the plan's file when the
-        plan is not safe.
+        Raises StorageNotFoundError without a requested file, FormatError naming it when the plan is not safe.
         """
         if action not in (Action.COMPACTION, Action.LOG_COMPACTION):
             raise TimelineError(f"{action} {requested_time} has no compaction plan")
@@ -136,7 +134,7 @@ class ActiveTimeline:
         }
 
     def read_any(self, requested_time: str, action: str, state: State) -> dict[str, Any]:
-        """A state's file as a plain dictionary, for people; `{}` when it is empty. Raises StorageNotFoundError.
+        """A state's file as a plain dictionary, `{}` when it is empty. Raises StorageNotFoundError.
 
         For the completed state of layout 2 use read_of: its file's name carries the completion time.
         """
@@ -150,8 +148,8 @@ class ActiveTimeline:
     def create_requested(self, requested_time: str, action: str, data: bytes = b"") -> Instant:
         """Creates the requested file of an instant.
 
-        Raises StorageExistsError when the instant exists in any state, TimelineError for a savepoint (it has no such
-        state).
+        Raises StorageExistsError when the instant exists in any state, TimelineError for a savepoint, which has no such
+        state.
         """
         if action == Action.SAVEPOINT:
             raise TimelineError("a savepoint has no requested state")
@@ -200,10 +198,7 @@ class ActiveTimeline:
         return self._naming.instants([path.rsplit("/", 1)[-1], inflight])[0]
 
     def completed_paths(self, requested_time: str, action: str) -> list[str]:
-        """The paths of the instant's completed files, earliest completion first.
-
-        A race without a lock leaves more than one in layout 2.
-        """
+        """The instant's completed files, earliest first; a race without a lock leaves several in layout 2."""
         if self._naming.completes_by_name:
             path = self.path(requested_time, action, State.COMPLETED)
             return [path] if self._storage.exists(path) else []
@@ -218,10 +213,7 @@ class ActiveTimeline:
         ]
 
     def remove(self, requested_time: str, action: str, state: State) -> bool:
-        """Deletes the file of one state; False when it was not there.
-
-        Raises TimelineError while the file of a later state exists.
-        """
+        """Deletes the file of one state; False when it was not there. Raises TimelineError beside a later state."""
         completed = self.completed_paths(requested_time, action)
         if state is State.COMPLETED:
             deleted = [self._storage.delete(path) for path in completed]

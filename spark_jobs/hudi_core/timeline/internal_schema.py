@@ -32,10 +32,7 @@ class InternalField:
 
 @dataclass(frozen=True, slots=True)
 class InternalSchema:
-    """One version of a table's schema.
-
-    `version` is the instant that set it, as a number; 0 for the schema before the first change.
-    """
+    """One version of a table's schema: the instant that set it as a number, 0 before the first change."""
 
     version: int
     fields: tuple[InternalField, ...]
@@ -72,10 +69,7 @@ class ColumnSource:
 
 
 def column_sources(file: InternalSchema, query: InternalSchema) -> tuple[ColumnSource, ...]:
-    """Where the query's columns are in a file of schema `file` (InternalSchemaMerger).
-
-    Empty when reading by name finds the same.
-    """
+    """Where the query's columns are in a file of schema `file` (InternalSchemaMerger); empty where names find them."""
     return _sources({field.id: field for field in file.walk()}, file.fields, query.fields)
 
 

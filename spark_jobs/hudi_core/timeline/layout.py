@@ -62,7 +62,7 @@ def naming_for(layout_version: int) -> Naming:
 def completion_by_file(modified: Callable[[str], float | None], zone: str = "LOCAL") -> CompletionOf:
     """The completion time of a file by its modification time (epoch seconds), in the timeline's zone.
 
-    It applies to completed files that an upgrade from layout 1 did not rename (InstantGeneratorV2, legacy names).
+    For completed files that an upgrade from layout 1 did not rename (InstantGeneratorV2, legacy names).
     """
 
     def completion_of(name: str) -> str | None:

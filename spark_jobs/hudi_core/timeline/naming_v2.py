@@ -66,9 +66,5 @@ def file_name(requested_time: str, action: str, state: State, completion_time: s
 
 
 def instants(names: Iterable[str], completion_of: CompletionOf) -> list[Instant]:
-    """The instants that a listing of names shows: per instant time and action class the highest state only.
-
-    Of several completed files of one instant, which only a race without a lock leaves, the one that completed first
-    counts.
-    """
+    """The instants in a listing of names; of several completed files of one, which a race leaves, the first counts."""
     return highest_states(shown_by(name, completion_of) for name in names)

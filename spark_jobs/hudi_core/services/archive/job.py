@@ -82,9 +82,7 @@ class ArchiveService:
 
 
 def look(context: TableContext, config: ArchiveConfig) -> tuple[ArchivePlan, Findings]:
-    """The plan as the table is now, and what its files say; nothing is written. Orphans are refused by `refuse_orphans`
-    alone.
-    """
+    """The plan as the table is now, and what its files say. Orphans are refused by `refuse_orphans` alone."""
     timeline = context.active.load()
     inputs = read_inputs(context, timeline, config)
     most, findings = find(context, timeline, inputs, config)
@@ -92,9 +90,7 @@ def look(context: TableContext, config: ArchiveConfig) -> tuple[ArchivePlan, Fin
 
 
 def refuse_orphans(findings: Findings, config: ArchiveConfig) -> None:
-    """Raises OrphanFilesError, which names the files, where the options say that archival must not go on beside
-    them.
-    """
+    """Raises OrphanFilesError, naming files, where the options forbid an archival beside orphans."""
     if config.orphans != REFUSE_ORPHANS or not findings.orphans:
         return
     paths = sorted((time, path) for time, found in findings.orphans.items() for path in found)

@@ -89,10 +89,7 @@ def decode_commit(data: bytes, *, path: str) -> CommitMetadata:
 
 
 def commit_of(raw: dict[str, Any], *, path: str) -> CommitMetadata:
-    """The metadata of a commit file's members, as decode_any and the layout 1 archive give them.
-
-    Raises CorruptFileError naming `path`.
-    """
+    """The metadata of a commit file's members, also of the layout 1 archive. Raises CorruptFileError naming `path`."""
     stats: dict[str, tuple[WriteStat, ...]] = {}
     for partition, items in member(raw, "partitionToWriteStats", dict, path=path, default={}).items():
         if not isinstance(items, list):

@@ -58,10 +58,7 @@ def encode_restore_plan(plan: RestorePlan) -> bytes:
 
 
 def decode_restore_plan(data: bytes, *, path: str) -> RestorePlan:
-    """Decodes `<R>.restore.requested`; `target` is `""` in a plan of version 1.
-
-    Raises CorruptFileError naming `path`.
-    """
+    """Decodes `<R>.restore.requested`; `target` is `""` in a plan of version 1. Raises CorruptFileError."""
     raw = decode_datum(data, path=path)
     if "instantsToRollback" not in raw:
         raise CorruptFileError("the Avro record is no restore plan", path=path)

@@ -1,7 +1,4 @@
-"""HoodieWriteStat and HoodieDeltaWriteStat as JSON objects of version 6 commit files.
-
-Keys and their order are those of Hudi 0.15.
-"""
+"""HoodieWriteStat and HoodieDeltaWriteStat as JSON objects of commit files, with keys in the order of Hudi 0.15."""
 
 from __future__ import annotations
 
@@ -68,10 +65,7 @@ def _known(stat: WriteStat) -> dict[str, Any]:
 
 
 def stat_from_json(raw: Mapping[str, Any], *, path: str) -> WriteStat:
-    """Parses a write stat; members without a field stay in `extra`.
-
-    Raises CorruptFileError naming `path` for wrong types.
-    """
+    """Parses a write stat; members without a field stay in `extra`. Raises CorruptFileError naming `path`."""
     if not isinstance(raw, dict):
         raise CorruptFileError("a write stat is not a JSON object", path=path)
     numbers = {field: member(raw, name, int, path=path, default=0) for name, field in (*_WRITE_COUNTS, *_LOG_COUNTS)}
