@@ -25,8 +25,9 @@ from hudi_core.model.names import parse_data_file
 from hudi_core.services import rewrite
 from hudi_core.services.clean import checks as guard
 from hudi_core.services.clean import policies
+from hudi_core.services.context import TableContext
+from hudi_core.services.rollback import attempt
 from hudi_core.services.rollback import job as finish
-from hudi_core.services.rollback.attempt import AttemptRollback
 from hudi_core.services.rollback.verb import rollback
 from hudi_core.storage.base import FileInfo, Storage
 from hudi_core.table import HudiTable
@@ -85,7 +86,7 @@ def test_hudi_4863_a_rollback_takes_no_file_of_a_pending_compaction(
     """A write that came after the plan goes, one that the plan was made on does not; a failed compaction goes without
     the logs of later writes.
 
-    Guards: services.rollback.checks, and in version 6 which log files AttemptRollback takes for the compaction's own.
+    Guards: services.rollback.checks, and in version 6 which log files attempt_files takes for the compaction's own.
     """
     if version == "6":
         _a_failed_compaction_goes_without_the_logs_of_later_writes(golden, monkeypatch)
@@ -119,16 +120,16 @@ def _a_failed_compaction_goes_without_the_logs_of_later_writes(golden: Golden, m
 
     assert_compacted(*run())
     with monkeypatch.context() as unguarded:
-        unguarded.setattr(AttemptRollback, "_files", _whatever_bears_the_instant)
+        unguarded.setattr(attempt, "attempt_files", _whatever_bears_the_instant)
         table, _, rows, _ = run()
     assert not _same(read_rows(table, "off"), rows), "the rows of later writes went with the compaction"
 
 
-def _whatever_bears_the_instant(self: AttemptRollback) -> list[FileInfo]:
-    found = (info for _, files in list_partitions(self._storage, self.partitions()) for info in files)
-    return [
-        info for info in found if (name := parse_data_file(info.name)) is not None and name.instant == self._instant
-    ]
+def _whatever_bears_the_instant(
+    context: TableContext, instant: str, action: str, partitions: frozenset[str]
+) -> list[FileInfo]:
+    found = (info for _, files in list_partitions(context.storage, partitions) for info in files)
+    return [info for info in found if (name := parse_data_file(info.name)) is not None and name.instant == instant]
 
 
 def half_written(table: Path, instant: str) -> Path:

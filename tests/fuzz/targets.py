@@ -39,7 +39,7 @@ from hudi_core.timeline.actions.clustering import decode_clustering_plan
 from hudi_core.timeline.actions.commit import decode_commit
 from hudi_core.timeline.actions.compaction import decode_compaction_plan
 from hudi_core.timeline.actions.container import decode_any
-from hudi_core.timeline.internal_schema import parse_internal_schema, parse_schema_history
+from hudi_core.timeline.internal_schema import parse_schema_history
 from hudi_core.timeline.layout import timeline_of
 from tests.fuzz import seeds
 from tests.fuzz.structured import as_hfile, block_seeds, cell_seeds, contained, framed, mutated_json, payload_seeds
@@ -347,8 +347,7 @@ def schema_history_seeds() -> list[bytes]:
 
 def run_schema_history(data: bytes) -> None:
     text = data.decode("utf-8", "replace")
-    parse = parse_schema_history if "schemas" in text else parse_internal_schema
-    parse(text, path=PATH)
+    parse_schema_history(text if "schemas" in text else f'{{"schemas": [{text}]}}', path=PATH)
 
 
 def run_index_definitions(data: bytes) -> None:

@@ -45,10 +45,7 @@ class ArchivedTimeline(Protocol):
         ...
 
     def completion_time(self, requested_time: str) -> str | None:
-        """The completion time of the instant; in layout 1 its requested time; None when the archive holds none.
-
-        Layout 1 records no completion.
-        """
+        """The completion time of the instant, in layout 1 its requested time; None when it is not archived."""
         ...
 
     def content(self, instant: Instant) -> dict[str, Any]:
@@ -61,10 +58,7 @@ class ArchivedTimeline(Protocol):
 
 
 def load_history(storage: Storage, config: TableConfig, base: str = "") -> ArchivedTimeline:
-    """The archive of the table at `base` (`""`, or `.hoodie/metadata`). Nothing is read before the first question.
-
-    `config` is that table's own configuration.
-    """
+    """The archive of the table at `base`, which `config` is of. Nothing is read before the first query."""
     folder = join(base, config.history_folder)
     return LsmHistory(storage, folder) if config.features.completion_time_in_name else LogArchive(storage, folder)
 

@@ -88,8 +88,8 @@ class ArchivedInstant:
 def archived_entry(requested_time: str, file: StateFile) -> dict[str, Any]:
     """The record of one state file, without members that are empty. Raises CorruptFileError naming the file.
 
-    As in Hudi, an empty file (of a state that has no content, or left by a crash) is a record of its time, action and
-    state alone; a commit's requested and inflight files count as commits that wrote nothing.
+    As in Hudi, an empty file is a record of its time, action and state alone; a commit's requested and inflight files
+    count as commits that wrote nothing.
     """
     return {
         "commitTime": requested_time,

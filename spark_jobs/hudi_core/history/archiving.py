@@ -43,10 +43,9 @@ class ArchiveWriter(Protocol):
 def archive_writer(
     storage: Storage, features: TableVersion, folder: str, config: ArchiveConfig, guard: Guard
 ) -> ArchiveWriter:
-    """The writer of the archive in `folder`, by the layout of its timeline; nothing is read or written before its first
-    call.
+    """The writer of the archive in `folder`, by the layout of its timeline.
 
-    `guard` raises when the table lock is no longer held.
+    `guard` raises when the table lock is no longer held. Nothing is read or written before the first call.
     """
     if features.completion_time_in_name:
         return LsmWriter(
@@ -88,17 +87,12 @@ def rounds(
 def _files(
     storage: Storage, active: ActiveTimeline, instant: Instant, modified: dict[str, float], zone: str
 ) -> Iterator[StateFile]:
-    """The files of the instant's states; pending ones may be gone already, by a run that was cut off as it removed
-    them.
-    """
-
-    def file(action: str, state: State, path: str, at: float) -> StateFile:
-        return StateFile(action, state, storage.read(path), path, of_epoch_seconds(at, zone))
-
-    for state in (State.REQUESTED, State.INFLIGHT):
-        path = active.path(instant.requested_time, instant.pending_action, state)
-        if path in modified:
-            yield file(instant.pending_action, state, path, modified[path])
-    path = active.path_of(instant)
-    at = modified[path] if path in modified else storage.stat(path).modified
-    yield file(instant.action, State.COMPLETED, path, at)
+    """The files of the instant's states; a run that was cut off may have removed pending ones already."""
+    pending = [
+        (instant.pending_action, state, active.path(instant.requested_time, instant.pending_action, state))
+        for state in (State.REQUESTED, State.INFLIGHT)
+    ]
+    completed = (instant.action, State.COMPLETED, active.path_of(instant))
+    for action, state, path in [*(item for item in pending if item[2] in modified), completed]:
+        at = modified[path] if path in modified else storage.stat(path).modified
+        yield StateFile(action, state, storage.read(path), path, of_epoch_seconds(at, zone))

@@ -1,7 +1,4 @@
-"""When an instant completed: from the active timeline, and only for older instants from the archive.
-
-As CompletionTimeQueryViewV2.
-"""
+"""Completion times, from the active timeline and for older instants from the archive (CompletionTimeQueryViewV2)."""
 
 from __future__ import annotations
 
@@ -26,10 +23,9 @@ def begin_of_writes(timeline: Timeline) -> str | None:
 
 
 class CompletionTimes:
-    """Completion times of writes by requested time, for one state of the active timeline.
+    """Completion times of writes by requested time, for one state of the whole active timeline. Not thread-safe.
 
-    `timeline` is the whole active timeline. `history` loads the archive; it is called at most once, and only for an
-    instant that is older than the writes of the active timeline. Not thread-safe.
+    `history` loads the archive, at most once and only for an instant older than the active timeline's writes.
     """
 
     def __init__(self, timeline: Timeline, history: Callable[[], ArchivedTimeline]) -> None:

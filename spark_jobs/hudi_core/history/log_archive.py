@@ -75,10 +75,10 @@ class _Entry(NamedTuple):
 
 
 class LogArchive:
-    """The archive in `folder`, as its files at the first question show it; see history.archived.ArchivedTimeline.
+    """The archive in `folder`, as its files at the first query show it; see history.archived.ArchivedTimeline.
 
-    Rows are Avro, so the first question reads every file once, one block at a time (blocks hold ten records), and keeps
-    times, actions and places: about 600 bytes an instant. Not thread-safe.
+    The first query reads every file once, one block at a time, and keeps times, actions and places: about 600 bytes an
+    instant. Not thread-safe.
     """
 
     def __init__(self, storage: Storage, folder: str) -> None:
@@ -88,7 +88,6 @@ class LogArchive:
         self._codecs: dict[str, DatumCodec] = {}
 
     def instants(self, after: str | None = None, up_to: str | None = None) -> list[Instant]:
-        """See ArchivedTimeline."""
         return [
             entry.instant
             for (time, _), entry in self._entries.items()
@@ -100,7 +99,6 @@ class LogArchive:
         return self.instants(begin, end)
 
     def timeline(self) -> Timeline:
-        """See ArchivedTimeline."""
         return Timeline.in_order(self.instants())
 
     def completion_time(self, requested_time: str) -> str | None:
@@ -108,11 +106,10 @@ class LogArchive:
         return requested_time if requested_time in self._requested_times else None
 
     def commit(self, requested_time: str) -> CommitMetadata | None:
-        """See ArchivedTimeline."""
         for action in sorted(COMMIT_ACTIONS):
             entry = self._entries.get((requested_time, action))
             if entry is not None:
-                return commit_of(self._member(entry.completed, _MEMBERS[action]), path=entry.completed.path)
+                return self._commit(entry)
         return None
 
     def commits(self, instants: Iterable[Instant]) -> Iterator[tuple[Instant, CommitMetadata]]:
@@ -120,19 +117,17 @@ class LogArchive:
         for instant in sorted(instants, key=lambda item: item.sort_key):
             entry = self._entries.get((instant.requested_time, instant.action))
             if entry is not None and instant.action in COMMIT_ACTIONS:
-                yield (
-                    instant,
-                    commit_of(self._member(entry.completed, _MEMBERS[instant.action]), path=entry.completed.path),
-                )
+                yield instant, self._commit(entry)
+
+    def _commit(self, entry: _Entry) -> CommitMetadata:
+        return commit_of(self._member(entry.completed, _MEMBERS[entry.instant.action]), path=entry.completed.path)
 
     def content(self, instant: Instant) -> dict[str, Any]:
-        """See ArchivedTimeline."""
         entry = self._entries.get((instant.requested_time, instant.action))
         name = _MEMBERS.get(instant.action)
         return {} if entry is None or name is None else self._member(entry.completed, name)
 
     def plan(self, instant: Instant) -> dict[str, Any]:
-        """See ArchivedTimeline."""
         entry = self._entries.get((instant.requested_time, instant.action))
         name = _PLANS.get(instant.action)
         return {} if entry is None or entry.requested is None or name is None else self._member(entry.requested, name)
@@ -199,14 +194,10 @@ class LogArchive:
 
         A block that the file ends in is an append that was cut: what it archived is still active.
         """
-        for block in walk(
-            lambda offset, length: self._storage.read_range(file.path, ByteRange(offset, length)), file.size, file.path
-        ):
+        for block in _walk(self._storage, file):
             if isinstance(block, CorruptBlock):
                 if block.offset + block.length < file.size:
-                    raise CorruptFileError(
-                        f"corrupt block at byte {block.offset}: {block.reason}", path=file.path, remedy=_REMEDY
-                    )
+                    raise _damaged(block)
                 log.warning(
                     "%s ends in a block that was not written to its end, at byte %d; it is passed over",
                     file.path,
@@ -272,13 +263,17 @@ def archive_files(storage: Storage, folder: str) -> list[tuple[int, FileInfo]]:
 
 def check_whole(storage: Storage, file: FileInfo) -> None:
     """Raises CorruptFileError naming the first block of an archive file that is not whole, also at its end."""
-    for block in walk(
-        lambda offset, length: storage.read_range(file.path, ByteRange(offset, length)), file.size, file.path
-    ):
+    for block in _walk(storage, file):
         if isinstance(block, CorruptBlock):
-            raise CorruptFileError(
-                f"corrupt block at byte {block.offset}: {block.reason}", path=file.path, remedy=_REMEDY
-            )
+            raise _damaged(block)
+
+
+def _walk(storage: Storage, file: FileInfo) -> Iterator[LogBlock | CorruptBlock]:
+    return walk(lambda offset, length: storage.read_range(file.path, ByteRange(offset, length)), file.size, file.path)
+
+
+def _damaged(block: CorruptBlock) -> CorruptFileError:
+    return CorruptFileError(f"corrupt block at byte {block.offset}: {block.reason}", path=block.path, remedy=_REMEDY)
 
 
 def _identity(record: dict[str, Any], path: str) -> tuple[str, str, State]:

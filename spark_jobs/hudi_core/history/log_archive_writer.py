@@ -77,10 +77,7 @@ class LogArchiveWriter:
 
 
 def encode_archive(instants: Sequence[ArchivedInstant], batch: int) -> bytes:
-    """The file of these instants: a record for each state file, `batch` records in a block.
-
-    The header of a block has the schema alone.
-    """
+    """The file of these instants: a record for each state file, `batch` records in a block with the schema."""
     schema = load_schema(SCHEMA)
     codec = codec_of(schema)
     headers = {HeaderKey.SCHEMA: json.dumps(schema, separators=(",", ":"))}
@@ -100,9 +97,8 @@ def _records(instants: Sequence[ArchivedInstant]) -> Iterator[dict[str, Any]]:
 def finish_merge(storage: Storage, folder: str) -> bool:
     """Rolls an unfinished merge back, or finishes it when a file is deleted already; False when there is none.
 
-    Called under the table lock. Killed anywhere, it can be called again. Raises CorruptFileError, with nothing deleted,
-    when files are missing and the merged file does not hold their content: it is missing, cut or damaged. Paths of the
-    plan are not followed, only their names count.
+    Called under the table lock; may be repeated after a kill. Raises CorruptFileError, with nothing deleted, when files
+    are missing and the merged file is missing or damaged. Of the plan's paths only the names count.
     """
     path = f"{folder}/{MERGE_PLAN}"
     try:

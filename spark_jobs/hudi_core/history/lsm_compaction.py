@@ -1,24 +1,20 @@
-"""Merges files of one level of the archive of layout 2 into one of the next, and removes unused files.
-
-As LSMTimelineWriter.
-"""
+"""Merges files of one level of the archive of layout 2, and removes unused files (LSMTimelineWriter)."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import partial
 
 import pyarrow as pa
 
-from hudi_core.codec.parquet.file import ParquetBaseFile
-from hudi_core.errors import CorruptFileError, FormatError, StorageNotFoundError
-from hudi_core.history.lsm_file import ACTION, SCHEMA, TIME, HistoryFileWriter
+from hudi_core.errors import CorruptFileError
+from hudi_core.history.lsm_file import ACTION, REMEDY, SCHEMA, TIME, HistoryFileWriter, read_batches
 from hudi_core.history.manifest import (
     Guard,
     HistoryFile,
     history_files,
-    old_versions,
+    manifest_versions,
     publish_snapshot,
     read_manifest,
     read_snapshot,
@@ -29,7 +25,6 @@ log = logging.getLogger(__name__)
 
 _BATCH_ROWS = 64
 """Rows read at once; a commit of a wide table can have some megabytes."""
-_REMEDY = "restore the file from a copy; the instants that it holds are nowhere else"
 _TOP_LEVEL = 9
 """Hudi reads one digit of a file's level."""
 
@@ -81,7 +76,8 @@ def remove_unused(storage: Storage, folder: str, *, keep: int) -> int:
 
     Nothing while there are no more than `keep` snapshots: a file without a snapshot does no harm.
     """
-    kept, gone = old_versions(storage, folder, keep)
+    versions = sorted(manifest_versions(storage, folder), reverse=True)
+    kept, gone = versions[:keep], versions[keep:]
     if not gone:
         return 0
     named = {file.name for version in kept for file in read_manifest(storage, folder, version)}
@@ -103,38 +99,16 @@ def _merge(storage: Storage, folder: str, sources: Sequence[HistoryFile]) -> His
         writer = HistoryFileWriter(out, path=path)
         seen: set[tuple[str, str]] = set()
         for file in sources:
-            for rows in _rows(storage, file):
-                writer.write(_unseen(rows, seen, file))
+            for rows in read_batches(storage, file.path, SCHEMA.names, _BATCH_ROWS):
+                writer.write(_unseen(rows.select(SCHEMA.names).cast(SCHEMA), seen, file))
         writer.close()
     return HistoryFile(path, begin, end, level, storage.stat(path).size)
 
 
-def _rows(storage: Storage, file: HistoryFile) -> Iterator[pa.RecordBatch]:
-    try:
-        source = storage.open_input(file.path)
-    except StorageNotFoundError as error:
-        raise CorruptFileError(
-            "the archive's manifest names this file, which is not there", path=file.path, remedy=_REMEDY
-        ) from error
-    with source, ParquetBaseFile(source, file.path) as parquet:
-        try:
-            for rows in parquet.batches(batch_rows=_BATCH_ROWS):
-                yield pa.RecordBatch.from_arrays(
-                    [rows.column(field.name).cast(field.type) for field in SCHEMA], schema=SCHEMA
-                )
-        except (KeyError, pa.ArrowInvalid) as error:
-            raise FormatError(
-                f"the file has not the columns of the archive: {error}", path=file.path, remedy=_REMEDY
-            ) from error
-
-
 def _unseen(rows: pa.RecordBatch, seen: set[tuple[str, str]], file: HistoryFile) -> pa.RecordBatch:
-    """The rows of instants that did not occur yet.
-
-    An archiver that died before it removed the active files has archived them twice.
-    """
+    """The rows of instants that did not occur yet: an archiver that died may have archived them twice."""
     if rows.column(TIME).null_count or rows.column(ACTION).null_count:
-        raise CorruptFileError("an archived instant has no time or no action", path=file.path, remedy=_REMEDY)
+        raise CorruptFileError("an archived instant has no time or no action", path=file.path, remedy=REMEDY)
     keys = list(zip(rows.column(TIME).to_pylist(), rows.column(ACTION).to_pylist(), strict=True))
     fresh = [row for row, key in enumerate(keys) if key not in seen]
     seen.update(keys)

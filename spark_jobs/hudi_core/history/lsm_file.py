@@ -1,13 +1,16 @@
-"""A Parquet file of the archive of layout 2: its columns, and how it is written (HoodieLSMTimelineInstant)."""
+"""A Parquet file of the archive of layout 2: its columns, read and written (HoodieLSMTimelineInstant)."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator, Sequence
 from typing import BinaryIO, Final
 
 import pyarrow as pa
 
-from hudi_core.codec.parquet.file import BaseFileWriter
+from hudi_core.codec.parquet.file import BATCH_ROWS, BaseFileWriter, ParquetBaseFile
+from hudi_core.errors import CorruptFileError, StorageNotFoundError
+from hudi_core.storage.base import Storage
 
 TIME: Final = "instantTime"
 COMPLETION: Final = "completionTime"
@@ -43,6 +46,37 @@ _AVRO: Final = {
 _FOOTER: Final = {"parquet.avro.schema": json.dumps(_AVRO, separators=(",", ":")), "writer.model.name": "avro"}
 """What the Avro writer of Parquet's Java library writes there; the files have no bloom filter and no meta columns."""
 _ROW_GROUP_BYTES: Final = 16 << 20
+
+
+REMEDY: Final = "restore the file from a copy; the instants that it holds are nowhere else"
+"""No commit can be rolled back for a damaged file, as it holds many."""
+
+
+def read_batches(
+    storage: Storage, path: str, columns: Sequence[str], rows: int = BATCH_ROWS
+) -> Iterator[pa.RecordBatch]:
+    """Columns of a file that a snapshot names, at most `rows` rows at once.
+
+    Raises CorruptFileError naming the file when it is missing, damaged, or has other columns.
+    """
+    try:
+        source = storage.open_input(path)
+    except StorageNotFoundError as error:
+        # Not StorageNotFoundError: a file that the snapshot names is never just absent.
+        remedy = "if an archiver compacted the history meanwhile, run again; else restore the file"
+        raise CorruptFileError(
+            "the archive's manifest names this file, which is not there", path=path, remedy=remedy
+        ) from error
+    try:
+        with source, ParquetBaseFile(source, path) as parquet:
+            for name in columns:
+                expected = SCHEMA.field(name).type
+                if name not in parquet.schema.names or parquet.schema.field(name).type != expected:
+                    message = f"the file has no {expected} column {name!r}, so it is no file of the archive"
+                    raise CorruptFileError(message, path=path)
+            yield from parquet.batches(columns, rows)
+    except CorruptFileError as error:
+        raise CorruptFileError(error.message, path=error.path, remedy=REMEDY) from error
 
 
 class HistoryFileWriter:

@@ -84,10 +84,7 @@ class LsmWriter:
 
 
 def encode_history(instants: Sequence[ArchivedInstant], *, path: str) -> bytes:
-    """The Parquet file of these instants, in order of requested time.
-
-    Raises CorruptFileError naming a commit file that is none.
-    """
+    """The Parquet file of these instants, in their order. Raises CorruptFileError naming a commit file that is none."""
     rows: dict[str, list[object]] = {name: [] for name in SCHEMA.names}
     for item in instants:
         values = (
@@ -108,10 +105,7 @@ def encode_history(instants: Sequence[ArchivedInstant], *, path: str) -> bytes:
 
 
 def _metadata(item: ArchivedInstant) -> bytes | None:
-    """The bytes of the completed file, none of an empty one.
-
-    A commit that an upgrade left in JSON is converted to Avro: a row of the archive does not record the format.
-    """
+    """The completed file's bytes, None of an empty one; JSON of a commit that an upgrade left becomes Avro."""
     data = item.content(State.COMPLETED)
     if data and item.instant.action in COMMIT_ACTIONS and not data.startswith(CONTAINER_MAGIC):
         return encode_commit_avro(decode_commit(data, path=item.files[-1].path))
@@ -119,10 +113,7 @@ def _metadata(item: ArchivedInstant) -> bytes | None:
 
 
 def _plan(item: ArchivedInstant) -> bytes | None:
-    """The plan that Hudi keeps (MetadataConversionUtils.createLSMTimelineInstant).
-
-    Of a replacecommit that is the inflight file, where it has content: the workload of an overwrite.
-    """
+    """The plan that Hudi keeps (MetadataConversionUtils.createLSMTimelineInstant); of an overwrite its workload."""
     action = item.instant.pending_action
     requested, inflight = item.content(State.REQUESTED), item.content(State.INFLIGHT)
     if action in (Action.COMPACTION, Action.LOG_COMPACTION):

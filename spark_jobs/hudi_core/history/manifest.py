@@ -41,11 +41,7 @@ _REMEDY: Final = "restore the file from a copy; the instants that it lists are n
 
 @dataclass(frozen=True, slots=True)
 class HistoryFile:
-    """A file of the snapshot.
-
-    `path` is below the storage's root; first and last requested time in it are inclusive; `bytes` is as the manifest
-    has it.
-    """
+    """A file of the snapshot: path, first and last requested time in it, level, length by the manifest."""
 
     path: str
     begin: str
@@ -90,10 +86,7 @@ def read_manifest(storage: Storage, folder: str, version: int) -> list[HistoryFi
 
 
 def parse_manifest(data: bytes, folder: str, *, path: str) -> list[HistoryFile]:
-    """The files that a manifest's JSON names, as paths in `folder`, oldest first.
-
-    Raises CorruptFileError naming `path`.
-    """
+    """The files in `folder` that a manifest's JSON names, oldest first. Raises CorruptFileError naming `path`."""
     try:
         entries = load_object(data, path=path).get("files")
     except CorruptFileError as error:
@@ -117,8 +110,7 @@ def parse_manifest(data: bytes, folder: str, *, path: str) -> list[HistoryFile]:
 def latest_version(storage: Storage, folder: str) -> int | None:
     """The content of the version file; else the largest manifest there is (LSMTimeline.latestSnapshotVersion).
 
-    An archiver that replaces the version file deletes it first, so its absence is normal; other content is logged as a
-    warning.
+    An archiver deletes the version file before it replaces it, so its absence is normal; other content is logged.
     """
     path = f"{folder}/{VERSION_FILE}"
     try:
@@ -137,12 +129,7 @@ def latest_version(storage: Storage, folder: str) -> int | None:
 
 def manifest_versions(storage: Storage, folder: str) -> list[int]:
     """The versions of all manifests there are, in no order."""
-    return [
-        int(match[1])
-        for info in storage.list_files(folder)
-        for match in [_MANIFEST.match(info.name)]
-        if match is not None
-    ]
+    return [int(match[1]) for info in storage.list_files(folder) if (match := _MANIFEST.match(info.name)) is not None]
 
 
 def history_files(storage: Storage, folder: str) -> list[str]:
@@ -151,10 +138,7 @@ def history_files(storage: Storage, folder: str) -> list[str]:
 
 
 def _size(entry: dict[str, object]) -> int:
-    """The length in the manifest.
-
-    Hudi uses it to choose files to merge, so no content depends on it.
-    """
+    """The length in the manifest, by which Hudi chooses files to merge: no content depends on it."""
     size = entry.get("fileLen")
     return size if isinstance(size, int) and size > 0 else 0
 
@@ -174,9 +158,3 @@ def publish_snapshot(
     storage.create_exclusive(path, dump({"files": [{"fileName": file.name, "fileLen": file.size} for file in files]}))
     guard()
     storage.write(f"{folder}/{VERSION_FILE}", str(version + 1).encode())
-
-
-def old_versions(storage: Storage, folder: str, keep: int) -> tuple[list[int], list[int]]:
-    """The versions to keep, latest first, and the others."""
-    versions = sorted(manifest_versions(storage, folder), reverse=True)
-    return versions[:keep], versions[keep:]

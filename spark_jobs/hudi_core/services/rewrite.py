@@ -27,7 +27,7 @@ from hudi_core.model.stats import WriteStat
 from hudi_core.request.results import InstantResult
 from hudi_core.services.concurrency import check_early, conflict_checks, file_group_locks
 from hudi_core.services.lifecycle import Completion, Job
-from hudi_core.services.rollback.attempt import AttemptRollback
+from hudi_core.services.rollback.attempt import roll_back_attempt
 from hudi_core.timeline.actions.commit import CommitMetadata, decode_commit
 from hudi_core.timeline.instant import State
 from hudi_core.timeline.pending_plans import rollback_target
@@ -110,7 +110,7 @@ class RewriteJob(Job[Plan, Stats], Generic[Plan, Unit, UnitResult]):
 
     def begin(self, plan: Plan, held: Claim) -> None:
         """Rolls earlier attempts back."""
-        AttemptRollback(self.context, self.instant, self.action, self.partitions(plan), held).run()
+        roll_back_attempt(self.context, self.instant, self.action, self.partitions(plan), held)
         held.check()
         forget_staged(self.storage, self.instant, up_to=held.epoch)
         check_early(self.context, self.active.load(), self.instant, self.file_groups(plan))

@@ -69,22 +69,16 @@ class ActiveTimeline:
         return {info.path: info.modified for info in self._storage.list_files(self.folder)}
 
     def completion_times(self, timeline: Timeline) -> dict[Instant, str]:
-        """The completion time of each completed instant of `timeline`: in layout 1 the modification time of its file.
+        """The completion time of each completed instant of `timeline`: in layout 1 its file's modification time.
 
-        Hudi 0.15 compares the same (HoodieInstant.getStateTransitionTime). An instant that was archived meanwhile is
-        missing.
+        Hudi 0.15 compares the same (HoodieInstant.getStateTransitionTime). An instant archived meanwhile is missing.
         """
+        completed = timeline.completed()
         if not self._naming.completes_by_name:
-            return {
-                instant: instant.completion_time
-                for instant in timeline.completed()
-                if instant.completion_time is not None
-            }
+            return {item: item.completion_time for item in completed if item.completion_time is not None}
         modified = self.modified()
-        paths = {instant: self.path_of(instant) for instant in timeline.completed()}
-        return {
-            instant: of_epoch_seconds(modified[path], self._zone) for instant, path in paths.items() if path in modified
-        }
+        paths = {instant: self.path_of(instant) for instant in completed}
+        return {item: of_epoch_seconds(modified[path], self._zone) for item, path in paths.items() if path in modified}
 
     def file_name(self, requested_time: str, action: str, state: State, completion_time: str | None = None) -> str:
         """The name of a state's file; raises TimelineError for parts that make no name."""
@@ -126,8 +120,7 @@ class ActiveTimeline:
     def read_plan(self, requested_time: str, action: str = Action.COMPACTION) -> CompactionPlan:
         """The checked plan of a compaction or log compaction, whatever its state.
 
-        Raises StorageNotFoundError when the requested file is not there, FormatError naming the plan's file when the
-        plan is not safe.
+        Raises StorageNotFoundError without a requested file, FormatError naming it when the plan is not safe.
         """
         if action not in (Action.COMPACTION, Action.LOG_COMPACTION):
             raise TimelineError(f"{action} {requested_time} has no compaction plan")
@@ -141,7 +134,7 @@ class ActiveTimeline:
         }
 
     def read_any(self, requested_time: str, action: str, state: State) -> dict[str, Any]:
-        """A state's file as a plain dictionary, for people; `{}` when it is empty. Raises StorageNotFoundError.
+        """A state's file as a plain dictionary, `{}` when it is empty. Raises StorageNotFoundError.
 
         For the completed state of layout 2 use read_of: its file's name carries the completion time.
         """
@@ -155,13 +148,14 @@ class ActiveTimeline:
     def create_requested(self, requested_time: str, action: str, data: bytes = b"") -> Instant:
         """Creates the requested file of an instant.
 
-        Raises StorageExistsError when the instant exists in any state, TimelineError for a savepoint (it has no such
-        state).
+        Raises StorageExistsError when the instant exists in any state, TimelineError for a savepoint, which has no such
+        state.
         """
         if action == Action.SAVEPOINT:
             raise TimelineError("a savepoint has no requested state")
         self._refuse_completed(requested_time, action)
-        self._refuse_existing(self.path(requested_time, action, State.INFLIGHT))
+        if self._storage.exists(inflight := self.path(requested_time, action, State.INFLIGHT)):
+            raise StorageExistsError("the instant is further on already", path=inflight)
         self._storage.create_exclusive(self.path(requested_time, action, State.REQUESTED), data)
         return Instant(requested_time, action, State.REQUESTED, None, action)
 
@@ -200,47 +194,34 @@ class ActiveTimeline:
         if not self._naming.completes_by_name:
             self._refuse_completed(requested_time, action)
         self._storage.create_exclusive(path, data)
-        completed = self._naming.instants(
-            [path.rsplit("/", 1)[-1], self.file_name(requested_time, action, State.INFLIGHT)]
-        )
-        return completed[0]
+        inflight = self.file_name(requested_time, action, State.INFLIGHT)
+        return self._naming.instants([path.rsplit("/", 1)[-1], inflight])[0]
 
     def completed_paths(self, requested_time: str, action: str) -> list[str]:
-        """The paths of the instant's completed files, earliest completion first.
-
-        A race without a lock leaves more than one in layout 2.
-        """
+        """The instant's completed files, earliest first; a race without a lock leaves several in layout 2."""
         if self._naming.completes_by_name:
             path = self.path(requested_time, action, State.COMPLETED)
             return [path] if self._storage.exists(path) else []
-        requested = completed_action(action)
         return [
             f"{self.folder}/{name}"
-            for name in sorted(self._storage.list_names(self.folder))
+            for name in self.names()
             if name.startswith(requested_time)
-            for shown in self._naming.instants([name])
-            if shown.requested_time == requested_time
-            and shown.is_completed
-            and completed_action(shown.action) == requested
+            for found in self._naming.instants([name])
+            if found.is_completed
+            and found.requested_time == requested_time
+            and completed_action(found.action) == completed_action(action)
         ]
 
     def remove(self, requested_time: str, action: str, state: State) -> bool:
-        """Deletes the file of one state; False when it was not there.
-
-        Raises TimelineError while the file of a later state exists.
-        """
+        """Deletes the file of one state; False when it was not there. Raises TimelineError beside a later state."""
         completed = self.completed_paths(requested_time, action)
         if state is State.COMPLETED:
             deleted = [self._storage.delete(path) for path in completed]
             return any(deleted)
-        later = list(completed)
-        if state is State.REQUESTED:
-            inflight = self.path(requested_time, action, State.INFLIGHT)
-            later += [inflight] if self._storage.exists(inflight) else []
-        if later:
-            raise TimelineError(
-                f"{action} {requested_time} is further on: its {state.value} file cannot go first", path=later[0]
-            )
+        inflight = self.path(requested_time, action, State.INFLIGHT)
+        if completed or (state is State.REQUESTED and self._storage.exists(inflight)):
+            message = f"{action} {requested_time} is further on: its {state.value} file cannot go first"
+            raise TimelineError(message, path=[*completed, inflight][0])
         return self._storage.delete(self.path(requested_time, action, state))
 
     def undo(self, requested_time: str, action: str) -> bool:
@@ -271,18 +252,16 @@ class ActiveTimeline:
         oldest first, so that a reader never sees a timeline with a hole (HoodieTimelineArchiver.deleteArchivedInstants,
         HUDI-7207). Raises TimelineError for a pending instant, before anything is deleted.
         """
-        requested = {(instant.requested_time, completed_action(instant.action)) for instant in instants}
+
+        def key_of(instant: Instant) -> tuple[str, str]:
+            return instant.requested_time, completed_action(instant.action)
+
+        archived = set(map(key_of, instants))
         shown = [(name, found) for name in self.names() for found in self._naming.instants([name])]
-        shown = [
-            (name, found)
-            for name, found in shown
-            if (found.requested_time, completed_action(found.action)) in requested
-        ]
-        completed = {
-            (found.requested_time, completed_action(found.action)): name for name, found in shown if found.is_completed
-        }
+        shown = [(name, found) for name, found in shown if key_of(found) in archived]
+        completed = {key_of(found) for _, found in shown if found.is_completed}
         for name, found in shown:
-            if (found.requested_time, completed_action(found.action)) not in completed:
+            if key_of(found) not in completed:
                 raise TimelineError(
                     f"{found.action} {found.requested_time} is not completed: it cannot be archived",
                     path=f"{self.folder}/{name}",
@@ -309,8 +288,4 @@ class ActiveTimeline:
 
     def _refuse_completed(self, requested_time: str, action: str) -> None:
         for path in self.completed_paths(requested_time, action):
-            raise StorageExistsError("the instant is further on already", path=path)
-
-    def _refuse_existing(self, path: str) -> None:
-        if self._storage.exists(path):
             raise StorageExistsError("the instant is further on already", path=path)

@@ -44,21 +44,7 @@ class Action:
     INDEXING: Final = "indexing"
 
 
-KNOWN_ACTIONS: Final = frozenset(
-    {
-        Action.COMMIT,
-        Action.DELTA_COMMIT,
-        Action.REPLACE_COMMIT,
-        Action.COMPACTION,
-        Action.LOG_COMPACTION,
-        Action.CLUSTERING,
-        Action.CLEAN,
-        Action.ROLLBACK,
-        Action.RESTORE,
-        Action.SAVEPOINT,
-        Action.INDEXING,
-    }
-)
+KNOWN_ACTIONS: Final = frozenset(value for name, value in vars(Action).items() if name.isupper())
 COMMIT_ACTIONS: Final = frozenset({Action.COMMIT, Action.DELTA_COMMIT, Action.REPLACE_COMMIT})
 """The actions whose completed file is commit metadata: those that change what the table holds."""
 WRITE_ACTIONS: Final = COMMIT_ACTIONS | {Action.COMPACTION, Action.LOG_COMPACTION, Action.CLUSTERING}

@@ -32,10 +32,7 @@ class InternalField:
 
 @dataclass(frozen=True, slots=True)
 class InternalSchema:
-    """One version of a table's schema.
-
-    `version` is the instant that set it, as a number; 0 for the schema before the first change.
-    """
+    """One version of a table's schema: the instant that set it as a number, 0 before the first change."""
 
     version: int
     fields: tuple[InternalField, ...]
@@ -72,10 +69,7 @@ class ColumnSource:
 
 
 def column_sources(file: InternalSchema, query: InternalSchema) -> tuple[ColumnSource, ...]:
-    """Where the query's columns are in a file of schema `file` (InternalSchemaMerger).
-
-    Empty when reading by name finds the same.
-    """
+    """Where the query's columns are in a file of schema `file` (InternalSchemaMerger); empty where names find them."""
     return _sources({field.id: field for field in file.walk()}, file.fields, query.fields)
 
 
@@ -97,24 +91,15 @@ def _sources(
     return tuple(found) if differs else ()
 
 
-def parse_internal_schema(text: str, *, path: str) -> InternalSchema:
-    """The schema of commit metadata's `latest_schema`. Raises CorruptFileError naming `path`."""
-    return _schema(load_object(_bounded(text, path).encode(), path=path), path)
-
-
 def parse_schema_history(text: str, *, path: str) -> list[InternalSchema]:
     """The schemas of a `.schemacommit` file, oldest first. Raises CorruptFileError naming `path`."""
-    items = load_object(_bounded(text, path).encode(), path=path).get("schemas")
+    if len(text) > _MAX_BYTES:
+        raise CorruptFileError(f"{len(text)} characters are too many for a schema", path=path)
+    items = load_object(text.encode(), path=path).get("schemas")
     if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
         raise CorruptFileError("the schema history has no list of schemas", path=path)
     by_version = {schema.version: schema for schema in reversed([_schema(item, path) for item in items])}
     return [by_version[version] for version in sorted(by_version)]
-
-
-def _bounded(text: str, path: str) -> str:
-    if len(text) > _MAX_BYTES:
-        raise CorruptFileError(f"{len(text)} characters are too many for a schema", path=path)
-    return text
 
 
 def _schema(raw: dict[str, Any], path: str) -> InternalSchema:
@@ -134,39 +119,34 @@ def _type(raw: Any, path: str, depth: int) -> tuple[str, tuple[InternalField, ..
         return raw.lower(), ()
     if not isinstance(raw, dict):
         raise CorruptFileError(f"the schema has a {type(raw).__name__} where a type is due", path=path)
-    kind = member(raw, "type", str, path=path)
-    if kind == "record":
+    type_ = member(raw, "type", str, path=path)
+    if type_ == "record":
         items = member(raw, "fields", list, path=path, default=[])
-        return kind, tuple(_field(item, path, depth) for item in items)
-    if kind == "array":
-        return kind, (_part(raw, "element", "element_id", "element_optional", path, depth),)
-    if kind == "map":
+        return type_, tuple(_field(item, path, depth) for item in items)
+    if type_ == "array":
+        return type_, (_part(raw, "element", "element_id", "element_optional", path, depth),)
+    if type_ == "map":
         key = _part(raw, "key", "key_id", "", path, depth)
-        return kind, (key, _part(raw, "value", "value_id", "value_optional", path, depth))
-    raise CorruptFileError(f"the schema has an unknown type {kind!r}", path=path)
+        return type_, (key, _part(raw, "value", "value_id", "value_optional", path, depth))
+    raise CorruptFileError(f"the schema has an unknown type {type_!r}", path=path)
 
 
 def _field(raw: Any, path: str, depth: int) -> InternalField:
     if not isinstance(raw, dict):
         raise CorruptFileError("a field of the schema is not a JSON object", path=path)
-    name = member(raw, "name", str, path=path)
-    if name is None:
-        raise CorruptFileError("a field of the schema has no name", path=path)
-    kind, children = _type(raw.get("type"), path, depth + 1)
-    return InternalField(
-        _id(raw, "id", path), name, member(raw, "optional", bool, path=path, default=True), kind, children
-    )
+    type_, children = _type(raw.get("type"), path, depth + 1)
+    name, optional = _required(raw, "name", str, path), member(raw, "optional", bool, path=path, default=True)
+    return InternalField(_required(raw, "id", int, path), name, optional, type_, children)
 
 
 def _part(raw: dict[str, Any], name: str, identity: str, optional: str, path: str, depth: int) -> InternalField:
-    kind, children = _type(raw.get(name), path, depth + 1)
-    return InternalField(
-        _id(raw, identity, path), name, member(raw, optional, bool, path=path, default=False), kind, children
-    )
+    type_, children = _type(raw.get(name), path, depth + 1)
+    is_optional = member(raw, optional, bool, path=path, default=False)
+    return InternalField(_required(raw, identity, int, path), name, is_optional, type_, children)
 
 
-def _id(raw: dict[str, Any], name: str, path: str) -> int:
-    value = member(raw, name, int, path=path)
+def _required(raw: dict[str, Any], name: str, of: type, path: str) -> Any:
+    value = member(raw, name, of, path=path)
     if value is None:
         raise CorruptFileError(f"a field of the schema has no {name}", path=path)
-    return int(value)
+    return value

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Final
 
 from hudi_core.errors import UnsupportedVersionError
 from hudi_core.timeline import naming_v1, naming_v2
@@ -14,82 +14,55 @@ from hudi_core.timeline.naming_v2 import CompletionOf
 from hudi_core.timeline.timeline import Timeline
 
 
-class Naming(Protocol):
-    """The names of one timeline layout."""
+@dataclass(frozen=True, slots=True)
+class Naming:
+    """The names of one timeline layout: those of naming_v1 or naming_v2."""
+
+    layout_version: int
 
     @property
     def completes_by_name(self) -> bool:
         """Whether the exclusive create of the completed file decides which process completed the instant."""
-        ...
+        return self.layout_version == 1
 
     def instants(self, names: Iterable[str], completion_of: CompletionOf | None = None) -> list[Instant]:
         """The instants that a listing of the folder's names shows, highest states only, in timeline order.
 
         `completion_of` gives the completion time of a completed file that does not name it, as an upgrade leaves it;
-        None without it.
+        None without it. Instants of layout 1 have no completion time.
         """
-        ...
+        if self.layout_version == 1:
+            return naming_v1.instants(names)
+        return naming_v2.instants(names, completion_of or (lambda name: None))
 
     def file_name(self, requested_time: str, action: str, state: State, completion_time: str | None = None) -> str:
         """The name of a state's file; `action` is the pending action.
 
         Layout 2 needs the completion time of a completed one.
         """
-        ...
-
-
-@dataclass(frozen=True, slots=True)
-class NamingV1:
-    """Layout 1: see naming_v1."""
-
-    completes_by_name: bool = True
-
-    def instants(self, names: Iterable[str], completion_of: CompletionOf | None = None) -> list[Instant]:
-        """See Naming; instants have no completion times."""
-        return naming_v1.instants(names)
-
-    def file_name(self, requested_time: str, action: str, state: State, completion_time: str | None = None) -> str:
-        """See Naming."""
-        return naming_v1.file_name(requested_time, action, state)
-
-
-@dataclass(frozen=True, slots=True)
-class NamingV2:
-    """Layout 2: see naming_v2."""
-
-    completes_by_name: bool = False
-
-    def instants(self, names: Iterable[str], completion_of: CompletionOf | None = None) -> list[Instant]:
-        """See Naming."""
-        return naming_v2.instants(names, completion_of or _unknown)
-
-    def file_name(self, requested_time: str, action: str, state: State, completion_time: str | None = None) -> str:
-        """See Naming."""
+        if self.layout_version == 1:
+            return naming_v1.file_name(requested_time, action, state)
         return naming_v2.file_name(requested_time, action, state, completion_time)
 
 
-def _unknown(name: str) -> str | None:
-    return None
-
-
-_NAMINGS: dict[int, Naming] = {1: NamingV1(), 2: NamingV2()}
+_LAYOUTS: Final = (1, 2)
 
 
 def naming_for(layout_version: int) -> Naming:
     """The rules of a layout; raises UnsupportedVersionError for one that does not exist."""
-    if layout_version not in _NAMINGS:
+    if layout_version not in _LAYOUTS:
         raise UnsupportedVersionError(
             f"timeline layout {layout_version} is not supported",
             path=".hoodie/hoodie.properties",
-            remedy=f"layouts {' and '.join(map(str, _NAMINGS))} are",
+            remedy=f"layouts {' and '.join(map(str, _LAYOUTS))} are",
         )
-    return _NAMINGS[layout_version]
+    return Naming(layout_version)
 
 
 def completion_by_file(modified: Callable[[str], float | None], zone: str = "LOCAL") -> CompletionOf:
     """The completion time of a file by its modification time (epoch seconds), in the timeline's zone.
 
-    It applies to completed files that an upgrade from layout 1 did not rename (InstantGeneratorV2, legacy names).
+    For completed files that an upgrade from layout 1 did not rename (InstantGeneratorV2, legacy names).
     """
 
     def completion_of(name: str) -> str | None:

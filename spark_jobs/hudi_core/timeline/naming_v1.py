@@ -15,9 +15,6 @@ from typing import Final
 from hudi_core.errors import TimelineError
 from hudi_core.timeline.instant import KNOWN_ACTIONS, STATES, Action, Instant, State, completed_action
 
-FOLDER = ".hoodie"
-"""Where the files lie, relative to the base path of the table that they belong to."""
-
 _NAME = re.compile(r"^(?P<time>\d{1,40})\.(?P<action>[a-z]{1,40})(?:\.(?P<state>requested|inflight))?\Z", re.ASCII)
 MAX_DIGITS: Final = 40
 """Of a requested or completion time."""
@@ -91,10 +88,7 @@ def parse(name: str) -> Instant | None:
 
 
 def file_name(requested_time: str, action: str, state: State) -> str:
-    """The name of the file of `state`; `action` is the pending action (`compaction`).
-
-    Raises TimelineError for malformed parts.
-    """
+    """The name of the file of `state`; `action` is the pending one. Raises TimelineError for malformed parts."""
     if state is State.COMPLETED:
         name = f"{requested_time}.{completed_action(action)}"
     elif state is State.INFLIGHT and action == Action.COMMIT:
@@ -109,10 +103,7 @@ def file_name(requested_time: str, action: str, state: State) -> str:
 
 
 def instants(names: Iterable[str]) -> list[Instant]:
-    """The instants in a listing of names: for each instant time and action class the highest state.
-
-    As the filter of TimelineLayout.
-    """
+    """The instants in a listing of names: the highest state of each time and action class (TimelineLayout)."""
     return highest_states(map(shown_by, names))
 
 

@@ -11,15 +11,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
-from typing import Final
 
 from hudi_core.errors import TimelineError
 from hudi_core.timeline import naming_v1
-from hudi_core.timeline.instant import Action, Instant, State, completed_action
+from hudi_core.timeline.instant import Instant, State, completed_action
 from hudi_core.timeline.naming_v1 import COMPLETED, ENDINGS, Shown, checked, highest_states, is_time
-
-FOLDER: Final = ".hoodie/timeline"
-"""The default folder, relative to the base path: `hoodie.timeline.path` may name another one below `.hoodie`."""
 
 _ACTION = re.compile(r"^[a-z]{1,40}\Z", re.ASCII)
 
@@ -70,14 +66,5 @@ def file_name(requested_time: str, action: str, state: State, completion_time: s
 
 
 def instants(names: Iterable[str], completion_of: CompletionOf) -> list[Instant]:
-    """The instants that a listing of names shows: per instant time and action class the highest state only.
-
-    Of several completed files of one instant, which only a race without a lock leaves, the one that completed first
-    counts.
-    """
+    """The instants in a listing of names; of several completed files of one, which a race leaves, the first counts."""
     return highest_states(shown_by(name, completion_of) for name in names)
-
-
-def is_clustering(instant: Instant) -> bool:
-    """Whether a pending instant is a clustering: in this layout by the name of its action."""
-    return instant.pending_action == Action.CLUSTERING

@@ -1,12 +1,11 @@
-"""Plans of pending instants, read through the timeline: clustering plans, and the target of a rollback.
-
-As BaseHoodieTableServiceClient.getPendingRollbackInfo and ClusteringUtils.getClusteringPlan.
-"""
+"""Plans of pending instants, read through the timeline (ClusteringUtils.getClusteringPlan, getPendingRollbackInfo)."""
 
 from __future__ import annotations
 
-from hudi_core.errors import CorruptFileError, StorageNotFoundError
+from hudi_core.errors import StorageNotFoundError
+from hudi_core.model.names import FileGroupId
 from hudi_core.timeline.actions.clustering import ClusteringPlan, decode_clustering_plan
+from hudi_core.timeline.actions.rollback import instant_to_roll_back
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import Action, Instant, State
 from hudi_core.timeline.timeline import Timeline
@@ -24,8 +23,7 @@ def read_clustering_plan(active: ActiveTimeline, instant: Instant) -> Clustering
 def is_clustering(active: ActiveTimeline, instant: Instant) -> bool:
     """Whether an instant is a clustering: by its action's name in layout 2, by its plan in layout 1.
 
-    False for a replacecommit whose requested file is missing: it was rolled back or archived after the timeline was
-    listed.
+    False for a replacecommit without a requested file: it was rolled back or archived since the listing.
     """
     if instant.pending_action != Action.REPLACE_COMMIT:
         return instant.pending_action == Action.CLUSTERING
@@ -36,10 +34,7 @@ def is_clustering(active: ActiveTimeline, instant: Instant) -> bool:
 
 
 def read_clustering_plans(active: ActiveTimeline, timeline: Timeline) -> dict[str, ClusteringPlan]:
-    """The plans of all pending clusterings of `timeline`, by requested time; pending overwrites are passed over.
-
-    So is an instant that was rolled back since `timeline` was listed (ClusteringUtils.getClusteringPlan).
-    """
+    """The plans of all pending clusterings of `timeline`, by requested time, without those rolled back since."""
     plans: dict[str, ClusteringPlan] = {}
     for instant in timeline.pending().of_actions(Action.REPLACE_COMMIT, Action.CLUSTERING):
         try:
@@ -51,21 +46,24 @@ def read_clustering_plans(active: ActiveTimeline, timeline: Timeline) -> dict[st
     return plans
 
 
-def rollback_target(active: ActiveTimeline, rollback: str) -> str:
-    """The instant that the plan of `rollback` names.
+def planned_file_groups(active: ActiveTimeline, instant: Instant) -> frozenset[FileGroupId] | None:
+    """The file groups that the plan of a compaction, log compaction or clustering names; None for any other write.
 
-    Raises CorruptFileError, which names the plan's file, when it names none.
+    Raises FormatError naming the plan's file when it is not safe, StorageNotFoundError.
     """
-    plan = active.read_any(rollback, Action.ROLLBACK, State.REQUESTED)
-    info = plan.get("instantToRollback")
-    target = info.get("commitTime") if isinstance(info, dict) else None
-    if not isinstance(target, str) or not target:
-        raise CorruptFileError(
-            "the rollback plan names no instant",
-            path=active.path(rollback, Action.ROLLBACK, State.REQUESTED),
-            remedy="remove the rollback's files from the timeline; Hudi plans it again",
-        )
-    return target
+    if instant.pending_action in (Action.COMPACTION, Action.LOG_COMPACTION):
+        plan = active.read_plan(instant.requested_time, instant.pending_action)
+        return frozenset(operation.file_group for operation in plan.operations)
+    if instant.pending_action not in (Action.REPLACE_COMMIT, Action.CLUSTERING):
+        return None
+    clustering = read_clustering_plan(active, instant)
+    return None if clustering is None else frozenset(clustering.file_groups())
+
+
+def rollback_target(active: ActiveTimeline, rollback: str) -> str:
+    """The instant that the plan of `rollback` names. Raises CorruptFileError naming the plan's file without one."""
+    path = active.path(rollback, Action.ROLLBACK, State.REQUESTED)
+    return instant_to_roll_back(active.read_any(rollback, Action.ROLLBACK, State.REQUESTED), path=path)[0]
 
 
 def pending_rollback_of(active: ActiveTimeline, timeline: Timeline, instant: str) -> str | None:

@@ -35,10 +35,7 @@ class SchemaHistory:
         return self.schemas[-1]
 
     def at(self, requested_time: str) -> InternalSchema:
-        """The schema of what the instant wrote: the latest version at or before it, otherwise the first one.
-
-        As InternalSchemaUtils.searchSchema.
-        """
+        """The schema of what the instant wrote: the latest at or before it, else the first (searchSchema)."""
         version = _version(requested_time)
         older = [schema for schema in self.schemas if schema.version <= version]
         return older[-1] if older else self.schemas[0]
@@ -74,7 +71,7 @@ def sources_at(history: Sequence[Sequence[Any]], requested_time: str) -> tuple[C
 
 
 def _version(requested_time: str) -> int:
-    """An instant as a schema version. What is no instant, as a file may claim to be of, is older than all."""
+    """An instant as a schema version; what is no instant, as a file may claim, is older than all."""
     return int(requested_time) if is_time(requested_time) else 0
 
 

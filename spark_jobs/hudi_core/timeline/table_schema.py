@@ -26,13 +26,12 @@ def schema_of(
 ) -> dict[str, Any]:
     """The table's Avro record schema, without meta fields.
 
-    It is taken from the latest completed commit with a schema whose operation can set one; if the timeline holds only
-    rewrites, from the latest of these; with no schema in any commit, from `create_schema`
-    (`hoodie.table.create.schema`); then from the data files, whose schema `stored` gives
-    (filegroup.read.table_schema); then from the archive's commits, which `archived` gives latest first. Both are
-    called only then. `read` gives a commit file's content (ActiveTimeline.read_details), `path_of` its path for
-    messages (ActiveTimeline.path_of). For an older state of the table pass `timeline.up_to(instant)`. Raises
-    FormatError when there is no schema, CorruptFileError when a commit file is not readable.
+    From the latest completed commit with a schema whose operation can set one; else from the latest that rewrote rows;
+    from `create_schema` (`hoodie.table.create.schema`); from the data files, whose schema `stored` gives
+    (filegroup.read.table_schema); from the archive's commits, which `archived` gives latest first. The last two are
+    called only then. `read` gives a commit file's content, `path_of` its path for messages. For an older state of the
+    table pass `timeline.up_to(instant)`. Raises FormatError without a schema, CorruptFileError for an unreadable commit
+    file.
     """
     named = path_of or commit_label
     found = _latest_schema(_decoded(timeline, read, named), named)

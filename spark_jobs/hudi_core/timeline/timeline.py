@@ -10,10 +10,9 @@ from hudi_core.timeline.instant import COMMIT_ACTIONS, Action, Instant, complete
 
 
 class Timeline:
-    """Instants in timeline order, one per instant time and action class. Immutable; every query returns a new value.
+    """Instants in timeline order, one per instant time and action class. Immutable; times compare as text.
 
-    Mirrors HoodieDefaultTimeline of Hudi 0.15 and BaseTimelineV2 of 1.x. All comparisons of times are comparisons of
-    text.
+    Mirrors HoodieDefaultTimeline of Hudi 0.15 and BaseTimelineV2 of 1.x.
     """
 
     def __init__(self, instants: Iterable[Instant] = ()) -> None:
@@ -110,14 +109,6 @@ class Timeline:
         """The latest completed instant, by requested time."""
         return self.completed().last()
 
-    def by_completion(self) -> tuple[Instant, ...]:
-        """The completed instants in the order of their completion (getInstantsOrderedByCompletionTime).
-
-        In layout 1 completion is by requested time (Instant.completed_at).
-        """
-        completed = (instant for instant in self.instants if instant.is_completed)
-        return tuple(sorted(completed, key=lambda instant: (instant.completed_at, instant.requested_time)))
-
     def find(self, requested_time: str, action: str) -> Instant | None:
         """The instant at `requested_time` in the class of `action`: `compaction` also finds its completed `commit`."""
         return self._by_class.get((requested_time, completed_action(action)))
@@ -152,7 +143,6 @@ class Timeline:
     def contains_or_before_start(self, requested_time: str) -> bool:
         """Whether the time is in this timeline, or older than its start and so archived as completed.
 
-        As containsOrBeforeTimelineStarts. On a filtered timeline, `timeline.commits().contains_or_before_start(t)` is
-        "t is committed".
+        As containsOrBeforeTimelineStarts; of `timeline.commits()` it means that the time is committed.
         """
         return requested_time in self.requested_times or (self.start is not None and requested_time < self.start)

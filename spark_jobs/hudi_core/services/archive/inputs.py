@@ -9,8 +9,7 @@ from hudi_core.config.archive_config import IGNORE_ORPHANS, ArchiveConfig
 from hudi_core.config.clean_config import KEEP_LATEST_BY_HOURS, CleanConfig
 from hudi_core.config.table_config import timeline_zone
 from hudi_core.history.archiving import archive_writer
-from hudi_core.model.names import FileGroupId
-from hudi_core.services.archive.listing import Partition, Search, search, written_log_bytes
+from hudi_core.services.archive.listing import Partition, Search, appended_log_bytes, search
 from hudi_core.services.archive.planner import (
     ArchiveInputs,
     ArchivePlan,
@@ -22,6 +21,7 @@ from hudi_core.services.archive.planner import (
 from hudi_core.services.clean.planner import last_clean
 from hudi_core.services.clean.retention import RetentionInputs, earliest_to_retain
 from hudi_core.services.context import TableContext
+from hudi_core.timeline.actions.commit import CommitMetadata, replaced_file_groups
 from hudi_core.timeline.instant import Action, Instant
 from hudi_core.timeline.instant_time import parse_instant
 from hudi_core.timeline.pending_plans import rollback_target
@@ -30,9 +30,7 @@ from hudi_core.view.listing import walk_partitions
 
 
 def read_inputs(context: TableContext, timeline: Timeline, config: ArchiveConfig) -> ArchiveInputs:
-    """The inputs of the timeline. Raises FormatError naming a clean, a rollback, or a file of the archive that is
-    damaged.
-    """
+    """The inputs of the timeline. Raises FormatError naming a damaged clean, rollback, or file of the archive."""
     clean = CleanConfig.of(context.options)
     publisher = context.metadata_publisher()
     pending = timeline.pending().of_actions(Action.ROLLBACK)
@@ -64,18 +62,16 @@ def find(
     most = plan_archival(inputs, config)
     if not most.commits:
         return most, Findings()  # cleans and rollbacks alone do not move the timeline's start
-    replaced = _replaced(context, most)
+    replaced = replaced_file_groups(Timeline(most.commits), lambda instant: _read_checked(context, instant))
     requested = Search(None, None, frozenset(), replaced)
     if config.orphans != IGNORE_ORPHANS:
-        by_blocks = context.config.is_merge_on_read and not context.config.features.log_name_has_delta_commit
         requested = Search(
             begin=start_after(timeline, frozenset()),
             end=start_after(timeline, frozenset(item.requested_time for item in most.commits))
             or timeline.commits().instants[-1].requested_time,
             committed=timeline.commits().requested_times,
             replaced=replaced,
-            blocks_count=by_blocks,
-            written=written_log_bytes(context.active, timeline) if by_blocks else {},
+            written=appended_log_bytes(context, timeline),
             hidden=_hidden(context, timeline, most),
         )
     return most, search(context.storage, _partitions(context, requested), requested)
@@ -89,18 +85,10 @@ def _partitions(context: TableContext, requested: Search) -> Iterator[Partition]
         yield partition, context.storage.list_files(partition)
 
 
-def _replaced(context: TableContext, plan: ArchivePlan) -> dict[FileGroupId, Instant]:
-    """The file groups that the plan's replacecommits replaced; of several of one group the first, which then holds the
-    others, too.
-    """
-    replaced: dict[FileGroupId, Instant] = {}
-    for instant in plan.commits:
-        if instant.action == Action.REPLACE_COMMIT:
-            metadata = context.active.read_commit(instant)
-            metadata.check_paths(source=context.active.path_of(instant))
-            for group in metadata.replaced_file_groups():
-                replaced.setdefault(group, instant)
-    return replaced
+def _read_checked(context: TableContext, instant: Instant) -> CommitMetadata:
+    metadata = context.active.read_commit(instant)
+    metadata.check_paths(source=context.active.path_of(instant))
+    return metadata
 
 
 def _hidden(context: TableContext, timeline: Timeline, plan: ArchivePlan) -> dict[str, str]:

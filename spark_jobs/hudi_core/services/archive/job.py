@@ -30,6 +30,14 @@ from hudi_core.transaction.claim_file import claimed_instants, forget_claims
 from hudi_core.transaction.locks.base import TableLock
 from hudi_core.transaction.owner import Owner
 
+log = logging.getLogger(__name__)
+
+ARCHIVED = "archived"
+_NAMED = 10
+
+SortKey = tuple[str, str, int]
+"""Instant.sort_key."""
+
 
 class ArchiveService:
     """See service.ImmediateService. Table versions 6, 8 and 9."""
@@ -56,20 +64,26 @@ class ArchiveService:
         )
 
     def run_now(self, context: TableContext, owner: Owner, progress: UnitProgress | None) -> RunResult:
-        """See run.ArchiveRun."""
-        return ArchiveRun(context, owner, progress).run()
+        """Archives what may be archived, oldest first: one result for each instant, or the reason why none may.
 
-
-log = logging.getLogger(__name__)
-
-ARCHIVED = "archived"
-_NAMED = 10
+        The table's files are listed before the lock is taken; the rules are applied again under it, and only instants
+        that pass both are archived. Raises OrphanFilesError before anything is written, LockError when the lock is
+        unavailable or lost: instants archived until then stay archived, the rest is unchanged.
+        """
+        config = ArchiveConfig.of(context.options)
+        planned, findings = look(context, config)
+        refuse_orphans(findings, config)
+        if not planned.instants:
+            log.info("nothing to archive: %s", planned.reason)
+            return RunResult((), planned.reason)
+        with context.lock(owner) as lock:
+            return _archive(
+                context, config, lock, frozenset(item.sort_key for item in planned.instants), findings, progress
+            )
 
 
 def look(context: TableContext, config: ArchiveConfig) -> tuple[ArchivePlan, Findings]:
-    """The plan as the table is now, and what its files say; nothing is written. Orphans are refused by `refuse_orphans`
-    alone.
-    """
+    """The plan as the table is now, and what its files say. Orphans are refused by `refuse_orphans` alone."""
     timeline = context.active.load()
     inputs = read_inputs(context, timeline, config)
     most, findings = find(context, timeline, inputs, config)
@@ -77,9 +91,7 @@ def look(context: TableContext, config: ArchiveConfig) -> tuple[ArchivePlan, Fin
 
 
 def refuse_orphans(findings: Findings, config: ArchiveConfig) -> None:
-    """Raises OrphanFilesError, which names the files, where the options say that archival must not go on beside
-    them.
-    """
+    """Raises OrphanFilesError, naming files, where the options forbid an archival beside orphans."""
     if config.orphans != REFUSE_ORPHANS or not findings.orphans:
         return
     paths = sorted((time, path) for time, found in findings.orphans.items() for path in found)
@@ -95,93 +107,63 @@ def refuse_orphans(findings: Findings, config: ArchiveConfig) -> None:
     )
 
 
-class ArchiveRun:
-    """One archival by one owner."""
-
-    def __init__(self, context: TableContext, owner: Owner, progress: UnitProgress | None) -> None:
-        self._context = context
-        self._owner = owner
-        self._progress = progress
-        self._config = ArchiveConfig.of(context.options)
-
-    def run(self) -> RunResult:
-        """Archives what may be archived, oldest first: one result for each instant, or the reason why none may.
-
-        The table's files are listed before the lock is taken; the rules are applied again under it, and only instants
-        that pass both are archived. Raises OrphanFilesError before anything is written, LockError when the lock is
-        unavailable or lost: instants archived until then stay archived, the rest is unchanged.
-        """
-        planned, findings = look(self._context, self._config)
-        refuse_orphans(findings, self._config)
-        if not planned.instants:
-            log.info("nothing to archive: %s", planned.reason)
-            return RunResult((), planned.reason)
-        with self._context.lock(self._owner) as lock:
-            return self._archive(lock, frozenset(item.sort_key for item in planned.instants), findings)
-
-    def _archive(self, lock: TableLock, passed: frozenset[tuple[str, str, int]], findings: Findings) -> RunResult:
-        context = self._context
-        if not context.config.features.completion_time_in_name:
-            finish_merge(context.storage, context.config.history_folder)
-        inputs = read_inputs(context, context.active.load(), self._config)
-        plan = plan_archival(inputs, self._config, findings)
-        instants = [item for item in plan.instants if item.sort_key in passed]
-        config = context.config
-        writer = archive_writer(context.storage, config.features, config.history_folder, self._config, lock.check)
-        zone = timeline_zone(config, context.options)
-        leftovers = {folder.rsplit("/", 1)[-1] for folder in context.storage.list_folders(TEMP_FOLDER)}
-        claimed = claimed_instants(context.storage) - inputs.timeline.pending().requested_times
-        results: list[InstantResult] = []
-        for taken in rounds(context.storage, context.active, zone, instants):
-            fresh = [item for item in taken if item.key not in inputs.interrupted]
-            self._remove_markers(taken, leftovers)
-            self._remove_claims(claimed & {item.instant.requested_time for item in taken})
-            lock.check()
-            if fresh:
-                writer.write(fresh)
-            lock.check()
-            context.active.forget(item.instant for item in taken)
-            results += [_result(item) for item in taken]
-            if self._progress is not None:
-                self._progress(len(results), len(instants))
+def _archive(
+    context: TableContext,
+    config: ArchiveConfig,
+    lock: TableLock,
+    passed: frozenset[SortKey],
+    findings: Findings,
+    progress: UnitProgress | None,
+) -> RunResult:
+    history_folder = context.config.history_folder
+    if not context.config.features.completion_time_in_name:
+        finish_merge(context.storage, history_folder)
+    inputs = read_inputs(context, context.active.load(), config)
+    plan = plan_archival(inputs, config, findings)
+    instants = [item for item in plan.instants if item.sort_key in passed]
+    writer = archive_writer(context.storage, context.config.features, history_folder, config, lock.check)
+    with_markers = {folder.rsplit("/", 1)[-1] for folder in context.storage.list_folders(TEMP_FOLDER)}
+    claimed = claimed_instants(context.storage) - inputs.timeline.pending().requested_times
+    results: list[InstantResult] = []
+    for taken in rounds(context.storage, context.active, timeline_zone(context.config, context.options), instants):
+        times = {item.instant.requested_time for item in taken}
+        for time in sorted(times & with_markers):  # markers of a completed instant are not used
+            context.storage.delete_folder(f"{TEMP_FOLDER}/{time}")
+        _remove_claims(context, claimed & times)
         lock.check()
-        if results:
-            self._remove_claims(_lost(claimed, context.active.load()))
-            self._remove_staged()
-            writer.finish()
-        log.info("%d instants archived; %s", len(results), plan.reason)
-        return RunResult(tuple(results), None if results else plan.reason)
-
-    def _remove_markers(self, taken: Iterable[ArchivedInstant], leftovers: set[str]) -> None:
-        """Markers of a completed instant are not used (deleteAnyLeftOverMarkers)."""
-        for item in taken:
-            if item.instant.requested_time in leftovers:
-                self._context.storage.delete_folder(f"{TEMP_FOLDER}/{item.instant.requested_time}")
-
-    def _remove_staged(self) -> None:
-        """Removes files staged for the metadata table at instants that are no longer pending.
-
-        Under the lock: what is staged for a completed instant is staged under it as well (services.metadata.catch_up).
-        """
-        pending = self._context.active.load().pending().requested_times
-        for instant in staged_instants(self._context.storage) - pending:
-            forget_staged(self._context.storage, instant)
-
-    def _remove_claims(self, instants: Iterable[str]) -> None:
-        """Claims and the heartbeat of an instant that is over: another process completed it, or removed it from the
-        timeline.
-        """
-        for instant in instants:
-            self._context.storage.delete(f"{HUDI_HEARTBEATS}/{instant}")
-            forget_claims(self._context.storage, instant)
+        if fresh := [item for item in taken if item.key not in inputs.interrupted]:
+            writer.write(fresh)
+        lock.check()
+        context.active.forget(item.instant for item in taken)
+        results += [_result(item) for item in taken]
+        if progress is not None:
+            progress(len(results), len(instants))
+    lock.check()
+    if results:
+        timeline = context.active.load()
+        first = min(timeline.requested_times, default="")
+        # Older than the whole timeline and not on it: no run can come to them any more.
+        _remove_claims(context, (instant for instant in claimed if instant < first))
+        _remove_staged(context, timeline)
+        writer.finish()
+    log.info("%d instants archived; %s", len(results), plan.reason)
+    return RunResult(tuple(results), None if results else plan.reason)
 
 
-def _lost(claimed: Iterable[str], timeline: Timeline) -> list[str]:
-    """Claimed instants that the timeline does not hold and that are older than all of it: no run can come to them any
-    more.
+def _remove_staged(context: TableContext, timeline: Timeline) -> None:
+    """Removes files staged for the metadata table at instants that are no longer pending.
+
+    Under the lock: what is staged for a completed instant is staged under it as well (services.metadata.catch_up).
     """
-    first = min(timeline.requested_times, default="")
-    return [instant for instant in claimed if instant < first]
+    for instant in staged_instants(context.storage) - timeline.pending().requested_times:
+        forget_staged(context.storage, instant)
+
+
+def _remove_claims(context: TableContext, instants: Iterable[str]) -> None:
+    """Claims and the heartbeat of an instant that is over: completed by another process, or off the timeline."""
+    for instant in instants:
+        context.storage.delete(f"{HUDI_HEARTBEATS}/{instant}")
+        forget_claims(context.storage, instant)
 
 
 def _result(item: ArchivedInstant) -> InstantResult:

@@ -1,5 +1,4 @@
-"""What the table's files say against an archival: files of instants that never completed, and files of replaced file
-groups.
+"""What the table's files say against an archival: orphans, and files of replaced file groups.
 
 Nothing of a partition is kept once the next is looked at; what is found is kept by name.
 """
@@ -8,11 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from hudi_core.codec.log.blocks import LogBlock
 from hudi_core.filegroup.read.log_scan import DATA_TYPES, log_blocks
 from hudi_core.model.names import FileGroupId, LogFileName, parse_data_file
+from hudi_core.model.partition import join
 from hudi_core.services.archive.planner import Findings
+from hudi_core.services.context import TableContext
 from hudi_core.storage.base import FileInfo, Storage
 from hudi_core.timeline.actions.plan_fields import numbers
 from hudi_core.timeline.actions.pretty_json import member
@@ -31,17 +33,16 @@ class Search:
 
     Orphans are of instants requested at `begin` or later and before `end` that are not in `committed`; none are
     searched for where `begin` is None. `replaced` are the file groups of the replacecommits that may go.
-    `blocks_count`: a log file's name does not say which instants wrote it, its blocks do (version 6); `written` are the
-    bytes of log files that completed commits account for, by path. `hidden` are the files of commits that may go
-    although a savepointed commit before them stays, and the commits' requested times.
+    `written` is that of appended_log_bytes; where it is given, a log file's blocks say which instants wrote it, and not
+    its name. `hidden` are the files of commits that may go although a savepointed commit before them stays, and the
+    commits' requested times.
     """
 
     begin: str | None
     end: str | None
     committed: frozenset[str]
     replaced: Mapping[FileGroupId, Instant] = field(default_factory=dict)
-    blocks_count: bool = False
-    written: Mapping[str, int] = field(default_factory=dict)
+    written: Mapping[str, int] | None = None
     hidden: Mapping[str, str] = field(default_factory=dict)
 
     def is_orphan(self, instant: str) -> bool:
@@ -72,19 +73,23 @@ def search(storage: Storage, partitions: Iterable[Partition], requested: Search)
                 hidden.setdefault(requested.hidden[info.path], info.path)
             if isinstance(parsed, LogFileName) and parsed.cdc:
                 continue  # a CDC file is read when a completed commit names it, never by its name
-            if isinstance(parsed, LogFileName) and requested.blocks_count:
+            if isinstance(parsed, LogFileName) and requested.written is not None:
                 logs.append((parsed, info))
             elif requested.is_orphan(parsed.instant):
                 orphans.setdefault(parsed.instant, []).append(info.path)
-        for instant, path in _orphan_blocks(storage, partition, logs, requested):
+        for instant, path in _orphan_blocks(storage, partition, logs, requested, requested.written or {}):
             orphans.setdefault(instant, []).append(path)
     return Findings(uncleaned, {instant: tuple(paths) for instant, paths in orphans.items()}, hidden)
 
 
+def appended_log_bytes(context: TableContext, timeline: Timeline) -> Mapping[str, int] | None:
+    """As written_log_bytes where writers append to each other's log files, as in table version 6; else None."""
+    appended = context.config.is_merge_on_read and not context.config.features.log_name_has_delta_commit
+    return written_log_bytes(context.active, timeline) if appended else None
+
+
 def written_log_bytes(active: ActiveTimeline, timeline: Timeline) -> dict[str, int]:
-    """How far each log file was written by the completed deltacommits and rollbacks of the timeline, by path in the
-    table.
-    """
+    """The size of each log file by the completed deltacommits and rollbacks of the timeline, by path in the table."""
     written: dict[str, int] = {}
     for instant in timeline.commits():
         for stat in active.read_commit(instant).write_stats():
@@ -92,19 +97,19 @@ def written_log_bytes(active: ActiveTimeline, timeline: Timeline) -> dict[str, i
                 written[stat.path] = max(written.get(stat.path, 0), (stat.log_offset or 0) + stat.total_write_bytes)
     for instant in timeline.completed().of_actions(Action.ROLLBACK):
         path = active.path_of(instant)
-        for partition, undone in member(
-            active.read_of(instant), "partitionMetadata", dict, path=path, default={}
-        ).items():
-            for name, size in numbers(
-                undone if isinstance(undone, dict) else {}, "rollbackLogFiles", path=path
-            ).items():
-                plain = name.rsplit("/", 1)[-1]
-                written[f"{partition}/{plain}" if partition else plain] = int(size)
+        undone: dict[str, Any] = member(active.read_of(instant), "partitionMetadata", dict, path=path, default={})
+        for partition, done in undone.items():
+            for name, size in numbers(done if isinstance(done, dict) else {}, "rollbackLogFiles", path=path).items():
+                written[join(partition, name.rsplit("/", 1)[-1])] = int(size)
     return written
 
 
 def _orphan_blocks(
-    storage: Storage, partition: str, logs: Sequence[tuple[LogFileName, FileInfo]], requested: Search
+    storage: Storage,
+    partition: str,
+    logs: Sequence[tuple[LogFileName, FileInfo]],
+    requested: Search,
+    written: Mapping[str, int],
 ) -> Iterator[tuple[str, str]]:
     """Instants and files of log blocks that never committed and that no rollback command of their slice cancels.
 
@@ -114,13 +119,10 @@ def _orphan_blocks(
         return
     suspects: list[tuple[LogFileName, str, str]] = []
     for parsed, info in logs:
-        if info.size > requested.written.get(info.path, -1):
+        if info.size > written.get(info.path, -1):
             blocks = _blocks(storage, partition, [info])
-            times = {block.instant_time for block in blocks if block.type in DATA_TYPES}
-            suspects += [
-                (parsed, time, info.path)
-                for time in sorted(time for time in times if time and requested.is_orphan(time))
-            ]
+            times = {block.instant_time or "" for block in blocks if block.type in DATA_TYPES} - {""}
+            suspects += [(parsed, time, info.path) for time in sorted(filter(requested.is_orphan, times))]
     slices = {(parsed.file_id, parsed.instant) for parsed, _, _ in suspects}
     undone = {
         (*slice_, block.target_instant_time)

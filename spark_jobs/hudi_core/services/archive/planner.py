@@ -61,17 +61,13 @@ class ArchiveInputs:
     interrupted: frozenset[tuple[str, str]] = frozenset()
 
     def left_by_interruption(self, instants: Iterable[Instant]) -> int:
-        """How many of the first of these instants an interrupted archival has left. They go now, whether or not the
-        timeline is too long.
-        """
+        """How many of the first of these instants an interrupted archival has left: they go now in any case."""
         return sum(1 for _ in takewhile(lambda item: (item.requested_time, item.action) in self.interrupted, instants))
 
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """Commits requested at `since` or later stay, for this reason, which names the option or action that would change
-    it.
-    """
+    """Commits requested at `since` or later stay; `reason` names the option or action that would change it."""
 
     since: str
     reason: str
@@ -79,9 +75,7 @@ class Hold:
 
 @dataclass(frozen=True, slots=True)
 class ArchivePlan:
-    """The instants to archive, in the order in which they go, and what keeps more of them from going. Without instants,
-    why there are none.
-    """
+    """The instants to archive, in their order, and what holds back the others; without instants, why there are none."""
 
     instants: tuple[Instant, ...]
     reason: str
@@ -89,9 +83,7 @@ class ArchivePlan:
     @property
     def commits(self) -> tuple[Instant, ...]:
         """The commits among the instants, oldest first."""
-        return tuple(
-            sorted((item for item in self.instants if item.action in WRITE_ACTIONS), key=lambda item: item.sort_key)
-        )
+        return Timeline(item for item in self.instants if item.action in WRITE_ACTIONS).instants
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,13 +118,8 @@ def start_after(timeline: Timeline, gone: frozenset[str]) -> str | None:
     None when no commit is left, or none but savepointed ones: nothing is older than such a timeline's start.
     """
     commits = {instant.requested_time for instant in timeline.commits()} - gone
-    return timeline.filter(
-        lambda item: (
-            item.is_completed
-            and item.requested_time in commits
-            and (item.action in WRITE_ACTIONS or item.action == Action.SAVEPOINT)
-        )
-    ).start
+    of_commits = timeline.completed().of_actions(*WRITE_ACTIONS, Action.SAVEPOINT)
+    return of_commits.filter(lambda item: item.requested_time in commits).start
 
 
 def _commits(inputs: ArchiveInputs, config: ArchiveConfig, holds: list[Hold]) -> tuple[list[Instant], str]:
@@ -140,11 +127,8 @@ def _commits(inputs: ArchiveInputs, config: ArchiveConfig, holds: list[Hold]) ->
     least, most, why = _kept(inputs, config)
     saved = savepoints(inputs.timeline) if config.beyond_savepoint else frozenset()
     first = min(holds, key=lambda hold: hold.since, default=None)
-    free = [
-        item
-        for item in commits
-        if item.requested_time not in saved and (first is None or item.requested_time < first.since)
-    ]
+    passable = commits if first is None else commits.before(first.since)
+    free = [item for item in passable if item.requested_time not in saved]
     room = max(0, len(commits) - least)
     if len(commits) <= most:
         chosen = free[: min(room, inputs.left_by_interruption(free))]
@@ -156,19 +140,15 @@ def _commits(inputs: ArchiveInputs, config: ArchiveConfig, holds: list[Hold]) ->
 
 
 def _kept(inputs: ArchiveInputs, config: ArchiveConfig) -> tuple[int, int, str]:
-    """The least and the most commits to keep, and why they are more than the options say
-    (ArchivalUtils.getMinAndMaxInstantsToKeep).
+    """The least and the most commits to keep, and why more than the options say (getMinAndMaxInstantsToKeep).
 
     All commits that the cleaner retains stay, and two more.
     """
     if inputs.cleaner_keeps is not None:
         needed = len(inputs.timeline.commits().after(inputs.cleaner_keeps)) + 2
         if config.keep_min < needed:
-            return (
-                needed,
-                needed + config.keep_max - config.keep_min,
-                f", with the commits that the cleaner keeps since {inputs.cleaner_keeps}",
-            )
+            why = f", with the commits that the cleaner keeps since {inputs.cleaner_keeps}"
+            return needed, needed + config.keep_max - config.keep_min, why
     return config.keep_min, config.keep_max, ""
 
 
@@ -188,26 +168,21 @@ def _holds(inputs: ArchiveInputs, config: ArchiveConfig) -> list[Hold]:
 
 
 def _restoring(timeline: Timeline) -> Hold | None:
-    """A pending restore removes commits, and needs to read them all; Hudi does not check this."""
+    """A pending restore removes commits and reads them all; Hudi does not check this."""
     pending = timeline.pending().of_actions(Action.RESTORE).first()
-    return (
-        None if pending is None else Hold("", f"restore {pending.requested_time} is pending: run it to its end first")
-    )
+    if pending is None:
+        return None
+    return Hold("", f"restore {pending.requested_time} is pending: run it to its end first")
 
 
 def _rolling_back(inputs: ArchiveInputs) -> Hold | None:
-    """A completed commit that is being rolled back must not become older than the timeline; Hudi does not check
-    this.
-    """
+    """A completed commit in rollback must not become older than the timeline; Hudi does not check this."""
     first = min(inputs.rolling_back, default=None)
     return None if first is None else Hold(first, f"a rollback of {first} is pending: run it to its end first")
 
 
 def _pending(timeline: Timeline) -> Hold | None:
-    """The last completed commit before the earliest pending write stays: else what that wrote would count as committed.
-
-    Pending compactions and clusterings are among them (hudi#4163, HUDI-2892, HUDI-5728).
-    """
+    """The last commit before the earliest pending write stays: else that write would count as committed (hudi#4163)."""
     pending = timeline.filter(lambda item: not item.is_completed and item.action in WRITE_ACTIONS).first()
     if pending is None:
         return None
@@ -219,28 +194,19 @@ def _pending(timeline: Timeline) -> Hold | None:
 
 
 def _passed_over(inputs: ArchiveInputs) -> Hold | None:
-    """The first pending clean or indexing, which stays and would be older than the archived instants; irrelevant
-    without log files.
-    """
+    """The first pending clean or indexing: it stays, and would be older than archived instants with log files."""
     if inputs.counts_cleans or not inputs.merge_on_read:
         return None
     first = inputs.timeline.pending().of_actions(Action.CLEAN, Action.INDEXING).first()
-    return (
-        None
-        if first is None
-        else Hold(first.requested_time, f"{first.action} {first.requested_time} is pending: run it, or unschedule it")
-    )
+    if first is None:
+        return None
+    return Hold(first.requested_time, f"{first.action} {first.requested_time} is pending: run it, or unschedule it")
 
 
 def _savepointed(timeline: Timeline) -> Hold | None:
     first = min(savepoints(timeline), default=None)
-    return (
-        None
-        if first is None
-        else Hold(
-            first, f"commit {first} is savepointed: delete the savepoint, or set {ARCHIVE_BEYOND_SAVEPOINT.name}=true"
-        )
-    )
+    remedy = f"delete the savepoint, or set {ARCHIVE_BEYOND_SAVEPOINT.name}=true"
+    return None if first is None else Hold(first, f"commit {first} is savepointed: {remedy}")
 
 
 def savepoints(timeline: Timeline) -> frozenset[str]:
@@ -249,9 +215,7 @@ def savepoints(timeline: Timeline) -> frozenset[str]:
 
 
 def _for_compaction(inputs: ArchiveInputs, config: ArchiveConfig) -> Hold | None:
-    """The delta commits that are counted until the next compaction is due
-    (CompactionUtils.getEarliestInstantToRetainForCompaction).
-    """
+    """The delta commits that the next compaction counts (CompactionUtils.getEarliestInstantToRetainForCompaction)."""
     if not inputs.merge_on_read or config.delta_commits is None:
         return None
     deltas = inputs.timeline.of_actions(Action.DELTA_COMMIT)
@@ -263,17 +227,14 @@ def _for_compaction(inputs: ArchiveInputs, config: ArchiveConfig) -> Hold | None
     if first is None:
         return None
     kept = first if len(deltas) < config.delta_commits else deltas.instants[len(deltas) - config.delta_commits]
-    reason = (
-        f"the delta commits since {kept.requested_time} count towards the next compaction "
-        f"({COMPACTION_DELTA_COMMITS.name})"
+    since = kept.requested_time
+    return Hold(
+        since, f"the delta commits since {since} count towards the next compaction ({COMPACTION_DELTA_COMMITS.name})"
     )
-    return Hold(kept.requested_time, reason)
 
 
 def _replaced(inputs: ArchiveInputs) -> Hold | None:
-    """The first replacecommit that no clean has looked at yet
-    (ClusteringUtils.getEarliestInstantToRetainForClustering).
-    """
+    """The first replacecommit without a clean since (ClusteringUtils.getEarliestInstantToRetainForClustering)."""
     replacing = inputs.timeline.of_actions(*_REPLACES)
     last = inputs.last_clean
     if last is not None:
@@ -282,16 +243,12 @@ def _replaced(inputs: ArchiveInputs) -> Hold | None:
     first = replacing.first()
     if first is None:
         return None
-    return Hold(
-        first.requested_time,
-        f"no clean has removed the file groups yet that {first.action} {first.requested_time} replaced: run one",
-    )
+    replaced = f"that {first.action} {first.requested_time} replaced"
+    return Hold(first.requested_time, f"no clean has removed the file groups yet {replaced}: run one")
 
 
 def _savepointed_replaced(inputs: ArchiveInputs, last: LastClean) -> str | None:
-    """The earliest savepoint that the last clean respected, when it left replaced file groups for it
-    (getEarliestReplacedSavepointInClean).
-    """
+    """The earliest savepoint for which the last clean kept replaced groups (getEarliestReplacedSavepointInClean)."""
     saved = min(last.savepoints, default="")
     if inputs.clean_policy == KEEP_LATEST_FILE_VERSIONS or not saved or not last.earliest or last.earliest <= saved:
         return None
@@ -300,30 +257,21 @@ def _savepointed_replaced(inputs: ArchiveInputs, last: LastClean) -> str | None:
 
 
 def _for_metadata(inputs: ArchiveInputs) -> Hold | None:
-    """The metadata table's log blocks count by the data timeline until a compaction has merged them
-    (HoodieTableMetadataUtil.getValidInstantTimestamps).
-    """
+    """Its log blocks count by the data timeline until a compaction has merged them (getValidInstantTimestamps)."""
     if not inputs.has_metadata_table:
         return None
     compacted = inputs.metadata_compaction
+    when = "was never compacted" if compacted is None else f"was last compacted at {compacted}"
+    reason = f"the metadata table {when}: Hudi's next writes do it (hoodie.metadata.compact.max.delta.commits)"
     if compacted is None:
-        return Hold(
-            "",
-            "the metadata table was never compacted: Hudi's next writes do it "
-            "(hoodie.metadata.compact.max.delta.commits)",
-        )
-    reason = (
-        f"the metadata table was last compacted at {compacted}: Hudi's next writes do it "
-        "(hoodie.metadata.compact.max.delta.commits)"
-    )
+        return Hold("", reason)
     if inputs.counts_cleans:
         return Hold(compacted, reason)
-    since = (
-        inputs.timeline.commits()
-        .filter(lambda item: item.completed_at > compacted and item.requested_time != compacted)
-        .first()
+    later = inputs.timeline.commits().filter(
+        lambda item: item.completed_at > compacted and item.requested_time != compacted
     )
-    return None if since is None else Hold(since.requested_time, reason)
+    first = later.first()
+    return None if first is None else Hold(first.requested_time, reason)
 
 
 def _for_clean(inputs: ArchiveInputs) -> Hold | None:
@@ -345,9 +293,7 @@ def _uncleaned(findings: Findings) -> list[Hold]:
 
 
 def _orphaned(timeline: Timeline, findings: Findings) -> list[Hold]:
-    """The last commit before an orphan's instant stays: the timeline then starts before the file, and does not contain
-    its instant.
-    """
+    """The last commit before an orphan's instant stays: the timeline then starts before it and does not contain it."""
     holds = []
     for time, paths in findings.orphans.items():
         before = timeline.commits().before(time).last()
@@ -357,11 +303,10 @@ def _orphaned(timeline: Timeline, findings: Findings) -> list[Hold]:
 
 
 def _hidden(findings: Findings) -> list[Hold]:
-    """Readers take for archived what is older than the first commit of the timeline, and for never committed what is
-    behind it and not there.
+    """A commit between a savepointed one and the next must not go while it has files.
 
-    So a commit between a savepointed one and the next must not go while it has files: Hudi archives it, and its rows
-    are gone.
+    Readers take an instant behind the first commit of the timeline that is not on it for never committed. Hudi archives
+    such a commit, and its rows are gone.
     """
     why = (
         f"readers would not see it behind a savepointed commit ({ARCHIVE_BEYOND_SAVEPOINT.name}): delete the "
@@ -373,35 +318,27 @@ def _hidden(findings: Findings) -> list[Hold]:
 def _by_number(
     inputs: ArchiveInputs, config: ArchiveConfig, holds: list[Hold], findings: Findings | None
 ) -> list[Instant]:
-    """Layout 1: the oldest completed cleans, and apart from them the oldest rollbacks, when there are too many of that
-    action.
+    """Layout 1: the oldest cleans, and apart from them the oldest rollbacks, when there are too many of that action.
 
     A rollback stays while a file exists that it should have deleted (hudi#18783); that file's instant is older.
     """
     if any(hold.since == "" for hold in holds):
         return []
     least, most, _ = _kept(inputs, config)
-    limits = {
-        Action.ROLLBACK: min(findings.orphans, default=None) if findings is not None else None,
-        Action.CLEAN: None,
-    }
+    orphans = [] if findings is None else list(findings.orphans)
+    compaction = inputs.metadata_compaction if inputs.has_metadata_table else None
     chosen: list[Instant] = []
-    for action, limit in limits.items():
+    for action in (Action.ROLLBACK, Action.CLEAN):
         completed = inputs.timeline.completed().of_actions(action).instants
         room = max(0, len(completed) - least)
         free = completed[: room if len(completed) > most else min(room, inputs.left_by_interruption(completed))]
-        bounds = [
-            bound
-            for bound in (limit, inputs.metadata_compaction if inputs.has_metadata_table else None)
-            if bound is not None
-        ]
+        bounds = [*(orphans if action == Action.ROLLBACK else ()), *([] if compaction is None else [compaction])]
         chosen += [item for item in free if not bounds or item.requested_time < min(bounds)]
     return chosen
 
 
 def _before_last(inputs: ArchiveInputs, commits: list[Instant], holds: list[Hold]) -> list[Instant]:
-    """Layout 2: what is no commit and completed before the last commit that goes, and what an interrupted run left of
-    it at the head.
+    """Layout 2: what is no commit and completed before the last commit that goes, or that an interrupted run left.
 
     What Hudi never archives also goes where it is older than all commits that stay.
     """

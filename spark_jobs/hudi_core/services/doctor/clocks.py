@@ -37,9 +37,7 @@ _COARSE: Final = 2.0
 def read_clocks(
     context: TableContext, timeline: Timeline, modified: Mapping[str, float], now: float
 ) -> ClockObservations:
-    """Compares; `modified` are the times of the timeline's files by path, `now` is this process's clock, both seconds
-    since the epoch.
-    """
+    """`modified` has the times of the timeline's files by path, `now` is this process's clock; epoch seconds."""
     zone = configured_zone(context.config, context.options)
     latest = [moment for instant in timeline for moment in _moments(instant, zone)]
     newest = max(latest, default=None)
@@ -56,9 +54,7 @@ def read_clocks(
 
 
 def _offsets(context: TableContext, timeline: Timeline, modified: Mapping[str, float], zone: str) -> Iterator[float]:
-    """A requested file is made as soon as its instant is drawn. Savepoints bear older instants, and restores draw
-    theirs long before.
-    """
+    """A requested file is made as soon as its instant is drawn; not so for savepoints and restores."""
     drawn = [item for item in timeline if item.action != Action.SAVEPOINT]
     for instant in drawn[-SAMPLES:]:
         path = context.active.path(instant.requested_time, instant.pending_action, State.REQUESTED)
@@ -83,9 +79,7 @@ def moment_of(time: str, zone: str) -> float | None:
 
 
 def timeline_zone(observed: Observations) -> Iterator[Finding]:
-    """Instants that lie whole quarters of an hour beside their files' times: written in another zone than they are read
-    in.
-    """
+    """Instants whole quarters of an hour beside their files' times: written in another zone than they are read in."""
     shifts = _shifts(observed.clock.offsets)
     if len(shifts) > 1:
         yield Finding(
@@ -145,7 +139,7 @@ def _skew(what: str, seconds: float, tolerated: float) -> Finding:
 
 
 def instant_ahead(observed: Observations) -> Iterator[Finding]:
-    """An instant of the future: whatever is drawn until then has to go beyond it, and Hudi's writers do not."""
+    """An instant of the future: every later one has to be larger, and Hudi's writers do not see to that."""
     clock = observed.clock
     if clock.newest_ahead is not None and clock.newest_ahead > clock.tolerated:
         yield Finding(

@@ -25,22 +25,18 @@ class DoctorReport:
 
     def to_dict(self) -> dict[str, Any]:
         """The document of `hudictl doctor --json`."""
-        observed = self.observed
-        clock = asdict(observed.clock)
-        clock["offsets"] = list(observed.clock.offsets)
+        observed, executors = self.observed, self.observed.executors
         return {
             "table": observed.uri,
             "name": self.name,
             "version": self.version,
             "findings": [finding.to_dict() for finding in self.findings],
-            "writer_options": [option.to_dict() for option in self.writer_options],
-            "clock": clock,
+            "writer_options": [asdict(option) for option in self.writer_options],
+            "clock": asdict(observed.clock) | {"offsets": list(observed.clock.offsets)},
             "lock": asdict(observed.lock),
             "store": asdict(observed.store),
             "wheels": [asdict(wheel) for wheel in observed.wheels],
-            "executors": None
-            if observed.executors is None
-            else asdict(observed.executors) | {"setups": list(observed.executors.setups)},
+            "executors": None if executors is None else asdict(executors) | {"setups": list(executors.setups)},
             "files_looked_at": observed.orphans.looked,
         }
 
@@ -48,9 +44,7 @@ class DoctorReport:
 def examine(
     context: TableContext, *, files: bool = True, executors: ExecutorObservations | None = None
 ) -> DoctorReport:
-    """Examines the table; without `files` its data files are not listed, so no orphans are found. Errors as of
-    observe.
-    """
+    """Examines the table; without `files` its data files are not listed. Errors as of observe."""
     observed = observe(context, files=files, executors=executors)
     return DoctorReport(
         context.config.name,

@@ -29,9 +29,7 @@ def named_files(paths: Sequence[str], count: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One finding: by which rule, what was seen, and what to do about it. `age_seconds` is that of the instant or
-    lock.
-    """
+    """One finding: its rule, what was seen, what to do. `age_seconds` is that of the instant or lock."""
 
     rule: str
     severity: Severity
@@ -51,15 +49,9 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class WriterOption:
-    """An option that every writer of the table should have: `value` to set, `now` what this run's options or the
-    table's properties say.
-    """
+    """An option that every writer should have: `value` to set, `now` as this run or the table's properties have it."""
 
     name: str
     value: str
     now: str | None
     why: str
-
-    def to_dict(self) -> dict[str, Any]:
-        """As a JSON object."""
-        return asdict(self)

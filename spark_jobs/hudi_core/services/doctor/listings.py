@@ -13,7 +13,7 @@ from hudi_core.errors import FormatError, MetadataUnavailableError, StorageNotFo
 from hudi_core.metadata_table.read.metadata_table import MetadataTable
 from hudi_core.model.names import BaseFileName, parse_data_file
 from hudi_core.model.partition import join
-from hudi_core.services.archive.listing import written_log_bytes
+from hudi_core.services.archive.listing import appended_log_bytes
 from hudi_core.services.context import TableContext
 from hudi_core.services.doctor.finding import Finding, named_files
 from hudi_core.services.doctor.observations import ListingObservations, Observations, WrongSize
@@ -34,19 +34,17 @@ _REBUILD: Final = (
 T = TypeVar("T")
 
 
+@dataclass(slots=True)
 class _Found(Generic[T]):
-    def __init__(self) -> None:
-        self._kept: list[T] = []
-        self.count = 0
+    """The first KEPT items, and how many there are."""
+
+    kept: list[T] = field(default_factory=list)
+    count: int = 0
 
     def add(self, item: T) -> None:
         self.count += 1
         if self.count <= KEPT:
-            self._kept.append(item)
-
-    @property
-    def kept(self) -> tuple[T, ...]:
-        return tuple(self._kept)
+            self.kept.append(item)
 
 
 @dataclass(slots=True)
@@ -68,16 +66,21 @@ def compare_listings(context: TableContext, timeline: Timeline) -> ListingObserv
         item.action in _UNDOES and item.state is State.INFLIGHT for item in timeline
     ):
         return ListingObservations()
-    appended = context.config.is_merge_on_read and not context.config.features.log_name_has_delta_commit
-    written = written_log_bytes(context.active, timeline) if appended else None
+    written = appended_log_bytes(context, timeline)
     try:
         found = _compare(context, timeline, written)
     except (FormatError, MetadataUnavailableError, StorageNotFoundError) as error:
         return ListingObservations(problem=str(error))
     if _states(context.active.load()) != _states(timeline):
         return ListingObservations()
-    missing, unlisted, sizes = found.missing, found.unlisted, found.wrong_size
-    return ListingObservations(missing.kept, missing.count, unlisted.kept, unlisted.count, sizes.kept, sizes.count)
+    return ListingObservations(
+        tuple(found.missing.kept),
+        found.missing.count,
+        tuple(found.unlisted.kept),
+        found.unlisted.count,
+        tuple(found.wrong_size.kept),
+        found.wrong_size.count,
+    )
 
 
 def _compare(context: TableContext, timeline: Timeline, written: Mapping[str, int] | None) -> _Differences:
@@ -108,9 +111,7 @@ def _states(timeline: Timeline) -> frozenset[tuple[str, str, State]]:
 
 
 def listings(observed: Observations) -> Iterator[Finding]:
-    """Entries without a file, committed files without an entry, entries of another size, and a list that cannot be
-    read.
-    """
+    """Entries without a file, committed files without an entry, entries of another size, an unreadable list."""
     found = observed.listings
     if found.problem is not None:
         yield Finding(

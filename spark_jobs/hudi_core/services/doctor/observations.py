@@ -1,6 +1,4 @@
-"""What the doctor's rules judge. Read by `read`, `clocks`, `locks`, `orphans`; the rules look at nothing else. Ages and
-skews are seconds.
-"""
+"""What the doctor's rules judge, and nothing else. Ages and skews are seconds."""
 
 from __future__ import annotations
 
@@ -13,8 +11,8 @@ from hudi_core.timeline.instant import Instant
 
 @dataclass(frozen=True, slots=True)
 class PendingObservations:
-    """A pending instant. `kind` as in repair.pending_plan; `age` is the younger of its state's file and of its instant,
-    None when that file is gone.
+    """A pending instant. `kind` as in repair.pending_plan; `age` is the younger of its file and its instant, None
+    without a file.
 
     `owner` describes the owner of its claim; `alive`: its owner or its writer may be at work. `problem` says why its
     plan is unreadable.
@@ -35,12 +33,11 @@ class PendingObservations:
 
 @dataclass(frozen=True, slots=True)
 class ClockObservations:
-    """Clocks and zones. `zone` is the timeline's for this run, `recorded` what hoodie.properties say, `here` what LOCAL
-    is in this process.
+    """Clocks and zones: `zone` of the timeline in this run, `recorded` in hoodie.properties, `here` what LOCAL means.
 
-    `offsets`: of the latest instants, how much later their time is than the creation of their first file, read in
-    `zone`. `storage_ahead`: how far the newest file lies ahead of this process's clock; `newest_ahead`: the same of the
-    newest instant. Both negative in the ordinary case, and None when there is nothing to compare.
+    `offsets`: how much later the latest instants are than the creation of their first file, read in `zone`.
+    `storage_ahead` and `newest_ahead`: how far the newest file and instant are ahead of this process's clock; None when
+    there is none.
     """
 
     zone: str
@@ -55,9 +52,7 @@ class ClockObservations:
 
 @dataclass(frozen=True, slots=True)
 class LockObservations:
-    """The table's lock. `holder` in words, None when it is free; `left_behind`: its holder is provably gone. `problem`:
-    it cannot be checked.
-    """
+    """The table's lock. `holder` in words, None when free; `left_behind`: it is provably gone. `problem`: no check."""
 
     provider: str | None
     name: str
@@ -94,11 +89,7 @@ class Wheel:
 
 @dataclass(frozen=True, slots=True)
 class ExecutorObservations:
-    """The set-ups of Spark's executors, as far as they were checked: `setups` as engine.protocol.RemoteEngine has them,
-    one per different set-up.
-
-    `problem` says why they could not be checked, and `remedy` how to fix it.
-    """
+    """The set-ups of Spark's executors, one per different set-up (protocol.RemoteEngine); `problem`: no check."""
 
     setups: tuple[Mapping[str, str | None], ...] = ()
     problem: str | None = None
@@ -116,8 +107,7 @@ class Overtaken:
 
 @dataclass(frozen=True, slots=True)
 class OrphanObservations:
-    """Files of instants that never completed, by instant: those that readers take for committed, and those that still
-    are hidden.
+    """Files of instants that never completed, by instant: `visible` to readers, or still `hidden`.
 
     `looked` is False when the table's files were not listed.
     """
@@ -138,8 +128,7 @@ class WrongSize:
 
 @dataclass(frozen=True, slots=True)
 class ListingObservations:
-    """Where the metadata table's list of files and the storage differ: up to KEPT paths each (listings), and how many
-    there are.
+    """Where the metadata table's list of files and the storage differ: up to KEPT paths each (listings), and how many.
 
     `missing` are listed and not there; `unlisted` are there, of completed commits, and not listed; `wrong_size` are
     both, and of another size. `problem`: the list cannot be read.
@@ -156,9 +145,7 @@ class ListingObservations:
 
 @dataclass(frozen=True, slots=True)
 class Observations:
-    """Everything that the rules judge. `options` are this run's over the table's properties; `eager` are pending writes
-    without a heartbeat.
-    """
+    """Everything that the rules judge. `options` are this run's over the table's; `eager` writes have no heartbeat."""
 
     uri: str
     options: Mapping[str, str]

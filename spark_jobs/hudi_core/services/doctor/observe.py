@@ -134,8 +134,7 @@ def _one(
 
 
 def _age(context: TableContext, instant: Instant, modified: Mapping[str, float], now: float) -> float | None:
-    """The younger of the file's and the instant's: files of a copy may bear any time, and an instant may be generated
-    long before its state.
+    """The younger of the file's and the instant's: a copy has any time, an instant may be drawn long before its state.
 
     An instant in the future has no age: its zone or clock is another.
     """

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from hudi_core.services.archive.listing import Search, search, written_log_bytes
+from hudi_core.services.archive.listing import Search, appended_log_bytes, search
 from hudi_core.services.archive.planner import start_after
 from hudi_core.services.context import TableContext
 from hudi_core.services.doctor.finding import Finding, named_files
@@ -19,10 +19,9 @@ from hudi_core.view.listing import walk_partitions
 
 
 def find_orphans(context: TableContext, timeline: Timeline) -> OrphanObservations:
-    """Lists the whole table once, one partition in memory at a time; in version 6 it reads the headers of log blocks
-    besides.
+    """Lists the table once, one partition in memory at a time; in version 6 it reads the headers of log blocks as well.
 
-    Instants older than the oldest archived one are taken for committed, as a truncated archive says nothing about them.
+    Instants older than the oldest archived one count as committed, as a truncated archive says nothing about them.
     Raises FormatError for an archive or a log file that is damaged.
     """
     start = start_after(timeline, frozenset())
@@ -30,19 +29,16 @@ def find_orphans(context: TableContext, timeline: Timeline) -> OrphanObservation
         return OrphanObservations(looked=True)
     archived = context.history().timeline()
     known = timeline.commits().requested_times | timeline.pending().requested_times | archived.commits().requested_times
-    by_blocks = context.config.is_merge_on_read and not context.config.features.log_name_has_delta_commit
-    written = written_log_bytes(context.active, timeline) if by_blocks else {}
-    oldest = min(archived.requested_times, default=start)
-    later = Search(start, None, known, blocks_count=by_blocks, written=written)
-    earlier = Search(oldest, start, known, blocks_count=by_blocks, written=written)
+    written = appended_log_bytes(context, timeline)
+    later = Search(start, None, known, written=written)
+    earlier = Search(min(archived.requested_times, default=start), start, known, written=written)
     visible: dict[str, list[str]] = {}
     hidden: dict[str, list[str]] = {}
     for partition in walk_partitions(context.storage, context.storage.list_files):
         for requested, found in ((later, hidden), (earlier, visible)):
             for instant, paths in search(context.storage, [partition], requested).orphans.items():
                 found.setdefault(instant, []).extend(paths)
-    started = context.active.load()  # instants that started, or completed, while the table was listed
-    new = started.requested_times
+    new = context.active.load().requested_times  # instants that started, or completed, while the table was listed
     return OrphanObservations(True, _is_old_enough(visible, frozenset()), _is_old_enough(hidden, new))
 
 

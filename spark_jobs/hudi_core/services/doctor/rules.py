@@ -86,7 +86,7 @@ def _way_out(uri: str, item: PendingObservations) -> str:
     if item.kind == Action.RESTORE:
         return f"finish it: {finish_restore(item.restores_to, uri)}"
     if item.kind == Action.SAVEPOINT:
-        return f"give it up: hudictl savepoint delete {uri} --instant {instant}"
+        return f"delete it: hudictl savepoint delete {uri} --instant {instant}"
     if not item.runs_here:
         return not_run_here(item.kind, instant, uri)
     if item.kind == "clean" and item.instant.state is State.INFLIGHT:
@@ -115,9 +115,7 @@ def store(observed: Observations) -> Iterator[Finding]:
 
 
 def overtaken(observed: Observations) -> Iterator[Finding]:
-    """Commits that were archived behind an instant which is still on the timeline (CompletionTimeQueryViewV2 of
-    1.2).
-    """
+    """Commits archived behind an instant that is still on the timeline (CompletionTimeQueryViewV2 of 1.2)."""
     found = observed.overtaken
     if found is None:
         return

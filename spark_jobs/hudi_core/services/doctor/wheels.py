@@ -15,11 +15,11 @@ from hudi_core.services.doctor.observations import ExecutorObservations, Observa
 
 _Side = Literal["driver", "driver and executors"]
 _ENGINE: Final = (
-    ("pyarrow", "columns, Parquet, and the data files of object stores"),
-    ("numpy", "columns"),
+    ("pyarrow", "columns, Parquet, and the data files of object stores", False),
+    ("numpy", "columns", False),
+    ("polars", "Avro log records", True),  # without it fastavro decodes them (codec.avro.arrow)
 )
-_FASTER: Final = (("polars", "Avro log records"),)
-"""Without it fastavro decodes them (codec.avro.arrow)."""
+"""Name, what for, and whether units run without it as well."""
 _STORES: Final[Mapping[str, tuple[str, str]]] = {
     "s3": ("s3fs", "airflow-hudi[s3]"),
     "gs": ("gcsfs", "gcsfs"),
@@ -37,13 +37,10 @@ _ZIP: Final = "give the job zip to spark-submit with --py-files: it brings a fas
 
 
 def needed_wheels(scheme: str, options: Mapping[str, str]) -> tuple[Wheel, ...]:
-    """Those of the engine, of the storage's scheme, and of the lock provider that `options` name. fastavro and sqlglot
-    are in the job zip.
-    """
-    found = [_wheel(name, "driver and executors", why, "airflow-hudi[engine]") for name, why in _ENGINE]
-    found += [
-        replace(_wheel(name, "driver and executors", why, "airflow-hudi[engine]"), is_optional=True)
-        for name, why in _FASTER
+    """Those of the engine, the storage and the lock provider. fastavro and sqlglot are in the job zip."""
+    found = [
+        replace(_wheel(name, "driver and executors", why, "airflow-hudi[engine]"), is_optional=optional)
+        for name, why, optional in _ENGINE
     ]
     if scheme in _STORES:
         name, install = _STORES[scheme]
@@ -93,27 +90,16 @@ def executors(observed: Observations) -> Iterator[Finding]:
     if found is None:
         return
     if found.problem is not None:
-        yield Finding(
-            "executor_wheel", "error", f"the executors cannot run a unit: {found.problem}", found.remedy or _INSTALL
-        )
+        what = f"the executors cannot run a unit: {found.problem}"
+        yield Finding("executor_wheel", "error", what, found.remedy or _INSTALL)
     for name in _NEEDED:
         if any(setup.get(name) is None for setup in found.setups):
-            fix = _ZIP if name == "fastavro" else _INSTALL
-            yield Finding(
-                "executor_wheel", "error", f"{name} cannot be imported on the executors: units fail there", fix
-            )
+            what = f"{name} cannot be imported on the executors: units fail there"
+            yield Finding("executor_wheel", "error", what, _ZIP if name == "fastavro" else _INSTALL)
     if any(setup.get("polars") is None for setup in found.setups):
-        yield Finding(
-            "executor_slow",
-            "info",
-            "the executors have no polars: fastavro decodes Avro log blocks there, which is slower",
-            _INSTALL,
-        )
+        what = "the executors have no polars: fastavro decodes Avro log blocks there, which is slower"
+        yield Finding("executor_slow", "info", what, _INSTALL)
     if any(setup.get("fastavro") == "pure" for setup in found.setups):
         what = "the executors have no compiled fastavro and use the pure-Python one of the job zip, which is slower"
-        yield Finding(
-            "executor_slow",
-            "info",
-            what,
-            "install fastavro on every executor, or ship an environment with --archives (spark.archives)",
-        )
+        fix = "install fastavro on every executor, or ship an environment with --archives (spark.archives)"
+        yield Finding("executor_slow", "info", what, fix)

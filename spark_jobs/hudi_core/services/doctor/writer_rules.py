@@ -17,9 +17,7 @@ _SHOWN: Final = 3
 
 
 def writer_options(observed: Observations) -> list[WriterOption]:
-    """What every writer of the table should set, beside what is known of it now. A table does not record its writers'
-    options.
-    """
+    """What every writer should set, beside what is known of it now: a table does not record its writers' options."""
     policy, mode = (_now(observed, key.name, *key.aliases) for key in (FAILED_WRITES_POLICY, CONCURRENCY_MODE))
     requested = [
         WriterOption(
@@ -36,15 +34,10 @@ def writer_options(observed: Observations) -> list[WriterOption]:
         ),
         WriterOption(PROVIDER.name, *_provider(observed)),
     ]
-    others = sorted(
-        name
-        for key in LOCK_KEYS
-        for name in (key.name,)
-        if name.startswith("hoodie.") and name in observed.options and key is not PROVIDER
-    )
+    names = {key.name for key in LOCK_KEYS if key.name.startswith("hoodie.")} - {PROVIDER.name}
     return requested + [
         WriterOption(name, observed.options[name], observed.options[name], "as this run has it: the same lock for all")
-        for name in others
+        for name in sorted(names & observed.options.keys())
     ]
 
 
@@ -53,30 +46,25 @@ def _now(observed: Observations, *names: str) -> str | None:
 
 
 def _provider(observed: Observations) -> tuple[str, str | None, str]:
-    now = observed.lock.provider
-    if now is not None and not now.endswith("InProcessLockProvider"):
-        return now, now, "the same lock for all, and for our runs"
+    now, why = observed.lock.provider, "the same lock for all, and for our runs"
+    if now is not None and _is_shared(now):
+        return now, now, why
     if observed.store.scheme in _NEAR:
-        return f"{_CLIENT}FileSystemBasedLockProvider", now, "the same lock for all, and for our runs"
-    why = (
-        "the same lock for all, and for our runs; from Hudi 1.1 on StorageBasedLockProvider needs no server, where "
-        "probe-store finds the storage fit"
-    )
+        return f"{_CLIENT}FileSystemBasedLockProvider", now, why
+    why += "; from Hudi 1.1 on StorageBasedLockProvider needs no server, where probe-store finds the storage fit"
     return f"{_CLIENT}ZookeeperBasedLockProvider", now, why
 
 
+def _is_shared(provider: str | None) -> bool:
+    return provider is not None and not provider.endswith("InProcessLockProvider")
+
+
 def writers(observed: Observations) -> Iterator[Finding]:
-    """Options that are known to be wrong, and signs that another writer is alive while this run has no lock in common
-    with it.
-    """
+    """Options that are known to be wrong, and signs of a live writer while this run shares no lock with it."""
     policy, mode = (_now(observed, key.name, *key.aliases) for key in (FAILED_WRITES_POLICY, CONCURRENCY_MODE))
+    set_lazy = f"set {FAILED_WRITES_POLICY.name}=LAZY on every writer"
     if policy is not None and policy.upper() != "LAZY":
-        yield Finding(
-            "failed_writes_policy",
-            "warning",
-            f"{FAILED_WRITES_POLICY.name} is {policy}",
-            f"set {FAILED_WRITES_POLICY.name}=LAZY on every writer",
-        )
+        yield Finding("failed_writes_policy", "warning", f"{FAILED_WRITES_POLICY.name} is {policy}", set_lazy)
     if observed.eager:
         named = ", ".join(observed.eager[:_SHOWN])
         yield Finding(
@@ -84,10 +72,10 @@ def writers(observed: Observations) -> Iterator[Finding]:
             "warning",
             f"pending writes without a heartbeat ({named}): their writer seems to be EAGER and may roll back what "
             "others are writing",
-            f"set {FAILED_WRITES_POLICY.name}=LAZY on every writer",
+            set_lazy,
             observed.eager[0],
         )
-    shared = observed.lock.provider is not None and not observed.lock.provider.endswith("InProcessLockProvider")
+    shared = _is_shared(observed.lock.provider)
     if observed.other_writers and not shared:
         yield Finding(
             "lock_provider",

@@ -11,11 +11,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from hudi_core.errors import ConflictError, CorruptFileError, StorageNotFoundError
+from hudi_core.errors import ConflictError, CorruptFileError, StorageNotFoundError, TimelineError
 from hudi_core.model.claim_names import ClaimFolder
 from hudi_core.model.names import LogFileName, parse_data_file
 from hudi_core.services.context import TableContext
-from hudi_core.services.repair.guards import DropInputs
 from hudi_core.services.repair.pending_plan import PendingPlan, partitions_of
 from hudi_core.storage.base import FileInfo
 from hudi_core.timeline.actions.compaction import CompactionOperation, decode_compaction_plan, encode_compaction_plan
@@ -24,23 +23,40 @@ from hudi_core.timeline.timeline import Timeline
 from hudi_core.transaction.reconcile import list_partitions
 
 
-def read_inputs(context: TableContext, timeline: Timeline, plan: PendingPlan) -> DropInputs:
-    """The inputs that may forbid dropping `plan`. The files are listed after `timeline` is read."""
+def check_no_rows_lost(context: TableContext, timeline: Timeline, plan: PendingPlan) -> None:
+    """Raises where rows that writers have logged, or may be logging, belong to the slice that the plan starts."""
+    logs, writers = _users_of(context, timeline, plan)
+    instant = plan.instant.requested_time
+    if logs:
+        raise TimelineError(
+            f"{len(logs)} log files of later writes belong to the slices that compaction {instant} opened; "
+            "without it their rows would be lost",
+            path=logs[0],
+            remedy=f"run it: `hudictl run compaction TABLE --instant {instant}`",
+        )
+    if writers:
+        raise ConflictError(
+            f"{writers[0].action} {writers[0].requested_time} is pending and may be writing to the slices that "
+            f"compaction {instant} opened",
+            remedy="wait for that write, or roll it back when its writer is dead",
+        )
+
+
+def _users_of(context: TableContext, timeline: Timeline, plan: PendingPlan) -> tuple[list[str], list[Instant]]:
+    """The log files in the slices that the plan starts, and the pending writes that may put some there.
+
+    The files are listed after `timeline` is read.
+    """
     if not opens_slices(context, plan):
-        return DropInputs(slice_opens=False)
+        return [], []
     logs = [
         info.path
         for _, files in list_partitions(context.storage, partitions_of(context, plan))
         for info in files
-        for name in [parse_data_file(info.name)]
-        if isinstance(name, LogFileName) and name.instant == plan.instant.requested_time
+        if isinstance(name := parse_data_file(info.name), LogFileName) and name.instant == plan.instant.requested_time
     ]
-    writers = [
-        item
-        for item in timeline.pending().of_actions(Action.DELTA_COMMIT)
-        if item.pending_action == Action.DELTA_COMMIT
-    ]
-    return DropInputs(slice_opens=True, logs=tuple(sorted(logs)), writers=tuple(writers))
+    deltas = timeline.pending().of_actions(Action.DELTA_COMMIT)
+    return sorted(logs), [item for item in deltas if item.pending_action == Action.DELTA_COMMIT]
 
 
 def opens_slices(context: TableContext, plan: PendingPlan) -> bool:
@@ -67,39 +83,35 @@ def kept_plan(context: TableContext, instant: str) -> PendingPlan | None:
     return PendingPlan(found, "compaction", frozenset(operation.file_group for operation in plan.operations))
 
 
-def give_back_if_needed(context: TableContext, plan: PendingPlan, *, behind: bool = False) -> None:
+def restore_if_used(context: TableContext, plan: PendingPlan, *, behind: bool = False) -> None:
     """Checks for a writer that uses the removed plan: then the plan is requested again, and ConflictError raised.
 
     `behind` a run that was cut off, a pending writer may have started long after and not use the plan: it is waited
     for, also by ConflictError, and only log files restore the plan.
     """
     instant = plan.instant.requested_time
-    inputs = read_inputs(context, context.active.load(), plan)
-    if not inputs.logs and not inputs.writers:
-        return
-    if inputs.logs or not behind:
+    logs, writers = _users_of(context, context.active.load(), plan)
+    if logs or (writers and not behind):
         context.active.create_requested(instant, Action.COMPACTION, _with_newer_logs(context, plan))
         context.storage.delete(_path(instant))
-    if inputs.logs:
+    if logs:
         raise ConflictError(
-            f"a writer put {len(inputs.logs)} log files behind compaction {instant} while the plan was dropped; the "
-            "plan is back",
-            path=inputs.logs[0],
+            f"a writer put {len(logs)} log files behind compaction {instant} while the plan was dropped; the plan is "
+            "back",
+            path=logs[0],
             remedy=f"run it: `hudictl run compaction TABLE --instant {instant}`",
         )
-    first = inputs.writers[0]
-    raise ConflictError(
-        f"{first.action} {first.requested_time} began while the plan of compaction {instant} was dropped"
-        + ("" if behind else "; the plan is back"),
-        path=context.active.path_of(first),
-        remedy="wait for that write, or roll it back when its writer is dead; then drop the plan again",
-    )
+    if writers:
+        raise ConflictError(
+            f"{writers[0].action} {writers[0].requested_time} began while the plan of compaction {instant} was dropped"
+            + ("" if behind else "; the plan is back"),
+            path=context.active.path_of(writers[0]),
+            remedy="wait for that write, or roll it back when its writer is dead; then drop the plan again",
+        )
 
 
 def _with_newer_logs(context: TableContext, plan: PendingPlan) -> bytes:
-    """The plan's content; where a writer that did not see it appended to the slices that it compacts, with these log
-    files as well, which the base files of the compaction would hide.
-    """
+    """The plan's content, with log files that a writer which did not see it appended to the slices that it compacts."""
     path = _path(plan.instant.requested_time)
     data = context.storage.read(path)
     if plan.damaged is not None:
@@ -118,11 +130,7 @@ def _add_logs(operation: CompactionOperation, listed: Mapping[str, Iterable[File
         for parsed in [parse_data_file(info.name)]
         if isinstance(parsed, LogFileName) and (parsed.file_id, parsed.instant) == slice_of and info.name not in known
     ]
-    return (
-        replace(operation, log_files=(*operation.log_files, *(name for _, name in sorted(added))))
-        if added
-        else operation
-    )
+    return replace(operation, log_files=(*operation.log_files, *(name for _, name in sorted(added))))
 
 
 def _path(instant: str) -> str:

@@ -13,7 +13,7 @@ from hudi_core.services.context import TableContext
 from hudi_core.services.restore.job import read_restore_plan
 from hudi_core.services.rollback.failed_writes import pending_rollbacks
 from hudi_core.timeline.instant import Action, Instant, State
-from hudi_core.timeline.pending_plans import read_clustering_plan
+from hudi_core.timeline.pending_plans import planned_file_groups
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.view.listing import StorageListing
 
@@ -49,29 +49,23 @@ def find_pending(context: TableContext, timeline: Timeline, instant: str) -> Pen
     kind = service_of_action(action) or "write"
     if action in (Action.COMPACTION, Action.LOG_COMPACTION, Action.CLUSTERING):
         try:
-            return PendingPlan(target, kind, _file_groups(context, target))
+            groups = planned_file_groups(context.active, target)
+            if groups is None:
+                path = context.active.path(instant, action, State.REQUESTED)
+                remedy = "it may be a write that was cut short"
+                raise CorruptFileError("the file holds no plan", path=path, remedy=remedy)
         except CorruptFileError as error:
             return PendingPlan(target, kind, damaged=error)
+        return PendingPlan(target, kind, groups)
     # In layout 1 an overwrite has the same action, so that only a readable plan identifies a clustering.
-    clustering = read_clustering_plan(context.active, target) if action == Action.REPLACE_COMMIT else None
-    if clustering is not None:
-        return PendingPlan(target, "clustering", frozenset(clustering.file_groups()))
+    groups = planned_file_groups(context.active, target)
+    if groups is not None:
+        return PendingPlan(target, "clustering", groups)
     if action == Action.RESTORE:
         return PendingPlan(target, action, restores_to=read_restore_plan(context, instant).target)
     if action in (Action.ROLLBACK, Action.SAVEPOINT):
         return PendingPlan(target, action)
     return PendingPlan(target, kind)
-
-
-def _file_groups(context: TableContext, target: Instant) -> frozenset[FileGroupId]:
-    if target.pending_action != Action.CLUSTERING:
-        plan = context.active.read_plan(target.requested_time, target.pending_action)
-        return frozenset(operation.file_group for operation in plan.operations)
-    clustering = read_clustering_plan(context.active, target)
-    if clustering is None:
-        path = context.active.path(target.requested_time, Action.CLUSTERING, State.REQUESTED)
-        raise CorruptFileError("the file holds no plan", path=path, remedy="it may be a write that was cut short")
-    return frozenset(clustering.file_groups())
 
 
 def partitions_of(context: TableContext, plan: PendingPlan) -> frozenset[str]:
@@ -111,9 +105,7 @@ def _waiting(context: TableContext, timeline: Timeline, plan: PendingPlan) -> It
 
 
 def advice(plan: PendingPlan, table: str = "TABLE") -> str:
-    """The command that runs the plan, or where this release cannot run it, what helps instead. `table` is the table's
-    address in the command.
-    """
+    """The command that runs the plan of the table at `table`, or what helps where this release does not run it."""
     instant, kind = plan.instant.requested_time, plan.kind
     if kind == "write":
         return f"hudictl rollback {table} --instant {instant}"

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from hudi_core.errors import ConfigError, CorruptFileError
 from hudi_core.services.context import TableContext
 from hudi_core.services.lifecycle import claimed
-from hudi_core.services.repair.pending_plan import UNBLOCKS_NOTHING, PendingPlan, advice, find_pending, unblocked_by
-from hudi_core.services.rollback.attempt import AttemptRollback, AttemptSearch, planned_partitions
+from hudi_core.services.repair.pending_plan import (
+    UNBLOCKS_NOTHING,
+    PendingPlan,
+    advice,
+    find_pending,
+    partitions_of,
+    unblocked_by,
+)
+from hudi_core.services.rollback.attempt import find_leftovers, roll_back_attempt
 from hudi_core.services.rollback.units import NOTHING, Removed
 from hudi_core.timeline.instant import State
 from hudi_core.transaction.claim_file import current_claim, is_free
@@ -36,17 +43,7 @@ class TakenOver:
 
     def to_dict(self) -> dict[str, Any]:
         """The document of `hudictl takeover --json`."""
-        return {
-            "instant": self.instant,
-            "action": self.action,
-            "state": self.state,
-            "previous_owner": self.previous_owner,
-            "removed": self.removed.to_dict(),
-            "unblocks": self.unblocks,
-            "after_the_run": self.after_the_run,
-            "next": self.next,
-            "reason": self.reason,
-        }
+        return asdict(self) | {"removed": self.removed.to_dict()}
 
 
 def takeover(context: TableContext, instant: str, owner: Owner) -> TakenOver:
@@ -83,10 +80,8 @@ def takeover(context: TableContext, instant: str, owner: Owner) -> TakenOver:
     with claimed(context, instant, owner) as mine:
         removed: dict[str, int] = {}
         if mine.completed is None and plan.file_groups:
-            partitions = planned_partitions(context, plan.instant)
-            attempt = AttemptRollback(context, instant, plan.instant.pending_action, partitions, mine.held)
-            attempt.run()
-            removed = attempt.removed
+            partitions = partitions_of(context, plan)
+            _, removed = roll_back_attempt(context, instant, plan.instant.pending_action, partitions, mine.held)
             context.active.revert_to_requested(instant, plan.instant.pending_action)
     found = context.active.load().find(instant, plan.instant.pending_action)
     state = State.COMPLETED if found is None else found.state
@@ -100,10 +95,8 @@ def _has_started(context: TableContext, plan: PendingPlan) -> bool:
     if not plan.file_groups:
         return False
     instant = plan.instant
-    search = AttemptSearch(
-        context, instant.requested_time, instant.pending_action, planned_partitions(context, instant)
-    )
-    return instant.state is not State.REQUESTED or bool(search.find())
+    left = find_leftovers(context, instant.requested_time, instant.pending_action, partitions_of(context, plan))
+    return instant.state is not State.REQUESTED or bool(left)
 
 
 def _next(plan: PendingPlan, state: State) -> str:

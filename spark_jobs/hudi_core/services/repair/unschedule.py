@@ -8,26 +8,32 @@ This engine refuses there.
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
-from hudi_core.errors import ConflictError, HudiError
+from hudi_core.errors import ConfigError, ConflictError, HudiError, TimelineError
 from hudi_core.services.context import TableContext
 from hudi_core.services.lifecycle import claimed
 from hudi_core.services.metadata.index_drop import refuse_in_use
 from hudi_core.services.metadata.pending_indexing import planned_partitions, remove_build
-from hudi_core.services.repair.guards import check_droppable, check_no_rows_lost
-from hudi_core.services.repair.kept_plan import give_back_if_needed, keep_plan, kept_plan, opens_slices, read_inputs
+from hudi_core.services.repair.kept_plan import (
+    check_no_rows_lost,
+    keep_plan,
+    kept_plan,
+    opens_slices,
+    restore_if_used,
+)
 from hudi_core.services.repair.pending_plan import (
     UNBLOCKS_NOTHING,
     PendingPlan,
     find_pending,
+    finish_restore,
     partitions_of,
     unblocked_by,
 )
-from hudi_core.services.rollback.attempt import AttemptRollback, AttemptSearch
+from hudi_core.services.rollback.attempt import find_leftovers, roll_back_attempt
 from hudi_core.services.rollback.units import NOTHING, Removed
-from hudi_core.timeline.instant import State
+from hudi_core.timeline.instant import Action, State
 from hudi_core.transaction.claim_file import current_claim, forget_claims
 from hudi_core.transaction.owner import Owner
 
@@ -40,19 +46,13 @@ class Unscheduled:
 
     instant: str
     action: str
+    dry_run: bool
     removed: Removed
     unblocks: dict[str, Any]
-    dry_run: bool
 
     def to_dict(self) -> dict[str, Any]:
         """The document of `hudictl unschedule --json`."""
-        return {
-            "instant": self.instant,
-            "action": self.action,
-            "dry_run": self.dry_run,
-            "removed": self.removed.to_dict(),
-            "unblocks": self.unblocks,
-        }
+        return asdict(self) | {"removed": self.removed.to_dict()}
 
 
 def unschedule(context: TableContext, instant: str, owner: Owner, *, dry_run: bool = False) -> Unscheduled:
@@ -67,20 +67,44 @@ def unschedule(context: TableContext, instant: str, owner: Owner, *, dry_run: bo
     timeline = context.active.load()
     if not dry_run and not timeline.contains(instant) and current_claim(context.storage, instant) is not None:
         _clean_up_behind(context, instant, owner)
-        return Unscheduled(instant, "", NOTHING, UNBLOCKS_NOTHING, dry_run)
+        return Unscheduled(instant, "", dry_run, NOTHING, UNBLOCKS_NOTHING)
     plan = find_pending(context, timeline, instant)
     try:
-        check_droppable(plan)
+        _check_droppable(plan)
     except HudiError as error:
-        error.path = error.path or context.active.path_of(plan.instant)  # which the rules, being pure, do not know
+        error.path = error.path or context.active.path_of(plan.instant)
         raise
-    check_no_rows_lost(plan, read_inputs(context, timeline, plan))
+    check_no_rows_lost(context, timeline, plan)
     unblocks = unblocked_by(context, timeline, plan)
     if dry_run:
-        return Unscheduled(instant, plan.kind, Removed(_attempted(context, plan), (instant,)), unblocks, dry_run=True)
+        return Unscheduled(instant, plan.kind, True, Removed(_attempted(context, plan), (instant,)), unblocks)
     removed = _drop(context, plan, owner)
     forget_claims(context.storage, instant)
-    return Unscheduled(instant, plan.kind, Removed(removed, (instant,)), unblocks, dry_run=False)
+    return Unscheduled(instant, plan.kind, False, Removed(removed, (instant,)), unblocks)
+
+
+def _check_droppable(plan: PendingPlan) -> None:
+    """Raises, with the verb that helps instead, for a pending instant that is no plan that can be dropped."""
+    instant = plan.instant.requested_time
+    if plan.kind == "write":
+        what = f"{plan.instant.action} {instant} is a write, not a plan"
+        raise ConfigError(what, remedy=f"roll it back: `hudictl rollback TABLE --instant {instant}`")
+    if plan.kind in (Action.ROLLBACK, Action.RESTORE):
+        finish = f"hudictl rollback TABLE --instant {instant}"
+        if plan.kind == Action.RESTORE:
+            finish = finish_restore(plan.restores_to, "TABLE")
+        what = f"{plan.kind} {instant} is half done: its files may be gone already"
+        raise TimelineError(what, remedy=f"finish it: {finish}")
+    if plan.kind == Action.SAVEPOINT:
+        raise ConfigError(
+            f"the savepoint of {instant} is not finished",
+            remedy=f"delete it: `hudictl savepoint delete TABLE --instant {instant}`",
+        )
+    if plan.kind == "clean" and plan.instant.state is State.INFLIGHT:
+        raise TimelineError(
+            f"clean {instant} is inflight: files that it lists may be gone already",
+            remedy=f"finish it: `hudictl run clean TABLE --instant {instant}`",
+        )
 
 
 def _attempted(context: TableContext, plan: PendingPlan) -> dict[str, int]:
@@ -88,7 +112,7 @@ def _attempted(context: TableContext, plan: PendingPlan) -> dict[str, int]:
     partitions = partitions_of(context, plan)
     if not partitions:
         return {}
-    left = AttemptSearch(context, plan.instant.requested_time, plan.instant.pending_action, partitions).find()
+    left = find_leftovers(context, plan.instant.requested_time, plan.instant.pending_action, partitions)
     return {info.path: info.size for info in left.files}
 
 
@@ -105,13 +129,11 @@ def _drop(context: TableContext, plan: PendingPlan, owner: Owner) -> dict[str, i
             )
         partitions = partitions_of(context, plan)
         if partitions:
-            attempt = AttemptRollback(context, instant, action, partitions, found.held)
-            attempt.run()
-            removed = attempt.removed
+            _, removed = roll_back_attempt(context, instant, action, partitions, found.held)
         with context.lock(owner) as lock:
             found.held.check()
             timeline = context.active.load()
-            check_no_rows_lost(plan, read_inputs(context, timeline, plan))
+            check_no_rows_lost(context, timeline, plan)
             opens = opens_slices(context, plan)
             if opens:
                 keep_plan(context, instant)
@@ -123,7 +145,7 @@ def _drop(context: TableContext, plan: PendingPlan, owner: Owner) -> dict[str, i
             for state in (State.INFLIGHT, State.REQUESTED):
                 context.active.remove(instant, action, state)
             if opens:
-                give_back_if_needed(context, plan)
+                restore_if_used(context, plan)
     return removed
 
 
@@ -136,6 +158,6 @@ def _clean_up_behind(context: TableContext, instant: str, owner: Owner) -> None:
     with context.claim(instant, owner), context.lock(owner):
         plan = kept_plan(context, instant)
         if plan is not None:
-            give_back_if_needed(context, plan, behind=True)
+            restore_if_used(context, plan, behind=True)
         log.info("instant %s was dropped by a run that died right after", instant)
     forget_claims(context.storage, instant)

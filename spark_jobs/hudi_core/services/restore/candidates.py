@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Final
+from typing import Final
 
 from hudi_core.config.archive_config import ARCHIVE_BEYOND_SAVEPOINT
 from hudi_core.errors import ConfigError, TimelineError
@@ -22,18 +22,12 @@ late it completes.
 
 @dataclass(frozen=True, slots=True)
 class Restorable:
-    """A completed commit of the timeline: whether a savepoint keeps it, and why the table cannot be restored to it
-    (None: it can).
-    """
+    """A completed commit, whether a savepoint keeps it, and why the table cannot be restored to it (None: it can)."""
 
     instant: str
     action: str
     savepoint: bool
     reason: str | None
-
-    def to_dict(self) -> dict[str, Any]:
-        """As `hudictl restore` lists it."""
-        return {"instant": self.instant, "action": self.action, "savepoint": self.savepoint, "reason": self.reason}
 
 
 class RestoreCandidates:
@@ -53,9 +47,7 @@ class RestoreCandidates:
         ]
 
     def check(self, time: str) -> Instant:
-        """The commit at `time`. Raises ConfigError when the timeline holds none, TimelineError naming the reason when
-        it cannot be restored.
-        """
+        """The commit at `time`. Raises ConfigError without one, TimelineError naming why it cannot be restored."""
         target = next((instant for instant in self._timeline.commits() if instant.requested_time == time), None)
         if target is None:
             raise ConfigError(
@@ -95,9 +87,7 @@ class RestoreCandidates:
         return None
 
     def after(self, target: Instant) -> list[Instant]:
-        """What has to go for the table to be as it was after `target`, in the order of going: pending clusterings, then
-        newest first.
-        """
+        """What has to go, in order, for the table to be as after `target`: pending clusterings, then newest first."""
         late = [
             instant for instant in self._timeline if instant.action in WRITE_ACTIONS and self._is_after(instant, target)
         ]
@@ -135,9 +125,7 @@ class RestoreCandidates:
         return not instant.is_completed, instant.completed_at, instant.requested_time
 
     def _is_behind_archived(self, target: Instant) -> bool:
-        """Whether archival passed the target by: a savepoint may have kept it on the timeline while later instants were
-        archived.
-        """
+        """Whether later instants were archived while a savepoint kept the target on the timeline."""
         others = (
             instant.requested_time
             for instant in self._timeline
@@ -166,7 +154,5 @@ class RestoreCandidates:
 
 
 def restorable_instants(context: TableContext) -> list[Restorable]:
-    """Every completed commit of the active timeline, oldest first, with the reason where the table cannot be restored
-    to it.
-    """
+    """Every completed commit of the active timeline, oldest first, with the reason where it cannot be restored."""
     return RestoreCandidates(context, context.active.load()).all()

@@ -98,11 +98,9 @@ class RestoreJob(Job[RestorePlan, None]):
         return Completion(content, None, partial(self._publish, held.epoch))
 
     def clean_up(self, plan: RestorePlan, done: None) -> None:
-        """See _clean_up."""
         self._clean_up()
 
     def clean_up_completed(self, *, decided: bool) -> None:
-        """See _clean_up."""
         self._clean_up()
 
     def _publish(self, epoch: int) -> None:
@@ -153,9 +151,8 @@ class RestoreJob(Job[RestorePlan, None]):
             return rollback
 
     def _clean_up(self) -> None:
-        """Removes the rollbacks behind the target, as Hudi does: those of this restore, and those before it, which
-        would hold up the metadata table's compaction. A rollback that was requested after the restore belongs to
-        another writer.
+        """Removes the rollbacks behind the target, as Hudi does: those of this restore, and earlier ones, which would
+        hold up the metadata table's compaction. A later rollback belongs to another writer.
         """
         gone = {item.time for item in self._plan.instants}
         timeline = self.active.load()
@@ -221,9 +218,7 @@ def prepare_metadata(context: TableContext, plan: RestorePlan) -> None:
 
 
 def recorded_late(context: TableContext, plan: RestorePlan) -> list[str]:
-    """The completed commits that stay and were recorded in the metadata table after the target; none without that
-    order.
-    """
+    """The completed commits that stay and were recorded in the metadata table after the target."""
     metadata_timeline = MetadataTimeline(context.storage, context.config)
     timeline = metadata_timeline.active.load()
     until = completed_at(metadata_timeline, timeline, plan.target)

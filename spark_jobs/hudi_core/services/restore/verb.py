@@ -1,11 +1,9 @@
-"""`restore`: the table goes back to what it was after a commit. All writers have to be stopped, as for a restore by
-Hudi.
-"""
+"""`restore`: the table goes back to what it was after a commit. All writers have to be stopped, as with Hudi."""
 
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from hudi_core.config.transaction_config import HeartbeatConfig
@@ -31,10 +29,8 @@ class RestoreResult:
     """`instant` is the restore's own, None in a dry run and when nothing had to go; `target` what the table went back
     to.
 
-    `target` is None where a dry run names none and only lists.
-
-    `reason` says why nothing had to go. `restorable`: in a dry run, every completed commit, and for those that cannot
-    be restored why not.
+    `target` is None where a dry run only lists. `reason` says why nothing had to go. `restorable`, of a dry run: every
+    completed commit, and why it cannot be restored.
     """
 
     instant: str | None
@@ -45,14 +41,9 @@ class RestoreResult:
 
     def to_dict(self) -> dict[str, Any]:
         """The document of `hudictl restore --json`."""
-        document: dict[str, Any] = {
-            "instant": self.instant,
-            "target": self.target,
-            "removed": self.removed.to_dict(),
-            "reason": self.reason,
-        }
-        if self.restorable or self.target is None:
-            document["restorable"] = [item.to_dict() for item in self.restorable]
+        document = asdict(self) | {"removed": self.removed.to_dict(), "restorable": [*map(asdict, self.restorable)]}
+        if not self.restorable and self.target is not None:
+            del document["restorable"]
         return document
 
 
@@ -86,9 +77,7 @@ def restore(context: TableContext, instant: str, owner: Owner, *, dry_run: bool 
 
 
 def _pending_restore(context: TableContext, timeline: Timeline, target: str) -> str | None:
-    """The pending restore to `target`. Raises TimelineError for one to another instant, which has to be finished
-    first.
-    """
+    """The pending restore to `target`. Raises TimelineError for one to another commit: it has to be finished first."""
     pending = timeline.pending().of_actions(Action.RESTORE).last()
     if pending is None:
         return None

@@ -34,12 +34,7 @@ class RollbackInputs:
 
 def check_may_roll_back(timeline: Timeline, target: Instant, inputs: RollbackInputs) -> None:
     """Raises TimelineError, saying what to do first, or UnsupportedError for an instant that another layout wrote."""
-    saved = [
-        instant
-        for instant in timeline.of_actions(Action.SAVEPOINT).completed()
-        if instant.requested_time == target.requested_time
-    ]
-    if saved:
+    if timeline.of_actions(Action.SAVEPOINT).completed().contains(target.requested_time):
         raise _refused(
             target,
             "is savepointed",
@@ -66,11 +61,7 @@ def _check_completed(timeline: Timeline, target: Instant, inputs: RollbackInputs
             "roll the later ones back first, or restore the table",
         )
     _check_pending(timeline, target, inputs)
-    plans = [
-        instant
-        for instant in timeline.pending()
-        if _is_service(instant, inputs) and instant.requested_time > target.requested_time
-    ]
+    plans = [item for item in timeline.pending().after(target.requested_time) if _is_service(item, inputs)]
     if plans:
         raise _refused(
             target,
@@ -86,33 +77,30 @@ def _check_completed(timeline: Timeline, target: Instant, inputs: RollbackInputs
 
 
 def _is_later(instant: Instant, target: Instant) -> bool:
-    if instant.requested_time == target.requested_time:
-        return False
-    if instant.requested_time > target.requested_time:
-        return True
+    if instant.requested_time >= target.requested_time:
+        return instant.requested_time > target.requested_time
     # A compaction works on what was there when it was requested, however late it completes.
     return instant.completed_at > target.completed_at and instant.pending_action != Action.COMPACTION
 
 
 def _check_order(timeline: Timeline, target: Instant, inputs: RollbackInputs) -> None:
     """validateRollbackCommitSequence."""
-    later = [instant for instant in timeline.commits() if instant.requested_time > target.requested_time]
-    if later and not inputs.heartbeat:
+    later = timeline.commits().last()
+    if later is not None and later.requested_time > target.requested_time and not inputs.heartbeat:
         raise _refused(
             target,
-            f"is older than the completed {later[-1].action} {later[-1].requested_time}",
+            f"is older than the completed {later.action} {later.requested_time}",
             "its writer may be alive; when no writer is, set hoodie.cleaner.policy.failed.writes=LAZY",
         )
     _check_pending(timeline, target, inputs)
 
 
 def _check_pending(timeline: Timeline, target: Instant, inputs: RollbackInputs) -> None:
-    pending = [
-        instant
-        for instant in timeline.pending()
-        if instant.action in COMMIT_ACTIONS and not _is_service(instant, inputs)
+    others = [
+        item
+        for item in timeline.pending().of_actions(*COMMIT_ACTIONS)
+        if item.requested_time != target.requested_time and not _is_service(item, inputs)
     ]
-    others = [instant for instant in pending if instant.requested_time != target.requested_time]
     if others and (target.is_completed or others[-1].requested_time > target.requested_time):
         last = others[-1]
         raise _refused(

@@ -27,9 +27,7 @@ from hudi_core.transaction.writer_heartbeats import (
 
 
 def pending_rollbacks(active: ActiveTimeline, timeline: Timeline) -> list[str]:
-    """The requested times of the rollbacks to finish, oldest first. Those of a restore are the restore's to finish and
-    to remove.
-    """
+    """The requested times of the rollbacks to finish, oldest first, without those of a restore: it finishes its own."""
     restored = _restored(active, timeline)
     pending = [instant.requested_time for instant in timeline.pending().of_actions(Action.ROLLBACK)]
     return [time for time in pending if rollback_target(active, time) not in restored]
@@ -124,7 +122,7 @@ def _is_ours(context: TableContext, rollback: str) -> bool:
 
 
 def _restored(active: ActiveTimeline, timeline: Timeline) -> frozenset[str]:
-    """The instants that restores on the timeline take, or took, away."""
+    """The instants that restores on the timeline remove or removed."""
     found: set[str] = set()
     for restore in timeline.of_actions(Action.RESTORE):
         path = active.path(restore.requested_time, Action.RESTORE, State.REQUESTED)

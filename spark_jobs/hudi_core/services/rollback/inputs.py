@@ -51,10 +51,9 @@ def refuse_live_writer(context: TableContext, target: str, *, dry_run: bool = Fa
 
 
 def _cleans_since(context: TableContext, timeline: Timeline, failed: Failed) -> tuple[str, ...]:
-    """The cleans after the instant that deleted, or are going to delete, what its file groups would go back to.
+    """The cleans after the instant that delete what its file groups would go back to.
 
-    That is the slice that a written file was made from (its previous commit), and every file of a group that was
-    replaced. Files older than that slice may go: a table that cleans after each commit loses some after each.
+    That is the previous slice of a written file, and every file of a replaced group. Older files may go.
     """
     if failed.metadata is None:
         return ()
@@ -70,9 +69,7 @@ def _cleans_since(context: TableContext, timeline: Timeline, failed: Failed) -> 
 
 
 def _deleted_by(context: TableContext, clean: Instant) -> Iterator[tuple[FileGroupId, str]]:
-    """The file group, and the instant in the name, of each data file that a clean deleted; of a pending one, that its
-    plan names.
-    """
+    """File group and instant of each data file that a completed clean deleted, or the plan of a pending one names."""
     for partition, names in _names_of(context, clean):
         for name in names:
             parsed = parse_data_file(name.rpartition("/")[2])
@@ -83,12 +80,9 @@ def _deleted_by(context: TableContext, clean: Instant) -> Iterator[tuple[FileGro
 def _names_of(context: TableContext, clean: Instant) -> Iterator[tuple[str, Sequence[str]]]:
     if not clean.is_completed:
         path = context.active.path(clean.requested_time, Action.CLEAN, State.REQUESTED)
-        yield from decode_clean_plan(
-            context.active.read_requested(clean.requested_time, Action.CLEAN), path=path
-        ).files.items()
+        data = context.active.read_requested(clean.requested_time, Action.CLEAN)
+        yield from decode_clean_plan(data, path=path).files.items()
         return
-    path = context.active.path_of(clean)
-    for partition, raw in member(
-        context.active.read_of(clean), "partitionMetadata", dict, path=path, default={}
-    ).items():
+    path, done = context.active.path_of(clean), context.active.read_of(clean)
+    for partition, raw in member(done, "partitionMetadata", dict, path=path, default={}).items():
         yield partition, texts(raw, "successDeleteFiles", path=path)

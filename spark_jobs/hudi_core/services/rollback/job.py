@@ -1,6 +1,4 @@
-"""Rollback: a pending one is completed under its instant by any run that takes it over (HUDI-3556). A second rollback
-would block the metadata table.
-"""
+"""Rollback: a pending one is completed under its instant by any run (HUDI-3556); two block the metadata table."""
 
 from __future__ import annotations
 
@@ -114,9 +112,7 @@ class RollbackJob(Job[RollbackExecution, RollbackMetadata]):
             self._target_claim.check()
 
     def _publish(self, epoch: int, changes: FileChanges) -> None:
-        """The metadata table first; then the instant leaves the timeline, while the rollback is still there to say
-        why.
-        """
+        """The metadata table first; then the instant leaves the timeline, while the rollback still says why."""
         self._check_target()
         publisher = self.context.reloaded().metadata_publisher(epoch)
         if publisher is not None:
@@ -135,11 +131,9 @@ class RollbackJob(Job[RollbackExecution, RollbackMetadata]):
             self.active.undo(self._failed, target.pending_action)
 
     def clean_up(self, plan: RollbackExecution, done: RollbackMetadata) -> None:
-        """See _clean_up."""
         self._clean_up(executed=True)
 
     def clean_up_completed(self, *, decided: bool) -> None:
-        """See _clean_up."""
         self._clean_up(executed=decided)
 
     def _clean_up(self, *, executed: bool) -> None:
@@ -162,9 +156,10 @@ class RollbackJob(Job[RollbackExecution, RollbackMetadata]):
             self.storage.delete(f"{HUDI_HEARTBEATS}/{self._failed}")
 
     def _delete_late_files(self) -> None:
-        """Files that a writer presumed dead has written since: they would become visible once the rollback is archived
-        (hudi#18783). Where the plan found files, more may have come. Not for a compaction: log files may carry its
-        instant and others' rows.
+        """Files that a writer presumed dead wrote since: they become visible once the rollback is archived
+        (hudi#18783).
+
+        Not for a compaction: log files may carry its instant and others' rows.
         """
         partitions = {request.partition for request in self._execution.plan.requests}
         for _, files in list_partitions(self.storage, partitions):
@@ -180,9 +175,7 @@ class RollbackJob(Job[RollbackExecution, RollbackMetadata]):
                 publisher.roll_back(self._failed, self.instant)
 
     def forget(self) -> None:
-        """The claims of the instant that went as well, where this run made one. Those of a plan that waits stay, so
-        that the epochs of later attempts count on.
-        """
+        """The claims of the instant that went as well. Those of a plan that stays are kept: later epochs count on."""
         super().forget()
         if self._target_claim is None or self._is_fenced:
             return
@@ -221,9 +214,7 @@ def run_rollback(
     fenced_by: Claim | None = None,
     extra: Sequence[FileUndo] = (),
 ) -> RollbackJob:
-    """Runs the rollback at `rollback`; see RollbackJob. Raises ConflictError while another process is at it,
-    TimelineError when a completed instant may not go any more.
-    """
+    """Runs the rollback at `rollback`. Raises ConflictError while another process runs it, TimelineError as `guard`."""
     job = RollbackJob(Run(context, rollback, owner), fenced_by=fenced_by, extra=extra)
     run_instant(job)
     return job
@@ -245,9 +236,8 @@ def _refuse_during_restore(timeline: Timeline) -> None:
 def fenced(context: TableContext, instant: str, target: Instant | None, owner: Owner) -> Iterator[Claimed | None]:
     """Holds the claim on an instant to be rolled back, where this engine claimed it or may be running it.
 
-    Also on a completed compaction or clustering, which is pending during its rollback: by the claim it is known not to
-    be a live write. `target` is the instant as the timeline shows it. Raises ConflictError while a run of ours may be
-    alive.
+    Also on a completed compaction or clustering, which is pending during its rollback: the claim shows that it is no
+    live write. `target` is the instant on the timeline. Raises ConflictError while a run of ours may be alive.
     """
     is_claimed = current_claim(context.storage, instant) is not None
     if not is_claimed and (target is None or not is_planned(context, target)):
@@ -270,9 +260,7 @@ def keeps_plan(context: TableContext, target: Instant) -> bool:
 
 
 def guard(context: TableContext, timeline: Timeline, target: Instant) -> None:
-    """Raises when the instant may not be rolled back as `timeline` shows it: services.rollback.checks, and the metadata
-    table's own rule.
-    """
+    """Raises when services.rollback.checks or the metadata table's own rule forbid a rollback of the instant."""
     try:
         check_may_roll_back(timeline, target, read_inputs(context, timeline, failed_of(context, target)))
     except HudiError as error:
@@ -288,8 +276,7 @@ def guard(context: TableContext, timeline: Timeline, target: Instant) -> None:
 def check_not_initialized_since(context: TableContext, target: Instant) -> None:
     """Raises TimelineError, before anything is written, where partitions were initialized since `target` completed.
 
-    A pending write is in none of them. Checked under the table lock when a rollback begins, which makes its instant
-    pending: partitions initialized afterwards do not contain it.
+    Checked under the table lock when a rollback begins: that makes its instant pending, so later partitions lack it.
     """
     if not target.is_completed or not context.has_metadata_table:
         return

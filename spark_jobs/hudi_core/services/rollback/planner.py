@@ -22,17 +22,14 @@ from hudi_core.transaction.owner import Owner
 
 
 def write_at(context: TableContext, timeline: Timeline, time: str) -> Instant | None:
-    """The write (commit, compaction, clustering …) requested at `time`. Raises ConfigError when only other actions are
-    there.
-    """
-    here = [instant for instant in timeline if instant.requested_time == time]
-    found = next((instant for instant in here if instant.action in WRITE_ACTIONS), None)
-    others = [
-        instant.action for instant in here if instant.action not in WRITE_ACTIONS and instant.action != Action.SAVEPOINT
-    ]
-    if found is None and others:
+    """The write requested at `time`. Raises ConfigError when only other actions are there."""
+    actions = {
+        item.action: item for item in timeline if item.requested_time == time and item.action != Action.SAVEPOINT
+    }
+    found = next((item for action, item in actions.items() if action in WRITE_ACTIONS), None)
+    if found is None and actions:
         raise ConfigError(
-            f"{others[0]} {time} cannot be rolled back",
+            f"{next(iter(actions))} {time} cannot be rolled back",
             path=context.active.folder,
             remedy="only writes, compactions and clusterings can; a clean or a rollback is run again until it "
             "completes",
@@ -41,9 +38,9 @@ def write_at(context: TableContext, timeline: Timeline, time: str) -> Instant | 
 
 
 def check_rollback(context: TableContext, timeline: Timeline, target: Instant, *, dry_run: bool = False) -> None:
-    """Raises, before anything is written, where `target` may not be rolled back (services.rollback.checks) or the
-    metadata table cannot follow; ConflictError while its writer is alive; TimelineError for a plan that was never
-    inflight.
+    """Raises, before anything is written, where `target` may not be rolled back or its plan was never inflight.
+
+    ConflictError while its writer is alive.
     """
     if target.state is State.REQUESTED and is_planned(context, target):
         raise TimelineError(
@@ -97,9 +94,7 @@ def request_rollback(context: TableContext, target: Instant, owner: Owner) -> st
 
 
 class RollbackService(SchedulingService):
-    """Plans the rollback of the newest write that failed, and runs rollbacks that are pending and that no writer of
-    Hudi is at.
-    """
+    """Plans the rollback of the newest failed write, and runs pending rollbacks without a live writer of Hudi."""
 
     name = "rollback"
     action = Action.ROLLBACK
@@ -125,7 +120,6 @@ class RollbackService(SchedulingService):
         return Scheduled(rollback, decode_any(context.active.read_requested(rollback, Action.ROLLBACK), path=path))
 
     def job(self, run: Run) -> RollbackJob:
-        """See InstantService."""
         return RollbackJob(run)
 
 

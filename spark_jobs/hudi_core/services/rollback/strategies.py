@@ -1,10 +1,9 @@
 """The files that a rollback has to undo, by the failed writer's markers or by listing (MarkerBasedRollbackStrategy,
 ListingBasedRollbackStrategy).
 
-Without markers Hudi finds nothing and leaves files behind, whose rows show once the instant is archived
-(HoodieTimeline.containsOrBeforeTimelineStarts); this engine lists the storage. Where a listing of table version 6 would
-rely on the writer's workload profile for the log files it appended to, the headers of the log files themselves are
-read.
+Without markers Hudi finds nothing and leaves files whose rows show once the instant is archived
+(containsOrBeforeTimelineStarts); this engine lists the storage, and reads log headers where Hudi's listing of version 6
+relies on the writer's workload profile.
 """
 
 from __future__ import annotations
@@ -38,9 +37,7 @@ _PLANNED: Final = frozenset({Action.COMPACTION, Action.LOG_COMPACTION, Action.CL
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """The instant to roll back: as the timeline shows it, and what its file says where that is commit metadata or a
-    workload profile.
-    """
+    """The instant to roll back, and what its file says where that is commit metadata or a workload profile."""
 
     instant: Instant
     metadata: CommitMetadata | None = None
@@ -59,13 +56,8 @@ class Failed:
 
 
 def failed_of(context: TableContext, instant: Instant) -> Failed:
-    """Reads what the instant's file says of its writes; nothing for an empty file and for a planned action that is
-    pending.
-    """
-    if not instant.is_completed and (
-        instant.state is State.REQUESTED
-        or instant.action in (Action.COMPACTION, Action.LOG_COMPACTION, Action.CLUSTERING)
-    ):
+    """Reads what the instant's file says of its writes; nothing for an empty file and a pending planned action."""
+    if not instant.is_completed and (instant.state is State.REQUESTED or instant.action in _PLANNED):
         return Failed(instant)
     data = context.active.read_details(instant)
     return Failed(instant, decode_commit(data, path=context.active.path_of(instant)) if data else None)
@@ -106,12 +98,8 @@ def _by_markers(context: TableContext, failed: Failed, markers: Iterable[Marker]
     for marker in markers:
         parsed = parse_data_file(marker.file_name)
         if parsed is None or (parsed.instant != failed.time and not shared_logs):
-            log.warning(
-                "marker of %s for %s/%s: that is no file of this instant, it is left alone",
-                failed.time,
-                marker.partition,
-                marker.file_name,
-            )
+            named = f"{marker.partition}/{marker.file_name}"
+            log.warning("marker of %s for %s: that is no file of this instant, it is left alone", failed.time, named)
         elif isinstance(parsed, LogFileName) and parsed.instant == failed.time and shared_logs:
             yield FileUndo(marker.partition, delete=(marker.file_name,))
         elif parsed.instant == failed.time:
@@ -146,24 +134,17 @@ def _by_listing(context: TableContext, failed: Failed, timeline: Timeline, resto
     for partition, files in list_partitions(context.storage, _partitions(context, failed, timeline)):
         for info in files:
             parsed = parse_data_file(info.name)
-            if (
-                parsed is not None
-                and parsed.instant == failed.time
-                and not (base_files_only and isinstance(parsed, LogFileName))
-            ):
+            if parsed is None or parsed.instant != failed.time:
+                continue
+            if not (base_files_only and isinstance(parsed, LogFileName)):
                 yield FileUndo(partition, delete=(info.name,))
-    if (
-        shared_logs
-        and not failed.is_compaction
-        and failed.instant.action in (Action.DELTA_COMMIT, Action.LOG_COMPACTION)
-    ):
+    appends = failed.instant.action in (Action.DELTA_COMMIT, Action.LOG_COMPACTION)
+    if shared_logs and appends and not failed.is_compaction:
         yield from _cancelled_blocks(context, failed, timeline)
 
 
 def _partitions(context: TableContext, failed: Failed, timeline: Timeline) -> list[str]:
-    """Where to look: a completed commit names its partitions, except for log files of others on top of it; a pending
-    one may have more.
-    """
+    """A completed commit names its partitions; a pending one may have more than its profile says."""
     if failed.instant.is_completed and failed.metadata is not None and failed.metadata.operation_type is not None:
         failed.metadata.check_paths(source=context.active.path_of(failed.instant))
         return sorted(failed.metadata.partition_to_write_stats)
@@ -181,13 +162,11 @@ def _cancelled_blocks(context: TableContext, failed: Failed, timeline: Timeline)
     if stats is not None and failed.metadata is not None:
         failed.metadata.check_paths(source=context.active.path_of(failed.instant))
     for partition in view.partitions() if stats is None else sorted(stats):
-        requested = (
-            None
-            if stats is None
-            else {stat.file_id for stat in stats[partition] if stat.prev_commit not in ("", _NO_COMMIT)}
-        )
-        if requested is not None and not requested:
-            continue
+        requested = None
+        if stats is not None:
+            requested = {stat.file_id for stat in stats[partition] if stat.prev_commit not in ("", _NO_COMMIT)}
+            if not requested:
+                continue
         for item in view.latest_slices_up_to(partition, failed.time):
             if item.base_instant < failed.time and (requested is None or item.file_group.file_id in requested):
                 blocks = _files_with_blocks(
@@ -198,9 +177,7 @@ def _cancelled_blocks(context: TableContext, failed: Failed, timeline: Timeline)
 
 
 def _files_with_blocks(context: TableContext, files: Iterable[DataFile], instant: str, *, torn: bool) -> dict[str, int]:
-    """The log files with blocks of `instant` and their sizes; with `torn` those with a damaged block too, which its
-    writer may have left.
-    """
+    """Log files with blocks of `instant`, and their sizes; with `torn` also those with a damaged block."""
     return {file.name: file.size for file in files if _has_block(context, file, instant, torn)}
 
 

@@ -1,6 +1,4 @@
-"""Carries out a rollback's plan, up to the point where the rollback completes: the part that a rollback and a restore
-have in common.
-"""
+"""Carries out a rollback's plan up to its completion: what a rollback and a restore have in common."""
 
 from __future__ import annotations
 
@@ -39,9 +37,7 @@ Guard = Callable[[Timeline, Instant], None]
 
 @dataclass(frozen=True, slots=True)
 class Removed:
-    """What went, or in a dry run would go: files with their sizes in bytes by path, and the requested times of
-    instants.
-    """
+    """What went, or in a dry run would go: sizes of files in bytes by path, and requested times of instants."""
 
     files: Mapping[str, int] = field(default_factory=dict, hash=False)
     instants: tuple[str, ...] = ()
@@ -55,9 +51,7 @@ NOTHING: Final = Removed()
 
 
 class RollbackExecution:
-    """The pending rollback `rollback` of one instant. Every method may be repeated after a crash, by whoever owns the
-    rollback then.
-    """
+    """The pending rollback of one instant. Every method may be repeated by the next owner after a crash."""
 
     def __init__(self, context: TableContext, rollback: str, owner: Owner) -> None:
         self._context = context
@@ -78,15 +72,14 @@ class RollbackExecution:
         return timeline.find(self.plan.instant, self.plan.action)
 
     def begin(self, guard: Guard, *, restores: bool = False) -> None:
-        """Makes the rollback inflight and takes the instant off the completed ones, so that nobody reads or builds on
-        it from here on.
+        """Makes the rollback inflight and the completed instant pending, so that nothing reads or builds on it from
+        here on.
 
-        A rollback that is only requested was planned for a write that had not completed, unless a restore planned it
-        (`restores`). When that write has completed since, its writer lived: the plan is dropped and ConflictError
-        raised. Without a restore, behind which no writer is at work, a planned action is not even for a moment one that
-        somebody may run (_withhold). For a restore its inflight file goes as well, and first: an instant that shows as
-        requested beside its rollback is known by that to be one that was completed, and goes as a whole; one that is
-        inflight keeps its plan.
+        A rollback that is only requested was planned for a pending write, unless a restore planned it (`restores`).
+        When that write has completed since, its writer lived: the plan is dropped and ConflictError raised. Without a
+        restore, behind which no writer is at work, a planned action never shows as one to run (_withhold). For a
+        restore its inflight file goes first: an instant that shows as requested beside its rollback was completed, and
+        goes as a whole; one that is inflight keeps its plan.
         """
         with self._context.lock(self._owner) as lock:
             timeline = self._active.load()
@@ -109,10 +102,10 @@ class RollbackExecution:
                 self._active.remove(target.requested_time, target.pending_action, State.COMPLETED)
 
     def _withhold(self, target: Instant) -> None:
-        """Makes a compaction or clustering a write that is pending: a writer with inline services, or a run of ours,
-        would take the plan up that shows as soon as the completed file is gone, and what it wrote would be nobody's.
-        Pending it has to stay, since the metadata table's blocks of an instant that is neither pending nor rolled back
-        count. May be repeated after a crash.
+        """Makes a compaction or clustering a pending write, so that no writer with inline services takes up its plan.
+
+        Pending it has to stay: the metadata table's blocks of an instant that is neither pending nor rolled back count.
+        May be repeated after a crash.
         """
         time_of, written_as = target.requested_time, completed_action(target.action)
         if is_planned(self._context, target):
@@ -185,9 +178,7 @@ def is_planned(context: TableContext, instant: Instant) -> bool:
 
 
 def changes_of(undone: Iterable[Undone]) -> FileChanges:
-    """What the metadata table must learn: deleted files; log files of command blocks, and those whose blocks they
-    cancel.
-    """
+    """What the metadata table must record: deleted files, log files of command blocks, and those that they cancel."""
     parts = list(undone)
     return FileChanges(
         {part.partition: {**part.kept_logs, **part.commands} for part in parts if part.commands},

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from hudi_core.errors import ConfigError
 from hudi_core.services.context import TableContext
 from hudi_core.services.lifecycle import claimed
-from hudi_core.services.rollback.attempt import AttemptRollback, planned_partitions
+from hudi_core.services.rollback.attempt import roll_back_attempt
 from hudi_core.services.rollback.failed_writes import dead_rollbacks, failed_writes, nothing_failed
 from hudi_core.services.rollback.inputs import refuse_live_writer
 from hudi_core.services.rollback.job import keeps_plan, run_rollback
@@ -18,7 +18,7 @@ from hudi_core.services.rollback.strategies import sizes_of
 from hudi_core.services.rollback.units import NOTHING, Removed, RollbackExecution, is_planned
 from hudi_core.timeline.actions.rollback import decode_rollback_metadata
 from hudi_core.timeline.instant import Action, Instant, State
-from hudi_core.timeline.pending_plans import pending_rollback_of
+from hudi_core.timeline.pending_plans import pending_rollback_of, planned_file_groups
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.transaction.commit import check_inflight
 from hudi_core.transaction.owner import Owner
@@ -28,8 +28,8 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class RollbackResult:
-    """`instant` is the rollback's own, None in a dry run and where nothing but the timeline had to change; `target`
-    what it rolled back.
+    """`instant` is the rollback's own, None in a dry run and where only the timeline changed; `target` what it rolled
+    back.
 
     `reason` says why there was nothing to do; `target` is None then.
     """
@@ -41,12 +41,7 @@ class RollbackResult:
 
     def to_dict(self) -> dict[str, Any]:
         """The document of `hudictl rollback --json`."""
-        return {
-            "instant": self.instant,
-            "target": self.target,
-            "removed": self.removed.to_dict(),
-            "reason": self.reason,
-        }
+        return asdict(self) | {"removed": self.removed.to_dict()}
 
 
 def clean_failed_writes(
@@ -64,16 +59,9 @@ def clean_failed_writes(
     pending = dead_rollbacks(context, timeline, eager=eager, dry_run=dry_run)
     results = [rollback(context, instant, owner, dry_run=dry_run) for instant in pending]
     done = {result.target for result in results}
-    failed = [
-        instant.requested_time
-        for instant in failed_writes(context, context.active.load(), eager=eager, dry_run=dry_run)
-    ]
-    results += [
-        rollback(context, instant, owner, dry_run=dry_run, unless_completed=True)
-        for instant in failed
-        if instant not in done
-    ]
-    return results
+    failed = failed_writes(context, context.active.load(), eager=eager, dry_run=dry_run)
+    times = [instant.requested_time for instant in failed if instant.requested_time not in done]
+    return results + [rollback(context, time, owner, dry_run=dry_run, unless_completed=True) for time in times]
 
 
 def rollback(
@@ -113,7 +101,14 @@ def _roll_back(
         return _finish(context, pending, owner, dry_run)
     target = write_at(context, timeline, instant)
     if target is None:
-        return _finish(context, _get_completed_rollback_of(context, timeline, instant), owner, dry_run)
+        done = _completed_rollback_of(context, timeline, instant)
+        if done is None:
+            raise ConfigError(
+                f"the timeline holds no instant {instant}",
+                path=context.active.folder,
+                remedy="list the instants: `hudictl timeline TABLE`",
+            )
+        return _finish(context, done, owner, dry_run)
     if target.is_completed and unless_completed:
         return RollbackResult(
             None, None, reason=f"{target.action} {instant} has completed since it was taken for failed: its rows stay"
@@ -124,10 +119,8 @@ def _roll_back(
             return replace(_back_to_requested(context, target, owner), instant=done, reason="it was rolled back before")
     if dry_run:
         check_rollback(context, timeline, target, dry_run=True)
-        steps = plan_rollback(context, timeline, target)
-        return RollbackResult(
-            None, instant, Removed(sizes_of(context, steps), () if keeps_plan(context, target) else (instant,))
-        )
+        files = sizes_of(context, plan_rollback(context, timeline, target))
+        return RollbackResult(None, instant, Removed(files, () if keeps_plan(context, target) else (instant,)))
     if keeps_plan(context, target):
         check_rollback(context, timeline, target)
         return _back_to_requested(context, target, owner)
@@ -138,29 +131,25 @@ def _finish(context: TableContext, rollback: str, owner: Owner, dry_run: bool) -
     if dry_run:
         execution = RollbackExecution(context, rollback, owner)
         target = execution.target(context.active.load())
-        stays = target is not None and keeps_plan(context, target)
-        return RollbackResult(
-            None, execution.plan.instant, Removed(execution.planned(), () if stays else (execution.plan.instant,))
-        )
+        goes = () if target is not None and keeps_plan(context, target) else (execution.plan.instant,)
+        return RollbackResult(None, execution.plan.instant, Removed(execution.planned(), goes))
     refuse_live_writer(context, rollback)
     job = run_rollback(context, rollback, owner)
     return RollbackResult(rollback, job.target, job.removed)
 
 
 def _back_to_requested(context: TableContext, target: Instant, owner: Owner) -> RollbackResult:
-    """What an attempt left goes and the plan waits for its next run, under our claim on it: a run of ours that is alive
-    keeps it.
+    """What an attempt left goes and the plan waits for its next run, under our claim on it.
 
     The claim is released and stays, so that the epochs of later attempts count on.
     """
     with claimed(context, target.requested_time, owner) as found:
         if target.state is State.INFLIGHT:
             check_inflight(context.active.load(), target.requested_time, target.pending_action)
-        partitions = planned_partitions(context, target)
-        attempt = AttemptRollback(context, target.requested_time, target.pending_action, partitions, found.held)
-        metadata_timeline = attempt.run()
+        partitions = {group.partition for group in planned_file_groups(context.active, target) or ()}
+        done, removed = roll_back_attempt(context, target.requested_time, target.pending_action, partitions, found.held)
         context.active.revert_to_requested(target.requested_time, target.pending_action)
-    return RollbackResult(metadata_timeline, target.requested_time, Removed(attempt.removed))
+    return RollbackResult(done, target.requested_time, Removed(removed))
 
 
 def _completed_rollback_of(context: TableContext, timeline: Timeline, instant: str) -> str | None:
@@ -170,17 +159,3 @@ def _completed_rollback_of(context: TableContext, timeline: Timeline, instant: s
         if decode_rollback_metadata(context.active.read_details(done), path=path).instant == instant:
             return done.requested_time
     return None
-
-
-def _get_completed_rollback_of(context: TableContext, timeline: Timeline, instant: str) -> str:
-    """As _completed_rollback_of, of an instant that is not on the timeline; raises ConfigError when it never was rolled
-    back.
-    """
-    done = _completed_rollback_of(context, timeline, instant)
-    if done is None:
-        raise ConfigError(
-            f"the timeline holds no instant {instant}",
-            path=context.active.folder,
-            remedy="list the instants: `hudictl timeline TABLE`",
-        )
-    return done

@@ -1,6 +1,4 @@
-"""The job that completes a savepoint: the files of a commit are kept, by the cleaner and the archival
-(SavepointActionExecutor).
-"""
+"""The job of a savepoint, which keeps the files of a commit from the cleaner (SavepointActionExecutor)."""
 
 from __future__ import annotations
 
@@ -86,9 +84,7 @@ def _check(context: TableContext, timeline: Timeline, instant: str) -> None:
 
 
 def _files(context: TableContext, timeline: Timeline, instant: str) -> dict[str, tuple[str, ...]]:
-    """The files of each partition's slices at the commit: a base file, and all log files on top of it, those since then
-    included.
-    """
+    """The files of each partition's slices at the commit; of a slice all log files, those since then included."""
     view = context.view(timeline)
     return {
         partition: tuple(file.name for item in view.latest_slices_up_to(partition, instant) for file in item.files)
@@ -97,10 +93,10 @@ def _files(context: TableContext, timeline: Timeline, instant: str) -> dict[str,
 
 
 def last_commit_retained(active: ActiveTimeline, timeline: Timeline) -> str | None:
-    """The oldest commit that no clean, completed or pending, has taken files from; None where none has run and there is
-    no commit.
+    """The oldest commit that no clean, completed or pending, has taken files from; None without commits and cleans.
 
-    A clean by file versions names no commit: then it is the last write before it (Hudi 1.2; 0.15 fails there).
+    As SavepointActionExecutor.getLastCommitRetained. A clean by file versions names no commit: then it is the last
+    write before it (Hudi 1.2; 0.15 fails there).
     """
     cleans = timeline.of_actions(Action.CLEAN)
     if not len(cleans):

@@ -18,8 +18,7 @@ from hudi_core.transaction.owner import Owner
 
 @dataclass(frozen=True, slots=True)
 class Savepoint:
-    """The savepoint of the commit requested at `instant`: its user, time (milliseconds since the epoch), comment and
-    number of files.
+    """The savepoint of the commit at `instant`: user, epoch milliseconds, comment and number of files.
 
     `existed`: it was there before. `deleted`: it is gone by now.
     """
@@ -33,17 +32,14 @@ class Savepoint:
     deleted: bool = False
 
     def to_dict(self) -> dict[str, Any]:
-        """An item of `hudictl savepoint list --json`, and with `removed` the document of create and delete: neither
-        removes a data file.
-        """
+        """An item of `savepoint list --json`; with `removed`, which is empty, the document of create and delete."""
         return asdict(self) | {"removed": {"files": 0, "bytes": 0, "instants": []}}
 
 
 def savepoint_create(
     context: TableContext, instant: str | None, owner: Owner, *, comment: str = "", user: str = ""
 ) -> Savepoint:
-    """Keeps the files of the table at the completed commit `instant`, the newest when None. An existing savepoint is
-    kept.
+    """Keeps the files of the table at the completed commit `instant`, the newest when None; an existing one stays.
 
     `user` is recorded as its author, the owner when empty. Raises ConfigError when there is no such commit on the
     timeline, TimelineError when a clean may have removed files of it, ConflictError while another process makes it.

@@ -8,7 +8,7 @@ the partition that it is listed under.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import partial
 from typing import Any, Final
 
@@ -17,7 +17,7 @@ from hudi_core.errors import CorruptFileError, FormatError, UnsupportedError
 from hudi_core.model.names import parse_data_file
 from hudi_core.model.partition import check_partition, join
 from hudi_core.timeline.actions.container import load_schema
-from hudi_core.timeline.actions.plan_fields import name_in_partition, text, texts
+from hudi_core.timeline.actions.plan_fields import name_in_partition, plan_version, text, text_map, texts
 from hudi_core.timeline.actions.pretty_json import member
 
 PLAN_VERSION: Final = 2
@@ -94,17 +94,11 @@ class LastClean:
 
 
 def encode_clean_plan(plan: CleanPlan, address: Callable[[str], str]) -> bytes:
-    """The content of `<T>.clean.requested`.
-
-    `address` makes the full path of a path below the table, which real Hudi follows.
-    """
-    earliest = plan.earliest
+    """The content of `<T>.clean.requested`; `address` makes the full path, which Hudi follows, of a table path."""
     return write_large_record(
         load_schema("HoodieCleanerPlan"),
         {
-            "earliestInstantToRetain": None
-            if earliest is None
-            else {"timestamp": earliest.timestamp, "action": earliest.action, "state": earliest.state},
+            "earliestInstantToRetain": None if plan.earliest is None else asdict(plan.earliest),
             "lastCompletedCommitTimestamp": plan.last_completed,
             "policy": plan.policy,
             "filesToBeDeletedPerPartition": {},
@@ -138,11 +132,7 @@ def decode_clean_plan(data: bytes, *, path: str) -> CleanPlan:
     )
     if "policy" not in raw or "filePathsToBeDeletedPerPartition" not in raw:
         raise CorruptFileError("the Avro record is no clean plan", path=path)
-    version = member(raw, "version", int, path=path, default=1)
-    if version not in (1, PLAN_VERSION):
-        raise UnsupportedError(
-            f"clean plan version {version} is not supported", path=path, remedy="versions 1 and 2 are"
-        )
+    version = plan_version(raw, "clean plan", path=path)
     source = "filesToBeDeletedPerPartition" if version == 1 else "filePathsToBeDeletedPerPartition"
     dropped = tuple(
         check_partition(item, source=path) for item in texts(raw, "partitionsToBeDeleted", path=path) if item
@@ -153,7 +143,7 @@ def decode_clean_plan(data: bytes, *, path: str) -> CleanPlan:
         last_completed=text(raw, "lastCompletedCommitTimestamp", path=path),
         earliest=_earliest(raw, path),
         dropped_partitions=dropped,
-        extra_metadata=_texts_by_name(raw, "extraMetadata", path),
+        extra_metadata=text_map(raw, "extraMetadata", path=path),
     )
 
 
@@ -195,10 +185,7 @@ def _earliest(raw: dict[str, Any], path: str) -> RetainedInstant | None:
 
 
 def encode_clean_metadata(metadata: CleanMetadata) -> bytes:
-    """The content of the completed file.
-
-    Every file counts as deleted, also one that was missing before (CleanActionExecutor of 1.2).
-    """
+    """The content of the completed file; files that were missing before count as well (CleanActionExecutor of 1.2)."""
     return write_large_record(
         load_schema("HoodieCleanMetadata"),
         {
@@ -236,17 +223,10 @@ def decode_last_clean(data: bytes, requested_time: str, *, path: str) -> LastCle
     _, raw = read_large_record(data, path=path, maps={"partitionMetadata": lambda partition, done: None})
     if "startCleanTime" not in raw:
         raise CorruptFileError("the Avro record is no clean metadata", path=path)
-    saved = _texts_by_name(raw, "extraMetadata", path).get(SAVEPOINTED_KEY, "")
+    saved = text_map(raw, "extraMetadata", path=path).get(SAVEPOINTED_KEY, "")
     return LastClean(
         requested_time,
         text(raw, "earliestCommitToRetain", path=path).strip(),
         text(raw, "lastCompletedCommitTimestamp", path=path),
         frozenset(time for time in saved.split(",") if time),
     )
-
-
-def _texts_by_name(raw: dict[str, Any], name: str, path: str) -> dict[str, str]:
-    items: dict[str, Any] = member(raw, name, dict, path=path, default={})
-    if not all(isinstance(item, str) for item in items.values()):
-        raise CorruptFileError(f"{name!r} holds something other than text", path=path)
-    return items

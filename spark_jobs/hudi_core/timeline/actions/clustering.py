@@ -17,7 +17,7 @@ from hudi_core.model.names import FileGroupId, parse_base_file, parse_log_file
 from hudi_core.model.partition import check_partition
 from hudi_core.timeline.actions.commit import Operation
 from hudi_core.timeline.actions.container import decode_datum
-from hudi_core.timeline.actions.plan_fields import name_in_partition, numbers, records, text, texts
+from hudi_core.timeline.actions.plan_fields import name_in_partition, numbers, parsed, records, text, texts
 from hudi_core.timeline.actions.pretty_json import member
 
 _REMEDY: Final = "the plan does not fit this table: find out which process wrote it"
@@ -25,10 +25,7 @@ _REMEDY: Final = "the plan does not fit this table: find out which process wrote
 
 @dataclass(frozen=True, slots=True)
 class ClusteringSlice:
-    """One file slice to cluster.
-
-    `base_file` and `log_files` are plain file names in `partition`; a slice may consist of log files only.
-    """
+    """One file slice: plain names of files in `partition`; a slice may consist of log files only."""
 
     partition: str
     file_id: str
@@ -43,10 +40,7 @@ class ClusteringSlice:
 
 @dataclass(frozen=True, slots=True)
 class ClusteringGroup:
-    """Slices that are read and merged into `output_groups` new file groups.
-
-    `metrics` are Hudi's sizes and counts by name.
-    """
+    """Slices that are merged into `output_groups` new file groups. `metrics` are Hudi's sizes and counts by name."""
 
     slices: tuple[ClusteringSlice, ...]
     output_groups: int = 1
@@ -55,10 +49,7 @@ class ClusteringGroup:
 
 @dataclass(frozen=True, slots=True)
 class ClusteringPlan:
-    """A clustering plan.
-
-    `strategy` is the record of that name, kept as it is: its class name means nothing to this engine.
-    """
+    """A clustering plan. `strategy` is kept as it is: its class name means nothing to this engine."""
 
     groups: tuple[ClusteringGroup, ...]
     strategy: Mapping[str, Any] | None = field(default=None, hash=False)
@@ -73,10 +64,10 @@ class ClusteringPlan:
 
 
 def decode_clustering_plan(data: bytes, *, path: str) -> ClusteringPlan | None:
-    """Decodes the requested file of a replacecommit or clustering; None when it plans no clustering.
+    """Decodes the requested file of a replacecommit or clustering; None for that of an overwrite.
 
-    That is the case for an overwrite. Raises CorruptFileError when the bytes are no such file, FormatError when a slice
-    names a file that cannot belong to it; both name `path`.
+    Raises CorruptFileError when the bytes are no such file, FormatError when a slice names a file that cannot belong to
+    it; both name `path`.
     """
     if not data:
         return None  # an overwrite may be requested with an empty file
@@ -106,10 +97,8 @@ def _group(raw: dict[str, Any], path: str) -> ClusteringGroup:
 
 
 def _slice(raw: dict[str, Any], path: str) -> ClusteringSlice:
-    partition, file_id = (
-        check_partition(text(raw, "partitionPath", path=path), source=path),
-        text(raw, "fileId", path=path),
-    )
+    partition = check_partition(text(raw, "partitionPath", path=path), source=path)
+    file_id = text(raw, "fileId", path=path)
     if not file_id:
         raise FormatError("a slice to cluster has no fileId", path=path, remedy=_REMEDY)
     base = text(raw, "dataFilePath", path=path)
@@ -118,14 +107,10 @@ def _slice(raw: dict[str, Any], path: str) -> ClusteringSlice:
         name_in_partition(item, partition, path=path, remedy=_REMEDY)
         for item in texts(raw, "deltaFilePaths", path=path)
     )
-    try:
-        owners = {parse_log_file(name).file_id for name in logs}
-        if base_file is not None:
-            owners.add(parse_base_file(base_file).file_id)
-    except FormatError as error:
-        raise FormatError(error.message, path=path, remedy=_REMEDY) from error
+    owners = {parsed(parse_log_file, name, path=path, remedy=_REMEDY).file_id for name in logs}
+    if base_file is not None:
+        owners.add(parsed(parse_base_file, base_file, path=path, remedy=_REMEDY).file_id)
     if owners - {file_id}:
-        raise FormatError(
-            f"the plan names files of {sorted(owners - {file_id})} for {file_id}", path=path, remedy=_REMEDY
-        )
+        message = f"the plan names files of {sorted(owners - {file_id})} for {file_id}"
+        raise FormatError(message, path=path, remedy=_REMEDY)
     return ClusteringSlice(partition, file_id, base_file, logs)

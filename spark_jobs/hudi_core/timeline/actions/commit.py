@@ -19,9 +19,6 @@ from hudi_core.timeline.timeline import Timeline
 SCHEMA_KEY: Final = "schema"
 """The extra-metadata key of the table's Avro schema, without meta fields (HoodieCommitMetadata.SCHEMA_KEY)."""
 
-LATEST_SCHEMA_KEY: Final = "latest_schema"
-"""The extra-metadata key of the schema with column ids of schema-on-read tables (SerDeHelper.LATEST_SCHEMA)."""
-
 _KEYS: Final = ("partitionToWriteStats", "compacted", "extraMetadata", "operationType", "partitionToReplaceFileIds")
 
 _REPLACING: Final = frozenset({"CLUSTER", "INSERT_OVERWRITE", "INSERT_OVERWRITE_TABLE", "DELETE_PARTITION"})
@@ -36,8 +33,6 @@ class Operation:
     CLUSTER: Final = "CLUSTER"
     INDEX: Final = "INDEX"
     UPSERT_PREPPED: Final = "UPSERT_PREPPED"
-    BULK_INSERT: Final = "BULK_INSERT"
-    BULK_INSERT_PREPPED: Final = "BULK_INSERT_PREPPED"
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,10 +89,7 @@ def decode_commit(data: bytes, *, path: str) -> CommitMetadata:
 
 
 def commit_of(raw: dict[str, Any], *, path: str) -> CommitMetadata:
-    """The metadata of a commit file's members, as decode_any and the layout 1 archive give them.
-
-    Raises CorruptFileError naming `path`.
-    """
+    """The metadata of a commit file's members, also of the layout 1 archive. Raises CorruptFileError naming `path`."""
     stats: dict[str, tuple[WriteStat, ...]] = {}
     for partition, items in member(raw, "partitionToWriteStats", dict, path=path, default={}).items():
         if not isinstance(items, list):

@@ -12,16 +12,23 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from hudi_core.errors import CorruptFileError, FormatError, UnsupportedError
-from hudi_core.model.names import FileGroupId, LogFileName, parse_base_file, parse_log_file
+from hudi_core.model.names import FileGroupId, parse_base_file, parse_log_file
 from hudi_core.model.partition import check_file_name, check_partition
 from hudi_core.timeline.actions.container import decode_datum, encode_datum
-from hudi_core.timeline.actions.plan_fields import name_in_partition, numbers, records, text, texts
+from hudi_core.timeline.actions.plan_fields import (
+    name_in_partition,
+    numbers,
+    parsed,
+    plan_version,
+    records,
+    text,
+    texts,
+)
 from hudi_core.timeline.actions.pretty_json import member
 
 PLAN_VERSION: Final = 2
 """Plans of version 2 hold file names, plans of version 1 full paths (CompactionPlanMigrator)."""
 
-_SCHEMA: Final = "HoodieCompactionPlan"
 _REMEDY: Final = (
     "the plan does not fit this table: find out which process wrote it. Do not simply delete it: later log files "
     "belong to it"
@@ -71,11 +78,7 @@ def decode_compaction_plan(data: bytes, *, path: str, layout: int = 1) -> Compac
     UnsupportedError for bootstrap files; each names `path`, the plan's file.
     """
     raw = decode_datum(data, path=path)
-    version = member(raw, "version", int, path=path, default=1)
-    if version not in (1, PLAN_VERSION):
-        raise UnsupportedError(
-            f"compaction plan version {version} is not supported", path=path, remedy="versions 1 and 2 are"
-        )
+    version = plan_version(raw, "compaction plan", path=path)
     if "operations" not in raw:
         raise CorruptFileError("the Avro record is no compaction plan", path=path)
     operations = tuple(_operation(item, version, layout, path) for item in records(raw, "operations", path=path))
@@ -128,39 +131,30 @@ def _name(value: str, partition: str, version: int, path: str) -> str:
 
 
 def _check_base(name: str, file_id: str, base_instant: str, path: str) -> None:
-    try:
-        parsed = parse_base_file(name)
-    except FormatError as error:
-        raise FormatError(error.message, path=path, remedy=_REMEDY) from error
-    if (parsed.file_id, parsed.instant) != (file_id, base_instant):
+    found = parsed(parse_base_file, name, path=path, remedy=_REMEDY)
+    if (found.file_id, found.instant) != (file_id, base_instant):
         raise FormatError(
             f"base file {name!r} does not belong to {file_id} at {base_instant}", path=path, remedy=_REMEDY
         )
 
 
 def _log(name: str, file_id: str, base_instant: str | None, path: str) -> tuple[str, int, str, bool]:
-    """The scan order of a log file that is checked to belong to the operation.
-
-    `base_instant` is None where its name does not have one.
-    """
-    try:
-        parsed: LogFileName = parse_log_file(name)
-    except FormatError as error:
-        raise FormatError(error.message, path=path, remedy=_REMEDY) from error
-    if parsed.file_id != file_id or not parsed.instant:
+    """The scan order of a log file, checked to belong to the operation; `base_instant` None: not in its name."""
+    found = parsed(parse_log_file, name, path=path, remedy=_REMEDY)
+    if found.file_id != file_id or not found.instant:
         raise FormatError(f"log file {name!r} does not belong to {file_id}", path=path, remedy=_REMEDY)
     # A change-data log is named after its commit in both layouts, so only its file id can be checked.
-    if base_instant is not None and not parsed.cdc and parsed.instant != base_instant:
+    if base_instant is not None and not found.cdc and found.instant != base_instant:
         raise FormatError(
             f"log file {name!r} does not belong to {file_id} at {base_instant}", path=path, remedy=_REMEDY
         )
-    return parsed.scan_order
+    return found.scan_order
 
 
 def encode_compaction_plan(plan: CompactionPlan) -> bytes:
     """The content of `<T>.compaction.requested`, as a version 2 plan in the schema of Hudi 0.15."""
     return encode_datum(
-        _SCHEMA,
+        "HoodieCompactionPlan",
         {
             "operations": [_to_avro(operation) for operation in plan.operations],
             "extraMetadata": None if plan.extra_metadata is None else dict(plan.extra_metadata),

@@ -17,10 +17,7 @@ CONTAINER_MAGIC: Final = b"Obj\x01"
 
 @cache
 def load_schema(name: str) -> dict[str, Any]:
-    """The Avro schema of a record that Hudi 0.15 writes, by its short name.
-
-    It is read from this package, so also from the job's zip.
-    """
+    """The Avro schema of a record that Hudi 0.15 writes, by its short name; also from the job's zip."""
     text = (files("hudi_core.timeline") / "avsc" / f"{name}.avsc").read_text(encoding="utf-8")
     schema: dict[str, Any] = json.loads(text)
     return schema
@@ -35,10 +32,7 @@ def decode_datum(data: bytes, *, path: str) -> dict[str, Any]:
 
 
 def encode_datum(schema_name: str, datum: dict[str, Any], *, metadata: Mapping[str, bytes] | None = None) -> bytes:
-    """A container of one record in the schema that Hudi 0.15 writes.
-
-    `metadata` goes into the header, where Hudi ignores it.
-    """
+    """A container of one record in the schema that Hudi 0.15 writes; `metadata` goes into the header."""
     return write_container(load_schema(schema_name), [datum], metadata)
 
 
@@ -48,10 +42,7 @@ def datum_metadata(data: bytes, *, path: str) -> dict[str, bytes]:
 
 
 def decode_any(data: bytes, *, path: str) -> dict[str, Any]:
-    """Any timeline file as a plain dictionary, by its first bytes: Avro container, JSON object, or empty ({}).
-
-    Raises CorruptFileError naming `path`.
-    """
+    """Any timeline file as a plain dictionary: Avro container, JSON object, or empty ({}). Raises CorruptFileError."""
     if not data:
         return {}
     if data.startswith(CONTAINER_MAGIC):

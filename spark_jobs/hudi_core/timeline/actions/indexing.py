@@ -12,7 +12,7 @@ from hudi_core.codec.avro.container import write_container
 from hudi_core.errors import CorruptFileError, UnsupportedError
 from hudi_core.model.partition import check_file_name
 from hudi_core.timeline.actions.container import decode_datum, load_schema
-from hudi_core.timeline.actions.plan_fields import records, text
+from hudi_core.timeline.actions.plan_fields import records, text, text_map
 from hudi_core.timeline.actions.pretty_json import member
 
 PLAN_VERSION: Final = 1
@@ -40,10 +40,7 @@ def encode_index_plan(partitions: Sequence[IndexedPartition], *, extra: bool) ->
 
 
 def encode_index_metadata(partitions: Sequence[IndexedPartition], *, extra: bool) -> bytes:
-    """The content of the completed file; parameters are those of encode_index_plan.
-
-    Hudi leaves the operation type empty (RunIndexActionExecutor).
-    """
+    """The content of the completed file; Hudi leaves the operation type empty (RunIndexActionExecutor)."""
     datum = {"version": PLAN_VERSION, "operationType": None, "indexPartitionInfos": _infos(partitions, extra)}
     return write_container(_schema(_METADATA, extra), [datum])
 
@@ -63,37 +60,23 @@ def decode_index_plan(data: bytes, *, path: str) -> tuple[IndexedPartition, ...]
             f"version {version} of an indexing plan is not supported", path=path, remedy="version 1 is"
         )
     found = tuple(_partition(item, path) for item in records(raw, "indexPartitionInfos", path=path))
-    if not found:
-        raise CorruptFileError(
-            "the plan names no partition of the metadata table", path=path, remedy="drop it with `hudictl unschedule`"
-        )
-    if len({item.name for item in found}) != len(found):
-        raise CorruptFileError(
-            "the plan names a partition of the metadata table twice",
-            path=path,
-            remedy="drop it with `hudictl unschedule`",
-        )
+    if len({item.name for item in found}) != len(found) or not found:
+        what = "a partition of the metadata table twice" if found else "no partition of the metadata table"
+        raise CorruptFileError(f"the plan names {what}", path=path, remedy="drop it with `hudictl unschedule`")
     return found
 
 
 def _partition(raw: dict[str, Any], path: str) -> IndexedPartition:
-    extra: dict[str, Any] = member(raw, "extraMetadata", dict, path=path, default={})
-    if not all(isinstance(item, str) for item in extra.values()):
-        raise CorruptFileError("'extraMetadata' holds something other than text", path=path)
     name = check_file_name(text(raw, "metadataPartitionPath", path=path), source=path)
-    return IndexedPartition(name, text(raw, "indexUptoInstant", path=path), extra)
+    return IndexedPartition(name, text(raw, "indexUptoInstant", path=path), text_map(raw, "extraMetadata", path=path))
 
 
 def _infos(partitions: Sequence[IndexedPartition], extra: bool) -> list[dict[str, Any]]:
-    infos = [
+    return [
         {"version": PLAN_VERSION, "metadataPartitionPath": item.name, "indexUptoInstant": item.up_to}
+        | ({"extraMetadata": dict(item.extra)} if extra else {})
         for item in partitions
     ]
-    return (
-        [{**info, "extraMetadata": dict(item.extra)} for info, item in zip(infos, partitions, strict=True)]
-        if extra
-        else infos
-    )
 
 
 @cache

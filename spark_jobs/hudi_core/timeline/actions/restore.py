@@ -12,8 +12,7 @@ from typing import Any, Final
 from hudi_core.errors import CorruptFileError
 from hudi_core.timeline.actions.container import decode_datum, encode_datum
 from hudi_core.timeline.actions.plan_fields import records, text
-from hudi_core.timeline.actions.pretty_json import member
-from hudi_core.timeline.actions.rollback import RollbackMetadata, metadata_datum, metadata_of
+from hudi_core.timeline.actions.rollback import RollbackMetadata, metadata_datum
 
 PLAN_VERSION: Final = 2
 """Plans of version 2 name the instant that the table is restored to (RestorePlanActionExecutor.RESTORE_PLAN_VERSION_2).
@@ -59,10 +58,7 @@ def encode_restore_plan(plan: RestorePlan) -> bytes:
 
 
 def decode_restore_plan(data: bytes, *, path: str) -> RestorePlan:
-    """Decodes `<R>.restore.requested`; `target` is `""` in a plan of version 1.
-
-    Raises CorruptFileError naming `path`.
-    """
+    """Decodes `<R>.restore.requested`; `target` is `""` in a plan of version 1. Raises CorruptFileError."""
     raw = decode_datum(data, path=path)
     if "instantsToRollback" not in raw:
         raise CorruptFileError("the Avro record is no restore plan", path=path)
@@ -81,23 +77,6 @@ def encode_restore_metadata(metadata: RestoreMetadata) -> bytes:
             "version": 1,
             "restoreInstantInfo": _infos(metadata.instants),
         },
-    )
-
-
-def decode_restore_metadata(data: bytes, *, path: str) -> RestoreMetadata:
-    """Decodes the completed `restore` file.
-
-    Raises CorruptFileError, or FormatError for a partition outside the table, naming `path`.
-    """
-    raw = decode_datum(data, path=path)
-    rollbacks: dict[str, RollbackMetadata] = {}
-    for time, done in member(raw, "hoodieRestoreMetadata", dict, path=path, default={}).items():
-        if not isinstance(done, list) or len(done) != 1 or not isinstance(done[0], dict):
-            raise CorruptFileError(f"the restore's metadata has not one rollback of {time}", path=path)
-        rollbacks[time] = metadata_of(done[0], path=path)
-    taken = member(raw, "timeTakenInMillis", int, path=path, default=0)
-    return RestoreMetadata(
-        text(raw, "startRestoreTime", path=path), taken, _instants(raw, "restoreInstantInfo", path), rollbacks
     )
 
 

@@ -47,10 +47,7 @@ class RollbackPlan:
 
 @dataclass(frozen=True, slots=True)
 class RollbackPartition:
-    """What was undone in one partition.
-
-    Paths are as in RollbackRequest, except that rollback log files have a scheme (`file:`).
-    """
+    """What was undone in one partition; paths as in RollbackRequest, but rollback log files have a scheme (`file:`)."""
 
     partition: str
     deleted: tuple[str, ...] = ()
@@ -78,7 +75,7 @@ class RollbackMetadata:
 def encode_rollback_plan(instant: str, action: str, requests: Iterable[RollbackRequest]) -> bytes:
     """The content of `<R>.rollback.requested`: undo `instant`, whose pending action is `action`.
 
-    This release is named in the header, beside the schema: the record has no field for it.
+    The header names this release, for which the record has no field.
     """
     return encode_datum(
         "HoodieRollbackPlan",
@@ -106,22 +103,26 @@ def is_engine_plan(data: bytes, *, path: str) -> bool:
 
 
 def decode_rollback_plan(data: bytes, *, path: str) -> RollbackPlan:
-    """Decodes `<R>.rollback.requested`.
-
-    Raises CorruptFileError when it names no instant, FormatError for a partition outside the table.
+    """Decodes `<R>.rollback.requested`. Raises CorruptFileError without an instant, FormatError for a partition outside
+    the table.
     """
     raw = decode_datum(data, path=path)
+    instant, action = instant_to_roll_back(raw, path=path)
+    requests = tuple(_request(item, path) for item in records(raw, "RollbackRequests", path=path))
+    return RollbackPlan(instant, action, requests)
+
+
+def instant_to_roll_back(raw: dict[str, Any], *, path: str) -> tuple[str, str]:
+    """The time and action that a plan's record names. Raises CorruptFileError naming `path` when it names none."""
     target = member(raw, "instantToRollback", dict, path=path, default={})
     instant, action = text(target, "commitTime", path=path), text(target, "action", path=path)
     if not instant or not action:
         raise CorruptFileError(
             "the rollback plan names no instant",
             path=path,
-            remedy="remove the rollback's files from the timeline; plan it again",
+            remedy="remove the rollback's files from the timeline; Hudi plans it again",
         )
-    return RollbackPlan(
-        instant, action, tuple(_request(item, path) for item in records(raw, "RollbackRequests", path=path))
-    )
+    return instant, action
 
 
 def _request(raw: dict[str, Any], path: str) -> RollbackRequest:
@@ -168,10 +169,7 @@ def metadata_datum(metadata: RollbackMetadata) -> dict[str, Any]:
 
 
 def decode_rollback_metadata(data: bytes, *, path: str) -> RollbackMetadata:
-    """Decodes `<R>.rollback`.
-
-    Raises CorruptFileError when it names no instant, FormatError for a partition outside the table.
-    """
+    """Decodes `<R>.rollback`; errors as decode_rollback_plan."""
     return metadata_of(decode_datum(data, path=path), path=path)
 
 

@@ -14,10 +14,7 @@ from hudi_core.timeline.actions.pretty_json import member
 
 @dataclass(frozen=True, slots=True)
 class SavepointMetadata:
-    """The author and the time of a savepoint, in milliseconds since the epoch.
-
-    `files` maps a partition path to plain names of base and log files.
-    """
+    """Author and epoch milliseconds of a savepoint; `files` maps a partition to names of base and log files."""
 
     by: str
     at_ms: int
@@ -43,10 +40,7 @@ def encode_savepoint(metadata: SavepointMetadata) -> bytes:
 
 
 def decode_savepoint(data: bytes, *, path: str) -> SavepointMetadata:
-    """Decodes the completed `savepoint` file.
-
-    Raises CorruptFileError, or FormatError for a path outside the table, naming `path`.
-    """
+    """Decodes the completed file. Raises CorruptFileError, FormatError for a path outside the table, naming `path`."""
     raw = decode_datum(data, path=path)
     files: dict[str, tuple[str, ...]] = {}
     for partition, item in member(raw, "partitionMetadata", dict, path=path, default={}).items():

@@ -1,7 +1,4 @@
-"""HoodieWriteStat and HoodieDeltaWriteStat as JSON objects of version 6 commit files.
-
-Keys and their order are those of Hudi 0.15.
-"""
+"""HoodieWriteStat and HoodieDeltaWriteStat as JSON objects of commit files, with keys in the order of Hudi 0.15."""
 
 from __future__ import annotations
 
@@ -10,15 +7,18 @@ from typing import Any, Final
 
 from hudi_core.errors import CorruptFileError
 from hudi_core.model.stats import WriteStat
+from hudi_core.timeline.actions.plan_fields import texts
 from hudi_core.timeline.actions.pretty_json import member
 
-_COUNTS: Final = (
+_WRITE_COUNTS: Final = (
     ("numWrites", "num_writes"),
     ("numDeletes", "num_deletes"),
     ("numUpdateWrites", "num_update_writes"),
     ("numInserts", "num_inserts"),
     ("totalWriteBytes", "total_write_bytes"),
     ("totalWriteErrors", "total_write_errors"),
+)
+_LOG_COUNTS: Final = (
     ("totalLogRecords", "total_log_records"),
     ("totalLogFilesCompacted", "total_log_files_compacted"),
     ("totalLogSizeCompacted", "total_log_size_compacted"),
@@ -48,22 +48,10 @@ def _known(stat: WriteStat) -> dict[str, Any]:
         "path": stat.path,
         "cdcStats": dict(stat.cdc_stats) or None,
         "prevCommit": stat.prev_commit,
-        "numWrites": stat.num_writes,
-        "numDeletes": stat.num_deletes,
-        "numUpdateWrites": stat.num_update_writes,
-        "numInserts": stat.num_inserts,
-        "totalWriteBytes": stat.total_write_bytes,
-        "totalWriteErrors": stat.total_write_errors,
+        **{name: getattr(stat, field) for name, field in _WRITE_COUNTS},
         "tempPath": None,
         "partitionPath": stat.partition_path,
-        "totalLogRecords": stat.total_log_records,
-        "totalLogFilesCompacted": stat.total_log_files_compacted,
-        "totalLogSizeCompacted": stat.total_log_size_compacted,
-        "totalUpdatedRecordsCompacted": stat.total_updated_records_compacted,
-        "totalLogBlocks": stat.total_log_blocks,
-        "totalCorruptLogBlock": stat.total_corrupt_log_block,
-        "totalRollbackBlocks": stat.total_rollback_blocks,
-        "fileSizeInBytes": stat.file_size_in_bytes,
+        **{name: getattr(stat, field) for name, field in _LOG_COUNTS},
         "minEventTime": None,
         "maxEventTime": None,
         "runtimeStats": {name: getattr(stat, field) for name, field in _TIMES},
@@ -77,13 +65,10 @@ def _known(stat: WriteStat) -> dict[str, Any]:
 
 
 def stat_from_json(raw: Mapping[str, Any], *, path: str) -> WriteStat:
-    """Parses a write stat; members without a field stay in `extra`.
-
-    Raises CorruptFileError naming `path` for wrong types.
-    """
+    """Parses a write stat; members without a field stay in `extra`. Raises CorruptFileError naming `path`."""
     if not isinstance(raw, dict):
         raise CorruptFileError("a write stat is not a JSON object", path=path)
-    numbers = {field: member(raw, name, int, path=path, default=0) for name, field in _COUNTS}
+    numbers = {field: member(raw, name, int, path=path, default=0) for name, field in (*_WRITE_COUNTS, *_LOG_COUNTS)}
     runtime = member(raw, "runtimeStats", dict, path=path, default={})
     numbers |= {field: member(runtime, name, int, path=path, default=0) for name, field in _TIMES}
     values = {
@@ -94,17 +79,10 @@ def stat_from_json(raw: Mapping[str, Any], *, path: str) -> WriteStat:
         "log_version": member(raw, "logVersion", int, path=path),
         "log_offset": member(raw, "logOffset", int, path=path),
         "base_file": member(raw, "baseFile", str, path=path),
-        "log_files": tuple(_texts(raw, "logFiles", path)),
+        "log_files": tuple(texts(raw, "logFiles", path=path)),
         "cdc_stats": tuple(member(raw, "cdcStats", dict, path=path, default={}).items()),
     }
     stat = WriteStat(**numbers, **values)
     known = _known(stat)
     extra = {name: value for name, value in raw.items() if name not in known or known[name] != value}
     return stat if not extra else WriteStat(**numbers, **values, extra=extra)
-
-
-def _texts(raw: dict[str, Any], name: str, path: str) -> list[str]:
-    items: list[str] = member(raw, name, list, path=path, default=[])
-    if not all(isinstance(item, str) for item in items):
-        raise CorruptFileError(f"{name!r} holds something other than text", path=path)
-    return items

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from hudi_core.errors import CorruptFileError
-from hudi_core.timeline.internal_schema import ColumnSource, column_sources, parse_internal_schema, parse_schema_history
+from hudi_core.timeline.internal_schema import ColumnSource, column_sources, parse_schema_history
 
 
 def field(number: int, name: str, kind: Any = "INT") -> dict[str, Any]:
@@ -18,7 +18,8 @@ def schema(*fields: dict[str, Any], version: int = 0) -> dict[str, Any]:
 
 
 def parsed(raw: dict[str, Any]) -> Any:
-    return parse_internal_schema(json.dumps(raw), path="x")
+    (found,) = parse_schema_history(json.dumps({"schemas": [raw]}), path="x")
+    return found
 
 
 def test_every_part_of_a_nested_type_has_an_id() -> None:

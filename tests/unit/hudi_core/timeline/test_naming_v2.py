@@ -94,7 +94,6 @@ def test_clustering_completes_as_replacecommit() -> None:
     names = [f"{T}.clustering.requested", f"{T}.clustering.inflight", f"{T}_{C}.replacecommit"]
     (instant,) = timeline_of(names, 2)
     assert (instant.action, instant.pending_action, instant.completion_time) == ("replacecommit", "clustering", C)
-    assert naming_v2.is_clustering(instant)
     assert naming_v2.file_name(T, "clustering", State.COMPLETED, C) == names[2]
 
 

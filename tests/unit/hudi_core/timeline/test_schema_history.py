@@ -13,7 +13,6 @@ from hudi_core.timeline.internal_schema import (
     InternalField,
     InternalSchema,
     column_sources,
-    parse_internal_schema,
     parse_schema_history,
 )
 from hudi_core.timeline.layout import timeline_of
@@ -44,7 +43,7 @@ DROPPED = _schema(30, ID, _field(1, "a2", "long"), _field(7, "b"), STRUCT)
 
 
 def _parsed(raw: dict[str, Any]) -> InternalSchema:
-    return parse_internal_schema(json.dumps(raw), path="x")
+    return parse_schema_history(json.dumps({"schemas": [raw]}), path="x")[0]
 
 
 def test_nested_types_have_ids_of_their_own() -> None:
@@ -164,7 +163,5 @@ def _deep(levels: int) -> Any:
     ],
 )
 def test_what_is_no_schema(raw: dict[str, Any]) -> None:
-    with pytest.raises(FormatError, match=r"^x"):
-        parse_internal_schema(json.dumps(raw), path="x")
     with pytest.raises(FormatError, match=r"^x"):
         parse_schema_history(json.dumps({"schemas": [raw]}), path="x")

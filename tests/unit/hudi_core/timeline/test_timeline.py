@@ -112,18 +112,6 @@ LAYOUT_2 = [
 ]
 
 
-def test_queries_by_completion() -> None:
-    timeline = timeline_of(LAYOUT_2, 2)
-    assert [instant.requested_time for instant in timeline.by_completion()] == ["05", "03", "07", "09"]
-    assert timeline.commits().by_completion()[-1] == timeline.get("09", "clustering")
-    assert Timeline().by_completion() == ()
-
-
-def test_in_layout_1_completion_is_by_requested_time() -> None:
-    timeline = timeline_of(NAMES)
-    assert timeline.by_completion() == timeline.completed().instants
-
-
 @given(
     st.lists(
         st.tuples(

@@ -41,7 +41,7 @@ from hudi_core.metadata_table.records.stat_values import Bound, to_arrow
 from hudi_core.model.names import FileGroupId
 from hudi_core.storage.base import ByteRange
 from hudi_core.storage.local import LocalStorage
-from hudi_core.timeline.internal_schema import parse_internal_schema
+from hudi_core.timeline.internal_schema import parse_schema_history
 from hudi_core.timeline.schema_history import SchemaHistory
 from hudi_core.view.file_group import DataFile, FileSlice
 from tests.support.golden_data import GoldenCase
@@ -245,7 +245,7 @@ def test_columns_are_found_by_id_after_a_rename_and_a_new_column_of_an_old_name(
     ]
     history = SchemaHistory(
         tuple(
-            parse_internal_schema(schema_text(fields, at), path="s")
+            parse_schema_history(f'{{"schemas": [{schema_text(fields, at)}]}}', path="s")[0]
             for fields, at in ((old, 0), (new, 99990101000000000))
         )
     )

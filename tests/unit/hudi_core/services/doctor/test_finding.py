@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from hudi_core.services.doctor.finding import Finding, WriterOption, duration, named_files
+from hudi_core.services.doctor.finding import Finding, duration, named_files
 
 
 @pytest.mark.parametrize(
@@ -39,5 +39,3 @@ def test_documents() -> None:
         "owner": None,
         "blocks": ["archival"],
     }
-    option = WriterOption("hoodie.x", "a", None, "because")
-    assert option.to_dict() == {"name": "hoodie.x", "value": "a", "now": None, "why": "because"}

@@ -12,7 +12,7 @@ import pytest
 from hudi_core.config.table_config import TableConfig
 from hudi_core.errors import ConflictError, CorruptFileError, FormatError
 from hudi_core.services.context import TableContext
-from hudi_core.services.rollback.attempt import AttemptRollback
+from hudi_core.services.rollback.attempt import Leftovers, find_leftovers, roll_back_attempt
 from hudi_core.storage.local import LocalStorage
 from hudi_core.timeline.actions.rollback import RollbackRequest, encode_rollback_plan
 from hudi_core.timeline.active import ActiveTimeline
@@ -37,8 +37,12 @@ class Attempt:
     def active(self) -> ActiveTimeline:
         return self.context.active
 
-    def rollback(self) -> AttemptRollback:
-        return AttemptRollback(self.context, self.instant, Action.COMPACTION, PARTITIONS, self.claim)
+    def find(self) -> Leftovers:
+        return find_leftovers(self.context, self.instant, Action.COMPACTION, PARTITIONS)
+
+    def roll_back(self) -> str | None:
+        rollback, _ = roll_back_attempt(self.context, self.instant, Action.COMPACTION, PARTITIONS, self.claim)
+        return rollback
 
     def base_files(self) -> list[str]:
         return sorted(path.name for path in self.table.glob(f"*/*_{self.instant}.parquet"))
@@ -64,23 +68,23 @@ def make(golden: Golden) -> Iterator[Callable[[str], Attempt]]:
 
 def test_a_failed_attempt_goes_and_its_plan_stays(make: Callable[[str], Attempt]) -> None:
     attempt = make("compaction_inflight")
-    left = attempt.rollback().find()
+    left = attempt.find()
     assert len(left.files) == 3
     assert left.in_metadata_table
-    rollback = attempt.rollback().run()
+    rollback = attempt.roll_back()
     assert rollback is not None
     assert attempt.base_files() == []
     timeline = attempt.active.load()
     assert timeline.get(attempt.instant, Action.COMPACTION).state is State.REQUESTED
     assert timeline.get(rollback, Action.ROLLBACK).is_completed
     assert rollback == max(timeline.requested_times)
-    assert attempt.rollback().run() is None
+    assert attempt.roll_back() is None
 
 
 def test_nothing_left_is_no_rollback(make: Callable[[str], Attempt]) -> None:
     attempt = make("mor_compaction_requested")
     attempt.active.to_inflight(attempt.instant, Action.COMPACTION)
-    assert attempt.rollback().run() is None
+    assert attempt.roll_back() is None
     timeline = attempt.active.load()
     assert len(timeline.of_actions(Action.ROLLBACK)) == 0
     assert timeline.get(attempt.instant, Action.COMPACTION).state is State.INFLIGHT
@@ -94,7 +98,7 @@ def test_markers_lead_to_files_outside_the_plan(make: Callable[[str], Attempt]) 
     marker = attempt.table / ".hoodie" / ".temp" / attempt.instant / "elsewhere" / f"{name}.marker.CREATE"
     marker.parent.mkdir(parents=True)
     marker.write_bytes(b"")
-    attempt.rollback().run()
+    attempt.roll_back()
     assert not (attempt.table / "elsewhere" / name).exists()
     assert not marker.exists()
 
@@ -106,7 +110,7 @@ def test_a_marker_that_leads_out_of_the_table_is_refused(make: Callable[[str], A
     (markers / "MARKERS.type").write_text("TIMELINE_SERVER_BASED")
     (markers / "MARKERS0").write_text("../../etc/f-0_0-1-0_1.parquet.marker.CREATE\n")
     with pytest.raises(FormatError, match=r"'\.\.'"):
-        attempt.rollback().run()
+        attempt.roll_back()
     assert len(attempt.base_files()) == 3
 
 
@@ -115,7 +119,7 @@ def test_a_pending_rollback_is_resumed_and_its_paths_are_not_followed(
 ) -> None:
     attempt = make("compaction_inflight")
     victim = tmp_path / f"f-0_0-1-0_{attempt.instant}.parquet"
-    victim.write_bytes(b"somebody else's")
+    victim.write_bytes(b"another table's")
     first = attempt.base_files()[0]
     requests = [
         RollbackRequest("2024-01-01", files_to_delete=(str(victim), "/gone/not a base file")),
@@ -124,7 +128,7 @@ def test_a_pending_rollback_is_resumed_and_its_paths_are_not_followed(
     attempt.active.create_requested(
         "20991231000000000", Action.ROLLBACK, encode_rollback_plan(attempt.instant, Action.COMPACTION, requests)
     )
-    assert attempt.rollback().run() == "20991231000000000"
+    assert attempt.roll_back() == "20991231000000000"
     assert victim.exists()
     assert attempt.base_files() == []
     done = attempt.active.read_any("20991231000000000", Action.ROLLBACK, State.COMPLETED)["partitionMetadata"][
@@ -140,12 +144,12 @@ def test_a_rollback_plan_that_names_nothing(make: Callable[[str], Attempt]) -> N
         "20991231000000000", Action.ROLLBACK, encode_rollback_plan("", Action.COMPACTION, [])
     )
     with pytest.raises(CorruptFileError, match="names no instant"):
-        attempt.rollback().run()
+        attempt.roll_back()
 
 
-def test_who_lost_the_claim_rolls_nothing_back(make: Callable[[str], Attempt]) -> None:
+def test_a_run_that_lost_its_claim_rolls_nothing_back(make: Callable[[str], Attempt]) -> None:
     attempt = make("compaction_inflight")
     shutil.rmtree(attempt.table / ".hoodie" / ".airflow_hudi" / "claims" / attempt.instant)
     with pytest.raises(ConflictError):
-        attempt.rollback().run()
+        attempt.roll_back()
     assert len(attempt.base_files()) == 3

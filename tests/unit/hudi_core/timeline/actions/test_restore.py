@@ -9,6 +9,7 @@ import re
 import zipfile
 from collections.abc import Callable, Iterator
 from functools import cache
+from typing import Any
 
 import pytest
 
@@ -16,7 +17,8 @@ from hudi_core.codec.avro.container import read_container
 from hudi_core.errors import CorruptFileError, FormatError
 from hudi_core.timeline.actions.container import decode_datum, encode_datum, load_schema
 from hudi_core.timeline.actions.restore import (
-    decode_restore_metadata,
+    RestoredInstant,
+    RestoreMetadata,
     decode_restore_plan,
     encode_restore_metadata,
     encode_restore_plan,
@@ -58,8 +60,17 @@ def rewritten(kind: str, data: bytes) -> bytes:
     if kind == "restore.requested":
         return encode_restore_plan(decode_restore_plan(data, path="x"))
     if kind == "restore":
-        return encode_restore_metadata(decode_restore_metadata(data, path="x"))
+        return encode_restore_metadata(restore_metadata(decode_datum(data, path="x")))
     return encode_savepoint(decode_savepoint(data, path="x"))
+
+
+def restore_metadata(raw: dict[str, Any]) -> RestoreMetadata:
+    rollbacks = {
+        time: decode_rollback_metadata(encode_datum("HoodieRollbackMetadata", done), path="x")
+        for time, (done,) in raw["hoodieRestoreMetadata"].items()
+    }
+    instants = tuple(RestoredInstant(item["commitTime"], item["action"]) for item in raw["restoreInstantInfo"])
+    return RestoreMetadata(raw["startRestoreTime"], raw["timeTakenInMillis"], instants, rollbacks)
 
 
 def of_kind(kind: str) -> Iterator[tuple[str, bytes]]:
