@@ -21,7 +21,7 @@ from hudi_spark.attempts import RESULT_SCHEMA, attempt_of, outcome_of, result_ro
 from hudi_spark.exchange import RowProducer, ShardConsumer, exchanged
 from hudi_spark.failure import SPARK_FAILURES, translate
 from hudi_spark.progress import ProgressFolder
-from hudi_spark.transport import error_from_json
+from hudi_spark.task_errors import error_from_json
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row, SparkSession

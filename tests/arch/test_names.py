@@ -85,8 +85,6 @@ REMAINING_MODULES = {
     "query/cdc_read.py",
     "query/execute.py",
     "query/slices_plan.py",
-    "services/clean/units.py",
-    "services/compaction/units.py",
     "services/doctor/observations.py",
     "services/metadata/pending_indexing.py",
     "services/metadata/validate/check.py",

@@ -25,7 +25,6 @@ from hudi_core.services.context import TableContext
 from hudi_core.services.doctor.examine import examine
 from hudi_core.services.doctor.executors import ask_executors
 from hudi_core.services.metadata.verbs import perform_metadata
-from hudi_core.services.registry import service_of
 from hudi_core.services.repair.takeover import takeover
 from hudi_core.services.repair.unschedule import unschedule
 from hudi_core.services.restore.candidates import restorable_instants
@@ -35,7 +34,7 @@ from hudi_core.services.rollback.verb import rollback
 from hudi_core.services.runner import Progress, ServiceRunner, find_work, planner_of
 from hudi_core.services.savepoint.create import savepoint_create
 from hudi_core.services.savepoint.delete import savepoint_delete
-from hudi_core.services.service import ImmediateService, Scheduled
+from hudi_core.services.service import ImmediateService, Scheduled, service_of
 from hudi_core.storage.base import Storage
 from hudi_core.storage.probe import probe
 from hudi_core.transaction.owner import Owner

@@ -15,7 +15,7 @@ from hudi_core.model.ids import FileGroupId, WriteToken
 from hudi_core.model.names import BaseFileName, parse_base_file
 from hudi_core.model.partition import join
 from hudi_core.model.stats import WriteStat
-from hudi_core.services.compaction.commit_metadata import compaction_metadata, encode_metadata
+from hudi_core.services.compaction.job import compaction_metadata, encode_metadata
 from hudi_core.services.rewrite import RewriteJob, Rewritten, Stats
 from hudi_core.storage.data_registry import open_data_storage
 from hudi_core.timeline.actions.commit import CommitMetadata, Operation

@@ -1,9 +1,10 @@
 """The table's partitions one after the other, each with its file groups: what planning looks at, never all of it in
-memory.
+memory. And the deletion of partitions that a clean leaves empty.
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -13,18 +14,20 @@ from hudi_core.metadata_table.read.metadata_table import MetadataTable
 from hudi_core.model.ids import FileGroupId
 from hudi_core.model.names import parse_data_file
 from hudi_core.model.partition import check_partition
-from hudi_core.services.clean.needed import Needed, read_needed
+from hudi_core.services.clean.kept_files import Needed, read_needed
 from hudi_core.services.clean.policies import PartitionState
 from hudi_core.services.context import TableContext
 from hudi_core.storage.base import FileInfo, Storage
-from hudi_core.timeline.instant import Instant
+from hudi_core.timeline.actions.clean import CleanPlan
+from hudi_core.timeline.instant import COMMIT_ACTIONS, Instant
 from hudi_core.timeline.replaced import replaced_file_groups
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.view.builder import build_file_groups
-from hudi_core.view.file_group import FileGroup
 from hudi_core.view.listing import walk_partitions
 from hudi_core.view.pending import PendingWork
 from hudi_core.view.slicing import Slicing, slicing_for
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -63,17 +66,15 @@ class TablePartitions:
         for partition, files in self._files(partitions):
             yield PartitionState(
                 partition,
-                tuple(self.groups(partition, files)),
+                tuple(
+                    build_file_groups(partition, files, self.slicing, compactions=self.compactions.get(partition, ()))
+                ),
                 self.replaced,
                 self.needed.compacting,
                 self.needed.by_savepoints.get(partition, frozenset()),
                 self.needed.by_plans.get(partition, frozenset()),
                 partial(stored_data_files, self.storage, partition),
             )
-
-    def groups(self, partition: str, files: Iterable[FileInfo]) -> list[FileGroup]:
-        """The file groups of one partition."""
-        return build_file_groups(partition, files, self.slicing, compactions=self.compactions.get(partition, ()))
 
     def files(self, partition: str) -> list[FileInfo]:
         """The files of one partition as readers find them: by the metadata table where there is one."""
@@ -96,3 +97,33 @@ class TablePartitions:
 def stored_data_files(storage: Storage, partition: str) -> list[str]:
     """The names of the base and log files in a partition's folder, committed or not."""
     return [name for name in storage.list_names(partition) if parse_data_file(name) is not None]
+
+
+def drop_partitions(storage: Storage, plan: CleanPlan, timeline: Timeline) -> frozenset[str]:
+    """Deletes the folders of the plan's partitions to be deleted; returns those that are gone.
+
+    One that is in use again is kept: with a data file or a folder in it, or with a live writer that may have listed it
+    already. Hudi deletes the folder with any content. Idempotent: a partition that is gone counts as deleted.
+    """
+    if not plan.dropped_partitions:
+        return frozenset()
+    if timeline.pending().of_actions(*COMMIT_ACTIONS).instants:
+        log.info("%d empty partitions are left: a writer is at work", len(plan.dropped_partitions))
+        return frozenset(partition for partition in plan.dropped_partitions if not storage.list_names(partition))
+    return frozenset(partition for partition in plan.dropped_partitions if _drop(storage, partition))
+
+
+def _drop(storage: Storage, partition: str) -> bool:
+    if stored_data_files(storage, partition) or storage.list_folders(partition):
+        log.warning("partition %s is in use again and was left", partition)
+        return False
+    for info in storage.list_files(
+        partition
+    ):  # by name: a file that a writer creates meanwhile must not go with the folder
+        if parse_data_file(info.name) is None:
+            storage.delete(info.path)
+    if storage.list_names(partition):
+        log.warning("partition %s is in use again and was left", partition)
+        return False
+    storage.delete_folder(partition)
+    return True

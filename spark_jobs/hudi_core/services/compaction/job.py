@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 from hudi_core.codec.avro.schema import AvroSchema
+from hudi_core.config.versions import TableVersion
 from hudi_core.engine.protocol import UnitTask
 from hudi_core.errors import ConfigError
 from hudi_core.filegroup.merge.policy import MergePolicy
@@ -12,6 +16,7 @@ from hudi_core.filegroup.read.table_schema import table_schema
 from hudi_core.metadata_table.extract.data_file import StatisticsRequirements
 from hudi_core.metadata_table.read.metadata_table import MetadataTable
 from hudi_core.model.ids import FileGroupId
+from hudi_core.model.stats import WriteStat
 from hudi_core.services.compaction.checks import (
     check_files,
     check_logs,
@@ -20,17 +25,21 @@ from hudi_core.services.compaction.checks import (
     check_schema_evolution,
     check_table,
 )
-from hudi_core.services.compaction.commit_metadata import carried_checkpoints, compaction_metadata, encode_metadata
 from hudi_core.services.compaction.merge_slice import CompactedSlice, CompactionUnit, compact_operation
-from hudi_core.services.compaction.units import base_file_ref, build_units, prove
-from hudi_core.services.context import TableContext
+from hudi_core.services.compaction.units import build_units, prove
+from hudi_core.services.context import TableContext, provenance
 from hudi_core.services.lifecycle import Run
 from hudi_core.services.rewrite import RewriteJob, Rewritten, Stats
 from hudi_core.services.service import InstantService
-from hudi_core.timeline.actions.commit import CommitMetadata, Operation
+from hudi_core.timeline.actions.commit import SCHEMA_KEY, CommitMetadata, Operation, encode_commit, encode_commit_avro
 from hudi_core.timeline.actions.compaction import CompactionPlan
+from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import Action, Instant, State
 from hudi_core.timeline.timeline import Timeline
+from hudi_core.transaction.owner import Owner
+
+_CHECKPOINTS = ("deltastreamer.checkpoint.", "streamer.checkpoint.")
+"""Extra metadata in which Hudi's streamers keep how far they have read; they look for it on the latest commit first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,12 +124,11 @@ class CompactionJob(RewriteJob[Work, CompactionUnit, CompactedSlice]):
 
     def prove(self, plan: Work, results: list[CompactedSlice], *, with_statistics: bool) -> Rewritten:
         """See RewriteJob."""
-        proven = prove(plan.plan, results, self.instant, with_statistics=with_statistics)
-        return Rewritten(list(map(base_file_ref, proven.stats)), proven.stats, proven.statistics)
+        return prove(plan.plan, results, self.instant, with_statistics=with_statistics)
 
     def metadata(self, plan: Work, stats: Stats, timeline: Timeline) -> CommitMetadata:
         """See RewriteJob."""
-        carried = carried_checkpoints(timeline, self.instant, self.active)
+        carried = _carried_checkpoints(timeline, self.instant, self.active)
         return compaction_metadata(stats, self._written, carried, self.owner)
 
     def encode(self, metadata: CommitMetadata) -> bytes:
@@ -144,3 +152,45 @@ class CompactionService(InstantService):
     def job(self, run: Run) -> CompactionJob:
         """See InstantService."""
         return CompactionJob(run)
+
+
+def compaction_metadata(
+    stats: Sequence[WriteStat], schema: Mapping[str, Any], carried: Mapping[str, str], owner: Owner
+) -> CommitMetadata:
+    """The metadata of a compaction's commit: `schema` is the table's Avro schema without meta fields, `carried` the
+    streamers' checkpoints.
+    """
+    by_partition: dict[str, list[WriteStat]] = {}
+    for stat in stats:
+        by_partition.setdefault(stat.partition_path, []).append(stat)
+    text = json.dumps(schema, separators=(",", ":"), ensure_ascii=False)
+    return CommitMetadata(
+        partition_to_write_stats={partition: tuple(items) for partition, items in sorted(by_partition.items())},
+        compacted=True,
+        operation_type=Operation.COMPACT,
+        extra_metadata={SCHEMA_KEY: text, **carried, **provenance(owner)},
+    )
+
+
+def encode_metadata(metadata: CommitMetadata, features: TableVersion) -> bytes:
+    """The completed file of a compaction, as the table's version has it."""
+    # The schema's default for `version` is 1, but Hudi writes null.
+    return (
+        encode_commit(metadata)
+        if features.json_commits
+        else encode_commit_avro(replace(metadata, extra={"version": None}))
+    )
+
+
+def _carried_checkpoints(timeline: Timeline, instant: str, active: ActiveTimeline) -> dict[str, str]:
+    """The streamers' checkpoints of the last commit before `instant`; in layout 2 none.
+
+    Not of a later one: if that is rolled back, a checkpoint copied to an earlier instant would make the streamer skip
+    its input. The streamers of layout 2 look back past commits without one, and there the compaction may complete
+    behind a later commit's checkpoint.
+    """
+    last = timeline.commits().before(instant).last() if active.layout == 1 else None
+    if last is None:
+        return {}
+    extra = active.read_commit(last).extra_metadata
+    return {key: value for key, value in extra.items() if value is not None and key.startswith(_CHECKPOINTS)}

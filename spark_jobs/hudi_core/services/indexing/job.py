@@ -17,9 +17,8 @@ from hudi_core.metadata_table.initialize.target import NewBaseFile
 from hudi_core.metadata_table.timeline import MetadataTimeline
 from hudi_core.model.ids import WriteToken
 from hudi_core.request.results import InstantResult
-from hudi_core.services.context import TableContext
 from hudi_core.services.indexing.resize import group_counts, misfits, planned_counts, remove_leftovers, settings_for
-from hudi_core.services.indexing.visibility import Visibility, unrecorded
+from hudi_core.services.indexing.visibility import unrecorded
 from hudi_core.services.lifecycle import Completion, Job, Run
 from hudi_core.services.metadata.initialization import Initializations, Snapshot
 from hudi_core.services.metadata.pending_indexing import read_index_plan
@@ -81,7 +80,8 @@ class IndexingJob(Job[Planned, Sequence[NewBaseFile]]):
 
     def __init__(self, run: Run) -> None:
         super().__init__(run)
-        self._visibility: Visibility | None = None
+        self._early: frozenset[str] | None = None
+        """See visibility.unrecorded."""
         self._alive = BuildHeartbeat(run.context.storage)
         self._attempts = 0
 
@@ -153,21 +153,21 @@ class IndexingJob(Job[Planned, Sequence[NewBaseFile]]):
             wait_for_writers(self.context, awaited, held.check)
 
     def _build(self, names: Sequence[str], counts: Mapping[str, int], held: Claim) -> Built:
-        rows = self._rows(names, counts, Snapshot.of(self._current()), held)
+        rows = self._rows(names, counts, Snapshot.of(self.context.reloaded()), held)
         with self.context.lock(self.owner) as lock:
             held.check()
             config = TableConfig.load(self.storage)
             # Their files are deleted now, and may be in a plan made meanwhile.
             if left_over(self.storage, config, names) or counts_early(config, names):
                 refuse_compacting(self.context, config, names)
-            snapshot = Snapshot.of(self._current())
+            snapshot = Snapshot.of(self.context.reloaded())
             initialized = self._initialized(names, counts, snapshot, rows, held)
             lock.check()
             build = self._index(held).begin(initialized, snapshot.timeline)
             if build.deltacommit is not None:
                 self._alive.begin(build.deltacommit)
-        if self._visibility is None:
-            self._visibility = Visibility(self.active.load().requested_times)
+        if self._early is None:
+            self._early = self.active.load().requested_times
         try:
             return Built(snapshot, build, self._fill(build, initialized, held))
         except BuildRolledBackError:
@@ -245,22 +245,18 @@ class IndexingJob(Job[Planned, Sequence[NewBaseFile]]):
 
         Else it is rebuilt, at the last attempt under the lock.
         """
-        current = self._current()
+        current = self.context.reloaded()
         if counts_early(current.config, built.build.targets):
             refuse_compacting(current, current.config, built.build.targets)
         listed = sorted(current.config.metadata_partitions.intersection(built.build.targets))
         if listed:
             raise self._built_by_others(listed)
-        metadata_timeline, visibility = (
-            MetadataTimeline(current.storage, current.config),
-            self._visibility or Visibility(self.active.load().requested_times),
-        )
-        behind = unrecorded(
-            current, built.build, built.snapshot.timeline, self.active.load(), metadata_timeline, visibility
-        )
+        metadata_timeline, now = MetadataTimeline(current.storage, current.config), self.active.load()
+        early = now.requested_times if self._early is None else self._early
+        behind = unrecorded(current, built.build, built.snapshot.timeline, now, metadata_timeline, early)
         if behind and not self._is_last:
             raise _Behind(
-                f"{len(behind)} instants completed without telling the index, {behind[0]} first",
+                f"{len(behind)} instants completed without an update of the index, {behind[0]} first",
                 path=self.active.folder,
             )
         build, written = built.build, built.written
@@ -271,22 +267,19 @@ class IndexingJob(Job[Planned, Sequence[NewBaseFile]]):
         except BuildRolledBackError as error:
             if not self._is_last:
                 raise
-            log.warning("%s; built anew under the lock of the table", error.message)
+            log.warning("%s; built again under the lock of the table", error.message)
             build, written = self._rebuilt(list(build.targets), counts, held)
             self._index(held).publish(build, written)
         counted += [item for items in written.values() for item in items]
 
     def _rebuilt(self, names: Sequence[str], counts: Mapping[str, int], held: Claim) -> tuple[Build, Written]:
-        snapshot = Snapshot.of(self._current())
+        snapshot = Snapshot.of(self.context.reloaded())
         initialized = self._initialized(names, counts, snapshot, self._rows(names, counts, snapshot, held), held)
         build = self._index(held).begin(initialized, snapshot.timeline)
         return build, self._fill(build, initialized, held)
 
-    def _current(self) -> TableContext:
-        return replace(self.context, config=TableConfig.load(self.storage))
-
     def _initializations(self, held: Claim, groups: int | None = None) -> Initializations:
-        context = self._current()
+        context = self.context.reloaded()
         options = context.options if groups is None else {**context.options, **settings_for(groups)}
         return Initializations(replace(context, options=options), self.run.engine, held.epoch)
 

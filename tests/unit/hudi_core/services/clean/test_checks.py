@@ -10,7 +10,7 @@ import pytest
 from hudi_core.errors import ConflictError
 from hudi_core.services.clean import checks as guard
 from hudi_core.services.clean.checks import latest_files
-from hudi_core.services.clean.drop import drop_partitions
+from hudi_core.services.clean.partitions import drop_partitions
 from hudi_core.services.clean.planner import Planned, make_plan
 from hudi_core.services.clean.policies import PartitionState
 from hudi_core.testing.memory import MemoryStorage

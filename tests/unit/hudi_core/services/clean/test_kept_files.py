@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from hudi_core.model.ids import FileGroupId
-from hudi_core.services.clean.needed import read_needed
+from hudi_core.services.clean.kept_files import read_needed
 from hudi_core.testing.memory import MemoryStorage
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.view.pending import PendingWork
