@@ -25,7 +25,7 @@ class Job(Protocol):
 
     @property
     def stopped(self) -> bool:
-        """Whether this task was asked to stop."""
+        """Whether this task was requested to stop."""
         ...
 
     @property

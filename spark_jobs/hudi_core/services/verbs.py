@@ -3,23 +3,8 @@
 from __future__ import annotations
 
 from hudi_core.engine.protocol import Engine, Json
-from hudi_core.request.requests import (
-    DoctorRequest,
-    MetadataCreateRequest,
-    MetadataDropRequest,
-    MetadataUpdateRequest,
-    MetadataValidateRequest,
-    ProbeStoreRequest,
-    Request,
-    RestoreRequest,
-    RollbackRequest,
-    RunRequest,
-    SavepointCreateRequest,
-    SavepointDeleteRequest,
-    ScheduleRequest,
-    TakeoverRequest,
-    UnscheduleRequest,
-)
+from hudi_core.request import requests
+from hudi_core.request.requests import ProbeStoreRequest, Request, RunRequest
 from hudi_core.request.results import RunResult
 from hudi_core.services.context import TableContext
 from hudi_core.services.doctor.examine import examine
@@ -47,10 +32,12 @@ def perform(
     match request:
         case RunRequest():
             return ServiceRunner(context, engine, owner, progress).run(request)
-        case DoctorRequest():
+        case requests.DoctorRequest():
             report = examine(context, files=not request.timeline_only, executors=ask_executors(engine))
             return RunResult(document=report.to_dict())
-        case MetadataCreateRequest() | MetadataUpdateRequest() | MetadataDropRequest() | MetadataValidateRequest():
+        case requests.MetadataCreateRequest() | requests.MetadataUpdateRequest():
+            return RunResult(document=perform_metadata(context, request, engine, owner))
+        case requests.MetadataDropRequest() | requests.MetadataValidateRequest():
             return RunResult(document=perform_metadata(context, request, engine, owner))
         case ProbeStoreRequest():
             return probe_store(context.storage, request)
@@ -61,29 +48,27 @@ def perform(
 def _perform_on_driver(context: TableContext, request: Request, owner: Owner) -> Json:
     """The verbs that need no engine: they plan, or undo and keep instants."""
     match request:
-        case ScheduleRequest(service=service, dry_run=dry_run):
+        case requests.ScheduleRequest(service=service, dry_run=dry_run):
             return schedule(context, service, owner, dry_run=dry_run).to_dict()
-        case RollbackRequest(instant=instant, dry_run=dry_run, unless_completed=unless_completed):
+        case requests.RollbackRequest(instant=instant, dry_run=dry_run, unless_completed=unless_completed):
             return rollback(context, instant, owner, dry_run=dry_run, unless_completed=unless_completed).to_dict()
-        case RestoreRequest(instant=None):
+        case requests.RestoreRequest(instant=None):
             return RestoreResult(None, None, restorable=tuple(restorable_instants(context))).to_dict()
-        case RestoreRequest(instant=str(instant), dry_run=dry_run):
+        case requests.RestoreRequest(instant=str(instant), dry_run=dry_run):
             return restore(context, instant, owner, dry_run=dry_run).to_dict()
-        case SavepointCreateRequest(instant=instant, comment=comment):
+        case requests.SavepointCreateRequest(instant=instant, comment=comment):
             return savepoint_create(context, instant, owner, comment=comment).to_dict()
-        case SavepointDeleteRequest(instant=instant):
+        case requests.SavepointDeleteRequest(instant=instant):
             return savepoint_delete(context, instant, owner).to_dict()
-        case TakeoverRequest(instant=instant):
+        case requests.TakeoverRequest(instant=instant):
             return takeover(context, instant, owner).to_dict()
-        case UnscheduleRequest(instant=instant, dry_run=dry_run):
+        case requests.UnscheduleRequest(instant=instant, dry_run=dry_run):
             return unschedule(context, instant, owner, dry_run=dry_run).to_dict()
     raise TypeError(f"{type(request).__name__} is no request of request.parse.VERBS")
 
 
 def probe_store(storage: Storage, request: ProbeStoreRequest) -> RunResult:
-    """Races writers on a storage, be there a table or not; the verdict is in the document. Errors as of
-    storage.probe.
-    """
+    """Races writers on a storage, with a table or without; the verdict is in the document. Errors as storage.probe."""
     return RunResult(document=probe(storage, request.writers, request.rounds).to_json())
 
 
@@ -99,8 +84,7 @@ def nothing_to_run(context: TableContext, request: RunRequest, owner: Owner) -> 
 
 
 def schedule(context: TableContext, name: str, owner: Owner, *, dry_run: bool) -> Scheduled:
-    """Plans an instant of the service called `name`, or says why not; of a service without instants what it would do
-    now.
+    """Plans an instant of the service called `name`, or says why not; of a service without instants what it would do.
 
     Raises UnsupportedError for a service whose instants this release does not plan.
     """

@@ -15,7 +15,7 @@ from hudi_core.model.ids import FileGroupId, WriteToken
 from hudi_core.model.names import BaseFileName, parse_base_file
 from hudi_core.model.partition import join
 from hudi_core.model.stats import WriteStat
-from hudi_core.services.compaction.job import compaction_metadata, encode_metadata
+from hudi_core.services.compaction.job import compaction_metadata
 from hudi_core.services.rewrite import RewriteJob, Rewritten, Stats
 from hudi_core.storage.data_registry import open_data_storage
 from hudi_core.timeline.actions.commit import CommitMetadata, Operation
@@ -59,9 +59,6 @@ class CopyJob(RewriteJob[CompactionPlan, CopyUnit, CopiedFile]):
     def plan(self, timeline: Timeline) -> CompactionPlan:
         return self.active.read_plan(self.instant)
 
-    def partitions(self, plan: CompactionPlan) -> frozenset[str]:
-        return frozenset(operation.partition for operation in plan.operations)
-
     def file_groups(self, plan: CompactionPlan) -> frozenset[FileGroupId]:
         return frozenset(operation.file_group for operation in plan.operations)
 
@@ -84,9 +81,6 @@ class CopyJob(RewriteJob[CompactionPlan, CopyUnit, CopiedFile]):
     def metadata(self, plan: CompactionPlan, stats: Stats, timeline: Timeline) -> CommitMetadata:
         schema = schema_of(timeline, self.active.read_details, create_schema=None, path_of=self.active.path_of)
         return compaction_metadata(stats, schema, {}, self.owner)
-
-    def encode(self, metadata: CommitMetadata) -> bytes:
-        return encode_metadata(metadata, self.context.config.features)
 
 
 def copy_base_file(unit: CopyUnit, attempt: TaskAttempt) -> CopiedFile:

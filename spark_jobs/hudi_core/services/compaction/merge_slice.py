@@ -188,12 +188,6 @@ class _Compaction:
         names = sorted(self.log_names, key=lambda name: parse_log_file(name).scan_order)
         return [DataFile(self.partition, name, self.storage.stat(join(self.partition, name)).size) for name in names]
 
-    def _counts_deletes(self) -> bool:
-        """Whether entries of delete blocks are among the log records that are reported: those that 1.x compares by
-        ordering value are.
-        """
-        return self.as_hudi_1 and self.unit.policy.rules is not Rules.COMMIT_TIME
-
     def _codec(self, base: ParquetBaseFile | None) -> str:
         """The compression of the options, else that of the file that is replaced, else Hudi's default."""
         return self.config.parquet_codec or (base.compression if base is not None else None) or DEFAULT_CODEC
@@ -225,6 +219,8 @@ class _Compaction:
     ) -> CompactedSlice:
         started, scanned, ended = times
         has_base, scan_ms = self.base_name is not None, int((scanned - started) * 1000)
+        # Entries of delete blocks that 1.x compares by ordering value are among the reported log records.
+        counts_deletes = self.as_hudi_1 and self.unit.policy.rules is not Rules.COMMIT_TIME
         extra: dict[str, Any] = {}
         if self.as_hudi_1:
             extra = {"numUpdates": 0, "totalLogReadTimeMs": scan_ms} | (
@@ -243,7 +239,7 @@ class _Compaction:
             num_inserts=counts.inserted + (counts.missed_deletes if has_base and not self.as_hudi_1 else 0),
             file_size_in_bytes=size,
             total_write_bytes=size,
-            total_log_records=records.record_count + (records.delete_count if self._counts_deletes() else 0),
+            total_log_records=records.record_count + (records.delete_count if counts_deletes else 0),
             total_log_files_compacted=scan.files,
             total_log_size_compacted=int(self.unit.operation.metrics.get(_LOG_SIZE_METRIC, log_bytes)),
             total_updated_records_compacted=len(records),

@@ -29,7 +29,6 @@ def build_units(
     instant: str,
     plan: CompactionPlan,
     schema: AvroSchema,
-    policy: MergePolicy,
     timeline: Timeline,
     requirements: StatisticsRequirements | None,
 ) -> list[CompactionUnit]:
@@ -38,6 +37,7 @@ def build_units(
     """
     max_instant, committed = latest_compaction_instant(timeline), CommittedInstants.of(timeline)
     config, as_hudi_1 = WriteConfig.of(context.options), reads_as_hudi_1(context.config)
+    policy = MergePolicy.for_table(context.config, context.options)
     return [
         CompactionUnit(
             operation,
@@ -87,7 +87,9 @@ def _statistics_of(stat: WriteStat, result: CompactedSlice) -> FileStatistics:
     source = f"result of {join(stat.partition_path, stat.file_id)}"
     statistics = result.statistics
     if statistics is None:
-        raise ExecutionError("the result says nothing of the file for the metadata table", path=source, remedy=_REMEDY)
+        raise ExecutionError(
+            "the result has no statistics of the file for the metadata table", path=source, remedy=_REMEDY
+        )
     expected = _base_file_ref(stat)
     if statistics.file != expected:
         raise ExecutionError(f"the engine wrote {expected}, and read {statistics.file}", path=source, remedy=_REMEDY)

@@ -42,9 +42,7 @@ Written = Mapping[str, Sequence[NewBaseFile]]
 
 @dataclass(frozen=True, slots=True)
 class Built:
-    """An index built from `snapshot`, not published. `written` is None where another process rolled it back
-    meanwhile.
-    """
+    """An index built from `snapshot`, not published. `written` is None where another process rolled it back."""
 
     snapshot: Snapshot
     build: Build
@@ -129,9 +127,7 @@ class IndexingJob(Job[Planned, Sequence[NewBaseFile]]):
         return self._attempts == ATTEMPTS
 
     def _delist_misfits(self, plan: Planned, held: Claim) -> None:
-        """Delists indexes with another number of file groups than planned; removes our files from those that another
-        process built.
-        """
+        """Delists indexes with other file groups than planned; removes our files from those of another writer."""
         if TableConfig.load(self.storage).metadata_partitions.isdisjoint(plan.names):
             return
         with self.context.lock(self.owner) as lock:
@@ -225,9 +221,7 @@ class IndexingJob(Job[Planned, Sequence[NewBaseFile]]):
         return Completion(content, counted, publish)
 
     def _refuse_misfits(self, counts: Mapping[str, int]) -> None:
-        """Under the lock: a writer of Hudi may have built and listed an index between two attempts, with a number of
-        its own.
-        """
+        """Under the lock: a writer may have listed an index meanwhile, with its own number of file groups."""
         names = misfits(self.context, TableConfig.load(self.storage), counts)
         if names:
             raise self._built_by_others(names, ", with another number of file groups than was planned")
@@ -240,10 +234,8 @@ class IndexingJob(Job[Planned, Sequence[NewBaseFile]]):
         )
 
     def _publish(self, built: Built, counts: Mapping[str, int], held: Claim, counted: list[NewBaseFile]) -> None:
-        """Under the lock. The index must contain the commits completed since the snapshot, and the build must not be
-        rolled back.
-
-        Else it is rebuilt, at the last attempt under the lock.
+        """Under the lock. An index that lacks commits completed since the snapshot, or whose build was rolled back, is
+        built again; at the last attempt under the lock.
         """
         current = self.context.reloaded()
         if counts_early(current.config, built.build.targets):

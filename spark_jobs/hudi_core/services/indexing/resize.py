@@ -40,16 +40,14 @@ GROUPS: Final = "airflow_hudi.file_groups"
 
 
 def requested_counts(names: Iterable[str], options: Mapping[str, str]) -> dict[str, int]:
-    """The file group counts that the options require, by index. Raises ConfigError when no named index has a
-    configurable number.
-    """
+    """The file group counts that the options require, by index. Raises ConfigError when no named index has one."""
     count = FILE_GROUPS.read(options)
     if count is None:
         return {}
     found = {name: count for name in names if is_row_level(name)}
     if not found:
         raise ConfigError(
-            f"{FILE_GROUPS.name} is for indexes of rows, and none is named",
+            f"{FILE_GROUPS.name} is for row-level indexes, and none is named",
             remedy="name record_index or a secondary index; the others keep the number of file groups they have",
         )
     return found

@@ -62,9 +62,7 @@ def unrecorded(
 
 
 def _rolled_back(context: TableContext, before: Timeline, now: Timeline) -> list[str]:
-    """The commits that the base files hold and that were rolled back since: no block of them exists that the rollback
-    could cancel.
-    """
+    """The commits of the base files that were rolled back since: there is no block that the rollback could cancel."""
     held, older = before.commits().requested_times, before.completed().of_actions(Action.ROLLBACK).requested_times
     rollbacks = (item for item in now.completed().of_actions(Action.ROLLBACK) if item.requested_time not in older)
     return sorted({time for item in rollbacks for time in rolled_back_by(context.active, item)} & held)
@@ -100,7 +98,7 @@ def _says_nothing(context: TableContext, item: Instant, name: str, of_base_files
     if item.action not in COMMIT_ACTIONS:
         return False
     metadata = context.active.read_commit(item)
-    if not _any(metadata.partition_to_write_stats.values()) and not metadata.replaced_file_ids:
+    if not any(metadata.partition_to_write_stats.values()) and not metadata.replaced_file_ids:
         return True
     if is_row_level(name):
         return not moves_rows(metadata.operation_type)
@@ -115,9 +113,7 @@ def _only_updated(context: TableContext, item: Instant) -> bool:
         return False
     metadata = context.active.read_commit(item)
     return not metadata.replaced_file_ids and all(
-        stat.num_inserts == 0 and stat.num_deletes == 0
-        for stats in metadata.partition_to_write_stats.values()
-        for stat in stats
+        stat.num_inserts == 0 and stat.num_deletes == 0 for stat in metadata.write_stats()
     )
 
 
@@ -132,9 +128,5 @@ def _of_base_files(context: TableContext, names: Iterable[str]) -> frozenset[str
 
 
 def _wrote_base_files(metadata: CommitMetadata) -> bool:
-    names = (stat.path.rpartition("/")[2] for stats in metadata.partition_to_write_stats.values() for stat in stats)
+    names = (stat.path.rpartition("/")[2] for stat in metadata.write_stats())
     return any(isinstance(parse_data_file(name), BaseFileName) for name in names)
-
-
-def _any(groups: Iterable[Iterable[object]]) -> bool:
-    return any(True for group in groups for _ in group)

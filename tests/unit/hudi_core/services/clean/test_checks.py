@@ -141,7 +141,7 @@ def test_a_savepoint_made_after_the_plan_keeps_its_files(folder: str, golden: Go
     instant, active = clean_of(table), context_of(table).active
     partition, log = first_log_to_delete(table, instant)
     at = active.load().commits().instants[0].requested_time
-    saved = encode_savepoint(SavepointMetadata("somebody", 0, "", {partition: (log,)}))
+    saved = encode_savepoint(SavepointMetadata("another", 0, "", {partition: (log,)}))
     active.to_inflight(at, Action.SAVEPOINT)
     active.complete(at, Action.SAVEPOINT, saved, None if folder == "6" else LATER)
     files = data_files(table)

@@ -291,7 +291,7 @@ def test_a_metadata_table_with_every_index_stays_true(name: str, folder: str, go
 
 
 @pytest.mark.parametrize("version", ["8", "9"])
-def test_an_index_that_begins_while_the_files_go_is_told(
+def test_an_index_initialized_while_files_are_deleted_is_updated(
     version: str, golden: Golden, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Version 6 begins none while an action is pending."""
@@ -301,12 +301,12 @@ def test_an_index_that_begins_while_the_files_go_is_told(
     planned = CleanService().schedule(context_of(table, options), owner, dry_run=False).instant
     assert planned is not None
 
-    def begun_meanwhile(*arguments: Any, **named: Any) -> None:
+    def initialized_meanwhile(*arguments: Any, **named: Any) -> None:
         check_abandoned(*arguments, **named)
         create_metadata(context_of(table), {"bloom_filters"}, LocalEngine(1), owner, 3)
 
     with monkeypatch.context() as patched:
-        patched.setattr(clean_run, "check_abandoned", begun_meanwhile)
+        patched.setattr(clean_run, "check_abandoned", initialized_meanwhile)
         assert run_clean(table, planned) == "completed"
     assert "bloom_filters" in context_of(table).config.metadata_partitions
     assert_metadata_true(table)

@@ -10,7 +10,6 @@ import pytest
 
 from hudi_core.errors import ExecutionError
 from hudi_core.filegroup.merge.base_merge import MergeCounts
-from hudi_core.filegroup.merge.policy import MergePolicy
 from hudi_core.filegroup.read.table_schema import table_schema
 from hudi_core.metadata_table.records.file_statistics import DataFileRef, FileStatistics
 from hudi_core.model.stats import WriteStat
@@ -114,7 +113,7 @@ def test_a_key_that_the_base_holds_twice_is_merged_twice() -> None:
 def test_the_statistics_are_those_of_the_new_file() -> None:
     statistics = FileStatistics(DataFileRef("p", NAME, 500, is_base=True))
     assert proven(UPDATE, replace(RESULT, statistics=statistics), with_statistics=True).statistics == [statistics]
-    with pytest.raises(ExecutionError, match="says nothing of the file for the metadata table"):
+    with pytest.raises(ExecutionError, match="has no statistics of the file"):
         proven(UPDATE, RESULT, with_statistics=True)
     other = replace(statistics, file=DataFileRef("p", NAME, 501, is_base=True))
     with pytest.raises(ExecutionError, match="the engine wrote"):
@@ -128,8 +127,7 @@ def test_one_unit_for_each_operation_in_the_plans_order(golden: Golden, version:
     (instant,) = timeline.pending_compactions()
     plan = context.active.read_plan(instant.requested_time)
     schema = table_schema(context.storage, context.config, timeline)
-    policy = MergePolicy.for_table(context.config, context.options)
-    units = build_units(context, instant.requested_time, plan, schema, policy, timeline, None)
+    units = build_units(context, instant.requested_time, plan, schema, timeline, None)
     assert tuple(unit.operation for unit in units) == plan.operations
     assert {(unit.instant, unit.as_hudi_1, unit.requirements) for unit in units} == {
         (instant.requested_time, version != "6", None)

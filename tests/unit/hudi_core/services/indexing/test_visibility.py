@@ -1,5 +1,5 @@
 """A commit that an index began with and that is rolled back before it is published: nothing takes its rows out, so the
-index is built anew.
+index is built again.
 """
 
 from __future__ import annotations
