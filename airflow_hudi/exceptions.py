@@ -1,10 +1,11 @@
 """What this provider's tasks fail with. All are HudiErrors: they name the table or the file, and the remedy.
 
-HudiError ├── HudiSensorFailed      a sensor's wait ended in an error (an AirflowException too, so that soft_fail and
-never_fail apply) ├── HudiInstantNotFound   the instant that a task is to run is not on the timeline ├──
-HudiInstantBusy       another process ran the instant for longer than the task may wait └── HudiJobFailed
-the Spark job ended and the instant is not completed
-    └── HudiJobKilled     because this task was stopped
+HudiError
+├── HudiSensorFailed      also an AirflowException, so that soft_fail and never_fail apply
+├── HudiInstantNotFound
+├── HudiInstantBusy
+└── HudiJobFailed
+    └── HudiJobKilled
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""Runs a job for one instant until the timeline shows that the instant is completed, by whichever process."""
+"""Runs a job again until its work is done: until the timeline shows its instant completed, by whichever process, or
+until the job itself reports success where it has no instant of its own yet.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,7 @@ class Job(Protocol):
 
     @property
     def stopped(self) -> bool:
-        """Whether this task was asked to stop."""
+        """Whether this task was requested to stop."""
         ...
 
     @property
@@ -164,3 +166,40 @@ def _wait(
                 "No sign of life at instant %s for %.0f s; running the job again", watch.requested_time, clock() - since
             )
             return None
+
+
+def run_until_done(
+    job: Job,
+    patience: Patience,
+    *,
+    enough: Callable[[], bool] = lambda: False,
+    clock: Callable[[], float] = time.monotonic,
+    sleep: Callable[[float], None] = time.sleep,
+) -> dict[str, Any]:
+    """What the job reported: its result's JSON, `{}` when it was not received.
+
+    While others hold what the job needs it is run again, unless `enough` says that the timeline shows the
+    requested work. Raises HudiJobFailed, HudiJobKilled, HudiInstantBusy; ConfigError when the job refused its input.
+    """
+    deadline = clock() + patience.timeout
+    while True:
+        code = job.run()
+        if job.stopped:
+            raise HudiJobKilled("stopped while its job was running", remedy="a retry resumes what was started")
+        if code == 0:
+            return job.result or {}
+        reason = job.failure or "it did not report why; see its output above"
+        if code == EXIT_BAD_INPUT:
+            raise ConfigError(f"the job refused its input: {reason}")
+        if code != EXIT_RETRY:
+            raise HudiJobFailed(f"the job ended with exit code {code}: {reason}")
+        if enough():
+            return {}
+        log.info("The job gave way: %s", reason)
+        if clock() >= deadline:
+            raise HudiInstantBusy(
+                f"others have held the table for longer than this task may wait: {reason}", remedy="a retry waits again"
+            )
+        sleep(patience.poll_interval)
+        if job.stopped:
+            raise HudiJobKilled("stopped while waiting for others")

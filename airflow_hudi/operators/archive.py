@@ -6,9 +6,9 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from airflow_hudi.jobs.attempts import run_until_done
 from airflow_hudi.operators.base import BaseHudiOperator
 from airflow_hudi.operators.service import MODES, REASON_OUT_OF_REACH
-from airflow_hudi.operators.unnamed_instant import run_until_done
 from airflow_hudi.timeline_reader import TimelineReader
 from hudi_core.errors import ConfigError
 from hudi_core.request.requests import RunRequest, ScheduleRequest

@@ -1,4 +1,4 @@
-"""Frees what a stuck plan or a dead owner blocks."""
+"""Frees what a plan that is not run, or a dead owner, blocks."""
 
 from __future__ import annotations
 

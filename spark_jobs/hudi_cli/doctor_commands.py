@@ -6,11 +6,10 @@ import click
 from rich.console import Console
 from rich.markup import escape
 
-from hudi_cli.options import common, open_table, parse_pairs
+from hudi_cli.options import AS_WRITERS, Target, common, hudi_option, parse_pairs
 from hudi_cli.output import Output
 from hudi_core.engine.protocol import Json
 from hudi_core.errors import EXIT_FAILED
-from hudi_core.request.secrets import merge_storage_options
 from hudi_core.storage.probe import probe
 from hudi_core.storage.registry import open_storage
 
@@ -19,13 +18,7 @@ _STYLE = {"error": "bold red", "warning": "yellow", "info": "cyan"}
 
 @click.command()
 @common
-@click.option(
-    "--option",
-    "option",
-    multiple=True,
-    metavar="K=V",
-    help="Hudi's configuration as the table's writers have it; repeatable.",
-)
+@hudi_option(AS_WRITERS)
 @click.option(
     "--timeline-only",
     is_flag=True,
@@ -34,9 +27,7 @@ _STYLE = {"error": "bold red", "warning": "yellow", "info": "cyan"}
 @click.pass_obj
 def doctor(
     output: Output,
-    table: str,
-    storage_option: tuple[str, ...],
-    storage_options_file: str | None,
+    target: Target,
     option: tuple[str, ...],
     timeline_only: bool,
 ) -> None:
@@ -44,7 +35,7 @@ def doctor(
 
     Nothing is written. The exit code is 0 also when there are findings.
     """
-    opened = open_table(table, storage_option, storage_options_file, parse_pairs(option, option="--option"))
+    opened = target.open(parse_pairs(option, option="--option"))
     document = opened.doctor(files=not timeline_only).to_dict()
     output.result(document)
     if not output.json_mode:
@@ -60,9 +51,7 @@ def doctor(
 @click.pass_obj
 def probe_store(
     output: Output,
-    table: str,
-    storage_option: tuple[str, ...],
-    storage_options_file: str | None,
+    target: Target,
     writers: int,
     rounds: int,
 ) -> int | None:
@@ -71,10 +60,7 @@ def probe_store(
     Reports whether it can carry a timeline and a storage lease. Writes in a folder of its own below TABLE, and removes
     it. A store that cannot carry a timeline ends with exit code 1.
     """
-    storage = open_storage(
-        table, merge_storage_options(parse_pairs(storage_option, option="--storage-option"), storage_options_file)
-    )
-    report = probe(storage, writers, rounds)
+    report = probe(open_storage(target.table, target.storage_options()), writers, rounds)
     document = report.to_json()
     output.result(document)
     if not output.json_mode:

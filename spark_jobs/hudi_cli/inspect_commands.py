@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from hudi_cli.options import common, metadata_option, open_table
+from hudi_cli.options import Target, common, metadata_option
 from hudi_cli.output import Output
 from hudi_cli.tables import file_table, instant_table, print_details
 from hudi_core.engine.protocol import Json
@@ -22,15 +22,13 @@ from hudi_core.view.file_group import FileSlice
 @click.pass_obj
 def timeline(
     output: Output,
-    table: str,
-    storage_option: tuple[str, ...],
-    storage_options_file: str | None,
+    target: Target,
     action: str | None,
     state: str | None,
     archived: bool,
 ) -> None:
     """List the instants of the timeline."""
-    opened = open_table(table, storage_option, storage_options_file)
+    opened = target.open()
     instants = list(opened.timeline(archived=archived))
     known = KNOWN_ACTIONS | {instant.action for instant in instants}
     if action is not None and action not in known:
@@ -40,7 +38,9 @@ def timeline(
         for instant in instants
         if action in (None, instant.action) and state in (None, instant.state.value)
     ]
-    output.result({"table": table, "name": opened.config.name, "version": int(opened.config.version), "instants": rows})
+    output.result(
+        {"table": target.table, "name": opened.config.name, "version": int(opened.config.version), "instants": rows}
+    )
     if not output.json_mode:
         output.people.print(instant_table(opened.config.name, rows))
 
@@ -52,9 +52,7 @@ def timeline(
 @click.pass_obj
 def show(
     output: Output,
-    table: str,
-    storage_option: tuple[str, ...],
-    storage_options_file: str | None,
+    target: Target,
     instant: str,
     action: str | None,
 ) -> None:
@@ -63,7 +61,7 @@ def show(
     INSTANT is one of the timeline or of its archive. Where a savepoint holds a commit, its content is shown with the
     commit's.
     """
-    shown = open_table(table, storage_option, storage_options_file).show(instant, action)
+    shown = target.open().show(instant, action)
     document = {"instant": instant, "plan": shown.plan, "metadata": shown.metadata, "savepoint": shown.savepoint}
     output.result({**document, "action": shown.instant.action, "state": shown.instant.state.value})
     if not output.json_mode:
@@ -80,15 +78,13 @@ def show(
 @click.pass_obj
 def files(
     output: Output,
-    table: str,
-    storage_option: tuple[str, ...],
-    storage_options_file: str | None,
+    target: Target,
     partition: str | None,
     as_of: str | None,
     metadata: MetadataMode,
 ) -> None:
     """List the latest file slices, now or as of a time."""
-    opened = open_table(table, storage_option, storage_options_file)
+    opened = target.open()
     slices = [_slice(item) for item in opened.files(partition, metadata, as_of=as_of)]
     output.result({"slices": slices})
     if not output.json_mode:

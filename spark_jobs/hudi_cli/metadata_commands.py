@@ -9,7 +9,7 @@ import click
 from rich.console import Console
 from rich.markup import escape
 
-from hudi_cli.options import common, open_table, parse_pairs, request_fields, table_of
+from hudi_cli.options import AS_WRITERS, Target, common, hudi_option, parse_pairs, table_of
 from hudi_cli.output import Output
 from hudi_cli.run_command import spark_engine
 from hudi_cli.tables import timing_table
@@ -46,19 +46,11 @@ def metadata() -> None:
 
 @metadata.command()
 @common
-@click.option(
-    "--option",
-    "option",
-    multiple=True,
-    metavar="K=V",
-    help="Hudi's configuration as the table's writers have it; repeatable.",
-)
+@hudi_option(AS_WRITERS)
 @click.pass_obj
 def validate(
     output: Output,
-    table: str,
-    storage_option: tuple[str, ...],
-    storage_options_file: str | None,
+    target: Target,
     option: tuple[str, ...],
 ) -> int | None:
     """Compare the metadata table with the data files and rows.
@@ -66,7 +58,7 @@ def validate(
     Nothing is written. Every listed data file is read once, and the rows of the latest slices. The exit code is 1 when
     anything differs.
     """
-    opened = open_table(table, storage_option, storage_options_file, parse_pairs(option, option="--option"))
+    opened = target.open(parse_pairs(option, option="--option"))
     report = opened.validate_metadata()
     document = report.to_dict()
     output.result(document)
@@ -81,9 +73,7 @@ def validate(
 @click.pass_obj
 def perf(
     output: Output,
-    table: str,
-    storage_option: tuple[str, ...],
-    storage_options_file: str | None,
+    target: Target,
     partition: tuple[str, ...],
 ) -> None:
     """Time lookups in the metadata table, beside the same lookups in the storage.
@@ -91,7 +81,7 @@ def perf(
     All partitions, all files, the files of a partition, and lookups in the indexes that the table has, or in those of
     --partition alone. Nothing is written.
     """
-    opened = open_table(table, storage_option, storage_options_file)
+    opened = target.open()
     document = opened.metadata_timings(partition).to_dict()
     output.result(document)
     if not output.json_mode:
@@ -101,13 +91,7 @@ def perf(
 def _engines(command: F) -> F:
     """The options of a verb whose work runs on an engine."""
     options = (
-        click.option(
-            "--option",
-            "option",
-            multiple=True,
-            metavar="K=V",
-            help="Hudi's configuration by its own names; repeatable.",
-        ),
+        hudi_option(),
         click.option(
             "--engine",
             type=click.Choice(["spark", "local"]),
@@ -131,7 +115,7 @@ def _engines(command: F) -> F:
 @_column
 @_engines
 @click.pass_obj
-def create(output: Output, /, table: str, **where: Any) -> None:
+def create(output: Output, target: Target, **where: Any) -> None:
     """Create the metadata table, and indexes in it, without a write of data.
 
     Initializes `files` where it is missing. Secondary and expression indexes must be defined in the table. Existing
@@ -141,7 +125,7 @@ def create(output: Output, /, table: str, **where: Any) -> None:
     writers continue. Add them to the option hoodie.metadata.index.column.stats.column.list of all writers, too: a
     writer without them removes them again.
     """
-    _perform(output, MetadataCreateRequest, table, where)
+    _perform(output, MetadataCreateRequest, target, where)
 
 
 @metadata.command()
@@ -149,25 +133,23 @@ def create(output: Output, /, table: str, **where: Any) -> None:
 @_partition
 @_engines
 @click.pass_obj
-def update(output: Output, /, table: str, **where: Any) -> None:
+def update(output: Output, target: Target, **where: Any) -> None:
     """Apply missing instants to the metadata table, and run its own services.
 
     Commits, cleans, rollbacks and restores that are missing in it are applied in their order; then failed deltacommits
     are rolled back, and the metadata table is cleaned, compacted and archived as the options say. It is updated as a
     whole; --partition requires that an index exists.
     """
-    _perform(output, MetadataUpdateRequest, table, where)
+    _perform(output, MetadataUpdateRequest, target, where)
 
 
 @metadata.command()
 @common
 @_partition
 @_column
-@click.option(
-    "--option", "option", multiple=True, metavar="K=V", help="Hudi's configuration by its own names; repeatable."
-)
+@hudi_option()
 @click.pass_obj
-def drop(output: Output, /, table: str, **where: Any) -> None:
+def drop(output: Output, target: Target, **where: Any) -> None:
     """Drop indexes, columns of column_stats, or the whole metadata table.
 
     Without --partition and --column, or with `files`, the whole metadata table is dropped, and readers list the storage
@@ -176,15 +158,13 @@ def drop(output: Output, /, table: str, **where: Any) -> None:
     --column removes columns from the definition of column_stats and partition_stats, which remain. Remove them from the
     option hoodie.metadata.index.column.stats.column.list of all writers first: a writer that has them adds them again.
     """
-    _perform(output, MetadataDropRequest, table, where)
+    _perform(output, MetadataDropRequest, target, where)
 
 
-def _perform(output: Output, cls: type[MetadataRequest], table: str, where: Json) -> None:
-    names = {
-        name: where[option] for name, option in (("partitions", "partition"), ("columns", "column")) if option in where
-    }
-    fields = request_fields(where["option"], where["storage_option"], where["storage_options_file"])
-    request = cls(table, **fields, **names)
+def _perform(output: Output, cls: type[MetadataRequest], target: Target, where: Json) -> None:
+    options = (("partitions", "partition"), ("columns", "column"))
+    names = {name: where[option] for name, option in options if option in where}
+    request = cls(**target.request_fields(where["option"]), **names)
     opened = table_of(request)
     if where.get("engine") == "spark":
         with spark_engine(output, where["master"], parse_pairs(where["spark_conf"], option="--spark-conf")) as engine:

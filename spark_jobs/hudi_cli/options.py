@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import wraps
 from getpass import getuser
 from typing import Any, TypeVar
 
@@ -15,12 +17,52 @@ from hudi_core.table import HudiTable
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+AS_WRITERS = "Hudi's configuration as the table's writers have it; repeatable."
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """The TABLE of a command, and how its storage is reached."""
+
+    table: str
+    storage_option: tuple[str, ...]
+    storage_options_file: str | None
+
+    def open(self, options: Mapping[str, str] | None = None) -> HudiTable:
+        """Opens the table with Hudi's `options`."""
+        return HudiTable.open(self.table, self.storage_options(), options)
+
+    def storage_options(self) -> dict[str, str]:
+        """The storage options of the file and of the command line."""
+        return merge_storage_options(self._pairs(), self.storage_options_file)
+
+    def request_fields(self, option: Iterable[str]) -> dict[str, Any]:
+        """The fields that the request of every verb has. Raises ConfigError for a text that is no `K=V`."""
+        return {
+            "table": self.table,
+            "owner": f"hudictl of {getuser()}",
+            "options": parse_pairs(option, option="--option"),
+            "storage_options": self._pairs(),
+            "storage_options_file": self.storage_options_file,
+        }
+
+    def _pairs(self) -> dict[str, str]:
+        return parse_pairs(self.storage_option, option="--storage-option")
+
 
 def common(command: F) -> F:
-    """TABLE, the storage options, --json and --debug.
+    """TABLE and the storage options, as `target`; --json and --debug.
 
     The last two are read by main, before click, so that usage errors obey them.
     """
+
+    @wraps(command)
+    def with_target(
+        *, table: str, storage_option: tuple[str, ...], storage_options_file: str | None, **arguments: Any
+    ) -> Any:
+        return command(target=Target(table, storage_option, storage_options_file), **arguments)
+
+    decorated: Any = with_target
     for decorate in (
         click.option("--debug", is_flag=True, expose_value=False, help="Show tracebacks and Spark's own log."),
         click.option("--json", is_flag=True, expose_value=False, help="Print exactly one JSON document to stdout."),
@@ -38,8 +80,14 @@ def common(command: F) -> F:
         ),
         click.argument("table", metavar="TABLE"),
     ):
-        command = decorate(command)
-    return command
+        decorated = decorate(decorated)
+    result: F = decorated
+    return result
+
+
+def hudi_option(meaning: str = "Hudi's configuration by its own names; repeatable.") -> Callable[[F], F]:
+    """--option K=V."""
+    return click.option("--option", "option", multiple=True, metavar="K=V", help=meaning)
 
 
 def metadata_option(command: F) -> F:
@@ -68,25 +116,6 @@ def parse_pairs(pairs: Iterable[str], *, option: str) -> dict[str, str]:
             raise ConfigError(f"{option} names {key} twice", remedy="give each option once")
         result[key] = value
     return result
-
-
-def request_fields(
-    option: Iterable[str], storage_option: Iterable[str], storage_options_file: str | None
-) -> dict[str, Any]:
-    """The fields that the request of every verb has. Raises ConfigError for a text that is no `K=V`."""
-    return {
-        "owner": f"hudictl of {getuser()}",
-        "options": parse_pairs(option, option="--option"),
-        "storage_options": parse_pairs(storage_option, option="--storage-option"),
-        "storage_options_file": storage_options_file,
-    }
-
-
-def open_table(
-    table: str, pairs: Iterable[str], file: str | None, options: Mapping[str, str] | None = None
-) -> HudiTable:
-    """The table at `table`, with the storage options of the file and of the command line."""
-    return HudiTable.open(table, merge_storage_options(parse_pairs(pairs, option="--storage-option"), file), options)
 
 
 def table_of(request: Request) -> HudiTable:

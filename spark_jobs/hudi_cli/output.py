@@ -19,7 +19,7 @@ from rich.markup import escape
 
 from hudi_core.engine.protocol import Json
 from hudi_core.errors import HudiError
-from hudi_spark.transport import error_to_json
+from hudi_spark.task_errors import error_to_json
 
 _WIDTH_WITHOUT_TERMINAL = 200
 

@@ -10,7 +10,7 @@ from typing import get_args
 import click
 import pyarrow.parquet as pq
 
-from hudi_cli.options import common, metadata_option, open_table, parse_pairs
+from hudi_cli.options import Target, common, hudi_option, metadata_option, parse_pairs
 from hudi_cli.output import Output
 from hudi_core.errors import ConfigError
 from hudi_core.expr.sql.parse import DIALECTS
@@ -37,13 +37,11 @@ from hudi_core.table import ReadResult
 @click.option(
     "--dialect", type=click.Choice(DIALECTS), default="spark", show_default=True, help="The SQL dialect of --where."
 )
-@click.option(
-    "--option", "option", multiple=True, metavar="K=V", help="Hudi's configuration by its own names; repeatable."
-)
+@hudi_option()
 @metadata_option
 @click.option(
     "--output",
-    "target",
+    "file",
     required=True,
     type=click.Path(dir_okay=False, path_type=Path),
     help="Parquet file to write or replace.",
@@ -51,9 +49,7 @@ from hudi_core.table import ReadResult
 @click.pass_obj
 def read(
     output: Output,
-    table: str,
-    storage_option: tuple[str, ...],
-    storage_options_file: str | None,
+    target: Target,
     query: Query,
     columns: str | None,
     as_of: str | None,
@@ -63,23 +59,23 @@ def read(
     dialect: str,
     option: tuple[str, ...],
     metadata: MetadataMode,
-    target: Path,
+    file: Path,
 ) -> None:
     """Write the rows of a query to a Parquet file.
 
     The file holds the _hoodie_* columns first, then the table's columns in schema order. Of cdc it holds op, ts_ms,
     before and after.
     """
-    opened = open_table(table, storage_option, storage_options_file, parse_pairs(option, option="--option"))
+    opened = target.open(parse_pairs(option, option="--option"))
     result = opened.read(
         query, _names(columns), metadata, as_of=as_of, begin=begin, end=end, where=where, dialect=dialect
     )
-    rows = write_parquet(result, target)
+    rows = write_parquet(result, file)
     output.result({"rows": rows, "files_read": result.files_read, "files_pruned": result.files_pruned})
     if not output.json_mode:
         pruned = f" ({result.files_pruned} pruned)" if where else ""
         output.people.print(
-            f"{rows:,} rows from {result.files_read} files{pruned} into {target}", markup=False, highlight=False
+            f"{rows:,} rows from {result.files_read} files{pruned} into {file}", markup=False, highlight=False
         )
 
 

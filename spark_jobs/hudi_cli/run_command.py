@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 from rich.markup import escape
 
-from hudi_cli.options import common, metadata_option, parse_pairs, request_fields, table_of
+from hudi_cli.options import Target, common, hudi_option, metadata_option, parse_pairs, table_of
 from hudi_cli.output import Output
 from hudi_cli.progress import RunProgress
 from hudi_cli.tables import run_table
@@ -51,9 +51,7 @@ SERVICE_NAMES = (*SERVICES, *NOT_IN_RELEASE)
     "--master", default="local[*]", show_default=True, help="Spark master, or sc://host:port for Spark Connect."
 )
 @click.option("--spark-conf", multiple=True, metavar="K=V", help="Spark's own configuration; repeatable.")
-@click.option(
-    "--option", "option", multiple=True, metavar="K=V", help="Hudi's configuration by its own names; repeatable."
-)
+@hudi_option()
 @click.option("--max-minutes", type=click.IntRange(min=1), help="Start no further instant after so many minutes.")
 @click.option(
     "--allow-corrupt-log-blocks",
@@ -65,9 +63,7 @@ SERVICE_NAMES = (*SERVICES, *NOT_IN_RELEASE)
 def run(
     output: Output,
     service: str,
-    table: str,
-    storage_option: tuple[str, ...],
-    storage_options_file: str | None,
+    target: Target,
     instant: str | None,
     all_pending: bool,
     schedule: bool,
@@ -88,7 +84,6 @@ def run(
     if instant is not None and (all_pending or schedule):
         raise ConfigError("--instant excludes --all-pending and --schedule", remedy="give one of them")
     request = RunRequest(
-        table=table,
         service=service,
         instant=instant,
         all_pending=all_pending,
@@ -96,7 +91,7 @@ def run(
         max_minutes=max_minutes,
         metadata=metadata,
         allow_corrupt_log_blocks=allow_corrupt_log_blocks,
-        **request_fields(option, storage_option, storage_options_file),
+        **target.request_fields(option),
     )
     opened = table_of(request)
     if engine == "local" or not request.needs_executors:

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, TypeVar
-
 import click
 
-from hudi_cli.options import common, open_table, request_fields, table_of
+from hudi_cli.options import Target, common, hudi_option, table_of
 from hudi_cli.output import Output
 from hudi_cli.run_command import SERVICE_NAMES
 from hudi_cli.tables import savepoint_table
@@ -25,57 +22,48 @@ from hudi_core.request.requests import (
 )
 from hudi_core.request.services import check_service
 
-F = TypeVar("F", bound=Callable[..., Any])
-
 _dry_run = click.option("--dry-run", is_flag=True, help="Report what would be done, and write nothing.")
-_option = click.option(
-    "--option", "option", multiple=True, metavar="K=V", help="Hudi's configuration by its own names; repeatable."
-)
 
 
 @click.command()
 @click.argument("service", type=click.Choice(SERVICE_NAMES), metavar="SERVICE")
 @common
-@_option
+@hudi_option()
 @_dry_run
 @click.pass_obj
-def schedule(output: Output, /, service: str, table: str, option: tuple[str, ...], dry_run: bool, **where: Any) -> None:
+def schedule(output: Output, service: str, target: Target, option: tuple[str, ...], dry_run: bool) -> None:
     """Plan an instant of SERVICE, or report the reason why not.
 
     Archive has no instants: this reports what it would do now.
     """
     check_service(service)
-    request = ScheduleRequest(table, service, dry_run=dry_run, **request_fields(option, **where))
+    request = ScheduleRequest(service=service, dry_run=dry_run, **target.request_fields(option))
     _perform(output, request, dry_run=dry_run)
 
 
 @click.command()
 @common
 @click.option("--instant", help="Roll this instant back.")
-@_option
+@hudi_option()
 @_dry_run
 @click.pass_obj
-def rollback(
-    output: Output, /, table: str, instant: str | None, option: tuple[str, ...], dry_run: bool, **where: Any
-) -> None:
+def rollback(output: Output, target: Target, instant: str | None, option: tuple[str, ...], dry_run: bool) -> None:
     """Undo a failed write, or the newest commit.
 
     An attempt at a compaction or clustering goes back to its plan. Without --instant the next failed write is rolled
     back.
     """
-    request = RollbackRequest(table, instant=instant, dry_run=dry_run, **request_fields(option, **where))
+    request = RollbackRequest(instant=instant, dry_run=dry_run, **target.request_fields(option))
     _perform(output, request, dry_run=dry_run)
 
 
 @click.command()
 @common
 @click.option("--instant", help="The savepoint or instant to restore to; optional with --dry-run.")
-@_option
+@hudi_option()
 @_dry_run
 @click.pass_obj
-def restore(
-    output: Output, /, table: str, instant: str | None, option: tuple[str, ...], dry_run: bool, **where: Any
-) -> None:
+def restore(output: Output, target: Target, instant: str | None, option: tuple[str, ...], dry_run: bool) -> None:
     """Take the table back to an earlier commit.
 
     All its writers have to be stopped. --dry-run lists the commits that it can be restored to.
@@ -84,38 +72,36 @@ def restore(
         raise click.UsageError(
             "Missing option '--instant'; --dry-run without it lists the commits that the table can be restored to."
         )
-    request = RestoreRequest(table, instant=instant, dry_run=dry_run, **request_fields(option, **where))
+    request = RestoreRequest(instant=instant, dry_run=dry_run, **target.request_fields(option))
     _perform(output, request, dry_run=dry_run)
 
 
 @click.command()
 @common
 @click.argument("instant")
-@_option
+@hudi_option()
 @_dry_run
 @click.pass_obj
-def unschedule(
-    output: Output, /, table: str, instant: str, option: tuple[str, ...], dry_run: bool, **where: Any
-) -> None:
+def unschedule(output: Output, target: Target, instant: str, option: tuple[str, ...], dry_run: bool) -> None:
     """Drop a pending plan that will not be run.
 
     Files of attempts at it are deleted, too. Reports what that unblocks.
     """
-    request = UnscheduleRequest(table, instant=instant, dry_run=dry_run, **request_fields(option, **where))
+    request = UnscheduleRequest(instant=instant, dry_run=dry_run, **target.request_fields(option))
     _perform(output, request, dry_run=dry_run)
 
 
 @click.command()
 @common
 @click.argument("instant")
-@_option
+@hudi_option()
 @click.pass_obj
-def takeover(output: Output, /, table: str, instant: str, option: tuple[str, ...], **where: Any) -> None:
+def takeover(output: Output, target: Target, instant: str, option: tuple[str, ...]) -> None:
     """Free a pending instant whose owner is dead.
 
     Files of the attempt are deleted, and the next run starts at once. Reports what waits for the instant.
     """
-    request = TakeoverRequest(table, instant=instant, **request_fields(option, **where))
+    request = TakeoverRequest(instant=instant, **target.request_fields(option))
     _perform(output, request)
 
 
@@ -128,35 +114,33 @@ def savepoint() -> None:
 @common
 @click.option("--instant", help="The commit to keep; without it the latest.")
 @click.option("--comment", default="", help="Why it is kept.")
-@_option
+@hudi_option()
 @click.pass_obj
 def savepoint_create(
-    output: Output, /, table: str, instant: str | None, comment: str, option: tuple[str, ...], **where: Any
+    output: Output, target: Target, instant: str | None, comment: str, option: tuple[str, ...]
 ) -> None:
     """Keep a commit's files until the savepoint is deleted."""
-    request = SavepointCreateRequest(table, instant=instant, comment=comment, **request_fields(option, **where))
+    request = SavepointCreateRequest(instant=instant, comment=comment, **target.request_fields(option))
     _perform(output, request)
 
 
 @savepoint.command("delete")
 @common
 @click.option("--instant", required=True, help="The savepoint.")
-@_option
+@hudi_option()
 @click.pass_obj
-def savepoint_delete(output: Output, /, table: str, instant: str, option: tuple[str, ...], **where: Any) -> None:
+def savepoint_delete(output: Output, target: Target, instant: str, option: tuple[str, ...]) -> None:
     """Give a savepoint up; the next clean may delete its files."""
-    request = SavepointDeleteRequest(table, instant=instant, **request_fields(option, **where))
+    request = SavepointDeleteRequest(instant=instant, **target.request_fields(option))
     _perform(output, request)
 
 
 @savepoint.command("list")
 @common
 @click.pass_obj
-def savepoint_list(
-    output: Output, /, table: str, storage_option: tuple[str, ...], storage_options_file: str | None
-) -> None:
+def savepoint_list(output: Output, target: Target) -> None:
     """List the savepoints."""
-    opened = open_table(table, storage_option, storage_options_file)
+    opened = target.open()
     rows = [item.to_dict() for item in opened.savepoints()]
     output.result({"savepoints": rows})
     if not output.json_mode:

@@ -64,10 +64,8 @@ class HudiTable:
     def open(
         uri: str, storage_options: Mapping[str, str] | None = None, options: Mapping[str, str] | None = None
     ) -> HudiTable:
-        """Opens the table at `uri`. `options` carry Hudi's own names.
-
-        Raises ConfigError when there is no table or an option is wrong, UnsupportedVersionError, CorruptFileError for
-        its properties.
+        """Opens the table at `uri`; `options` have Hudi's names. Raises ConfigError when there is no table or an option
+        is wrong, UnsupportedVersionError and CorruptFileError for its properties.
         """
         check_options(options or {})
         storage = open_storage(uri, storage_options)
@@ -105,10 +103,7 @@ class HudiTable:
         return Timeline([*older, *active])
 
     def schema(self, timeline: Timeline | None = None) -> AvroSchema:
-        """The table's Avro schema, without meta fields.
-
-        Raises FormatError when no commit and no property records one.
-        """
+        """The table's Avro schema, without meta fields. Raises FormatError when no commit and no property has one."""
         return table_schema(self._context.storage, self._context.config, timeline or self.timeline())
 
     def view(self, metadata: MetadataMode = "auto") -> FileSystemView:
@@ -179,24 +174,15 @@ class HudiTable:
         return savepoint_list(self._context)
 
     def doctor(self, *, files: bool = True) -> DoctorReport:
-        """Examines the table, its writers' options, clocks, lock and storage; nothing is written.
-
-        See services.doctor.
-        """
+        """Examines the table, its writers' options, clocks, lock and storage; see services.doctor."""
         return examine(self._context, files=files)
 
     def validate_metadata(self) -> ValidationReport:
-        """Compares the metadata table with the data files and rows; nothing is written.
-
-        See services.metadata.validate.run.
-        """
+        """Compares the metadata table with the data files and rows; see services.metadata.validate.run."""
         return validate(self._context, self._data)
 
     def metadata_timings(self, partition_types: Collection[str] = ()) -> Timings:
-        """How long the metadata table, or some of its partitions, takes to answer, and how long the storage does.
-
-        Nothing is written. See services.metadata.perf.
-        """
+        """How long lookups in the metadata table and in the storage take; see services.metadata.perf."""
         return measure(self._context, self._data, partition_types)
 
     def nothing_to_run(self, request: RunRequest) -> RunResult | None:
@@ -206,13 +192,10 @@ class HudiTable:
         return nothing_to_run(self._context_of(request), request, Owner.current(request.owner, request.run_id))
 
     def run(self, request: Request, engine: Engine, progress: Progress | None = None) -> RunResult:
-        """Runs a service on this table, or another verb of the request.
+        """Does what the request says. Its options take precedence over those of `open`; its table and storage options
+        are ignored, as `open` has fixed them.
 
-        The request's options take precedence over those of `open`; its table and storage options are ignored, as `open`
-        has fixed them.
-
-        Raises HudiError with the exit code of hudictl: bad input before anything is written, ConflictError when safe to
-        retry.
+        Raises HudiError: bad input before anything is written, ConflictError when it is safe to retry.
         """
         owner = Owner.current(request.owner, request.run_id)
         return perform(self._context_of(request), request, engine, owner, progress)

@@ -21,7 +21,7 @@ from hudi_spark.attempts import RESULT_SCHEMA, attempt_of, outcome_of, result_ro
 from hudi_spark.exchange import RowProducer, ShardConsumer, exchanged
 from hudi_spark.failure import SPARK_FAILURES, translate
 from hudi_spark.progress import ProgressFolder
-from hudi_spark.transport import error_from_json
+from hudi_spark.task_errors import error_from_json
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row, SparkSession
@@ -76,11 +76,9 @@ class SparkEngine:
         run_epoch: int,
         progress: Callable[[int, int], None] | None = None,
     ) -> list[R]:
-        """See Engine.exchange. Spark tries a failed task again (spark.task.maxFailures), a producer's whatever the
-        reason was.
+        """See Engine.exchange. Spark tries a failed task again (spark.task.maxFailures), a producer's for any reason.
 
-        Spark tries a failed task again (spark.task.maxFailures), a producer's for any reason. Memory: Spark shuffles
-        and sorts with what it has and spills the rest; a Python worker holds one batch of rows
+        Memory: Spark shuffles and sorts with what it has and spills the rest; a Python worker holds one batch of rows
         (spark.sql.execution.arrow.maxRecordsPerBatch) beside what the functions hold.
         """
         if shards < 1:

@@ -22,7 +22,7 @@ from hudi_core.engine.protocol import Consume, Produce
 from hudi_core.errors import ExecutionError, HudiError
 from hudi_spark.attempts import RESULT_SCHEMA, attempt_of, outcome_of, result_row
 from hudi_spark.progress import ProgressFolder
-from hudi_spark.transport import TaskFailure
+from hudi_spark.task_errors import TaskFailure
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

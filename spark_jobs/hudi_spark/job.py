@@ -22,7 +22,7 @@ from hudi_core.storage.registry import open_storage
 from hudi_core.table import HudiTable
 from hudi_spark.session_engine import SessionEngine
 from hudi_spark.signals import Termination
-from hudi_spark.transport import error_to_json
+from hudi_spark.task_errors import error_to_json
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

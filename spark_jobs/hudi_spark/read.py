@@ -11,7 +11,7 @@ from hudi_core.engine.packed_units import PackedUnits, pack_units
 from hudi_core.errors import HudiError
 from hudi_core.query.read_plan import read_split
 from hudi_core.storage.arrow_store import open_data_storage
-from hudi_spark.transport import TaskFailure
+from hudi_spark.task_errors import TaskFailure
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -54,8 +54,6 @@ REMAINING_MODULES = {
     "metadata_table/read/group_reader.py",
     "metadata_table/records/file_statistics.py",
     "query/slices_plan.py",
-    "services/clean/units.py",
-    "services/compaction/units.py",
     "services/doctor/observations.py",
     "services/rollback/strategies.py",
     "services/rollback/units.py",

@@ -19,7 +19,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from hudi_core.services.provenance import OWNER_KEY, RUN_KEY
+from hudi_core.services.context import OWNER_KEY, RUN_KEY
 from hudi_core.storage.registry import open_storage
 from hudi_core.timeline.instant import COMMIT_ACTIONS, Action
 from hudi_core.transaction.locks.storage_lease import StorageLease

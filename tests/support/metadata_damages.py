@@ -12,7 +12,6 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from hudi_core.codec.bloom import build
 from hudi_core.filegroup.merge.record_keys import record_keys
 from hudi_core.metadata_table.keys import bloom_filter_key, column_stats_key
 from hudi_core.metadata_table.record import ALL_PARTITIONS, FileEntry, FilesRecord, RecordType, files_datum

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import MISSING, fields
 from typing import Any, Final, get_type_hints
 
 from hudi_core.errors import ConfigError
@@ -29,22 +29,15 @@ def read_fields(cls: type, value: Mapping[str, Any], *, what: str) -> dict[str, 
     hints = get_type_hints(cls)
     found: dict[str, Any] = {}
     for item in fields(cls):
-        form = _FORMS[hints[item.name]]
-        is_absent = item.name not in value or (value[item.name] is None and form.may_be_null)
+        expected, accepts, may_be_null = _FORMS[hints[item.name]]
+        is_absent = item.name not in value or (value[item.name] is None and may_be_null)
         if is_absent and (item.default is not MISSING or item.default_factory is not MISSING):
             continue
         given = value.get(item.name)
-        if not form.accepts(given):
-            raise ConfigError(f"{what}: {item.name} must be {form.name}")
+        if not accepts(given):
+            raise ConfigError(f"{what}: {item.name} must be {expected}")
         found[item.name] = tuple(given) if isinstance(given, list) else given
     return found
-
-
-@dataclass(frozen=True, slots=True)
-class _Form:
-    name: str
-    accepts: Callable[[Any], bool]
-    may_be_null: bool = False
 
 
 def _is_text(given: Any) -> bool:
@@ -55,15 +48,21 @@ def _is_number(given: Any) -> bool:
     return isinstance(given, int) and not isinstance(given, bool)
 
 
-_FORMS: Final[Mapping[Any, _Form]] = {
-    str: _Form("text", _is_text, may_be_null=True),
-    str | None: _Form("text", _is_text, may_be_null=True),
-    bool: _Form("true or false", lambda given: isinstance(given, bool)),
-    int: _Form("a whole number", _is_number),
-    int | None: _Form("a whole number", _is_number, may_be_null=True),
-    Mapping[str, str]: _Form(
-        "an object of texts", lambda given: isinstance(given, dict) and all(map(_is_text, given.values()))
-    ),
-    tuple[str, ...]: _Form("a list of texts", lambda given: isinstance(given, list) and all(map(_is_text, given))),
+def _is_text_map(given: Any) -> bool:
+    return isinstance(given, dict) and all(map(_is_text, given.values()))
+
+
+def _are_texts(given: Any) -> bool:
+    return isinstance(given, list) and all(map(_is_text, given))
+
+
+_FORMS: Final[Mapping[Any, tuple[str, Callable[[Any], bool], bool]]] = {
+    str: ("text", _is_text, True),
+    str | None: ("text", _is_text, True),
+    bool: ("true or false", lambda given: isinstance(given, bool), False),
+    int: ("a whole number", _is_number, False),
+    int | None: ("a whole number", _is_number, True),
+    Mapping[str, str]: ("an object of texts", _is_text_map, False),
+    tuple[str, ...]: ("a list of texts", _are_texts, False),
 }
-"""The types that fields of requests have."""
+"""The types that fields of requests have: their name, a check, and whether null is as good as absent."""

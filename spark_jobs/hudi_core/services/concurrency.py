@@ -31,7 +31,7 @@ def conflict_checks(
     context: TableContext,
     instant: str,
     action: str,
-    kind: str,
+    operation_type: str,
     groups: Collection[FileGroupId],
     operation_start: OperationStart,
 ) -> tuple[Precondition, ...]:
@@ -42,17 +42,17 @@ def conflict_checks(
     started.
     """
     strategy = CONFLICT_STRATEGY.read(context.options)
-    compared = is_compared(action, kind, CONCURRENCY_MODE.read(context.options), strategy)
+    compared = is_compared(action, operation_type, CONCURRENCY_MODE.read(context.options), strategy)
     if not compared and not (action == Action.COMPACTION and COMPACTION_YIELDS.read(context.options)):
         return ()
     check = ConflictCheck(
         context.active,
-        ConcurrentOperation(instant, action, State.INFLIGHT, kind, frozenset(groups)),
+        ConcurrentOperation(instant, action, State.INFLIGHT, operation_type, frozenset(groups)),
         operation_start,
         strategy,
         context.config.features.conflict_release,
         merge_on_read=context.config.is_merge_on_read,
-        live=lambda: live_heartbeats(context.storage, HeartbeatConfig.of(context.options)),
+        live=lambda: _live_writers(context),
         blocks_on_requested=strategy is Strategy.PREFER_WRITER and BLOCK_ON_REQUESTED.read(context.options),
     )
     return (check,)
@@ -63,13 +63,7 @@ def check_early(context: TableContext, timeline: Timeline, instant: str, groups:
     set.
     """
     if EARLY_DETECTION.read(context.options):
-        check_markers(
-            context.storage,
-            timeline,
-            instant,
-            groups,
-            live_heartbeats(context.storage, HeartbeatConfig.of(context.options)),
-        )
+        check_markers(context.storage, timeline, instant, groups, _live_writers(context))
 
 
 def file_group_locks(
@@ -79,3 +73,7 @@ def file_group_locks(
     is taken.
     """
     return FileGroupLocks(context.storage, claim, groups) if FILE_GROUP_LOCKS.read(context.options) else nullcontext()
+
+
+def _live_writers(context: TableContext) -> frozenset[str]:
+    return live_heartbeats(context.storage, HeartbeatConfig.of(context.options))

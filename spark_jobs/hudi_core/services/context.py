@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from hudi_core import VERSION
 from hudi_core.config.table_config import TableConfig
 from hudi_core.config.transaction_config import CLOCK_SKEW_MS, HeartbeatConfig
 from hudi_core.metadata_table.partition_type import FILES_PARTITION
@@ -17,6 +18,11 @@ from hudi_core.transaction.instant_generator import InstantClock
 from hudi_core.transaction.locks.base import TableLock
 from hudi_core.transaction.locks.registry import table_lock
 from hudi_core.transaction.owner import Owner
+
+OWNER_KEY = "airflow_hudi.owner"
+RUN_KEY = "airflow_hudi.run_id"
+VERSION_KEY = "airflow_hudi.version"
+"""Which engine made an instant, in the extra metadata, where Hudi ignores unknown keys."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,3 +68,10 @@ class TableContext(ReadContext):
         """Makes `owner` the one that runs `instant`. Raises ConflictError while another may be alive."""
         beat = HeartbeatConfig.of(self.options)
         return claim(self.storage, instant, owner, interval_ms=beat.interval_ms, tolerable_misses=beat.tolerable_misses)
+
+
+def provenance(owner: Owner) -> dict[str, str]:
+    """The owner's name and process, the run's id and this release, for the extra metadata of a commit, clean or plan.
+    No secrets are in it.
+    """
+    return {OWNER_KEY: owner.describe(), RUN_KEY: owner.run_id, VERSION_KEY: VERSION}

@@ -40,10 +40,6 @@ Plan = TypeVar("Plan")
 Done = TypeVar("Done")
 
 
-def _driver() -> Engine:
-    return LocalEngine(1)
-
-
 @dataclass(frozen=True, slots=True)
 class Run:
     """One run of one instant by one owner. A job without units needs no engine."""
@@ -51,7 +47,7 @@ class Run:
     context: TableContext
     instant: str
     owner: Owner
-    engine: Engine = field(default_factory=_driver)
+    engine: Engine = field(default_factory=lambda: LocalEngine(1))
     progress: UnitProgress | None = None
 
 
@@ -138,7 +134,7 @@ class Job(ABC, Generic[Plan, Done]):
         return False
 
     def withdraw(self, plan: Plan, held: Claim, error: HudiError) -> None:
-        """Called when the attempt failed by `error`: what no other run would remove goes."""
+        """Called when the attempt failed by `error`: removes what no other run would remove."""
 
     def clean_up(self, plan: Plan, done: Done) -> None:
         """Removes what the attempt left that completed the instant; under the claim."""
@@ -183,9 +179,7 @@ def run_instant(job: Job[Plan, Done]) -> InstantResult:
 
 
 def _clean_up_behind(job: Job[Plan, Done]) -> None:
-    """Removes what the run of a completed instant left that died right after: claims, the table lock, and what is the
-    service's own. Nothing where it left nothing, or where it is alive and does so itself.
-    """
+    """Removes claims, the table lock and the service's own leftovers of a run that died right after the completion."""
     if not job.leftovers() and not job.storage.list_files(f"{CLAIMS}/{job.instant}"):
         return
     try:

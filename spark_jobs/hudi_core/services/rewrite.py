@@ -8,7 +8,7 @@ import logging
 from abc import abstractmethod
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import ClassVar, Generic, TypeVar
 
@@ -28,7 +28,7 @@ from hudi_core.request.results import InstantResult
 from hudi_core.services.concurrency import check_early, conflict_checks, file_group_locks
 from hudi_core.services.lifecycle import Completion, Job
 from hudi_core.services.rollback.attempt import roll_back_attempt
-from hudi_core.timeline.actions.commit import CommitMetadata, decode_commit
+from hudi_core.timeline.actions.commit import CommitMetadata, decode_commit, encode_commit, encode_commit_avro
 from hudi_core.timeline.instant import State
 from hudi_core.timeline.pending_plans import rollback_target
 from hudi_core.timeline.timeline import Timeline
@@ -68,10 +68,6 @@ class RewriteJob(Job[Plan, Stats], Generic[Plan, Unit, UnitResult]):
         """What the engine does with each unit."""
 
     @abstractmethod
-    def partitions(self, plan: Plan) -> frozenset[str]:
-        """The partitions that the plan writes to."""
-
-    @abstractmethod
     def file_groups(self, plan: Plan) -> frozenset[FileGroupId]:
         """The file groups that the plan rewrites."""
 
@@ -86,10 +82,6 @@ class RewriteJob(Job[Plan, Stats], Generic[Plan, Unit, UnitResult]):
     @abstractmethod
     def metadata(self, plan: Plan, stats: Stats, timeline: Timeline) -> CommitMetadata:
         """The metadata of the commit."""
-
-    @abstractmethod
-    def encode(self, metadata: CommitMetadata) -> bytes:
-        """The completed file."""
 
     def leftovers(self) -> bool:
         """Markers are deleted last."""
@@ -110,7 +102,7 @@ class RewriteJob(Job[Plan, Stats], Generic[Plan, Unit, UnitResult]):
 
     def begin(self, plan: Plan, held: Claim) -> None:
         """Rolls earlier attempts back."""
-        roll_back_attempt(self.context, self.instant, self.action, self.partitions(plan), held)
+        roll_back_attempt(self.context, self.instant, self.action, _partitions(self.file_groups(plan)), held)
         held.check()
         forget_staged(self.storage, self.instant, up_to=held.epoch)
         check_early(self.context, self.active.load(), self.instant, self.file_groups(plan))
@@ -130,13 +122,13 @@ class RewriteJob(Job[Plan, Stats], Generic[Plan, Unit, UnitResult]):
         try:
             results = self.run.engine.run(self.task, units, run_epoch=held.epoch, progress=self.run.progress)
         except FormatError:
-            self._take_back(plan, held)
+            self._withdraw_bad_input(plan, held)
             raise
         rewritten = self.prove(plan, results, with_statistics=recorded is not None)
         stats, statistics = rewritten.stats, rewritten.statistics
         held.check()
         winners = _sizes(stats)
-        check_winners(winners, remove_losers(self.storage, self.instant, self._touched(self.partitions(plan)), winners))
+        check_winners(winners, remove_losers(self.storage, self.instant, self._touched(plan), winners))
         metadata = self.metadata(plan, stats, timeline)
         preconditions: tuple[Precondition, ...] = (
             partial(check_not_rolled_back, instant=self.instant, read_target=partial(rollback_target, self.active)),
@@ -156,7 +148,14 @@ class RewriteJob(Job[Plan, Stats], Generic[Plan, Unit, UnitResult]):
                 self.instant, self.operation, list(rewritten.files), requirements, workers
             )
         publish = partial(self._publish, publisher, metadata, learned, requirements)
-        return Completion(self.encode(metadata), stats, publish, preconditions)
+        return Completion(self._encoded(metadata), stats, publish, preconditions)
+
+    def _encoded(self, metadata: CommitMetadata) -> bytes:
+        """The completed file, as the table's version has it."""
+        if self.context.config.features.json_commits:
+            return encode_commit(metadata)
+        # The schema's default for `version` is 1, but Hudi writes null (CommitMetadataSerDe).
+        return encode_commit_avro(replace(metadata, extra={"version": None}))
 
     def _publish(
         self,
@@ -183,24 +182,20 @@ class RewriteJob(Job[Plan, Stats], Generic[Plan, Unit, UnitResult]):
         else:
             publisher.publish_commit(self.instant, metadata, statistics, requirements)
 
-    def _take_back(self, plan: Plan, held: Claim) -> None:
-        """Some bad input shows only when it is read. Nothing was published, so the instant becomes requested again, and
-        the attempt leaves no files.
-        """
+    def _withdraw_bad_input(self, plan: Plan, held: Claim) -> None:
+        """Bad input may show only when it is read: the instant is requested again, without files of the attempt."""
         held.check()
-        for info in base_files_of(self.storage, self.instant, self._touched(self.partitions(plan))):
+        for info in base_files_of(self.storage, self.instant, self._touched(plan)):
             self.storage.delete(info.path)
         delete_markers(self.storage, self.instant)
         self.active.remove(self.instant, self.action, State.INFLIGHT)
 
     def withdraw(self, plan: Plan, held: Claim, error: HudiError) -> None:
-        """Deletes this attempt's own files when the instant is no longer ours to roll back: it has another owner, is
-        completed, or is gone.
+        """Deletes this attempt's own files, by the epoch in their write token, when the instant has another owner, is
+        completed, or is gone: no other run would look for a file written after its clean-up.
 
-        The process that completed it may have cleaned up before our last file was written, so that no other run would
-        look for it. The epoch in the write token distinguishes our files from theirs. An instant that is still ours is
-        left as it is: the next attempt rolls it back. So is one that this attempt decided to complete: its owner then
-        completes it with these files.
+        An instant that is still ours is rolled back by the next attempt. One that this attempt decided to complete is
+        completed with these files by its next owner.
         """
         found = self.active.load().find(self.instant, self.action)
         if held.may_have_decided or (found is not None and not found.is_completed and _is_owner(held)):
@@ -210,21 +205,21 @@ class RewriteJob(Job[Plan, Stats], Generic[Plan, Unit, UnitResult]):
             if found is None or not found.is_completed
             else {stat.path for stat in self.active.read_commit(found).write_stats()}
         )
-        for info in base_files_of(self.storage, self.instant, self._touched(self.partitions(plan))):
+        for info in base_files_of(self.storage, self.instant, self._touched(plan)):
             if parse_base_file(info.name).token.stage_id == held.epoch and info.path not in published:
                 log.warning("%s belongs to an attempt that lost its instant: deleted", info.path)
                 self.storage.delete(info.path)
 
     def clean_up(self, plan: Plan, done: Stats) -> None:
         """Removes the files of other attempts, what was staged, and the markers."""
-        self._clean_up(self._touched(self.partitions(plan)), _sizes(done))
+        self._clean_up(self._touched(plan), _sizes(done))
 
     def clean_up_completed(self, *, decided: bool) -> None:
         """As clean_up, by what the commit says."""
         found = self.find(self.active.load())
         metadata = self.active.read_commit(found)
         metadata.check_paths(source=self.active.path_of(found))
-        self._clean_up(self._touched(frozenset(metadata.partition_to_write_stats)), _sizes(metadata.write_stats()))
+        self._clean_up(self._marked().union(metadata.partition_to_write_stats), _sizes(metadata.write_stats()))
 
     def _clean_up(self, partitions: frozenset[str], winners: dict[str, int]) -> None:
         """The markers last: by them the next run knows that there may be files of other attempts."""
@@ -232,8 +227,11 @@ class RewriteJob(Job[Plan, Stats], Generic[Plan, Unit, UnitResult]):
         forget_staged(self.storage, self.instant)
         delete_markers(self.storage, self.instant)
 
-    def _touched(self, partitions: frozenset[str]) -> frozenset[str]:
-        return partitions | {marker.partition for marker in list_markers(self.storage, self.instant)}
+    def _touched(self, plan: Plan) -> frozenset[str]:
+        return _partitions(self.file_groups(plan)) | self._marked()
+
+    def _marked(self) -> frozenset[str]:
+        return frozenset(marker.partition for marker in list_markers(self.storage, self.instant))
 
     def result(self, done: Stats | None, seconds: float) -> InstantResult:
         """Files, bytes and rows written."""
@@ -247,6 +245,10 @@ class RewriteJob(Job[Plan, Stats], Generic[Plan, Unit, UnitResult]):
             records=sum(stat.num_writes for stat in stats),
             seconds=seconds,
         )
+
+
+def _partitions(groups: Iterable[FileGroupId]) -> frozenset[str]:
+    return frozenset(group.partition for group in groups)
 
 
 def _sizes(stats: Iterable[WriteStat]) -> dict[str, int]:

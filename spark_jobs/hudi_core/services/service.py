@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
 from hudi_core.engine.protocol import Engine, Json
 from hudi_core.request.results import InstantResult, RunResult
+from hudi_core.request.services import check_service
 from hudi_core.services.context import TableContext
 from hudi_core.services.lifecycle import Job, Run, UnitProgress, run_instant
 from hudi_core.timeline.timeline import Timeline
@@ -80,3 +82,10 @@ class ImmediateService(Protocol):
     def run_now(self, context: TableContext, owner: Owner, progress: UnitProgress | None) -> RunResult:
         """Does it; where there was nothing to do, no instant and the reason."""
         ...
+
+
+def service_of(name: str) -> InstantService | ImmediateService:
+    """The service called `name`. Raises UnsupportedError when this release has none."""
+    module, _, implementation = check_service(name).implementation.partition(":")
+    service: InstantService | ImmediateService = getattr(import_module(module), implementation)()
+    return service

@@ -3,29 +3,13 @@
 from __future__ import annotations
 
 from hudi_core.engine.protocol import Engine, Json
-from hudi_core.request.requests import (
-    DoctorRequest,
-    MetadataCreateRequest,
-    MetadataDropRequest,
-    MetadataUpdateRequest,
-    MetadataValidateRequest,
-    ProbeStoreRequest,
-    Request,
-    RestoreRequest,
-    RollbackRequest,
-    RunRequest,
-    SavepointCreateRequest,
-    SavepointDeleteRequest,
-    ScheduleRequest,
-    TakeoverRequest,
-    UnscheduleRequest,
-)
+from hudi_core.request import requests
+from hudi_core.request.requests import ProbeStoreRequest, Request, RunRequest
 from hudi_core.request.results import RunResult
 from hudi_core.services.context import TableContext
 from hudi_core.services.doctor.examine import examine
 from hudi_core.services.doctor.wheels import read_executors
 from hudi_core.services.metadata.verbs import perform_metadata
-from hudi_core.services.registry import service_of
 from hudi_core.services.repair.takeover import takeover
 from hudi_core.services.repair.unschedule import unschedule
 from hudi_core.services.restore.candidates import restorable_instants
@@ -33,7 +17,7 @@ from hudi_core.services.restore.verb import RestoreResult, restore
 from hudi_core.services.rollback.verb import rollback
 from hudi_core.services.runner import Progress, ServiceRunner, find_work, planner_of
 from hudi_core.services.savepoint.verb import savepoint_create, savepoint_delete
-from hudi_core.services.service import ImmediateService, Scheduled
+from hudi_core.services.service import ImmediateService, Scheduled, service_of
 from hudi_core.storage.base import Storage
 from hudi_core.storage.probe import probe
 from hudi_core.transaction.owner import Owner
@@ -46,10 +30,12 @@ def perform(
     match request:
         case RunRequest():
             return ServiceRunner(context, engine, owner, progress).run(request)
-        case DoctorRequest():
+        case requests.DoctorRequest():
             report = examine(context, files=not request.timeline_only, executors=read_executors(engine))
             return RunResult(document=report.to_dict())
-        case MetadataCreateRequest() | MetadataUpdateRequest() | MetadataDropRequest() | MetadataValidateRequest():
+        case requests.MetadataCreateRequest() | requests.MetadataUpdateRequest():
+            return RunResult(document=perform_metadata(context, request, engine, owner))
+        case requests.MetadataDropRequest() | requests.MetadataValidateRequest():
             return RunResult(document=perform_metadata(context, request, engine, owner))
         case ProbeStoreRequest():
             return probe_store(context.storage, request)
@@ -60,29 +46,27 @@ def perform(
 def _perform_on_driver(context: TableContext, request: Request, owner: Owner) -> Json:
     """The verbs that need no engine: they plan, or undo and keep instants."""
     match request:
-        case ScheduleRequest(service=service, dry_run=dry_run):
+        case requests.ScheduleRequest(service=service, dry_run=dry_run):
             return schedule(context, service, owner, dry_run=dry_run).to_dict()
-        case RollbackRequest(instant=instant, dry_run=dry_run, unless_completed=unless_completed):
+        case requests.RollbackRequest(instant=instant, dry_run=dry_run, unless_completed=unless_completed):
             return rollback(context, instant, owner, dry_run=dry_run, unless_completed=unless_completed).to_dict()
-        case RestoreRequest(instant=None):
+        case requests.RestoreRequest(instant=None):
             return RestoreResult(None, None, restorable=tuple(restorable_instants(context))).to_dict()
-        case RestoreRequest(instant=str(instant), dry_run=dry_run):
+        case requests.RestoreRequest(instant=str(instant), dry_run=dry_run):
             return restore(context, instant, owner, dry_run=dry_run).to_dict()
-        case SavepointCreateRequest(instant=instant, comment=comment):
+        case requests.SavepointCreateRequest(instant=instant, comment=comment):
             return savepoint_create(context, instant, owner, comment=comment).to_dict()
-        case SavepointDeleteRequest(instant=instant):
+        case requests.SavepointDeleteRequest(instant=instant):
             return savepoint_delete(context, instant, owner).to_dict()
-        case TakeoverRequest(instant=instant):
+        case requests.TakeoverRequest(instant=instant):
             return takeover(context, instant, owner).to_dict()
-        case UnscheduleRequest(instant=instant, dry_run=dry_run):
+        case requests.UnscheduleRequest(instant=instant, dry_run=dry_run):
             return unschedule(context, instant, owner, dry_run=dry_run).to_dict()
     raise TypeError(f"{type(request).__name__} is no request of request.parse.VERBS")
 
 
 def probe_store(storage: Storage, request: ProbeStoreRequest) -> RunResult:
-    """Races writers on a storage, be there a table or not; the verdict is in the document. Errors as of
-    storage.probe.
-    """
+    """Races writers on a storage, with a table or without; the verdict is in the document. Errors as storage.probe."""
     return RunResult(document=probe(storage, request.writers, request.rounds).to_json())
 
 
@@ -98,8 +82,7 @@ def nothing_to_run(context: TableContext, request: RunRequest, owner: Owner) -> 
 
 
 def schedule(context: TableContext, name: str, owner: Owner, *, dry_run: bool) -> Scheduled:
-    """Plans an instant of the service called `name`, or says why not; of a service without instants what it would do
-    now.
+    """Plans an instant of the service called `name`, or says why not; of a service without instants what it would do.
 
     Raises UnsupportedError for a service whose instants this release does not plan.
     """

@@ -140,7 +140,7 @@ def _is_write(context: TableContext, item: Instant) -> bool:
 
 def _why(context: TableContext, item: Instant, heartbeats: Heartbeats) -> str:
     if not _is_write(context, item):
-        return "it is a plan that nobody runs"
+        return "it is a plan without a run"
     age = heartbeats.age(item.requested_time)
     if age is None:
         return "its writer makes no heartbeat, and it did not change for long"

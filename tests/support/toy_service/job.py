@@ -14,7 +14,7 @@ from hudi_core.metadata_table.records.file_statistics import DataFileRef, FileSt
 from hudi_core.model.names import BaseFileName, FileGroupId, WriteToken, parse_base_file
 from hudi_core.model.partition import join
 from hudi_core.model.stats import WriteStat
-from hudi_core.services.compaction.commit_metadata import compaction_metadata, encode_metadata
+from hudi_core.services.compaction.job import compaction_metadata
 from hudi_core.services.rewrite import RewriteJob, Rewritten, Stats
 from hudi_core.storage.arrow_store import open_data_storage
 from hudi_core.timeline.actions.commit import CommitMetadata, Operation
@@ -58,9 +58,6 @@ class CopyJob(RewriteJob[CompactionPlan, CopyUnit, CopiedFile]):
     def plan(self, timeline: Timeline) -> CompactionPlan:
         return self.active.read_plan(self.instant)
 
-    def partitions(self, plan: CompactionPlan) -> frozenset[str]:
-        return frozenset(operation.partition for operation in plan.operations)
-
     def file_groups(self, plan: CompactionPlan) -> frozenset[FileGroupId]:
         return frozenset(operation.file_group for operation in plan.operations)
 
@@ -83,9 +80,6 @@ class CopyJob(RewriteJob[CompactionPlan, CopyUnit, CopiedFile]):
     def metadata(self, plan: CompactionPlan, stats: Stats, timeline: Timeline) -> CommitMetadata:
         schema = schema_of(timeline, self.active.read_details, create_schema=None, path_of=self.active.path_of)
         return compaction_metadata(stats, schema, {}, self.owner)
-
-    def encode(self, metadata: CommitMetadata) -> bytes:
-        return encode_metadata(metadata, self.context.config.features)
 
 
 def copy_base_file(unit: CopyUnit, attempt: TaskAttempt) -> CopiedFile:

@@ -197,7 +197,7 @@ def test_wrong_partitions_are_bad_input(golden: Golden) -> None:
 
 
 @pytest.mark.parametrize("version", ["6", "8", "9"])
-def test_what_a_writer_left_out_is_applied_and_named(golden: Golden, version: str) -> None:
+def test_what_a_writer_did_not_record_is_applied_and_named(golden: Golden, version: str) -> None:
     table = golden(version, "mor_basic").table
     gone = forget(Table(table), 2)
     assert hudictl("metadata", "validate", table, "--json").code == 1

@@ -57,8 +57,8 @@ def test_wrong_columns_are_refused(golden: Golden, tmp_path: Path, columns: str)
 
 def query_of(name: str) -> list[str]:
     """The options that ask for what an expected file holds."""
-    kind, begin, end = name.removesuffix(".parquet").rsplit("_", 2)
-    return ["--as-of", end] if kind == "as" else ["--query", kind, "--begin", begin, "--end", end]
+    query, begin, end = name.removesuffix(".parquet").rsplit("_", 2)
+    return ["--as-of", end] if query == "as" else ["--query", query, "--begin", begin, "--end", end]
 
 
 @pytest.mark.parametrize(
@@ -109,7 +109,7 @@ def test_predicates_in_every_dialect(golden: Golden, tmp_path: Path, version: st
     assert "1 files (2 pruned)" in people.out
 
 
-def test_a_predicate_reads_columns_that_are_not_asked_for(golden: Golden, tmp_path: Path) -> None:
+def test_a_predicate_reads_columns_that_are_not_selected(golden: Golden, tmp_path: Path) -> None:
     case, target = golden("9", "mor_basic"), tmp_path / "rows.parquet"
     assert hudictl("read", case.table, "--where", "qty < 10", "--columns", "id", "--output", target).code == 0
     expected = read_parquet(case.expected / "snapshot.parquet")

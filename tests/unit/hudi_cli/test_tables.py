@@ -1,4 +1,4 @@
-"""What people see in a terminal of 100 columns: nothing that somebody may want to copy is cut."""
+"""What people see in a terminal of 100 columns: nothing that a user may want to copy is cut."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def printed(table: Table) -> list[str]:
 
 
 def cells(lines: list[str], count: int, anchor: int) -> list[list[str]]:
-    """The rows' texts, put together from the lines that each goes over; a row begins where the column `anchor` is not
+    """The rows' texts, joined from the lines that each goes over; a row begins where the column `anchor` is not
     empty.
     """
     rows: list[dict[int, str]] = []

@@ -42,7 +42,7 @@ def test_both_queries_by_either_listing(case: GoldenCase, query: Query, metadata
     )
 
 
-def test_columns_in_the_asked_order(case: GoldenCase) -> None:
+def test_columns_in_the_requested_order(case: GoldenCase) -> None:
     table = HudiTable.open(str(case.table))
     assert rows(table, columns=["ts", "_hoodie_record_key"]).column_names == ["ts", "_hoodie_record_key"]
     with pytest.raises(ConfigError, match="nowhere"):

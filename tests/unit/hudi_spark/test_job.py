@@ -132,7 +132,7 @@ def test_a_result_is_left_as_a_file_where_the_request_says(
 
 
 class Session:
-    """What SessionEngine does with a session of which no unit is asked."""
+    """What SessionEngine does with a session that runs no unit."""
 
     stopped = False
 
@@ -193,7 +193,7 @@ def test_a_store_is_probed_where_no_table_is(tmp_path: Path) -> None:
         run_job(ProbeStoreRequest(str(tmp_path), writers=1), lambda: session)
 
 
-def test_of_very_many_findings_the_worst_are_told() -> None:
+def test_of_very_many_findings_the_worst_are_reported() -> None:
     findings = [{"rule": str(number)} for number in range(1000)]
     reported = printable(RunResult(document={"findings": findings}))["document"]
     assert (reported["findings"], reported["left_out"]) == (findings[:200], 800)
@@ -237,7 +237,7 @@ def test_the_sessions_zone_is_an_option_of_the_run(
     assert [request.options["spark.sql.session.timeZone"] for request in seen] == [expected, expected]
 
 
-def test_of_very_many_differences_the_first_are_told() -> None:
+def test_of_very_many_differences_the_first_are_reported() -> None:
     document = printable(RunResult(document={"differences": [{"kind": str(number)} for number in range(300)]}))[
         "document"
     ]

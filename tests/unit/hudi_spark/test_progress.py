@@ -42,7 +42,7 @@ def test_a_failed_job_does_not_claim_to_be_done() -> None:
     assert not Path(folder.path).exists()
 
 
-def test_nobody_listening_costs_nothing() -> None:
+def test_without_a_listener_no_call_is_made() -> None:
     with ProgressFolder(2, None) as folder:
         assert folder.path is None
         ProgressFolder.tick(folder.path, 1)

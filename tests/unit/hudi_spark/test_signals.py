@@ -1,4 +1,4 @@
-"""A process that is told to end does so in order."""
+"""A process that is signalled to end does so in order."""
 
 from __future__ import annotations
 

@@ -140,3 +140,17 @@ def _orphan_blocks(
 def _blocks(storage: Storage, partition: str, files: Sequence[FileInfo]) -> Iterator[LogBlock]:
     names = [DataFile(partition, info.name, info.size) for info in files]
     return (block for block in log_blocks(storage, names) if isinstance(block, LogBlock))
+
+
+def is_wrong_size(listed: int, info: FileInfo, written: Mapping[str, int] | None) -> bool:
+    """Whether a listed size that is not the file's hides anything that was committed, or promises what is not there.
+    Sizes are bytes.
+
+    A log file of version 6 (`written` is not None, by path as written_log_bytes gives it) may be longer
+    than listed: with what a write that is pending or was rolled back appended. Hudi lists a log file that it rolled
+    back by its markers with 1 byte, a stub (MarkerBasedRollbackStrategy). Only what completed commits and rollbacks of
+    the timeline wrote has to be in the listed size.
+    """
+    if written is None or listed > info.size or not isinstance(parse_data_file(info.name), LogFileName):
+        return True
+    return listed < min(info.size, written.get(info.path, 0))

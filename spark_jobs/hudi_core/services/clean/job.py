@@ -11,10 +11,10 @@ from hudi_core.errors import ConflictError, StorageNotFoundError
 from hudi_core.metadata_table.records.file_statistics import FileChanges
 from hudi_core.request.results import InstantResult
 from hudi_core.services.clean.checks import check_abandoned
-from hudi_core.services.clean.drop import drop_partitions
+from hudi_core.services.clean.partitions import drop_partitions
 from hudi_core.services.clean.units import clean_units, delete_files, prove
+from hudi_core.services.context import provenance
 from hudi_core.services.lifecycle import Completion, Job, Run
-from hudi_core.services.provenance import provenance
 from hudi_core.timeline.actions.clean import (
     CleanedPartition,
     CleanMetadata,
@@ -46,11 +46,9 @@ class CleanJob(Job[CleanPlan | None, int]):
         self._state = State.COMPLETED.value
 
     def plan(self, timeline: Timeline) -> CleanPlan | None:
-        """The plan, as far as it can be found: in the requested file, else in the inflight one; None when both are
-        empty, as a crash leaves them.
+        """The plan of the requested file, else of the inflight one; None when both are empty, as a crash leaves them.
 
-        Raises UnsupportedError where the metadata table cannot learn of the deletes, FormatError for a plan that is not
-        safe.
+        Raises UnsupportedError where the metadata table cannot record the deletes, FormatError for an unsafe plan.
         """
         publisher = self.context.metadata_publisher()
         if publisher is not None:
@@ -131,9 +129,7 @@ class CleanJob(Job[CleanPlan | None, int]):
         )
 
     def _remove(self, held: Claim) -> None:
-        """An empty plan means that no planner came to its end: it would only keep the next clean from being planned
-        (CleanActionExecutor).
-        """
+        """An empty plan would only keep the next clean from being planned (CleanActionExecutor)."""
         log.warning("the plan of clean %s is empty: the instant is taken off the timeline", self.instant)
         held.check()
         self.active.remove(self.instant, Action.CLEAN, State.INFLIGHT)

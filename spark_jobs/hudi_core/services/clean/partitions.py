@@ -1,29 +1,90 @@
-"""The table's partitions one after the other, each with its file groups: what planning looks at, never all of it in
-memory.
+"""The table's partitions one after the other, never all of them in memory: their file groups, and the files that a
+clean must keep, those of savepoints and of pending plans. And the deletion of partitions that a clean leaves empty.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+import logging
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from functools import partial
 
+from hudi_core.errors import StorageNotFoundError
 from hudi_core.history.completion import CompletionTimes
 from hudi_core.metadata_table.read.metadata_table import MetadataTable
 from hudi_core.model.names import FileGroupId, parse_data_file
 from hudi_core.model.partition import check_partition
-from hudi_core.services.clean.needed import Needed, read_needed
 from hudi_core.services.clean.policies import PartitionState
 from hudi_core.services.context import TableContext
 from hudi_core.storage.base import FileInfo, Storage
+from hudi_core.timeline.actions.clean import CleanPlan
 from hudi_core.timeline.actions.commit import replaced_file_groups
-from hudi_core.timeline.instant import Instant
+from hudi_core.timeline.actions.savepoint import decode_savepoint
+from hudi_core.timeline.active import ActiveTimeline
+from hudi_core.timeline.instant import COMMIT_ACTIONS, Action, Instant
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.view.builder import build_file_groups
-from hudi_core.view.file_group import FileGroup
 from hudi_core.view.listing import walk_partitions
 from hudi_core.view.pending import PendingWork
 from hudi_core.view.slicing import Slicing, slicing_for
+
+log = logging.getLogger(__name__)
+
+Names = Mapping[str, frozenset[str]]
+"""File names by partition."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeptFiles:
+    """`by_plans` are the files of pending compactions, log compactions and clusterings, `compacting` the base instants
+    of the first two's operations by file group, `by_savepoints` the files of completed savepoints.
+    """
+
+    by_plans: Names = field(default_factory=dict)
+    compacting: Mapping[FileGroupId, tuple[str, ...]] = field(default_factory=dict)
+    by_savepoints: Names = field(default_factory=dict)
+
+
+def _read_kept_files(active: ActiveTimeline, timeline: Timeline, pending: PendingWork) -> KeptFiles:
+    """What the pending plans and the savepoints of `timeline` need. Raises FormatError naming a plan or savepoint that
+    is not safe.
+    """
+    compacting: dict[FileGroupId, tuple[str, ...]] = {}
+    for work in (pending.compacting, pending.log_compacting):
+        for group, (_, operation) in work.items():
+            compacting[group] = (*compacting.get(group, ()), operation.base_instant)
+    return KeptFiles(_files_of_plans(pending), compacting, _savepointed_files(active, timeline))
+
+
+def _files_of_plans(pending: PendingWork) -> Names:
+    """The files that pending compactions, log compactions and clusterings name."""
+    found: dict[str, set[str]] = {}
+    for work in (pending.compacting, pending.log_compacting):
+        for _, operation in work.values():
+            _add(found, operation.partition, operation.base_file, (*operation.log_files, *operation.cdc_files))
+    for plan in pending.read_clusterings().values():
+        for group in plan.groups:
+            for item in group.slices:
+                _add(found, item.partition, item.base_file, item.log_files)
+    return {partition: frozenset(names) for partition, names in found.items()}
+
+
+def _savepointed_files(active: ActiveTimeline, timeline: Timeline) -> Names:
+    """The files that completed savepoints keep; one that was deleted since the timeline was listed keeps none."""
+    found: dict[str, set[str]] = {}
+    for instant in timeline.completed().of_actions(Action.SAVEPOINT):
+        try:
+            data = active.read_details(instant)
+        except StorageNotFoundError:
+            continue
+        if data:
+            for partition, names in decode_savepoint(data, path=active.path_of(instant)).files.items():
+                _add(found, partition, None, names)
+    return {partition: frozenset(names) for partition, names in found.items()}
+
+
+def _add(found: dict[str, set[str]], partition: str, base: str | None, names: Iterable[str]) -> None:
+    found.setdefault(partition, set()).update(names, () if base is None else (base,))
 
 
 @dataclass(frozen=True)
@@ -36,7 +97,7 @@ class TablePartitions:
     replaced: dict[FileGroupId, Instant]
     compactions: dict[str, list[tuple[FileGroupId, str]]]
     """The file groups and instants of pending compactions, by partition."""
-    needed: Needed
+    kept: KeptFiles
 
     @staticmethod
     def open(context: TableContext, timeline: Timeline) -> TablePartitions:
@@ -54,7 +115,7 @@ class TablePartitions:
             slicing_for(context.active.layout, timeline, CompletionTimes(timeline, context.history).of),
             replaced_file_groups(timeline, context.active.read_commit),
             compactions,
-            read_needed(context.active, timeline, pending),
+            _read_kept_files(context.active, timeline, pending),
         )
 
     def inputs(self, partitions: Iterable[str] | None = None) -> Iterator[PartitionState]:
@@ -62,17 +123,15 @@ class TablePartitions:
         for partition, files in self._files(partitions):
             yield PartitionState(
                 partition,
-                tuple(self.groups(partition, files)),
+                tuple(
+                    build_file_groups(partition, files, self.slicing, compactions=self.compactions.get(partition, ()))
+                ),
                 self.replaced,
-                self.needed.compacting,
-                self.needed.by_savepoints.get(partition, frozenset()),
-                self.needed.by_plans.get(partition, frozenset()),
+                self.kept.compacting,
+                self.kept.by_savepoints.get(partition, frozenset()),
+                self.kept.by_plans.get(partition, frozenset()),
                 partial(stored_data_files, self.storage, partition),
             )
-
-    def groups(self, partition: str, files: Iterable[FileInfo]) -> list[FileGroup]:
-        """The file groups of one partition."""
-        return build_file_groups(partition, files, self.slicing, compactions=self.compactions.get(partition, ()))
 
     def files(self, partition: str) -> list[FileInfo]:
         """The files of one partition as readers find them: by the metadata table where there is one."""
@@ -95,3 +154,33 @@ class TablePartitions:
 def stored_data_files(storage: Storage, partition: str) -> list[str]:
     """The names of the base and log files in a partition's folder, committed or not."""
     return [name for name in storage.list_names(partition) if parse_data_file(name) is not None]
+
+
+def drop_partitions(storage: Storage, plan: CleanPlan, timeline: Timeline) -> frozenset[str]:
+    """Deletes the folders of the plan's partitions to be deleted; returns those that are gone.
+
+    One that is in use again is kept: with a data file or a folder in it, or with a live writer that may have listed it
+    already. Hudi deletes the folder with any content. Idempotent: a partition that is gone counts as deleted.
+    """
+    if not plan.dropped_partitions:
+        return frozenset()
+    if timeline.pending().of_actions(*COMMIT_ACTIONS).instants:
+        log.info("%d empty partitions are left: a writer is at work", len(plan.dropped_partitions))
+        return frozenset(partition for partition in plan.dropped_partitions if not storage.list_names(partition))
+    return frozenset(partition for partition in plan.dropped_partitions if _drop(storage, partition))
+
+
+def _drop(storage: Storage, partition: str) -> bool:
+    if stored_data_files(storage, partition) or storage.list_folders(partition):
+        log.warning("partition %s is in use again and was left", partition)
+        return False
+    for info in storage.list_files(
+        partition
+    ):  # by name: a file that a writer creates meanwhile must not go with the folder
+        if parse_data_file(info.name) is None:
+            storage.delete(info.path)
+    if storage.list_names(partition):
+        log.warning("partition %s is in use again and was left", partition)
+        return False
+    storage.delete_folder(partition)
+    return True

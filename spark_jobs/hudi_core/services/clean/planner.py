@@ -10,7 +10,7 @@ in policies.py.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from functools import partial
@@ -59,7 +59,7 @@ class Planned:
     sizes: Mapping[str, int] = field(default_factory=dict)
 
     def to_json(self) -> Json:
-        """The plan for people: what goes, by partition, and how much that is."""
+        """The plan as hudictl prints it: files and bytes to delete, by partition."""
         plan, earliest = self.plan, self.plan.earliest
         return {
             "policy": plan.policy,
@@ -84,9 +84,7 @@ def plan_clean(
     *,
     partitioned: bool,
 ) -> Planned | Nothing:
-    """The plan over these partitions, or why there is nothing to delete. Pure: takes each partition's inputs as they
-    come.
-    """
+    """The plan over these partitions, which are read lazily, or why there is nothing to delete. Pure."""
     earliest = scope.earliest
     files: dict[str, tuple[str, ...]] = {}
     sizes: dict[str, int] = {}
@@ -142,9 +140,7 @@ def make_plan(context: TableContext, timeline: Timeline, *, now: datetime | None
 
 
 def last_clean(active: ActiveTimeline, timeline: Timeline) -> LastClean | None:
-    """The last completed clean that says anything: a crash of old writers may leave an empty file, and archival takes
-    one away meanwhile.
-    """
+    """The last completed clean with content: old writers may leave an empty file, and archival may remove one now."""
     for instant in reversed(timeline.completed().of_actions(Action.CLEAN).instants):
         try:
             data = active.read_details(instant)
@@ -155,14 +151,12 @@ def last_clean(active: ActiveTimeline, timeline: Timeline) -> LastClean | None:
     return None
 
 
-def _changed_partitions(active: ActiveTimeline, commits: Iterable[Instant]) -> Iterator[str]:
-    found: set[str] = set()
-    for instant in commits:
-        found |= {
-            check_partition(partition, source=active.path_of(instant))
-            for partition in partitions_of(active.read_commit(instant))
-        }
-    return iter(sorted(found))
+def _changed_partitions(active: ActiveTimeline, commits: Iterable[Instant]) -> set[str]:
+    return {
+        check_partition(partition, source=active.path_of(instant))
+        for instant in commits
+        for partition in partitions_of(active.read_commit(instant))
+    }
 
 
 def _nothing_to_delete(config: CleanConfig, scope: Scope, looked_at: int) -> str:

@@ -39,7 +39,7 @@ class PartitionState:
 
 @dataclass(frozen=True, slots=True)
 class PartitionDeletes:
-    """What a clean deletes in one partition; with `drop`, nothing else is in it and the partition goes, too."""
+    """What a clean deletes in one partition; with `drop`, nothing else is in it and the partition is deleted, too."""
 
     partition: str
     files: tuple[DataFile, ...]
@@ -55,11 +55,11 @@ def deletes(inputs: PartitionState, config: CleanConfig, earliest: str | None) -
     for group in inputs.groups:
         by = inputs.replaced.get(group.id)
         live = live or by is None
-        expired = (
-            _expired(group, inputs.compacting.get(group.id, ()), config, earliest)
-            if by is None
-            else _replaced(group, by, earliest)
-        )
+        expired: Iterable[FileSlice] = ()
+        if by is None:
+            expired = _expired(group, inputs.compacting.get(group.id, ()), config, earliest)
+        elif earliest is None or by.requested_time < earliest:  # by versions, of any replaced group
+            expired = group.slices
         for item in expired:
             if not is_held(item, inputs.kept) and not is_needed(item, inputs.needed):
                 found.extend(item.files)
@@ -94,9 +94,7 @@ def _expired(
 
 
 def _before(group: FileGroup, operations: tuple[str, ...], earliest: str) -> Iterator[FileSlice]:
-    """By commits and by hours alike: a query may have started right before `earliest`, so the slice that it reads stays
-    (HUDI-7226).
-    """
+    """By commits and by hours: the slice of a query that started right before `earliest` stays (HUDI-7226)."""
     newest = group.slices[0].base_instant
     in_use = next((item.base_instant for item in group.slices if item.base_instant < earliest), None)
     for item in group.slices:
@@ -115,23 +113,13 @@ def _beyond_versions(group: FileGroup, operations: tuple[str, ...], retained: in
 
 
 def _compacts(item: FileSlice, operations: tuple[str, ...]) -> bool:
-    """Whether a pending (log) compaction of the group is based on this slice or an earlier one
-    (isFileSliceNeededForPendingCompaction).
-    """
+    """Whether a pending (log) compaction has this base or an earlier one (isFileSliceNeededForPendingCompaction)."""
     return any(item.base_instant >= base for base in operations)
 
 
-def _replaced(group: FileGroup, by: Instant, earliest: str | None) -> Iterator[FileSlice]:
-    """All slices of a group that was replaced before `earliest`; by versions, of any replaced group."""
-    if earliest is None or by.requested_time < earliest:
-        yield from group.slices
-
-
 def _may_drop(inputs: PartitionState, deleted: set[str], earliest: str | None) -> bool:
-    """Whether the partition is empty: no group that is not replaced, and no file, committed or not, that is not
-    deleted.
-
-    Hudi checks the groups alone, and would drop replaced files with the partition that a savepoint keeps.
+    """Whether no file, committed or not, would remain. Hudi checks the groups alone, and would drop replaced files that
+    a savepoint keeps.
     """
     if not inputs.partition:
         return False  # a table without partitions is not deleted

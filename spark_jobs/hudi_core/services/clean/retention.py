@@ -78,9 +78,7 @@ def retention(inputs: RetentionInputs, config: CleanConfig) -> Scope | Nothing:
 
 
 def commits_since(inputs: RetentionInputs) -> int:
-    """The completed commits since the last one that the last clean knew
-    (CleanPlanActionExecutor.getCommitsSinceLastCleaning).
-    """
+    """The completed commits since the last clean (CleanPlanActionExecutor.getCommitsSinceLastCleaning)."""
     commits = inputs.timeline.commits()
     return len(commits if inputs.last_clean is None else commits.after(inputs.last_clean.last_completed))
 
@@ -112,12 +110,8 @@ def _by_commits(timeline: Timeline, retained: int) -> Instant | None:
 
 
 def _changed(inputs: RetentionInputs, config: CleanConfig, earliest: Instant) -> tuple[Instant, ...] | None:
-    """The commits since the last clean's earliest; None where they do not name every partition with something to
-    delete.
-
-    That is so when there was no clean, when its earliest commit is no commit of the timeline (archived, rolled back, or
-    never real: what it left behind could be anywhere), and when a savepoint of then is gone: its files may lie in any
-    partition.
+    """The commits since the last clean's earliest; None where files to delete may be in any partition: there was no
+    clean, its earliest commit is not on the timeline, or a savepoint of that time is deleted.
     """
     last = inputs.last_clean
     if not config.incremental or last is None or not last.earliest or last.savepoints - inputs.savepoints:

@@ -31,8 +31,8 @@ _REMEDY = (
 )
 
 
-def check_table(context: TableContext) -> MergePolicy:
-    """Refuses tables whose rows or metadata this engine cannot keep correct; returns how the rows are merged.
+def check_table(context: TableContext) -> None:
+    """Refuses tables whose rows or metadata this engine cannot keep correct.
 
     Raises UnsupportedError: metadata partitions that this engine cannot update (readers would get wrong answers by
     `hoodie.table.metadata.partitions`), base files other than Parquet, rows without meta columns, a payload class or
@@ -57,7 +57,7 @@ def check_table(context: TableContext) -> MergePolicy:
         )
     if publisher is not None:
         publisher.check_commit(Operation.COMPACT)
-    return MergePolicy.for_table(config, context.options)
+    MergePolicy.for_table(config, context.options)
 
 
 def check_schema_evolution(latest: CommitMetadata, *, path: str) -> None:
@@ -71,9 +71,7 @@ def check_schema_evolution(latest: CommitMetadata, *, path: str) -> None:
 
 
 def check_files(storage: Storage, operations: Iterable[CompactionOperation]) -> None:
-    """Raises StorageNotFoundError naming the first file of the plan that is missing, base files first; one listing per
-    partition.
-    """
+    """Raises StorageNotFoundError naming the first missing file of the plan, base files first."""
     named: dict[str, list[str]] = {}
     for operation in operations:
         files = () if operation.base_file is None else (operation.base_file,)
@@ -90,9 +88,7 @@ def check_files(storage: Storage, operations: Iterable[CompactionOperation]) -> 
 
 
 def check_logs(storage: Storage, operations: Iterable[CompactionOperation]) -> None:
-    """Raises CorruptFileError naming a log file of the plan whose first bytes are not the magic; an empty log file is
-    legal.
-    """
+    """Raises CorruptFileError naming a log file that does not begin with the magic; an empty log file is legal."""
     paths = [join(operation.partition, name) for operation in operations for name in operation.log_files]
     with ThreadPoolExecutor(max_workers=_READERS, thread_name_prefix="magic") as pool:
         for path, first in zip(
@@ -105,10 +101,7 @@ def check_logs(storage: Storage, operations: Iterable[CompactionOperation]) -> N
 
 
 def check_metadata(reader: MetadataTable, operations: Iterable[CompactionOperation]) -> None:
-    """Reads the metadata table's records of the plan's partitions; raises CorruptFileError when it is damaged.
-
-    A commit published into an unreadable metadata table would be lost with it.
-    """
+    """Reads the metadata table's records of the plan's partitions. Raises CorruptFileError when it is damaged."""
     for partition in sorted({operation.partition for operation in operations}):
         reader.list_files(partition)
 

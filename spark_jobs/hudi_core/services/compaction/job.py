@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from hudi_core.codec.avro.schema import AvroSchema
 from hudi_core.engine.protocol import UnitTask
 from hudi_core.errors import ConfigError
-from hudi_core.filegroup.merge.policy import MergePolicy
 from hudi_core.filegroup.read.schema_resolver import table_schema
 from hudi_core.metadata_table.extract.data_file import StatisticsRequirements
 from hudi_core.metadata_table.read.metadata_table import MetadataTable
 from hudi_core.model.names import FileGroupId
+from hudi_core.model.stats import WriteStat
 from hudi_core.services.compaction.checks import (
     check_files,
     check_logs,
@@ -20,28 +22,24 @@ from hudi_core.services.compaction.checks import (
     check_schema_evolution,
     check_table,
 )
-from hudi_core.services.compaction.commit_metadata import carried_checkpoints, compaction_metadata, encode_metadata
 from hudi_core.services.compaction.merge_slice import CompactedSlice, CompactionUnit, compact_operation
-from hudi_core.services.compaction.units import base_file_ref, build_units, prove
-from hudi_core.services.context import TableContext
+from hudi_core.services.compaction.units import build_units, prove
+from hudi_core.services.context import TableContext, provenance
 from hudi_core.services.lifecycle import Run
 from hudi_core.services.rewrite import RewriteJob, Rewritten, Stats
 from hudi_core.services.service import InstantService
-from hudi_core.timeline.actions.commit import CommitMetadata, Operation
+from hudi_core.timeline.actions.commit import SCHEMA_KEY, CommitMetadata, Operation
 from hudi_core.timeline.actions.compaction import CompactionPlan
+from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import Action, Instant, State
 from hudi_core.timeline.timeline import Timeline
+from hudi_core.transaction.owner import Owner
+
+_CHECKPOINTS = ("deltastreamer.checkpoint.", "streamer.checkpoint.")
+"""Extra metadata in which Hudi's streamers keep how far they have read; they look for it on the latest commit first."""
 
 
-@dataclass(frozen=True, slots=True)
-class Work:
-    """What the checks established: how rows merge, and a plan whose files are all there."""
-
-    policy: MergePolicy
-    plan: CompactionPlan
-
-
-class CompactionJob(RewriteJob[Work, CompactionUnit, CompactedSlice]):
+class CompactionJob(RewriteJob[CompactionPlan, CompactionUnit, CompactedSlice]):
     """See Job. The plan is the writer's."""
 
     action = Action.COMPACTION
@@ -72,14 +70,12 @@ class CompactionJob(RewriteJob[Work, CompactionUnit, CompactedSlice]):
         return found
 
     def _is_plain_commit(self, found: Instant) -> bool:
-        """A write to a copy-on-write table has the class of a compaction; its pending files distinguish them, or else
-        its metadata.
-        """
+        """A completed compaction and a write to a copy-on-write table have one action; the pending files differ."""
         if found.pending_action == Action.COMPACTION:
             return False
         return not found.is_completed or not self.active.read_commit(found).compacted
 
-    def plan(self, timeline: Timeline) -> Work:
+    def plan(self, timeline: Timeline) -> CompactionPlan:
         """The stored plan. Raises FormatError, StorageNotFoundError, CorruptFileError, UnsupportedError (checks)."""
         plan = self.active.read_plan(self.instant)
         check_operations(plan.operations, path=self.active.path(self.instant, Action.COMPACTION, State.REQUESTED))
@@ -91,15 +87,11 @@ class CompactionJob(RewriteJob[Work, CompactionUnit, CompactedSlice]):
         check_logs(self.storage, plan.operations)
         if self.context.has_metadata_table:
             check_metadata(MetadataTable(self.storage, self.context.config, timeline), plan.operations)
-        return Work(MergePolicy.for_table(self.context.config, self.context.options), plan)
+        return plan
 
-    def partitions(self, plan: Work) -> frozenset[str]:
+    def file_groups(self, plan: CompactionPlan) -> frozenset[FileGroupId]:
         """See RewriteJob."""
-        return frozenset(operation.partition for operation in plan.plan.operations)
-
-    def file_groups(self, plan: Work) -> frozenset[FileGroupId]:
-        """See RewriteJob."""
-        return frozenset(operation.file_group for operation in plan.plan.operations)
+        return frozenset(operation.file_group for operation in plan.operations)
 
     @property
     def task(self) -> UnitTask[CompactionUnit, CompactedSlice]:
@@ -107,25 +99,20 @@ class CompactionJob(RewriteJob[Work, CompactionUnit, CompactedSlice]):
         return compact_operation
 
     def units(
-        self, plan: Work, timeline: Timeline, requirements: StatisticsRequirements | None
+        self, plan: CompactionPlan, timeline: Timeline, requirements: StatisticsRequirements | None
     ) -> list[CompactionUnit]:
         """See RewriteJob. One for each operation of the plan."""
         self._written = self._schema(timeline)
-        return build_units(self.context, self.instant, plan.plan, self._written, plan.policy, timeline, requirements)
+        return build_units(self.context, self.instant, plan, self._written, timeline, requirements)
 
-    def prove(self, plan: Work, results: list[CompactedSlice], *, with_statistics: bool) -> Rewritten:
+    def prove(self, plan: CompactionPlan, results: list[CompactedSlice], *, with_statistics: bool) -> Rewritten:
         """See RewriteJob."""
-        proven = prove(plan.plan, results, self.instant, with_statistics=with_statistics)
-        return Rewritten(list(map(base_file_ref, proven.stats)), proven.stats, proven.statistics)
+        return prove(plan, results, self.instant, with_statistics=with_statistics)
 
-    def metadata(self, plan: Work, stats: Stats, timeline: Timeline) -> CommitMetadata:
+    def metadata(self, plan: CompactionPlan, stats: Stats, timeline: Timeline) -> CommitMetadata:
         """See RewriteJob."""
-        carried = carried_checkpoints(timeline, self.instant, self.active)
+        carried = _carried_checkpoints(timeline, self.instant, self.active)
         return compaction_metadata(stats, self._written, carried, self.owner)
-
-    def encode(self, metadata: CommitMetadata) -> bytes:
-        """See RewriteJob."""
-        return encode_metadata(metadata, self.context.config.features)
 
     def _schema(self, timeline: Timeline) -> AvroSchema:
         return table_schema(self.context.storage, self.context.config, timeline)
@@ -144,3 +131,34 @@ class CompactionService(InstantService):
     def job(self, run: Run) -> CompactionJob:
         """See InstantService."""
         return CompactionJob(run)
+
+
+def compaction_metadata(
+    stats: Sequence[WriteStat], schema: Mapping[str, Any], carried: Mapping[str, str], owner: Owner
+) -> CommitMetadata:
+    """The metadata of a compaction's commit: `schema` is the table's Avro schema without meta fields, `carried` the
+    streamers' checkpoints.
+    """
+    by_partition: dict[str, list[WriteStat]] = {}
+    for stat in stats:
+        by_partition.setdefault(stat.partition_path, []).append(stat)
+    text = json.dumps(schema, separators=(",", ":"), ensure_ascii=False)
+    return CommitMetadata(
+        partition_to_write_stats={partition: tuple(items) for partition, items in sorted(by_partition.items())},
+        compacted=True,
+        operation_type=Operation.COMPACT,
+        extra_metadata={SCHEMA_KEY: text, **carried, **provenance(owner)},
+    )
+
+
+def _carried_checkpoints(timeline: Timeline, instant: str, active: ActiveTimeline) -> dict[str, str]:
+    """The streamers' checkpoints of the last commit before `instant`; in layout 2 none.
+
+    Not of a later one: if that is rolled back, the copied checkpoint would make the streamer skip its input. Streamers
+    of layout 2 look back past commits without one.
+    """
+    last = timeline.commits().before(instant).last() if active.layout == 1 else None
+    if last is None:
+        return {}
+    extra = active.read_commit(last).extra_metadata
+    return {key: value for key, value in extra.items() if value is not None and key.startswith(_CHECKPOINTS)}

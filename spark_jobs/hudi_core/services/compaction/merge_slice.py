@@ -111,29 +111,29 @@ def compact_operation(unit: CompactionUnit, attempt: TaskAttempt) -> CompactedSl
 class _Compaction:
     def __init__(self, unit: CompactionUnit, attempt: TaskAttempt) -> None:
         operation = unit.operation
+        self.unit = unit
         self.instant = check_file_name(unit.instant, source=_SOURCE)
         self.partition = check_partition(operation.partition, source=_SOURCE)
         self.file_id = operation.file_id
         self.base_name = operation.base_file
         self.log_names = [check_file_name(name, source=_SOURCE) for name in operation.log_files]
-        self.metrics = operation.metrics
-        self.max_instant = unit.max_instant
         self.schema = without_meta_fields(unit.schema)
-        self.committed = unit.committed
-        self.policy = unit.policy
         self.config = unit.config
         self.as_hudi_1 = unit.as_hudi_1
-        self.requirements = unit.requirements
         self.storage: Storage = open_data_storage(unit.uri, unit.storage_options)
         token = WriteToken(attempt.partition_id, attempt.stage_id, attempt.attempt_id)
         self.name = str(parse_base_file(str(BaseFileName(self.file_id, token, self.instant, "parquet"))))
-        self.ordering = Ordering.of(self.policy, self.schema, path=self.file_id)
+        self.ordering = Ordering.of(unit.policy, self.schema, path=self.file_id)
 
     def run(self) -> CompactedSlice:
         started = time.perf_counter()
         files = self._log_files()
         scan = scan_log_files(
-            self.storage, files, self.committed, latest_instant=self.max_instant, stop_at_newer=not self.as_hudi_1
+            self.storage,
+            files,
+            self.unit.committed,
+            latest_instant=self.unit.max_instant,
+            stop_at_newer=not self.as_hudi_1,
         )
         if not self.config.allow_corrupt_log_blocks:
             scan.refuse_corrupt()
@@ -162,7 +162,7 @@ class _Compaction:
                     self.storage,
                     scan,
                     handle.rows_schema,
-                    self.policy,
+                    self.unit.policy,
                     self.ordering,
                     path=handle.path if base is None else base.path,
                     first_only=self.as_hudi_1,
@@ -186,14 +186,8 @@ class _Compaction:
         names = sorted(self.log_names, key=lambda name: parse_log_file(name).scan_order)
         return [DataFile(self.partition, name, self.storage.stat(join(self.partition, name)).size) for name in names]
 
-    def _counts_deletes(self) -> bool:
-        """Whether entries of delete blocks are among the log records that are reported: those that 1.x compares by
-        ordering value are.
-        """
-        return self.as_hudi_1 and self.policy.rules is not Rules.COMMIT_TIME
-
     def _codec(self, base: ParquetBaseFile | None) -> str:
-        """The compression asked for, else that of the file that is replaced, else Hudi's default."""
+        """The compression of the options, else that of the file that is replaced, else Hudi's default."""
         return self.config.parquet_codec or (base.compression if base is not None else None) or DEFAULT_CODEC
 
     def _write(self, base: ParquetBaseFile | None, merge: SliceMerge, handle: BaseFileHandle) -> None:
@@ -223,6 +217,8 @@ class _Compaction:
     ) -> CompactedSlice:
         started, scanned, ended = times
         has_base, scan_ms = self.base_name is not None, int((scanned - started) * 1000)
+        # Entries of delete blocks that 1.x compares by ordering value are among the reported log records.
+        counts_deletes = self.as_hudi_1 and self.unit.policy.rules is not Rules.COMMIT_TIME
         extra: dict[str, Any] = {}
         if self.as_hudi_1:
             extra = {"numUpdates": 0, "totalLogReadTimeMs": scan_ms} | (
@@ -241,9 +237,9 @@ class _Compaction:
             num_inserts=counts.inserted + (counts.missed_deletes if has_base and not self.as_hudi_1 else 0),
             file_size_in_bytes=size,
             total_write_bytes=size,
-            total_log_records=records.record_count + (records.delete_count if self._counts_deletes() else 0),
+            total_log_records=records.record_count + (records.delete_count if counts_deletes else 0),
             total_log_files_compacted=scan.files,
-            total_log_size_compacted=int(self.metrics.get(_LOG_SIZE_METRIC, log_bytes)),
+            total_log_size_compacted=int(self.unit.operation.metrics.get(_LOG_SIZE_METRIC, log_bytes)),
             total_updated_records_compacted=len(records),
             total_log_blocks=scan.blocks,
             total_corrupt_log_block=scan.corrupt,
@@ -255,8 +251,8 @@ class _Compaction:
         )
         seconds = {"scan": round(scanned - started, 3), "write": round(ended - scanned, 3)}
         statistics = None
-        if self.requirements is not None:
+        if self.unit.requirements is not None:
             statistics = read_file_statistics(
-                self.storage, DataFileRef(self.partition, self.name, size, is_base=True), self.requirements
+                self.storage, DataFileRef(self.partition, self.name, size, is_base=True), self.unit.requirements
             )
         return CompactedSlice(stat, statistics, counts, counts.written, seconds)

@@ -1,9 +1,8 @@
-"""A stored plan as units for an engine, and the proof that the results are what the plan asked for."""
+"""A stored plan as units for an engine, and the proof that the results are those of the plan."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from hudi_core.codec.avro.schema import AvroSchema
 from hudi_core.config.write_config import WriteConfig
@@ -18,20 +17,11 @@ from hudi_core.model.partition import join
 from hudi_core.model.stats import WriteStat
 from hudi_core.services.compaction.merge_slice import CompactedSlice, CompactionUnit
 from hudi_core.services.context import TableContext
+from hudi_core.services.rewrite import Rewritten
 from hudi_core.timeline.actions.compaction import CompactionOperation, CompactionPlan
 from hudi_core.timeline.timeline import Timeline
 
 _REMEDY = "nothing was published; please report this with the log of the run"
-
-
-@dataclass(frozen=True, slots=True)
-class Proven:
-    """Results that are shown to be what the plan asked for. `facts` are of the files in `stats`, in their order; none
-    where none were wanted.
-    """
-
-    stats: list[WriteStat]
-    statistics: list[FileStatistics]
 
 
 def build_units(
@@ -39,21 +29,15 @@ def build_units(
     instant: str,
     plan: CompactionPlan,
     schema: AvroSchema,
-    policy: MergePolicy,
     timeline: Timeline,
     requirements: StatisticsRequirements | None,
 ) -> list[CompactionUnit]:
     """One unit per operation, in the plan's order. `timeline` decides which log blocks count; `schema` is the table's,
-    without meta fields.
-
-    `wanted` is what the metadata table must know of each new file; None without one.
+    without meta fields. `requirements`: see CompactionUnit.
     """
-    max_instant, committed, config = (
-        latest_compaction_instant(timeline),
-        CommittedInstants.of(timeline),
-        WriteConfig.of(context.options),
-    )
-    as_hudi_1 = reads_as_hudi_1(context.config)
+    max_instant, committed = latest_compaction_instant(timeline), CommittedInstants.of(timeline)
+    config, as_hudi_1 = WriteConfig.of(context.options), reads_as_hudi_1(context.config)
+    policy = MergePolicy.for_table(context.config, context.options)
     return [
         CompactionUnit(
             operation,
@@ -72,9 +56,9 @@ def build_units(
     ]
 
 
-def prove(plan: CompactionPlan, results: Sequence[CompactedSlice], instant: str, *, with_statistics: bool) -> Proven:
-    """The write stats and the files' facts of the results, once they are shown to cover the plan's operations exactly
-    and to lose or double no row.
+def prove(plan: CompactionPlan, results: Sequence[CompactedSlice], instant: str, *, with_statistics: bool) -> Rewritten:
+    """The new files of the results, once they are shown to cover the plan's operations exactly and to lose or double no
+    row.
 
     Raises ExecutionError otherwise. An operation whose log blocks were all rolled back and that has no base file has no
     result file.
@@ -84,18 +68,18 @@ def prove(plan: CompactionPlan, results: Sequence[CompactedSlice], instant: str,
             f"the plan has {len(plan.operations)} operations, the engine returned {len(results)} results",
             remedy=_REMEDY,
         )
-    proven = Proven([], [])
+    stats: list[WriteStat] = []
+    statistics: list[FileStatistics] = []
     for operation, result in zip(plan.operations, results, strict=True):
         stat = _prove_one(operation, result, instant)
         if stat is not None:
-            proven.stats.append(stat)
+            stats.append(stat)
             if with_statistics:
-                proven.statistics.append(_statistics_of(stat, result))
-    return proven
+                statistics.append(_statistics_of(stat, result))
+    return Rewritten(list(map(_base_file_ref, stats)), stats, statistics)
 
 
-def base_file_ref(stat: WriteStat) -> DataFileRef:
-    """The base file that a write stat is of."""
+def _base_file_ref(stat: WriteStat) -> DataFileRef:
     return DataFileRef(stat.partition_path, stat.path.rpartition("/")[2], stat.file_size_in_bytes, is_base=True)
 
 
@@ -103,8 +87,10 @@ def _statistics_of(stat: WriteStat, result: CompactedSlice) -> FileStatistics:
     source = f"result of {join(stat.partition_path, stat.file_id)}"
     statistics = result.statistics
     if statistics is None:
-        raise ExecutionError("the result says nothing of the file for the metadata table", path=source, remedy=_REMEDY)
-    expected = base_file_ref(stat)
+        raise ExecutionError(
+            "the result has no statistics of the file for the metadata table", path=source, remedy=_REMEDY
+        )
+    expected = _base_file_ref(stat)
     if statistics.file != expected:
         raise ExecutionError(f"the engine wrote {expected}, and read {statistics.file}", path=source, remedy=_REMEDY)
     return statistics

@@ -17,9 +17,8 @@ from hudi_core.metadata_table.initialize.target import NewBaseFile
 from hudi_core.metadata_table.timeline import MetadataTimeline
 from hudi_core.model.names import WriteToken
 from hudi_core.request.results import InstantResult
-from hudi_core.services.context import TableContext
 from hudi_core.services.indexing.resize import group_counts, misfits, planned_counts, remove_leftovers, settings_for
-from hudi_core.services.indexing.visibility import Visibility, unrecorded
+from hudi_core.services.indexing.visibility import unrecorded
 from hudi_core.services.lifecycle import Completion, Job, Run
 from hudi_core.services.metadata.index_drop import counts_early, delist, left_over, refuse_compacting
 from hudi_core.services.metadata.initialization import Initializations, Snapshot
@@ -43,9 +42,7 @@ Written = Mapping[str, Sequence[NewBaseFile]]
 
 @dataclass(frozen=True, slots=True)
 class Built:
-    """An index built from `snapshot`, not published. `written` is None where another process rolled it back
-    meanwhile.
-    """
+    """An index built from `snapshot`, not published. `written` is None where another process rolled it back."""
 
     snapshot: Snapshot
     build: Build
@@ -81,7 +78,8 @@ class IndexingJob(Job[Planned, Sequence[NewBaseFile]]):
 
     def __init__(self, run: Run) -> None:
         super().__init__(run)
-        self._visibility: Visibility | None = None
+        self._early: frozenset[str] | None = None
+        """See visibility.unrecorded."""
         self._alive = BuildHeartbeat(run.context.storage)
         self._attempts = 0
 
@@ -129,9 +127,7 @@ class IndexingJob(Job[Planned, Sequence[NewBaseFile]]):
         return self._attempts == ATTEMPTS
 
     def _delist_misfits(self, plan: Planned, held: Claim) -> None:
-        """Delists indexes with another number of file groups than planned; removes our files from those that another
-        process built.
-        """
+        """Delists indexes with other file groups than planned; removes our files from those of another writer."""
         if TableConfig.load(self.storage).metadata_partitions.isdisjoint(plan.names):
             return
         with self.context.lock(self.owner) as lock:
@@ -153,21 +149,21 @@ class IndexingJob(Job[Planned, Sequence[NewBaseFile]]):
             wait_for_writers(self.context, awaited, held.check)
 
     def _build(self, names: Sequence[str], counts: Mapping[str, int], held: Claim) -> Built:
-        rows = self._rows(names, counts, Snapshot.of(self._current()), held)
+        rows = self._rows(names, counts, Snapshot.of(self.context.reloaded()), held)
         with self.context.lock(self.owner) as lock:
             held.check()
             config = TableConfig.load(self.storage)
             # Their files are deleted now, and may be in a plan made meanwhile.
             if left_over(self.storage, config, names) or counts_early(config, names):
                 refuse_compacting(self.context, config, names)
-            snapshot = Snapshot.of(self._current())
+            snapshot = Snapshot.of(self.context.reloaded())
             initialized = self._initialized(names, counts, snapshot, rows, held)
             lock.check()
             build = self._index(held).begin(initialized, snapshot.timeline)
             if build.deltacommit is not None:
                 self._alive.begin(build.deltacommit)
-        if self._visibility is None:
-            self._visibility = Visibility(self.active.load().requested_times)
+        if self._early is None:
+            self._early = self.active.load().requested_times
         try:
             return Built(snapshot, build, self._fill(build, initialized, held))
         except BuildRolledBackError:
@@ -225,9 +221,7 @@ class IndexingJob(Job[Planned, Sequence[NewBaseFile]]):
         return Completion(content, counted, publish)
 
     def _refuse_misfits(self, counts: Mapping[str, int]) -> None:
-        """Under the lock: a writer of Hudi may have built and listed an index between two attempts, with a number of
-        its own.
-        """
+        """Under the lock: a writer may have listed an index meanwhile, with its own number of file groups."""
         names = misfits(self.context, TableConfig.load(self.storage), counts)
         if names:
             raise self._built_by_others(names, ", with another number of file groups than was planned")
@@ -240,27 +234,21 @@ class IndexingJob(Job[Planned, Sequence[NewBaseFile]]):
         )
 
     def _publish(self, built: Built, counts: Mapping[str, int], held: Claim, counted: list[NewBaseFile]) -> None:
-        """Under the lock. The index must contain the commits completed since the snapshot, and the build must not be
-        rolled back.
-
-        Else it is rebuilt, at the last attempt under the lock.
+        """Under the lock. An index that lacks commits completed since the snapshot, or whose build was rolled back, is
+        built again; at the last attempt under the lock.
         """
-        current = self._current()
+        current = self.context.reloaded()
         if counts_early(current.config, built.build.targets):
             refuse_compacting(current, current.config, built.build.targets)
         listed = sorted(current.config.metadata_partitions.intersection(built.build.targets))
         if listed:
             raise self._built_by_others(listed)
-        metadata_timeline, visibility = (
-            MetadataTimeline(current.storage, current.config),
-            self._visibility or Visibility(self.active.load().requested_times),
-        )
-        behind = unrecorded(
-            current, built.build, built.snapshot.timeline, self.active.load(), metadata_timeline, visibility
-        )
+        metadata_timeline, now = MetadataTimeline(current.storage, current.config), self.active.load()
+        early = now.requested_times if self._early is None else self._early
+        behind = unrecorded(current, built.build, built.snapshot.timeline, now, metadata_timeline, early)
         if behind and not self._is_last:
             raise _Behind(
-                f"{len(behind)} instants completed without telling the index, {behind[0]} first",
+                f"{len(behind)} instants completed without an update of the index, {behind[0]} first",
                 path=self.active.folder,
             )
         build, written = built.build, built.written
@@ -271,22 +259,19 @@ class IndexingJob(Job[Planned, Sequence[NewBaseFile]]):
         except BuildRolledBackError as error:
             if not self._is_last:
                 raise
-            log.warning("%s; built anew under the lock of the table", error.message)
+            log.warning("%s; built again under the lock of the table", error.message)
             build, written = self._rebuilt(list(build.targets), counts, held)
             self._index(held).publish(build, written)
         counted += [item for items in written.values() for item in items]
 
     def _rebuilt(self, names: Sequence[str], counts: Mapping[str, int], held: Claim) -> tuple[Build, Written]:
-        snapshot = Snapshot.of(self._current())
+        snapshot = Snapshot.of(self.context.reloaded())
         initialized = self._initialized(names, counts, snapshot, self._rows(names, counts, snapshot, held), held)
         build = self._index(held).begin(initialized, snapshot.timeline)
         return build, self._fill(build, initialized, held)
 
-    def _current(self) -> TableContext:
-        return replace(self.context, config=TableConfig.load(self.storage))
-
     def _initializations(self, held: Claim, groups: int | None = None) -> Initializations:
-        context = self._current()
+        context = self.context.reloaded()
         options = context.options if groups is None else {**context.options, **settings_for(groups)}
         return Initializations(replace(context, options=options), self.run.engine, held.epoch)
 

@@ -102,7 +102,7 @@ class IndexingService(SchedulingService):
                     f"the index {name} is {'' if known[name].is_partitioned else 'not '}partitioned by the table's "
                     "partitions",
                     path=config.path,
-                    remedy="drop it with `hudictl metadata drop`, then build it anew",
+                    remedy="drop it with `hudictl metadata drop`, then build it again",
                 )
         planned = {item.name for partitions in pending_builds(context, timeline).values() for item in partitions}
         # One that is inflight without a plan was abandoned by a dead process: it is rebuilt.
@@ -111,9 +111,7 @@ class IndexingService(SchedulingService):
 
 
 def _plan(names: tuple[str, ...], timeline: Timeline, counts: Mapping[str, int]) -> tuple[IndexedPartition, ...]:
-    """Up to the last write that completed before the first pending one (getContiguousCompletedWriteTimeline); empty
-    where there is none.
-    """
+    """Up to the last write completed before the first pending one (getContiguousCompletedWriteTimeline), if any."""
     writes = timeline.commits()
     first = timeline.filter(lambda item: not item.is_completed and item.action != Action.INDEXING).first()
     last = (writes if first is None else writes.before(first.requested_time)).last()
@@ -126,11 +124,13 @@ def _plan(names: tuple[str, ...], timeline: Timeline, counts: Mapping[str, int])
 
 
 def _document(plan: tuple[IndexedPartition, ...]) -> dict[str, object]:
-    return {"partitions": [{"name": item.name, "up_to": item.up_to, **_groups(item)} for item in plan]}
-
-
-def _groups(item: IndexedPartition) -> dict[str, int]:
-    return {"file_groups": int(item.extra[GROUPS])} if GROUPS in item.extra else {}
+    return {
+        "partitions": [
+            {"name": item.name, "up_to": item.up_to}
+            | ({"file_groups": int(item.extra[GROUPS])} if GROUPS in item.extra else {})
+            for item in plan
+        ]
+    }
 
 
 def _nothing(requested: RequestedIndexes, left: tuple[str, ...]) -> str:

@@ -72,10 +72,10 @@ def requested_indexes(
             raise UnsupportedError(
                 "a record index of each partition needs table version 9",
                 path=config.path,
-                remedy=_switch(RECORD_INDEX_ENABLE),
+                remedy=f"use {RECORD_INDEX_ENABLE.name}",
             )
-        metadata_timeline = record_index_definition(config.features, partitioned=True)
-        definitions.update({} if metadata_timeline is None else {RECORD_INDEX: metadata_timeline})
+        definition = record_index_definition(config.features, partitioned=True)
+        definitions.update({} if definition is None else {RECORD_INDEX: definition})
     if not names:
         switches = ", ".join(key.name for key, _ in _BY_SWITCH)
         raise ConfigError(
@@ -148,7 +148,3 @@ def _settings(value: str | None) -> dict[str, str]:
 
 def _full_name(prefix: str, name: str) -> str:
     return check_file_name(name if name.startswith(prefix) else f"{prefix}{name}", source=INDEX_NAME.name)
-
-
-def _switch(key: ConfigKey[bool]) -> str:
-    return f"use {key.name}"

@@ -40,16 +40,14 @@ GROUPS: Final = "airflow_hudi.file_groups"
 
 
 def requested_counts(names: Iterable[str], options: Mapping[str, str]) -> dict[str, int]:
-    """The file group counts that the options require, by index. Raises ConfigError when no named index has a
-    configurable number.
-    """
+    """The file group counts that the options require, by index. Raises ConfigError when no named index has one."""
     count = FILE_GROUPS.read(options)
     if count is None:
         return {}
     found = {name: count for name in names if is_row_level(name)}
     if not found:
         raise ConfigError(
-            f"{FILE_GROUPS.name} is for indexes of rows, and none is named",
+            f"{FILE_GROUPS.name} is for row-level indexes, and none is named",
             remedy="name record_index or a secondary index; the others keep the number of file groups they have",
         )
     return found
@@ -81,11 +79,6 @@ def settings_for(count: int) -> dict[str, str]:
     return dict.fromkeys((GLOBAL_MINIMUM, GLOBAL_MAXIMUM, PARTITIONED_MINIMUM, PARTITIONED_MAXIMUM), str(count))
 
 
-def has_groups(storage: Storage, name: str, count: int) -> bool:
-    """Whether an index has that many file groups; of a partitioned one each data partition."""
-    return all(found == count for found in group_counts(storage, name).values())
-
-
 def group_counts(storage: Storage, name: str) -> dict[str, int]:
     """The file groups in an index's folder, by the prefix of their ids: `record-index`, in a partitioned one also a
     data partition's name.
@@ -96,11 +89,14 @@ def group_counts(storage: Storage, name: str) -> dict[str, int]:
 
 
 def misfits(context: TableContext, config: TableConfig, counts: Mapping[str, int]) -> list[str]:
-    """The listed indexes that have another number of file groups, sorted."""
+    """The listed indexes that have another number of file groups, sorted; of a partitioned one each data partition
+    counts.
+    """
     return sorted(
         name
         for name, count in counts.items()
-        if name in config.metadata_partitions and not has_groups(context.storage, name, count)
+        if name in config.metadata_partitions
+        and any(found != count for found in group_counts(context.storage, name).values())
     )
 
 
@@ -129,7 +125,7 @@ def remove_leftovers(context: TableContext, instant: str, names: Collection[str]
             else:
                 is_left = pending is not None and name.instant == instant
             if is_left:
-                log.warning("%s is of a build that somebody else's took the place of: deleted", path)
+                log.warning("%s is of a build that another writer's has replaced: deleted", path)
                 context.storage.delete(path)
     if pending is not None:
         metadata_timeline.active.undo(instant, Action.DELTA_COMMIT)

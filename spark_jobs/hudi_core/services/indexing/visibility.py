@@ -5,7 +5,6 @@ files.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
 from typing import Final
 
 from hudi_core.metadata_table.index_definitions import load_index_definitions
@@ -28,36 +27,22 @@ index; where the index was initialized with the target, see _rolled_back.
 _REWRITES: Final = frozenset({Operation.COMPACT, Operation.LOG_COMPACT, Operation.CLUSTER})
 
 
-@dataclass(frozen=True, slots=True)
-class Visibility:
-    """The writers that may not have seen the index. `early` are the instants that the timeline held right after the
-    index was first inflight.
-
-    Real Hudi's writers and ours read the properties again when they commit, after they have put their instant on the
-    timeline: one whose instant came later knew of the index.
-    """
-
-    early: Collection[str]
-
-    def knew(self, item: Instant) -> bool:
-        """Whether the writer of an instant surely knew of the index."""
-        return item.requested_time not in self.early
-
-
 def unrecorded(
     context: TableContext,
     build: Build,
     before: Timeline,
     now: Timeline,
     metadata_timeline: MetadataTimeline,
-    visibility: Visibility,
+    early: Collection[str],
 ) -> list[str]:
-    """The instants completed since `before` that some partition of `build` lacks; the caller holds the lock.
+    """The instants completed since `before` that some partition of `build` lacks; the caller holds the lock. `early`
+    are the instants that the timeline held right after the index was first inflight.
 
     Hudi's indexer assumes that a deltacommit of the same name has updated every index. That holds for writers that
     start to commit after the index was inflight; not for one that had read the properties before, nor for one whose
     options do not enable the index. So the write stats of the deltacommit count. Only the record index may lack records
-    of a commit whose writer knew the index (Visibility) and inserted and deleted no row: it ignores updates. A
+    of a commit that inserted and deleted no row, since it ignores updates, and whose writer surely knew of the index:
+    writers read the properties again when they commit, behind their instant, so one that is not `early` did. A
     deltacommit that was on the metadata timeline before the build was lost with the files of an earlier attempt.
     """
     known = {(item.requested_time, item.action) for item in before.completed()}
@@ -71,15 +56,13 @@ def unrecorded(
     behind = [
         item.requested_time
         for item in since
-        if not _has_recorded(context, build, item, recorded, metadata_timeline, visibility, of_base_files)
+        if not _has_recorded(context, build, item, recorded, metadata_timeline, early, of_base_files)
     ]
     return [*behind, *_rolled_back(context, before, now)]
 
 
 def _rolled_back(context: TableContext, before: Timeline, now: Timeline) -> list[str]:
-    """The commits that the base files hold and that were rolled back since: no block of them exists that the rollback
-    could cancel.
-    """
+    """The commits of the base files that were rolled back since: there is no block that the rollback could cancel."""
     held, older = before.commits().requested_times, before.completed().of_actions(Action.ROLLBACK).requested_times
     rollbacks = (item for item in now.completed().of_actions(Action.ROLLBACK) if item.requested_time not in older)
     return sorted({time for item in rollbacks for time in rolled_back_by(context.active, item)} & held)
@@ -91,7 +74,7 @@ def _has_recorded(
     item: Instant,
     recorded: Timeline,
     metadata_timeline: MetadataTimeline,
-    visibility: Visibility,
+    early: Collection[str],
     of_base_files: Collection[str],
 ) -> bool:
     names = [name for name in build.targets if not _says_nothing(context, item, name, of_base_files)]
@@ -102,7 +85,9 @@ def _has_recorded(
         return False
     wrote = metadata_timeline.active.read_commit(found).partition_to_write_stats
     silent = [name for name in names if name not in wrote]
-    return not silent or (silent == [RECORD_INDEX] and visibility.knew(item) and _only_updated(context, item))
+    return not silent or (
+        silent == [RECORD_INDEX] and item.requested_time not in early and _only_updated(context, item)
+    )
 
 
 def _says_nothing(context: TableContext, item: Instant, name: str, of_base_files: Collection[str]) -> bool:
@@ -113,7 +98,7 @@ def _says_nothing(context: TableContext, item: Instant, name: str, of_base_files
     if item.action not in COMMIT_ACTIONS:
         return False
     metadata = context.active.read_commit(item)
-    if not _any(metadata.partition_to_write_stats.values()) and not metadata.replaced_file_ids:
+    if not any(metadata.partition_to_write_stats.values()) and not metadata.replaced_file_ids:
         return True
     if is_row_level(name):
         return not moves_rows(metadata.operation_type)
@@ -128,9 +113,7 @@ def _only_updated(context: TableContext, item: Instant) -> bool:
         return False
     metadata = context.active.read_commit(item)
     return not metadata.replaced_file_ids and all(
-        stat.num_inserts == 0 and stat.num_deletes == 0
-        for stats in metadata.partition_to_write_stats.values()
-        for stat in stats
+        stat.num_inserts == 0 and stat.num_deletes == 0 for stat in metadata.write_stats()
     )
 
 
@@ -145,9 +128,5 @@ def _of_base_files(context: TableContext, names: Iterable[str]) -> frozenset[str
 
 
 def _wrote_base_files(metadata: CommitMetadata) -> bool:
-    names = (stat.path.rpartition("/")[2] for stats in metadata.partition_to_write_stats.values() for stat in stats)
+    names = (stat.path.rpartition("/")[2] for stat in metadata.write_stats())
     return any(isinstance(parse_data_file(name), BaseFileName) for name in names)
-
-
-def _any(groups: Iterable[Iterable[object]]) -> bool:
-    return any(True for group in groups for _ in group)

@@ -3,11 +3,12 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from airflow_hudi.exceptions import HudiInstantBusy, HudiInstantNotFound, HudiJobFailed, HudiJobKilled
-from airflow_hudi.jobs.attempts import InstantWatch, Patience, run_until_completed
+from airflow_hudi.jobs.attempts import InstantWatch, Patience, run_until_completed, run_until_done
 from airflow_hudi.timeline_reader import TimelineReader
 from hudi_core.errors import ConfigError
 from hudi_core.model.claim_names import CLAIMS, HUDI_HEARTBEATS
@@ -82,7 +83,7 @@ def test_a_job_that_leaves_the_instant_pending_failed(table: Path, complete: Cal
         drive(table, ScriptedJob(code))
 
 
-def test_refused_input_is_told_apart(table: Path, complete: Callable[[], None]) -> None:
+def test_refused_input_is_an_error_of_its_own(table: Path, complete: Callable[[], None]) -> None:
     with pytest.raises(ConfigError, match="the disk is full"):
         drive(table, ScriptedJob(2))
 
@@ -99,7 +100,7 @@ def test_a_vanished_instant_is_named(table: Path) -> None:
         drive(table, ScriptedJob(1))
 
 
-def test_somebody_else_completes_it(table: Path, complete: Callable[[], None]) -> None:
+def test_another_process_completes_it(table: Path, complete: Callable[[], None]) -> None:
     job, time = ScriptedJob(3), Time({45: complete})
     assert drive(table, job, time).is_completed
     assert job.runs == 1
@@ -164,3 +165,76 @@ def test_a_task_that_is_stopped_while_waiting_stops_waiting(table: Path, complet
     with pytest.raises(HudiJobKilled):
         drive(table, job, time)
     assert time.now == 20
+
+
+REPORT_PATIENCE = Patience(poll_interval=10, timeout=35)
+
+
+class ReportingJob:
+    """Ends with each of the codes in turn."""
+
+    def __init__(self, *codes: int) -> None:
+        self.codes = list(codes)
+        self.runs = 0
+        self.stopped = False
+        self.failure: str | None = "another writer holds the lock"
+        self.result: dict[str, Any] | None = {"reason": "no old files"}
+
+    def run(self) -> int:
+        self.runs += 1
+        return self.codes.pop(0)
+
+
+class InterruptedTime:
+    def __init__(self, during: Callable[[], None] = lambda: None) -> None:
+        self.now = 0.0
+        self._during = during
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
+        self._during()
+
+
+def drive_until_done(job: ReportingJob, time: InterruptedTime | None = None, **more: Any) -> dict[str, Any]:
+    time = time or InterruptedTime()
+    return run_until_done(job, REPORT_PATIENCE, clock=lambda: time.now, sleep=time.sleep, **more)
+
+
+def test_the_result_is_what_the_job_says() -> None:
+    assert drive_until_done(ReportingJob(0)) == {"reason": "no old files"}
+    silent = ReportingJob(0)
+    silent.result = None
+    assert drive_until_done(silent) == {}
+
+
+def test_a_conflict_is_tried_again_until_the_wait_is_over() -> None:
+    time = InterruptedTime()
+    job = ReportingJob(3, 3, 0)
+    assert drive_until_done(job, time) == {"reason": "no old files"}
+    assert (job.runs, time.now) == (3, 20)
+    with pytest.raises(HudiInstantBusy, match="another writer holds the lock"):
+        drive_until_done(ReportingJob(3, 3, 3, 3, 3, 3))
+
+
+def test_a_conflict_is_enough_when_the_timeline_has_what_was_requested() -> None:
+    job = ReportingJob(3)
+    assert drive_until_done(job, enough=lambda: True) == {}
+    assert job.runs == 1
+
+
+def test_failures_differ_by_their_errors() -> None:
+    with pytest.raises(ConfigError, match="refused its input: another writer"):
+        drive_until_done(ReportingJob(2))
+    with pytest.raises(HudiJobFailed, match="exit code 137"):
+        drive_until_done(ReportingJob(137))
+
+
+def test_a_stopped_job_without_an_instant_is_killed_not_failed() -> None:
+    job = ReportingJob(143)
+    job.stopped = True
+    with pytest.raises(HudiJobKilled):
+        drive_until_done(job)
+    waiting = ReportingJob(3, 0)
+    with pytest.raises(HudiJobKilled):
+        drive_until_done(waiting, InterruptedTime(lambda: setattr(waiting, "stopped", True)))
+    assert waiting.runs == 1

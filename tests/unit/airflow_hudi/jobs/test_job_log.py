@@ -20,7 +20,7 @@ class Lines:
     debug = info
 
 
-def test_progress_is_told_in_words() -> None:
+def test_progress_is_logged_in_words() -> None:
     lines = Lines()
     JobLog(lines).info('HUDI_PROGRESS {"done": 3, "instant": "002", "total": 8}')
     assert lines.lines == ["Instant 002: 3 of 8 units done"]

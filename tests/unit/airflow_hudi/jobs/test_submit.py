@@ -152,7 +152,7 @@ def test_stop_before_the_start_does_nothing() -> None:
 
 
 class TestJobEnvironment:
-    def test_pips_spark_submit_is_told_where_everything_is(self) -> None:
+    def test_pips_spark_submit_gets_its_environment(self) -> None:
         found = job_environment(LOCAL, {"PATH": "/usr/bin:/bin"})
         assert found["PYSPARK_PYTHON"] == sys.executable
         assert found["PATH"].split(":")[0] == str(Path(sys.executable).parent)

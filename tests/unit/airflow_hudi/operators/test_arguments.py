@@ -23,27 +23,27 @@ def operators() -> list[type[BaseOperator]]:
     return found
 
 
-@pytest.mark.parametrize("kind", operators())
-def test_template_fields_are_arguments_kept_as_given(kind: Any) -> None:
-    given = {name: f"{{{{ {name} }}}}" for name in kind.template_fields}
-    made = kind(task_id="task", **given)
-    assert {name: getattr(made, name) for name in kind.template_fields} == given
-    assert {"table", "hudi_conn_id", "spark_conn_id", "options"} <= set(kind.template_fields)
+@pytest.mark.parametrize("operator", operators())
+def test_template_fields_are_arguments_kept_as_given(operator: Any) -> None:
+    given = {name: f"{{{{ {name} }}}}" for name in operator.template_fields}
+    made = operator(task_id="task", **given)
+    assert {name: getattr(made, name) for name in operator.template_fields} == given
+    assert {"table", "hudi_conn_id", "spark_conn_id", "options"} <= set(operator.template_fields)
 
 
 def test_all_of_them_are_there() -> None:
     services = {"Archive", "Clean", "Compaction", "Indexing", "Metadata", "Restore", "Rollback", "Savepoint"}
     names = services | {"Doctor", "ProbeStore", "Takeover", "Unschedule"}
-    assert {kind.__name__ for kind in operators()} == {f"Hudi{name}Operator" for name in names}
+    assert {operator.__name__ for operator in operators()} == {f"Hudi{name}Operator" for name in names}
 
 
-@pytest.mark.parametrize("kind", operators())
-def test_every_argument_of_its_own_is_documented(kind: Any) -> None:
-    base = {name for parent in kind.__mro__[1:] for name in getattr(parent, "template_fields", ())}
-    own = set(kind.template_fields) - base
-    assert [name for name in own if f":param {name}:" not in (kind.__doc__ or "")] == []
+@pytest.mark.parametrize("operator", operators())
+def test_every_argument_of_its_own_is_documented(operator: Any) -> None:
+    base = {name for parent in operator.__mro__[1:] for name in getattr(parent, "template_fields", ())}
+    own = set(operator.template_fields) - base
+    assert [name for name in own if f":param {name}:" not in (operator.__doc__ or "")] == []
 
 
-@pytest.mark.parametrize("kind", operators())
-def test_on_kill_before_a_job_does_nothing(kind: Any) -> None:
-    kind(task_id="task", table="/nowhere").on_kill()
+@pytest.mark.parametrize("operator", operators())
+def test_on_kill_before_a_job_does_nothing(operator: Any) -> None:
+    operator(task_id="task", table="/nowhere").on_kill()

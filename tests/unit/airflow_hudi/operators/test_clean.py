@@ -141,7 +141,7 @@ def test_a_retry_whose_work_is_done_says_so(
 ) -> None:
     table = golden("8", "mor_compacted").table
     store = Store()
-    # The job does everything, and the try is killed before it hears of it.
+    # The job does everything, and the try is killed before it receives the result.
     real_job(monkeypatch, after="kill -KILL $PPID")
     with pytest.raises(HudiJobFailed):
         operator_on(table, mode=mode, options=ONE).execute(context(store))

@@ -150,7 +150,7 @@ def test_input_that_no_retry_can_mend_fails_for_good(
         operator_on(table, storage_options={"secret": "x"}).execute(context())
 
 
-def test_somebody_else_completes_the_instant(
+def test_another_process_completes_the_instant(
     table: Path, put: Callable[..., None], output: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     put(f"{OLD}.compaction.requested")
@@ -163,7 +163,7 @@ def test_somebody_else_completes_the_instant(
     assert len(requests(output)) == 1
 
 
-def test_a_retry_takes_up_the_instant_that_it_had_begun(
+def test_a_retry_takes_up_the_instant_that_it_had_started(
     table: Path, put: Callable[..., None], output: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store = Store()

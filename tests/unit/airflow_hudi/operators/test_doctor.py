@@ -20,8 +20,8 @@ Golden = Callable[[str, str], GoldenCase]
 VERSIONS = ["6", "8", "9"]
 
 
-def made(kind: type[BaseHudiReportOperator], table: Path, **arguments: Any) -> BaseHudiReportOperator:
-    return kind(**{"task_id": "look", "table": str(table), "hudi_conn_id": None, **arguments})
+def made(operator: type[BaseHudiReportOperator], table: Path, **arguments: Any) -> BaseHudiReportOperator:
+    return operator(**{"task_id": "look", "table": str(table), "hudi_conn_id": None, **arguments})
 
 
 def says(monkeypatch: pytest.MonkeyPatch, document: dict[str, Any]) -> None:
@@ -59,7 +59,7 @@ def test_a_healthy_table(golden: Golden, submitted: Path, version: str) -> None:
         ("9", None, False),
     ],
 )
-def test_a_warning_fails_the_task_where_that_was_asked(
+def test_a_warning_fails_the_task_where_that_was_requested(
     golden: Golden, submitted: Path, version: str, fail_on: str | None, fails: bool
 ) -> None:
     table = golden(version, "failed_inflight_mor").table
@@ -109,18 +109,18 @@ def test_what_is_for_information_fails_nothing(
     )
 
 
-def test_the_files_are_left_out_where_that_was_asked(golden: Golden, submitted: Path) -> None:
+def test_the_files_are_omitted_where_that_was_requested(golden: Golden, submitted: Path) -> None:
     document = made(HudiDoctorOperator, golden("9", "mor_compacted").table, timeline_only=True).execute(context())
     assert document["files_looked_at"] is False
 
 
-@pytest.mark.parametrize("kind", [HudiDoctorOperator, HudiProbeStoreOperator])
+@pytest.mark.parametrize("operator", [HudiDoctorOperator, HudiProbeStoreOperator])
 def test_a_task_that_knows_nothing_does_not_succeed(
-    golden: Golden, submitted: Path, monkeypatch: pytest.MonkeyPatch, kind: type[BaseHudiReportOperator]
+    golden: Golden, submitted: Path, monkeypatch: pytest.MonkeyPatch, operator: type[BaseHudiReportOperator]
 ) -> None:
     monkeypatch.setenv("FAKE_ACTION", "exit 0")
     with pytest.raises(HudiJobFailed, match="out of reach"):
-        made(kind, golden("9", "mor_compacted").table).execute(context())
+        made(operator, golden("9", "mor_compacted").table).execute(context())
 
 
 def test_bad_input_is_refused_for_good(tmp_path: Path, submitted: Path) -> None:

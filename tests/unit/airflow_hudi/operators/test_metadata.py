@@ -69,7 +69,7 @@ def test_columns_come_and_go(golden: Golden, submitted: Path) -> None:
         made(table, verb="update", columns="amount").execute(context())
 
 
-def test_differences_fail_the_task_where_that_was_asked(golden: Golden, submitted: Path) -> None:
+def test_differences_fail_the_task_where_that_was_requested(golden: Golden, submitted: Path) -> None:
     table = DamagedTable(golden("8", "mor_basic").table)
     partition = table.metadata.list_partitions()[0]
     table.list_files(partition, {"x_0-0-0_20240101000000000.parquet": FileEntry(7)})

@@ -25,8 +25,8 @@ VERSIONS = ["6", "8", "9"]
 DIES = "kill -KILL $PPID"
 
 
-def made(kind: type[BaseHudiVerbOperator], table: Path, **arguments: Any) -> BaseHudiVerbOperator:
-    return kind(
+def made(operator: type[BaseHudiVerbOperator], table: Path, **arguments: Any) -> BaseHudiVerbOperator:
+    return operator(
         **{"task_id": "verb", "table": str(table), "hudi_conn_id": None, "conflict_poll_interval": 0.1, **arguments}
     )
 
@@ -91,12 +91,12 @@ def test_an_attempt_is_taken_over(golden: Golden, submitted: Path, version: str)
 
 
 def test_a_retry_of_what_is_done_succeeds(golden: Golden, submitted: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    stuck, kept = golden("8", "clustering_requested_cow").table, golden("8", "savepoint_mor").table
-    ((plan, _),) = pending(stuck)
+    blocked, kept = golden("8", "clustering_requested_cow").table, golden("8", "savepoint_mor").table
+    ((plan, _),) = pending(blocked)
     saved = HudiTable.open(str(kept)).savepoints()[0].instant
     for table, arguments in (
-        (stuck, {"kind": HudiUnscheduleOperator, "instant": plan}),
-        (kept, {"kind": HudiSavepointOperator, "action": "delete", "instant": saved}),
+        (blocked, {"operator": HudiUnscheduleOperator, "instant": plan}),
+        (kept, {"operator": HudiSavepointOperator, "action": "delete", "instant": saved}),
     ):
         store = Store()
         real_job(monkeypatch, after=DIES)
@@ -126,7 +126,7 @@ def test_a_retry_keeps_to_the_commit_that_it_chose(
     assert made(HudiSavepointOperator, table).execute(context(store))["instant"] == newest
 
 
-@pytest.mark.parametrize("kind", [HudiRestoreOperator, HudiUnscheduleOperator, HudiTakeoverOperator])
-def test_an_instant_is_needed(golden: Golden, submitted: Path, kind: type[BaseHudiVerbOperator]) -> None:
+@pytest.mark.parametrize("operator", [HudiRestoreOperator, HudiUnscheduleOperator, HudiTakeoverOperator])
+def test_an_instant_is_needed(golden: Golden, submitted: Path, operator: type[BaseHudiVerbOperator]) -> None:
     with pytest.raises(AirflowFailException, match="no instant"):
-        made(kind, golden("6", "mor_basic").table, instant="").execute(context())
+        made(operator, golden("6", "mor_basic").table, instant="").execute(context())

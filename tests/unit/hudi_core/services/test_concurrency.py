@@ -106,7 +106,7 @@ def table(golden: Golden) -> Table:
 
 @pytest.fixture
 def quiet(golden: Golden) -> Table:
-    """A table that nobody has written to since its compaction was requested."""
+    """A table without a write since its compaction was requested."""
     return Table(golden("6", "mor_compaction_requested_only"))
 
 
@@ -189,9 +189,9 @@ def test_what_is_checked_follows_the_options(table: Table) -> None:
     groups, operation_start = table.groups, operation_start_at(table.active.load(), table.instant)
 
     def checks(
-        action: str, kind: str, options: dict[str, str], operation_start: OperationStart = operation_start
+        action: str, operation_type: str, options: dict[str, str], operation_start: OperationStart = operation_start
     ) -> int:
-        return len(conflict_checks(table.context(options), WRITER, action, kind, groups, operation_start))
+        return len(conflict_checks(table.context(options), WRITER, action, operation_type, groups, operation_start))
 
     assert checks(Action.COMPACTION, "COMPACT", {}) == 0
     assert checks(Action.COMPACTION, "COMPACT", {"airflow_hudi.compaction.yields": "true"}) == 1

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib.metadata import version as installed_version
 
 import pytest
 
 from hudi_core.errors import ConflictError
 from hudi_core.metadata_table.partition_type import FILES_PARTITION
+from hudi_core.services.context import provenance
 from hudi_core.transaction.claim_file import current_claim
+from hudi_core.transaction.owner import Owner
 from tests.support.changed_tables import an_owner, leftovers, open_context
 from tests.support.golden_cleans import without_metadata_table
 from tests.support.golden_data import GoldenCase
@@ -65,3 +68,23 @@ def test_one_owner_claims_an_instant(golden: Golden) -> None:
         assert current_claim(context.storage, INSTANT) is not None
         with pytest.raises(ConflictError):
             context.claim(INSTANT, an_owner())
+
+
+def test_the_version_is_that_of_the_distribution() -> None:
+    assert provenance(Owner.current("x", "run-7"))["airflow_hudi.version"] == installed_version("airflow-hudi")
+
+
+def test_owner_and_run_are_named() -> None:
+    owner = Owner.current("airflow:d/t/r", "manual__2026")
+    made = provenance(owner)
+    assert made["airflow_hudi.run_id"] == "manual__2026"
+    assert made["airflow_hudi.owner"].startswith("airflow:d/t/r (process ")
+
+
+def test_a_run_without_a_name_gets_an_id_of_its_own() -> None:
+    assert Owner.current().run_id != Owner.current().run_id
+
+
+def test_an_owner_of_an_older_release_has_no_run() -> None:
+    value = {name: item for name, item in Owner.current("a").to_json().items() if name != "run_id"}
+    assert Owner.from_json(value, path="claim").run_id == ""

@@ -20,8 +20,8 @@ from hudi_core.request.requests import RunRequest
 from hudi_core.request.results import RunResult
 from hudi_core.request.services import SERVICES, ServiceEntry
 from hudi_core.services.context import TableContext
-from hudi_core.services.registry import service_of
 from hudi_core.services.runner import ServiceRunner
+from hudi_core.services.service import service_of
 from hudi_core.storage.local import LocalStorage
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import Action

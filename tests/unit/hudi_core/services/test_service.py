@@ -6,10 +6,11 @@ from collections.abc import Callable
 
 import pytest
 
+from hudi_core.errors import UnsupportedError
+from hudi_core.request.services import NOT_IN_RELEASE, SERVICES, service_of_action
 from hudi_core.services.clean.planner import CleanService
 from hudi_core.services.compaction.job import CompactionService
-from hudi_core.services.registry import service_of
-from hudi_core.services.service import ImmediateService, InstantService, Scheduled
+from hudi_core.services.service import ImmediateService, InstantService, Scheduled, service_of
 from tests.support.changed_tables import open_context
 from tests.support.golden_data import GoldenCase
 
@@ -42,3 +43,18 @@ def test_only_archival_leaves_no_instant(name: str, immediate: bool) -> None:
 def test_the_document_of_a_plan() -> None:
     assert Scheduled("1", {"files": 2}).to_dict() == {"instant": "1", "plan": {"files": 2}, "reason": None}
     assert Scheduled(None, None, "why").to_dict() == {"instant": None, "plan": None, "reason": "why"}
+
+
+@pytest.mark.parametrize("name", SERVICES)
+def test_each_line_names_its_service(name: str) -> None:
+    service = service_of(name)
+    assert service.name == name
+    assert isinstance(service, InstantService | ImmediateService)
+    if isinstance(service, InstantService):
+        assert service_of_action(service.action) == name
+
+
+@pytest.mark.parametrize("name", NOT_IN_RELEASE)
+def test_a_service_of_hudi_that_is_not_run_here(name: str) -> None:
+    with pytest.raises(UnsupportedError, match=f"{name} is not in this release"):
+        service_of(name)

@@ -107,7 +107,7 @@ def test_a_claim_says_that_an_instant_is_run(golden: Golden) -> None:
     table = golden("9", "mor_compaction_requested_only").table
     context = open_context(table)
     (plan,) = context.active.load().pending_compactions()
-    assert writers_at_work(context, {plan.requested_time}) == [], "a plan alone is nobody's work"
+    assert writers_at_work(context, {plan.requested_time}) == [], "a plan alone has no writer"
     with context.claim(plan.requested_time, an_owner()):
         assert writers_at_work(context, {plan.requested_time}) == [plan]
 

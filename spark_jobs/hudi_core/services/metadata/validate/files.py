@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from hudi_core.metadata_table.partition_type import FILES_PARTITION
 from hudi_core.metadata_table.read.metadata_table import MetadataTable
 from hudi_core.model.names import BaseFileName, LogFileName, parse_data_file
-from hudi_core.services.listed_sizes import is_wrong_size
+from hudi_core.services.archive.listing import is_wrong_size
 from hudi_core.services.metadata.validate.check import KEPT, Findings, PartitionFiles
 from hudi_core.storage.base import FileInfo
 

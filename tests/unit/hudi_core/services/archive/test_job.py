@@ -17,8 +17,7 @@ from hudi_core.history import archiving
 from hudi_core.history.manifest import read_manifest, read_snapshot
 from hudi_core.metadata_table.write.staged_logs import staged_instants, staging_folder
 from hudi_core.services.archive.job import ArchiveService
-from hudi_core.services.registry import service_of
-from hudi_core.services.service import ImmediateService
+from hudi_core.services.service import ImmediateService, service_of
 from hudi_core.storage.local import LocalStorage
 from hudi_core.timeline.actions.commit import CommitMetadata
 from hudi_core.timeline.instant import COMMIT_ACTIONS, Action, Instant, State

@@ -10,7 +10,7 @@ import pytest
 from hudi_core.errors import ConflictError
 from hudi_core.services.clean import checks as guard
 from hudi_core.services.clean.checks import latest_files
-from hudi_core.services.clean.drop import drop_partitions
+from hudi_core.services.clean.partitions import drop_partitions
 from hudi_core.services.clean.planner import Planned, make_plan
 from hudi_core.services.clean.policies import PartitionState
 from hudi_core.timeline.actions.clean import CleanPlan
@@ -141,7 +141,7 @@ def test_a_savepoint_made_after_the_plan_keeps_its_files(folder: str, golden: Go
     instant, active = clean_of(table), context_of(table).active
     partition, log = first_log_to_delete(table, instant)
     at = active.load().commits().instants[0].requested_time
-    saved = encode_savepoint(SavepointMetadata("somebody", 0, "", {partition: (log,)}))
+    saved = encode_savepoint(SavepointMetadata("another", 0, "", {partition: (log,)}))
     active.to_inflight(at, Action.SAVEPOINT)
     active.complete(at, Action.SAVEPOINT, saved, None if folder == "6" else LATER)
     files = data_files(table)

@@ -11,16 +11,15 @@ import pytest
 
 from hudi_core.config.table_config import TableConfig
 from hudi_core.engine.local import LocalEngine
-from hudi_core.errors import ConfigError, ConflictError, ExecutionError, FormatError, StorageError, UnsupportedError
+from hudi_core.errors import ConfigError, ConflictError, FormatError, StorageError, UnsupportedError
 from hudi_core.metadata_table.read.metadata_table import MetadataTable
 from hudi_core.services.clean import job as clean_run
 from hudi_core.services.clean.checks import check_abandoned
-from hudi_core.services.clean.drop import drop_partitions
 from hudi_core.services.clean.job import REMOVED
+from hudi_core.services.clean.partitions import drop_partitions
 from hudi_core.services.clean.planner import CleanService
-from hudi_core.services.clean.units import SMALLEST_UNIT, CleanedFiles, CleanUnit, clean_units, delete_files, prove
+from hudi_core.services.context import OWNER_KEY, RUN_KEY, VERSION_KEY, provenance
 from hudi_core.services.metadata.maintain import create_metadata, drop_metadata
-from hudi_core.services.provenance import OWNER_KEY, RUN_KEY, VERSION_KEY
 from hudi_core.storage.base import Storage
 from hudi_core.storage.local import LocalStorage
 from hudi_core.timeline.actions.clean import CleanPlan
@@ -263,53 +262,6 @@ def test_another_live_run_keeps_the_instant(golden: Golden) -> None:
     assert data_files(table) == files
 
 
-def plan_of(**counts: int) -> CleanPlan:
-    return CleanPlan(
-        "p",
-        {
-            partition: tuple(f"g{number}-0_0-0-0_1.parquet" for number in range(count))
-            for partition, count in counts.items()
-        },
-    )
-
-
-@pytest.mark.parametrize(
-    ("counts", "parallelism", "sizes"),
-    [
-        ({"a": 10}, 200, [10]),
-        ({"a": 1000}, 4, [250] * 4),
-        ({"a": 150, "b": 150}, 200, [SMALLEST_UNIT] * 3),
-        ({chr(97 + number): 1 for number in range(20)}, 200, [20]),
-        ({"a": 1001}, 4, [251, 251, 251, 248]),
-    ],
-)
-def test_deletes_are_spread_evenly(counts: dict[str, int], parallelism: int, sizes: list[int]) -> None:
-    plan = plan_of(**counts)
-    units = clean_units(plan, uri="t", storage_options={}, parallelism=parallelism)
-    assert [sum(len(names) for names in unit.files.values()) for unit in units] == sizes
-    named = [(partition, name) for unit in units for partition, names in unit.files.items() for name in names]
-    assert sorted(named) == sorted((partition, name) for partition, names in plan.files.items() for name in names)
-
-
-@pytest.mark.parametrize(
-    "files",
-    [{"a": ("../x",)}, {"a": ("notes.txt",)}, {"..": ("g_0-0-0_1.parquet",)}, {".hoodie": ("g_0-0-0_1.parquet",)}],
-)
-def test_a_unit_checks_its_names_itself(files: dict[str, tuple[str, ...]], tmp_path: Path) -> None:
-    from hudi_core.engine.protocol import TaskAttempt
-
-    with pytest.raises(FormatError):
-        delete_files(CleanUnit(str(tmp_path), {}, files), TaskAttempt(0, 0, 0))
-
-
-@pytest.mark.parametrize(
-    "results", [[], [CleanedFiles(9, 0)], [CleanedFiles(11, 0)], [CleanedFiles(5, 0), CleanedFiles(4, 0)]]
-)
-def test_results_must_cover_the_plan(results: list[CleanedFiles]) -> None:
-    with pytest.raises(ExecutionError):
-        prove(plan_of(a=10), results)
-
-
 def test_rows_are_the_same_before_and_after(golden: Golden) -> None:
     table = golden("8", "clean_requested_cow").table
     before: pa.Table = read_rows(table, "off")
@@ -339,7 +291,7 @@ def test_a_metadata_table_with_every_index_stays_true(name: str, folder: str, go
 
 
 @pytest.mark.parametrize("version", ["8", "9"])
-def test_an_index_that_begins_while_the_files_go_is_told(
+def test_an_index_initialized_while_files_are_deleted_is_updated(
     version: str, golden: Golden, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Version 6 begins none while an action is pending."""
@@ -349,12 +301,12 @@ def test_an_index_that_begins_while_the_files_go_is_told(
     planned = CleanService().schedule(context_of(table, options), owner, dry_run=False).instant
     assert planned is not None
 
-    def begun_meanwhile(*arguments: Any, **named: Any) -> None:
+    def initialized_meanwhile(*arguments: Any, **named: Any) -> None:
         check_abandoned(*arguments, **named)
         create_metadata(context_of(table), {"bloom_filters"}, LocalEngine(1), owner, 3)
 
     with monkeypatch.context() as patched:
-        patched.setattr(clean_run, "check_abandoned", begun_meanwhile)
+        patched.setattr(clean_run, "check_abandoned", initialized_meanwhile)
         assert run_clean(table, planned) == "completed"
     assert "bloom_filters" in context_of(table).config.metadata_partitions
     assert_metadata_true(table)
@@ -383,3 +335,14 @@ def test_a_partition_that_a_writer_makes_again_while_it_is_cleaned_stays_listed(
     assert made
     assert all(file.exists() for file in made)
     assert run_clean(table, instant) == "completed"
+
+
+@pytest.mark.parametrize("version", ["6", "6-by-1.2.0", "8", "8-by-1.2.0", "9"])
+def test_a_clean_names_its_run(golden: Golden, version: str) -> None:
+    table = golden(version, "clean_requested_mor").table
+    owner = Owner.current("nightly job", "run-7")
+    run_clean(table, clean_of(table), owner=owner)
+    active = context_of(table).active
+    found = active.read_of(active.load().get(clean_of(table), Action.CLEAN))["extraMetadata"]
+    assert {key: found[key] for key in (OWNER_KEY, RUN_KEY, VERSION_KEY)} == provenance(owner)
+    assert found[RUN_KEY] == "run-7"

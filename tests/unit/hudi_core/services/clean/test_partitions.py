@@ -7,12 +7,20 @@ from collections.abc import Callable
 import pytest
 
 from hudi_core.errors import FormatError
+from hudi_core.model.names import FileGroupId
 from hudi_core.services.clean.partitions import TablePartitions, stored_data_files
+from hudi_core.services.context import TableContext
+from hudi_core.timeline.active import ActiveTimeline
 from tests.support.golden_cleans import context_of, without_metadata_table
 from tests.support.golden_data import GoldenCase
+from tests.support.memory_storage import MemoryStorage
+from tests.support.pending_operations import Operations
+from tests.support.table_configs import VERSION_9, config_of
 
 Golden = Callable[[str, str], GoldenCase]
 VERSIONS = ["6", "8", "9"]
+A, B, C = (FileGroupId("p", f"{letter}-0") for letter in "abc")
+BASE = "20260101000000000"
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -62,3 +70,18 @@ def test_stored_files_are_data_files_alone(golden: Golden) -> None:
     stored = stored_data_files(context.storage, first.partition)
     assert ".hoodie_partition_metadata" not in stored
     assert {file.name for file in opened.files(first.partition)} <= set(stored) == set(first.stored())
+
+
+@pytest.mark.parametrize("layout", [1, 2])
+def test_files_of_pending_plans_are_kept(layout: int) -> None:
+    config = config_of(VERSION_9 if layout == 2 else None)
+    storage = MemoryStorage()
+    active = ActiveTimeline(storage, config)
+    operations = Operations(active)
+    operations.compact("20260102000000000", A)
+    operations.cluster("20260103000000000", B)
+    operations.write("20260104000000000", C)
+    kept = TablePartitions.open(TableContext("memory://t", storage, config, active, {}, {}), active.load()).kept
+    assert kept.by_plans == {"p": frozenset(f"{group.file_id}_0-0-0_{BASE}.parquet" for group in (A, B))}
+    assert kept.compacting == {A: (BASE,)}
+    assert kept.by_savepoints == {}

@@ -78,7 +78,7 @@ def test_versions_are_slices_of_each_group(retained: int, gone: list[str]) -> No
 
 
 def test_what_a_pending_compaction_needs_is_one_of_the_versions() -> None:
-    """The plan's slice and everything newer stay and count as one version together
+    """The plan's slice and everything newer stay and count as one version
     (isFileGroupInPendingMajorOrMinorCompaction).
     """
     inputs = PartitionState("p", (FIVE,), compacting={GROUP: ("4",)})

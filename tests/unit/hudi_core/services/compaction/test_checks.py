@@ -55,12 +55,12 @@ def test_rows_without_meta_columns_are_refused(golden: Golden, version: str) -> 
     assert_refused(table, UnsupportedError, "populate.meta.fields")
 
 
-@pytest.mark.parametrize("kind", ["ORC", "HFILE"])
+@pytest.mark.parametrize("file_format", ["ORC", "HFILE"])
 @pytest.mark.parametrize("version", ["6", "8", "9"])
-def test_base_files_of_other_formats_are_refused(golden: Golden, version: str, kind: str) -> None:
+def test_base_files_of_other_formats_are_refused(golden: Golden, version: str, file_format: str) -> None:
     table = golden(version, "mor_compaction_requested").table
-    set_properties(table, f"hoodie.table.base.file.format={kind}")
-    assert_refused(table, UnsupportedError, f"base files of format {kind}")
+    set_properties(table, f"hoodie.table.base.file.format={file_format}")
+    assert_refused(table, UnsupportedError, f"base files of format {file_format}")
 
 
 def test_a_merger_class_that_is_not_known_is_refused(golden: Golden) -> None:

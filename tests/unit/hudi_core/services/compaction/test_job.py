@@ -288,12 +288,12 @@ def test_an_instant_of_another_action(golden: Golden) -> None:
     assert_refused(case.table, ConfigError, "no compaction", instant=write.requested_time)
 
 
-@pytest.mark.parametrize("kind", ["base", "log"])
-def test_a_missing_file_of_the_plan_is_named(golden: Golden, kind: str) -> None:
+@pytest.mark.parametrize("which", ["base", "log"])
+def test_a_missing_file_of_the_plan_is_named(golden: Golden, which: str) -> None:
     table = golden("6", "mor_compaction_requested").table
     storage = LocalStorage(table)
     operation = ActiveTimeline(storage, TableConfig.load(storage)).read_plan(pending_instant(table)).operations[0]
-    name = operation.base_file if kind == "base" else operation.log_files[0]
+    name = operation.base_file if which == "base" else operation.log_files[0]
     assert name is not None
     (table / operation.partition / name).unlink()
     error = assert_refused(table, StorageNotFoundError, "plan names this file")
@@ -301,7 +301,7 @@ def test_a_missing_file_of_the_plan_is_named(golden: Golden, kind: str) -> None:
 
 
 def test_two_concurrent_runs(golden: Golden) -> None:
-    """One completes; the other is told who runs it, and after the end that there is nothing to do."""
+    """One completes; the other's error names the owner, and after the end there is nothing to do."""
     table = golden("6", "mor_compaction_requested").table
     instant, rows, pending = pending_instant(table), read_rows(table), pending_instants(table)
     running, go_on, done = threading.Event(), threading.Event(), []

@@ -1,4 +1,7 @@
-"""Compactions of tables whose metadata table has every kind: planned here, as no golden table of them has a plan."""
+"""Compactions of tables whose metadata table has every partition type.
+
+They are planned here, as no golden table of them has a plan.
+"""
 
 from __future__ import annotations
 
@@ -96,8 +99,8 @@ def test_every_kind_is_kept_true(golden: Golden, version: str, case: str) -> Non
     assert written
     assert DamagedTable(path).report().differences == ()
     assert after.keys() == before.keys() >= {"files", "column_stats", "bloom_filters", "record_index"}
-    for kind in after.keys() & set(ROWS):
-        assert after[kind] == before[kind], "no row went to another file group"
+    for name in after.keys() & set(ROWS):
+        assert after[name] == before[name], "no row went to another file group"
     for (partition, _), file in written.items():
         stored: StoredFilter = after["bloom_filters"][bloom_filter_key(partition, file.name)]
         assert (stored.text, stored.instant) == (footer_of(file)["org.apache.hudi.bloomfilter"].encode(), instant)
@@ -159,8 +162,8 @@ def filtered(path: Path, where: str, metadata: MetadataMode) -> pa.Table:
 
 
 @pytest.mark.parametrize("version", ["8", "9"])
-def test_a_standing_file_that_the_index_lacks_is_read(golden: Golden, version: str) -> None:
-    """Its rows must be within the partition's range, whoever left it out."""
+def test_a_current_file_that_the_index_lacks_is_read(golden: Golden, version: str) -> None:
+    """Its rows must be within the partition's range, whichever writer omitted it."""
     path = golden(version, "mdt_all_mor").table
     table, instant = Table(path), plan_all(path)
     context = context_of(path)
@@ -170,11 +173,11 @@ def test_a_standing_file_that_the_index_lacks_is_read(golden: Golden, version: s
     files = RemainingFiles(
         table.storage, table.config, instant, CommitMetadata({"2024-01-01": ()}, operation_type=Operation.COMPACT)
     )
-    kind = PartitionStatsPartition(
+    partition_type = PartitionStatsPartition(
         "partition_stats",
         IndexedTable(table.config, requirements.schema, load_index_definitions(table.storage, table.config)),
     )
-    recorded = RemainingStatistics(files, kind, requirements)["2024-01-01"]
+    recorded = RemainingStatistics(files, partition_type, requirements)["2024-01-01"]
     (item,) = context.view(context.active.load()).latest_merged_slices("2024-01-01")
     names = {file.name for file in item.files}
     assert {statistics.file.name for statistics in recorded} == names
@@ -189,7 +192,7 @@ def test_a_standing_file_that_the_index_lacks_is_read(golden: Golden, version: s
     files = RemainingFiles(
         table.storage, table.config, instant, CommitMetadata({"2024-01-01": ()}, operation_type=Operation.COMPACT)
     )
-    again = RemainingStatistics(files, kind, requirements)["2024-01-01"]
+    again = RemainingStatistics(files, partition_type, requirements)["2024-01-01"]
     assert {statistics.file.name for statistics in again} == names
     assert bounds(again) == bounds(recorded)
 
@@ -202,7 +205,7 @@ def bounds(statistics: Iterable[FileStatistics]) -> dict[tuple[str, str], tuple[
 
 @pytest.mark.slow
 def test_an_index_that_was_made_meanwhile_stops_the_publication(golden: Golden) -> None:
-    """The units were not asked for what it must know; the next run asks them."""
+    """The units were not required to read it; those of the next run are."""
     path = golden("9", "mdt_all_mor").table
     instant = plan_all(path)
     listed = Table(path).config.raw["hoodie.table.metadata.partitions"]
@@ -252,28 +255,28 @@ def test_partitions_of_replaced_groups_are_answered_for(golden: Golden, version:
     publisher = context.metadata_publisher()
     assert publisher is not None
     requirements = publisher.commit_requirements(Operation.COMPACT)
-    kind = PartitionStatsPartition(
+    partition_type = PartitionStatsPartition(
         "partition_stats",
         IndexedTable(table.config, requirements.schema, load_index_definitions(table.storage, table.config)),
     )
-    recorded = RemainingStatistics(files, kind, requirements)
+    recorded = RemainingStatistics(files, partition_type, requirements)
     assert sorted(recorded) == ["2024-01-01", "2024-01-02"]
     assert (recorded["2024-01-01"], recorded.get("2024-01-03")) == ((), None)
     assert recorded["2024-01-02"]
     statistics = CommitUpdate("1", "INSERT_OVERWRITE", {}, (), metadata.replaced_file_ids or {}, recorded)
     deleted = [
         datum
-        for _, datum in kind.of_commit(statistics)
+        for _, datum in partition_type.of_commit(statistics)
         if datum is not None and plain_datum(datum)["ColumnStatsMetadata"]["isDeleted"]
     ]
-    assert len(deleted) == len(kind._columns)
+    assert len(deleted) == len(partition_type._columns)
 
 
 def test_a_renamed_column_is_known_by_the_schemas_that_the_table_had(golden: Golden) -> None:
-    """Without them files from before would be told as all null under the new name."""
+    """Without them files from before would be recorded as all null under the new name."""
     table = Table(golden("8", "mdt_all_cow").table)
-    kinds = CommitPartitions(table.storage, table.config, UTC_ZONE, Operation.COMPACT)
-    assert kinds.requirements().history is None
+    partitions = CommitPartitions(table.storage, table.config, UTC_ZONE, Operation.COMPACT)
+    assert partitions.requirements().history is None
     first = table.data.load().commits().instants[0].requested_time
     fields = [
         {"id": 0, "name": "id", "optional": True, "type": "string"},

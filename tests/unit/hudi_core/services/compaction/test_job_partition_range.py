@@ -1,5 +1,5 @@
-"""A write that began before a compaction and ends after it: what it told of its partition must not be hidden by what
-the compaction told.
+"""A write that began before a compaction and ends after it: the range that it recorded of its partition must not be
+hidden by that of the compaction.
 """
 
 from __future__ import annotations
@@ -47,19 +47,19 @@ def test_a_write_that_began_before_the_compaction_widens_the_range_behind_it(gol
     compact(table.path)
     before: Any = table.live()["partition_stats"][QTY]
     beyond = before.range.greatest.value + 1000
-    tell(table, early, beyond)
+    record(table, early, beyond)
     after: Any = table.live()["partition_stats"][QTY]
     assert after.range.greatest.value >= beyond, "the partition is pruned, and the write's rows are hidden"
 
 
-def tell(table: Table, instant: str, greatest: int) -> None:
-    """What real Hudi's writer does at the end of a write of one file: the partition's ranges made anew, then its commit
-    completed.
+def record(table: Table, instant: str, greatest: int) -> None:
+    """What real Hudi's writer does at the end of a write of one file: the partition's ranges are computed again, then
+    its commit is completed.
     """
     active = table.data
     schema = schema_of(active.load(), active.read_details, create_schema=None, path_of=active.path_of)
     indexed = IndexedTable(table.config, schema, load_index_definitions(table.storage, table.config))
-    kind = PartitionStatsPartition("partition_stats", indexed)
+    partition_type = PartitionStatsPartition("partition_stats", indexed)
     ranges = []
     for name, column in indexed.indexed_types().items():
         label, value_type = logical_and_type(column, indexed.version_of("partition_stats"))
@@ -75,7 +75,9 @@ def tell(table: Table, instant: str, greatest: int) -> None:
     metadata_timeline = MetadataTimeline(
         table.storage, table.config, InstantClock(table.config.timezone, sleep=lambda seconds: None)
     )
-    DeltaWriter(table.storage, metadata_timeline, TOKEN).write(instant, {"partition_stats": kind.of_commit(statistics)})
+    DeltaWriter(table.storage, metadata_timeline, TOKEN).write(
+        instant, {"partition_stats": partition_type.of_commit(statistics)}
+    )
     later = str(max(int(item.completed_at) for item in active.load()) + 1)
     metadata = CommitMetadata({}, False, "UPSERT", {}, extra={"version": None})
     active.complete(instant, Action.DELTA_COMMIT, encode_commit_avro(metadata), later)

@@ -134,7 +134,7 @@ def test_every_operation_gives_the_rows_and_counts_of_real_hudi(golden: Golden, 
         assert all(unit.operation.base_file is None for unit in units), "this case is here for slices of logs alone"
 
 
-def test_the_rows_together_are_the_read_optimized_rows_of_real_hudi(golden: Golden) -> None:
+def test_the_rows_of_all_units_are_the_read_optimized_rows_of_real_hudi(golden: Golden) -> None:
     case = golden("6", "mor_compaction_requested")
     expected = pq.read_table(case.expected / "after_read_optimized.parquet")
     names = [name for name in expected.column_names if name != "_hoodie_file_name"]

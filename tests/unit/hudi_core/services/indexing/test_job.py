@@ -84,7 +84,7 @@ def test_what_hudi_planned_is_built_as_hudi_builds_it(golden: Golden, version: s
     assert run(case.table, instant) == "completed"
 
 
-def test_somebody_else_runs_it(golden: Golden) -> None:
+def test_another_owner_runs_it(golden: Golden) -> None:
     table = golden("8", "indexing_requested").table
     instant = planned(table)
     with context_of(table).claim(instant, Owner.current("other")), pytest.raises(ConflictError):

@@ -1,4 +1,4 @@
-"""An index whose table changes while it is built: by writers who tell it, by those who do not, by those who die."""
+"""An index whose table changes while it is built: by writers that update it, that do not, and that die."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def schedule(table: Path, options: dict[str, str]) -> str:
 
 
 def during_the_build(monkeypatch: pytest.MonkeyPatch, act: Callable[[], None]) -> list[int]:
-    """Does something once, when the base files are written; the builds that were begun, counted."""
+    """Does something once, when the base files are written; the builds that were started, counted."""
     fill, initialized = IndexBuild.fill, [0]
 
     def filled(self: IndexBuild, *arguments: object) -> object:
@@ -80,7 +80,7 @@ def test_our_own_compaction_tells_an_index_that_is_being_built(
 
     initialized = during_the_build(monkeypatch, compact)
     assert run(table, instant) == "completed"
-    assert initialized == [1], "told, so that nothing was built twice"
+    assert initialized == [1], "updated, so that nothing was built twice"
     assert "column_stats" in Table(table).config.metadata_partitions
     assert differences(table) == []
 
@@ -124,7 +124,7 @@ def test_a_commit_that_does_not_tell_the_index_is_caught_up(
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_every_kind_is_scheduled_and_built_together(golden: Golden, version: str) -> None:
+def test_every_partition_type_is_scheduled_and_built_at_once(golden: Golden, version: str) -> None:
     table = golden(version, "mor_basic").table
     if "files" not in Table(table).config.metadata_partitions:
         pytest.fail("the case has a metadata table")

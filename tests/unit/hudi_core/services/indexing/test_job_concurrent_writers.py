@@ -83,8 +83,8 @@ ROWS_ALONE = {
 
 @dataclass(frozen=True)
 class Commit:
-    """A commit that was taken back: what completes it, and the log files and deltacommit by which real Hudi told the
-    metadata table of it.
+    """A commit that was rolled back: what completes it, and the log files and deltacommit of real Hudi in the metadata
+    table.
     """
 
     instant: str
@@ -125,7 +125,7 @@ def take_back(table: Table) -> list[Commit]:
 
 
 def commit_again(table: Table, commit: Commit, building: Collection[str], *, silent: Collection[str] = ()) -> None:
-    """What the writer does at last, under the lock: it tells the metadata table, but for `silent`, and completes."""
+    """What the writer does at last, under the lock: it updates the metadata table, except `silent`, and completes."""
     context, metadata_timeline = context_of(table.path), table.metadata_timeline
     own_clock = MetadataTimeline(table.storage, table.config, context.clock())
     with context.lock(Owner.current("the writer")):
@@ -199,7 +199,7 @@ def test_commits_that_tell_an_index_while_it_is_built(
         monkeypatch, lambda: [commit_again(table, commit, names) for commit in commits].clear()
     )
     assert run(table.path, instant, options) == "completed"
-    assert initialized == [len(names)], "all of them told it, so that nothing was built twice"
+    assert initialized == [len(names)], "all of them updated it, so that nothing was built twice"
     assert table.config.metadata_partitions_inflight == frozenset()
     after = recorded(table.live())
     for name in before:

@@ -65,7 +65,7 @@ def take_back(monkeypatch: pytest.MonkeyPatch, table: Path, often: int, *, befor
 @pytest.mark.parametrize("before", [False, True])
 @pytest.mark.parametrize("often", range(1, ATTEMPTS + 1))
 @pytest.mark.parametrize("version", VERSIONS)
-def test_a_build_that_is_taken_back_is_made_again(
+def test_a_build_that_is_rolled_back_is_repeated(
     golden: Golden, monkeypatch: pytest.MonkeyPatch, version: str, often: int, before: bool
 ) -> None:
     """At last under the lock of the table, where no writer comes between."""
@@ -80,10 +80,10 @@ def test_a_build_that_is_taken_back_is_made_again(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("version", VERSIONS)
-def test_one_that_is_taken_back_under_the_lock_ends_with_a_conflict(
+def test_a_rollback_under_the_lock_ends_with_a_conflict(
     golden: Golden, monkeypatch: pytest.MonkeyPatch, version: str
 ) -> None:
-    """By somebody who does not know of the lock. It leaves nothing that counts, and can be run again."""
+    """By a process that does not know of the lock. It leaves nothing that counts, and can be run again."""
     table = golden(version, "indexing_requested").table
     instant, before = planned(table), Table(table).config.metadata_partitions
     with monkeypatch.context() as patch:

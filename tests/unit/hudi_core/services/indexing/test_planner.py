@@ -7,9 +7,9 @@ from tests.unit.hudi_core.services.indexing.test_job import run
 from tests.unit.hudi_core.services.indexing.test_resize import RECORD_INDEX, Golden, counts, groups, plan
 
 
-def test_only_indexes_of_rows_have_a_number_of_file_groups_to_choose(golden: Golden) -> None:
+def test_only_row_level_indexes_have_a_configurable_number_of_file_groups(golden: Golden) -> None:
     table = golden("8", "mor_basic").table
-    with pytest.raises(ConfigError, match="indexes of rows"):
+    with pytest.raises(ConfigError, match="row-level indexes"):
         plan(table, {"hoodie.metadata.index.bloom.filter.enable": "true", **groups(2)})
     with pytest.raises(ConfigError, match="between 1 and 10000"):
         plan(table, RECORD_INDEX | groups(0))

@@ -1,5 +1,5 @@
-"""Another number of file groups for an index of rows of real Hudi: every key is found as before, and nobody meets it
-half deleted.
+"""Another number of file groups for a row-level index of real Hudi: every key is found as before, and no reader meets
+an index that is half deleted.
 """
 
 from __future__ import annotations
@@ -221,7 +221,7 @@ def test_a_writer_that_builds_the_index_itself_meanwhile_wins_and_nothing_of_our
             creation = MetadataCreation(context.storage, WriteToken(0, 99, 0), context.clock(), instant)
             creation._begin(
                 *creation._data(), initialized
-            )  # which does not look whether somebody builds the index, as Hudi's does not
+            )  # which does not look whether another writer builds the index, as Hudi's does not
         ours.append(build.targets["record_index"].instant)
         return fill(self, build, *arguments)
 

@@ -1,5 +1,5 @@
 """A commit that an index began with and that is rolled back before it is published: nothing takes its rows out, so the
-index is built anew.
+index is built again.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from hudi_core.metadata_table.initialize.indexing import Build
 from hudi_core.metadata_table.initialize.target import NewPartition
 from hudi_core.metadata_table.timeline import MetadataTimeline
 from hudi_core.model.names import WriteToken
-from hudi_core.services.indexing.visibility import Visibility, unrecorded
+from hudi_core.services.indexing.visibility import unrecorded
 from tests.support.golden_cleans import context_of
 from tests.support.golden_data import GoldenCase
 from tests.support.metadata_records import Table, complete_rollback
@@ -29,5 +29,5 @@ def test_it_is_behind(golden: Callable[[str, str], GoldenCase], version: str) ->
     last = before.commits().instants[-1].requested_time
     complete_rollback(table, last, table.new_instant())
     now = table.data.load()
-    assert unrecorded(context, build, before, now, metadata_timeline, Visibility(())) == [last]
-    assert unrecorded(context, build, now, now, metadata_timeline, Visibility(())) == []
+    assert unrecorded(context, build, before, now, metadata_timeline, ()) == [last]
+    assert unrecorded(context, build, now, now, metadata_timeline, ()) == []

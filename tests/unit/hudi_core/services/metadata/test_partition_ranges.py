@@ -15,7 +15,7 @@ from tests.support.damaged_tables import DamagedTable, changed
 from tests.support.fault_storage import MUTATIONS, FaultPlan, FaultStorage, InjectedCrash
 from tests.support.golden_data import GoldenCase
 from tests.support.metadata_records import Table
-from tests.unit.hudi_core.services.compaction.test_job_partition_range import QTY, tell
+from tests.unit.hudi_core.services.compaction.test_job_partition_range import QTY, record
 from tests.unit.hudi_core.services.metadata.test_catch_up import findings, forget, update
 
 Golden = Callable[[str, str], GoldenCase]
@@ -67,7 +67,7 @@ def test_what_a_pending_older_write_tells_later_is_not_replaced(golden: Golden, 
     assert of_ranges(table) == []
     before: Any = table.live()["partition_stats"][QTY]
     beyond = before.greatest.value + 1000
-    tell(table, early, beyond)
+    record(table, early, beyond)
     after: Any = table.live()["partition_stats"][QTY]
     assert after.greatest.value >= beyond, "the partition is pruned, and the write's rows are hidden"
 

@@ -7,7 +7,7 @@ import pytest
 from pyspark.sql import types
 
 from hudi_core.errors import UnsupportedError
-from hudi_spark.spark_types import spark_type_of
+from hudi_spark.table import spark_type_of
 
 
 @pytest.mark.parametrize(
@@ -41,7 +41,7 @@ def test_columns_keep_their_order() -> None:
     )
 
 
-@pytest.mark.parametrize("kind", [pa.time64("us"), pa.timestamp("ns"), pa.list_(pa.duration("s"))])
-def test_a_type_that_spark_has_not_is_named(kind: pa.DataType) -> None:
+@pytest.mark.parametrize("arrow_type", [pa.time64("us"), pa.timestamp("ns"), pa.list_(pa.duration("s"))])
+def test_a_type_that_spark_has_not_is_named(arrow_type: pa.DataType) -> None:
     with pytest.raises(UnsupportedError, match="'when"):
-        spark_type_of(pa.schema([("when", kind)]))
+        spark_type_of(pa.schema([("when", arrow_type)]))
