@@ -8,7 +8,6 @@ deltacommit without a fresh heartbeat, those of indexing actions, too
 
 from __future__ import annotations
 
-from types import TracebackType
 from typing import Final
 
 from hudi_core.metadata_table.read.file_group import ROOT
@@ -41,9 +40,7 @@ class BuildHeartbeat:
     def __enter__(self) -> BuildHeartbeat:
         return self
 
-    def __exit__(
-        self, partition_type: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         self.end()
 
     def begin(self, metadata_instant: str) -> None:
@@ -65,8 +62,7 @@ class BuildHeartbeat:
 
     def end(self) -> None:
         """Stops, and removes the heartbeat: its instant is completed, or may be rolled back. Idempotent."""
-        heartbeat, instant = self._heartbeat, self._instant
-        self._heartbeat, self._instant = None, None
-        if heartbeat is not None and instant is not None:
-            heartbeat.stop()
-            self._storage.delete(heartbeat_path(instant))
+        if self._heartbeat is not None and self._instant is not None:
+            self._heartbeat.stop()
+            self._storage.delete(heartbeat_path(self._instant))
+        self._heartbeat = self._instant = None

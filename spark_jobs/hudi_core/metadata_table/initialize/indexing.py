@@ -24,7 +24,6 @@ from hudi_core.errors import BuildRolledBackError, ConflictError, MetadataUnavai
 from hudi_core.metadata_table.index_definitions import put_index_definitions
 from hudi_core.metadata_table.initialize.build_heartbeat import heartbeat_path
 from hudi_core.metadata_table.initialize.initial_commit import (
-    check_written,
     complete_initialization,
     list_partitions,
     remove_attempts,
@@ -35,7 +34,6 @@ from hudi_core.metadata_table.initialize.target import NewBaseFile, NewPartition
 from hudi_core.metadata_table.instants import early_instant, initialization_time, may_be_of_indexer
 from hudi_core.metadata_table.partition_type import FILES_PARTITION
 from hudi_core.metadata_table.read.file_group import ROOT, latest_slices
-from hudi_core.metadata_table.record import block_schema
 from hudi_core.metadata_table.timeline import MetadataTimeline
 from hudi_core.metadata_table.write.delta_commit import latest_schema
 from hudi_core.model.ids import WriteToken
@@ -85,24 +83,15 @@ class IndexBuild:
         timeline = metadata_timeline.active.load()
         text = latest_schema(metadata_timeline.active, timeline)
         deltacommit = None if metadata_timeline.features.metadata_suffixes else self._instant
-        schema, instant = block_schema(text), deltacommit or early_instant(self._token.stage_id)
+        instant, time = deltacommit or early_instant(self._token.stage_id), None
+        if deltacommit is None:
+            last = data.last_completed()
+            time = initialization_time(None if last is None else last.requested_time)
         targets = {
-            item.name: NewPartition(
-                item.name,
-                instant,
-                tuple(item.file_ids),
-                self._token,
-                schema,
-                metadata_timeline.features.metadata_bloom_entries,
-            )
-            for item in initializations
+            item.name: item.target(instant, self._token, text, metadata_timeline.features) for item in initializations
         }
-        last = data.last_completed()
         for target in targets.values():
-            target.begin(
-                self._storage,
-                None if deltacommit is not None else initialization_time(None if last is None else last.requested_time),
-            )
+            target.begin(self._storage, time)
         if deltacommit is not None:
             start_initialization(metadata_timeline, deltacommit)
         config = put_index_definitions(
@@ -117,12 +106,7 @@ class IndexBuild:
         """Writes the base files, without the lock. Raises BuildRolledBackError where file groups are gone, and the
         errors of the initializations' fill.
         """
-        written: dict[str, list[NewBaseFile]] = {}
-        for item in initializations:
-            target = build.targets[item.name]
-            written[item.name] = list(item.fill(target))
-            check_written(target, written[item.name])
-        return written
+        return {item.name: item.write(build.targets[item.name]) for item in initializations}
 
     def publish(self, build: Build, written: Mapping[str, Sequence[NewBaseFile]]) -> TableConfig:
         """Completes the deltacommit, where there is one, and lists the partitions; returns the properties.
@@ -142,25 +126,18 @@ class IndexBuild:
         return list_partitions(self._storage, config, list(build.targets))
 
     def _check_there(self, build: Build, config: TableConfig, metadata_timeline: MetadataTimeline) -> None:
-        """Raises where it is not ours to publish any more; see publish."""
-        found = (
-            None
-            if build.deltacommit is None
-            else metadata_timeline.active.load().find(build.deltacommit, Action.DELTA_COMMIT)
-        )
-        is_gone = build.deltacommit is not None and (found is None or found.state is not State.INFLIGHT)
-        unlisted = sorted(set(build.targets) - config.metadata_partitions_inflight)
-        if is_gone or unlisted:
-            partition_type = (
-                ConflictError
-                if found is not None or config.metadata_partitions.intersection(build.targets)
-                else BuildRolledBackError
-            )
-            raise partition_type(
-                f"somebody took back what was built of the metadata partitions {', '.join(sorted(build.targets))}",
-                path=f"{metadata_timeline.active.folder}/{build.deltacommit}.deltacommit.inflight"
-                if is_gone
-                else config.path,
+        """Raises where another process changed the build; see publish."""
+        found, path = None, config.path
+        is_gone = not config.metadata_partitions_inflight.issuperset(build.targets)
+        if build.deltacommit is not None:
+            found = metadata_timeline.active.load().find(build.deltacommit, Action.DELTA_COMMIT)
+            if found is None or found.state is not State.INFLIGHT:
+                is_gone, path = True, f"{metadata_timeline.active.folder}/{build.deltacommit}.deltacommit.inflight"
+        if is_gone:
+            is_built = found is not None or config.metadata_partitions.intersection(build.targets)
+            raise (ConflictError if is_built else BuildRolledBackError)(
+                f"another process changed what was built of the metadata partitions {', '.join(sorted(build.targets))}",
+                path=path,
                 remedy="run the indexing again",
             )
 
@@ -181,11 +158,11 @@ class IndexBuild:
             inflight = config.metadata_partitions_inflight - left
             config = update_properties(self._storage, {METADATA_INFLIGHT.name: ",".join(sorted(inflight))})
         metadata_timeline = MetadataTimeline(self._storage, config, self._clock)
-        for instant in self._left_behind(
+        for instant in self._abandoned(
             metadata_timeline, metadata_timeline.active.load(), names, config.metadata_partitions
         ):
             log.warning(
-                "deltacommit %s of the metadata table was left by an earlier attempt at indexing: taken back", instant
+                "deltacommit %s of the metadata table is of an earlier attempt at indexing: rolled back", instant
             )
             self._storage.delete(heartbeat_path(instant))
             metadata_timeline.active.undo(instant, Action.DELTA_COMMIT)
@@ -193,7 +170,7 @@ class IndexBuild:
             self._storage.delete_folder(f"{ROOT}/{check_file_name(name, source=config.path)}")
         return config
 
-    def _left_behind(
+    def _abandoned(
         self, metadata_timeline: MetadataTimeline, timeline: Timeline, names: Collection[str], listed: Collection[str]
     ) -> list[str]:
         """The deltacommits of earlier attempts: of the action's own name; in version 6, of real Hudi's indexer, pending
@@ -221,7 +198,7 @@ class IndexBuild:
                 initialized = {}
             if any(initialized.get(file_id) != target.instant for file_id in target.file_ids):
                 raise BuildRolledBackError(
-                    f"the metadata partition `{name}` was compacted, or begun anew, while it was built",
+                    f"the metadata partition `{name}` was compacted, or initialized again, while it was built",
                     path=target.folder,
                     remedy="run the indexing again",
                 )
