@@ -2,8 +2,8 @@
 them again.
 
 What the properties list at any moment is whole, and when the second run is over nothing is left of the first. Reads are
-left out: a kill at a read leaves the state that the change before it left. `make test` kills each verb at some points,
-`make soak` at all of them.
+not counted: a kill at a read leaves the state that the change before it left. `make test` kills each verb at some
+points, `make soak` at all of them.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from tests.support.golden_cleans import context_of
 from tests.support.golden_data import open_case
 from tests.support.metadata_records import Table
 from tests.unit.hudi_core.services.metadata.test_catch_up import OF_9, forget
-from tests.unit.hudi_core.services.metadata.test_partition_ranges import narrow
+from tests.unit.hudi_core.services.metadata.test_catch_up_partition_ranges import narrow
 
 Timing = Literal["before", "after"]
 Act = Callable[[TableContext, Owner, int], object]
@@ -95,7 +95,7 @@ def updated(path: Path) -> Subject:
 
 
 def caught_up(path: Path) -> Subject:
-    """As updated, and the last commit is not told yet, which later commits hide, where the metadata table has ranges of
+    """As updated, and the last commit is missing, which later commits hide, where the metadata table has ranges of
     partitions.
     """
     table = Table(path)

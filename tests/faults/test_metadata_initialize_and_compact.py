@@ -1,7 +1,7 @@
 """A metadata table that begins, and one that is compacted, killed before each change of the storage in turn and run
 again.
 
-Whatever is listed is whole, and nobody reads the rest; the next run makes all of it good.
+Whatever is listed is whole, and no reader uses the rest; the next run makes all of it good.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def clock(table: Table) -> InstantClock:
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_beginning_a_metadata_table(golden: Golden, version: str, tmp_path: Path) -> None:
+def test_initializing_a_metadata_table(golden: Golden, version: str, tmp_path: Path) -> None:
     source = Table(golden(version, "cow_basic").table)
     expected = listing_of(source)
     drop_metadata_table(source.storage)

@@ -1,8 +1,8 @@
-"""Every golden table: its metadata table is dropped and created anew with the partitions that it had, and a validation
+"""Every golden table: its metadata table is dropped and created again with the partitions that it had, and a validation
 finds nothing.
 
 Where real Hudi wrote none, `files` and `column_stats` are created. `make test` has tables of each version with every
-kind, and some others; `make soak` has all of them.
+partition type, and some others; `make soak` has all of them.
 """
 
 from __future__ import annotations

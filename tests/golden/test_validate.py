@@ -19,7 +19,7 @@ NAMES = sorted({name for _, name in ALL})
 
 
 def _is_quick(folder: str, name: str) -> bool:
-    """`make test` looks at each case as one version wrote it, in turn, and at those with every kind of metadata as all
+    """`make test` looks at each case as one version wrote it, in turn, and at those with every partition type as all
     did.
     """
     wrote = [item for item in FOLDERS if (item, name) in ALL]
@@ -35,7 +35,7 @@ AFTER = [
     ("9", "failed_after_metadata_mor"),
     ("9", "mor_compaction_requested"),
 ]
-EVERY_KIND = {
+EVERY_TYPE = {
     "6": {"files", "column_stats", "bloom_filters", "record_index"},
     "8": {
         "files",
@@ -70,7 +70,7 @@ def test_nothing_is_found_on_an_original(golden: Golden, folder: str, name: str)
 def test_what_is_looked_at(golden: Golden, version: str, name: str) -> None:
     case = golden(version, name)
     report = DamagedTable(case.table).report()
-    assert set(report.partition_types) >= EVERY_KIND["6" if version == "6" else "8"]
+    assert set(report.partition_types) >= EVERY_TYPE["6" if version == "6" else "8"]
     assert (
         report.files
         == sum(1 for path in case.table.glob("*/*") if path.suffix == ".parquet" or ".log." in path.name)

@@ -1,5 +1,5 @@
-"""All twelve damages on every golden table, with the kinds it has and those that can be created on it; in make test on
-the tables with every kind.
+"""All twelve damages on every golden table, with the partition types it has and those that can be created on it; in
+`make test` on the tables with every partition type.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from hudi_core.timeline.instant import Action
 from hudi_core.transaction.owner import Owner
 from tests.support.damaged_tables import DamagedTable
 from tests.support.golden_data import GoldenCase, golden_cases, open_case
-from tests.support.metadata_damages import ALONE, TOGETHER, Damage
+from tests.support.metadata_damages import ALONE, COMBINED, Damage
 
 Golden = Callable[[str, str], GoldenCase]
 FOLDERS = ("6", "6-by-1.2.0", "8", "8-by-1.2.0", "9")
-KINDS = ("files", "column_stats", "bloom_filters", "record_index")
-EVERY = sorted(damage.__name__ for damage in (*TOGETHER, *ALONE))
+CREATED = ("files", "column_stats", "bloom_filters", "record_index")
+EVERY = sorted(damage.__name__ for damage in (*COMBINED, *ALONE))
 
 
 def damaged(path: Path, scratch: Path, damages: tuple[Damage, ...]) -> tuple[set[str], list[str]]:
@@ -41,7 +41,7 @@ def damaged(path: Path, scratch: Path, damages: tuple[Damage, ...]) -> tuple[set
 
 
 def all_damages(path: Path, scratch: Path) -> tuple[set[str], list[str]]:
-    done, missed = damaged(path, scratch, TOGETHER)
+    done, missed = damaged(path, scratch, COMBINED)
     for damage in ALONE:
         more, not_found = damaged(path, scratch, (damage,))
         done |= more
@@ -50,7 +50,7 @@ def all_damages(path: Path, scratch: Path) -> tuple[set[str], list[str]]:
 
 
 @pytest.mark.parametrize("version", ["6", "8", "9"])
-def test_on_a_table_with_every_kind(golden: Golden, version: str, tmp_path: Path) -> None:
+def test_on_a_table_with_every_partition_type(golden: Golden, version: str, tmp_path: Path) -> None:
     done, missed = all_damages(golden(version, "mdt_all_mor").table, tmp_path)
     assert missed == []
     assert sorted(done) == EVERY
@@ -59,15 +59,15 @@ def test_on_a_table_with_every_kind(golden: Golden, version: str, tmp_path: Path
 @pytest.mark.soak
 @pytest.mark.parametrize("folder", FOLDERS)
 def test_on_every_golden_table(folder: str, tmp_path: Path) -> None:
-    """What is left out must be refused: a table without record keys has no record index, for one; and in version 6
-    nothing begins while actions are pending, so that such a table has the kinds that it came with.
+    """What is not created must be refused: a table without record keys has no record index, for one; and in version 6
+    nothing begins while actions are pending, so that such a table has the partition types that it came with.
     """
     counts: Counter[str] = Counter()
     missed: dict[str, list[str]] = {}
     for name in golden_cases(folder):
         table = open_case(folder, name, tmp_path).table
-        for partition_type in KINDS:
-            add_kind(table, partition_type)
+        for partition_type in CREATED:
+            add_partition_type(table, partition_type)
         if not DamagedTable(table).context.has_metadata_table:
             counts["no metadata table"] += 1
             continue
@@ -81,7 +81,7 @@ def test_on_every_golden_table(folder: str, tmp_path: Path) -> None:
     assert [damage for damage in EVERY if not counts[damage]] == [], counts
 
 
-def add_kind(table: Path, partition_type: str) -> None:
+def add_partition_type(table: Path, partition_type: str) -> None:
     context = DamagedTable(table).context
     if partition_type in context.config.metadata_partitions:
         return

@@ -45,7 +45,7 @@ class _Raw:
 
 
 class DamagedTable:
-    """A table on disk; every question reads it anew."""
+    """A table on disk, read again for every question."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -60,7 +60,7 @@ class DamagedTable:
         return MetadataTable(context.storage, context.config, context.active.load())
 
     def raw(self, partition_type: str) -> dict[str, Datum]:
-        """The newest datum of every key of a kind."""
+        """The newest datum of every key of a partition type."""
         context = self.context
         return dict(
             MetadataTableSnapshot(context.storage, context.config, context.active.load())
@@ -134,7 +134,7 @@ class DamagedTable:
         return report
 
     def found(self) -> list[Difference]:
-        """The differences, of which none may have been left out."""
+        """The differences, all of which must have been kept."""
         report = self.report()
         assert sum(report.counts.values()) == len(report.differences)
         return list(report.differences)

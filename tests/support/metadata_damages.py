@@ -28,7 +28,7 @@ GHOST = "no row has this key"
 
 @dataclass(frozen=True)
 class Expected:
-    """A difference that must be found; None of `file` stands for any."""
+    """A difference that must be found; None as `file` matches any."""
 
     partition_type: str
     file: str | None
@@ -208,7 +208,7 @@ def key_not_mapped(table: DamagedTable) -> Expected | None:
     )
 
 
-TOGETHER: tuple[Damage, ...] = (
+COMBINED: tuple[Damage, ...] = (
     missing_file,
     wrong_size,
     stale_maximum,

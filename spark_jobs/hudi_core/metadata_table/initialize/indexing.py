@@ -17,14 +17,13 @@ from __future__ import annotations
 import logging
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from hudi_core.config.properties_update import update_properties
 from hudi_core.config.table_config import METADATA_INFLIGHT, TableConfig
 from hudi_core.errors import BuildRolledBackError, ConflictError, MetadataUnavailableError, StorageNotFoundError
 from hudi_core.metadata_table.index_definitions import put_index_definitions
-from hudi_core.metadata_table.initialize.build_heartbeat import heartbeat_path
 from hudi_core.metadata_table.initialize.initial_commit import (
-    check_written,
     complete_initialization,
     list_partitions,
     remove_attempts,
@@ -35,17 +34,24 @@ from hudi_core.metadata_table.initialize.target import NewBaseFile, NewPartition
 from hudi_core.metadata_table.instants import early_instant, initialization_time, may_be_of_indexer
 from hudi_core.metadata_table.partition_type import FILES_PARTITION
 from hudi_core.metadata_table.read.file_group import ROOT, latest_slices
-from hudi_core.metadata_table.record import block_schema
 from hudi_core.metadata_table.timeline import MetadataTimeline
 from hudi_core.metadata_table.write.delta_commit import latest_schema
+from hudi_core.model.claim_names import HUDI_HEARTBEATS
 from hudi_core.model.names import WriteToken, parse_data_file
 from hudi_core.model.partition import check_file_name
 from hudi_core.storage.base import Storage
 from hudi_core.timeline.instant import Action, State
 from hudi_core.timeline.timeline import Timeline
+from hudi_core.transaction.heartbeat_thread import Heartbeat
 from hudi_core.transaction.instant_generator import InstantClock
 
 log = logging.getLogger(__name__)
+
+INTERVAL_SECONDS: Final = 30.0
+TOLERANCE_SECONDS: Final = 120.0
+"""Hudi's defaults, a minute and two misses, which hold for a metadata table with any options of the table's writers;
+half of that minute is ours.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,24 +90,15 @@ class IndexBuild:
         timeline = metadata_timeline.active.load()
         text = latest_schema(metadata_timeline.active, timeline)
         deltacommit = None if metadata_timeline.features.metadata_suffixes else self._instant
-        schema, instant = block_schema(text), deltacommit or early_instant(self._token.stage_id)
+        instant, time = deltacommit or early_instant(self._token.stage_id), None
+        if deltacommit is None:
+            last = data.last_completed()
+            time = initialization_time(None if last is None else last.requested_time)
         targets = {
-            item.name: NewPartition(
-                item.name,
-                instant,
-                tuple(item.file_ids),
-                self._token,
-                schema,
-                metadata_timeline.features.metadata_bloom_entries,
-            )
-            for item in initializations
+            item.name: item.target(instant, self._token, text, metadata_timeline.features) for item in initializations
         }
-        last = data.last_completed()
         for target in targets.values():
-            target.begin(
-                self._storage,
-                None if deltacommit is not None else initialization_time(None if last is None else last.requested_time),
-            )
+            target.begin(self._storage, time)
         if deltacommit is not None:
             start_initialization(metadata_timeline, deltacommit)
         config = put_index_definitions(
@@ -116,12 +113,7 @@ class IndexBuild:
         """Writes the base files, without the lock. Raises BuildRolledBackError where file groups are gone, and the
         errors of the initializations' fill.
         """
-        written: dict[str, list[NewBaseFile]] = {}
-        for item in initializations:
-            target = build.targets[item.name]
-            written[item.name] = list(item.fill(target))
-            check_written(target, written[item.name])
-        return written
+        return {item.name: item.write(build.targets[item.name]) for item in initializations}
 
     def publish(self, build: Build, written: Mapping[str, Sequence[NewBaseFile]]) -> TableConfig:
         """Completes the deltacommit, where there is one, and lists the partitions; returns the properties.
@@ -141,25 +133,18 @@ class IndexBuild:
         return list_partitions(self._storage, config, list(build.targets))
 
     def _check_there(self, build: Build, config: TableConfig, metadata_timeline: MetadataTimeline) -> None:
-        """Raises where it is not ours to publish any more; see publish."""
-        found = (
-            None
-            if build.deltacommit is None
-            else metadata_timeline.active.load().find(build.deltacommit, Action.DELTA_COMMIT)
-        )
-        is_gone = build.deltacommit is not None and (found is None or found.state is not State.INFLIGHT)
-        unlisted = sorted(set(build.targets) - config.metadata_partitions_inflight)
-        if is_gone or unlisted:
-            partition_type = (
-                ConflictError
-                if found is not None or config.metadata_partitions.intersection(build.targets)
-                else BuildRolledBackError
-            )
-            raise partition_type(
-                f"somebody took back what was built of the metadata partitions {', '.join(sorted(build.targets))}",
-                path=f"{metadata_timeline.active.folder}/{build.deltacommit}.deltacommit.inflight"
-                if is_gone
-                else config.path,
+        """Raises where another process changed the build; see publish."""
+        found, path = None, config.path
+        is_gone = not config.metadata_partitions_inflight.issuperset(build.targets)
+        if build.deltacommit is not None:
+            found = metadata_timeline.active.load().find(build.deltacommit, Action.DELTA_COMMIT)
+            if found is None or found.state is not State.INFLIGHT:
+                is_gone, path = True, f"{metadata_timeline.active.folder}/{build.deltacommit}.deltacommit.inflight"
+        if is_gone:
+            is_built = found is not None or config.metadata_partitions.intersection(build.targets)
+            raise (ConflictError if is_built else BuildRolledBackError)(
+                f"another process changed what was built of the metadata partitions {', '.join(sorted(build.targets))}",
+                path=path,
                 remedy="run the indexing again",
             )
 
@@ -180,11 +165,11 @@ class IndexBuild:
             inflight = config.metadata_partitions_inflight - left
             config = update_properties(self._storage, {METADATA_INFLIGHT.name: ",".join(sorted(inflight))})
         metadata_timeline = MetadataTimeline(self._storage, config, self._clock)
-        for instant in self._left_behind(
+        for instant in self._abandoned(
             metadata_timeline, metadata_timeline.active.load(), names, config.metadata_partitions
         ):
             log.warning(
-                "deltacommit %s of the metadata table was left by an earlier attempt at indexing: taken back", instant
+                "deltacommit %s of the metadata table is of an earlier attempt at indexing: rolled back", instant
             )
             self._storage.delete(heartbeat_path(instant))
             metadata_timeline.active.undo(instant, Action.DELTA_COMMIT)
@@ -192,7 +177,7 @@ class IndexBuild:
             self._storage.delete_folder(f"{ROOT}/{check_file_name(name, source=config.path)}")
         return config
 
-    def _left_behind(
+    def _abandoned(
         self, metadata_timeline: MetadataTimeline, timeline: Timeline, names: Collection[str], listed: Collection[str]
     ) -> list[str]:
         """The deltacommits of earlier attempts: of the action's own name; in version 6, of real Hudi's indexer, pending
@@ -220,7 +205,60 @@ class IndexBuild:
                 initialized = {}
             if any(initialized.get(file_id) != target.instant for file_id in target.file_ids):
                 raise BuildRolledBackError(
-                    f"the metadata partition `{name}` was compacted, or begun anew, while it was built",
+                    f"the metadata partition `{name}` was compacted, or initialized again, while it was built",
                     path=target.folder,
                     remedy="run the indexing again",
                 )
+
+
+def heartbeat_path(metadata_instant: str) -> str:
+    """Where writers of Hudi look for the heartbeat of an instant of the metadata table
+    (HoodieTableMetaClient.getHeartbeatFolderPath).
+    """
+    return f"{ROOT}/{HUDI_HEARTBEATS}/{metadata_instant}"
+
+
+class BuildHeartbeat:
+    """The heartbeat of a build's deltacommit, which stays pending without the table lock; of one instant at a time.
+
+    A writer of Hudi 1.2 streams its records to the metadata table of versions 8 and 9, whose policy of failed writes is
+    LAZY then (HoodieMetadataWriteUtils.createMetadataWriteConfig): its next clean there rolls back every pending
+    deltacommit without a fresh heartbeat, those of indexing actions, too
+    (BaseHoodieTableServiceClient.getInstantsToRollback checks isIndexingCommit with EAGER alone). As a context manager
+    it ends at the end.
+    """
+
+    def __init__(self, storage: Storage) -> None:
+        self._storage = storage
+        self._instant: str | None = None
+        self._heartbeat: Heartbeat | None = None
+
+    def __enter__(self) -> BuildHeartbeat:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.end()
+
+    def begin(self, metadata_instant: str) -> None:
+        """The first beat, and then one every INTERVAL_SECONDS. The caller holds the table lock, under which others look
+        for it.
+        """
+        if self._instant == metadata_instant:
+            return
+        self.end()
+        path = heartbeat_path(metadata_instant)
+        self._instant = metadata_instant
+        self._heartbeat = Heartbeat(
+            lambda: self._storage.write(path, b""),
+            interval_seconds=INTERVAL_SECONDS,
+            tolerance_seconds=TOLERANCE_SECONDS,
+            name=f"deltacommit {metadata_instant} of the metadata table",
+        )
+        self._heartbeat.start()
+
+    def end(self) -> None:
+        """Stops, and removes the heartbeat: its instant is completed, or may be rolled back. Idempotent."""
+        if self._heartbeat is not None and self._instant is not None:
+            self._heartbeat.stop()
+            self._storage.delete(heartbeat_path(self._instant))
+        self._heartbeat = self._instant = None

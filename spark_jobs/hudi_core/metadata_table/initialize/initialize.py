@@ -9,10 +9,11 @@ attempt initializes it again, as Hudi's writer does.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from hudi_core.config.table_config import TableConfig
+from hudi_core.config.versions import TableVersion
 from hudi_core.errors import ConflictError, MetadataUnavailableError
 from hudi_core.metadata_table.index_definitions import IndexDefinition, put_index_definitions
 from hudi_core.metadata_table.initialize.initial_commit import (
@@ -23,7 +24,7 @@ from hudi_core.metadata_table.initialize.initial_commit import (
     start_initialization,
 )
 from hudi_core.metadata_table.initialize.new_table import commit_schema, write_metadata_properties
-from hudi_core.metadata_table.initialize.target import Fill, NewPartition
+from hudi_core.metadata_table.initialize.target import Fill, NewBaseFile, NewPartition
 from hudi_core.metadata_table.instants import SOLO_COMMIT, initial_instant, unfinished_initializations
 from hudi_core.metadata_table.partition_type import FILES_PARTITION
 from hudi_core.metadata_table.partitions.files import initial_listing
@@ -36,7 +37,7 @@ from hudi_core.model.names import WriteToken, parse_data_file
 from hudi_core.model.partition import check_file_name
 from hudi_core.storage.base import FileInfo, Storage
 from hudi_core.timeline.active import ActiveTimeline
-from hudi_core.timeline.instant import Action, State
+from hudi_core.timeline.instant import Action, Instant, State
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.transaction.instant_generator import InstantClock
 from hudi_core.view.listing import FileListing, StorageListing
@@ -58,6 +59,17 @@ class Initialization:
     fill: Fill
     definition: IndexDefinition | None = None
 
+    def target(self, instant: str, token: WriteToken, schema: str, features: TableVersion) -> NewPartition:
+        """Where its files go under `instant`; `schema` is that of commits."""
+        file_ids, entries = tuple(self.file_ids), features.metadata_bloom_entries
+        return NewPartition(self.name, instant, file_ids, token, block_schema(schema), entries)
+
+    def write(self, target: NewPartition) -> list[NewBaseFile]:
+        """Writes the base files; errors as fill and check_written."""
+        written = list(self.fill(target))
+        check_written(target, written)
+        return written
+
 
 class MetadataCreation:
     """Initializes the metadata table of the data table in `storage`. The caller holds the table lock while it calls a
@@ -66,23 +78,13 @@ class MetadataCreation:
     Every method may be repeated after a crash, and does nothing where the partition is listed.
     """
 
-    def __init__(
-        self,
-        storage: Storage,
-        token: WriteToken,
-        clock: InstantClock | None = None,
-        metadata_instant: str | None = None,
-    ) -> None:
+    def __init__(self, storage: Storage, token: WriteToken, clock: InstantClock | None = None) -> None:
         """`token` makes the base files' names unique to this attempt. `clock` gives completion times; the default one
         is in the table's zone.
-
-        `metadata_instant` is the pending action of the data table that initializes the metadata table: it is not waited
-        for.
         """
         self._storage = storage
         self._token = token
         self._clock = clock
-        self._metadata_instant = metadata_instant
 
     def check(self) -> None:
         """Raises ConflictError while an indexing action builds partitions, and where Hudi initializes none: in version
@@ -97,7 +99,7 @@ class MetadataCreation:
         """Creates the metadata table with the partition `files`, where the properties list none; returns them as they
         are then.
 
-        `listing` shows the data table's files, the storage's own by default. What a dead attempt, or an unfinished
+        `listing` shows the data table's files, the storage's by default. What a dead attempt, or an unfinished
         drop, left of a metadata table is deleted first, indexes and all. Raises as check, before anything is written.
         Memory: the listing.
         """
@@ -108,7 +110,11 @@ class MetadataCreation:
         files = committed_files(listing or StorageListing(self._storage), data)
         config = drop_metadata_table(self._storage)
         write_metadata_properties(self._storage, config)
-        log.info("the metadata table begins with %d partitions and %d files", len(files), sum(map(len, files.values())))
+        log.info(
+            "the metadata table is initialized with %d partitions and %d files",
+            len(files),
+            sum(map(len, files.values())),
+        )
         initialization = Initialization(
             FILES_PARTITION,
             numbered_file_ids(f"{FILES_PARTITION}-", 1),
@@ -142,18 +148,10 @@ class MetadataCreation:
             else commit_schema(metadata_timeline.features)
         )
         instant = initial_instant(data, timeline, metadata_timeline.features)
-        target = NewPartition(
-            initialization.name,
-            instant,
-            tuple(initialization.file_ids),
-            self._token,
-            block_schema(schema),
-            metadata_timeline.features.metadata_bloom_entries,
-        )
+        target = initialization.target(instant, self._token, schema, metadata_timeline.features)
         start_initialization(metadata_timeline, instant)
         target.begin(self._storage)
-        written = list(initialization.fill(target))
-        check_written(target, written)
+        written = initialization.write(target)
         remove_attempts(self._storage, target, written)
         if initialization.definition is not None:
             put_index_definitions(self._storage, config, [initialization.definition])
@@ -167,9 +165,7 @@ class MetadataCreation:
         timeline = metadata_timeline.active.load()
         dead = unfinished_initializations(timeline, metadata_timeline.features)
         for item in dead:
-            log.warning(
-                "deltacommit %s of the metadata table was left by a dead attempt: taken back", item.requested_time
-            )
+            log.warning("deltacommit %s of the metadata table is of a dead attempt: rolled back", item.requested_time)
             metadata_timeline.active.undo(item.requested_time, Action.DELTA_COMMIT)
         return metadata_timeline.active.load() if dead else timeline
 
@@ -178,19 +174,8 @@ class MetadataCreation:
         return config, ActiveTimeline(self._storage, config).load()
 
     def _check_rest(self, config: TableConfig, data: Timeline) -> None:
-        building = next(
-            (item for item in data.pending().of_actions(Action.INDEXING) if item.state is State.INFLIGHT), None
-        )
-        if building is not None:
-            raise ConflictError(
-                f"indexing {building.requested_time} is building partitions of the metadata table",
-                path=config.path,
-                remedy=(
-                    "run it to its end, or drop what it builds with `hudictl metadata drop TABLE --partition …`; "
-                    "then run this again"
-                ),
-            )
-        pending = sorted(_pending_instants(data, self._metadata_instant))
+        refuse_building(data, lambda _: config.path)
+        pending = sorted(_pending_instants(data))
         if pending and config.features.metadata_needs_rest:
             raise ConflictError(
                 f"the metadata table cannot begin while actions of the table are pending: {', '.join(pending)}",
@@ -220,10 +205,21 @@ def committed_files(listing: FileListing, data: Timeline) -> dict[str, dict[str,
     }
 
 
-def _pending_instants(data: Timeline, metadata_instant: str | None = None) -> frozenset[str]:
-    """The pending instants that matter to an initialization: all but indexing actions and its own."""
-    return frozenset(
-        item.requested_time
-        for item in data.pending()
-        if item.action != Action.INDEXING and item.requested_time != metadata_instant
-    )
+def _pending_instants(data: Timeline) -> frozenset[str]:
+    """The pending instants that matter to an initialization: all but indexing actions."""
+    return frozenset(item.requested_time for item in data.pending() if item.action != Action.INDEXING)
+
+
+def refuse_building(data: Timeline, path_of: Callable[[Instant], str]) -> None:
+    """Raises ConflictError while an indexing action of the data table builds partitions of the metadata table."""
+    pending = data.pending().of_actions(Action.INDEXING)
+    building = next((item for item in pending if item.state is State.INFLIGHT), None)
+    if building is not None:
+        raise ConflictError(
+            f"indexing {building.requested_time} is building partitions of the metadata table",
+            path=path_of(building),
+            remedy=(
+                "run it to its end, or drop what it builds with `hudictl metadata drop TABLE --partition …`; then run "
+                "this again"
+            ),
+        )

@@ -1,4 +1,4 @@
-"""What a new metadata table begins with (HoodieBackedTableMetadataWriter.initializeMetaClient): `hoodie.properties`,
+"""The files of a new metadata table (HoodieBackedTableMetadataWriter.initializeMetaClient): `hoodie.properties`,
 as Hudi of the data table's version writes them (HoodieTableConfig), and the Avro schema of its records
 (HoodieMetadata.avsc).
 

@@ -10,8 +10,7 @@ from typing import Final
 
 from hudi_core.config.table_config import TableConfig
 from hudi_core.errors import BuildRolledBackError, ConflictError, HudiError, StorageNotFoundError
-from hudi_core.metadata_table.initialize.build_heartbeat import BuildHeartbeat, heartbeat_path
-from hudi_core.metadata_table.initialize.indexing import Build, IndexBuild
+from hudi_core.metadata_table.initialize.indexing import Build, BuildHeartbeat, IndexBuild, heartbeat_path
 from hudi_core.metadata_table.initialize.initialize import Initialization
 from hudi_core.metadata_table.initialize.target import NewBaseFile
 from hudi_core.metadata_table.timeline import MetadataTimeline

@@ -2,7 +2,7 @@
 lock.
 
 Each is one deltacommit under the action's instant (action_updates). Statistics of whole partitions are written first
-where later commits wrote some (partition_ranges). It may be repeated after a crash: an inflight deltacommit is
+where later commits wrote some. It may be repeated after a crash: an inflight deltacommit is
 continued.
 
 Row-level indexes cannot be updated where later commits changed the same rows or a clean deleted the older files. Then
@@ -18,14 +18,21 @@ from typing import TYPE_CHECKING
 
 from hudi_core.config.metadata_config import REBUILD_ROW_INDEXES
 from hudi_core.errors import ConflictError, TimelineError
+from hudi_core.metadata_table.extract.data_file import StatisticsRequirements
+from hudi_core.metadata_table.initialize.initialize import refuse_building
+from hudi_core.metadata_table.partition_type import is_row_level
+from hudi_core.metadata_table.partitions.protocol import PartitionType
+from hudi_core.metadata_table.partitions.registry import partition_types_of, requirements_of
 from hudi_core.metadata_table.partitions.row_level import moves_rows
+from hudi_core.metadata_table.records.file_statistics import CommitUpdate, Record
 from hudi_core.metadata_table.timeline import MetadataTimeline
+from hudi_core.metadata_table.write.remaining_files import RecordedRanges, RemainingFiles, RemainingStatistics
 from hudi_core.metadata_table.write.staged_logs import forget_staged, staged_instants
 from hudi_core.services.metadata.action_updates import ActionUpdates
 from hudi_core.services.metadata.missing_actions import REBUILD, missing_actions
-from hudi_core.services.metadata.partition_ranges import widen_partition_ranges
 from hudi_core.services.metadata.row_changes import REBUILD_ROW_LEVEL, RowsUnknownError
-from hudi_core.timeline.instant import COMMIT_ACTIONS, Action, Instant, State
+from hudi_core.timeline.actions.commit import CommitMetadata, Operation
+from hudi_core.timeline.instant import COMMIT_ACTIONS, Action, Instant
 
 if TYPE_CHECKING:
     from hudi_core.engine.protocol import Engine
@@ -55,7 +62,7 @@ def catch_up(context: TableContext, engine: Engine, epoch: int, guard: Callable[
     for operation in {updates.commit(item).operation_type or "" for item in commits}:
         updates.partition_types(operation).requirements()
     _check_rows(updates, commits)
-    widen_partition_ranges(updates, commits)
+    _widen_partition_ranges(updates, commits)
     for item in missing:
         guard()
         log.warning("%s %s was missing in the metadata table and is applied", item.action, item.requested_time)
@@ -64,24 +71,17 @@ def catch_up(context: TableContext, engine: Engine, epoch: int, guard: Callable[
 
 
 def _check_pending(updates: ActionUpdates) -> None:
-    pending, active = updates.timeline.pending(), updates.context.active
-    restoring = pending.of_actions(Action.RESTORE).first()
+    active = updates.context.active
+    restoring = updates.timeline.pending().of_actions(Action.RESTORE).first()
     if restoring is not None:
         raise ConflictError(
             f"restore {restoring.requested_time} of the table is pending",
             path=active.path_of(restoring),
             remedy="run the restore to its end first",
         )
-    building = next((item for item in pending.of_actions(Action.INDEXING) if item.state is State.INFLIGHT), None)
-    if building is not None:
-        # Only listed indexes are updated here, and Hudi's indexer assumes that a deltacommit of the instant updated its
-        # index as well.
-        raise ConflictError(
-            f"indexing {building.requested_time} is building partitions of the metadata table",
-            path=active.path_of(building),
-            remedy="run it to its end, or drop what it builds with `hudictl metadata drop TABLE "
-            "--partition …`; then run this again",
-        )
+    # Only listed indexes are updated here, and Hudi's indexer takes a deltacommit of the instant for an update of its
+    # index as well.
+    refuse_building(updates.timeline, active.path_of)
 
 
 def _check_restores(updates: ActionUpdates, missing: Sequence[Instant]) -> None:
@@ -130,6 +130,63 @@ def _archived_behind(context: TableContext, commit: Instant) -> Instant | None:
             if metadata is None or moves_rows(metadata.operation_type):
                 return item
     return None
+
+
+def _widen_partition_ranges(updates: ActionUpdates, commits: Sequence[Instant]) -> None:
+    """Writes the missing ranges of the partitions that the missing `commits` touched, under a new instant of the
+    metadata table, before any of these is applied.
+
+    In layout 2 log files of the metadata table merge by the instants in their names. The records of a late commit merge
+    beneath those of later commits, whose ranges of whole partitions lack its files and would replace its ranges:
+    readers would skip its rows. So ranges of the current files are written under the newest instant; they are valid
+    before and after the late commit, and a repeated run uses another such instant. They widen the older ranges: those
+    of a pending write with an older instant still count. Memory: the statistics of the files in one partition, and the
+    records.
+    """
+    context, metadata_timeline = updates.context, updates.metadata_timeline
+    recorded = metadata_timeline.active.load().completed().of_actions(Action.DELTA_COMMIT)
+    first = min((item.requested_time for item in commits), default="")
+    is_late = any(item.requested_time > first for item in recorded) or any(map(updates.has_overtaken, commits))
+    if not commits or not is_late or not metadata_timeline.features.log_name_has_delta_commit:
+        return
+    partitions: set[str] = set()
+    for metadata in map(updates.commit, commits):
+        partitions.update(metadata.partition_to_write_stats, metadata.replaced_file_ids or ())
+    names = [name for name in context.config.metadata_partitions if not is_row_level(name)]
+    partition_types = {
+        name: partition_type
+        for name, partition_type in partition_types_of(names, updates.table).items()
+        if partition_type.needs.remaining
+    }
+    if not partition_types or not partitions:
+        return
+    # None that the data table has: while such an action is pending, nothing under its instant counts.
+    newest = max(context.active.load().requested_times, default="")
+    instant = metadata_timeline.clock.next(metadata_timeline.active.load(), minimum=newest)
+    # A commit that writes nothing: all files in the slices of these partitions remain.
+    nothing = CommitMetadata(dict.fromkeys(sorted(partitions), ()))
+    files = RemainingFiles(context.storage, context.config, instant, nothing, updates.listing)
+    requirements = requirements_of(updates.table, partition_types.values())
+    records = {
+        name: _records(partition_type, files, requirements, instant) for name, partition_type in partition_types.items()
+    }
+    if any(records.values()):
+        updates.writer().write(instant, records)
+
+
+def _records(
+    partition_type: PartitionType, files: RemainingFiles, requirements: StatisticsRequirements, instant: str
+) -> list[Record]:
+    """The records of an operation that rewrites all these files, which widens ranges that do not contain them."""
+    remaining, recorded = (
+        RemainingStatistics(files, partition_type, requirements),
+        RecordedRanges(files, partition_type, requirements),
+    )
+    parts = (
+        CommitUpdate(instant, Operation.COMPACT, {}, remaining[name], recorded=recorded, by_partition=True)
+        for name in remaining
+    )
+    return [record for statistics in parts for record in partition_type.of_commit(statistics)]
 
 
 def _forget_recorded(context: TableContext, metadata_timeline: MetadataTimeline) -> None:

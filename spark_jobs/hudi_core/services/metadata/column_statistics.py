@@ -17,8 +17,8 @@ from hudi_core.metadata_table.initialize.exchange import files_of_all_slices
 from hudi_core.metadata_table.initialize.initialize import Sizes
 from hudi_core.metadata_table.keys import column_id, column_stats_key
 from hudi_core.metadata_table.partition_type import COLUMN_STATS, PARTITION_STATS
+from hudi_core.metadata_table.partitions.column_stats import deleted_ranges
 from hudi_core.metadata_table.read.snapshot import MetadataTableSnapshot
-from hudi_core.metadata_table.record import RecordType
 from hudi_core.metadata_table.records.column_stats import (
     ColumnStats,
     ColumnStatsRules,
@@ -26,8 +26,14 @@ from hudi_core.metadata_table.records.column_stats import (
     partition_record,
     whole_key,
 )
-from hudi_core.metadata_table.records.file_statistics import ColumnRange, DataFileRef, FileStatistics, Record
-from hudi_core.metadata_table.records.value_types import as_type, contains, empty_type, is_unknown, merged
+from hudi_core.metadata_table.records.file_statistics import (
+    ColumnRange,
+    DataFileRef,
+    FileChanges,
+    FileStatistics,
+    Record,
+)
+from hudi_core.metadata_table.records.value_types import as_type, contains, is_unknown, merged
 from hudi_core.services.metadata.initialization import Snapshot, indexed_table
 from hudi_core.storage.arrow_store import open_data_storage
 from hudi_core.timeline.instant import COMMIT_ACTIONS
@@ -42,7 +48,6 @@ _AT_ONCE: Final = 10_000
 """Files whose statistics one run of the engine returns."""
 _UNIT_FILES: Final = 50
 """Files that one task reads the statistics of."""
-_UNKNOWN: Final = -1
 _LEAVE_OUT: Final = "leave the column out"
 
 
@@ -99,9 +104,16 @@ class ColumnStatisticsReader:
         Raises ConfigError and UnsupportedError for a column that cannot be indexed, UnsupportedError for a file without
         a known range, ConflictError for a file that a clean has deleted meanwhile, and the errors of reading.
         """
-        requirements = self._requirements(context, snapshot.timeline)
+        table = indexed_table(context, snapshot.timeline)
+        check_indexable(table, self._columns)
+        self._version = table.version_of(COLUMN_STATS)
+        requirements = StatisticsRequirements(
+            table.stored_schema(), tuple(self._columns), self._version, history=table.history
+        )
         whole = context.config.features.log_name_has_delta_commit
-        new = [file for file in files_of_all_slices(snapshot.committed()) if not self._knows(file)]
+        listed = files_of_all_slices(snapshot.committed())
+        sizes = {place: known.size for place, known in self._files.items()}
+        new = [file for file in listed if sizes.get((file.partition, file.name)) != file.size]
         keys = {
             column_stats_key(column, file.partition, file.name): (file, column)
             for file in new
@@ -148,19 +160,19 @@ class ColumnStatisticsReader:
         not indexed are otherwise never deleted.
         """
         for key, (column, name) in self._left.items():
-            yield self._deletion(key, column, name)
+            # The partition is known by its hash in the key alone.
+            ((_, datum),) = deleted_ranges(FileChanges(deleted={"": frozenset((name,))}), [column], self._version)
+            yield key, datum
         for (partition, name), known in self._files.items():
             if name not in listed.get(partition, {}):
-                yield from (
-                    self._deletion(column_stats_key(column, partition, name), column, name) for column in known.recorded
-                )
+                changes = FileChanges(deleted={partition: frozenset((name,))})
+                yield from deleted_ranges(changes, known.recorded, self._version)
 
     def whole_ranges(self, context: TableContext, snapshot: Snapshot) -> Iterator[Record]:
-        """What `partition_stats` lacks of the columns, by the slices of `snapshot`, whose files have all been
-        read.
+        """What `partition_stats` lacks of the columns, by the slices of `snapshot`, whose files have all been read.
 
-        The records widen what the index has, or will have of a write that is under way; a range of another type they
-        replace. Raises ConflictError where a write is pending that such a record would hide, UnsupportedError for a
+        The records widen what the index has, or will have of a pending write; a range of another type they replace.
+        Raises ConflictError where a write is pending that such a record would hide, UnsupportedError for a
         range that is not known.
         """
         stored = indexed_table(context, snapshot.timeline).arrow_schema()
@@ -199,20 +211,12 @@ class ColumnStatisticsReader:
                 ranges[found.column] = found if both is None else both
 
     def _older(self, context: TableContext, timeline: Timeline) -> dict[str, ColumnRange]:
-        """The ranges of whole partitions that the index holds of the columns, by key, but for those of which it knows
-        no bounds.
-        """
-        metadata_snapshot = MetadataTableSnapshot(context.storage, context.config, timeline).partition(
+        """The ranges with bounds of whole partitions that the index holds of the columns, by key."""
+        index = MetadataTableSnapshot(context.storage, context.config, timeline).partition(
             PARTITION_STATS, ColumnStatsRules(counted=True)
         )
-        found = metadata_snapshot.with_prefixes([column_id(name) for name in self._columns])
+        found = index.with_prefixes([column_id(name) for name in self._columns])
         return {key: item.range for key, item in found if not item.is_deleted and item.range.least is not None}
-
-    def _requirements(self, context: TableContext, timeline: Timeline) -> StatisticsRequirements:
-        table = indexed_table(context, timeline)
-        check_indexable(table, self._columns)
-        self._version = table.version_of(COLUMN_STATS)
-        return StatisticsRequirements(table.stored_schema(), tuple(self._columns), self._version, history=table.history)
 
     def _stored(
         self, context: TableContext, timeline: Timeline, keys: Collection[str]
@@ -238,10 +242,6 @@ class ColumnStatisticsReader:
                 f"a file was deleted before it was read: {error.message}", path=error.path, remedy="run this again"
             ) from error
 
-    def _knows(self, file: DataFileRef) -> bool:
-        known = self._files.get((file.partition, file.name))
-        return known is not None and known.size == file.size
-
     def _keep(self, statistics: FileStatistics, recorded: Collection[str]) -> None:
         """Raises UnsupportedError where a file with rows has a column of which no record can be made: readers would
         take it for null.
@@ -259,22 +259,6 @@ class ColumnStatisticsReader:
             )
         text = to_text(FileStatistics(file, tuple(ranges))).encode("ascii")
         self._files[file.partition, file.name] = _Known(file.size, text, tuple(recorded))
-
-    def _deletion(self, key: str, column: str, name: str) -> Record:
-        """HoodieColumnRangeMetadata.stub, deleted."""
-        counts = dict.fromkeys(("valueCount", "nullCount", "totalSize", "totalUncompressedSize"), _UNKNOWN)
-        type_ = empty_type(self._version)
-        body = {
-            "fileName": name,
-            "columnName": column,
-            "minValue": None,
-            "maxValue": None,
-            **counts,
-            "isDeleted": True,
-            "isTightBound": False,
-        }
-        value_type = {"typeOrdinal": type_.ordinal, "additionalInfo": type_.info} if type_.ordinal else None
-        return key, {"type": int(RecordType.COLUMN_STATS), "ColumnStatsMetadata": {**body, "valueType": value_type}}
 
 
 def _is_like(remaining: ColumnRange, new: ColumnRange) -> bool:

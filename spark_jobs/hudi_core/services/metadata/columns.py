@@ -12,9 +12,8 @@ A pending write records its files when it completes, by its options. A Hudi 1.x 
 keeps the definition that it read at its start (HoodieTableMetaClient.buildIndexDefinition), and its files would count
 as null in a column added since. So the definition is written when no such write is active; a write that starts at that
 moment makes this run restore the definition and wait for it as well. Ranges of whole partitions, which merge by their
-instants, widen the older ranges. The deletions of a pending clean would merge beneath our records: it has to be run
-first, except where log files merge as they are written. After a crash it may be repeated: an incomplete deltacommit is
-rolled back, and existing records are not written again.
+instants, widen the older ranges. After a crash it may be repeated: an incomplete deltacommit is rolled back, and
+existing records are not written again.
 """
 
 from __future__ import annotations
@@ -68,10 +67,6 @@ class ColumnsChanged:
     indexed: tuple[str, ...]
 
 
-class _AtWork(ConflictError):
-    """Writes are at work that would leave the definition without their columns as it is put now."""
-
-
 def check_columns(context: TableContext, columns: Collection[str]) -> None:
     """Raises ConfigError where no column is named, or one that the table does not have or that the option COLUMN_LIST
     of `context` lacks; UnsupportedError for one that cannot be indexed.
@@ -110,13 +105,7 @@ def add_columns(
             _read_files(context, statistics)
         try:
             with context.lock(owner) as lock:
-                return _publish(
-                    replace(context, config=TableConfig.load(context.storage)),
-                    requirements,
-                    statistics,
-                    WriteToken(0, epoch, 0),
-                    lock.check,
-                )
+                return _publish(context.reloaded(), requirements, statistics, WriteToken(0, epoch, 0), lock.check)
         except _AtWork as error:
             if time.monotonic() >= deadline:
                 raise
@@ -132,9 +121,8 @@ def drop_columns(context: TableContext, columns: Collection[str], owner: Owner) 
     record what is indexed: readers of 0.15 would take files without a record for ones where the column is null;
     ConflictError while the index is being built; LockError.
     """
-    gone = frozenset(columns)
     with context.lock(owner):
-        current = replace(context, config=TableConfig.load(context.storage))
+        current = context.reloaded()
         _check_index(current.config)
         definition = _definition(current, current.active.load())
         if definition is None:
@@ -142,17 +130,14 @@ def drop_columns(context: TableContext, columns: Collection[str], owner: Owner) 
                 f"table version {current.config.version} does not record which columns are indexed: "
                 "readers would go on asking for them",
                 path=current.config.path,
-                remedy=(
-                    f"drop the index column_stats, and create it again with {COLUMN_LIST}, which all writers and "
-                    "readers then need"
-                ),
+                remedy=f"drop the index column_stats, and create it again with {COLUMN_LIST}, which all writers and "
+                "readers then need",
             )
-        kept = tuple(name for name in definition.source_fields if name not in gone)
-        _check_drop(current, gone, kept)
-        dropped = tuple(name for name in definition.source_fields if name in gone)
-        put_index_definitions(
-            current.storage, current.config, [replace(definition, source_fields=kept)] if dropped else []
-        )
+        kept = tuple(name for name in definition.source_fields if name not in columns)
+        dropped = tuple(name for name in definition.source_fields if name in columns)
+        _check_drop(current, columns, kept)
+        if dropped:
+            put_index_definitions(current.storage, current.config, [replace(definition, source_fields=kept)])
     return ColumnsChanged(dropped, kept)
 
 
@@ -197,6 +182,10 @@ def _refuse_new_writes(context: TableContext, before: Timeline) -> None:
         raise _at_work(context, started)
 
 
+class _AtWork(ConflictError):
+    """Writes are at work that would leave the definition without their columns as it is put now."""
+
+
 def _at_work(context: TableContext, writers: Sequence[Instant]) -> _AtWork:
     return _AtWork(
         f"{writers[0].pending_action} {writers[0].requested_time} is at work"
@@ -218,26 +207,25 @@ def _publish(
     """
     storage, config = context.storage, context.config
     _check_index(config)
-    # Drawn before the timeline is read: a write that is not pending there gets a later instant, and its records of
-    # whole partitions count.
-    metadata_timeline = MetadataTimeline(storage, config, context.clock())
-    instant = _metadata_instant(metadata_timeline, context.active.load())
+    # Drawn before the timeline is read: a write that is not pending there gets a later instant, and its ranges count.
+    metadata_timeline, data = MetadataTimeline(storage, config, context.clock()), context.active.load()
+    newest = max((*data.requested_times, *(item.completed_at for item in data)), default="")
+    instant = metadata_timeline.clock.next(metadata_timeline.active.load(), minimum=newest)
+    instant = metadata_only_instant(instant, metadata_timeline.features)
     snapshot = Snapshot.of(context)
     timeline, listed = snapshot.timeline, snapshot.committed()
     _check_pending(config, timeline)
-    alive = writers_at_work(context, _writes_of_others(context, timeline), may_be_at_work)
-    if alive:
+    if alive := writers_at_work(context, _writes_of_others(context, timeline), may_be_at_work):
         raise _at_work(context, alive)
     statistics.read(context, snapshot)
     definition = _definition(context, timeline)
     missing, gone = list(statistics.missing(listed)), list(statistics.left_over(listed))
-    lacking = {column for column, _ in missing}
-    fresh = tuple(
-        name for name in columns if name in lacking or (definition is not None and name not in definition.source_fields)
-    )
-    recorded: dict[str, Iterable[Record]] = (
-        {COLUMN_STATS: [*(record for _, record in missing), *gone]} if missing or gone else {}
-    )
+    fresh = {column for column, _ in missing}
+    if definition is not None:
+        fresh.update(set(columns).difference(definition.source_fields))
+    recorded: dict[str, Iterable[Record]] = {}
+    if missing or gone:
+        recorded[COLUMN_STATS] = [*(record for _, record in missing), *gone]
     if fresh and PARTITION_STATS in config.metadata_partitions:
         recorded[PARTITION_STATS] = list(statistics.whole_ranges(context, snapshot))
     guard()
@@ -245,14 +233,17 @@ def _publish(
         roll_back_failed(storage, config, token, context.clock())
         DeltaWriter(storage, metadata_timeline, token).write(instant, recorded)
         guard()
+    added = tuple(name for name in columns if name in fresh)
     if definition is None:
-        return ColumnsChanged(fresh, ())
+        return ColumnsChanged(added, ())
     fields = tuple(dict.fromkeys([*definition.source_fields, *columns]))
-    _name(context, definition, fields, timeline)
-    return ColumnsChanged(fresh, fields)
+    _write_definition(context, definition, fields, timeline)
+    return ColumnsChanged(added, fields)
 
 
-def _name(context: TableContext, definition: IndexDefinition, fields: tuple[str, ...], before: Timeline) -> None:
+def _write_definition(
+    context: TableContext, definition: IndexDefinition, fields: tuple[str, ...], before: Timeline
+) -> None:
     """Writes the definition, if no write started since timeline `before`, which may have read the current one. Real
     Hudi 1.0 puts its instants without the lock, and reads the definition then; to complete it needs the lock.
 
@@ -279,15 +270,6 @@ def _definition(context: TableContext, timeline: Timeline) -> IndexDefinition | 
     return IndexDefinition(
         COLUMN_STATS, COLUMN_STATS, COLUMN_STATS, table.statistics_columns(), {}, table.version_of(COLUMN_STATS)
     )
-
-
-def _metadata_instant(metadata_timeline: MetadataTimeline, data: Timeline) -> str:
-    """A new instant that only the metadata table has, and that counts (metadata_table.validity)."""
-    newest = max((item.completed_at for item in data), default="")
-    instant = metadata_timeline.clock.next(
-        metadata_timeline.active.load(), minimum=max(newest, max(data.requested_times, default=""))
-    )
-    return metadata_only_instant(instant, metadata_timeline.features)
 
 
 def _check_index(config: TableConfig) -> None:

@@ -133,7 +133,7 @@ class _Query:
 
     what: str
     items: int
-    ask: Callable[[MetadataTable], object]
+    run: Callable[[MetadataTable], object]
     without: Callable[[], object] | None = None
     lookups: int = 1
 
@@ -144,8 +144,8 @@ def _timed(query: _Query, open_table: Callable[[], MetadataTable], clock: Callab
         act()
         return (clock() - start) * 1000
 
-    ask = partial(query.ask, open_table())
-    cold, warm = milliseconds(ask), median(milliseconds(ask) for _ in range(REPEATS))
+    run = partial(query.run, open_table())
+    cold, warm = milliseconds(run), median(milliseconds(run) for _ in range(REPEATS))
     spared = None if query.without is None else median(milliseconds(query.without) for _ in range(REPEATS))
     return Timing(query.what, query.items, query.lookups, cold, warm, spared)
 

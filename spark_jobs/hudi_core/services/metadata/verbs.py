@@ -55,14 +55,14 @@ def perform_metadata(context: TableContext, request: MetadataRequest, engine: En
 def _create(context: TableContext, request: MetadataCreateRequest, engine: Engine, owner: Owner, epoch: int) -> Json:
     """The named columns initialize `column_stats`, or are added to an existing one."""
     before, columns = context.config.metadata_partitions, request.columns
-    begins = bool(columns) and COLUMN_STATS not in before
+    is_new = bool(columns) and COLUMN_STATS not in before
     if columns:
         check_columns(context, columns)
-    options = {**context.options, COLUMN_LIST: ",".join(columns)} if begins else context.options
-    names = {*request.partitions, *((COLUMN_STATS,) if begins else ())}
+    options = {**context.options, COLUMN_LIST: ",".join(columns)} if is_new else context.options
+    names = {*request.partitions, *((COLUMN_STATS,) if is_new else ())}
     config = create_metadata(replace(context, options=options), names, engine, owner, epoch)
     added = tuple(columns)
-    if columns and not begins:
+    if columns and not is_new:
         added = add_columns(replace(context, config=config), columns, engine, owner, epoch).columns
     after = config.metadata_partitions
     nothing = not (after - before or added)

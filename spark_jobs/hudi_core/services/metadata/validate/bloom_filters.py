@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -29,52 +28,27 @@ from hudi_core.services.metadata.validate.check import FileHead, Findings, Parti
 from hudi_core.services.metadata.validate.true_ranges import buffers_of
 
 
-@dataclass(frozen=True, slots=True)
-class FilterDigest:
-    """What is kept of a stored filter: its type, and its text's length and digest. `path` is where it lies."""
-
-    type_code: str
-    length: int
-    digest: bytes
-    is_deleted: bool
-    path: str
-
-    @property
-    def is_there(self) -> bool:
-        """Whether there is a filter."""
-        return self.length > 0 and not self.is_deleted
-
-    def equals(self, type_code: str, text: str) -> bool:
-        """Whether the stored filter is this one."""
-        data = text.encode("utf-8")
-        return (self.type_code, self.length, self.digest) == (type_code, len(data), _digest(data))
-
-
 class DigestRules:
-    """group_reader.RecordRules of filters of which the digest is enough: a filter has some 430 kB."""
+    """group_reader.RecordRules of filters of which a digest is enough, b"" for none: a filter has some 430 kB."""
 
     keyless = False
 
     def __init__(self) -> None:
         self._rules = BloomFilterRules()
 
-    def decode(self, key: str, datum: dict[str, Any], *, path: str) -> FilterDigest:
-        """The digest of a datum's filter."""
+    def decode(self, key: str, datum: dict[str, Any], *, path: str) -> bytes:
         stored = self._rules.decode(key, datum, path=path)
-        return FilterDigest(stored.type_code, len(stored.text), _digest(stored.text), stored.is_deleted, path)
+        return b"" if stored.is_deleted or not stored.text else _digest(stored.type_code, stored.text)
 
-    def merge(self, older: FilterDigest, newer: FilterDigest, *, path: str) -> FilterDigest:
-        """The newer one."""
+    def merge(self, older: bytes, newer: bytes, *, path: str) -> bytes:
         return newer
 
 
-def stored_digests(
-    check: PartitionCheck, digests: MetadataPartition[FilterDigest], files: PartitionFiles
-) -> dict[str, FilterDigest]:
+def stored_digests(check: PartitionCheck, digests: MetadataPartition[bytes], files: PartitionFiles) -> dict[str, bytes]:
     """By key the filters that are stored of a data partition; those of a file that is no listed base file of it are
     findings.
     """
-    stored = {key: digest for key, digest in digests.with_prefixes([partition_id(files.partition)]) if digest.is_there}
+    stored = {key: digest for key, digest in digests.with_prefixes([partition_id(files.partition)]) if digest}
     known = {
         bloom_filter_key(files.partition, name)
         for name in files.listed
@@ -93,10 +67,10 @@ class BloomFiltersCheck(PartitionCheck):
         self, metadata_snapshot: MetadataTableSnapshot, key_columns: tuple[str, ...], findings: Findings
     ) -> None:
         super().__init__(BLOOM_FILTERS, findings)
-        self._digests: MetadataPartition[FilterDigest] = metadata_snapshot.partition(BLOOM_FILTERS, DigestRules())
+        self._digests: MetadataPartition[bytes] = metadata_snapshot.partition(BLOOM_FILTERS, DigestRules())
         self._filters = metadata_snapshot.partition(BLOOM_FILTERS, BloomFilterRules())
         self._key_columns = key_columns
-        self._stored: dict[str, FilterDigest] = {}
+        self._stored: dict[str, bytes] = {}
 
     def file_columns(self) -> frozenset[str]:
         return frozenset(self._key_columns)
@@ -118,7 +92,7 @@ class BloomFiltersCheck(PartitionCheck):
                 self._add(head, "has a filter in its footer, and none here")
             return None
         found: BloomFilter | None
-        if text is not None and digest.equals(type_code, text):
+        if text is not None and digest == _digest(type_code, text.encode("utf-8")):
             found = BloomFilter.parse(text, type_code, path=head.file.path)
         else:
             if text is not None:
@@ -157,5 +131,5 @@ class FilterCheck:
             self._check.add_difference(what, partition=self._head.file.partition, file=self._head.file.name)
 
 
-def _digest(text: bytes) -> bytes:
-    return hashlib.blake2b(text, digest_size=16).digest()
+def _digest(type_code: str, text: bytes) -> bytes:
+    return hashlib.blake2b(b"%s\0%s" % (type_code.encode("utf-8"), text), digest_size=16).digest()

@@ -71,11 +71,6 @@ class Findings:
         """Says that something was not compared, once for each reason."""
         self._not_checked.setdefault(NotChecked(partition_type, why))
 
-    @property
-    def count(self) -> int:
-        """All differences, kept or not."""
-        return sum(self._counts.values())
-
     def report(self, partition_types: Iterable[str], partitions: int, files: int, rows: int) -> ValidationReport:
         """Everything that was found; the arguments say what was looked at."""
         differences = tuple(item for partition_type in sorted(self._kept) for item in self._kept[partition_type])

@@ -1,15 +1,19 @@
-"""Compares `column_stats` with the records of its files.
+"""`column_stats` against the records of its files, and `partition_stats` against the rows of each partition.
 
-Exact: which files have statistics (a file that is not listed has none; a listed file with records has them of every
-indexed column that it holds), and the counts of base files. Loose: bounds, which have to contain the values; the counts
-of log files, which Hudi takes while it appends. Statistics of a partition that is no longer listed are not compared:
-readers do not use them.
+Of a file, exact: which files have statistics (a file that is not listed has none; a listed file with records has them
+of every indexed column that it holds), and the counts of base files. Loose: bounds, which have to contain the values;
+the counts of log files, which Hudi takes while it appends. Statistics of a partition that is no longer listed are not
+compared: readers do not use them. Version 6 does not record which columns are indexed; there a file has to have
+statistics of at least one. Nor do its cleans delete what is stored of the files that they delete
+(TableVersion.cleans_leave_statistics); there such a file may have statistics.
 
-Version 6 does not record which columns are indexed; there a file has to have statistics of at least one. Nor do its
-cleans take away what is stored of the files that they delete (TableVersion.cleans_leave_statistics); there such a file
-may have statistics.
+Of a partition, exact: one with rows has statistics of every indexed column. Loose: bounds, as merging widens them;
+counts, which are at least those of the rows where they are said to be tight and the partition's slices are base files
+alone (Hudi counts files that a clustering or an overwrite replaced as well); statistics of partitions without rows,
+which rule nothing out. Columns whose values a query takes from the partition's path are not compared.
 
-Memory: the statistics of one data partition; the names of files with statistics that are not listed.
+Memory: the statistics of one data partition's files, and those of all partitions, some 300 bytes for each column; the
+names of files with statistics that are not listed.
 """
 
 from __future__ import annotations
@@ -21,7 +25,7 @@ from functools import partial
 import pyarrow as pa
 
 from hudi_core.expr.tree import Column
-from hudi_core.metadata_table.partition_type import COLUMN_STATS
+from hudi_core.metadata_table.partition_type import COLUMN_STATS, PARTITION_STATS
 from hudi_core.metadata_table.read.metadata_table import MetadataTable
 from hudi_core.metadata_table.records.file_statistics import FileChanges
 from hudi_core.services.metadata.validate.check import FileHead, Findings, PartitionCheck, PartitionFiles
@@ -33,6 +37,7 @@ from hudi_core.services.metadata.validate.true_ranges import (
     statistics_by,
     top_level_columns,
 )
+from hudi_core.view.file_group import FileSlice
 
 _OTHERS = 3
 """How many columns a message names."""
@@ -130,3 +135,42 @@ class _OfFile:
         if missing and self._records and (self._columns.known or len(missing) == len(names)):
             more = "" if len(missing) <= _OTHERS else f" and {len(missing) - _OTHERS} more"
             add(f"has no statistics of {', '.join(missing[:_OTHERS])}{more}")
+
+
+class PartitionStatsCheck(PartitionCheck):
+    """Compares what is stored of each partition; `columns` are its columns by dotted name."""
+
+    def __init__(self, metadata: MetadataTable, columns: Mapping[str, Column], findings: Findings) -> None:
+        super().__init__(PARTITION_STATS, findings)
+        self._columns = columns
+        tables = metadata.partition_stats(list(columns))
+        self._stored = {name: statistics_by(table, "partition") for name, table in tables.items()}
+        self._true = TrueRanges(columns)
+        self._rows = 0
+        self._has_logs = False
+
+    def row_columns(self) -> frozenset[str]:
+        return top_level_columns(self._columns)
+
+    def open_partition(self, files: PartitionFiles) -> None:
+        self._true = TrueRanges(self._columns)
+        self._rows = 0
+        self._has_logs = False
+
+    def add_rows(self, file_slice: FileSlice, batch: pa.RecordBatch) -> None:
+        self._rows += batch.num_rows
+        self._has_logs |= bool(file_slice.log_files)
+        self._true.add(batch, list(self._columns))
+
+    def close_partition(self, files: PartitionFiles) -> None:
+        if not self._rows:
+            return
+        for name, by_partition in self._stored.items():
+            stored = by_partition.get(files.partition)
+            if stored is None:
+                what = f"the partition has rows, but no statistics of {name}"
+                self.add_difference(what, partition=files.partition)
+                continue
+            counts = Counts.AT_LEAST if stored.is_tight and not self._has_logs else Counts.LOOSE
+            for what in contradictions(stored, self._true.of(name), counts):
+                self.add_difference(f"column {name}: {what}", partition=files.partition)

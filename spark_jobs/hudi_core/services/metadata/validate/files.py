@@ -90,7 +90,7 @@ class FilesCheck:
         self._add_missing(partition, sorted(self._metadata.list_files(partition)))
 
     def finish(self) -> None:
-        """Says of files that are listed in one partition and lie in another that it is so."""
+        """Reports the files that are listed in one partition and are in another."""
         for name in sorted(self._missing.keys() & self._unlisted.keys()):
             what = f"listed in partition {self._missing[name]!r}, but it is in {self._unlisted[name]!r}"
             self._findings.add(FILES_PARTITION, what, partition=self._missing[name], file=name)
@@ -103,11 +103,8 @@ class FilesCheck:
             self._findings.add(FILES_PARTITION, "listed, but it is not there", partition=partition, file=name)
 
     def _counts(self, info: FileInfo) -> bool:
-        """Whether a file that is not listed should be: a completed commit wrote it. Files of failed task attempts do
-        not count.
-
-        For a log file of version 6 only the commits of the active timeline decide, as its name carries the instant of
-        its slice.
+        """Whether a file that is not listed should be: a completed commit wrote it, of a log file of version 6, whose
+        name carries the instant of its slice, one of the active timeline.
         """
         parsed = parse_data_file(info.name)
         if isinstance(parsed, LogFileName) and self._written is not None:

@@ -29,13 +29,12 @@ from hudi_core.metadata_table.read.statistics import ColumnTypes
 from hudi_core.model.names import META_FIELDS
 from hudi_core.services.metadata.validate.bloom_filters import BloomFiltersCheck
 from hudi_core.services.metadata.validate.check import Findings, PartitionCheck, key_columns
-from hudi_core.services.metadata.validate.column_stats import ColumnStatsCheck, IndexedColumns
+from hudi_core.services.metadata.validate.column_stats import ColumnStatsCheck, IndexedColumns, PartitionStatsCheck
 from hudi_core.services.metadata.validate.expression_index import (
     ExpressionFiltersCheck,
     ExpressionStatsCheck,
     IndexedExpression,
 )
-from hudi_core.services.metadata.validate.partition_stats import PartitionStatsCheck
 from hudi_core.services.metadata.validate.record_index import RecordIndexCheck
 from hudi_core.services.metadata.validate.secondary_index import SecondaryIndexCheck, can_print
 from hudi_core.services.metadata.validate.subject import Subject

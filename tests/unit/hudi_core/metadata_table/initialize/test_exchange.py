@@ -53,7 +53,7 @@ class Builder:
 
     def initialization(self, name: str) -> Initialization:
         if is_row_level(name):
-            return self._of_rows(name)
+            return self._row_level(name)
         partition_type = partition_type_of(name, self.indexed)
         data = self.table.data.load()
         committed = committed_files(StorageListing(self.table.storage), data)
@@ -65,7 +65,7 @@ class Builder:
         found = initialization_from_files(partition_type, self.indexed, files, "0", self._workers())
         return Initialization(found.name, partition_type.file_ids(self.groups[name]), found.fill, found.definition)
 
-    def _of_rows(self, name: str) -> Initialization:
+    def _row_level(self, name: str) -> Initialization:
         found = self.metadata_snapshot
         spec = to_text(spec_of(found.config, found.schema(), found.timeline()))
         counts, zone = {None: self.groups[name]}, self.table.config.timezone
@@ -104,7 +104,7 @@ def _timeless(value: Any) -> Any:
 
 def without_filters(items: dict[str, Any]) -> dict[str, Any]:
     """Hudi 1.2 makes the filters of expressions for as many keys as its writer's options say (see
-    kinds/test_golden_commits.py).
+    tests/golden).
     """
     return {key: None if isinstance(value, tuple) else value for key, value in items.items()}
 

@@ -18,7 +18,7 @@ from hudi_core.storage.base import Storage
 from hudi_core.timeline.instant import Action
 from tests.support.golden_data import GoldenCase
 from tests.support.metadata_records import Table
-from tests.unit.hudi_core.metadata_table.initialize.test_build_heartbeat import beating
+from tests.unit.hudi_core.metadata_table.initialize.test_indexing_heartbeat import beating
 from tests.unit.hudi_core.services.indexing.test_job import differences, planned, run
 
 Golden = Callable[[str, str], GoldenCase]

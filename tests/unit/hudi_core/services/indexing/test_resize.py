@@ -218,7 +218,7 @@ def test_a_writer_that_builds_the_index_itself_meanwhile_wins_and_nothing_of_our
         if not ours:
             initializations, snapshot = Initializations(context, LocalEngine(1), 0), Snapshot.of(context)
             initialized = initializations.initialization("record_index", snapshot, {})
-            creation = MetadataCreation(context.storage, WriteToken(0, 99, 0), context.clock(), instant)
+            creation = MetadataCreation(context.storage, WriteToken(0, 99, 0), context.clock())
             creation._begin(
                 *creation._data(), initialized
             )  # which does not look whether another writer builds the index, as Hudi's does not

@@ -31,7 +31,7 @@ NAME = "f1-0_0-1-2_20240101000000000.parquet"
 
 @pytest.mark.parametrize("case", ["cleaned_commits_mor"])
 @pytest.mark.parametrize("version", ["6", "8", "9"])
-def test_a_clean_that_was_left_out_is_applied(golden: Golden, version: str, case: str) -> None:
+def test_a_missing_clean_is_applied(golden: Golden, version: str, case: str) -> None:
     table = Table(golden(version, case).table)
     before = plain(table.live())
     cleans = forget(table, 1, Action.CLEAN)
@@ -44,7 +44,7 @@ def test_a_clean_that_was_left_out_is_applied(golden: Golden, version: str, case
 
 @pytest.mark.parametrize("case", ["mor_basic", "mdt_all_cow"])
 @pytest.mark.parametrize("version", ["6", "8", "9"])
-def test_a_rollback_that_was_left_out_is_applied(golden: Golden, version: str, case: str) -> None:
+def test_a_missing_rollback_is_applied(golden: Golden, version: str, case: str) -> None:
     table = Table(golden(version, case).table)
     failed = commits_of(table)[-1]
     earlier = plain(table.live(with_pending(table, lambda item: item.requested_time == failed)))
@@ -59,7 +59,7 @@ def test_a_rollback_that_was_left_out_is_applied(golden: Golden, version: str, c
 
 @pytest.mark.slow
 @pytest.mark.parametrize("version", ["6", "8", "9"])
-def test_a_restore_that_was_left_out_is_applied(golden: Golden, version: str) -> None:
+def test_a_missing_restore_is_applied(golden: Golden, version: str) -> None:
     table = Table(golden(version, "mdt_all_cow").table)
     *_, target, last = table.data.load().commits().instants
     earlier = table.live(with_pending(table, lambda item: item.completed_at > target.completed_at))

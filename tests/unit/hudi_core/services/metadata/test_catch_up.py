@@ -1,6 +1,4 @@
-"""What a writer left out of the metadata table, applied afterwards: golden tables whose metadata table loses its last
-deltacommits.
-"""
+"""Missing actions applied to the metadata table: golden tables whose metadata table loses its last deltacommits."""
 
 from __future__ import annotations
 
@@ -65,8 +63,8 @@ def update(table: Table, storage: Storage | None = None) -> tuple[str, ...]:
 
 
 def forget(table: Table, count: int, action: str | None = None) -> list[str]:
-    """Takes the last deltacommits of the data table's actions out of the metadata table, blocks and all, as if nobody
-    had told it.
+    """Removes the last deltacommits of the data table's actions from the metadata table, with their blocks, as if they
+    had never been written.
     """
     data = [item for item in table.data.load().completed() if action is None or item.action == action]
     metadata_timeline = table.metadata_timeline.load()
@@ -109,7 +107,7 @@ CASES = [(version, case) for version in ("6", "8", "9") for case in ("mdt_all_co
 @pytest.mark.slow
 @pytest.mark.parametrize(("version", "case"), CASES)
 @pytest.mark.parametrize("count", [1, 2])
-def test_commits_that_were_left_out_are_applied(golden: Golden, version: str, case: str, count: int) -> None:
+def test_missing_commits_are_applied(golden: Golden, version: str, case: str, count: int) -> None:
     table = Table(golden(version, case).table)
     before = plain(table.live())
     gone = forget(table, count)
@@ -141,8 +139,8 @@ MIDDLE = [
 
 @pytest.mark.parametrize("version", ["6", "8", "9"])
 @pytest.mark.parametrize("case", MIDDLE)
-def test_whatever_was_left_out_in_the_middle(golden: Golden, version: str, case: str) -> None:
-    """An older commit than those that were told."""
+def test_a_missing_commit_in_the_middle(golden: Golden, version: str, case: str) -> None:
+    """An older commit than those that are recorded."""
     table = Table(golden(version, case).table)
     before, real = plain(table.live()), findings(table)
     recorded = [
@@ -165,7 +163,7 @@ EVERYWHERE = [("6", 12), ("8", 24), *(pytest.param(version, 1, marks=pytest.mark
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("version", "step"), EVERYWHERE)
-def test_killed_anywhere_it_goes_on(golden: Golden, version: str, step: int) -> None:
+def test_killed_anywhere_it_is_continued(golden: Golden, version: str, step: int) -> None:
     origin = golden(version, "mdt_all_mor").table
     whole = Table(origin)
     before = plain(whole.live())
@@ -184,7 +182,7 @@ def test_killed_anywhere_it_goes_on(golden: Golden, version: str, step: int) -> 
 def test_rows_that_a_commit_moved_which_is_archived_already(
     golden: Golden, version: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It was requested before what was left out, and completed after it."""
+    """It was requested before the missing commit, and completed after it."""
     table = Table(golden(version, "mdt_all_mor").table)
     commits = table.data.load().commits().instants
     metadata, left = table.data.read_commit(commits[0]), commits[-1]
@@ -212,7 +210,7 @@ def test_rows_that_a_commit_moved_which_is_archived_already(
 @pytest.mark.slow
 @pytest.mark.parametrize("version", ["6", "8", "9"])
 def test_rows_that_later_commits_moved(golden: Golden, version: str) -> None:
-    """The indexes of rows are refused, or built anew; they hold what they held before."""
+    """Row-level indexes are refused, or rebuilt; they hold what they held before."""
     table = Table(golden(version, "mdt_all_mor").table)
     rows = {name for name in table.config.metadata_partitions if is_row_level(name)}
     before = timeless(table.live())
@@ -284,7 +282,7 @@ def test_what_the_table_has_archived_is_refused(golden: Golden, version: str, mo
 
 @dataclass(frozen=True)
 class Archive:
-    """history.archived.ArchivedTimeline, as far as it is asked here."""
+    """history.archived.ArchivedTimeline, as far as it is used here."""
 
     held: list[Instant]
 
@@ -294,7 +292,7 @@ class Archive:
 
 @pytest.mark.parametrize("version", ["6", "9"])
 def test_a_restore_that_later_actions_followed_is_refused(golden: Golden, version: str) -> None:
-    """Also where these were told: the metadata table still holds what the restore took back."""
+    """Also where these are recorded: the metadata table still holds what the restore undid."""
     table = Table(golden(version, "cow_basic").table)
     *_, target, last = table.data.load().commits().instants
     restore = table.new_instant()

@@ -1,5 +1,5 @@
 """A record index of each data partition, as real Hudi 1.2.0 wrote it (tests/golden/make_metadata_tables.py): caught up,
-and created anew.
+and created again.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def locations(table: Table) -> dict[str, object]:
 
 
 @pytest.mark.parametrize("count", [1, 2, 3])
-def test_commits_that_were_left_out_are_applied(table: Table, count: int) -> None:
+def test_missing_commits_are_applied(table: Table, count: int) -> None:
     """The first one brought the data partitions, whose file groups begin with it."""
     before, real = locations(table), groups(table)
     gone = forget(table, count)

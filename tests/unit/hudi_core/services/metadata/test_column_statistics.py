@@ -21,8 +21,8 @@ from tests.unit.hudi_core.services.metadata.test_columns import OWNER, add, cont
 Golden = Callable[[str, str], GoldenCase]
 
 
-def test_nothing_is_told_beside_an_indexer(golden: Golden) -> None:
-    """Real Hudi's takes a deltacommit of the instant for proof that its index was told."""
+def test_nothing_is_written_beside_an_indexer(golden: Golden) -> None:
+    """Real Hudi's takes a deltacommit of the instant for proof that its index was updated."""
     table = Table(golden("8", "mor_basic").table)
     forget(table, 1)
     indexing = table.new_instant()
@@ -34,10 +34,10 @@ def test_nothing_is_told_beside_an_indexer(golden: Golden) -> None:
     assert table.metadata_timeline.names() == names
 
 
-def test_a_write_that_begins_while_the_last_files_are_read_is_newer(
+def test_a_write_that_starts_while_the_last_files_are_read_is_newer(
     golden: Golden, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its tight ranges of whole partitions come on top of those that are told of the column."""
+    """Its tight ranges of whole partitions come on top of those that are written of the column."""
     table = Table(golden("8", "mdt_all_mor").table)
     drop_columns(context(table), ["qty"], OWNER)
     before = table.metadata_timeline.load().requested_times

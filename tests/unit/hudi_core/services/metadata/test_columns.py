@@ -67,7 +67,7 @@ def context(table: Table, options: Mapping[str, str] | None = None, storage: Sto
 
 
 def index_only(table: Table, *columns: str) -> None:
-    """Builds the statistics of files and partitions anew, of some columns alone."""
+    """Rebuilds the statistics of files and partitions, of some columns alone."""
     names = table.config.metadata_partitions & {"column_stats", "partition_stats"}
     drop_metadata(context(table), names, OWNER)
     create_metadata(context(table, {LIST: ",".join(columns)}), names, LocalEngine(2), OWNER, 2)
@@ -116,7 +116,7 @@ def assert_found(table: Table, requirements: list[dict[str, Any]]) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("case", ["mdt_all_mor", "mdt_all_cow"])
 @pytest.mark.parametrize("version", ["6", "8", "9"])
-def test_added_columns_are_as_if_the_index_had_begun_with_them(golden: Golden, version: str, case: str) -> None:
+def test_added_columns_are_as_if_the_index_was_initialized_with_them(golden: Golden, version: str, case: str) -> None:
     table = Table(golden(version, case).table)
     index_only(table, "id", *reversed(ADDED))
     whole = statistics(table)
@@ -164,7 +164,7 @@ def test_a_dropped_column_costs_its_definition_and_comes_back_without_a_read(gol
 
 @pytest.mark.parametrize("version", ["8", "9"])
 def test_old_ranges_of_a_dropped_column_rule_nothing_out(golden: Golden, version: str) -> None:
-    """Writers tell nothing of it any more, so that the range of a partition is that of long ago."""
+    """Writers record nothing of it any more, so that the range of a partition is outdated."""
     table = Table(golden(version, "mdt_all_mor").table)
     index_only(table, "id")
     one = next(row for row in rows(table) if row["qty"] is not None)
@@ -176,8 +176,8 @@ def test_old_ranges_of_a_dropped_column_rule_nothing_out(golden: Golden, version
 
 
 def with_wrong_range(table: Table, column: str, but: int) -> None:
-    """Tells `partition_stats` that no row of any partition has the value `but` in a column, as an older state of the
-    table may have been.
+    """Records in `partition_stats` that no row of any partition has the value `but` in a column, as an older state of
+    the table may have been.
     """
     version = load_index_definitions(table.storage, table.config)["column_stats"].version
     bound = Bound("int", but + 1000)
@@ -195,7 +195,7 @@ def with_wrong_range(table: Table, column: str, but: int) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("version", ["6", "8", "9"])
-def test_a_commit_that_completes_while_files_are_read_is_told_too(golden: Golden, version: str) -> None:
+def test_a_commit_that_completes_while_files_are_read_is_recorded_too(golden: Golden, version: str) -> None:
     table = Table(golden(version, "mdt_all_mor").table)
     index_only(table, "id", *reversed(ADDED))
     whole = statistics(table)["column_stats"]
@@ -225,7 +225,7 @@ def _is_completed(path: Path, table: Table) -> bool:
 @pytest.mark.slow
 @pytest.mark.parametrize("version", ["8", "9"])
 def test_a_write_that_is_pending_all_the_while_keeps_its_rows(golden: Golden, version: str) -> None:
-    """One that counts as dead, and that nobody may roll back."""
+    """One that counts as dead, and that no other process may roll back."""
     table = Table(golden(version, "mdt_all_mor").table)
     every = rows(table)
     drop_columns(context(table), ["qty"], OWNER)
@@ -269,7 +269,7 @@ def test_version_6_adds_beside_a_pending_clean(golden: Golden, tmp_path: Path) -
 
 
 @pytest.mark.parametrize("version", ["8", "9"])
-def test_a_restore_to_before_it_leaves_no_name_without_records(golden: Golden, version: str) -> None:
+def test_a_restore_to_before_it_keeps_no_column_without_records(golden: Golden, version: str) -> None:
     table = Table(golden(version, "mor_compaction_requested").table)
     drop_metadata(context(table), ["files"], OWNER)
     create_metadata(context(table, {LIST: "id"}), ["column_stats", "partition_stats"], LocalEngine(2), OWNER, 2)

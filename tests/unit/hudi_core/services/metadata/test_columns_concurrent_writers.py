@@ -44,7 +44,7 @@ AT_ONCE = {**BEATS, "airflow_hudi.indexing.catchup_minutes": "0"}
 
 
 def at_work(table: Table, action: str = Action.COMMIT, *, beats: bool = True, instant: str | None = None) -> str:
-    """A write that somebody has begun just now."""
+    """A write that another process has just started."""
     instant = instant or table.new_instant()
     table.data.create_requested(instant, action)
     table.data.to_inflight(instant, action)
@@ -105,7 +105,7 @@ def test_a_compaction_that_makes_no_heartbeat_is_at_work_too(golden: Golden) -> 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("version", ONE_OF)
-def test_what_a_write_that_was_waited_for_wrote_is_told(
+def test_what_a_write_that_was_waited_for_wrote_is_recorded(
     golden: Golden, monkeypatch: pytest.MonkeyPatch, version: str
 ) -> None:
     """With options that lack the column: its files have no record of it."""
@@ -134,7 +134,7 @@ def test_what_a_write_that_was_waited_for_wrote_is_told(
 
 
 @pytest.mark.parametrize("when", ["before it is named", "as it is named"])
-def test_a_write_that_begins_in_that_moment_is_waited_for(
+def test_a_write_that_starts_in_that_moment_is_waited_for(
     golden: Golden, monkeypatch: pytest.MonkeyPatch, when: str
 ) -> None:
     table = Table(golden("8", "mdt_all_mor").table)
@@ -182,8 +182,8 @@ def test_a_write_that_died_is_rolled_back_before(golden: Golden) -> None:
 
 @pytest.mark.parametrize("version", ONE_OF)
 def test_ranges_of_partitions_widen_what_is_there(golden: Golden, version: str) -> None:
-    """Hudi 1.0 draws an instant, rolls failed writes back, and puts it then: what it tells is older than ours, and has
-    to hold beneath it.
+    """Hudi 1.0 draws an instant, rolls failed writes back, and puts it then: what it records is older than ours, and
+    has to hold beneath it.
     """
     table = Table(golden(version, "mdt_all_mor").table)
     drop_columns(context(table), ["qty"], OWNER)

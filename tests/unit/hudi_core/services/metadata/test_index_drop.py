@@ -1,5 +1,5 @@
-"""Indexes of rows that are dropped or built anew: off the list first, their files when no write is at work that may tag
-by them.
+"""Row-level indexes that are dropped or rebuilt: delisted first, their files are deleted when no write is at work that
+may tag by them.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def test_a_drop_waits_for_writes_that_may_tag_by_the_index(
 
 
 @pytest.mark.parametrize("version", ["6", "9"])
-def test_a_drop_that_gave_up_is_run_again(golden: Golden, version: str) -> None:
+def test_a_drop_that_timed_out_is_run_again(golden: Golden, version: str) -> None:
     table = Table(golden(version, "mdt_record_index_lookup").table)
     whole, writer = files_of(table), at_work(table)
     for _ in range(2):
@@ -101,9 +101,7 @@ def test_a_drop_that_gave_up_is_run_again(golden: Golden, version: str) -> None:
     assert files_of(table) == 0
 
 
-def test_an_index_that_a_writer_builds_meanwhile_is_not_taken_from_it(
-    golden: Golden, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_index_that_a_writer_builds_meanwhile_stays(golden: Golden, monkeypatch: pytest.MonkeyPatch) -> None:
     """Real Hudi's does, where its options enable the index: it uses it from then on."""
     table = Table(golden("8", "mdt_record_index_lookup").table)
     writer = at_work(table)
@@ -121,7 +119,7 @@ def test_an_index_that_a_writer_builds_meanwhile_is_not_taken_from_it(
 
 
 @pytest.mark.parametrize("version", ["8", "9"])
-def test_nor_does_an_unscheduled_resize_take_it_from_under_a_writer(golden: Golden, version: str) -> None:
+def test_an_unscheduled_resize_does_not_delete_an_index_in_use(golden: Golden, version: str) -> None:
     table = Table(golden(version, "mdt_record_index_lookup").table)
     whole, options = files_of(table), RECORD_INDEX | groups(3)
     instant = plan(table.path, options).instant
@@ -138,7 +136,7 @@ def test_nor_does_an_unscheduled_resize_take_it_from_under_a_writer(golden: Gold
 
 
 @pytest.mark.parametrize("version", ["6", "9"])
-def test_a_resize_does_not_complete_with_somebody_elses_number(
+def test_a_resize_does_not_complete_with_the_number_of_another_writer(
     golden: Golden, monkeypatch: pytest.MonkeyPatch, version: str
 ) -> None:
     """A writer that enables the index builds and lists it before the run's build begins."""
@@ -162,15 +160,15 @@ def test_a_resize_does_not_complete_with_somebody_elses_number(
 
 
 def build_beside(table: Table, indexing: str, count: int) -> None:
-    """As a writer of Hudi builds an index, which does not look whether somebody builds it."""
+    """As a writer of Hudi builds an index, which does not look whether another process builds it."""
     least, most = (f"hoodie.metadata.record.index.{end}.filegroup.count" for end in ("min", "max"))
     context = context_of(table.path, {least: str(count), most: str(count)})
     initialized = Initializations(context, ENGINE, 0).initialization("record_index", Snapshot.of(context), {})
-    creation = MetadataCreation(context.storage, WriteToken(0, 99, 0), context.clock(), indexing)
+    creation = MetadataCreation(context.storage, WriteToken(0, 99, 0), context.clock())
     creation._begin(*creation._data(), initialized)
 
 
-# Indexes that are built anew, as they cannot be told what was left out
+# Indexes that are rebuilt, as a missing commit cannot be applied to them
 
 
 def rebuilt(
@@ -192,8 +190,8 @@ def test_a_rebuild_waits_for_writes_that_may_tag_by_the_index(
 ) -> None:
     table = Table(golden(version, "mdt_all_mor").table)
     indexes, before = row_indexes(table), timeless(table.live())
-    left_out = commits_of(table)[-2]
-    forget_these(table, [left_out])
+    missing = commits_of(table)[-2]
+    forget_these(table, [missing])
     whole, writer, seen = files_of(table), at_work(table), list[tuple[set[str], int]]()
 
     def wait(context: Any, awaited: frozenset[str], check: Callable[[], None]) -> frozenset[str]:
@@ -206,7 +204,7 @@ def test_a_rebuild_waits_for_writes_that_may_tag_by_the_index(
 
     monkeypatch.setattr(maintain, "wait_for_writers", wait)
     done = rebuilt(table, BEATS)
-    assert (done.applied, set(done.rebuilt)) == ((left_out,), indexes)
+    assert (done.applied, set(done.rebuilt)) == ((missing,), indexes)
     assert seen == [(set(), whole)], "off the list, and whole, and the writer gets the lock"
     after = timeless(table.live())
     assert {name: after[name] for name in indexes} == {name: before[name] for name in indexes}
@@ -216,7 +214,7 @@ def test_a_rebuild_waits_for_writes_that_may_tag_by_the_index(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("version", ["8", "9"])
-def test_a_rebuild_that_gave_up_is_gone_on_with(golden: Golden, version: str) -> None:
+def test_a_rebuild_that_timed_out_is_continued(golden: Golden, version: str) -> None:
     """By the next update, whatever its options."""
     table = Table(golden(version, "mdt_all_mor").table)
     indexes = row_indexes(table)
@@ -253,7 +251,7 @@ EVERYWHERE = [pytest.param("9", 30), *(pytest.param(version, 1, marks=pytest.mar
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("version", "step"), EVERYWHERE)
-def test_killed_anywhere_a_rebuild_is_gone_on_with(golden: Golden, version: str, step: int) -> None:
+def test_killed_anywhere_a_rebuild_is_continued(golden: Golden, version: str, step: int) -> None:
     origin = golden(version, "mdt_all_mor").table
     indexes = row_indexes(Table(origin))
     forget_these(Table(origin), commits_of(Table(origin))[-2:-1])
@@ -269,7 +267,7 @@ def test_killed_anywhere_a_rebuild_is_gone_on_with(golden: Golden, version: str,
     assert crashes > 1
 
 
-def test_what_is_dropped_is_not_built_anew(golden: Golden) -> None:
+def test_what_is_dropped_is_not_rebuilt(golden: Golden) -> None:
     table = Table(golden("9", "mdt_all_mor").table)
     forget_these(table, commits_of(table)[-2:-1])
     at_work(table)

@@ -93,7 +93,7 @@ def test_what_cannot_be_kept_is_refused_first(golden: Golden) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("version", ["8", "9"])
 def test_partition_stats_go_with_column_stats(golden: Golden, version: str) -> None:
-    """They are made of these, and a commit could not tell them any more."""
+    """They are made of these, and a commit could not update them any more."""
     table = Table(golden(version, "mdt_all_cow").table)
     listed = table.config.metadata_partitions
     after = drop_metadata(context(table), ["column_stats"], OWNER).metadata_partitions
@@ -109,7 +109,7 @@ def test_partition_stats_go_with_column_stats(golden: Golden, version: str) -> N
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_nothing_begins_beside_an_indexing(golden: Golden, version: str) -> None:
+def test_nothing_is_initialized_beside_an_indexing(golden: Golden, version: str) -> None:
     table = Table(golden(version, "indexing_requested").table)
     (indexing,) = table.data.load().pending().of_actions(Action.INDEXING)
     table.data.to_inflight(indexing.requested_time, Action.INDEXING)
@@ -118,11 +118,11 @@ def test_nothing_begins_beside_an_indexing(golden: Golden, version: str) -> None
         create_metadata(context(table), ["record_index"], ENGINE, OWNER)
     assert table.config.metadata_partitions == listed
     drop_metadata(context(table), ["files"], OWNER)
-    assert not table.data.load().contains(indexing.requested_time), "given up with what it would have built"
+    assert not table.data.load().contains(indexing.requested_time), "abandoned with what it would have built"
     assert create_metadata(context(table), listed, ENGINE, OWNER).metadata_partitions == listed
 
 
-def test_an_indexing_that_begins_while_its_index_is_dropped_is_left_alone(
+def test_an_indexing_that_starts_while_its_index_is_dropped_stays(
     golden: Golden, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table = Table(golden("9", "indexing_requested").table)
@@ -136,7 +136,7 @@ def test_an_indexing_that_begins_while_its_index_is_dropped_is_left_alone(
 
 
 @pytest.mark.parametrize("version", ["6", "9"])
-def test_no_index_goes_from_under_a_pending_compaction(golden: Golden, version: str) -> None:
+def test_no_index_is_dropped_beside_a_pending_compaction(golden: Golden, version: str) -> None:
     """Its plan names the index's files: it could never be finished."""
     table = Table(golden(version, "mdt_all_mor").table)
     often = {"spark.sql.session.timeZone": "UTC", "hoodie.metadata.compact.max.delta.commits": "1"}

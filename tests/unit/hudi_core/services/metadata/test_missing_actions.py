@@ -1,4 +1,4 @@
-"""Which actions of golden tables the metadata table was not told of."""
+"""Which actions of golden tables the metadata table lacks."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def missing(table: Table) -> list[str]:
 
 
 @pytest.mark.parametrize("folder", FOLDERS)
-def test_real_hudi_left_nothing_out(golden: Golden, folder: str) -> None:
+def test_real_hudi_records_every_action(golden: Golden, folder: str) -> None:
     looked = 0
     for case in golden_cases(folder):
         with zipfile.ZipFile(golden_root() / folder / f"{case}.zip") as zipped:

@@ -28,7 +28,7 @@ VERSIONS = ("6", "8", "9")
 OWNER = Owner.current("test")
 
 
-def opened(golden: Golden, version: str) -> tuple[Table, str]:
+def planned(golden: Golden, version: str) -> tuple[Table, str]:
     """A table with an indexing action that real Hudi planned."""
     table = Table(golden(version, "indexing_requested").table)
     (instant,) = table.data.load().pending().of_actions(Action.INDEXING)
@@ -41,7 +41,7 @@ def damage(table: Table, instant: str) -> None:
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_the_plan_names_what_is_built(golden: Golden, version: str) -> None:
-    table, instant = opened(golden, version)
+    table, instant = planned(golden, version)
     context = context_of(table.path)
     names = {item.name for item in read_index_plan(context, instant)}
     assert names
@@ -54,7 +54,7 @@ def test_the_plan_names_what_is_built(golden: Golden, version: str) -> None:
 
 
 def test_a_damaged_plan_builds_what_is_inflight(golden: Golden, caplog: pytest.LogCaptureFixture) -> None:
-    table, instant = opened(golden, "9")
+    table, instant = planned(golden, "9")
     context = context_of(table.path)
     damage(table, instant)
     with pytest.raises(CorruptFileError):
@@ -67,7 +67,7 @@ def test_a_damaged_plan_builds_what_is_inflight(golden: Golden, caplog: pytest.L
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_an_action_that_runs_is_not_removed(golden: Golden, version: str) -> None:
-    table, instant = opened(golden, version)
+    table, instant = planned(golden, version)
     context = context_of(table.path)
     names = [item.name for item in read_index_plan(context, instant)]
     held = context.claim(instant, OWNER)
@@ -84,7 +84,7 @@ def test_an_action_that_runs_is_not_removed(golden: Golden, version: str) -> Non
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_abandoned_builds_leave_the_timeline(golden: Golden, version: str) -> None:
-    table, instant = opened(golden, version)
+    table, instant = planned(golden, version)
     context = context_of(table.path)
     names = [item.name for item in read_index_plan(context, instant)]
     table.data.to_inflight(instant, Action.INDEXING)

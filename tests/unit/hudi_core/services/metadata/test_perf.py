@@ -1,4 +1,4 @@
-"""What `metadata perf` asks, and that its times are those of the questions."""
+"""The queries of `metadata perf`, and that its times are those of the queries."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def ticks() -> Callable[[], float]:
         ("9", "empty_commit", LISTING[:2], 0),
     ],
 )
-def test_every_question_that_the_table_can_be_asked(
+def test_every_query_that_the_table_can_answer(
     golden: Golden, version: str, name: str, requested: list[str], keys: int
 ) -> None:
     table = golden(version, name).table
@@ -85,7 +85,7 @@ def test_every_question_that_the_table_can_be_asked(
         (["partition_stats", "expr_index_idx_day"], ["statistics of partitions", DAY]),
     ],
 )
-def test_some_kinds_alone(golden: Golden, partition_types: list[str], requested: list[str]) -> None:
+def test_some_partition_types_alone(golden: Golden, partition_types: list[str], requested: list[str]) -> None:
     table = golden("8", "mdt_all_mor").table
     found = measure(context_of(table), open_data_storage(str(table)), partition_types, ticks())
     assert [item.what for item in found.timings] == requested
@@ -93,7 +93,7 @@ def test_some_kinds_alone(golden: Golden, partition_types: list[str], requested:
     assert found.files > 0
 
 
-def test_a_kind_that_is_not_there(golden: Golden) -> None:
+def test_a_partition_type_that_is_not_there(golden: Golden) -> None:
     table = golden("6", "mor_basic").table
     with pytest.raises(ConfigError, match="no record_index") as caught:
         measure(context_of(table), open_data_storage(str(table)), ["files", "record_index"])

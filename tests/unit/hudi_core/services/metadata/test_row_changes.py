@@ -1,4 +1,4 @@
-"""A commit that was left out and is the first on the active timeline: before it, it was not there, though all others
+"""A missing commit that is the first on the active timeline: before it, it was not there, though all others
 are newer than it; what was archived was there, unless it completed later.
 """
 
@@ -97,7 +97,7 @@ def archive(monkeypatch: pytest.MonkeyPatch, held: list[Instant]) -> None:
 
 @dataclass(frozen=True)
 class Archive:
-    """history.archived.ArchivedTimeline, as far as it is asked here."""
+    """history.archived.ArchivedTimeline, as far as it is used here."""
 
     held: list[Instant]
 

@@ -29,7 +29,7 @@ CASE = "mdt_all_cow_compacted"
 
 
 def with_what_a_clean_leaves(table: Path) -> tuple[DamagedTable, set[str]]:
-    """The table after a clean, whose deletions of statistics were taken back; the files that it deleted."""
+    """The table after a clean, whose deletions of statistics were removed; the files that it deleted."""
     damaged = DamagedTable(table)
     stored = damaged.raw("column_stats")
     before = data_files(table)

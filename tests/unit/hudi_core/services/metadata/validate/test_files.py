@@ -56,7 +56,7 @@ def test_a_file_that_is_not_listed(golden: Golden, version: str, name: str) -> N
         (item.partition_type, item.partition, item.file, item.what) for item in found if item.partition_type == "files"
     ]
     assert files == [("files", partition, oldest, f"not listed: {size} bytes of a completed commit")]
-    # Its statistics are those of a file that nobody knows now.
+    # Its statistics are those of a file that no listing has now.
     assert [(item.partition_type, item.file) for item in found if item.partition_type != "files"] == (
         [("column_stats", oldest)] if len(found) > 1 else []
     )

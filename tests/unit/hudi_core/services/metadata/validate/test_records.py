@@ -13,7 +13,7 @@ from tests.unit.hudi_core.services.metadata.validate.test_run import LATER, NAME
 @pytest.mark.parametrize(
     ("partition_type", "what"), [(NAMES, "is in the index, but"), ("record_index", "is mapped to the file group, but")]
 )
-def test_what_lies_where_nobody_looks_for_it(golden: Golden, version: str, partition_type: str, what: str) -> None:
+def test_a_record_in_another_file_group(golden: Golden, version: str, partition_type: str, what: str) -> None:
     """A log file of one file group of the index, under the name of another."""
     table = metadata_snapshot(golden, version)
     before = set(table.path.glob(f".hoodie/metadata/{partition_type}/.*.log.*"))

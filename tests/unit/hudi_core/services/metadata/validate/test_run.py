@@ -1,4 +1,4 @@
-"""Every damage is found, and nothing else: real records that are not true, in every version that has the kind."""
+"""Every damage is found, and nothing else: wrong records of every partition type, in every version that has it."""
 
 from __future__ import annotations
 

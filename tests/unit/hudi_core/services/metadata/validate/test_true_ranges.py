@@ -18,15 +18,19 @@ FAR = 1_700_000_000_000_000_000
 NAN = float("nan")
 
 
-def true_of(kind: pa.DataType, *batches: list[Any]) -> TrueRange:
+def true_of(value_type: pa.DataType, *batches: list[Any]) -> TrueRange:
     found = TrueRange()
     for values in batches:
-        found.add(pa.array(values, pa.int64()).cast(kind) if pa.types.is_timestamp(kind) else pa.array(values, kind))
+        found.add(
+            pa.array(values, pa.int64()).cast(value_type)
+            if pa.types.is_timestamp(value_type)
+            else pa.array(values, value_type)
+        )
     return found
 
 
 def said(
-    kind: pa.DataType,
+    value_type: pa.DataType,
     least: Any,
     greatest: Any,
     true: TrueRange,
@@ -36,9 +40,9 @@ def said(
     exact: bool = False,
 ) -> list[str]:
     bounds = (
-        pa.array([least, greatest], pa.int64()).cast(kind)
-        if pa.types.is_timestamp(kind)
-        else pa.array([least, greatest], kind)
+        pa.array([least, greatest], pa.int64()).cast(value_type)
+        if pa.types.is_timestamp(value_type)
+        else pa.array([least, greatest], value_type)
     )
     return list(
         contradictions(
@@ -61,18 +65,23 @@ CASES: list[tuple[pa.DataType, list[Any]]] = [
 ]
 
 
-@pytest.mark.parametrize(("kind", "values"), CASES)
-def test_bounds_of_every_type(kind: pa.DataType, values: list[Any]) -> None:
+@pytest.mark.parametrize(("value_type", "values"), CASES)
+def test_bounds_of_every_type(value_type: pa.DataType, values: list[Any]) -> None:
     low, middle, high = values
-    true = true_of(kind, [middle, None], [low], [], [high, high])
+    true = true_of(value_type, [middle, None], [low], [], [high, high])
     assert (true.rows, true.nulls, true.has_values) == (5, 1, True)
-    assert said(kind, low, high, true) == []
-    (below,) = said(kind, middle, high, true)
+    assert said(value_type, low, high, true) == []
+    (below,) = said(value_type, middle, high, true)
     assert below.startswith("the stored minimum is ")
-    (above,) = said(kind, low, middle, true)
+    (above,) = said(value_type, low, middle, true)
     assert above.startswith("the stored maximum is ")
-    assert said(kind, None, high, true) == said(kind, low, None, true) == said(kind, None, None, true) == []
-    (nothing,) = said(kind, None, None, true, 9, 9)
+    assert (
+        said(value_type, None, high, true)
+        == said(value_type, low, None, true)
+        == said(value_type, None, None, true)
+        == []
+    )
+    (nothing,) = said(value_type, None, None, true, 9, 9)
     assert nothing.startswith("stored are 9 values, all null, but there is ")
 
 
@@ -84,13 +93,18 @@ def test_booleans() -> None:
 
 
 def test_nan_is_greater_than_every_number() -> None:
-    kind = pa.float64()
-    mixed, only = true_of(kind, [1.0, NAN]), true_of(kind, [NAN])
-    assert said(kind, 1.0, 1.0, mixed) == ["the stored maximum is 1.0, but there is NaN"]
-    assert said(kind, 1.0, NAN, mixed) == said(kind, 1.0, None, mixed) == said(kind, NAN, NAN, only) == []
-    assert said(kind, 0.0, 5.0, only) == ["the stored maximum is 5.0, but there is NaN"]
-    assert said(kind, None, None, only, 9, 9) == ["stored are 9 values, all null, but there is NaN"]
-    assert len(said(kind, NAN, NAN, mixed)) == 1
+    value_type = pa.float64()
+    mixed, only = true_of(value_type, [1.0, NAN]), true_of(value_type, [NAN])
+    assert said(value_type, 1.0, 1.0, mixed) == ["the stored maximum is 1.0, but there is NaN"]
+    assert (
+        said(value_type, 1.0, NAN, mixed)
+        == said(value_type, 1.0, None, mixed)
+        == said(value_type, NAN, NAN, only)
+        == []
+    )
+    assert said(value_type, 0.0, 5.0, only) == ["the stored maximum is 5.0, but there is NaN"]
+    assert said(value_type, None, None, only, 9, 9) == ["stored are 9 values, all null, but there is NaN"]
+    assert len(said(value_type, NAN, NAN, mixed)) == 1
 
 
 def test_bytes_and_text_that_java_orders_otherwise_bound_nothing() -> None:

@@ -1,4 +1,4 @@
-"""A commit that is told late comes beneath what later commits told: the ranges of whole partitions must hold its rows
+"""A commit that is applied late merges beneath later commits: the ranges of whole partitions must hold its rows
 nevertheless.
 """
 
@@ -22,18 +22,18 @@ Golden = Callable[[str, str], GoldenCase]
 VERSIONS = ["8", "9"]
 
 
-def narrow(table: Table, kind: str) -> None:
-    """A later write told tight ranges of whole partitions as it saw them, without the files of the commit that nobody
-    told.
+def narrow(table: Table, partition_type: str) -> None:
+    """A later write recorded tight ranges of whole partitions as it saw them, without the files of the missing
+    commit.
     """
     damaged = DamagedTable(table.path)
     found: dict[str, Any] = {}
-    for key, datum in damaged.raw(kind).items():
+    for key, datum in damaged.raw(partition_type).items():
         body = datum["ColumnStatsMetadata"]
         if body["isTightBound"] and body["minValue"] is not None and not body["isDeleted"]:
             found[key] = changed(datum, "ColumnStatsMetadata", minValue=body["maxValue"])
     assert found
-    damaged.write({kind: list(found.items())})
+    damaged.write({partition_type: list(found.items())})
 
 
 def of_ranges(table: Table) -> list[Any]:
@@ -41,7 +41,7 @@ def of_ranges(table: Table) -> list[Any]:
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_what_later_commits_told_does_not_hide_the_rows(golden: Golden, version: str) -> None:
+def test_what_later_commits_recorded_does_not_hide_the_rows(golden: Golden, version: str) -> None:
     table = Table(golden(version, "mdt_all_mor").table)
     (late,) = forget(table, 1)
     narrow(table, "partition_stats")
@@ -57,7 +57,7 @@ def test_what_later_commits_told_does_not_hide_the_rows(golden: Golden, version:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("version", VERSIONS)
-def test_what_a_pending_older_write_tells_later_is_not_replaced(golden: Golden, version: str) -> None:
+def test_what_a_pending_older_write_records_later_is_not_replaced(golden: Golden, version: str) -> None:
     table = Table(golden(version, "mdt_all_mor").table)
     (late,) = forget(table, 1)
     early = str(int(late) - 1)

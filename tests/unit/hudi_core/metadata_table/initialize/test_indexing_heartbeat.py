@@ -10,9 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from hudi_core.metadata_table.initialize import build_heartbeat
-from hudi_core.metadata_table.initialize.build_heartbeat import BuildHeartbeat, heartbeat_path
-from hudi_core.metadata_table.initialize.indexing import IndexBuild
+from hudi_core.metadata_table.initialize import indexing
+from hudi_core.metadata_table.initialize.indexing import BuildHeartbeat, IndexBuild, heartbeat_path
 from hudi_core.metadata_table.read.file_group import ROOT
 from hudi_core.storage.local import LocalStorage
 from hudi_core.timeline.active import ActiveTimeline
@@ -77,7 +76,7 @@ def test_a_build_that_fails_beats_no_more(golden: Golden, monkeypatch: pytest.Mo
 
 
 def test_it_beats_again_and_again_for_one_instant(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(build_heartbeat, "INTERVAL_SECONDS", 0.01)
+    monkeypatch.setattr(indexing, "INTERVAL_SECONDS", 0.01)
     path = tmp_path / heartbeat_path("20240101000000000")
     with BuildHeartbeat(LocalStorage(tmp_path)) as alive:
         alive.begin("20240101000000000")
