@@ -21,7 +21,9 @@ from hudi_core.metadata_table.extract.slice_change import SliceChange
 from hudi_core.metadata_table.initialize.from_files import FileRecordsUnit
 from hudi_core.metadata_table.initialize.shard_file import WrittenShard
 from hudi_core.metadata_table.initialize.target import NewPartition
+from hudi_core.metadata_table.partitions.record_index import RecordIndexRows
 from hudi_core.metadata_table.partitions.row_units import IndexUnit
+from hudi_core.metadata_table.partitions.secondary_index import SecondaryIndexRows
 from hudi_core.metadata_table.records.file_statistics import FileStatistics
 from hudi_core.metadata_table.services.compaction_units import CompactedGroup, GroupUnit
 from hudi_core.metadata_table.write.prepare import PrepareUnit, StagedShard
@@ -44,6 +46,8 @@ CLASSES = (
     IndexUnit,
     MergePolicy,
     PrepareUnit,
+    RecordIndexRows,
+    SecondaryIndexRows,
     ReadBin,
     ReadStatistics,
     ReaderSpec,

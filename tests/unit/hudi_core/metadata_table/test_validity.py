@@ -49,7 +49,7 @@ def test_the_metadata_tables_own_instants_count() -> None:
 
 
 def test_without_suffixes_every_deltacommit_counts_that_is_not_pending_on_the_data_timeline() -> None:
-    """Version 8 on: the metadata table's own instants look like any other."""
+    """Version 8 on: instants of the metadata table look like any other."""
     solo = "00000000000000002"
     data = Timeline([done(T1), Instant(T3, Action.DELTA_COMMIT, State.INFLIGHT)])
     metadata = Timeline(

@@ -1,4 +1,4 @@
-"""How records of a file group merge when they are written anew: pairs of data, and whole groups out of sources that are
+"""How records of a file group merge when they are compacted: pairs of data, and whole groups out of sources that are
 built here.
 """
 
@@ -27,16 +27,16 @@ NAMESPACE = "org.apache.hudi.avro.model"
 Cells = list[tuple[bytes, bytes]]
 
 
-def wrapped(kind: str, value: Any) -> Any:
-    return None if value is None else (f"{NAMESPACE}.{kind}Wrapper", {"value": value})
+def wrapped(data_type: str, value: Any) -> Any:
+    return None if value is None else (f"{NAMESPACE}.{data_type}Wrapper", {"value": value})
 
 
-def stats(least: Any, greatest: Any, kind: str = "Int", **changes: Any) -> dict[str, Any]:
+def stats(least: Any, greatest: Any, data_type: str = "Int", **changes: Any) -> dict[str, Any]:
     body = {
         "fileName": "f",
         "columnName": "c",
-        "minValue": wrapped(kind, least),
-        "maxValue": wrapped(kind, greatest),
+        "minValue": wrapped(data_type, least),
+        "maxValue": wrapped(data_type, greatest),
         "valueCount": 10,
         "nullCount": 1,
         "totalSize": 100,

@@ -1,4 +1,4 @@
-"""Cleans, rollbacks and restores of tables with every kind of metadata: what each kind holds afterwards."""
+"""Cleans, rollbacks and restores of tables with every partition type: what each of them holds afterwards."""
 
 from __future__ import annotations
 
@@ -88,16 +88,16 @@ def test_a_clean_deletes_in_every_kind_that_knows_files(golden: Golden, version:
         partition: {name: size for name, size in sizes.items() if name not in gone}
         for partition, sizes in files.items()
     }
-    for kind in before.keys() - {"files"}:
-        if kind == "column_stats" or kind == "expr_index_idx_day":
-            assert after[kind] == {key: value for key, value in before[kind].items() if file_of(value) not in gone}
-            assert len(after[kind]) < len(before[kind])
-        elif kind in ("bloom_filters", "expr_index_idx_low"):
+    for name in before.keys() - {"files"}:
+        if name == "column_stats" or name == "expr_index_idx_day":
+            assert after[name] == {key: value for key, value in before[name].items() if file_of(value) not in gone}
+            assert len(after[name]) < len(before[name])
+        elif name in ("bloom_filters", "expr_index_idx_low"):
             bases = [name for name in gone if isinstance(parse_data_file(name), BaseFileName)]
-            assert len(after[kind]) == len(before[kind]) - len(bases)
-            assert comparable(after)[kind].items() <= comparable(before)[kind].items()
+            assert len(after[name]) == len(before[name]) - len(bases)
+            assert comparable(after)[name].items() <= comparable(before)[name].items()
         else:
-            assert after[kind] == before[kind]
+            assert after[name] == before[name]
 
 
 @pytest.mark.parametrize(("version", "case"), TABLES)
@@ -173,8 +173,8 @@ def test_a_restore_brings_every_kind_back(golden: Golden, version: str, case: st
 
 
 def indexes(records: Records) -> Records:
-    """What is held of every kind but the listing."""
-    return {kind: items for kind, items in comparable(records).items() if kind != "files"}
+    """What is held of every partition but the listing."""
+    return {name: items for name, items in comparable(records).items() if name != "files"}
 
 
 def undo_data(table: Table, until: str, restore: str) -> None:
