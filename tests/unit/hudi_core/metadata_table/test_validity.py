@@ -112,7 +112,7 @@ def test_what_a_rollback_took_back(golden: Callable[[str, str], GoldenCase]) -> 
         rolled_back_by(timeline, done(R, Action.RESTORE))
 
 
-def test_an_empty_rollback_is_told_by_its_plan(golden: Callable[[str, str], GoldenCase]) -> None:
+def test_the_plan_of_an_empty_rollback_names_its_instant(golden: Callable[[str, str], GoldenCase]) -> None:
     table = golden("6", "rolled_back_mor").table
     storage = LocalStorage(table)
     timeline = ActiveTimeline(storage, TableConfig.load(storage))

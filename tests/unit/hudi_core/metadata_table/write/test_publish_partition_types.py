@@ -28,11 +28,11 @@ from tests.support.metadata_records import (
 
 Golden = Callable[[str, str], GoldenCase]
 
-ALL_KINDS = [(version, case) for version in ("6", "8", "9") for case in ("mdt_all_cow", "mdt_all_mor")]
-DEFAULT_KINDS = [
+ALL_PARTITION_TYPES = [(version, case) for version in ("6", "8", "9") for case in ("mdt_all_cow", "mdt_all_mor")]
+DEFAULT_PARTITIONS = [
     (version, case) for version in ("6-by-1.2.0", "8", "8-by-1.2.0", "9") for case in ("cow_basic", "mor_basic")
 ]
-TABLES = [*ALL_KINDS, *DEFAULT_KINDS]
+TABLES = [*ALL_PARTITION_TYPES, *DEFAULT_PARTITIONS]
 COMPACTED_LATELY = [("8", "mdt_all_mor"), ("9", "mdt_all_mor")]
 """Their metadata tables were compacted behind the last commit but one."""
 
@@ -71,7 +71,7 @@ def file_of(value: Any) -> str | None:
 
 
 @pytest.mark.parametrize(("version", "case"), TABLES)
-def test_a_clean_deletes_in_every_kind_that_knows_files(golden: Golden, version: str, case: str) -> None:
+def test_a_clean_deletes_in_every_partition_type_of_files(golden: Golden, version: str, case: str) -> None:
     table = Table(golden(version, case).table)
     before, files = table.live(), listed(table)
     changes = some_files(table)
@@ -116,7 +116,7 @@ def test_a_clean_that_drops_a_partition(golden: Golden, version: str, case: str)
 
 
 @pytest.mark.parametrize(("version", "case"), TABLES)
-def test_a_rollback_takes_the_instant_out_of_every_kind(golden: Golden, version: str, case: str) -> None:
+def test_a_rollback_removes_the_instant_from_every_partition_type(golden: Golden, version: str, case: str) -> None:
     table = Table(golden(version, case).table)
     failed = table.data.load().commits().instants[-1].requested_time
     earlier = table.live(with_pending(table, lambda item: item.requested_time == failed))
@@ -155,7 +155,7 @@ def test_an_instant_that_was_compacted_cannot_be_rolled_back(golden: Golden, ver
 
 
 @pytest.mark.parametrize(("version", "case"), [table for table in TABLES if table not in COMPACTED_LATELY])
-def test_a_restore_brings_every_kind_back(golden: Golden, version: str, case: str) -> None:
+def test_a_restore_restores_every_partition_type(golden: Golden, version: str, case: str) -> None:
     table = Table(golden(version, case).table)
     *_, target, _ = table.data.load().commits().instants
     until = target.completed_at
