@@ -15,7 +15,7 @@ import pytest
 
 from hudi_core.engine.local import LocalEngine
 from hudi_core.metadata_table.partitions import row_exchange
-from hudi_core.metadata_table.write import prepare
+from hudi_core.metadata_table.write import prepare, staged_logs
 from hudi_core.metadata_table.write.staged_logs import STAGING, staged_instants
 from hudi_core.services import rewrite
 from hudi_core.services.compaction import merge_slice as execute
@@ -60,7 +60,7 @@ def compacted(path: Path, instant: str, owner: Owner, plan: FaultPlan | None = N
     storage = LocalStorage(path) if plan is None else FaultStorage(LocalStorage(path), plan)
     with pytest.MonkeyPatch.context() as patch:
         if plan is not None:
-            for module in (execute, prepare, row_exchange):
+            for module in (execute, prepare, staged_logs, row_exchange):
                 patch.setattr(module, "open_data_storage", lambda uri, options: FaultStorage(LocalStorage(uri), plan))
         CompactionService().run(context_of(path, storage=storage), instant, LocalEngine(1), owner, None)
 

@@ -93,7 +93,7 @@ class End:
             table.config.metadata_partitions,
             table.config.metadata_partitions_inflight,
             comparable(table.live()),
-            table.own_names(),
+            table.metadata_instants(),
             {str(item) for item in pending_instants(path)},
         )
 

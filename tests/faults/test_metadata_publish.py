@@ -13,13 +13,12 @@ from typing import Any
 
 import pytest
 
-from hudi_core.metadata_table.write.drop import remove_dropped
+from hudi_core.metadata_table.write.drop import drop_metadata_table, remove_dropped
 from hudi_core.metadata_table.write.publish import MetadataPublisher
 from hudi_core.timeline.instant import Action, State
 from tests.support.fault_storage import MUTATIONS, FaultPlan, FaultStorage, InjectedCrash
 from tests.support.golden_data import GoldenCase
 from tests.support.metadata_records import (
-    TOKEN,
     Records,
     Table,
     comparable,
@@ -155,18 +154,18 @@ def test_a_drop_killed_anywhere_leaves_a_table_that_can_be_read(golden: Golden, 
         before = table.config
         plan = FaultPlan(kill_at=number, counts=MUTATIONS)
         with contextlib.suppress(InjectedCrash):
-            table.publisher(FaultStorage(table.storage, plan)).drop()
+            drop_metadata_table(FaultStorage(table.storage, plan))
         after = table.config
         assert {**after.raw, **LISTED} == {**before.raw, **LISTED}
         if after.metadata_partitions:
             assert after.metadata_partitions == before.metadata_partitions
             assert table.live(), "still whole"
             assert not remove_dropped(table.storage, after), "it is in use"
-            table.publisher().drop()
+            drop_metadata_table(table.storage)
         left = table.path.joinpath(".hoodie/metadata").exists()
         if left and not table.storage.exists(".hoodie/metadata/.hoodie/hoodie.properties"):
             assert remove_dropped(table.storage, table.config)
-        MetadataPublisher(table.storage, before, TOKEN).drop()
+        drop_metadata_table(table.storage)
         assert not remove_dropped(table.storage, table.config)
         assert not table.path.joinpath(".hoodie/metadata").exists()
         assert table.config.metadata_partitions == frozenset()

@@ -1,4 +1,4 @@
-"""A golden table's metadata table as a whole: every record of every kind, and the names on its timeline."""
+"""A golden table's metadata table as a whole: every record of every partition, and the names on its timeline."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ TOKEN = WriteToken(0, 7, 0)
 
 
 class Table:
-    """A table on disk, its properties and its timelines, read anew for every question."""
+    """A table on disk, its properties and its timelines, read again at each access."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -57,13 +57,13 @@ class Table:
         return MetadataPublisher(storage or self.storage, self.config, TOKEN, clock)
 
     def records(self, timeline: Timeline | None = None) -> Records:
-        """Every record by kind and key, as of `timeline` of the data table; those of `files` as live entries."""
+        """Every record by partition and key, as of `timeline` of the data table; those of `files` as live entries."""
         metadata_snapshot = MetadataTableSnapshot(self.storage, self.config, timeline or self.data.load())
         definitions = load_index_definitions(self.storage, self.config)
         found: Records = {}
         for name in sorted(self.config.metadata_partitions):
-            kind = definitions[name].type if name.startswith("expr_index_") else name
-            found[name] = dict(metadata_snapshot.partition(name, rules_of(kind)).all())
+            partition_type = definitions[name].type if name.startswith("expr_index_") else name
+            found[name] = dict(metadata_snapshot.partition(name, rules_of(partition_type)).all())
         return found
 
     def live(self, timeline: Timeline | None = None) -> Records:
@@ -73,7 +73,7 @@ class Table:
             for name, items in self.records(timeline).items()
         }
 
-    def own_names(self) -> list[str]:
+    def metadata_instants(self) -> list[str]:
         """The names on the metadata table's timeline, completion times left out."""
         return sorted(re.sub(r"^(\d+)_\d+\.", r"\1.", name) for name in self.metadata_timeline.names())
 
@@ -93,19 +93,19 @@ class Table:
         return str(int(instant) + 1) if self.config.features.completion_time_in_name else None
 
     def take_data_timeline(self, other: Table, pattern: str) -> None:
-        """Copies files of another table's data timeline: what a service would complete, or has taken away, there."""
+        """Copies files of another table's data timeline: what a service would complete, or has removed, there."""
         for path in other.path.joinpath(self.data.folder).glob(pattern):
             shutil.copy2(path, self.path / self.data.folder / path.name)
 
 
-def rules_of(kind: str) -> RecordRules[Any]:
-    if kind == "files":
+def rules_of(partition_type: str) -> RecordRules[Any]:
+    if partition_type == "files":
         return FilesRules()
-    if kind in ("column_stats", "partition_stats"):
+    if partition_type in ("column_stats", "partition_stats"):
         return ColumnStatsRules()
-    if kind == "bloom_filters":
+    if partition_type == "bloom_filters":
         return BloomFilterRules()
-    return RecordIndexRules("UTC") if kind == "record_index" else SecondaryIndexRules()
+    return RecordIndexRules("UTC") if partition_type == "record_index" else SecondaryIndexRules()
 
 
 def is_live(value: Any) -> bool:
@@ -116,7 +116,7 @@ def is_live(value: Any) -> bool:
 
 
 def comparable(records: Records) -> Records:
-    """Records without what tells one file of the metadata table from another."""
+    """Records without what distinguishes files of the metadata table."""
     return {name: {key: _plain(value) for key, value in items.items()} for name, items in records.items()}
 
 
@@ -125,7 +125,7 @@ def _plain(value: Any) -> Any:
 
 
 def clean_changes(metadata: dict[str, Any]) -> FileChanges:
-    """What a clean's own metadata says that it did."""
+    """The changes in a clean's metadata."""
     parts = metadata["partitionMetadata"]
     deleted = {name: frozenset(part["deletePathPatterns"]) for name, part in parts.items()}
     return FileChanges(
@@ -135,7 +135,7 @@ def clean_changes(metadata: dict[str, Any]) -> FileChanges:
 
 
 def rollback_changes(metadata: dict[str, Any]) -> FileChanges:
-    """What a rollback's own metadata says that it did."""
+    """The changes in a rollback's metadata."""
     written: dict[str, dict[str, int]] = {}
     deleted: dict[str, frozenset[str]] = {}
     for name, part in metadata["partitionMetadata"].items():
@@ -159,7 +159,7 @@ def added_instants(before: Table, after: Table, actions: Iterable[str]) -> list[
 
 
 def crash_before_completion(table: Table, instant: str) -> None:
-    """Makes the data table look as if its writer had died after it had told the metadata table, and before the commit
+    """Makes the data table look as if its writer had died after the update of the metadata table, before the commit
     completed.
     """
     found = next(item for item in table.data.load().completed() if item.requested_time == instant)
@@ -177,6 +177,6 @@ def complete_rollback(table: Table, failed: str, rollback: str) -> None:
 
 
 def complete_clean(table: Table, instant: str) -> None:
-    """Completes a requested clean on the data timeline; nobody reads what it says here."""
+    """Completes a requested clean on the data timeline; no test reads its content."""
     table.data.to_inflight(instant, Action.CLEAN)
     table.data.complete(instant, Action.CLEAN, b"done", table.later(instant))

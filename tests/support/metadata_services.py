@@ -1,4 +1,4 @@
-"""Metadata tables with instants and file slices for their own table services to work on."""
+"""Metadata tables with instants and file slices for their table services."""
 
 from __future__ import annotations
 

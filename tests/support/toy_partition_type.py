@@ -21,7 +21,7 @@ def merge_sizes(key: str, older: Data, newer: Data, *, path: str) -> Data:
 
 
 class FileSizesPartition(PartitionType):
-    """Records lie in the fields of a filter: the stored schema has none of their own."""
+    """Records lie in the fields of a filter: the stored schema has none for them."""
 
     name = "file_sizes"
     by_file = updated_by_clean = True

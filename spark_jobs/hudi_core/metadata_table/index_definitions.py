@@ -101,18 +101,21 @@ def render_index_definitions(definitions: Mapping[str, IndexDefinition]) -> byte
     Hudi 1.0 knows no versions of indexes and passes over them; 1.2 fails in table version 8, too, where an expression
     index names none (SparkValueMetadataUtils.getValueMetadata).
     """
-    return dump({"indexDefinitions": {name: _rendered(item) for name, item in definitions.items()}})
-
-
-def _rendered(item: IndexDefinition) -> dict[str, Any]:
-    return {
-        "indexName": item.name,
-        "indexType": item.type,
-        "indexFunction": item.function,
-        "sourceFields": list(item.source_fields),
-        "indexOptions": dict(item.options),
-        "version": f"V{item.version}",
-    }
+    return dump(
+        {
+            "indexDefinitions": {
+                name: {
+                    "indexName": item.name,
+                    "indexType": item.type,
+                    "indexFunction": item.function,
+                    "sourceFields": list(item.source_fields),
+                    "indexOptions": dict(item.options),
+                    "version": f"V{item.version}",
+                }
+                for name, item in definitions.items()
+            }
+        }
+    )
 
 
 def parse_index_definitions(data: bytes, *, path: str) -> dict[str, IndexDefinition]:
@@ -132,11 +135,8 @@ def parse_index_definitions(data: bytes, *, path: str) -> dict[str, IndexDefinit
 def _definition(name: str, entry: Any, path: str) -> IndexDefinition:
     if not isinstance(entry, dict):
         raise CorruptFileError(f"the definition of index {name!r} is not a JSON object", path=path, remedy=_REMEDY)
-    fields, options, version = (
-        entry.get("sourceFields") or [],
-        entry.get("indexOptions") or {},
-        entry.get("version") or "V1",
-    )
+    fields, options = entry.get("sourceFields") or [], entry.get("indexOptions") or {}
+    version = entry.get("version") or "V1"
     texts = isinstance(fields, list) and all(isinstance(item, str) for item in fields)
     if not texts or not isinstance(options, dict) or version not in ("V1", "V2"):
         raise CorruptFileError(

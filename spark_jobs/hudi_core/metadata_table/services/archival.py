@@ -78,44 +78,30 @@ def _by_number(others: Timeline, least: int, most: int) -> list[Instant]:
     return found
 
 
-class MetadataArchival:
-    """Archives the metadata table's timeline. The caller holds the table lock while `run` is called; `guard` raises
-    when it is lost.
+def archive(
+    storage: Storage, metadata_timeline: MetadataTimeline, data: Timeline, config: ArchiveConfig, guard: Guard
+) -> Archived:
+    """Archives what may go of the metadata table's timeline; `data` is the data table's.
+
+    The caller holds the table lock; `guard` raises when it is lost. Killed anywhere, it can be run again. Memory: a
+    round of instants.
     """
-
-    def __init__(
-        self, storage: Storage, metadata_timeline: MetadataTimeline, config: ArchiveConfig, guard: Guard
-    ) -> None:
-        self._storage = storage
-        self._metadata_timeline = metadata_timeline
-        self._config = config
-        self._guard = guard
-
-    def run(self, data: Timeline) -> Archived:
-        """Archives what may go; `data` is the data table's timeline. Killed anywhere, it can be run again. Memory: a
-        round of instants.
-        """
-        if not self._metadata_timeline.features.completion_time_in_name:
-            finish_merge(self._storage, self._metadata_timeline.history_folder)
-        chosen = to_archive(
-            self._metadata_timeline.active.load(),
-            data,
-            self._config.keep_min,
-            self._config.keep_max,
-            counts_cleans=not self._metadata_timeline.features.completion_time_in_name,
-        )
-        if isinstance(chosen, Archived):
-            return chosen
-        active, timeline = self._metadata_timeline.active, self._metadata_timeline
-        writer = archive_writer(self._storage, timeline.features, timeline.history_folder, self._config, self._guard)
-        held = writer.held(chosen)
-        for taken in rounds(self._storage, active, timeline.clock.zone, chosen, most=_ROUND):
-            fresh = [item for item in taken if item.key not in held]
-            self._guard()
-            if fresh:
-                writer.write(fresh)
-            self._guard()
-            active.forget(item.instant for item in taken)
-        writer.finish()
-        log.info("%d instants of the metadata table archived", len(chosen))
-        return Archived(tuple(item.requested_time for item in chosen))
+    active, features = metadata_timeline.active, metadata_timeline.features
+    if not features.completion_time_in_name:
+        finish_merge(storage, metadata_timeline.history_folder)
+    counts_cleans = not features.completion_time_in_name
+    chosen = to_archive(active.load(), data, config.keep_min, config.keep_max, counts_cleans=counts_cleans)
+    if isinstance(chosen, Archived):
+        return chosen
+    writer = archive_writer(storage, features, metadata_timeline.history_folder, config, guard)
+    held = writer.held(chosen)
+    for taken in rounds(storage, active, metadata_timeline.clock.zone, chosen, most=_ROUND):
+        fresh = [item for item in taken if item.key not in held]
+        guard()
+        if fresh:
+            writer.write(fresh)
+        guard()
+        active.forget(item.instant for item in taken)
+    writer.finish()
+    log.info("%d instants of the metadata table archived", len(chosen))
+    return Archived(tuple(item.requested_time for item in chosen))

@@ -180,9 +180,8 @@ class MetadataCompaction:
         remove_losers(self._storage, instant, {f"{ROOT}/{item.partition}" for item in plan.operations}, winners)
 
     def _content(self, stats: Sequence[WriteStat], schema: str) -> bytes:
-        by_partition: dict[str, tuple[WriteStat, ...]] = {}
-        for stat in stats:
-            by_partition[stat.partition_path] = (*by_partition.get(stat.partition_path, ()), stat)
+        partitions = dict.fromkeys(stat.partition_path for stat in stats)
+        by_partition = {name: tuple(stat for stat in stats if stat.partition_path == name) for name in partitions}
         return self._metadata_timeline.commit_content(
             CommitMetadata(by_partition, True, Operation.COMPACT, {SCHEMA_KEY: schema})
         )

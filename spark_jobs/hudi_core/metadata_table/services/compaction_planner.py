@@ -7,7 +7,7 @@ the compaction's instant (UnBoundedCompactionStrategy).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
@@ -18,6 +18,7 @@ from hudi_core.errors import TimelineError
 from hudi_core.metadata_table.instants import OperationSuffix
 from hudi_core.metadata_table.read.file_group import LatestSlice
 from hudi_core.model.names import parse_base_file, parse_log_file
+from hudi_core.storage.base import FileInfo
 from hudi_core.timeline.actions.compaction import CompactionOperation, CompactionPlan
 from hudi_core.timeline.instant import Action, Instant, State
 from hudi_core.timeline.instant_time import DIGITS, format_instant
@@ -138,18 +139,19 @@ def compaction_plan(
 ) -> CompactionPlan:
     """The plan: one operation for every file group with log files, of those that completed before `before`."""
     completions = {item.requested_time: item.completed_at for item in metadata_timeline.commits()}
-    operations = [operation for place in places for operation in _operation(place, before, completions)]
+    operations = []
+    for place in places:
+        logs = [
+            info
+            for info in place.logs
+            if before is None or _is_planned(parse_log_file(info.name).instant, place, before, completions)
+        ]
+        if logs:
+            operations.append(_operation(place, logs))
     return CompactionPlan(tuple(operations), extra_metadata={} if features.merge_modes else None)
 
 
-def _operation(place: LatestSlice, before: str | None, completions: dict[str, str]) -> Iterable[CompactionOperation]:
-    logs = [
-        info
-        for info in place.logs
-        if before is None or _is_planned(parse_log_file(info.name).instant, place, before, completions)
-    ]
-    if not logs:
-        return ()
+def _operation(place: LatestSlice, logs: Sequence[FileInfo]) -> CompactionOperation:
     log_bytes = sum(info.size for info in logs)
     base_bytes = 0 if place.base_file is None else place.base_file.size
     written = _NO_BASE_MIB if place.base_file is None else base_bytes // _MIB
@@ -163,7 +165,7 @@ def _operation(place: LatestSlice, before: str | None, completions: dict[str, st
     }
     base_file = None if place.base_file is None else place.base_file.name
     names = tuple(info.name for info in logs)
-    return (CompactionOperation(place.partition, place.file_id, place.base_instant, base_file, names, metrics),)
+    return CompactionOperation(place.partition, place.file_id, place.base_instant, base_file, names, metrics)
 
 
 def _is_planned(instant: str, place: LatestSlice, before: str, completions: dict[str, str]) -> bool:

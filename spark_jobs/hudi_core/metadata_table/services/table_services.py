@@ -14,7 +14,7 @@ from hudi_core.config.metadata_config import METADATA_DELTA_COMMITS
 from hudi_core.config.table_config import TableConfig
 from hudi_core.history.manifest import Guard
 from hudi_core.metadata_table.instants import is_of_indexing, unfinished_initializations
-from hudi_core.metadata_table.services.archival import Archived, MetadataArchival
+from hudi_core.metadata_table.services.archival import Archived, archive
 from hudi_core.metadata_table.services.cleaning import Cleaned, MetadataCleaning
 from hudi_core.metadata_table.services.compaction import Compacted, MetadataCompaction
 from hudi_core.metadata_table.timeline import MetadataTimeline
@@ -56,7 +56,7 @@ def perform_table_services(
     ConfigError for options that are not valid, before anything is written, and the errors of the services.
     """
     trigger, retained = METADATA_DELTA_COMMITS.read(options), CLEAN_COMMITS_RETAINED.read(options)
-    archive = ArchiveConfig.of(options)
+    archiving = ArchiveConfig.of(options)
     metadata_timeline = MetadataTimeline(storage, config, clock)
     rolled_back = roll_back_failed(storage, config, token, clock)
     guard()
@@ -67,7 +67,7 @@ def perform_table_services(
     guard()
     compacted = finished if finished.instants else compaction.run(trigger)
     guard()
-    archived = MetadataArchival(storage, metadata_timeline, archive, guard).run(ActiveTimeline(storage, config).load())
+    archived = archive(storage, metadata_timeline, ActiveTimeline(storage, config).load(), archiving, guard)
     return ServiceResults(rolled_back, compacted, cleaned, archived)
 
 

@@ -34,15 +34,12 @@ def columns_came_with(metadata_timeline: MetadataTimeline, instants: Iterable[In
     A rollback of such an instant leaves an index that lacks columns of its definition: Hudi's readers take these for
     null.
     """
-    deltas = (item for item in instants if item.action == Action.DELTA_COMMIT and item.is_completed)
-    return any(_is_statistics_only(metadata_timeline, item) for item in deltas)
-
-
-def _is_statistics_only(metadata_timeline: MetadataTimeline, item: Instant) -> bool:
-    written = {
-        name for name, stats in metadata_timeline.active.read_commit(item).partition_to_write_stats.items() if stats
-    }
-    return COLUMN_STATS in written and FILES_PARTITION not in written
+    for item in instants:
+        if item.action == Action.DELTA_COMMIT and item.is_completed:
+            stats = metadata_timeline.active.read_commit(item).partition_to_write_stats
+            if stats.get(COLUMN_STATS) and not stats.get(FILES_PARTITION):
+                return True
+    return False
 
 
 def initialized_since(
@@ -54,7 +51,7 @@ def initialized_since(
     One listing of each. In layout 1 a partition is initialized at the latest completed instant of the data table and a
     suffix; in layout 2 at an unrelated one, so that the completion time of that deltacommit decides. One that was
     archived, like one whose first slices were cleaned, is an older one: compactions since are checked by
-    footprint.check_not_merged. Raises MetadataUnavailableError where there is no metadata table.
+    rollback.MetadataRollback. Raises MetadataUnavailableError where there is no metadata table.
     """
     timeline = metadata_timeline.active.load()
     names = config.metadata_partitions | config.metadata_partitions_inflight
@@ -70,19 +67,15 @@ def _initialized_since(
     first = min((name.instant for name in parsed if name is not None), default=None)
     if first is None:
         return False  # its building has not come to a file group
-    if is_early(first):
-        return _is_since(initialized_at(storage, partition), commit)
-    if not metadata_timeline.features.completion_time_in_name:
-        return _is_since(first, commit)
+    early = is_early(first)
+    if early or not metadata_timeline.features.completion_time_in_name:
+        time = initialized_at(storage, partition) if early else first
+        return not is_solo(time) and data_instant(time) >= commit.requested_time
     made = next((item for item in timeline.commits() if item.requested_time == first), None)
     if made is None:
         # Pending: it is being built now.
         return timeline.pending().contains(first)
     return made.completed_at > commit.completed_at
-
-
-def _is_since(initialized: str, commit: Instant) -> bool:
-    return not is_solo(initialized) and data_instant(initialized) >= commit.requested_time
 
 
 def initialized_at(storage: Storage, partition: str) -> str:

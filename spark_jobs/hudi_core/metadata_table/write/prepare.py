@@ -11,8 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
-from itertools import accumulate
+from functools import partial, reduce
+from itertools import accumulate, groupby
+from operator import attrgetter
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
@@ -119,21 +120,19 @@ def produce_file_records(unit: PrepareUnit, attempt: TaskAttempt) -> Iterator[pa
     groups, starts = target.groups, _starts(target.groups)
     made = {name: _records_of(name, target.requirements, staging.instant) for name in groups}
     rows = _Rows()
-    held: list[FileStatistics] = []
-    for file in unit.files:
-        statistics = read_file_statistics(storage, file, target.requirements)
-        if held and held[0].file.partition != file.partition:
-            rows.add_whole(starts[None], held)
-            held = []
-        held.append(replace(statistics, bloom=None))
-        for name, records in made.items():
-            for key, datum in records([statistics]):
-                if isinstance(datum, Mapping):
-                    rows.add(starts[name], len(groups[name]), key, encoder.value(datum))
-                if rows.is_full:
-                    yield from rows.batches()
-    if held:
-        rows.add_whole(starts[None], held)
+    for _, files in groupby(unit.files, attrgetter("partition")):
+        held: list[FileStatistics] = []
+        for file in files:
+            statistics = read_file_statistics(storage, file, target.requirements)
+            held.append(replace(statistics, bloom=None))
+            for name, records in made.items():
+                for key, datum in records([statistics]):
+                    if isinstance(datum, Mapping):
+                        rows.add(starts[name], len(groups[name]), key, encoder.value(datum))
+                    if rows.is_full:
+                        yield from rows.batches()
+        whole = merge_statistics(held)
+        rows.add(starts[None], 1, whole.file.partition, to_text(whole).encode("ascii"))
     yield from rows.batches()
 
 
@@ -158,16 +157,9 @@ def stage_file_records(
 
 def _wholes(batches: Iterable[pa.RecordBatch]) -> Iterator[FileStatistics]:
     """Rows come sorted by data partition."""
-    held: FileStatistics | None = None
-    for batch in batches:
-        for value in batch.column(1).to_pylist():
-            found = from_text(FileStatistics, value)
-            if held is not None and held.file.partition != found.file.partition:
-                yield held
-                held = None
-            held = found if held is None else merge_statistics([held, found])
-    if held is not None:
-        yield held
+    found = (from_text(FileStatistics, value) for batch in batches for value in batch.column(1).to_pylist())
+    for _, items in groupby(found, lambda item: item.file.partition):
+        yield reduce(lambda held, item: merge_statistics([held, item]), items)
 
 
 def _records_of(
@@ -208,10 +200,6 @@ class _Rows:
         values.append(value)
         self._bytes += len(value)
         self._count += 1
-
-    def add_whole(self, shard: int, files: Sequence[FileStatistics]) -> None:
-        whole = merge_statistics(files)
-        self.add(shard, 1, whole.file.partition, to_text(whole).encode("ascii"))
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         for (start, groups), (keys, values) in self._hashed.items():

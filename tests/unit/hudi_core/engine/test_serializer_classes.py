@@ -19,8 +19,10 @@ from hudi_core.filegroup.read.log_scan import CommittedInstants
 from hudi_core.filegroup.read.read_spec import ReaderSpec
 from hudi_core.metadata_table.initialize.exchange import FileRecordsUnit
 from hudi_core.metadata_table.initialize.target import NewPartition, WrittenShard
+from hudi_core.metadata_table.partitions.record_index import RecordIndexRows
 from hudi_core.metadata_table.partitions.row_exchange import IndexUnit
 from hudi_core.metadata_table.partitions.row_level import SliceChange
+from hudi_core.metadata_table.partitions.secondary_index import SecondaryIndexRows
 from hudi_core.metadata_table.records.file_statistics import FileStatistics
 from hudi_core.metadata_table.services.compaction_units import CompactedGroup, GroupUnit
 from hudi_core.metadata_table.write.prepare import PrepareUnit, StagedShard
@@ -43,6 +45,8 @@ CLASSES = (
     IndexUnit,
     MergePolicy,
     PrepareUnit,
+    RecordIndexRows,
+    SecondaryIndexRows,
     ReadBin,
     ReadStatistics,
     ReaderSpec,

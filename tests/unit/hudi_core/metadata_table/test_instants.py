@@ -1,5 +1,5 @@
-"""In version 6 what is built beside writers begins under a base instant before every timeline; its partition metadata
-says what the index holds.
+"""In version 6 an index that is built beside writers is initialized under a base instant before every timeline; its
+partition metadata says what the index holds.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ def test_it_is_before_every_instant_of_a_metadata_table() -> None:
             early_instant(epoch) < start for start in ("00000000000000000", "00000000000000010", LAST, f"{LAST}010")
         )
         assert is_early(early_instant(epoch))
-        assert is_metadata_suffix(early_instant(epoch)), "the empty block with which a file group begins"
+        assert is_metadata_suffix(early_instant(epoch)), "the empty first block of a file group"
     assert not any(map(is_early, ("00000000000000010", "0" * 14, "0" * 17, LAST)))
     assert [initialization_time(last) for last in (LAST, None)] == [f"{LAST}004", "0" * 14]
 
 
-def test_an_index_holds_what_had_completed_when_it_began(golden: Golden) -> None:
+def test_an_index_holds_what_had_completed_when_it_was_initialized(golden: Golden) -> None:
     """A commit before it cannot be rolled back without it, nor the table restored to one with it."""
     table = Table(golden("6", "indexing_requested").table)
     first, *_, last = table.data.load().commits().instants
@@ -97,9 +97,7 @@ def test_we_do_not_compact_beneath_a_build(golden: Golden, monkeypatch: pytest.M
 
 
 def compact(table: Table) -> None:
-    """As a writer of Hudi, which writes a base file for a group with nothing but the empty block that it begins
-    with.
-    """
+    """As a writer of Hudi, which writes a base file for a group with nothing but its first, empty block."""
     compaction(table).run(trigger=1)
     done = table.metadata_timeline.load().completed().of_actions(Action.COMMIT).last()
     assert done is not None
@@ -116,7 +114,7 @@ def compact(table: Table) -> None:
 
 
 @pytest.mark.parametrize("often", [1, ATTEMPTS])
-def test_an_index_that_a_writer_compacts_is_built_anew(
+def test_an_index_that_a_writer_compacts_is_rebuilt(
     golden: Golden, monkeypatch: pytest.MonkeyPatch, often: int
 ) -> None:
     """Real Hudi compacts as long as the metadata table has no deltacommit that is younger than the indexing."""

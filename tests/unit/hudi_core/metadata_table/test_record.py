@@ -31,7 +31,7 @@ from tests.support.hfiles import base_hfiles, log_hfiles
 from tests.support.metadata_cells import encode_items
 
 CODEC = MetadataCodec(schema_text(), path="f")
-FILE_KINDS = (RecordType.PARTITIONS, RecordType.FILES)
+FILE_TYPES = (RecordType.PARTITIONS, RecordType.FILES)
 
 
 def decode(item: tuple[bytes, bytes], codec: MetadataCodec = CODEC, path: str = "f") -> FilesRecord:
@@ -77,9 +77,9 @@ ENTRIES = st.dictionaries(
 
 
 @settings(max_examples=40, deadline=None)
-@given(st.dictionaries(st.text(max_size=10), st.tuples(st.sampled_from(FILE_KINDS), ENTRIES), max_size=6))
+@given(st.dictionaries(st.text(max_size=10), st.tuples(st.sampled_from(FILE_TYPES), ENTRIES), max_size=6))
 def test_round_trip_in_key_order(parts: dict[str, tuple[RecordType, dict[str, FileEntry]]]) -> None:
-    records = [FilesRecord(key, kind, entries) for key, (kind, entries) in parts.items()]
+    records = [FilesRecord(key, record_type, entries) for key, (record_type, entries) in parts.items()]
     items = encode_items(records)
     assert [key for key, _ in items] == sorted(key.encode() for key in parts)
     assert sorted((decode(item) for item in items), key=lambda record: record.key) == sorted(

@@ -49,7 +49,7 @@ def test_the_metadata_tables_own_instants_count() -> None:
 
 
 def test_without_suffixes_every_deltacommit_counts_that_is_not_pending_on_the_data_timeline() -> None:
-    """Version 8 on: the metadata table's own instants look like any other."""
+    """Version 8 on: instants of the metadata table look like any other."""
     solo = "00000000000000002"
     data = Timeline([done(T1), Instant(T3, Action.DELTA_COMMIT, State.INFLIGHT)])
     metadata = Timeline(
@@ -112,7 +112,7 @@ def test_what_a_rollback_took_back(golden: Callable[[str, str], GoldenCase]) -> 
         rolled_back_by(timeline, done(R, Action.RESTORE))
 
 
-def test_an_empty_rollback_is_told_by_its_plan(golden: Callable[[str, str], GoldenCase]) -> None:
+def test_the_plan_of_an_empty_rollback_names_its_instant(golden: Callable[[str, str], GoldenCase]) -> None:
     table = golden("6", "rolled_back_mor").table
     storage = LocalStorage(table)
     timeline = ActiveTimeline(storage, TableConfig.load(storage))

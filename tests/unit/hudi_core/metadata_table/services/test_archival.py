@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hudi_core.history.archiving import archive_writer
-from hudi_core.metadata_table.services.archival import Archived, MetadataArchival, to_archive
+from hudi_core.metadata_table.services.archival import Archived, archive, to_archive
 from hudi_core.timeline.instant import Action, Instant, State
 from hudi_core.timeline.timeline import Timeline
 from tests.support.metadata_services import (
@@ -61,8 +61,7 @@ def test_an_archival_leaves_what_is_read(golden: Golden, version: str) -> None:
     gone = [item for item in table.data.load() if item.is_completed][:2]
     table.data.forget(gone)
     metadata_timeline = metadata_timeline_of(table)
-    archival = MetadataArchival(table.storage, metadata_timeline, SMALL, lambda: None)
-    done = archival.run(table.data.load())
+    done = archive(table.storage, metadata_timeline, table.data.load(), SMALL, lambda: None)
     assert len(done.instants) > 2, done.reason
     left = {item.requested_time for item in table.metadata_timeline.load()}
     assert left.isdisjoint(done.instants)
@@ -73,10 +72,10 @@ def test_an_archival_leaves_what_is_read(golden: Golden, version: str) -> None:
     assert writer.held(archived) or version != "6"
     assert list((table.path / metadata_timeline.history_folder).glob("*"))
     assert held(table) == before
-    assert archival.run(table.data.load()).instants == ()
+    assert archive(table.storage, metadata_timeline, table.data.load(), SMALL, lambda: None).instants == ()
 
 
-def test_what_completed_as_the_compaction_began_is_not_in_it() -> None:
+def test_what_completed_after_the_compaction_was_requested_is_not_in_it() -> None:
     data = Timeline([Instant("8", Action.COMMIT, State.COMPLETED, "9", Action.COMMIT)])
     commits = delta_commits(9)
     compacted = Instant(f"{7:017d}1", Action.COMMIT, State.COMPLETED, f"{7:017d}2", Action.COMPACTION)

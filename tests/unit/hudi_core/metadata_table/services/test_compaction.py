@@ -44,7 +44,7 @@ CASES = (
 NUMBERS = ("numWrites", "prevCommit", "totalLogFilesCompacted", "numUpdateWrites")
 MERGED = ("numDeletes", "numInserts", "totalLogRecords", "totalUpdatedRecordsCompacted")
 """Of a secondary index Hudi 1.x counts keys that came and went between two compactions among the inserted and deleted
-ones; nobody reads it.
+ones; no reader uses it.
 """
 
 
@@ -81,7 +81,7 @@ def test_it_holds_what_it_held_before(golden: Golden, version: str, case: str) -
     found = table.metadata_timeline.load().get(instant, Action.COMPACTION)
     assert found.is_completed
     assert held(table) == before
-    # Nobody needs what was merged any more.
+    # No reader needs what was merged.
     for path in (table.path / ROOT).glob("*/.*.log.*"):
         name = parse_data_file(path.name)
         if isinstance(name, LogFileName) and list(path.parent.glob(f"{name.file_id}_*_{instant}.hfile")):
@@ -194,7 +194,7 @@ def test_version_6_compacts_nothing_while_something_is_pending(golden: Golden) -
 
 
 @pytest.mark.parametrize("version", ["8", "9"])
-def test_what_is_told_but_pending_stays_out(golden: Golden, version: str) -> None:
+def test_what_is_recorded_but_pending_stays_out(golden: Golden, version: str) -> None:
     table = Table(golden(version, "failed_after_metadata_mor").table)
     (failed,) = table.data.load().pending().requested_times
     before = held(table)

@@ -31,8 +31,8 @@ def planned(logs: tuple[FileInfo, ...], base: FileInfo | None) -> list[str]:
     return [name.split("_")[1].partition(".")[0] for operation in plan.operations for name in operation.log_files]
 
 
-def test_what_the_base_file_holds_already_is_left_out() -> None:
-    """It lies on top of the newest slice, as nobody knows any more when it completed, until real Hudi cleans it away
+def test_what_the_base_file_holds_already_is_excluded() -> None:
+    """It lies on top of the newest slice, as its completion is archived, until real Hudi cleans it away
     under the plan.
     """
     assert planned((log("20260101000000200"), log("20260101000000400")), BASE) == ["20260101000000400"]
@@ -57,7 +57,7 @@ def decided(data: Timeline, metadata_timeline: Timeline, features: TableVersion)
 
 @pytest.mark.parametrize("features", [V8, V9])
 def test_no_compaction_is_planned_while_an_index_is_being_built(features: TableVersion) -> None:
-    """The index's base files bear the indexing's instant: a compaction of what writers told the index meanwhile would
+    """The index's base files bear the indexing's instant: a compaction of what writers recorded meanwhile would
     lie above them.
     """
     recorded = [

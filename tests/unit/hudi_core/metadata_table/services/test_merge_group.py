@@ -1,4 +1,4 @@
-"""How records of a file group merge when they are written anew: pairs of data, and whole groups out of sources that are
+"""How records of a file group merge when they are compacted: pairs of data, and whole groups out of sources that are
 built here.
 """
 
@@ -27,16 +27,16 @@ NAMESPACE = "org.apache.hudi.avro.model"
 Cells = list[tuple[bytes, bytes]]
 
 
-def wrapped(kind: str, value: Any) -> Any:
-    return None if value is None else (f"{NAMESPACE}.{kind}Wrapper", {"value": value})
+def wrapped(data_type: str, value: Any) -> Any:
+    return None if value is None else (f"{NAMESPACE}.{data_type}Wrapper", {"value": value})
 
 
-def stats(least: Any, greatest: Any, kind: str = "Int", **changes: Any) -> dict[str, Any]:
+def stats(least: Any, greatest: Any, data_type: str = "Int", **changes: Any) -> dict[str, Any]:
     body = {
         "fileName": "f",
         "columnName": "c",
-        "minValue": wrapped(kind, least),
-        "maxValue": wrapped(kind, greatest),
+        "minValue": wrapped(data_type, least),
+        "maxValue": wrapped(data_type, greatest),
         "valueCount": 10,
         "nullCount": 1,
         "totalSize": 100,
@@ -103,7 +103,7 @@ def test_nothing_is_known_where_the_two_do_not_compare() -> None:
     assert bounds(merge_data("k", stats(3, 9), all_null, path="p")) == (wrapped("Int", 3), wrapped("Int", 9))
 
 
-def test_of_other_kinds_the_newer_record_stands() -> None:
+def test_of_other_types_the_newer_record_counts() -> None:
     older, newer = ({"type": 5, "recordIndexMetadata": {"partitionName": name}} for name in ("a", "b"))
     assert merge_data("k", older, newer, path="p") is newer
     with pytest.raises(CorruptFileError, match="do not merge"):
@@ -130,7 +130,7 @@ def secondary(*, deleted: bool = False) -> dict[str, Any]:
 
 
 ENCODER = RecordEncoder(stored_schema(V9))
-STANDS, GONE = ENCODER.value(secondary()), ENCODER.value(secondary(deleted=True))
+LIVE, GONE = ENCODER.value(secondary()), ENCODER.value(secondary(deleted=True))
 
 
 def source(cells: Cells, *, unique: bool, schema: str = ENCODER.schema) -> Records:
@@ -156,12 +156,12 @@ def keys(first: int, last: int) -> list[bytes]:
 
 
 def test_later_sources_win_and_deletes_take_away(tmp_path: Path) -> None:
-    base = source([(key, STANDS) for key in keys(0, 200)], unique=True)
-    first = source([(key, GONE) for key in keys(50, 60)] + [(key, STANDS) for key in keys(300, 310)], unique=False)
+    base = source([(key, LIVE) for key in keys(0, 200)], unique=True)
+    first = source([(key, GONE) for key in keys(50, 60)] + [(key, LIVE) for key in keys(300, 310)], unique=False)
     deletes = Deletes(frozenset([*keys(55, 70), *keys(305, 320)]), "deletes")
     last = source([(key, GONE) for key in keys(58, 62)], unique=False)
     found, merge, _ = merged([base, first, deletes, last], tmp_path)
-    expected = dict.fromkeys([*keys(0, 200), *keys(300, 305)], STANDS)
+    expected = dict.fromkeys([*keys(0, 200), *keys(300, 305)], LIVE)
     expected.update(dict.fromkeys(keys(50, 55), GONE))
     for key in keys(55, 70):
         del expected[key]
@@ -175,7 +175,7 @@ def test_later_sources_win_and_deletes_take_away(tmp_path: Path) -> None:
 
 def test_the_file_is_that_of_single_records(tmp_path: Path) -> None:
     """Runs that are copied make the same file, filter and all, as records that are added one by one."""
-    cells = [(key, STANDS) for key in keys(0, 3000)]
+    cells = [(key, LIVE) for key in keys(0, 3000)]
     found, _, _ = merged([source(cells, unique=True), source([(b"01500", GONE)], unique=False)], tmp_path)
     storage = LocalStorage(tmp_path)
     with MetadataBaseFile(storage, "single.hfile", ENCODER.schema, bloom_entries=100) as file:
@@ -195,8 +195,8 @@ def test_the_file_is_that_of_single_records(tmp_path: Path) -> None:
 
 def test_a_group_without_records_stays_without_a_base_file(tmp_path: Path) -> None:
     assert merged([], tmp_path)[2] is None
-    assert merged([source([(b"a", STANDS)], unique=False), Deletes(frozenset([b"a"]), "d")], tmp_path)[2] is None
-    found, merge, file = merged([source([(b"a", STANDS)], unique=True), Deletes(frozenset([b"a"]), "d")], tmp_path)
+    assert merged([source([(b"a", LIVE)], unique=False), Deletes(frozenset([b"a"]), "d")], tmp_path)[2] is None
+    found, merge, file = merged([source([(b"a", LIVE)], unique=True), Deletes(frozenset([b"a"]), "d")], tmp_path)
     assert found == []
     assert merge.counts.deleted == 1
     assert file is not None
@@ -215,28 +215,28 @@ def test_records_of_another_schema_are_written_in_the_new_one(tmp_path: Path) ->
 
 
 def test_the_names_of_old_base_files_go(tmp_path: Path) -> None:
-    named = bytes(4) + b"\x02\x08file" + STANDS[5:]
+    named = bytes(4) + b"\x02\x08file" + LIVE[5:]
     base = source([(key, named) for key in keys(0, 40)], unique=True)
-    found, _, _ = merged([base, source([(b"zz", STANDS)], unique=False)], tmp_path)
-    assert found == [*((key, STANDS) for key in keys(0, 40)), (b"zz", STANDS)]
+    found, _, _ = merged([base, source([(b"zz", LIVE)], unique=False)], tmp_path)
+    assert found == [*((key, LIVE) for key in keys(0, 40)), (b"zz", LIVE)]
 
 
 def test_sources_that_are_not_sorted_are_damaged(tmp_path: Path) -> None:
     class Disordered(HFileReader):
         def items(self) -> Any:
-            return iter([(b"b", STANDS), (b"a", STANDS)])
+            return iter([(b"b", LIVE), (b"a", LIVE)])
 
-    good = source([(b"a", STANDS)], unique=False)
+    good = source([(b"a", LIVE)], unique=False)
     disordered = Disordered(lambda start, length: b"", 0, "source")
     bad = Records(disordered, good.codec, good.schema, "source", unique=False)
     with pytest.raises(CorruptFileError, match="not sorted"):
         merged([bad], tmp_path)
-    twice = source([(b"a", STANDS), (b"a", STANDS)], unique=True)
+    twice = source([(b"a", LIVE), (b"a", LIVE)], unique=True)
     with pytest.raises(CorruptFileError, match="not sorted"):
         merged([twice], tmp_path)
 
 
-def test_schemas_of_a_beginning() -> None:
+def test_schemas_of_an_initialization() -> None:
     for version in (V6, V8, V9):
         assert '"_hoodie_file_name"' in stored_schema(version)
         assert '"_hoodie_' not in commit_schema(version)

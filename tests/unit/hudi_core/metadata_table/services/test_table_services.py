@@ -1,4 +1,4 @@
-"""The metadata table's own cleans, archivals and rollbacks: they change nothing of what it holds, wherever they are
+"""Cleans, archivals and rollbacks of the metadata table: they change nothing of what it holds, wherever they are
 killed.
 """
 
@@ -22,7 +22,7 @@ from tests.support.metadata_services import VERSIONS, Golden, clock, many_slices
 from tests.unit.hudi_core.metadata_table.services.test_compaction import held
 
 
-def upkeep(table: Table, trigger: str, storage: Storage | None = None) -> ServiceResults:
+def run_services(table: Table, trigger: str, storage: Storage | None = None) -> ServiceResults:
     options = {
         "hoodie.keep.min.commits": "2",
         "hoodie.keep.max.commits": "3",
@@ -44,9 +44,9 @@ def test_all_of_it_killed_anywhere(golden: Golden, version: str, tmp_path: Path)
         table = Table(shutil.copytree(source.path, tmp_path / str(number)))
         plan = FaultPlan(kill_at=number, counts=MUTATIONS)
         with contextlib.suppress(InjectedCrash):
-            upkeep(table, "2", FaultStorage(table.storage, plan))
+            run_services(table, "2", FaultStorage(table.storage, plan))
         assert held(table) == expected, number
-        done = upkeep(table, "2")
+        done = run_services(table, "2")
         assert held(table) == expected, (number, done)
         assert not table.metadata_timeline.load().pending().instants
         shutil.rmtree(table.path)
@@ -60,9 +60,9 @@ def test_options_are_checked_first(golden: Golden) -> None:
     table = Table(golden("8", "mor_basic").table)
     names = table.metadata_timeline.names()
     with pytest.raises(ConfigError, match="commits is"):
-        upkeep(table, "none")
+        run_services(table, "none")
     assert table.metadata_timeline.names() == names
-    assert "deltacommits since" in upkeep(table, "1000").compacted.reason
+    assert "deltacommits since" in run_services(table, "1000").compacted.reason
 
 
 def test_an_indexers_deltacommit_is_left_while_the_indexing_is_pending(golden: Golden) -> None:
@@ -81,7 +81,7 @@ def test_an_indexers_deltacommit_is_left_while_the_indexing_is_pending(golden: G
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_what_a_dead_writer_left_is_taken_back(golden: Golden, version: str) -> None:
+def test_what_a_dead_writer_left_is_rolled_back(golden: Golden, version: str) -> None:
     table = Table(golden(version, "mor_basic").table)
     before = held(table)
     dead = table.new_instant()

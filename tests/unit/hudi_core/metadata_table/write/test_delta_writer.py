@@ -1,4 +1,4 @@
-"""Deltacommits of the metadata table: written once by whoever comes again, or by one attempt alone; deletions of
+"""Deltacommits of the metadata table: written once by repeated attempts, or by one attempt alone; deletions of
 keys.
 """
 
@@ -54,7 +54,7 @@ def logs_of(table: Table, instant: str) -> list[str]:
 
 @pytest.mark.parametrize("version", ["8", "9"])
 def test_two_attempts_cannot_both_leave_a_log_file(golden: Golden, version: str) -> None:
-    """The name is the same for all of them: that of the one which comes late is taken."""
+    """The name is the same for all of them: the late one finds it used."""
     table = Table(golden(version, "mor_basic").table)
     instant = table.new_instant()
 

@@ -38,7 +38,7 @@ def test_what_began_with_the_table_holds_every_commit(golden: Golden, version: s
 
 @pytest.mark.parametrize("version", ["8", "9"])
 def test_an_index_that_is_being_built_began_after_all(golden: Golden, version: str) -> None:
-    """Its deltacommit is pending: what it holds nobody knows."""
+    """Its deltacommit is pending: what it holds is not known."""
     table = Table(golden(version, "mdt_all_cow").table)
     metadata_timeline = table.metadata_timeline
     (made,) = table.path.joinpath(metadata_timeline.folder).glob("00000000000000002_*.deltacommit")

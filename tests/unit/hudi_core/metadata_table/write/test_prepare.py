@@ -1,4 +1,4 @@
-"""A compaction of many files: executors make the metadata table's records before the lock, and what stands in the end
+"""A compaction of many files: executors make the metadata table's records before the lock, and what it holds in the end
 is the same.
 """
 
@@ -54,7 +54,7 @@ def test_the_records_are_those_that_the_driver_makes(
     def watched(self: MetadataPublisher, at: str, metadata: Any, prepared: Prepared, requested: Any) -> None:
         assert staged_instants(context_of(path).storage) == {instant}
         assert not Table(path).metadata_timeline.load().contains(instant), (
-            "nothing of it stands in the metadata table before the lock is held"
+            "nothing of it is in the metadata table before the lock is held"
         )
         seen.append(prepared)
         published(self, at, metadata, prepared, requested)
@@ -70,8 +70,8 @@ def test_the_records_are_those_that_the_driver_makes(
     compact(other)
     assert len(seen) == 1
     ours, theirs = comparable(Table(path).live()), comparable(Table(other).live())
-    for kind in theirs:
-        assert ours[kind] == theirs[kind], kind
+    for name in theirs:
+        assert ours[name] == theirs[name], name
     assert DamagedTable(path).found() == []
 
 

@@ -1,4 +1,4 @@
-"""Cleans, rollbacks and restores of tables with every kind of metadata: what each kind holds afterwards."""
+"""Cleans, rollbacks and restores of tables with every partition type: what each of them holds afterwards."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ from tests.support.metadata_records import (
 
 Golden = Callable[[str, str], GoldenCase]
 
-ALL_KINDS = [(version, case) for version in ("6", "8", "9") for case in ("mdt_all_cow", "mdt_all_mor")]
-DEFAULT_KINDS = [
+ALL_PARTITION_TYPES = [(version, case) for version in ("6", "8", "9") for case in ("mdt_all_cow", "mdt_all_mor")]
+DEFAULT_PARTITIONS = [
     (version, case) for version in ("6-by-1.2.0", "8", "8-by-1.2.0", "9") for case in ("cow_basic", "mor_basic")
 ]
-TABLES = [*ALL_KINDS, *DEFAULT_KINDS]
+TABLES = [*ALL_PARTITION_TYPES, *DEFAULT_PARTITIONS]
 COMPACTED_LATELY = [("8", "mdt_all_mor"), ("9", "mdt_all_mor")]
 """Their metadata tables were compacted behind the last commit but one."""
 
@@ -71,7 +71,7 @@ def file_of(value: Any) -> str | None:
 
 
 @pytest.mark.parametrize(("version", "case"), TABLES)
-def test_a_clean_deletes_in_every_kind_that_knows_files(golden: Golden, version: str, case: str) -> None:
+def test_a_clean_deletes_in_every_partition_type_of_files(golden: Golden, version: str, case: str) -> None:
     table = Table(golden(version, case).table)
     before, files = table.live(), listed(table)
     changes = some_files(table)
@@ -88,16 +88,16 @@ def test_a_clean_deletes_in_every_kind_that_knows_files(golden: Golden, version:
         partition: {name: size for name, size in sizes.items() if name not in gone}
         for partition, sizes in files.items()
     }
-    for kind in before.keys() - {"files"}:
-        if kind == "column_stats" or kind == "expr_index_idx_day":
-            assert after[kind] == {key: value for key, value in before[kind].items() if file_of(value) not in gone}
-            assert len(after[kind]) < len(before[kind])
-        elif kind in ("bloom_filters", "expr_index_idx_low"):
+    for name in before.keys() - {"files"}:
+        if name == "column_stats" or name == "expr_index_idx_day":
+            assert after[name] == {key: value for key, value in before[name].items() if file_of(value) not in gone}
+            assert len(after[name]) < len(before[name])
+        elif name in ("bloom_filters", "expr_index_idx_low"):
             bases = [name for name in gone if isinstance(parse_data_file(name), BaseFileName)]
-            assert len(after[kind]) == len(before[kind]) - len(bases)
-            assert comparable(after)[kind].items() <= comparable(before)[kind].items()
+            assert len(after[name]) == len(before[name]) - len(bases)
+            assert comparable(after)[name].items() <= comparable(before)[name].items()
         else:
-            assert after[kind] == before[kind]
+            assert after[name] == before[name]
 
 
 @pytest.mark.parametrize(("version", "case"), TABLES)
@@ -116,7 +116,7 @@ def test_a_clean_that_drops_a_partition(golden: Golden, version: str, case: str)
 
 
 @pytest.mark.parametrize(("version", "case"), TABLES)
-def test_a_rollback_takes_the_instant_out_of_every_kind(golden: Golden, version: str, case: str) -> None:
+def test_a_rollback_removes_the_instant_from_every_partition_type(golden: Golden, version: str, case: str) -> None:
     table = Table(golden(version, case).table)
     failed = table.data.load().commits().instants[-1].requested_time
     earlier = table.live(with_pending(table, lambda item: item.requested_time == failed))
@@ -155,7 +155,7 @@ def test_an_instant_that_was_compacted_cannot_be_rolled_back(golden: Golden, ver
 
 
 @pytest.mark.parametrize(("version", "case"), [table for table in TABLES if table not in COMPACTED_LATELY])
-def test_a_restore_brings_every_kind_back(golden: Golden, version: str, case: str) -> None:
+def test_a_restore_restores_every_partition_type(golden: Golden, version: str, case: str) -> None:
     table = Table(golden(version, case).table)
     *_, target, _ = table.data.load().commits().instants
     until = target.completed_at
@@ -173,8 +173,8 @@ def test_a_restore_brings_every_kind_back(golden: Golden, version: str, case: st
 
 
 def indexes(records: Records) -> Records:
-    """What is held of every kind but the listing."""
-    return {kind: items for kind, items in comparable(records).items() if kind != "files"}
+    """What is held of every partition but the listing."""
+    return {name: items for name, items in comparable(records).items() if name != "files"}
 
 
 def undo_data(table: Table, until: str, restore: str) -> None:

@@ -40,7 +40,7 @@ def test_real_tables_are_taken(golden: Golden, version: str, case: str) -> None:
     Table(golden(version, case).table).publisher().check()
 
 
-def test_a_kind_of_a_later_hudi_is_refused(golden: Golden) -> None:
+def test_a_partition_type_of_a_later_hudi_is_refused(golden: Golden) -> None:
     table = Table(golden("9", "cow_basic").table)
     update_properties(table.storage, {"hoodie.table.metadata.partitions": "files,vector_index"})
     with pytest.raises(UnsupportedError, match="vector_index"):

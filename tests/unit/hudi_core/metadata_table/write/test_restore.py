@@ -49,7 +49,7 @@ def test_a_metadata_table_without_the_target_is_dropped(golden: Golden, version:
 
 
 def test_a_metadata_table_that_begins_after_the_target_is_dropped(golden: Golden) -> None:
-    """Version 6: it was deleted and built anew, at the instant of that time."""
+    """Version 6: it was deleted and rebuilt, at the instant of that time."""
     table = Table(golden("6", "savepoint_cow").table)
     target = table.data.load().commits().instants[0].requested_time
     first = table.metadata_timeline.load().instants[0].requested_time
@@ -60,7 +60,7 @@ def test_a_metadata_table_that_begins_after_the_target_is_dropped(golden: Golden
 
 @pytest.mark.parametrize("version", ["8", "9"])
 def test_a_restore_goes_back_behind_a_later_compaction(golden: Golden, version: str) -> None:
-    """An older compaction lies before the target, so that Hudi takes the later one back, its base files and all."""
+    """An older compaction lies before the target, so that Hudi rolls the later one back, with its base files."""
     table = Table(golden(version, "mdt_all_cow").table)
     *_, target, _ = table.data.load().commits().instants
     until = target.completed_at
@@ -99,7 +99,7 @@ def test_a_restore_behind_a_compaction_whose_slices_were_cleaned_drops(golden: G
 
 
 @pytest.mark.parametrize("case", ["mdt_all_cow", "mdt_all_mor"])
-def test_a_restore_of_version_6_takes_a_pending_compaction_back(golden: Golden, case: str) -> None:
+def test_a_restore_of_version_6_rolls_a_pending_compaction_back(golden: Golden, case: str) -> None:
     """New log files have joined the slice that it begins; they go with it, and commands go to the slice before."""
     table = Table(golden("6", case).table)
     *_, target, last = table.data.load().commits().instants
@@ -129,7 +129,7 @@ def test_a_restore_of_version_6_takes_a_pending_compaction_back(golden: Golden, 
 
 @pytest.mark.parametrize("version", ["8", "9"])
 def test_an_index_that_was_built_since_is_dropped(golden: Golden, version: str) -> None:
-    """What it holds of the earlier time nobody knows: it indexed the table as it was when it was built."""
+    """What it held at the earlier time is not known: it indexed the table as it was when it was built."""
     table = Table(golden(version, "mdt_all_cow").table)
     for compaction in table.metadata_timeline.load().of_actions(Action.COMMIT):
         for partition in table.config.metadata_partitions:
@@ -158,8 +158,8 @@ def test_an_index_that_was_built_since_is_dropped(golden: Golden, version: str) 
 
 
 @pytest.mark.parametrize("version", ["6", "9"])
-def test_cleans_after_the_target_are_not_forgotten(golden: Golden, version: str) -> None:
-    """Their deltacommits go with the rest, but the files are gone: `files` and the statistics are told again."""
+def test_cleans_after_the_target_are_recorded_again(golden: Golden, version: str) -> None:
+    """Their deltacommits go with the rest, but the files are gone: `files` and the statistics are updated again."""
     table = Table(golden(version, "mdt_all_cow").table)
     *_, target, _ = table.data.load().commits().instants
     oldest = {

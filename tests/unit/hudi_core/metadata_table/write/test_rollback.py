@@ -19,9 +19,9 @@ from tests.support.metadata_records import TOKEN, Table
 from tests.support.metadata_services import clock
 from tests.unit.hudi_core.metadata_table.write.test_rollback_commands import (
     FAILED,
-    OWN,
+    METADATA_ROLLBACK,
     ROLLBACK,
-    Opened,
+    FailedTable,
     commit_of,
     failed,
 )
@@ -30,7 +30,7 @@ __all__ = ["failed"]
 Golden = Callable[[str, str], GoldenCase]
 
 
-def test_a_second_rollback_finds_nothing(failed: tuple[Opened, Opened]) -> None:
+def test_a_second_rollback_finds_nothing(failed: tuple[FailedTable, FailedTable]) -> None:
     ours, _ = failed
     assert ours.rollback.footprint(FAILED)
     ours.rollback.run(FAILED, ROLLBACK)
@@ -38,24 +38,22 @@ def test_a_second_rollback_finds_nothing(failed: tuple[Opened, Opened]) -> None:
     before = ours.names()
     ours.rollback.run(FAILED, ROLLBACK)
     assert ours.names() == before
-    assert ours.blocks() == ([], [OWN])
+    assert ours.blocks() == ([], [METADATA_ROLLBACK])
 
 
 def test_a_rollback_that_died_anywhere_is_resumed(golden: Golden, tmp_path: Path) -> None:
     number = 0
     while True:
-        metadata_snapshot = Opened(golden("6", "compaction_inflight").table)
+        table = FailedTable(golden("6", "compaction_inflight").table)
         plan = FaultPlan(kill_at=number, timing="after", counts=MUTATIONS)
         with contextlib.suppress(InjectedCrash):
-            MetadataRollback(FaultStorage(metadata_snapshot.storage, plan), metadata_snapshot.config).run(
-                FAILED, ROLLBACK
-            )
-        metadata_snapshot.rollback.run(FAILED, ROLLBACK)
-        assert not metadata_snapshot.rollback.footprint(FAILED)
-        assert metadata_snapshot.blocks() == ([], [OWN])
-        assert [instant.requested_time for instant in metadata_snapshot.active.load().pending()] == []
-        assert metadata_snapshot.active.load().get(OWN, Action.ROLLBACK).is_completed
-        assert not metadata_snapshot.active.load().contains(FAILED)
+            MetadataRollback(FaultStorage(table.storage, plan), table.config).run(FAILED, ROLLBACK)
+        table.rollback.run(FAILED, ROLLBACK)
+        assert not table.rollback.footprint(FAILED)
+        assert table.blocks() == ([], [METADATA_ROLLBACK])
+        assert [instant.requested_time for instant in table.active.load().pending()] == []
+        assert table.active.load().get(METADATA_ROLLBACK, Action.ROLLBACK).is_completed
+        assert not table.active.load().contains(FAILED)
         if not plan.crashed:
             break
         number += 1
@@ -63,17 +61,17 @@ def test_a_rollback_that_died_anywhere_is_resumed(golden: Golden, tmp_path: Path
 
 
 @pytest.mark.parametrize("state", [State.REQUESTED, State.INFLIGHT])
-def test_an_unfinished_deltacommit_is_rolled_back(failed: tuple[Opened, Opened], state: State) -> None:
+def test_an_unfinished_deltacommit_is_rolled_back(failed: tuple[FailedTable, FailedTable], state: State) -> None:
     ours, _ = failed
     for later in (State.COMPLETED, State.INFLIGHT):
         if later.rank > state.rank:
             ours.active.remove(FAILED, Action.DELTA_COMMIT, later)
     ours.rollback.run(FAILED, ROLLBACK)
     assert not ours.active.load().contains(FAILED)
-    assert ours.blocks() == ([], [OWN])
+    assert ours.blocks() == ([], [METADATA_ROLLBACK])
 
 
-def test_a_compacted_metadata_table_cannot_be_rolled_back(failed: tuple[Opened, Opened]) -> None:
+def test_a_compacted_metadata_table_cannot_be_rolled_back(failed: tuple[FailedTable, FailedTable]) -> None:
     ours, _ = failed
     compaction = f"{FAILED}001"
     for state, data in ((State.REQUESTED, b""), (State.INFLIGHT, b""), (State.COMPLETED, b"{}")):
@@ -82,7 +80,7 @@ def test_a_compacted_metadata_table_cannot_be_rolled_back(failed: tuple[Opened, 
         ours.rollback.run(FAILED, ROLLBACK)
 
 
-def test_publishing_beside_another_attempt_is_refused(failed: tuple[Opened, Opened]) -> None:
+def test_publishing_beside_another_attempt_is_refused(failed: tuple[FailedTable, FailedTable]) -> None:
     ours, real = failed
     with pytest.raises(ConflictError, match="deltacommit"):
         ours.writer().publish_commit(FAILED, commit_of(real), [], StatisticsRequirements({"fields": []}))
@@ -92,10 +90,10 @@ def test_publishing_beside_another_attempt_is_refused(failed: tuple[Opened, Open
         ours.writer().publish_commit(FAILED, commit_of(real), [], StatisticsRequirements({"fields": []}))
 
 
-def test_publishing_while_the_rollback_is_unfinished_is_refused(failed: tuple[Opened, Opened]) -> None:
+def test_publishing_while_the_rollback_is_unfinished_is_refused(failed: tuple[FailedTable, FailedTable]) -> None:
     ours, real = failed
     ours.rollback.run(FAILED, ROLLBACK)
-    (ours.table / ROOT / ".hoodie" / f"{OWN}.rollback").unlink()
+    (ours.table / ROOT / ".hoodie" / f"{METADATA_ROLLBACK}.rollback").unlink()
     with pytest.raises(ConflictError, match="unfinished"):
         ours.writer().publish_commit(FAILED, commit_of(real), [], StatisticsRequirements({"fields": []}))
 

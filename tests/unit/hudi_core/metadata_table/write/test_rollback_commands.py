@@ -27,11 +27,11 @@ from tests.support.golden_data import GoldenCase
 Golden = Callable[[str, str], GoldenCase]
 
 FAILED, ROLLBACK = "20261120222902673", "20261120222904540"
-OWN = f"{ROLLBACK}006"
+METADATA_ROLLBACK = f"{ROLLBACK}006"
 REAL_TOKEN = WriteToken(0, 5934, 8485)
 
 
-class Opened:
+class FailedTable:
     """A table's storage, properties and metadata timeline."""
 
     def __init__(self, table: Path) -> None:
@@ -53,20 +53,20 @@ class Opened:
 
 
 @pytest.fixture
-def failed(golden: Golden) -> tuple[Opened, Opened]:
+def failed(golden: Golden) -> tuple[FailedTable, FailedTable]:
     """A table whose compaction died after it had written the metadata table, and the same after real Hudi rolled it
     back and re-ran it.
     """
     case = golden("6", "compaction_inflight")
-    return Opened(case.table), Opened(case.after())
+    return FailedTable(case.table), FailedTable(case.after())
 
 
-def commit_of(metadata_snapshot: Opened) -> CommitMetadata:
-    path = metadata_snapshot.table / ".hoodie" / f"{FAILED}.commit"
+def commit_of(table: FailedTable) -> CommitMetadata:
+    path = table.table / ".hoodie" / f"{FAILED}.commit"
     return decode_commit(path.read_bytes(), path=str(path))
 
 
-def plain(metadata_snapshot: Opened, instant: str, action: str, state: State) -> dict[str, Any]:
+def plain(table: FailedTable, instant: str, action: str, state: State) -> dict[str, Any]:
     """A timeline file with addresses cut to the file name and without durations."""
 
     def cut(value: Any) -> Any:
@@ -80,19 +80,21 @@ def plain(metadata_snapshot: Opened, instant: str, action: str, state: State) ->
             return [cut(item) for item in value]
         return value.rpartition("/.hoodie/")[2] if isinstance(value, str) and "/.hoodie/" in value else value
 
-    result: dict[str, Any] = cut(metadata_snapshot.active.read_any(instant, action, state))
+    result: dict[str, Any] = cut(table.active.read_any(instant, action, state))
     return result
 
 
-def test_rollback_and_publication_leave_what_real_hudi_leaves(failed: tuple[Opened, Opened]) -> None:
+def test_rollback_and_publication_leave_what_real_hudi_leaves(failed: tuple[FailedTable, FailedTable]) -> None:
     ours, real = failed
     ours.rollback.run(FAILED, ROLLBACK)
     ours.writer().publish_commit(FAILED, commit_of(real), [], StatisticsRequirements({"fields": []}))
     assert ours.names() == real.names()
     for state in State:
-        assert ours.active.path(OWN, Action.ROLLBACK, state)
+        assert ours.active.path(METADATA_ROLLBACK, Action.ROLLBACK, state)
     for state in (State.REQUESTED, State.COMPLETED):
-        assert plain(ours, OWN, Action.ROLLBACK, state) == plain(real, OWN, Action.ROLLBACK, state)
+        assert plain(ours, METADATA_ROLLBACK, Action.ROLLBACK, state) == plain(
+            real, METADATA_ROLLBACK, Action.ROLLBACK, state
+        )
     command = f"{FOLDER}/.files-0000-0_00000000000000010.log.6_1-0-1"
     assert sorted(ours.storage.read(command)) == sorted(real.storage.read(command)), (
         "only the order of the header entries may differ"
@@ -104,25 +106,22 @@ def test_rollback_and_publication_leave_what_real_hudi_leaves(failed: tuple[Open
     )
 
 
-def test_the_deltacommits_stats_are_those_of_real_hudi(failed: tuple[Opened, Opened]) -> None:
+def test_the_deltacommits_stats_are_those_of_real_hudi(failed: tuple[FailedTable, FailedTable]) -> None:
     ours, real = failed
     ours.rollback.run(FAILED, ROLLBACK)
     ours.writer().publish_commit(FAILED, commit_of(real), [], StatisticsRequirements({"fields": []}))
-    mine, theirs = (
-        plain(metadata_snapshot, FAILED, Action.DELTA_COMMIT, State.COMPLETED) for metadata_snapshot in failed
-    )
+    mine, theirs = (plain(table, FAILED, Action.DELTA_COMMIT, State.COMPLETED) for table in failed)
     for metadata in (mine, theirs):
         stat = metadata["partitionToWriteStats"]["files"][0]
         stat["fileSizeInBytes"] = stat["totalWriteBytes"] = 0  # the schema in our block has no doc texts
     assert mine == theirs
     profile, real_profile = (
-        plain(metadata_snapshot, FAILED, Action.DELTA_COMMIT, State.INFLIGHT)["partitionToWriteStats"]["files"]
-        for metadata_snapshot in failed
+        plain(table, FAILED, Action.DELTA_COMMIT, State.INFLIGHT)["partitionToWriteStats"]["files"] for table in failed
     )
-    assert profile == [stat for stat in real_profile if stat["fileId"]], "what real Hudi's own rollback goes by"
+    assert profile == [stat for stat in real_profile if stat["fileId"]], "which real Hudi's rollback uses"
 
 
-def test_a_missing_instant_gets_the_empty_deltacommit_only(failed: tuple[Opened, Opened]) -> None:
+def test_a_missing_instant_gets_the_empty_deltacommit_only(failed: tuple[FailedTable, FailedTable]) -> None:
     ours, _ = failed
     before = ours.names()
     ours.rollback.run("20261120222902999", ROLLBACK)
@@ -130,7 +129,7 @@ def test_a_missing_instant_gets_the_empty_deltacommit_only(failed: tuple[Opened,
     assert added == {f"{ROLLBACK}.deltacommit{suffix}" for suffix in ("", ".inflight", ".requested")}
 
 
-def test_a_damaged_log_file_stops_the_rollback(failed: tuple[Opened, Opened]) -> None:
+def test_a_damaged_log_file_stops_the_rollback(failed: tuple[FailedTable, FailedTable]) -> None:
     ours, _ = failed
     path = next(info.path for info in ours.storage.list_files(FOLDER) if ".log.3_" in info.name)
     ours.storage.write(path, ours.storage.read(path)[:-9])
@@ -138,8 +137,8 @@ def test_a_damaged_log_file_stops_the_rollback(failed: tuple[Opened, Opened]) ->
         ours.rollback.footprint(FAILED)
 
 
-def test_a_late_block_of_a_dead_writer_stops_the_publication(failed: tuple[Opened, Opened]) -> None:
-    """It lands between our look at the slice and our own log file."""
+def test_a_late_block_of_a_dead_writer_stops_the_publication(failed: tuple[FailedTable, FailedTable]) -> None:
+    """It is written between our look at the slice and our log file."""
     ours, real = failed
     ours.rollback.run(FAILED, ROLLBACK)
     late = metadata_path(latest_slice(ours.storage, ours.active.load()).next_log(WriteToken(0, 9, 9)))
@@ -168,7 +167,7 @@ class _Late(FaultStorage):
         super().create_exclusive(path, data)
 
 
-def test_new_logs_join_the_slice_of_a_pending_compaction(failed: tuple[Opened, Opened]) -> None:
+def test_new_logs_join_the_slice_of_a_pending_compaction(failed: tuple[FailedTable, FailedTable]) -> None:
     _, real = failed
     compaction = f"{FAILED}001"
     real.active.create_requested(compaction, Action.COMPACTION, b"")
@@ -179,7 +178,7 @@ def test_new_logs_join_the_slice_of_a_pending_compaction(failed: tuple[Opened, O
     assert len(place.logs) == 7
 
 
-def test_a_command_awaits_the_block_of_an_inflight_deltacommit(failed: tuple[Opened, Opened]) -> None:
+def test_a_command_awaits_the_block_of_an_inflight_deltacommit(failed: tuple[FailedTable, FailedTable]) -> None:
     """Its writer chose the next version when it started: the command comes one further on."""
     ours, _ = failed
     (block,), _ = ours.blocks()
@@ -192,4 +191,4 @@ def test_a_command_awaits_the_block_of_an_inflight_deltacommit(failed: tuple[Ope
     ours.storage.write(
         metadata_path(awaited), encode_block(BlockType.HFILE_DATA, {HeaderKey.INSTANT_TIME: FAILED}, b"")
     )
-    assert ours.blocks() == ([], [OWN])
+    assert ours.blocks() == ([], [METADATA_ROLLBACK])

@@ -70,7 +70,7 @@ def test_an_instant_without_files_is_recorded_under_files(table: Table) -> None:
 
 
 class _Writer(FaultStorage):
-    """A writer of the instant that is alive: it writes one more file when the last of its own is deleted."""
+    """A writer of the instant that is alive: it writes one more file when its last one is deleted."""
 
     def __init__(self, inner: LocalStorage, path: str) -> None:
         super().__init__(inner, FaultPlan())

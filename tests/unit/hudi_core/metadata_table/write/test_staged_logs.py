@@ -104,7 +104,7 @@ def test_a_file_group_gets_several_log_files_and_the_driver_adds_its_own(golden:
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("killed", [1, 2, 5])
 def test_what_died_between_two_log_files_is_gone_on_with(golden: Golden, version: str, killed: int) -> None:
-    """Staged anew by the attempt that comes again, cut otherwise: told twice it says the same."""
+    """Staged again by the next attempt, split otherwise: written twice it says the same."""
     table = Table(golden(version, "mdt_all_mor").table)
     before, instant = table.live()[RECORD_INDEX], initialized(table)
     logs = 0
