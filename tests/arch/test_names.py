@@ -45,14 +45,6 @@ REMAINING_NAMES = {
 
 REMAINING_MODULES = {
     "filegroup/merge/row_merge.py",
-    "metadata_table/partitions/bloom_filters.py",
-    "metadata_table/partitions/column_stats.py",
-    "metadata_table/partitions/expression_index.py",
-    "metadata_table/partitions/files.py",
-    "metadata_table/partitions/partition_stats.py",
-    "metadata_table/partitions/protocol.py",
-    "metadata_table/read/group_reader.py",
-    "metadata_table/records/file_statistics.py",
     "query/slices_plan.py",
     "services/doctor/observations.py",
     "services/rollback/strategies.py",

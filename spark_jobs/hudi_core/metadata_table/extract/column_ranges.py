@@ -23,8 +23,8 @@ class RowRanges:
     """Gathers the range of one column. Memory: two bounds."""
 
     def __init__(self, column: str, kind: pa.DataType, version: int, *, bound_type: str | None = None) -> None:
-        """`kind` is the column's Arrow type; raises UnsupportedError for one without an order. `bound_type` is what
-        bounds are said to be.
+        """`kind` is the column's Arrow type; raises UnsupportedError for one without an order. `bound_type` is the
+        logical type of the bounds, where it is another.
         """
         self._column = column
         name, self._type = logical_and_type(kind, version)

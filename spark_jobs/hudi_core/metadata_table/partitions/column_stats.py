@@ -69,7 +69,7 @@ class ColumnStatsPartition(PartitionType):
 
     @classmethod
     def of_files(cls, instant: str, files: Iterable[FileStatistics], expression: Expression | None) -> Iterator[Record]:
-        """The ranges of files: nothing of a column that a log file of partial rows says nothing of."""
+        """The ranges of files, without those of columns that the partial rows of a log file lack."""
         for statistics in files:
             for found in statistics.ranges:
                 record = None if statistics.partial and not found.value_count else file_record(statistics.file, found)

@@ -79,9 +79,7 @@ class ExpressionIndexPartition(WholePartitionRanges):
 
     @classmethod
     def of_files(cls, instant: str, files: Iterable[FileStatistics], expression: Expression | None) -> Iterator[Record]:
-        """What files say of the expression, one record each; nothing of files without rows, and no filters of log
-        files.
-        """
+        """One record of each file with rows; no filters of log files."""
         if expression is None:
             return
         for statistics in files:
@@ -123,7 +121,7 @@ class ExpressionIndexPartition(WholePartitionRanges):
     def unrecorded(self, name: str, column: str) -> UnsupportedError:
         """Names the index."""
         return UnsupportedError(
-            f"the range of the expression index `{self.partition}` in the partition {name!r} cannot be told",
+            f"the range of the expression index `{self.partition}` in the partition {name!r} is unknown",
             remedy=f"drop it with `hudictl metadata drop TABLE --partition {self.partition}`",
         )
 
@@ -160,7 +158,7 @@ def expression_of(partition: str, table: IndexedTable) -> Expression:
 
 
 def _bloom_settings(definition: IndexDefinition, settings: Mapping[str, str]) -> tuple[int, float, int]:
-    """The writer's options, unless those of the index say otherwise."""
+    """The options of the index, else those of the writer."""
     found = {
         **settings,
         **{key: definition.options[option] for option, key in _OF_OPTION.items() if option in definition.options},

@@ -149,5 +149,5 @@ class PartitionStatsPartition(WholePartitionRanges):
     def unrecorded(self, name: str, column: str) -> UnsupportedError:
         """Names the column."""
         return UnsupportedError(
-            f"the range of the column {column!r} in the partition {name!r} cannot be told", remedy=_REMEDY
+            f"the range of the column {column!r} in the partition {name!r} is unknown", remedy=_REMEDY
         )

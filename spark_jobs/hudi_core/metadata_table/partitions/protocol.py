@@ -128,6 +128,6 @@ def unknown_partition(name: str) -> UnsupportedError:
         path=f".hoodie/metadata/{name}",
         remedy=(
             f"drop it with `hudictl metadata drop TABLE --partition {name}`, or the metadata table: Hudi's next write "
-            "builds it anew"
+            "rebuilds it"
         ),
     )

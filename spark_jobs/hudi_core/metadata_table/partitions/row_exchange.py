@@ -105,9 +105,8 @@ def distinct_rows(batches: Iterator[pa.RecordBatch], *, conflict: Conflict) -> I
             continue
         rows = batch if held is None else _joined(held, batch)
         keys = rows.column(0)
-        starts = np.flatnonzero(
-            np.r_[True, pc.not_equal(keys.slice(1), keys.slice(0, rows.num_rows - 1)).to_numpy(zero_copy_only=False)]
-        )
+        differs = pc.not_equal(keys.slice(1), keys.slice(0, rows.num_rows - 1)).to_numpy(zero_copy_only=False)
+        starts = np.flatnonzero(np.r_[True, differs])
         # The last key may go on in the next batch.
         held = rows.slice(int(starts[-1]))
         if len(starts) > 1:
@@ -131,9 +130,8 @@ def _one_each(rows: pa.RecordBatch, starts: NDArray[np.int64], conflict: Conflic
     owner = np.repeat(chosen, np.diff(np.r_[starts, count]))
     others = np.flatnonzero(current & (np.arange(count) != owner))
     if len(others):
-        differs = pc.not_equal(values.take(pa.array(others)), values.take(pa.array(owner[others]))).to_numpy(
-            zero_copy_only=False
-        )
+        differs = pc.not_equal(values.take(pa.array(others)), values.take(pa.array(owner[others])))
+        differs = differs.to_numpy(zero_copy_only=False)
         if differs.any():
             raise conflict(rows.column(0)[int(others[int(np.argmax(differs))])].as_py())
     return rows.take(pa.array(chosen))
@@ -160,7 +158,7 @@ def base_cells(rows: IndexRows, batches: Iterator[pa.RecordBatch]) -> Iterator[p
     """
     for batch in distinct_rows(batches, conflict=rows.conflict):
         if is_gone(batch).true_count:
-            raise ExecutionError(f"the index {rows.partition} was to begin with a deletion")
+            raise ExecutionError(f"the index {rows.partition} was to be initialized with a deletion")
         yield batch
 
 

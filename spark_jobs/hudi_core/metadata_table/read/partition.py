@@ -42,7 +42,7 @@ def check_numbers(folder: str, groups: Sequence[GroupReader[T]]) -> None:
         raise CorruptFileError(
             f"of the index's file groups number {missing[0]} is not there",
             path=folder,
-            remedy="drop the index with `hudictl metadata drop TABLE --partition …`, then create it anew",
+            remedy="drop the index with `hudictl metadata drop TABLE --partition …`, then create it again",
         )
 
 

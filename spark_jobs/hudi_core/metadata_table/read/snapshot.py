@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Final
 
 from hudi_core.config.table_config import TableConfig
@@ -57,8 +57,8 @@ class MetadataTableSnapshot:
         self._listed[name] = frozenset(info.name for info in files)
         slices = merged_slices(folder, files, timeline, metadata_config.layout_version)
         if metadata_config.features.log_name_has_delta_commit:
-            # What is pending on the data timeline no reader counts: a writer that was thought dead may have completed
-            # it behind its rollback.
+            # No reader counts what is pending on the data timeline: after its rollback a writer that was taken for
+            # dead may have completed it here.
             pending = self.data_timeline.pending().requested_times
             counted = timeline.filter(lambda instant: instant.requested_time not in pending)
             refuse_missing(folder, files, slices, counted, self._stats_of)
@@ -85,17 +85,13 @@ class MetadataTableSnapshot:
         return scheme_of(self.storage.uri) not in ("file", "memory")
 
     def folder(self, name: str) -> str:
-        """The partition's folder below the data table's base path; raises FormatError for a name that is no
-        folder's.
-        """
+        """The partition's folder below the data table's base path; raises FormatError for a name of no folder."""
         return f"{ROOT}/{check_file_name(name, source=self.config.path)}"
 
     def built_at(self, name: str) -> str | None:
-        """When Hudi 1.x completed building partition `name`: the completion of the deltacommit that wrote its first
-        files.
+        """The completion time of the deltacommit by which Hudi 1.x initialized partition `name`.
 
-        None where nothing says so any more: the files were cleaned and the deltacommit archived, or the index was built
-        by an indexing action.
+        None where its files were cleaned and it was archived, or the index was built by an indexing action.
         """
         names = map(parse_data_file, (info.name for info in self.storage.list_files(self.folder(name))))
         first = {parsed.instant for parsed in names if parsed is not None and is_solo(parsed.instant)}
@@ -109,18 +105,12 @@ class MetadataTableSnapshot:
     def timeline(self) -> Timeline:
         """The metadata timeline. Raises MetadataUnavailableError when there is no readable metadata table."""
         if FILES_PARTITION not in self.config.metadata_partitions:
-            raise MetadataUnavailableError(
-                "the table has no metadata table: hoodie.table.metadata.partitions does not name `files`",
-                path=self.config.path,
-                remedy=_WITHOUT,
-            )
+            message = "the table has no metadata table: hoodie.table.metadata.partitions does not name `files`"
+            raise MetadataUnavailableError(message, path=self.config.path, remedy=_WITHOUT)
         timeline = self._active.load()
         if timeline.last_completed() is None:
-            raise MetadataUnavailableError(
-                "the table's metadata table holds no completed instant",
-                path=ROOT,
-                remedy=_WITHOUT,
-            )
+            message = "the table's metadata table holds no completed instant"
+            raise MetadataUnavailableError(message, path=ROOT, remedy=_WITHOUT)
         return timeline
 
     def _stats_of(self, commit: Instant) -> tuple[WriteStat, ...]:
@@ -138,28 +128,19 @@ class MetadataTableSnapshot:
         try:
             return TableConfig.load(self.storage, base=ROOT)
         except ConfigError as error:
-            raise MetadataUnavailableError(
-                f"the table's metadata table cannot be read: {error.message}",
-                path=error.path,
-                remedy=_WITHOUT,
-            ) from error
+            message = f"the table's metadata table cannot be read: {error.message}"
+            raise MetadataUnavailableError(message, path=error.path, remedy=_WITHOUT) from error
 
     @cached_property
     def blocks(self) -> BlockFilter:
         """Which blocks of log files count; errors as timeline."""
-        timeline, features = self.timeline, self._metadata_config.features
-        data = ActiveTimeline(self.storage, self.config)
-        last = timeline.last_completed()
-        commits = timeline.commits()
+        timeline, suffixes = self.timeline, self._metadata_config.features.metadata_suffixes
+        rolled_back = partial(rolled_back_by, ActiveTimeline(self.storage, self.config))
+        last, commits = timeline.last_completed(), timeline.commits()
         pending = timeline.pending().requested_times
         return BlockFilter(
             committed=lambda instant: instant not in pending and commits.contains_or_before_start(instant),
-            valid=valid_instants(
-                self.data_timeline,
-                timeline,
-                lambda instant: rolled_back_by(data, instant),
-                suffixes=features.metadata_suffixes,
-            ),
+            valid=valid_instants(self.data_timeline, timeline, rolled_back, suffixes=suffixes),
             latest="" if last is None else last.requested_time,
             stop_at_newer=not reads_as_hudi_1(self._metadata_config),
         )

@@ -217,7 +217,7 @@ def _dense(rows: Positions, values: NDArray[Any], count: int, absent: int | bool
 
 @lru_cache(maxsize=16)
 def _walk_of(schema: str) -> ColumnWalk | None:
-    """None for a schema that is none, of which MetadataCodec says so."""
+    """None for a schema that is none, which MetadataCodec refuses."""
     try:
         return ColumnWalk(json.loads(schema), _REQUESTED)
     except (ValueError, RecursionError, FormatError):

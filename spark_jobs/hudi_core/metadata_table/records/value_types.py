@@ -118,7 +118,7 @@ def empty_range(column: str, version: int) -> ColumnRange:
 
 
 def is_unknown(found: ColumnRange) -> bool:
-    """Whether a range has values and does not say between which bounds."""
+    """Whether a range has values without bounds."""
     return (found.least is None or found.greatest is None) and found.null_count < found.value_count
 
 
@@ -126,7 +126,7 @@ def merged(ranges: Iterable[ColumnRange]) -> ColumnRange | None:
     """The range of all of them, of one column, in the encoding of the last one that has bounds; None of none.
 
     Bounds of numbers of different width compare, as a column may have been widened; others that differ in kind leave
-    the range unknown. Sums of counts and sizes stand also where they count rows twice, as in Hudi.
+    the range unknown. Sums of counts and sizes hold also where they count rows twice, as in Hudi.
     """
     found: ColumnRange | None = None
     for item in ranges:

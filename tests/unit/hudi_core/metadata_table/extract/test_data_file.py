@@ -1,4 +1,4 @@
-"""What one data file says: by its footer where that tells it, else by its rows."""
+"""Statistics of one data file: from its footer where that has them, else from its rows."""
 
 from __future__ import annotations
 
@@ -153,7 +153,7 @@ def test_a_field_of_a_struct_goes_by_its_dotted_name(tmp_path: Path) -> None:
         ]
 
 
-def test_a_file_without_rows_says_nothing(tmp_path: Path) -> None:
+def test_a_file_without_rows_has_no_values(tmp_path: Path) -> None:
     file = written(tmp_path, pa.table({"a": pa.array([], pa.int64())}))
     statistics = read_file_statistics(
         LocalStorage(tmp_path), file, StatisticsRequirements(schema_of(("a", "long")), ("a",))
@@ -161,7 +161,7 @@ def test_a_file_without_rows_says_nothing(tmp_path: Path) -> None:
     assert [(found.value_count, found.least) for found in statistics.ranges] in ([], [(0, None)])
 
 
-def test_rows_of_some_columns_say_nothing_of_the_others(golden: Golden) -> None:
+def test_rows_of_some_columns_have_no_values_of_the_others(golden: Golden) -> None:
     table = GoldenCells(golden("8", "partial_update_merge_into").table)
     requirements = StatisticsRequirements(table.table.stored_schema(), table.table.chosen_columns())
     partial = [statistics for statistics in table.statistics(table.files(), requirements) if statistics.partial]
@@ -189,7 +189,7 @@ def test_a_renamed_column_is_found_under_the_name_that_the_file_has(tmp_path: Pa
     }
 
 
-def test_what_is_learnt_survives_the_engine(tmp_path: Path) -> None:
+def test_statistics_survive_the_engine(tmp_path: Path) -> None:
     table = pa.table(
         {"a": [b"\xff", None], "b": pa.array(["1.20", None]).cast(pa.decimal128(10, 2)), "c": [float("inf"), 0.1]}
     )
@@ -207,7 +207,7 @@ def test_what_is_learnt_survives_the_engine(tmp_path: Path) -> None:
     assert isinstance(statistics.expressions["expr_index_c"], ColumnRange)
 
 
-def test_nothing_is_opened_when_nothing_is_asked(tmp_path: Path) -> None:
+def test_nothing_is_opened_when_nothing_is_required(tmp_path: Path) -> None:
     gone = DataFileRef("", NAME, 1, True)
     assert read_file_statistics(
         LocalStorage(tmp_path), gone, StatisticsRequirements(schema_of(("a", "long")))

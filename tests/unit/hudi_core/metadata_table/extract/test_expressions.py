@@ -212,3 +212,12 @@ def test_old_letters_have_their_other_case() -> None:
         None,
     ]
     assert lower(pa.array(["\u039f\u03a3", "\u0130"])).to_pylist() == ["\u03bf\u03c2", "i\u0307"]
+
+
+def test_seconds_before_1970_are_those_of_spark() -> None:
+    """UnixTimestamp divides microseconds as Java does."""
+    for unit, per in (("ms", 1000), ("us", 1_000_000)):
+        kind = pa.timestamp(unit, tz="UTC")
+        function, _ = function_of("unix_timestamp", {}, kind, None)
+        values = pa.array([-per // 2, -per, -per - 1, per + 1, None], pa.int64()).cast(kind)
+        assert function(values).to_pylist() == [0, -1, -1, 1, None]

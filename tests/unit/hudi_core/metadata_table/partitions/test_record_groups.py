@@ -1,4 +1,4 @@
-"""How many file groups an index of rows has, and their names."""
+"""How many file groups a row-level index has, and their names."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ FILE_ID = "9edb754e-98e8-450a-8273-ba65f475f266"
 )
 @pytest.mark.parametrize("version", SUPPORTED)
 @pytest.mark.parametrize("zone", ["UTC", "America/New_York"])
-def test_a_place_is_read_back_to_the_letter(version: TableVersion, file_id: str, is_uuid: bool, zone: str) -> None:
+def test_a_location_is_read_back_to_the_letter(version: TableVersion, file_id: str, is_uuid: bool, zone: str) -> None:
     rows = RecordIndexRows(RecordGroups({None: 3}), stored_schema(version), zone)
     for instant in ("20261120225335920", "20260329023000001", "22001231000000999"):
         batch = rows.came("p/q", file_id, instant, pa.array(["k"]))

@@ -117,7 +117,7 @@ def test_log_files_hold_records_then_deletions(limit: int) -> None:
     assert deleted == [(key.decode(), "record_index", ("int", 0)) for key, held in rows if held == GONE]
 
 
-def test_nothing_to_say_is_no_log_file() -> None:
+def test_no_rows_make_no_log_file() -> None:
     index = RecordIndexRows(RecordGroups({None: 1}), stored_schema(V9), "UTC")
     contents = log_contents(
         "record_index", iter([]), "20261120225335999", stored_schema(V9), conflict=index.conflict, hudi_1_headers=True
@@ -126,10 +126,10 @@ def test_nothing_to_say_is_no_log_file() -> None:
     assert list(base_cells(index, iter([]))) == []
 
 
-def test_an_index_begins_without_deletions() -> None:
+def test_an_index_is_initialized_without_deletions() -> None:
     index = RecordIndexRows(RecordGroups({None: 1}), stored_schema(V9), "UTC")
     assert [batch.num_rows for batch in base_cells(index, batches([(b"a", b"1"), (b"b", b"1")], 9))] == [1, 1]
-    with pytest.raises(ExecutionError, match="begin with a deletion"):
+    with pytest.raises(ExecutionError, match="initialized with a deletion"):
         list(base_cells(index, batches([(b"a", GONE)], 9)))
 
 

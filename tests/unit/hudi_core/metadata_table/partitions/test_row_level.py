@@ -1,4 +1,4 @@
-"""The indexes of rows by name, and what they are refused for."""
+"""Row-level indexes by name, and why one is refused."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def definition(*fields: str, version: int = 2, **options: str) -> IndexDefinitio
     return IndexDefinition(INDEX, "secondary_index", "identity", fields, options, version)
 
 
-def test_indexes_of_rows_are_known_by_name(golden: Golden) -> None:
+def test_row_level_indexes_are_known_by_name(golden: Golden) -> None:
     assert [
         name
         for name in ("record_index", INDEX, "secondary_index_", "files", "expr_index_x", "column_stats")
@@ -51,7 +51,7 @@ def test_indexes_of_rows_are_known_by_name(golden: Golden) -> None:
     ]
 
 
-def test_compactions_tell_nothing(golden: Golden) -> None:
+def test_compactions_move_no_rows(golden: Golden) -> None:
     assert [name for name in (None, "UPSERT", "CLUSTER", "COMPACT", "LOG_COMPACT") if moves_rows(name)] == [
         None,
         "UPSERT",

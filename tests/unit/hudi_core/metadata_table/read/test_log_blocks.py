@@ -1,4 +1,4 @@
-"""Which blocks of the metadata table's log files count, and what they say together."""
+"""Which blocks of the metadata table's log files count, and how their records merge."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_from_hudi_1_on_a_block_after_the_last_instant_is_passed_over() -> None:
     assert scan(data_block("1", a=5), data_block("9", b=6), data_block("2", c=7), blocks=passing) == {"a": 5, "c": 7}
 
 
-def test_a_rollback_takes_the_blocks_of_its_target_wherever_they_are() -> None:
+def test_a_rollback_cancels_the_blocks_of_its_target_wherever_they_are() -> None:
     assert scan(data_block("1", a=5), data_block("2", b=6), rollback("3", "2"), data_block("2", c=7)) == {
         "a": 5,
         "c": 7,
@@ -91,12 +91,12 @@ def test_a_rollback_takes_the_blocks_of_its_target_wherever_they_are() -> None:
     assert scan(data_block("1", a=5), rollback("3", "2")) == {"a": 5}
 
 
-def test_what_a_log_compaction_wrote_stands_where_its_inputs_stood() -> None:
+def test_a_block_of_a_log_compaction_replaces_its_inputs_at_their_place() -> None:
     """It comes after blocks that are newer than what it merged."""
     assert scan(data_block("1", a=5, b=6), data_block("2", a=0), compacted("3", "1", a=5, b=6)) == {"b": 6}
 
 
-def test_a_damaged_block_is_an_error_unless_a_rollback_takes_it_away() -> None:
+def test_a_damaged_block_is_an_error_unless_a_rollback_cancels_it() -> None:
     torn = data_block("2", b=6)[:300]
     with pytest.raises(CorruptFileError, match="damaged block at byte 0") as caught:
         scan(data_block("1", a=5), torn)

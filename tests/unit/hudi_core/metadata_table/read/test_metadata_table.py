@@ -58,7 +58,7 @@ def load(table: Path, timeline: Timeline | None = None) -> tuple[LocalStorage, A
 
 
 def unpacked(tmp_path: Path, version: str) -> Iterator[tuple[str, Path]]:
-    """Every golden table of a version that says it has a metadata table, and what real Hudi made of it."""
+    """Every golden table of a version that lists a metadata table, and what real Hudi made of it."""
     folder = golden_root() / version
     for case in golden_cases(version):
         for name, archive in (
@@ -187,11 +187,11 @@ def test_a_table_without_partitions_has_the_empty_one(golden: Golden) -> None:
     assert reader.list_files("absent") == {}
 
 
-def test_no_metadata_table_is_told_apart(golden: Golden) -> None:
+def test_a_missing_metadata_table_is_no_damaged_one(golden: Golden) -> None:
     _, _, reader = load(golden("6", "mdt_disabled").table)
-    for ask in (reader.list_partitions, reader.check_available):
+    for query in (reader.list_partitions, reader.check_available):
         with pytest.raises(MetadataUnavailableError, match="does not name") as caught:
-            ask()
+            query()
         assert caught.value.path == ".hoodie/hoodie.properties"
     table = golden("6", "cow_basic").table
     for path in (table / ".hoodie" / "metadata" / ".hoodie").glob("*.deltacommit"):

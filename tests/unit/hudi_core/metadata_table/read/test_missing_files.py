@@ -32,7 +32,7 @@ BASE_3 = f"f-0_0-0-0_{T3}.hfile"
 INDEXED = "20260101000000012"
 INDEXED_LOG = f".f-0_{INDEXED}.log.1_0-0-0"
 EMPTY = (INIT_LOG, INDEXED_LOG)
-"""The log files with which file groups begin: 80 bytes."""
+"""The log files with which file groups are initialized: 80 bytes."""
 
 
 def done(time: str, action: str = Action.DELTA_COMMIT, completed: str | None = None) -> Instant:
@@ -50,7 +50,7 @@ WRITTEN = {INIT: [INIT_BASE], T1: [log(T1)], T2: [log(T2)], T3: [BASE_3]}
 def check(
     names: Iterable[str], timeline: Iterable[Instant] = TIMELINE, written: dict[str, list[str]] = WRITTEN
 ) -> list[str]:
-    """The instants that were asked."""
+    """The instants whose commits were read."""
     requested: list[str] = []
 
     def stats_of(commit: Instant) -> list[WriteStat]:
@@ -102,14 +102,14 @@ def test_a_commit_that_wrote_nothing_here_or_that_is_archived_by_now() -> None:
     assert check(names, written={}) == [T2]
 
 
-def test_files_from_before_the_partition_was_made_anew() -> None:
+def test_files_from_before_the_partition_was_rebuilt() -> None:
     again = "00000000000000001"
     timeline = [*TIMELINE, done(again, completed=T3)]
     assert check([f".f-0_{again}.log.1_0-0-0"], timeline, {**WRITTEN, again: []}) == [again]
 
 
 @pytest.mark.parametrize("made", [[INDEXED_LOG], [INDEXED_LOG, f"f-0_0-0-0_{INDEXED}.hfile"]])
-def test_files_from_before_an_indexing_made_the_partition_anew(made: list[str]) -> None:
+def test_files_from_before_an_indexing_rebuilt_the_partition(made: list[str]) -> None:
     """What was told between its request and its end may be in its base files, as where somebody had not told it and it
     was built twice.
     """
@@ -127,7 +127,7 @@ def test_files_from_before_an_indexing_made_the_partition_anew(made: list[str]) 
     assert caught.value.path == f"{FOLDER}/{log(later)}"
 
 
-def test_names_of_an_upgraded_table_tell_nothing() -> None:
+def test_names_of_an_upgraded_table_prove_nothing() -> None:
     assert check([INIT_LOG, INIT_BASE], [TIMELINE[0], replace(done(T1), is_legacy=True)]) == []
 
 

@@ -1,5 +1,5 @@
-"""A file group begins when it was made itself, not when another group of its partition was, and no earlier life of its
-partition is asked for.
+"""A file group starts when it was created itself, not with another group of its partition, and no earlier life of the
+partition is required.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""File groups of a remote metadata table are asked at once, and the answers are those of one after the other."""
+"""File groups of a remote metadata table are read in parallel, with the results of one after the other."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from hudi_core.metadata_table.read.log_blocks import BlockFilter
 from hudi_core.metadata_table.read.partition import MetadataPartition
 from hudi_core.storage.base import ByteRange
 from tests.support.memory_storage import MemoryStorage
-from tests.unit.hudi_core.metadata_table.read.test_partition import Numbers, Rows, hfile
+from tests.support.metadata_groups import Numbers, Rows, hfile
 
 GROUPS = 6
 KEYS = [f"key-{number}" for number in range(120)]
 
 
 class Meeting(MemoryStorage):
-    """Readers wait for each other: the first read of each of `parties` files happens only when all have begun."""
+    """Readers wait for each other: the first read of each of `parties` files happens only when all have started."""
 
     def __init__(self, parties: int) -> None:
         super().__init__()
@@ -51,31 +51,31 @@ def metadata_snapshot(storage: Meeting, *, is_remote: bool) -> MetadataPartition
     return MetadataPartition("x", "x", readers, is_remote=is_remote)
 
 
-def ask(name: str, part: MetadataPartition[int]) -> dict[str, int]:
+def query(name: str, part: MetadataPartition[int]) -> dict[str, int]:
     return part.lookup([*KEYS, "absent"]) if name == "lookup" else dict(part.with_prefixes(["key-1", "key-2"]))
 
 
 @pytest.mark.parametrize("name", ["lookup", "prefixes"])
 @pytest.mark.parametrize("kept", [1 << 20, 0])
-def test_remote_file_groups_are_asked_at_once(monkeypatch: pytest.MonkeyPatch, name: str, kept: int) -> None:
+def test_remote_file_groups_are_read_in_parallel(monkeypatch: pytest.MonkeyPatch, name: str, kept: int) -> None:
     monkeypatch.setattr(partition, "_KEPT", kept)
-    remote = ask(name, metadata_snapshot(Meeting(GROUPS), is_remote=True))
-    local = ask(name, metadata_snapshot(Meeting(1), is_remote=False))
+    remote = query(name, metadata_snapshot(Meeting(GROUPS), is_remote=True))
+    local = query(name, metadata_snapshot(Meeting(1), is_remote=False))
     assert list(remote.items()) == list(local.items())
     assert len(remote) > 20
     assert not [thread for thread in threading.enumerate() if thread.name.startswith("metadata-group")]
 
 
-def test_no_more_are_asked_than_the_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_more_are_read_at_once_than_the_bound(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(partition, "_AT_ONCE", 2)
-    assert ask("lookup", metadata_snapshot(Meeting(2), is_remote=True)) == ask(
+    assert query("lookup", metadata_snapshot(Meeting(2), is_remote=True)) == query(
         "lookup", metadata_snapshot(Meeting(1), is_remote=False)
     )
     too_many = Meeting(3)
     too_many.barrier = threading.Barrier(3, timeout=0.2)
     part = metadata_snapshot(too_many, is_remote=True)
     with pytest.raises(threading.BrokenBarrierError):
-        ask("lookup", part)
+        query("lookup", part)
 
 
 @pytest.mark.parametrize("name", ["lookup", "prefixes"])
@@ -84,14 +84,14 @@ def test_an_error_of_one_group_is_the_lookups(name: str) -> None:
     part = metadata_snapshot(storage, is_remote=True)
     storage.broken = "x/g-3-0_0-0-0_0.hfile"
     with pytest.raises(StorageError, match="the disk said no"):
-        ask(name, part)
+        query(name, part)
     storage.broken = None
     storage.write("x/g-2-0_0-0-0_0.hfile", b"?" * 5000)
     with pytest.raises(CorruptFileError):
-        ask(name, opened_anew(part))
+        query(name, released(part))
 
 
-def opened_anew(part: MetadataPartition[Any]) -> MetadataPartition[Any]:
+def released(part: MetadataPartition[Any]) -> MetadataPartition[Any]:
     for group in part.groups:
         group.release()
     return part

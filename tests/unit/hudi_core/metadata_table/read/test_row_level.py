@@ -68,7 +68,7 @@ def group(file_id: str) -> GroupReader[RecordLocation]:
     return GroupReader(MemoryStorage(), MergedSlice(file_id, None, ()), blocks, RULES)
 
 
-def test_file_groups_say_which_form_the_index_has() -> None:
+def test_names_of_file_groups_show_the_form_of_the_index() -> None:
     assert not RecordIndex("f", [group("record-index-0000-0"), group("record-index-0001-0")]).is_partitioned
     parts = RecordIndex(
         "f",

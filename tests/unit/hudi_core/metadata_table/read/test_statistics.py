@@ -11,7 +11,6 @@ import pytest
 from hudi_core.errors import CorruptFileError
 from hudi_core.filegroup.read.schema_resolver import table_schema
 from hudi_core.metadata_table.read import stat_columns, statistics
-from hudi_core.metadata_table.read.group_reader import GroupReader
 from hudi_core.metadata_table.read.metadata_table import MetadataTable
 from hudi_core.services.context import TableContext
 from tests.support.golden_cleans import context_of
@@ -77,31 +76,6 @@ def test_every_column_of_a_table(golden: Golden, version: str, name: str, monkey
 
 def _pairs(files: dict[str, list[str]]) -> set[tuple[str, str]]:
     return {(place, name) for place, names in files.items() for name in names}
-
-
-@pytest.mark.parametrize("version", ["6", "8", "9"])
-def test_what_is_split_is_what_is_looked_up(golden: Golden, version: str) -> None:
-    """Records of the base file that log files speak of are merged; the others are given as they are."""
-    table = metadata(golden(version, "mdt_all_mor_compacted"))
-    (group,) = table._statistics("column_stats").groups[:1]
-    everything = group.all()
-    half = sorted(everything)[::2]
-    for split, requirements in (
-        (group.split(half), set(half)),
-        (group.split_prefixes([half[0][:12]]), {key for key in everything if key[:12] == half[0][:12]}),
-    ):
-        cells = list(split.cells)
-        assert {key for key, _ in cells}.isdisjoint(split.merged)
-        assert {key for key, _ in cells} | set(split.merged) == requirements
-        assert all(record == everything[key] for key, record in split.merged.items())
-        if split.base is not None:
-            rules = statistics_rules(group)
-            decoded = {key: rules.decode(*split.base.codec.decode(key, value), path="x") for key, value in cells}
-            assert decoded == {key: everything[key] for key in decoded}
-
-
-def statistics_rules(group: GroupReader[Any]) -> Any:
-    return group._rules
 
 
 def test_a_damaged_value_names_the_metadata_tables_cure(golden: Golden, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -38,7 +38,7 @@ def test_a_deletion_and_a_tight_range_replace_what_was_there() -> None:
     assert merge(replace(ONE, is_deleted=True), TWO) == TWO
 
 
-def test_all_null_adds_nothing_to_a_range_and_unknown_takes_it_away() -> None:
+def test_all_null_adds_nothing_to_a_range_and_unknown_removes_it() -> None:
     assert merge(ONE, stats(None, None, 7, 7)) == stats(Bound("int", 3), Bound("int", 5), 8, 17)
     unknown = stats(None, None, 0, 7)
     assert (merge(ONE, unknown).range.least, merge(unknown, ONE).range.greatest) == (None, None)

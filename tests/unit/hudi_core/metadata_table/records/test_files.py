@@ -154,7 +154,7 @@ def test_a_tombstone_that_met_no_file_in_the_logs_meets_it_in_the_base_file() ->
     assert live_entries(log) == live_entries(None) == {}
 
 
-def test_records_of_different_keys_or_kinds_do_not_merge() -> None:
+def test_records_of_different_keys_or_types_do_not_merge() -> None:
     for other in (files({}, "q"), FilesRecord("p", RecordType.PARTITIONS, {})):
         with pytest.raises(CorruptFileError, match="do not merge") as caught:
             merge(files({}), other, path="x.log")

@@ -103,7 +103,7 @@ def test_a_changed_byte_is_read_as_the_codec_reads_it_or_left_to_it(place: int, 
         assert found == by_codec(schema, b"p", changed)
 
 
-def test_what_only_the_codec_says() -> None:
+def test_what_only_the_codec_reads() -> None:
     schema = SCHEMAS[0]
     good = value_of(schema, FilesRecord("p", RecordType.FILES, {"f": FileEntry(7)}))
     bad_size = value_of(schema, FilesRecord("p", RecordType.FILES, {"f": FileEntry(0)}))

@@ -28,7 +28,7 @@ NAMESPACE = "org.apache.hudi.avro.model."
         (Bound("timestamp_micros", 5), "TimestampMicrosWrapper", 5),
     ],
 )
-def test_version_1_wraps_by_the_kind(bound: Bound, wrapper: str, value: Any) -> None:
+def test_version_1_wraps_by_the_logical_type(bound: Bound, wrapper: str, value: Any) -> None:
     stored = encode_bound(bound, ValueType(0))
     assert stored == (NAMESPACE + wrapper, {"value": value})
     assert decode_bound(stored, None, path="x") == bound

@@ -53,7 +53,7 @@ def ints(low: int, high: int) -> ColumnRange:
         (pa.timestamp("us"), ("long", 0), ("timestamp_micros", 19)),
     ],
 )
-def test_each_type_has_its_kind_in_both_versions(
+def test_each_type_has_its_logical_type_in_both_versions(
     kind: pa.DataType, first: tuple[str, int], second: tuple[str, int]
 ) -> None:
     assert [(name, found.ordinal) for name, found in (logical_and_type(kind, 1), logical_and_type(kind, 2))] == [
@@ -62,7 +62,7 @@ def test_each_type_has_its_kind_in_both_versions(
     ]
 
 
-def test_a_decimal_says_its_precision_and_scale() -> None:
+def test_a_decimal_has_its_precision_and_scale() -> None:
     assert logical_and_type(pa.decimal128(10, 2), 2)[1].info == "10,2"
 
 
@@ -167,3 +167,16 @@ def test_the_smaller_and_the_larger_of_two_bounds() -> None:
     assert outer_bound(None, two, upper=False) is outer_bound(two, None, upper=True) is two
     assert outer_bound(None, None, upper=False) is None
     assert outer_bound(one, Bound("string", "a"), upper=False) is None
+
+
+NAN = float("nan")
+
+
+@pytest.mark.parametrize("kind", ["float", "double"])
+@pytest.mark.parametrize("nan_first", [True, False])
+def test_nan_is_the_greatest_bound_in_either_order(kind: str, nan_first: bool) -> None:
+    pair = (Bound(kind, NAN), Bound(kind, 1.0)) if nan_first else (Bound(kind, 1.0), Bound(kind, NAN))
+    assert outer_bound(*pair, upper=False) == Bound(kind, 1.0)
+    found = outer_bound(*pair, upper=True)
+    assert found is not None
+    assert math.isnan(found.value)
