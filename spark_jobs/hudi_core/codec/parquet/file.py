@@ -235,11 +235,7 @@ def dictionary_columns(table: pa.Table) -> list[str]:
     Leaves of nested columns always do: Parquet gives it up by itself when it grows beyond a page.
     """
     flat = {field.name: field.type for field in table.schema if not pa.types.is_nested(field.type)}
-    return [
-        path
-        for path in _leaf_paths(table.schema)
-        if path not in flat or (not pa.types.is_boolean(flat[path]) and _few_values(table.column(path)))
-    ]
+    return [path for path in _leaf_paths(table.schema) if path not in flat or _few_values(table.column(path))]
 
 
 def _few_values(column: pa.ChunkedArray) -> bool:
