@@ -109,19 +109,6 @@ def codec_of(schema: Any, *, path: str | None = None) -> DatumCodec:
         return found
 
 
-def decode_datum(schema: Any, data: bytes | memoryview, *, path: str | None = None) -> Any:
-    """The value of one datum, which must use up `data`; `schema` is Avro JSON.
-
-    Raises CorruptFileError naming `path`.
-    """
-    return codec_of(schema, path=path).decode(data, path=path)
-
-
-def encode_datum(schema: Any, value: Any) -> bytes:
-    """The datum of `value`. Raises FormatError when it does not fit `schema`."""
-    return codec_of(schema).encode(value)
-
-
 def _physical(schema: Any) -> Any:
     """The schema without logical types, so that fastavro neither converts nor refuses a value."""
     if isinstance(schema, list):

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from hudi_core.codec.avro.container import write_container
-from hudi_core.codec.avro.datum import encode_datum
 from hudi_core.codec.log.blocks import BlockType, HeaderKey
 from hudi_core.codec.log.content import encode_avro_block
 from hudi_core.codec.log.frames import encode_block
@@ -18,6 +17,7 @@ from hudi_core.errors import CorruptFileError
 from hudi_core.history.log_archive import MERGE_PLAN, LogArchive
 from hudi_core.testing.memory import MemoryStorage
 from hudi_core.timeline.instant import Instant, State
+from tests.support.avro_data import encode_datum
 
 FOLDER = ".hoodie/archived"
 _TEXT = ["null", "string"]

@@ -9,7 +9,7 @@ import pytest
 
 from hudi_core.codec.hfile.writer import write_hfile
 from hudi_core.codec.log.blocks import BlockType, HeaderKey
-from hudi_core.codec.log.content import DeleteRecord, encode_delete_block
+from hudi_core.codec.log.content import DeleteRecord
 from hudi_core.codec.log.frames import encode_block
 from hudi_core.errors import CorruptFileError, UnsupportedError
 from hudi_core.metadata_table.read.group_reader import GroupReader
@@ -18,6 +18,7 @@ from hudi_core.metadata_table.read.slices import MergedSlice
 from hudi_core.metadata_table.record import FileEntry, FilesRecord, RecordType, encode_items, schema_text
 from hudi_core.metadata_table.records.files import FilesRules
 from hudi_core.testing.memory import MemoryStorage
+from tests.support.delete_records import encode_delete_block
 
 FILTER = BlockFilter(committed=lambda instant: instant != "4", valid=frozenset({"1", "2", "3", "4"}), latest="8")
 

@@ -12,7 +12,7 @@ from hudi_core.codec.avro.datum import DatumCodec
 from hudi_core.codec.hashing import file_group_index
 from hudi_core.codec.hfile.writer import write_hfile
 from hudi_core.codec.log.blocks import BlockType, HeaderKey
-from hudi_core.codec.log.content import DeleteRecord, encode_delete_block
+from hudi_core.codec.log.content import DeleteRecord
 from hudi_core.codec.log.frames import encode_block
 from hudi_core.errors import CorruptFileError
 from hudi_core.metadata_table.read import partition
@@ -22,6 +22,7 @@ from hudi_core.metadata_table.read.partition import MetadataPartition
 from hudi_core.metadata_table.read.slices import MergedSlice
 from hudi_core.storage.base import ByteRange
 from hudi_core.testing.memory import MemoryStorage
+from tests.support.delete_records import encode_delete_block
 
 SCHEMA_TEXT = '{"type":"record","name":"r","fields":[{"name":"n","type":"int"}]}'
 CODEC = DatumCodec({"type": "record", "name": "r", "fields": [{"name": "n", "type": "int"}]})
