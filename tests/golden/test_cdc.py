@@ -17,7 +17,6 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from hudi_core.codec.avro.datum import decode_datum, encode_datum
 from hudi_core.codec.log.blocks import BlockType, HeaderKey, LogBlock
 from hudi_core.codec.log.content import avro_block_records, encode_avro_block
 from hudi_core.codec.log.frames import encode_block
@@ -28,6 +27,7 @@ from hudi_core.storage.local import LocalStorage
 from hudi_core.table import HudiTable
 from hudi_core.timeline.instant import Instant
 from hudi_core.view.file_group import DataFile
+from tests.support.avro_data import decode_datum, encode_datum
 from tests.support.golden_data import GoldenCase
 
 Golden = Callable[[str, str], GoldenCase]

@@ -53,7 +53,7 @@ def test_hfile(path: Path) -> None:
     keys, cells = count_in(path.stem)
     items = list(reader.items())
     numbers = [int(key.split(b"-abc")[0].rsplit(b"-", 1)[1]) for key, _ in items]
-    assert (len({key for key, _ in items}), len(items), reader.entry_count) == (keys, cells, cells)
+    assert (len({key for key, _ in items}), len(items), reader.trailer.entry_count) == (keys, cells, cells)
     assert numbers == [number for number in range(keys) for _ in range(cells // keys)]
     assert all(value.startswith(b"hudi-value-%09d" % number) for number, (_, value) in zip(numbers, items, strict=True))
     distinct = sorted({key for key, _ in items})

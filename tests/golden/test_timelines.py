@@ -7,7 +7,6 @@ import json
 import pytest
 
 from hudi_core.codec.avro.container import read_container
-from hudi_core.codec.avro.datum import encode_datum
 from hudi_core.timeline import naming_v1, naming_v2
 from hudi_core.timeline.actions.commit import CommitMetadata, decode_commit, encode_commit, encode_commit_avro
 from hudi_core.timeline.actions.compaction import decode_compaction_plan, encode_compaction_plan
@@ -15,6 +14,7 @@ from hudi_core.timeline.actions.container import CONTAINER_MAGIC, decode_any, de
 from hudi_core.timeline.instant import Instant, State
 from hudi_core.timeline.stable_read import looks_cut_short
 from hudi_core.timeline.table_schema import schema_of
+from tests.support.avro_data import encode_datum
 from tests.support.golden_timelines import every_table, info_of, load_timelines, timelines_of
 
 _NO_COMMITS = {"empty_table_no_commits"}

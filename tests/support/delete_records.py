@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import struct
+from collections.abc import Iterable
+from typing import Any
+
 from hypothesis import strategies as st
 
+from hudi_core.codec.log import content
 from hudi_core.codec.log.content import DeleteRecord, OrderingValue
+from hudi_core.errors import FormatError
 
 _I32 = st.integers(-(1 << 31), (1 << 31) - 1)
 _I64 = st.integers(-(1 << 63), (1 << 63) - 1)
@@ -40,3 +46,26 @@ TEXT = st.none() | st.text(max_size=10)
 
 def records(ordering: st.SearchStrategy[OrderingValue | None]) -> st.SearchStrategy[list[DeleteRecord]]:
     return st.lists(st.builds(DeleteRecord, TEXT, TEXT, ordering), max_size=6)
+
+
+def encode_delete_block(records: Iterable[DeleteRecord]) -> bytes:
+    """The content of a DELETE block of version 3. Raises FormatError when an ordering value does not fit its type."""
+    entries = [
+        {"recordKey": record.key, "partitionPath": record.partition, "orderingVal": _wrapped(record.ordering)}
+        for record in records
+    ]
+    data = content._codec().encode({"deleteRecordList": entries})
+    return struct.pack(">ii", content.DELETE_BLOCK_VERSION, len(data)) + data
+
+
+def _wrapped(ordering: OrderingValue | None) -> tuple[str, dict[str, Any]] | None:
+    if ordering is None:
+        return None
+    if ordering.kind == "array":
+        return content._ARRAY, {
+            "wrappedValues": None if ordering.value is None else [_wrapped(item) for item in ordering.value]
+        }
+    names = {kind: name for name, kind in content._KIND_OF.items()}
+    if ordering.kind not in names:
+        raise FormatError(f"unknown kind of ordering value {ordering.kind!r}")
+    return names[ordering.kind], {"value": ordering.value}

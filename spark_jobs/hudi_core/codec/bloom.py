@@ -1,10 +1,9 @@
 """Hudi's bloom filter over record keys, bit for bit (org.apache.hudi.common.bloom).
 
-The parts are those of org.apache.hadoop.util.bloom and MurmurHash2. A filter is a list of rows, each a bit vector. A
-new key goes to the last row; a row takes `entries` keys, rows are added until they can hold `max_entries`, and after
-that further keys go to the rows in turn, at the cost of more false positives. Building is vectorised: the part of the
-hash that does not depend on the probe is computed once per key, and the 30 probes run over chunks that stay in the
-cache.
+The parts are those of org.apache.hadoop.util.bloom and MurmurHash2. A filter is a list of bit vectors, its rows. A new
+key goes to the last row; a row takes `entries` keys, rows are added until they can hold `max_entries`, and after that
+further keys go to the rows in turn, at the cost of more false positives. Keys are hashed in columns: the part of the
+hash that no probe changes is computed once per key, and the 30 probes run over chunks that stay in the cache.
 """
 
 from __future__ import annotations
@@ -75,10 +74,7 @@ class BloomFilter:
         """
         if self._frozen:
             raise ValueError("a bloom filter that was read from a file cannot take further keys")
-        positions = np.asarray(offsets, dtype=np.int64)
-        if len(positions) < 2:
-            return
-        lengths = _checked_lengths(positions, data)
+        positions, lengths = _positions_and_lengths(offsets, data)
         for row, keys in self._assign(len(lengths)):
             for part in _by_length(positions, lengths, data, keys):
                 self._rows[row][_probed(part, self.bits, self.probes).reshape(-1)] = 1
@@ -120,10 +116,7 @@ class BloomFilter:
 
         It raises the same errors for offsets that do not fit.
         """
-        positions = np.asarray(offsets, dtype=np.int64)
-        if len(positions) < 2:
-            return 0
-        lengths = _checked_lengths(positions, data)
+        positions, lengths = _positions_and_lengths(offsets, data)
         parts = _by_length(positions, lengths, data, slice(None))
         return len(lengths) - sum(int(self._held(part).sum()) for part in parts)
 
@@ -203,15 +196,18 @@ def _read_bits(source: Reader, bits: int) -> _Bytes:
     return np.unpackbits(packed, count=bits, bitorder="little")
 
 
-def _checked_lengths(positions: NDArray[np.int64], data: _Bytes) -> NDArray[np.int64]:
+def _positions_and_lengths(offsets: NDArray[Any], data: _Bytes) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    positions = np.asarray(offsets, dtype=np.int64)
     lengths: NDArray[np.int64] = np.diff(positions)
-    if positions[0] < 0 or positions[-1] > len(data) or lengths.min() < 0:
+    if len(lengths) and (positions[0] < 0 or positions[-1] > len(data) or lengths.min() < 0):
         raise ValueError("key offsets are not ascending within the key data")
-    return lengths
+    return positions, lengths
 
 
 def _by_length(positions: NDArray[np.int64], lengths: NDArray[np.int64], data: _Bytes, keys: slice) -> Iterator[_Bytes]:
     """The keys of the slice as matrices of one key per row, of one length and of _CHUNK rows at most."""
+    if not len(lengths):
+        return
     length = int(lengths[0])
     if bool((lengths == length).all()):
         matrix = data[int(positions[0]) : int(positions[-1])].reshape(len(lengths), length)[keys]

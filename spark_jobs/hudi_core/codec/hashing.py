@@ -86,7 +86,7 @@ def _groups(units: NDArray[Any], lengths: NDArray[np.int64], count: int) -> NDAr
     else:
         starts = np.cumsum(lengths) - lengths
         for position in range(longest):
-            longer = np.flatnonzero(lengths > position)
+            longer = lengths > position
             values[longer] = values[longer] * np.uint32(31) + units[starts[longer] + position]
     groups: NDArray[np.int64] = np.abs(values.astype(np.int32).astype(np.int64)) % count
     return groups

@@ -55,16 +55,12 @@ class OrcBaseFile:
                 batch = self._file.read_stripe(stripe, columns=names)
             if timed:
                 zone = zones[stripe] if stripe < len(zones) else ""
-                batch = pa.RecordBatch.from_arrays(
-                    [self._moments(array, zone) for array in batch.columns], names=batch.schema.names
-                )
+                try:
+                    moments = [_micros(array, "UTC" if zone in _UTC else zone) for array in batch.columns]
+                except pa.ArrowInvalid as error:
+                    raise UnsupportedError(f"timestamps of the zone {zone!r}: {error}", path=self.path) from error
+                batch = pa.RecordBatch.from_arrays(moments, names=batch.schema.names)
             yield batch
-
-    def _moments(self, array: pa.Array, zone: str) -> pa.Array:
-        try:
-            return _micros(array, "UTC" if zone in _UTC else zone)
-        except pa.ArrowInvalid as error:
-            raise UnsupportedError(f"timestamps of the zone {zone!r}: {error}", path=self.path) from error
 
 
 def _has_timestamps(kind: pa.DataType) -> bool:

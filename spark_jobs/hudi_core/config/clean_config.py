@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from hudi_core.config.keys import ConfigKey, flag, keys_in, name_list, number, one_of, read_fields
+from hudi_core.config.keys import ConfigKey, flag, keys_in, names, number, one_of, read_fields
 from hudi_core.errors import ConfigError
 
 KEEP_LATEST_COMMITS = "KEEP_LATEST_COMMITS"
@@ -95,10 +95,8 @@ CLEAN_PARTITION_REGEX: ConfigKey[str | None] = ConfigKey(
     "clean only partitions whose whole path matches; needs hoodie.clean.incremental.enabled=false",
     aliases=("hoodie.cleaner.partition.filter.regex",),
 )
-CLEAN_PARTITIONS: ConfigKey[tuple[str, ...]] = ConfigKey(
+CLEAN_PARTITIONS = names(
     "hoodie.clean.partition.filter.selected",
-    (),
-    name_list,
     "clean only these partitions; takes precedence over the regular expression, and needs "
     "hoodie.clean.incremental.enabled=false",
     aliases=("hoodie.cleaner.partition.filter.selected",),

@@ -73,6 +73,11 @@ def optional(name: str, doc: str, *, aliases: tuple[str, ...] = ()) -> ConfigKey
     return ConfigKey(name, None, optional_text, doc, aliases)
 
 
+def names(name: str, doc: str, *, aliases: tuple[str, ...] = ()) -> ConfigKey[tuple[str, ...]]:
+    """An option of a comma list; empty when it is absent."""
+    return ConfigKey(name, (), name_list, doc, aliases)
+
+
 def number(
     name: str, default: int, doc: str, *, low: int = 1, high: int = MAX_INT, aliases: tuple[str, ...] = ()
 ) -> ConfigKey[int]:

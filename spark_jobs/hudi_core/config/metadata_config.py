@@ -6,17 +6,15 @@ check the text when they use it: a table may have options for an index that it d
 
 from __future__ import annotations
 
-from hudi_core.config.keys import ConfigKey, flag, keys_in, name_list, number, one_of, optional, real_number
+from hudi_core.config.keys import ConfigKey, flag, keys_in, names, number, one_of, optional, real_number
 
 METADATA_DELTA_COMMITS = number(
     "hoodie.metadata.compact.max.delta.commits",
     10,
     "number of deltacommits of the metadata table since its last compaction that make the next one due",
 )
-STATISTICS_COLUMNS: ConfigKey[tuple[str, ...]] = ConfigKey(
+STATISTICS_COLUMNS = names(
     "hoodie.metadata.index.column.stats.column.list",
-    (),
-    name_list,
     "columns of `column_stats` and `partition_stats`, separated by commas, for an index that is initialized; in table "
     "version 6 for every commit",
 )

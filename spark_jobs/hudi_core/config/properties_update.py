@@ -61,27 +61,23 @@ def _recovered(storage: Storage, main: str, backup: str) -> bytes:
 
     The backup is deleted then.
     """
-    data, failure = _whole(storage, main)
-    if data is None:
-        data, _ = _whole(storage, backup)
-        if data is None:
-            raise failure or ConfigError(
-                f"{storage.uri} is not a Hudi table: the file is missing", path=main, remedy="check the table's address"
-            )
-        storage.write(main, data)
-    storage.delete(backup)
-    return data
-
-
-def _whole(storage: Storage, path: str) -> tuple[bytes | None, FormatError | ConfigError | None]:
-    try:
-        data = storage.read(path)
-        TableConfig.parse(data, path=path)
-    except StorageNotFoundError:
-        return None, None
-    except (CorruptFileError, ConfigError) as error:
-        return None, error
-    return data, None
+    failure: FormatError | ConfigError | None = None
+    for path in (main, backup):
+        try:
+            data = storage.read(path)
+            TableConfig.parse(data, path=path)
+        except StorageNotFoundError:
+            continue
+        except (CorruptFileError, ConfigError) as error:
+            failure = error if path == main else failure
+            continue
+        if path == backup:
+            storage.write(main, data)
+        storage.delete(backup)
+        return data
+    raise failure or ConfigError(
+        f"{storage.uri} is not a Hudi table: the file is missing", path=main, remedy="check the table's address"
+    )
 
 
 def _stamp() -> tuple[str, str]:

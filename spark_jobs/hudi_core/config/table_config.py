@@ -7,7 +7,7 @@ import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from hudi_core.config.keys import ConfigKey, flag, name_list, number, one_of, optional, read_fields, text
+from hudi_core.config.keys import ConfigKey, flag, names, number, one_of, optional, read_fields, text
 from hudi_core.config.properties import parse_properties
 from hudi_core.config.read_config import TIMELINE_ZONE
 from hudi_core.config.versions import TableVersion, require_supported
@@ -49,16 +49,10 @@ TABLE_TYPE: ConfigKey[str] = ConfigKey(
 VERSION = number("hoodie.table.version", -1, "version of the table format", low=0)
 LAYOUT = number("hoodie.timeline.layout.version", -1, "layout of the timeline: 1 or 2", low=0)
 CHECKSUM = number("hoodie.table.checksum", -1, "CRC32 of `database.name`", low=0, high=2**32 - 1)
-RECORD_KEYS: ConfigKey[tuple[str, ...]] = ConfigKey(
-    "hoodie.table.recordkey.fields", (), name_list, "comma list of record key columns"
-)
-PARTITION_FIELDS: ConfigKey[tuple[str, ...]] = ConfigKey(
-    "hoodie.table.partition.fields", (), name_list, "comma list of partition columns"
-)
-ORDERING: ConfigKey[tuple[str, ...]] = ConfigKey(
+RECORD_KEYS = names("hoodie.table.recordkey.fields", "comma list of record key columns")
+PARTITION_FIELDS = names("hoodie.table.partition.fields", "comma list of partition columns")
+ORDERING = names(
     "hoodie.table.ordering.fields",
-    (),
-    name_list,
     "column that decides which of two versions of a row is newer",
     aliases=("hoodie.table.precombine.field",),
 )
@@ -66,11 +60,9 @@ PAYLOAD = optional("hoodie.compaction.payload.class", "class of Hudi that merges
 BASE_FORMAT: ConfigKey[str] = ConfigKey(
     "hoodie.table.base.file.format", "PARQUET", one_of("PARQUET", "ORC", "HFILE", LANCE), "format of base files"
 )
-METADATA: ConfigKey[tuple[str, ...]] = ConfigKey(
-    "hoodie.table.metadata.partitions", (), name_list, "partitions of the metadata table"
-)
-METADATA_INFLIGHT: ConfigKey[tuple[str, ...]] = ConfigKey(
-    "hoodie.table.metadata.partitions.inflight", (), name_list, "partitions of the metadata table that are being built"
+METADATA = names("hoodie.table.metadata.partitions", "partitions of the metadata table")
+METADATA_INFLIGHT = names(
+    "hoodie.table.metadata.partitions.inflight", "partitions of the metadata table that are being built"
 )
 POPULATE_META = flag("hoodie.populate.meta.fields", "whether rows carry the _hoodie_ columns", default=True)
 TIMEZONE: ConfigKey[str] = ConfigKey(

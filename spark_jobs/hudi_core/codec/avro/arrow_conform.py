@@ -5,7 +5,6 @@ Columns match by name, absent ones are null, types are widened.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
 
 import pyarrow as pa
@@ -100,7 +99,7 @@ def _with_offsets(array: pa.Array, target: pa.DataType, values: pa.Array) -> pa.
 
 
 def _cast(array: pa.Array, target: pa.DataType, at: str, path: str) -> pa.Array:
-    if not any(rule(array.type, target) for rule in _RULES):
+    if not _may_change(array.type, target):
         remedy = "Hudi widens int to long, float, double, decimal and string, and changes string to bytes and back"
         raise FormatError(
             f"column {at!r} is {array.type} in the data and cannot be read as {target}", path=path, remedy=remedy
@@ -150,10 +149,6 @@ def _becomes_decimal(have: pa.DataType, want: pa.DataType) -> bool:
     return bool(number and pa.types.is_decimal(want))
 
 
-def _becomes_date(have: pa.DataType, want: pa.DataType) -> bool:
-    return bool(pa.types.is_string(have) and pa.types.is_date32(want))
-
-
 def _widens_decimal(have: pa.DataType, want: pa.DataType) -> bool:
     if not (pa.types.is_decimal(have) and pa.types.is_decimal(want)):
         return False
@@ -170,20 +165,17 @@ def _refines_time(have: pa.DataType, want: pa.DataType) -> bool:
     return zones and units.index(have.unit) <= units.index(want.unit)
 
 
-def _unpacks(have: pa.DataType, want: pa.DataType) -> bool:
-    return bool(pa.types.is_dictionary(have) and have.value_type == want)
-
-
-_RULES: tuple[Callable[[pa.DataType, pa.DataType], bool], ...] = (
-    _widens_number,
-    _becomes_text,
-    _becomes_decimal,
-    _becomes_date,
-    _changes_text,
-    _widens_decimal,
-    _refines_time,
-    _unpacks,
-)
+def _may_change(have: pa.DataType, want: pa.DataType) -> bool:
+    return bool(
+        _widens_number(have, want)
+        or _becomes_text(have, want)
+        or _becomes_decimal(have, want)
+        or _changes_text(have, want)
+        or _widens_decimal(have, want)
+        or _refines_time(have, want)
+        or (pa.types.is_string(have) and pa.types.is_date32(want))
+        or (pa.types.is_dictionary(have) and have.value_type == want)
+    )
 
 
 _PLAIN = range(-3, 7)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import count, islice
 from typing import Any
 
 import numpy as np
@@ -224,9 +224,7 @@ def _row_lengths(octets: _Octets, tails: _Offsets) -> _Offsets | None:
     found = np.full(len(tails), -1, dtype=np.int64)
     left = np.arange(len(tails))
     first = int(tails[0]) - 10
-    tried: set[int] = set()
-    candidate = first
-    for _ in range(_MAX_ROW_LENGTHS):
+    for candidate in islice(_around(first), _MAX_ROW_LENGTHS):
         at = tails[left]
         fits = at >= candidate + 10
         probe = np.where(fits, at - candidate - 10, 0)
@@ -239,19 +237,16 @@ def _row_lengths(octets: _Octets, tails: _Offsets) -> _Offsets | None:
         left = left[~agree]
         if not len(left):
             return found
-        tried.add(candidate)
-        candidate = _nearest_untried(tried, first)
     return None
 
 
-def _nearest_untried(tried: set[int], first: int) -> int:
+def _around(first: int) -> Iterator[int]:
     """Lengths around the first row's, nearer ones first: keys of one table differ by a few digits."""
-    distance = 1
-    while True:
-        for length in (first + distance, first - distance):
-            if length >= 0 and length not in tried:
-                return length
-        distance += 1
+    yield first
+    for distance in count(1):
+        yield first + distance
+        if first >= distance:
+            yield first - distance
 
 
 def _words(octets: _Octets, kind: str) -> NDArray[Any]:

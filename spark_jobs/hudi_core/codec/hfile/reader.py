@@ -60,11 +60,6 @@ class HFileReader:
         return self._trailer
 
     @property
-    def entry_count(self) -> int:
-        """How many cells the file holds."""
-        return self.trailer.entry_count
-
-    @property
     def file_info(self) -> dict[str, bytes]:
         """The file info entries by name."""
         self._open()
@@ -146,8 +141,10 @@ class HFileReader:
             cells = self._cells(entry)
             count += len(cells)
             yield cells
-        if count != self.entry_count:
-            raise CorruptFileError(f"HFile holds {count} entries, its trailer says {self.entry_count}", path=self._path)
+        if count != self.trailer.entry_count:
+            raise CorruptFileError(
+                f"HFile holds {count} entries, its trailer says {self.trailer.entry_count}", path=self._path
+            )
 
     def _open(self) -> list[IndexEntry]:
         if self._data_index is not None:

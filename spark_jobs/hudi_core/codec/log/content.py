@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from hudi_core.codec.avro.datum import DatumCodec
 from hudi_core.codec.binary import Reader
-from hudi_core.errors import CorruptFileError, FormatError, UnsupportedError
+from hudi_core.errors import CorruptFileError, UnsupportedError
 
 AVRO_BLOCK_VERSIONS = frozenset({1, 2, 3})
 """They share one layout: count, then length and datum of each record."""
@@ -126,16 +126,6 @@ def decode_delete_block(content: bytes | memoryview, *, path: str) -> list[Delet
     ]
 
 
-def encode_delete_block(records: Iterable[DeleteRecord]) -> bytes:
-    """The content of a DELETE block of version 3. Raises FormatError when an ordering value does not fit its type."""
-    entries = [
-        {"recordKey": record.key, "partitionPath": record.partition, "orderingVal": _wrapped(record.ordering)}
-        for record in records
-    ]
-    data = _codec().encode({"deleteRecordList": entries})
-    return _HEAD.pack(DELETE_BLOCK_VERSION, len(data)) + data
-
-
 _NAMESPACE = "org.apache.hudi.avro.model"
 _ARRAY = f"{_NAMESPACE}.ArrayWrapper"
 _LOCAL_DATE = "local_date"
@@ -145,8 +135,7 @@ def _name(kind: str) -> str:
     return "".join(word.capitalize() for word in kind.split("_")) + "Wrapper"
 
 
-_NAME_OF = {kind: f"{_NAMESPACE}.{_name(kind)}" for kind in (*ORDERING_TYPES, _LOCAL_DATE)}
-_KIND_OF = {name: kind for kind, name in _NAME_OF.items()}
+_KIND_OF = {f"{_NAMESPACE}.{_name(kind)}": kind for kind in (*ORDERING_TYPES, _LOCAL_DATE)}
 
 
 def _list_schema() -> dict[str, Any]:
@@ -187,15 +176,3 @@ def _ordering(value: Any, path: str) -> OrderingValue | None:
     if kind in ("int", "date", "local_date") and not -(1 << 31) <= raw < 1 << 31:
         raise CorruptFileError(f"ordering value {raw} of a delete is not a 32-bit integer", path=path)
     return OrderingValue(kind, raw)
-
-
-def _wrapped(ordering: OrderingValue | None) -> tuple[str, dict[str, Any]] | None:
-    if ordering is None:
-        return None
-    if ordering.kind == "array":
-        return _ARRAY, {
-            "wrappedValues": None if ordering.value is None else [_wrapped(item) for item in ordering.value]
-        }
-    if ordering.kind not in _NAME_OF:
-        raise FormatError(f"unknown kind of ordering value {ordering.kind!r}")
-    return _NAME_OF[ordering.kind], {"value": ordering.value}

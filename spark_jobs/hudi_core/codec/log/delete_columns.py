@@ -142,7 +142,7 @@ _DELETE_HEAD = struct.Struct(">ii")
 _PRESENT = encode_zigzag(1)
 """The branch of a nullable text that is not null."""
 _ZERO = encode_zigzag(ORDERING_KINDS.index("int")) + encode_zigzag(0)
-"""The ordering value 0, an int, which wins over whatever was before."""
+"""The ordering value 0, an int: the delete overrides every older record (HoodieRecord.DEFAULT_ORDERING_VALUE)."""
 _END = b"\0"
 
 

@@ -35,7 +35,8 @@ class ParquetBaseFile:
             # Pre-buffering, the default of newer pyarrow, keeps the bytes of the whole file in memory until it is
             # closed.
             self._file = pq.ParquetFile(file, coerce_int96_timestamp_unit="us", pre_buffer=False)
-            self._metadata = self._file.metadata
+            self.metadata: pq.FileMetaData = self._file.metadata
+            """The footer's metadata of the row groups and their columns."""
             self.schema: pa.Schema = _bare(self._file.schema_arrow)
             """Arrow schema of the columns, without metadata."""
 
@@ -48,12 +49,12 @@ class ParquetBaseFile:
     @property
     def num_rows(self) -> int:
         """Rows in the file."""
-        return int(self._metadata.num_rows)
+        return int(self.metadata.num_rows)
 
     @property
     def footer(self) -> dict[str, str]:
         """The footer's key-value metadata. Raises CorruptFileError when it is not UTF-8."""
-        pairs: Mapping[bytes, bytes] = self._metadata.metadata or {}
+        pairs: Mapping[bytes, bytes] = self.metadata.metadata or {}
         try:
             return {key.decode(): value.decode() for key, value in pairs.items()}
         except UnicodeDecodeError as error:
@@ -65,14 +66,9 @@ class ParquetBaseFile:
 
         None when the file has no rows.
         """
-        if self._metadata.num_row_groups == 0 or self._metadata.num_columns == 0:
+        if self.metadata.num_row_groups == 0 or self.metadata.num_columns == 0:
             return None
-        return str(self._metadata.row_group(0).column(0).compression)
-
-    @property
-    def metadata(self) -> pq.FileMetaData:
-        """The footer's metadata of the row groups and their columns."""
-        return self._metadata
+        return str(self.metadata.row_group(0).column(0).compression)
 
     def batches(
         self,
@@ -235,11 +231,7 @@ def dictionary_columns(table: pa.Table) -> list[str]:
     Leaves of nested columns always do: Parquet gives it up by itself when it grows beyond a page.
     """
     flat = {field.name: field.type for field in table.schema if not pa.types.is_nested(field.type)}
-    return [
-        path
-        for path in _leaf_paths(table.schema)
-        if path not in flat or (not pa.types.is_boolean(flat[path]) and _few_values(table.column(path)))
-    ]
+    return [path for path in _leaf_paths(table.schema) if path not in flat or _few_values(table.column(path))]
 
 
 def _few_values(column: pa.ChunkedArray) -> bool:

@@ -14,10 +14,12 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from types import MappingProxyType
 
+import pyarrow as pa
+
 from hudi_core.codec.hashing import file_group_indexes
 from hudi_core.codec.hfile.writer import write_hfile
 from hudi_core.codec.log.blocks import BlockType, HeaderKey
-from hudi_core.codec.log.content import DeleteRecord, OrderingValue, encode_delete_block
+from hudi_core.codec.log.delete_columns import encode_natural_deletes
 from hudi_core.codec.log.frames import encode_block
 from hudi_core.config.table_config import TableConfig
 from hudi_core.errors import ConflictError, StorageExistsError
@@ -40,8 +42,6 @@ Cells = list[tuple[bytes, bytes]]
 Staged = Mapping[str, Sequence[StagedLog]]
 """By metadata partition."""
 _NOTHING: Staged = MappingProxyType({})
-_ALWAYS_WINS = OrderingValue("int", 0)
-"""The ordering value of a delete that overrides every older record (HoodieRecord.DEFAULT_ORDERING_VALUE)."""
 _OTHERS_BLOCK = "another attempt's block is in the metadata table"
 _ONE_FOR_ALL = WriteToken(0, 0, 0)
 """The token of every attempt that writes alone, where log files are named after their instant: a process that was
@@ -257,8 +257,9 @@ class DeltaWriter:
             content = write_hfile(part.cells, schema=schema, codec="GZ")
             block = encode_block(BlockType.HFILE_DATA, headers, content, hudi_1_headers=hudi_1)
         if part.deleted:
-            entries = (DeleteRecord(key, part.place.partition, _ALWAYS_WINS) for key in part.deleted)
-            block += encode_block(BlockType.DELETE, headers, encode_delete_block(entries), hudi_1_headers=hudi_1)
+            keys = pa.array([key.encode() for key in part.deleted], pa.binary())
+            content = encode_natural_deletes(keys, part.place.partition)
+            block += encode_block(BlockType.DELETE, headers, content, hudi_1_headers=hudi_1)
         return block
 
     def _put(self, path: str, block: bytes) -> None:

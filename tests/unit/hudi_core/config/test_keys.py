@@ -1,10 +1,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import pytest
 
-from hudi_core.config.keys import ConfigKey, boolean, name_list, one_of, optional_text, real_number, whole_number
+from hudi_core.config.keys import (
+    ConfigKey,
+    boolean,
+    flag,
+    keys_in,
+    name_list,
+    names,
+    number,
+    one_of,
+    optional,
+    optional_text,
+    read_fields,
+    real_number,
+    whole_number,
+)
 from hudi_core.errors import ConfigError
 
 
@@ -45,3 +60,35 @@ def test_a_value_that_is_no_number_is_named_in_words(parse: Callable[[str], floa
     with pytest.raises(ConfigError) as refused:
         key.read({"k": "soon"})
     assert refused.value.message == f"k is 'soon': not {kind}"
+
+
+COUNT = number("count", 3, "how many", low=0, high=9, aliases=("old.count",))
+LISTED = names("listed", "which")
+QUIET = flag("quiet", "no noise")
+TITLE = optional("title", "a title")
+
+
+@dataclass(frozen=True)
+class Chosen:
+    place: str
+    count: int = COUNT.field()
+    listed: tuple[str, ...] = LISTED.field()
+    quiet: bool = QUIET.field()
+    title: str | None = TITLE.field()
+
+
+def test_an_object_is_read_by_the_keys_of_its_fields() -> None:
+    assert read_fields(Chosen, {}, place="here") == Chosen("here") == Chosen("here", 3, (), False, None)
+    options = {"old.count": "4", "listed": "a, b", "quiet": "TRUE", "title": "t"}
+    assert read_fields(Chosen, options, place="here") == Chosen("here", 4, ("a", "b"), True, "t")
+
+
+def test_a_given_field_is_not_read() -> None:
+    assert read_fields(Chosen, {"count": "many"}, place="here", count=7).count == 7
+    with pytest.raises(ConfigError, match="count is 'many'") as caught:
+        read_fields(Chosen, {"count": "many"}, source="the properties", place="here")
+    assert caught.value.path == "the properties"
+
+
+def test_the_keys_of_a_module_come_in_their_order() -> None:
+    assert keys_in(globals()) == (COUNT, LISTED, QUIET, TITLE)

@@ -3,30 +3,11 @@ from __future__ import annotations
 import pytest
 
 from hudi_core.config.options import KEYS, check_options
-from hudi_core.config.transaction_config import HeartbeatConfig
-from hudi_core.config.write_config import WriteConfig
-from hudi_core.engine.serializer import from_text, to_text
 from hudi_core.errors import ConfigError
 
 
-def test_defaults_are_those_of_hudi() -> None:
-    write = WriteConfig.of({})
-    assert (write.bloom_entries, write.bloom_error_rate, write.bloom_max_entries) == (60_000, 1e-9, 100_000)
-    assert (write.parquet_codec, write.row_group_bytes) == (None, 120 * 1024 * 1024)
-    assert HeartbeatConfig.of({}) == HeartbeatConfig(60_000, 2)
+def test_no_options_are_valid() -> None:
     check_options({})
-
-
-def test_options_are_read_and_cross_as_json() -> None:
-    write = WriteConfig.of(
-        {
-            "hoodie.parquet.compression.codec": "zstd",
-            "airflow_hudi.memory.bytes": str(1 << 22),
-            "hoodie.payload.delete.field": "op",
-        }
-    )
-    assert (write.parquet_codec, write.memory_bytes, write.delete_field) == ("ZSTD", 1 << 22, "op")
-    assert from_text(WriteConfig, to_text(write)) == write
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,14 @@ from __future__ import annotations
 
 import pytest
 
-from hudi_core.config.transaction_config import CLOCK_SKEW_MS, CONFLICT_STRATEGY, FAILED_WRITES_POLICY, Strategy
+from hudi_core.config.transaction_config import (
+    CLOCK_SKEW_MS,
+    CONFLICT_STRATEGY,
+    FAILED_WRITES_POLICY,
+    HEARTBEAT_INTERVAL_MS,
+    HeartbeatConfig,
+    Strategy,
+)
 from hudi_core.errors import ConfigError
 
 
@@ -28,3 +35,8 @@ def test_the_policy_of_failed_writes_has_two_names() -> None:
 def test_a_skew_of_clocks_has_bounds(value: str) -> None:
     with pytest.raises(ConfigError, match="max_expected_clock_skew_ms"):
         CLOCK_SKEW_MS.read({CLOCK_SKEW_MS.name: value})
+
+
+def test_a_heartbeat_has_the_rhythm_of_the_options() -> None:
+    assert HeartbeatConfig.of({}) == HeartbeatConfig(60_000, 2)
+    assert HeartbeatConfig.of({HEARTBEAT_INTERVAL_MS.name: "500"}) == HeartbeatConfig(500, 2)

@@ -17,3 +17,21 @@ def test_what_tasks_get_is_what_was_read() -> None:
 def test_a_value_that_is_none_is_refused_by_its_key(key: object) -> None:
     with pytest.raises(ConfigError, match=key.name):  # type: ignore[attr-defined]
         WriteConfig.of({key.name: "many"})  # type: ignore[attr-defined]
+
+
+def test_defaults_are_those_of_hudi() -> None:
+    write = WriteConfig.of({})
+    assert (write.bloom_entries, write.bloom_error_rate, write.bloom_max_entries) == (60_000, 1e-9, 100_000)
+    assert (write.parquet_codec, write.row_group_bytes) == (None, 120 * 1024 * 1024)
+
+
+def test_options_are_read_and_cross_as_json() -> None:
+    write = WriteConfig.of(
+        {
+            "hoodie.parquet.compression.codec": "zstd",
+            "airflow_hudi.memory.bytes": str(1 << 22),
+            "hoodie.payload.delete.field": "op",
+        }
+    )
+    assert (write.parquet_codec, write.memory_bytes, write.delete_field) == ("ZSTD", 1 << 22, "op")
+    assert from_text(WriteConfig, to_text(write)) == write

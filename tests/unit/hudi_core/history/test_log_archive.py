@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 
 from hudi_core.codec.avro.container import write_container
-from hudi_core.codec.avro.datum import encode_datum
 from hudi_core.codec.log.blocks import BlockType, HeaderKey
 from hudi_core.codec.log.content import encode_avro_block
 from hudi_core.codec.log.frames import encode_block
 from hudi_core.errors import CorruptFileError
 from hudi_core.history.log_archive import MERGE_PLAN, LogArchive
 from hudi_core.timeline.instant import Instant, State
+from tests.support.avro_data import encode_datum
 from tests.support.memory_storage import MemoryStorage
 
 FOLDER = ".hoodie/archived"

@@ -13,9 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import hudi_core.codec.avro.container as container
-from hudi_core.codec.avro.datum import IS_PURE, DatumCodec, codec_of, decode_datum, encode_datum, refuse_zero_size_items
+from hudi_core.codec.avro.datum import IS_PURE, DatumCodec, codec_of, refuse_zero_size_items
 from hudi_core.errors import CorruptFileError, FormatError
 from tests.support.avro_columns import tables
+from tests.support.avro_data import decode_datum, encode_datum
 
 WRAPPERS = [
     {"type": "record", "name": name, "fields": [{"name": "value", "type": kind}]}

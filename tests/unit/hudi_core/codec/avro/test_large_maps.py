@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from hudi_core.codec.avro.container import assemble, read_container, schema_bytes, write_container
-from hudi_core.codec.avro.datum import encode_datum
 from hudi_core.codec.avro.large_maps import read_large_record, write_large_record
 from hudi_core.codec.binary import encode_zigzag
 from hudi_core.errors import CorruptFileError, FormatError, UnsupportedError
+from tests.support.avro_data import encode_datum
 
 PART: dict[str, Any] = {
     "type": "record",

@@ -38,7 +38,7 @@ def test_every_base_hfile_of_real_hudi_decodes() -> None:
         for name, data in base_hfiles(case):
             reader = HFileReader.of_bytes(data, name)
             items = list(reader.items())
-            assert len(items) == reader.entry_count
+            assert len(items) == reader.trailer.entry_count
             assert [key for key, _ in items] == sorted({key for key, _ in items})
             assert list(reader.lookup_many([key for key, _ in items])) == items
             assert reader.lookup(b"\0") is None
@@ -92,7 +92,7 @@ def test_nothing_is_read_before_it_is_needed() -> None:
     file = Counting(write_hfile(ITEMS, schema="{}"))
     reader = file.open()
     assert file.ranges == []
-    assert reader.entry_count == 200
+    assert reader.trailer.entry_count == 200
     assert len(file.ranges) == 1
 
 

@@ -14,10 +14,9 @@ from hudi_core.codec.log.content import (
     avro_block_records,
     decode_delete_block,
     encode_avro_block,
-    encode_delete_block,
 )
 from hudi_core.errors import CorruptFileError, FormatError, UnsupportedError
-from tests.support.delete_records import ANY, records
+from tests.support.delete_records import ANY, encode_delete_block, records
 
 
 def test_a_natural_delete_is_byte_for_byte_what_hudi_writes() -> None:

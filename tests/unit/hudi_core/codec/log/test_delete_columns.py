@@ -10,17 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hudi_core.codec.log import delete_columns as module
-from hudi_core.codec.log.content import (
-    DECIMAL_SCALE,
-    ORDERING_KINDS,
-    DeleteRecord,
-    OrderingValue,
-    delete_block_data,
-    encode_delete_block,
-)
+from hudi_core.codec.log.content import DECIMAL_SCALE, ORDERING_KINDS, DeleteRecord, OrderingValue, delete_block_data
 from hudi_core.codec.log.delete_columns import delete_columns, encode_natural_deletes
 from hudi_core.errors import CorruptFileError, FormatError, UnsupportedError
-from tests.support.delete_records import ANY, SCALAR, VALUES, of_kind, records
+from tests.support.delete_records import ANY, SCALAR, VALUES, encode_delete_block, of_kind, records
 
 
 def expected(entries: list[DeleteRecord]) -> list[dict[str, Any]]:

@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 
 from hudi_core.codec.avro.schema import parse_schema
 from hudi_core.codec.log.blocks import MAGIC, ROLLBACK_COMMAND, BlockType, CorruptBlock, HeaderKey, LogBlock
-from hudi_core.codec.log.content import avro_block_records, decode_delete_block, encode_delete_block
+from hudi_core.codec.log.content import avro_block_records, decode_delete_block
 from hudi_core.codec.log.frames import encode_block, walk
 from hudi_core.errors import CorruptFileError, FormatError, UnsupportedError
+from tests.support.delete_records import encode_delete_block
 from tests.support.golden_data import GoldenCase, golden_cases
 
 HEADERS = {HeaderKey.INSTANT_TIME: "20260101000000000", HeaderKey.SCHEMA: '{"type":"record"}'}

@@ -9,7 +9,7 @@ import pytest
 
 from hudi_core.codec.hfile.writer import write_hfile
 from hudi_core.codec.log.blocks import BlockType, HeaderKey
-from hudi_core.codec.log.content import DeleteRecord, encode_delete_block
+from hudi_core.codec.log.content import DeleteRecord
 from hudi_core.codec.log.frames import encode_block
 from hudi_core.errors import CorruptFileError, UnsupportedError
 from hudi_core.metadata_table.read.file_group import MergedSlice
@@ -17,6 +17,7 @@ from hudi_core.metadata_table.read.group_reader import GroupReader
 from hudi_core.metadata_table.read.log_blocks import BlockFilter
 from hudi_core.metadata_table.record import FileEntry, FilesRecord, RecordType, schema_text
 from hudi_core.metadata_table.records.files import FilesRules
+from tests.support.delete_records import encode_delete_block
 from tests.support.memory_storage import MemoryStorage
 from tests.support.metadata_cells import encode_items
 

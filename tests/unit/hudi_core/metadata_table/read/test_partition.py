@@ -9,13 +9,14 @@ import pytest
 from hudi_core.codec.hashing import file_group_index
 from hudi_core.codec.hfile.writer import write_hfile
 from hudi_core.codec.log.blocks import BlockType, HeaderKey
-from hudi_core.codec.log.content import DeleteRecord, encode_delete_block
+from hudi_core.codec.log.content import DeleteRecord
 from hudi_core.codec.log.frames import encode_block
 from hudi_core.errors import CorruptFileError
 from hudi_core.metadata_table.read import partition
 from hudi_core.metadata_table.read.file_group import MergedSlice
 from hudi_core.metadata_table.read.group_reader import GroupReader
 from hudi_core.metadata_table.read.partition import MetadataPartition
+from tests.support.delete_records import encode_delete_block
 from tests.support.memory_storage import MemoryStorage
 from tests.support.metadata_groups import (
     ALL,
