@@ -50,7 +50,6 @@ REMAINING_NAMES = {
 """Names that are still to be replaced; none is added."""
 
 REMAINING_MODULES = {
-    "filegroup/merge/row_merge.py",
     "history/archive_rounds.py",
     "metadata_table/extract/expression_values.py",
     "metadata_table/extract/footer_ranges.py",
@@ -82,7 +81,6 @@ REMAINING_MODULES = {
     "metadata_table/write/drop.py",
     "metadata_table/write/remaining_files.py",
     "metadata_table/write/rollback_deletion.py",
-    "query/slices_plan.py",
     "services/clean/units.py",
     "services/compaction/units.py",
     "services/doctor/observations.py",

@@ -144,7 +144,7 @@ class ChangeReader:
     def _looked_up(
         self, image: Image | None, keys: pa.StringArray, requested: pa.BooleanArray, path: str
     ) -> pa.StringArray:
-        """The rows of `keys` in an image as JSON, null where not `wanted`."""
+        """The rows of `keys` in an image as JSON, null where not `requested`."""
         places = np.full(len(keys), -1, dtype=np.int64)
         texts: list[pa.StringArray] = []
         count = 0

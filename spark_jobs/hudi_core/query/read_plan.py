@@ -50,7 +50,7 @@ class ReadPlan:
     """A query ready to run: `read_split(common, split)` gives the rows of one split; the result is all splits' rows.
 
     `common` and each split are JSON. A split has `bytes`, the size of the files it reads. `files_read` counts base and
-    log files, `files_pruned` those that the predicate excluded; `report` says by which index.
+    log files, `files_pruned` those that the predicate excluded; `report` names the indexes.
     """
 
     schema: pa.Schema

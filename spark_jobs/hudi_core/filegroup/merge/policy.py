@@ -54,7 +54,7 @@ class MergePolicy:
 
     `key_fields` are the columns that hold the record key: `_hoodie_record_key`, or those of a table without meta
     columns. `ordering_fields` is empty when rows of a key are ordered by arrival alone. `payload` matters to the rules
-    that use the payload class. `fill` says which fields of a row are filled from the row that it wins over, and
+    that use the payload class. `fill` is which fields of a row are filled from the row that it wins over, and
     `fill_marker` is the text of Fill.MARKER. A log record is a delete when one of `delete_marks` matches.
     `string_deletes_win`: Hudi 1.0 takes a delete with a text ordering value as newer than any record before it.
     `function` names the registered merge function of Rules.FUNCTION.

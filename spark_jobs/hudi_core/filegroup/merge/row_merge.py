@@ -43,7 +43,7 @@ class RowMerger:
         return self._policy.fill is not Fill.NOTHING or self._policy.rules is Rules.FUNCTION
 
     def note(self, rows: int, partial: frozenset[str] | None) -> None:
-        """Says which columns the rows have that were appended to the store.
+        """Records which columns the rows have that were appended to the store.
 
         Four bytes a row, from the first partial block on.
         """
@@ -68,15 +68,12 @@ class RowMerger:
     def merge_stored(
         self, old: NDArray[np.int64], new: NDArray[np.int64], newer_wins: NDArray[np.bool_]
     ) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
-        """Merges rows of the store pairwise; the results are appended to it. Returns their rows and kinds."""
-        if not self.always:
-            return self._merge_partial(old, new, newer_wins)
-        return self._merge_all(old, new, newer_wins)
+        """Merges rows of the store pairwise; the results are appended to it. Returns their rows and kinds.
 
-    def _merge_partial(
-        self, old: NDArray[np.int64], new: NDArray[np.int64], newer_wins: NDArray[np.bool_]
-    ) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
-        """Where only partial rows are merged, a winner that has all columns is left as it is."""
+        Where only partial rows are merged, a winner that has all columns is kept as it is.
+        """
+        if self.always:
+            return self._merge_all(old, new, newer_wins)
         rows = np.where(newer_wins, new, old)
         lacking = np.flatnonzero(self.patterns_of(rows) != FULL)
         if len(lacking):

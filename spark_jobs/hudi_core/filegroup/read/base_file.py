@@ -1,4 +1,4 @@
-"""Base files: opened, checked, and read as batches of the table's schema."""
+"""Base files: checked, and read as batches of the table's schema."""
 
 from __future__ import annotations
 

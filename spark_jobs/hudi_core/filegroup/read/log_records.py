@@ -52,7 +52,6 @@ def merge_logs(
     ordering: Ordering,
     *,
     budget: int,
-    spill_folder: str | None = None,
     history: History | None = None,
 ) -> LogRecords:
     """Reads the scan's blocks in order and folds them; rows get the columns and types of `schema`.
@@ -63,7 +62,7 @@ def merge_logs(
     up to a sixteenth of the budget is one piece, a larger one is cut in pieces of half of that.
     """
     piece_bytes = max(PIECE_BYTES, budget // _PIECE_SHARE)
-    merger = LogMerger(schema, policy, ordering, budget=budget, spill_folder=spill_folder)
+    merger = LogMerger(schema, policy, ordering, budget=budget)
     try:
         for block in scan.blocks:
             if block.type is BlockType.DELETE:

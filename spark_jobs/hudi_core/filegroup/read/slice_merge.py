@@ -64,7 +64,6 @@ def merging(
     path: str,
     first_only: bool,
     budget: int,
-    spill_folder: str | None = None,
     history: History | None = None,
 ) -> Iterator[SliceMerge]:
     """Reads the log blocks of `scan`; their rows are kept until the end of the block. `schema` is that of all rows.
@@ -72,9 +71,7 @@ def merging(
     `first_only`: of base rows with the same key only the first is merged, as readers do. `path` is the base file, for
     errors; `history` as for log_records.merge_logs. Raises CorruptFileError or UnsupportedError naming the file.
     """
-    records = merge_logs(
-        storage, scan, schema, policy, ordering, budget=budget, spill_folder=spill_folder, history=history
-    )
+    records = merge_logs(storage, scan, schema, policy, ordering, budget=budget, history=history)
     with closing(records.store):
         yield SliceMerge(records, BaseMerger(records, policy, ordering, path=path, first_only=first_only), budget)
 
