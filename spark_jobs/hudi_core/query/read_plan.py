@@ -12,10 +12,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import pyarrow as pa
 
+from hudi_core.engine.protocol import Json
 from hudi_core.engine.serializer import from_text, to_text
 from hudi_core.errors import ConfigError
 from hudi_core.expr.bind import bind
@@ -25,13 +26,10 @@ from hudi_core.filegroup.read.slice_reader import SliceReader
 from hudi_core.index.row_groups import RowGroups, row_group_chooser
 from hudi_core.model.names import COMMIT_TIME, IS_DELETED
 from hudi_core.query.cdc_read import CDC_SCHEMA, Change, ChangeReader
+from hudi_core.storage.base import Storage
 from hudi_core.storage.data_registry import open_data_storage
 from hudi_core.timeline.schema_history import renamed_columns
 from hudi_core.view.file_group import FileSlice, check_slice
-
-if TYPE_CHECKING:
-    from hudi_core.engine.protocol import Json
-    from hudi_core.storage.base import Storage
 
 REPLACED_BY: Final = "replaced_by"
 """In a split: the instant that replaced its rows, None for rows that the range wrote.

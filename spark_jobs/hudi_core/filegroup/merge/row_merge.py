@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from hudi_core.filegroup.merge.ordering import Ordering
 from hudi_core.filegroup.merge.partial import FULL, ColumnPatterns, FieldMerger, Patterns
+from hudi_core.filegroup.merge.payload_store import PayloadStore
 from hudi_core.filegroup.merge.payloads import Fill, Payload
-from hudi_core.filegroup.merge.policy import Rules
+from hudi_core.filegroup.merge.policy import MergePolicy, Rules
 from hudi_core.filegroup.merge.record_keys import delete_flags
-from hudi_core.filegroup.merge.rules import Kind
+from hudi_core.filegroup.merge.rules import Kind, Step
 from hudi_core.filegroup.merge.user_mergers import apply_merger
-
-if TYPE_CHECKING:
-    from hudi_core.filegroup.merge.ordering import Ordering
-    from hudi_core.filegroup.merge.payload_store import PayloadStore
-    from hudi_core.filegroup.merge.policy import MergePolicy
-    from hudi_core.filegroup.merge.rules import Step
 
 _ROWS = 64 << 10
 """Rows that are merged at once: a bound on memory outside the store's budget."""

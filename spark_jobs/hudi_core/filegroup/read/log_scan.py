@@ -11,19 +11,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from hudi_core.codec.log.blocks import BlockType, CorruptBlock, HeaderKey, LogBlock
 from hudi_core.codec.log.frames import walk
 from hudi_core.errors import CorruptFileError, UnsupportedError
-from hudi_core.storage.base import ByteRange
+from hudi_core.storage.base import ByteRange, Storage
 from hudi_core.timeline.instant import Action
+from hudi_core.timeline.timeline import Timeline
+from hudi_core.view.file_group import DataFile
 from hudi_core.view.slicing import PENDING_WRITES
-
-if TYPE_CHECKING:
-    from hudi_core.storage.base import Storage
-    from hudi_core.timeline.timeline import Timeline
-    from hudi_core.view.file_group import DataFile
 
 IsCommitted = Callable[[str], bool]
 """Whether blocks of an instant count: CommittedInstants for a data table; the metadata table has a rule of its own."""

@@ -10,20 +10,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from hudi_core.filegroup.merge.base_merge import BaseMerger, MergeCounts
 from hudi_core.filegroup.merge.log_merge import LogRecords
+from hudi_core.filegroup.merge.ordering import Ordering
+from hudi_core.filegroup.merge.policy import MergePolicy
+from hudi_core.filegroup.read.base_file import History
 from hudi_core.filegroup.read.log_records import merge_logs
-
-if TYPE_CHECKING:
-    from hudi_core.filegroup.merge.ordering import Ordering
-    from hudi_core.filegroup.merge.policy import MergePolicy
-    from hudi_core.filegroup.read.base_file import History
-    from hudi_core.filegroup.read.log_scan import ScanResult
-    from hudi_core.storage.base import Storage
+from hudi_core.filegroup.read.log_scan import ScanResult
+from hudi_core.storage.base import Storage
 
 _GROUP_SHARE = 8
 """A group of base batches whose keys are looked up at once takes up at most this part of the memory budget."""

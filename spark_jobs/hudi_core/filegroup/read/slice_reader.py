@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -24,10 +23,8 @@ from hudi_core.filegroup.read.log_scan import CommittedInstants, ScanResult, sca
 from hudi_core.filegroup.read.read_spec import ReaderSpec, RowFilter, of_commit_times
 from hudi_core.filegroup.read.slice_merge import merging
 from hudi_core.model.names import OPERATION
-
-if TYPE_CHECKING:
-    from hudi_core.storage.base import Storage
-    from hudi_core.view.file_group import DataFile, FileSlice
+from hudi_core.storage.base import Storage
+from hudi_core.view.file_group import DataFile, FileSlice
 
 READ_BUDGET = 256 << 20
 READ_ROWS = 64 << 10
