@@ -44,8 +44,6 @@ REMAINING_NAMES = {
 """Names that are still to be replaced; none is added."""
 
 REMAINING_MODULES = {
-    "filegroup/merge/row_merge.py",
-    "query/slices_plan.py",
     "services/doctor/observations.py",
     "services/rollback/strategies.py",
     "services/rollback/units.py",

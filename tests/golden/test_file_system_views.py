@@ -16,7 +16,7 @@ from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import Action, Instant, completed_action
 from hudi_core.timeline.pending_plans import read_clustering_plan
 from hudi_core.view.file_group import FileSlice
-from hudi_core.view.fs_view import FileSystemView, load_view
+from hudi_core.view.fs_view import FileSystemView
 from hudi_core.view.listing import StorageListing
 from tests.support.golden_views import (
     VERSIONS,
@@ -29,6 +29,7 @@ from tests.support.golden_views import (
     table_names,
 )
 from tests.support.memory_storage import MemoryStorage
+from tests.support.views import view_of
 
 NO_COMMIT = "empty_table_no_commits"
 COMPARED = Counter({"6": 126, "6-by-1.2.0": 20, "8": 131, "8-by-1.2.0": 22, "9": 137})
@@ -283,7 +284,7 @@ def test_pending_log_compactions(version: str) -> None:
     (pending,) = view.timeline.pending_log_compactions()
     assert {instant for instant, _ in operations.values()} == {pending.requested_time}
     storage.delete(active.path_of(pending))
-    assert load_view(active, StorageListing(storage), view.timeline).pending.log_compacting == {}
+    assert view_of(active, StorageListing(storage), view.timeline).pending.log_compacting == {}
 
 
 @pytest.mark.parametrize("case", ["clustering_requested_mor", "log_compaction_requested"])
@@ -291,7 +292,7 @@ def test_a_plan_that_does_not_fit_keeps_nobody_from_reading(case: str) -> None:
     storage, active, view = open_table(f"9/{case}")
     (pending,) = view.timeline.pending()
     storage.write(active.path_of(pending), b"Obj")
-    damaged = load_view(active, StorageListing(storage), view.timeline)
+    damaged = view_of(active, StorageListing(storage), view.timeline)
     assert [damaged.latest_merged_slices(partition) for partition in damaged.partitions()] == [
         view.latest_merged_slices(partition) for partition in view.partitions()
     ]

@@ -20,11 +20,11 @@ from hudi_core.table import HudiTable
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.table_schema import schema_of
 from hudi_core.view.file_group import FileSlice
-from hudi_core.view.fs_view import load_view
 from tests.support.golden_data import GoldenCase
 from tests.support.predicate_text import to_sql
 from tests.support.random_predicates import holds
 from tests.support.slice_readers import spec_of
+from tests.support.views import view_of
 
 Open = Callable[[str, str], GoldenCase]
 CASES = ("mdt_all_cow", "mdt_all_cow_compacted", "mdt_all_mor", "mdt_all_mor_compacted", "mdt_record_index_lookup")
@@ -40,7 +40,7 @@ class Table:
         active = ActiveTimeline(self.storage, self.config)
         timeline = active.load()
         self.metadata = MetadataTable(self.storage, self.config, timeline)
-        view = load_view(active, self.metadata.listing(), timeline)
+        view = view_of(active, self.metadata.listing(), timeline)
         self.slices = [item for partition in view.partitions() for item in view.latest_merged_slices(partition)]
         schema = schema_of(timeline, active.read_details)
         reader = SliceReader(self.storage, spec_of(self.config, schema, timeline))

@@ -17,11 +17,12 @@ from hudi_core.config.table_config import TableConfig
 from hudi_core.storage.local import LocalStorage
 from hudi_core.table import HudiTable
 from hudi_core.timeline.active import ActiveTimeline
-from hudi_core.view.fs_view import FileSystemView, load_view
+from hudi_core.view.fs_view import FileSystemView
 from hudi_core.view.listing import StorageListing
 from tests.interop.real_hudi import RealHudi
 from tests.support.golden_data import GoldenCase
 from tests.support.rows import assert_same_rows
+from tests.support.views import view_of as plain_view_of
 
 pytestmark = pytest.mark.hudi
 
@@ -49,7 +50,7 @@ def complete_at(table: Path, requested: str, completion: str) -> None:
 
 def view_of(table: Path) -> FileSystemView:
     storage = LocalStorage(str(table))
-    return load_view(ActiveTimeline(storage, TableConfig.load(storage)), StorageListing(storage))
+    return plain_view_of(ActiveTimeline(storage, TableConfig.load(storage)), StorageListing(storage))
 
 
 def rows(table: Path) -> pa.Table:

@@ -73,7 +73,11 @@ def open_table(name: str) -> tuple[MemoryStorage, ActiveTimeline, FileSystemView
     storage = load_table(name)
     config = TableConfig.load(storage)
     active = ActiveTimeline(storage, config)
-    return storage, active, load_view(active, StorageListing(storage), history=lambda: load_history(storage, config))
+    return (
+        storage,
+        active,
+        load_view(active, StorageListing(storage), active.load(), lambda: load_history(storage, config)),
+    )
 
 
 def groups_in_pending_clustering(view: FileSystemView) -> dict[FileGroupId, str]:

@@ -144,15 +144,22 @@ def make_group(folder: Path, rows: int) -> dict[str, int]:
 
 
 def read_group(folder: Path, budget: int) -> dict[str, int]:
-    """Reads all columns of the file group, batch by batch, and sums up what make_group tells."""
+    """Reads all columns of the file group, batch by batch, and sums up what make_group returns."""
     storage = LocalStorage(str(folder))
     committed = CommittedInstants(frozenset(), frozenset(), "20270101000000000")
-    spec = ReaderSpec(TableConfig.of(PROPERTIES), SCHEMA, committed, "20260131000000000", merge_logs=True)
+    spec = ReaderSpec(
+        TableConfig.of(PROPERTIES),
+        SCHEMA,
+        committed,
+        "20260131000000000",
+        merge_logs=True,
+        options={"airflow_hudi.memory.bytes": str(budget)},
+    )
     files = [DataFile("p", info.name, info.size) for info in storage.list_files("p")]
     logs = tuple(sorted((file for file in files if ".log." in file.name), key=lambda file: file.name))
     (base,) = (file for file in files if ".log." not in file.name)
     found = {"rows": 0, "changed": 0, "ts": 0}
-    reader = SliceReader(storage, spec, memory_budget=budget)
+    reader = SliceReader(storage, spec)
     for batch in reader.read(FileSlice(FileGroupId("p", FILE_ID), BASE, base, logs)):
         stamps = batch.column(batch.schema.get_field_index("ts"))
         found["rows"] += batch.num_rows

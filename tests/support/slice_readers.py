@@ -17,8 +17,8 @@ from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.table_schema import schema_of
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.view.file_group import FileSlice
-from hudi_core.view.fs_view import load_view
 from hudi_core.view.listing import StorageListing
+from tests.support.views import view_of
 
 
 def spec_of(
@@ -34,7 +34,7 @@ def opened(table: Path, *, snapshot: bool = True, **more: Any) -> tuple[SliceRea
     config = TableConfig.load(storage)
     active = ActiveTimeline(storage, config)
     timeline = active.load()
-    view = load_view(active, StorageListing(storage), timeline)
+    view = view_of(active, StorageListing(storage), timeline)
     spec = spec_of(config, schema_of(timeline, active.read_details), timeline, merge_logs=snapshot, **more)
     return SliceReader(storage, spec), [
         item for partition in view.partitions() for item in view.latest_merged_slices(partition)

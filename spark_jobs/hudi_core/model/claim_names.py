@@ -1,7 +1,7 @@
 """Names of the files by which a process claims an instant; their content is transaction.claim_file's.
 
 Files below `.hoodie/.airflow_hudi/claims/<instant>/`, `<epoch>` having six digits:
-- `<epoch>.json`, created exclusively: who claimed. The highest epoch owns the instant.
+- `<epoch>.json`, created exclusively: its owner. The highest epoch owns the instant.
 - `<epoch>.heartbeat`, rewritten at the owner's interval: alive. Its modification time counts.
 - `<epoch>.released`: the owner is done with it, whatever came of the run.
 - `<epoch>.decision`: what the owner is about to complete, or that its successor closed the epoch.
@@ -46,7 +46,7 @@ class ClaimFolder:
         return f"{self.path}/dropped.plan"
 
     def claim(self, epoch: int) -> str:
-        """Says who claimed the instant."""
+        """The owner that claimed the instant."""
         return f"{self.path}/{epoch:06d}.json"
 
     def heartbeat(self, epoch: int) -> str:
@@ -58,7 +58,7 @@ class ClaimFolder:
         return f"{self.path}/{epoch:06d}.released"
 
     def decision(self, epoch: int) -> str:
-        """Says what the owner is about to complete."""
+        """What the owner is about to complete."""
         return f"{self.path}/{epoch:06d}.decision"
 
 

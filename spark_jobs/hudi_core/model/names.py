@@ -24,12 +24,10 @@ IS_DELETED: Final = "_hoodie_is_deleted"
 META_FIELDS: Final = (COMMIT_TIME, COMMIT_SEQNO, RECORD_KEY, PARTITION_PATH, FILE_NAME)
 """The columns that Hudi puts before a table's own (HoodieRecord.HOODIE_META_COLUMNS)."""
 
-BASE_EXTENSIONS: Final = frozenset({"parquet", "orc", "hfile"})
-
 _TOKEN = r"(?P<token>\d{1,18}-\d{1,18}-\d{1,18})"
-_BASE = re.compile(rf"^(?P<file_id>[^/_]+)_{_TOKEN}_(?P<instant>\d+)\.(?P<ext>[a-z]+)\Z", re.ASCII)
+_BASE = re.compile(rf"^(?P<file_id>[^/_]+)_{_TOKEN}_(?P<instant>\d+)\.(?P<ext>parquet|orc|hfile)\Z", re.ASCII)
 _LOG = re.compile(
-    rf"^\.(?P<file_id>[^/_]+)_(?P<instant>\d*)\.(?P<ext>log|archive)\.(?P<version>\d{{1,9}})(?:_{_TOKEN}(?P<cdc>\.cdc)?)?\Z",
+    rf"^\.(?P<file_id>[^/_]+)_(?P<instant>\d*)\.log\.(?P<version>\d{{1,9}})(?:_{_TOKEN}(?P<cdc>\.cdc)?)?\Z",
     re.ASCII,
 )
 
@@ -107,7 +105,7 @@ class LogFileName:
 def parse_base_file(name: str) -> BaseFileName:
     """Parses a base file name; raises FormatError."""
     match = _BASE.match(name)
-    if match is None or match["ext"] not in BASE_EXTENSIONS:
+    if match is None:
         raise FormatError(f"not a base file name: {name!r}")
     return BaseFileName(match["file_id"], _token(match["token"]), match["instant"], match["ext"])
 
@@ -115,7 +113,7 @@ def parse_base_file(name: str) -> BaseFileName:
 def parse_log_file(name: str) -> LogFileName:
     """Parses a log file name; raises FormatError."""
     match = _LOG.match(name)
-    if match is None or match["ext"] != "log":
+    if match is None:
         raise FormatError(f"not a log file name: {name!r}")
     token = match["token"]
     return LogFileName(

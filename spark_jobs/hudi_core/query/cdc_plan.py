@@ -8,7 +8,7 @@ compared, so that tables without change-data logs, and commits that wrote none, 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Final
 
@@ -24,7 +24,7 @@ from hudi_core.model.names import (
     parse_data_file,
     parse_log_file,
 )
-from hudi_core.model.partition import check_relative_path
+from hudi_core.model.partition import check_relative_path, join
 from hudi_core.model.stats import WriteStat
 from hudi_core.query.cdc_read import CDC_SCHEMA, Change, Image
 from hudi_core.query.commit_range import commits_in_range, slice_before_replacement
@@ -73,6 +73,7 @@ class _ChangeFinder:
     context: ReadContext
     timeline: Timeline
     view: FileSystemView
+    _names: dict[str, dict[str, int]] = field(default_factory=dict)
 
     def changes(self, instant: Instant, commit: CommitMetadata) -> Iterator[Change]:
         """What one commit changed, file group by file group."""
@@ -81,17 +82,18 @@ class _ChangeFinder:
         for partition, stats in commit.partition_to_write_stats.items():
             logs: dict[str, list[str]] = {}
             for stat in stats:
-                name = parse_data_file(stat.path.rsplit("/", 1)[-1])
+                plain = stat.path.rsplit("/", 1)[-1]
+                name = parse_data_file(plain)
                 if isinstance(name, LogFileName):
-                    logs.setdefault(name.file_id, []).append(stat.path.rsplit("/", 1)[-1])
+                    logs.setdefault(name.file_id, []).append(plain)
                 elif isinstance(name, BaseFileName):
-                    yield self._of_base_file(instant, commit, partition, stat, name)
+                    yield self._of_base_file(instant.requested_time, partition, stat, name)
             for file_id, names in logs.items():
                 yield self._of_logs(instant, FileGroupId(partition, file_id), frozenset(names))
         for group in commit.replaced_file_groups():
             item = slice_before_replacement(self.view, group, instant)
             if item is None:
-                raise self._gone(f"{group.partition}/{group.file_id}".lstrip("/"))
+                raise _cleaned(join(group.partition, group.file_id))
             yield Change(instant.requested_time, group.partition, before=Image(item))
 
     def check(self, changes: list[Change]) -> None:
@@ -99,7 +101,7 @@ class _ChangeFinder:
         for change in changes:
             for file in change.files():
                 if file.name not in self._present(file.partition):
-                    raise self._gone(file.path)
+                    raise _cleaned(file.path)
             if not self.context.config.populate_meta_fields and not (
                 change.logs and change.before is None and change.after is None
             ):
@@ -110,44 +112,35 @@ class _ChangeFinder:
                     remedy=f"write the table with {MODE_KEY}={_WHOLE_IMAGES}",
                 )
 
-    def _of_base_file(
-        self, instant: Instant, commit: CommitMetadata, partition: str, stat: WriteStat, name: BaseFileName
-    ) -> Change:
-        after = self._image(partition, DataFile(partition, str(name), stat.file_size_in_bytes))
-        requested = instant.requested_time
+    def _of_base_file(self, requested: str, partition: str, stat: WriteStat, name: BaseFileName) -> Change:
+        after = _image(DataFile(partition, str(name), stat.file_size_in_bytes))
         if stat.cdc_stats:
             logs = tuple(self._cdc_log(partition, path) for path, _ in stat.cdc_stats)
             mode = self.context.config.raw.get(MODE_KEY, _WHOLE_IMAGES).upper()
             if mode == _WHOLE_IMAGES:
                 return Change(requested, partition, logs)
-            return Change(
-                requested, partition, logs, self._previous(partition, stat) if mode == _KEYS_ONLY else None, after
-            )
+            before = self._previous(partition, stat) if mode == _KEYS_ONLY else None
+            return Change(requested, partition, logs, before, after)
         if stat.prev_commit == _NEW_GROUP or (stat.num_update_writes == 0 and stat.num_writes == stat.num_inserts):
             return Change(requested, partition, after=after)
-        if stat.num_writes == 0 and stat.num_deletes:
-            return Change(requested, partition, before=self._previous(partition, stat))
-        return Change(requested, partition, before=self._previous(partition, stat), after=after)
+        emptied = stat.num_writes == 0 and stat.num_deletes
+        return Change(requested, partition, before=self._previous(partition, stat), after=None if emptied else after)
 
     def _cdc_log(self, partition: str, path: str) -> DataFile:
         source = f"{self.context.active.folder}: cdcStats"
         name = check_relative_path(path, source=source).rsplit("/", 1)[-1]
         parse_log_file(name)
         if name not in self._present(partition):
-            raise self._gone(f"{partition}/{name}".lstrip("/"))
+            raise _cleaned(join(partition, name))
         return DataFile(partition, name, self._present(partition)[name])
 
     def _previous(self, partition: str, stat: WriteStat) -> Image:
         """The base file that the commit rewrote."""
-        found = self._bases_of(partition).get((stat.file_id, stat.prev_commit))
-        if found is None:
-            raise self._gone(f"{partition}/{stat.file_id}_*_{stat.prev_commit}".lstrip("/"))
-        return self._image(partition, found)
-
-    @staticmethod
-    def _image(partition: str, base: DataFile) -> Image:
-        name = parse_base_file(base.name)
-        return Image(FileSlice(FileGroupId(partition, name.file_id), name.instant, base))
+        group = self.view.file_group(FileGroupId(partition, stat.file_id))
+        for item in () if group is None else (*group.slices, *group.uncommitted):
+            if item.base_instant == stat.prev_commit and item.base_file is not None:
+                return _image(item.base_file)
+        raise _cleaned(join(partition, f"{stat.file_id}_*_{stat.prev_commit}"))
 
     def _of_logs(self, instant: Instant, group: FileGroupId, names: frozenset[str]) -> Change:
         """A deltacommit's logs: the slice without them and with them."""
@@ -158,15 +151,14 @@ class _ChangeFinder:
                 log for log in item.log_files if log.name not in names and self._completed_before(log, instant)
             )
             both = tuple(log for log in item.log_files if log.name in names or log in older)
-            before, after = Image(_with_logs(item, older)), Image(_with_logs(item, both))
+            before, after = (Image(replace(item, log_files=logs, cdc_files=())) for logs in (older, both))
         else:
             # A file may hold blocks of several instants, so the scan is ended by their times.
             logs = item.log_files[: max(place for place, log in enumerate(item.log_files) if log.name in names) + 1]
-            kept = _with_logs(item, logs)
+            kept = replace(item, log_files=logs, cdc_files=())
             before, after = Image(kept, instant.requested_time, inclusive=False), Image(kept, instant.requested_time)
-        return Change(
-            instant.requested_time, group.partition, before=None if before.file_slice.is_empty else before, after=after
-        )
+        first = before.file_slice.is_empty
+        return Change(instant.requested_time, group.partition, before=None if first else before, after=after)
 
     def _slice_with(self, group: FileGroupId, names: frozenset[str]) -> FileSlice:
         """The slice that the logs are in, with the one before it while its own base file is being compacted."""
@@ -176,7 +168,7 @@ class _ChangeFinder:
             if any(log.name in names for log in item.log_files):
                 compacting = item.base_file is None and self.view.pending_compaction(group) == item.base_instant
                 return slices[place + 1].merged_with(item) if compacting and place + 1 < len(slices) else item
-        raise self._gone(f"{group.partition}/{min(names)}".lstrip("/"))
+        raise _cleaned(join(group.partition, min(names)))
 
     def _completed_before(self, log: DataFile, instant: Instant) -> bool:
         """Whether the log's instant completed first; an instant in neither timeline is older than both."""
@@ -192,37 +184,15 @@ class _ChangeFinder:
             self._names[partition] = {info.name: info.size for info in self.view.files(partition)}
         return self._names[partition]
 
-    def _bases_of(self, partition: str) -> Mapping[tuple[str, str], DataFile]:
-        """The base files of a partition by file id and instant.
 
-        Of several, which only a retried task leaves, the longest is the whole one.
-        """
-        if partition not in self._bases:
-            files = sorted(
-                (DataFile(partition, name, size) for name, size in self._present(partition).items()),
-                key=lambda file: (file.size, file.name),
-            )
-            named = ((parse_data_file(file.name), file) for file in files)
-            self._bases[partition] = {
-                (name.file_id, name.instant): file for name, file in named if isinstance(name, BaseFileName)
-            }
-        return self._bases[partition]
-
-    @cached_property
-    def _bases(self) -> dict[str, dict[tuple[str, str], DataFile]]:
-        return {}
-
-    @cached_property
-    def _names(self) -> dict[str, dict[str, int]]:
-        return {}
-
-    def _gone(self, path: str) -> StorageNotFoundError:
-        return StorageNotFoundError(
-            "a file with the changes is missing: it was cleaned since",
-            path=path,
-            remedy="begin later, or read a snapshot instead",
-        )
+def _image(base: DataFile) -> Image:
+    name = parse_base_file(base.name)
+    return Image(FileSlice(FileGroupId(base.partition, name.file_id), name.instant, base))
 
 
-def _with_logs(item: FileSlice, logs: tuple[DataFile, ...]) -> FileSlice:
-    return FileSlice(item.file_group, item.base_instant, item.base_file, logs)
+def _cleaned(path: str) -> StorageNotFoundError:
+    return StorageNotFoundError(
+        "a file with the changes is missing: it was cleaned since",
+        path=path,
+        remedy="begin later, or read a snapshot instead",
+    )

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -26,10 +26,8 @@ from hudi_core.filegroup.read.slice_reader import SliceReader
 from hudi_core.model.names import RECORD_KEY, parse_log_file
 from hudi_core.model.partition import check_file_name, check_partition
 from hudi_core.query.json_text import AVRO, COMPACT, json_rows
+from hudi_core.storage.base import Storage
 from hudi_core.view.file_group import DataFile, FileSlice, check_slice
-
-if TYPE_CHECKING:
-    from hudi_core.storage.base import Storage
 
 CDC_SCHEMA: Final = pa.schema([(name, pa.string()) for name in ("op", "ts_ms", "before", "after")])
 """What a change-data query returns: i, u or d; the commit's instant; the row before and after as JSON text."""
@@ -125,26 +123,19 @@ class ChangeReader:
     def _logged(self, change: Change) -> Iterator[pa.RecordBatch]:
         for file in change.logs:
             for batch in cdc_batches(self.storage, file):
-                names = batch.schema.names
-                ops = batch.column("op")
-                if "after" in names:
-                    images = [
-                        json_rows(batch.column(name), AVRO).fill_null(_NULL_RECORD) for name in ("before", "after")
-                    ]
-                    yield _changes(ops, change, *images)
-                    continue
-                keys = batch.column("record_key").cast(pa.string())
-                after = self._looked_up(change.after, keys, pc.not_equal(ops, DELETE), file.path)
-                if "before" in names:
-                    before = json_rows(batch.column("before"), AVRO).fill_null(_NULL_RECORD)
-                else:
-                    before = self._looked_up(change.before, keys, pc.not_equal(ops, INSERT), file.path)
-                yield _changes(ops, change, before, after)
+                ops, images = batch.column("op"), []
+                for name, image, without in (("before", change.before, INSERT), ("after", change.after, DELETE)):
+                    if name in batch.schema.names:
+                        images.append(json_rows(batch.column(name), AVRO).fill_null(_NULL_RECORD))
+                    else:
+                        keys = batch.column("record_key").cast(pa.string())
+                        images.append(self._looked_up(image, keys, pc.not_equal(ops, without), file.path))
+                yield _changes(ops, change, *images)
 
     def _looked_up(
         self, image: Image | None, keys: pa.StringArray, requested: pa.BooleanArray, path: str
     ) -> pa.StringArray:
-        """The rows of `keys` in an image as JSON, null where not `wanted`."""
+        """The rows of `keys` in an image as JSON, null where not `requested`."""
         places = np.full(len(keys), -1, dtype=np.int64)
         texts: list[pa.StringArray] = []
         count = 0

@@ -72,6 +72,6 @@ class ReadContext:
     def view(
         self, timeline: Timeline, metadata: MetadataMode = "auto", *, listing: FileListing | None = None
     ) -> FileSystemView:
-        """The file slices at `timeline`, of `listing`; without one, by the metadata table as `metadata` says."""
+        """The file slices at `timeline`, of `listing`; without one, by the metadata table in that mode."""
         found = self.listing(self.metadata_table(metadata, timeline)) if listing is None else listing
         return load_view(self.active, found, timeline, self.history)

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import pyarrow as pa
 
@@ -30,7 +30,7 @@ from hudi_core.query.context import ReadContext
 from hudi_core.query.read_plan import REPLACED_BY, ReadPlan
 from hudi_core.query.request import ReadRequest
 from hudi_core.query.slices_plan import SlicesPlanner, reader_spec
-from hudi_core.storage.base import FileInfo
+from hudi_core.storage.base import FileInfo, Storage
 from hudi_core.timeline.actions.commit import Operation, replaced_file_groups
 from hudi_core.timeline.instant import State
 from hudi_core.timeline.timeline import Timeline
@@ -39,9 +39,6 @@ from hudi_core.view.fs_view import FileSystemView
 from hudi_core.view.listing import FileListing
 from hudi_core.view.pending import PendingWork
 from hudi_core.view.slicing import slicing_for
-
-if TYPE_CHECKING:
-    from hudi_core.storage.base import Storage
 
 _READERS: Final = 8
 """Slices examined at once: the work is waiting for storage. Each holds two windows of a log file, 128 KiB."""

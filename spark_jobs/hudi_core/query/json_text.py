@@ -67,9 +67,7 @@ def _object(members: list[tuple[str, pa.Array]], count: int, style: JsonStyle) -
         else:
             parts.append(pc.binary_join_element_wise(pa.scalar(lead), text, "").fill_null(""))
     joined = pc.binary_join_element_wise(*parts, "")
-    return pc.binary_join_element_wise(
-        pa.scalar("{"), pc.utf8_slice_codeunits(joined, len(style.comma)), pa.scalar("}"), ""
-    )
+    return _framed("{", pc.utf8_slice_codeunits(joined, len(style.comma)), "}")
 
 
 def _texts(column: pa.Array, style: JsonStyle) -> pa.StringArray:
@@ -78,7 +76,7 @@ def _texts(column: pa.Array, style: JsonStyle) -> pa.StringArray:
     if pa.types.is_dictionary(kind):
         return _texts(column.cast(kind.value_type), style)
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
-        return pc.binary_join_element_wise(pa.scalar('"'), _escape(column.cast(pa.string()), style), pa.scalar('"'), "")
+        return _framed('"', _escape(column.cast(pa.string()), style), '"')
     if pa.types.is_floating(kind):
         return _floats(column)
     if pa.types.is_date32(kind):
@@ -111,7 +109,7 @@ def _map(column: pa.Array, style: JsonStyle) -> pa.StringArray:
     entries = column.cast(pa.list_(pa.struct([("key", column.type.key_type), ("value", column.type.item_type)])))
     keys, items = pc.list_flatten(entries).flatten()
     quoted = keys if pa.types.is_string(keys.type) else _texts(keys, style)
-    names = pc.binary_join_element_wise(pa.scalar('"'), _escape(quoted, style), pa.scalar(f'"{style.colon}'), "")
+    names = _framed('"', _escape(quoted, style), f'"{style.colon}')
     values = pc.binary_join_element_wise(names, _texts(items, style).fill_null("null"), "")
     return _bracketed(column, pc.list_value_length(entries), values, "{", "}", style)
 
@@ -122,8 +120,12 @@ def _bracketed(
     counts = lengths.fill_null(0).to_numpy(zero_copy_only=False).astype(np.int32)
     offsets = np.concatenate([np.zeros(1, np.int32), np.cumsum(counts, dtype=np.int32)])
     lists = pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), values)
-    texts = pc.binary_join_element_wise(pa.scalar(begin), pc.binary_join(lists, style.comma), pa.scalar(end), "")
+    texts = _framed(begin, pc.binary_join(lists, style.comma), end)
     return pc.if_else(column.is_valid(), texts, pa.scalar(None, pa.string())) if column.null_count else texts
+
+
+def _framed(begin: str, texts: pa.StringArray, end: str) -> pa.StringArray:
+    return pc.binary_join_element_wise(pa.scalar(begin), texts, pa.scalar(end), "")
 
 
 def _escape(texts: pa.StringArray, style: JsonStyle) -> pa.StringArray:

@@ -12,10 +12,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import pyarrow as pa
 
+from hudi_core.engine.protocol import Json
 from hudi_core.engine.serializer import from_text, to_text
 from hudi_core.errors import ConfigError
 from hudi_core.expr.bind import bind
@@ -26,12 +27,9 @@ from hudi_core.index.footers import RowGroups, row_group_chooser
 from hudi_core.model.names import COMMIT_TIME, IS_DELETED
 from hudi_core.query.cdc_read import CDC_SCHEMA, Change, ChangeReader
 from hudi_core.storage.arrow_store import open_data_storage
+from hudi_core.storage.base import Storage
 from hudi_core.timeline.schema_history import renamed_columns
 from hudi_core.view.file_group import FileSlice, check_slice
-
-if TYPE_CHECKING:
-    from hudi_core.engine.protocol import Json
-    from hudi_core.storage.base import Storage
 
 REPLACED_BY: Final = "replaced_by"
 """In a split: the instant that replaced its rows, None for rows that the range wrote.
@@ -50,7 +48,7 @@ class ReadPlan:
     """A query ready to run: `read_split(common, split)` gives the rows of one split; the result is all splits' rows.
 
     `common` and each split are JSON. A split has `bytes`, the size of the files it reads. `files_read` counts base and
-    log files, `files_pruned` those that the predicate excluded; `report` says by which index.
+    log files, `files_pruned` those that the predicate excluded; `report` names the indexes.
     """
 
     schema: pa.Schema

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from hudi_core.errors import ConfigError, StorageNotFoundError
+from hudi_core.history.archived import ArchivedTimeline
+from hudi_core.query.context import ReadContext
+from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import KNOWN_ACTIONS, Action, Instant, State, completed_action
-
-if TYPE_CHECKING:
-    from hudi_core.history.archived import ArchivedTimeline
-    from hudi_core.query.context import ReadContext
-    from hudi_core.timeline.active import ActiveTimeline
 
 
 @dataclass(frozen=True, slots=True)

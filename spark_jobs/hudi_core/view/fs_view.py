@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
-from hudi_core.errors import TimelineError
 from hudi_core.history.archived import ArchivedTimeline
 from hudi_core.history.completion import CompletionTimes
 from hudi_core.model.names import FileGroupId, parse_data_file
@@ -149,27 +148,14 @@ def _newest(groups: Iterable[FileGroup], keep: Callable[[FileSlice], bool]) -> l
 def load_view(
     active: ActiveTimeline,
     listing: FileListing,
-    timeline: Timeline | None = None,
-    history: Callable[[], ArchivedTimeline] | None = None,
+    timeline: Timeline,
+    history: Callable[[], ArchivedTimeline],
 ) -> FileSystemView:
-    """A view with everything it needs read: the timeline (unless given), pending plans, and replacecommits.
+    """A view of the whole active `timeline` with everything it needs read: pending plans, and replacecommits.
 
-    `timeline` is the whole active timeline. `history` opens the table's archive; it is called only when the slice of a
-    log file depends on when an archived instant completed, which is possible in layout 2 only. Without it, that case
-    raises TimelineError.
+    `history` opens the table's archive; it is called only when the slice of a log file depends on when an archived
+    instant completed, which is possible in layout 2 only.
     """
-    loaded = active.load() if timeline is None else timeline
-    completion = CompletionTimes(loaded, history or _no_history(active.folder))
-    slicing = slicing_for(active.layout, loaded, completion.of)
-    return FileSystemView(
-        listing, loaded, PendingWork.read(active, loaded), replaced_file_groups(loaded, active.read_commit), slicing
-    )
-
-
-def _no_history(folder: str) -> Callable[[], ArchivedTimeline]:
-    def refuse() -> ArchivedTimeline:
-        raise TimelineError(
-            "a log file's slice depends on an archived instant, and the archive was not given", path=folder
-        )
-
-    return refuse
+    slicing = slicing_for(active.layout, timeline, CompletionTimes(timeline, history).of)
+    replaced = replaced_file_groups(timeline, active.read_commit)
+    return FileSystemView(listing, timeline, PendingWork.read(active, timeline), replaced, slicing)

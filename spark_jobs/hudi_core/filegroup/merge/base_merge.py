@@ -12,21 +12,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from hudi_core.filegroup.merge.ordering import greater
+from hudi_core.filegroup.merge.log_merge import LogRecords
+from hudi_core.filegroup.merge.ordering import Ordering, greater
+from hudi_core.filegroup.merge.policy import MergePolicy
 from hudi_core.filegroup.merge.record_keys import record_keys
 from hudi_core.filegroup.merge.rules import Kind, base_step, compares_with_base
-
-if TYPE_CHECKING:
-    from hudi_core.filegroup.merge.log_merge import LogRecords
-    from hudi_core.filegroup.merge.ordering import Ordering
-    from hudi_core.filegroup.merge.policy import MergePolicy
 
 
 @dataclass(slots=True)

@@ -57,22 +57,14 @@ class LogRecords:
 class LogMerger:
     """Collects records and deletes in merge order, then folds them."""
 
-    def __init__(
-        self,
-        schema: pa.Schema,
-        policy: MergePolicy,
-        ordering: Ordering,
-        *,
-        budget: int,
-        spill_folder: str | None = None,
-    ) -> None:
+    def __init__(self, schema: pa.Schema, policy: MergePolicy, ordering: Ordering, *, budget: int) -> None:
         """`schema` is that of the records; it holds merge_columns(policy, ordering).
 
         `budget` is bytes of rows in memory.
         """
         self._policy = policy
         self._ordering = ordering
-        self._store = PayloadStore(schema, budget=budget, folder=spill_folder)
+        self._store = PayloadStore(schema, budget=budget)
         self._merger = RowMerger(schema, policy, ordering, self._store)
         self._partial = False
         self._keys: list[pa.Array] = []

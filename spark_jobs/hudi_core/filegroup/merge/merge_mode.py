@@ -8,14 +8,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING
 
+from hudi_core.config.table_config import TableConfig
 from hudi_core.errors import ConfigError, UnsupportedError
 from hudi_core.filegroup.merge.payloads import Payload
 from hudi_core.model.names import IS_DELETED, OPERATION
-
-if TYPE_CHECKING:
-    from hudi_core.config.table_config import TableConfig
 
 MERGE_MODE_KEY = "hoodie.record.merge.mode"
 STRATEGY_KEY = "hoodie.record.merge.strategy.id"

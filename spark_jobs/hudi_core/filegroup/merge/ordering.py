@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -16,13 +15,11 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from hudi_core.codec.avro.resolve import AvroType, resolve
+from hudi_core.codec.avro.schema import AvroSchema
 from hudi_core.errors import ConfigError, UnsupportedError
 from hudi_core.filegroup.merge.partial import Default, field_defaults
+from hudi_core.filegroup.merge.policy import MergePolicy
 from hudi_core.filegroup.merge.record_keys import as_mask
-
-if TYPE_CHECKING:
-    from hudi_core.codec.avro.schema import AvroSchema
-    from hudi_core.filegroup.merge.policy import MergePolicy
 
 _WHOLE = frozenset({"int", "long"})
 _PLAIN = frozenset({"boolean", "int", "long", "float", "double"})

@@ -6,24 +6,19 @@ OverwriteNonDefaultsWithLatestAvroPayload, PartialUpdateAvroPayload, PostgresDeb
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from hudi_core.codec.avro.schema import AvroSchema
 from hudi_core.filegroup.merge.payloads import Fill, Payload
-from hudi_core.filegroup.merge.policy import Rules
+from hudi_core.filegroup.merge.policy import MergePolicy, Rules
 from hudi_core.filegroup.merge.record_keys import as_mask
 from hudi_core.model.names import META_FIELDS
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from hudi_core.codec.avro.schema import AvroSchema
-    from hudi_core.filegroup.merge.policy import MergePolicy
 
 Mask = NDArray[np.bool_]
 Patterns = NDArray[np.int32]

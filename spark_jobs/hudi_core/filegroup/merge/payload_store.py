@@ -28,13 +28,12 @@ class PayloadStore:
     their own until close().
     """
 
-    def __init__(self, schema: pa.Schema, *, budget: int, folder: str | None = None) -> None:
-        """`budget` in bytes; `folder` is where the temporary folder is made, by default the system's."""
+    def __init__(self, schema: pa.Schema, *, budget: int) -> None:
+        """`budget` in bytes."""
         self.schema = schema
         self.rows = 0
         self.spilled_bytes = 0
         self._budget = budget
-        self._parent = folder
         self._folder: Path | None = None
         self._chunks: list[pa.RecordBatch] = []
         self._starts: list[int] = []
@@ -51,12 +50,12 @@ class PayloadStore:
             self._waiting.append(batch)
             self._waiting_bytes += batch.nbytes
             if self._waiting_bytes * _PIECES >= self._budget:
-                self._settle()
+                self._combine_waiting()
         return first
 
     def take(self, rows: NDArray[np.int64]) -> pa.RecordBatch:
         """The rows with these numbers, in this order."""
-        self._settle()
+        self._combine_waiting()
         if len(rows) == 0 or not self._chunks:
             return pa.RecordBatch.from_arrays([pa.array([], field.type) for field in self.schema], schema=self.schema)
         if len(self._chunks) == 1:
@@ -80,7 +79,7 @@ class PayloadStore:
             shutil.rmtree(self._folder, ignore_errors=True)
             self._folder = None
 
-    def _settle(self) -> None:
+    def _combine_waiting(self) -> None:
         """Makes one chunk of the waiting batches: in memory while the budget lasts, then in files."""
         if not self._waiting:
             return
@@ -88,33 +87,27 @@ class PayloadStore:
         start = self.rows - chunk.num_rows
         self._waiting, self._waiting_bytes = [], 0
         if self._spilling or self._kept_bytes + chunk.nbytes * 2 > self._budget:
-            self._spill_kept()
+            if not self._spilling:
+                self._spilling = True
+                self._chunks = [self._spill(kept) for kept in self._chunks]
             chunk = self._spill(chunk)
         else:
             self._kept_bytes += chunk.nbytes
         self._chunks.append(chunk)
         self._starts.append(start)
 
-    def _spill_kept(self) -> None:
-        if not self._spilling:
-            self._spilling = True
-            for index, chunk in enumerate(self._chunks):
-                self._chunks[index] = self._spill(chunk)
-            self._kept_bytes = 0
-
     def _spill(self, chunk: pa.RecordBatch) -> pa.RecordBatch:
         try:
             if self._folder is None:
-                self._folder = Path(tempfile.mkdtemp(prefix="hudi-log-records-", dir=self._parent))
+                self._folder = Path(tempfile.mkdtemp(prefix="hudi-log-records-"))
             path = self._folder / f"{self.spilled_bytes}.arrow"
             with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, self.schema) as writer:
                 writer.write_batch(chunk)
             mapped = pa.ipc.open_file(pa.memory_map(str(path))).get_batch(0)
         except OSError as error:
-            folder = str(self._folder or self._parent or tempfile.gettempdir())
             raise ExecutionError(
                 f"log records could not be spilled: {error}",
-                path=folder,
+                path=str(self._folder or tempfile.gettempdir()),
                 remedy="free disk space, or raise the memory budget",
             ) from error
         self.spilled_bytes += chunk.nbytes

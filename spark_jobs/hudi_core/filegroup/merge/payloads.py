@@ -49,15 +49,14 @@ POSTGRES_ORDER = "_event_lsn"
 FILL_OF = {Payload.NON_DEFAULTS: Fill.DEFAULT, Payload.PARTIAL_UPDATE: Fill.NULL, Payload.POSTGRES: Fill.MARKER}
 
 
-def payload_of(name: str, *, default: Payload, path: str) -> Payload:
+def payload_of(name: str | None, ordering_fields: tuple[str, ...], *, default: Payload, path: str) -> Payload:
     """The payload class of this name; `default` for none.
 
-    Raises UnsupportedError naming the class, with `path`, for an unknown one.
+    Raises UnsupportedError naming the class, with `path`, for an unknown one, and where it would compare by another
+    column than the table's ordering field.
     """
-    if not name:
-        return default
     try:
-        return Payload(name)
+        payload = Payload(name) if name else default
     except ValueError:
         known = ", ".join(payload.value.rsplit(".", 1)[1] for payload in Payload)
         raise UnsupportedError(
@@ -68,13 +67,10 @@ def payload_of(name: str, *, default: Payload, path: str) -> Payload:
                 "airflow_hudi.merge.function"
             ),
         ) from None
-
-
-def check_ordering(payload: Payload, ordering_fields: tuple[str, ...], *, path: str) -> None:
-    """Raises UnsupportedError where a payload class would compare by another column than the table's ordering field."""
     if payload is Payload.POSTGRES and ordering_fields != (POSTGRES_ORDER,):
         raise UnsupportedError(
             f"{payload.value} with the ordering field {', '.join(ordering_fields) or 'none'}",
             path=path,
             remedy=f"it compares rows by {POSTGRES_ORDER}, so that must be the ordering field",
         )
+    return payload

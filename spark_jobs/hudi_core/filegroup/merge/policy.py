@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING
 
+from hudi_core.config.table_config import TableConfig
 from hudi_core.config.write_config import MERGE_FUNCTION
 from hudi_core.errors import UnsupportedError
 from hudi_core.filegroup.merge.merge_mode import (
@@ -26,11 +26,8 @@ from hudi_core.filegroup.merge.merge_mode import (
     reads_as_hudi_1,
     resolve_mode,
 )
-from hudi_core.filegroup.merge.payloads import FILL_OF, MARKER_OF, Fill, Payload, check_ordering, payload_of
+from hudi_core.filegroup.merge.payloads import FILL_OF, MARKER_OF, Fill, Payload, payload_of
 from hudi_core.model.names import RECORD_KEY
-
-if TYPE_CHECKING:
-    from hudi_core.config.table_config import TableConfig
 
 
 class Rules(str, Enum):
@@ -54,7 +51,7 @@ class MergePolicy:
 
     `key_fields` are the columns that hold the record key: `_hoodie_record_key`, or those of a table without meta
     columns. `ordering_fields` is empty when rows of a key are ordered by arrival alone. `payload` matters to the rules
-    that use the payload class. `fill` says which fields of a row are filled from the row that it wins over, and
+    that use the payload class. `fill` is which fields of a row are filled from the row that it wins over, and
     `fill_marker` is the text of Fill.MARKER. A log record is a delete when one of `delete_marks` matches.
     `string_deletes_win`: Hudi 1.0 takes a delete with a text ordering value as newer than any record before it.
     `function` names the registered merge function of Rules.FUNCTION.
@@ -105,8 +102,7 @@ class MergePolicy:
 
 def _by_payload_class(config: TableConfig, given: Mapping[str, str]) -> MergePolicy:
     """Hudi 0.15: the payload class alone decides; its merge strategy has no effect."""
-    payload = payload_of(config.payload_class or "", default=Payload.LATEST, path=config.path)
-    check_ordering(payload, config.ordering_fields, path=config.path)
+    payload = payload_of(config.payload_class, config.ordering_fields, default=Payload.LATEST, path=config.path)
     return MergePolicy(
         _key_fields(config),
         config.ordering_fields,
@@ -125,8 +121,7 @@ def _by_mode(config: TableConfig, given: Mapping[str, str]) -> MergePolicy:
     since_1_1 = config.features.partial_update_modes or ORDERING_FIELDS_KEY in config.raw
     payload, fill, marker = Payload.LATEST, Fill.NOTHING, None
     if mode is Mode.CUSTOM:
-        payload = payload_of(config.payload_class or "", default=Payload.DEFAULT, path=config.path)
-        check_ordering(payload, config.ordering_fields, path=config.path)
+        payload = payload_of(config.payload_class, config.ordering_fields, default=Payload.DEFAULT, path=config.path)
         rules = Rules.CUSTOM_1_1 if since_1_1 else Rules.CUSTOM_1_0
         # HoodieAvroRecordMerger of 1.1 and later drops what PostgresDebeziumAvroPayload filled in: the class changes
         # the Avro copy of the newer row and returns that same object, which the merger takes for the unchanged row.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import reduce
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -12,11 +11,9 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from hudi_core.errors import CorruptFileError, UnsupportedError
+from hudi_core.filegroup.merge.merge_mode import DeleteMark
+from hudi_core.filegroup.merge.policy import MergePolicy
 from hudi_core.model.names import IS_DELETED
-
-if TYPE_CHECKING:
-    from hudi_core.filegroup.merge.merge_mode import DeleteMark
-    from hudi_core.filegroup.merge.policy import MergePolicy
 
 NULL_KEY = "__null__"
 EMPTY_KEY = "__empty__"

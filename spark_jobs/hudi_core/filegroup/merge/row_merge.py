@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from hudi_core.filegroup.merge.ordering import Ordering
 from hudi_core.filegroup.merge.partial import FULL, ColumnPatterns, FieldMerger, Patterns
+from hudi_core.filegroup.merge.payload_store import PayloadStore
 from hudi_core.filegroup.merge.payloads import Fill, Payload
-from hudi_core.filegroup.merge.policy import Rules
+from hudi_core.filegroup.merge.policy import MergePolicy, Rules
 from hudi_core.filegroup.merge.record_keys import delete_flags
-from hudi_core.filegroup.merge.rules import Kind
+from hudi_core.filegroup.merge.rules import Kind, Step
 from hudi_core.filegroup.merge.user_mergers import apply_merger
-
-if TYPE_CHECKING:
-    from hudi_core.filegroup.merge.ordering import Ordering
-    from hudi_core.filegroup.merge.payload_store import PayloadStore
-    from hudi_core.filegroup.merge.policy import MergePolicy
-    from hudi_core.filegroup.merge.rules import Step
 
 _ROWS = 64 << 10
 """Rows that are merged at once: a bound on memory outside the store's budget."""
@@ -43,7 +37,7 @@ class RowMerger:
         return self._policy.fill is not Fill.NOTHING or self._policy.rules is Rules.FUNCTION
 
     def note(self, rows: int, partial: frozenset[str] | None) -> None:
-        """Says which columns the rows have that were appended to the store.
+        """Records which columns the rows have that were appended to the store.
 
         Four bytes a row, from the first partial block on.
         """
@@ -68,15 +62,12 @@ class RowMerger:
     def merge_stored(
         self, old: NDArray[np.int64], new: NDArray[np.int64], newer_wins: NDArray[np.bool_]
     ) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
-        """Merges rows of the store pairwise; the results are appended to it. Returns their rows and kinds."""
-        if not self.always:
-            return self._merge_partial(old, new, newer_wins)
-        return self._merge_all(old, new, newer_wins)
+        """Merges rows of the store pairwise; the results are appended to it. Returns their rows and kinds.
 
-    def _merge_partial(
-        self, old: NDArray[np.int64], new: NDArray[np.int64], newer_wins: NDArray[np.bool_]
-    ) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
-        """Where only partial rows are merged, a winner that has all columns is left as it is."""
+        Where only partial rows are merged, a winner that has all columns is kept as it is.
+        """
+        if self.always:
+            return self._merge_all(old, new, newer_wins)
         rows = np.where(newer_wins, new, old)
         lacking = np.flatnonzero(self.patterns_of(rows) != FULL)
         if len(lacking):

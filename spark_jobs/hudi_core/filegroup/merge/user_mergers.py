@@ -9,16 +9,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from hudi_core.errors import ConfigError
-
-if TYPE_CHECKING:
-    from typing import TypeAlias
 
 MergeFunction: TypeAlias = Callable[[pa.RecordBatch, pa.RecordBatch], "tuple[pa.RecordBatch, NDArray[np.bool_] | None]"]
 """Given older and newer versions of the same keys, row by row, returns merged rows and which are deleted (None: none).

@@ -1,11 +1,11 @@
-"""Base files: opened, checked, and read as batches of the table's schema."""
+"""Base files: checked, and read as batches of the table's schema."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -20,13 +20,10 @@ from hudi_core.codec.parquet.file import ParquetBaseFile
 from hudi_core.errors import CorruptFileError, UnsupportedError
 from hudi_core.filegroup.read.evolution import apply_sources, rename_fields, stored_names
 from hudi_core.model.names import parse_base_file
-from hudi_core.storage.base import ByteRange
+from hudi_core.storage.base import ByteRange, Storage
+from hudi_core.timeline.internal_schema import ColumnSource
 from hudi_core.timeline.schema_history import sources_at
-
-if TYPE_CHECKING:
-    from hudi_core.storage.base import Storage
-    from hudi_core.timeline.internal_schema import ColumnSource
-    from hudi_core.view.file_group import DataFile
+from hudi_core.view.file_group import DataFile
 
 RowGroups = Callable[[pq.FileMetaData], "Sequence[int] | None"]
 """Which row groups of a Parquet file to read; None is all."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import struct
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -19,18 +18,15 @@ from hudi_core.codec.log.delete_columns import delete_columns
 from hudi_core.codec.parquet.file import BATCH_ROWS, ParquetBaseFile
 from hudi_core.errors import CorruptFileError, UnsupportedError
 from hudi_core.filegroup.merge.log_merge import LogMerger, LogRecords
+from hudi_core.filegroup.merge.ordering import Ordering
+from hudi_core.filegroup.merge.policy import MergePolicy
 from hudi_core.filegroup.read.base_file import History, base_batches
 from hudi_core.filegroup.read.evolution import rename_fields
+from hudi_core.filegroup.read.log_scan import ScanResult
 from hudi_core.model.names import OPERATION, RECORD_KEY
-from hudi_core.storage.base import ByteRange
+from hudi_core.storage.base import ByteRange, Storage
+from hudi_core.timeline.internal_schema import ColumnSource
 from hudi_core.timeline.schema_history import sources_at
-
-if TYPE_CHECKING:
-    from hudi_core.filegroup.merge.ordering import Ordering
-    from hudi_core.filegroup.merge.policy import MergePolicy
-    from hudi_core.filegroup.read.log_scan import ScanResult
-    from hudi_core.storage.base import Storage
-    from hudi_core.timeline.internal_schema import ColumnSource
 
 PIECE_BYTES = 4 << 20
 """The least bytes of an Avro block that are decoded at a time.
@@ -52,7 +48,6 @@ def merge_logs(
     ordering: Ordering,
     *,
     budget: int,
-    spill_folder: str | None = None,
     history: History | None = None,
 ) -> LogRecords:
     """Reads the scan's blocks in order and folds them; rows get the columns and types of `schema`.
@@ -63,7 +58,7 @@ def merge_logs(
     up to a sixteenth of the budget is one piece, a larger one is cut in pieces of half of that.
     """
     piece_bytes = max(PIECE_BYTES, budget // _PIECE_SHARE)
-    merger = LogMerger(schema, policy, ordering, budget=budget, spill_folder=spill_folder)
+    merger = LogMerger(schema, policy, ordering, budget=budget)
     try:
         for block in scan.blocks:
             if block.type is BlockType.DELETE:
@@ -198,12 +193,12 @@ def _with_keys(batch: pa.RecordBatch, keys: list[bytes], path: str) -> pa.Record
     index = batch.schema.get_field_index(RECORD_KEY)
     if index < 0:
         return batch
-    own = batch.column(index)
-    missing = pc.fill_null(pc.equal(own, ""), True)
+    stored = batch.column(index)
+    missing = pc.fill_null(pc.equal(stored, ""), True)
     if not missing.true_count:
         return batch
     try:
-        column = pc.if_else(missing, pa.array(keys, pa.binary()).cast(pa.string()), own)
+        column = pc.if_else(missing, pa.array(keys, pa.binary()).cast(pa.string()), stored)
     except pa.ArrowInvalid as error:
         raise CorruptFileError(f"a record key is not UTF-8: {error}", path=path) from error
     return batch.set_column(index, batch.schema.field(index), column)

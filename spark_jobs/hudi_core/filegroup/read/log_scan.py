@@ -11,19 +11,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from hudi_core.codec.log.blocks import BlockType, CorruptBlock, HeaderKey, LogBlock
 from hudi_core.codec.log.frames import walk
 from hudi_core.errors import CorruptFileError, UnsupportedError
-from hudi_core.storage.base import ByteRange
+from hudi_core.storage.base import ByteRange, Storage
 from hudi_core.timeline.instant import Action
+from hudi_core.timeline.timeline import Timeline
+from hudi_core.view.file_group import DataFile
 from hudi_core.view.slicing import PENDING_WRITES
-
-if TYPE_CHECKING:
-    from hudi_core.storage.base import Storage
-    from hudi_core.timeline.timeline import Timeline
-    from hudi_core.view.file_group import DataFile
 
 IsCommitted = Callable[[str], bool]
 """Whether blocks of an instant count: CommittedInstants for a data table; the metadata table has a rule of its own."""
@@ -129,7 +126,6 @@ def scan_log_files(
     is_committed: IsCommitted,
     *,
     latest_instant: str | None,
-    check_corruption: bool = True,
     stop_at_newer: bool = True,
 ) -> ScanResult:
     """Scans `log_files`, given in scan order; with `latest_instant` None it reads none.
@@ -140,7 +136,7 @@ def scan_log_files(
     Raises StorageNotFoundError for a missing file, CorruptFileError for one that is no log file or a block without
     instant, UnsupportedError for blocks that a base table's log never holds.
     """
-    blocks = log_blocks(storage, log_files, check_corruption)
+    blocks = log_blocks(storage, log_files)
     return scan_blocks(blocks, is_committed, latest_instant=latest_instant, stop_at_newer=stop_at_newer)
 
 
@@ -193,12 +189,10 @@ def scan_blocks(
     )
 
 
-def log_blocks(
-    storage: Storage, log_files: Iterable[DataFile], check_corruption: bool = True
-) -> Iterator[LogBlock | CorruptBlock]:
+def log_blocks(storage: Storage, log_files: Iterable[DataFile]) -> Iterator[LogBlock | CorruptBlock]:
     """Every block of the log files, file by file; contents are not read. Errors as scan_log_files."""
     for file in log_files:
-        yield from walk(partial(_read, storage, file.path), file.size, file.path, check_corruption)
+        yield from walk(partial(_read, storage, file.path), file.size, file.path)
 
 
 def _read(storage: Storage, path: str, offset: int, length: int) -> bytes:

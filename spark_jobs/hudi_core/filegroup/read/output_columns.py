@@ -5,19 +5,16 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from hudi_core.codec.avro.arrow import arrow_schema, spark_schema
 from hudi_core.codec.avro.arrow_conform import conform_batch
 from hudi_core.codec.avro.schema import AvroSchema, add_meta_fields, field, without_meta_fields
+from hudi_core.config.table_config import TableConfig
 from hudi_core.errors import ConfigError
 from hudi_core.filegroup.read.partition_columns import PartitionColumns, as_text, path_values
 from hudi_core.model.names import OPERATION
-
-if TYPE_CHECKING:
-    from hudi_core.config.table_config import TableConfig
 
 
 @dataclass(frozen=True)

@@ -10,16 +10,14 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hudi_core.config.table_config import TableConfig
 from hudi_core.errors import UnsupportedError
 from hudi_core.filegroup.merge.merge_mode import reads_as_hudi_1
-
-if TYPE_CHECKING:
-    from hudi_core.config.table_config import TableConfig
 
 KEYGENERATOR_CLASS = "hoodie.table.keygenerator.class"
 KEYGENERATOR_TYPE = "hoodie.table.keygenerator.type"
@@ -27,18 +25,10 @@ PARTITION_FIELDS = "hoodie.table.partition.fields"
 DEFAULT_PARTITION = "__HIVE_DEFAULT_PARTITION__"
 _ESCAPED = re.compile(r"((?:%[0-9A-Fa-f]{2})+)")
 _HUDIS_PACKAGES = ("org.apache.hudi.", "org.apache.spark.sql.hudi.")
-_TIMESTAMP_KEYGENERATORS = ("TimestampBasedKeyGenerator", "TimestampBasedAvroKeyGenerator")
-_TIMESTAMP_TYPES = ("TIMESTAMP", "TIMESTAMP_AVRO")
-_CUSTOM_KEYGENERATORS = ("CustomKeyGenerator", "CustomAvroKeyGenerator")
-_CUSTOM_TYPES = ("CUSTOM", "CUSTOM_AVRO")
-
-
-def has_timestamp_keys(config: TableConfig) -> bool:
-    """Whether partition paths are times formatted from a column (TimestampBasedKeyGenerator)."""
-    return (
-        _short_class(config) in _TIMESTAMP_KEYGENERATORS
-        or config.raw.get(KEYGENERATOR_TYPE, "").upper() in _TIMESTAMP_TYPES
-    )
+_TIMESTAMP = ("TimestampBasedKeyGenerator", "TimestampBasedAvroKeyGenerator", "TIMESTAMP", "TIMESTAMP_AVRO")
+"""Classes and types of key generators whose partition paths are times formatted from a column."""
+_CUSTOM = ("CustomKeyGenerator", "CustomAvroKeyGenerator", "CUSTOM", "CUSTOM_AVRO")
+"""Those whose partition fields have a type each, SIMPLE or TIMESTAMP."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +59,7 @@ def partition_columns(config: TableConfig, *, merged: bool, incremental: bool) -
     column) (HoodieHadoopFsRelationFactory.partitionColumnsToRead).
     """
     fields = config.partition_fields
-    timestamp = has_timestamp_keys(config)
+    timestamp = _has_key_generator(config, _TIMESTAMP)
     if not reads_as_hudi_1(config):
         stored = (merged or incremental) and not config.drop_partition_columns
         return PartitionColumns(() if stored else fields, frozenset(), timestamp, True)
@@ -90,17 +80,14 @@ def not_in_path(config: TableConfig) -> frozenset[str]:
     """The partition columns whose values are not in the path: formatted times, and a user's key generator."""
     if has_keys_in_rows(config):
         return frozenset(config.partition_fields)
-    return frozenset(_variable(config, has_timestamp_keys(config)))
+    return frozenset(_variable(config, _has_key_generator(config, _TIMESTAMP)))
 
 
 def _variable(config: TableConfig, timestamp: bool) -> set[str]:
     """The partition columns whose values the path does not determine."""
     if timestamp:
         return set(config.partition_fields)
-    if (
-        _short_class(config) not in _CUSTOM_KEYGENERATORS
-        and config.raw.get(KEYGENERATOR_TYPE, "").upper() not in _CUSTOM_TYPES
-    ):
+    if not _has_key_generator(config, _CUSTOM):
         return set()
     typed = [entry.partition(":") for entry in config.raw.get(PARTITION_FIELDS, "").split(",")]
     # Tables of older writers do not record the types; any of the columns may then be a time.
@@ -109,8 +96,10 @@ def _variable(config: TableConfig, timestamp: bool) -> set[str]:
     return {name.strip() for name, _, kind in typed if kind.strip().upper() == "TIMESTAMP"}
 
 
-def _short_class(config: TableConfig) -> str:
-    return config.raw.get(KEYGENERATOR_CLASS, "").rsplit(".", 1)[-1]
+def _has_key_generator(config: TableConfig, names: Sequence[str]) -> bool:
+    """Whether the table's key generator is one of `names`, by its class or by its type."""
+    name = config.raw.get(KEYGENERATOR_CLASS, "").rsplit(".", 1)[-1]
+    return name in names or config.raw.get(KEYGENERATOR_TYPE, "").upper() in names
 
 
 def path_values(partition: str, names: Sequence[str], columns: Sequence[pa.Field]) -> dict[str, pa.Scalar]:

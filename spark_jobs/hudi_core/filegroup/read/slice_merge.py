@@ -10,20 +10,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from hudi_core.filegroup.merge.base_merge import BaseMerger, MergeCounts
 from hudi_core.filegroup.merge.log_merge import LogRecords
+from hudi_core.filegroup.merge.ordering import Ordering
+from hudi_core.filegroup.merge.policy import MergePolicy
+from hudi_core.filegroup.read.base_file import History
 from hudi_core.filegroup.read.log_records import merge_logs
-
-if TYPE_CHECKING:
-    from hudi_core.filegroup.merge.ordering import Ordering
-    from hudi_core.filegroup.merge.policy import MergePolicy
-    from hudi_core.filegroup.read.base_file import History
-    from hudi_core.filegroup.read.log_scan import ScanResult
-    from hudi_core.storage.base import Storage
+from hudi_core.filegroup.read.log_scan import ScanResult
+from hudi_core.storage.base import Storage
 
 _GROUP_SHARE = 8
 """A group of base batches whose keys are looked up at once takes up at most this part of the memory budget."""
@@ -64,7 +61,6 @@ def merging(
     path: str,
     first_only: bool,
     budget: int,
-    spill_folder: str | None = None,
     history: History | None = None,
 ) -> Iterator[SliceMerge]:
     """Reads the log blocks of `scan`; their rows are kept until the end of the block. `schema` is that of all rows.
@@ -72,9 +68,7 @@ def merging(
     `first_only`: of base rows with the same key only the first is merged, as readers do. `path` is the base file, for
     errors; `history` as for log_records.merge_logs. Raises CorruptFileError or UnsupportedError naming the file.
     """
-    records = merge_logs(
-        storage, scan, schema, policy, ordering, budget=budget, spill_folder=spill_folder, history=history
-    )
+    records = merge_logs(storage, scan, schema, policy, ordering, budget=budget, history=history)
     with closing(records.store):
         yield SliceMerge(records, BaseMerger(records, policy, ordering, path=path, first_only=first_only), budget)
 

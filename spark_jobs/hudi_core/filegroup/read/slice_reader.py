@@ -1,7 +1,7 @@
 """A file slice as rows: base file alone, or base file merged with its log files (HoodieMergeOnReadSnapshotRelation,
 HoodieFileGroupReader).
 
-Memory of one slice: that of the merge (slice_merge) with `memory_budget`; a sixteenth of it of a decoded log block.
+Memory of one slice: that of the merge (slice_merge); a sixteenth of the budget of a decoded log block.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -24,10 +23,8 @@ from hudi_core.filegroup.read.log_scan import CommittedInstants, ScanResult, sca
 from hudi_core.filegroup.read.read_spec import ReaderSpec, RowFilter, of_commit_times
 from hudi_core.filegroup.read.slice_merge import merging
 from hudi_core.model.names import OPERATION
-
-if TYPE_CHECKING:
-    from hudi_core.storage.base import Storage
-    from hudi_core.view.file_group import DataFile, FileSlice
+from hudi_core.storage.base import Storage
+from hudi_core.view.file_group import DataFile, FileSlice
 
 READ_BUDGET = 256 << 20
 READ_ROWS = 64 << 10
@@ -37,15 +34,11 @@ READ_ROWS = 64 << 10
 class SliceReader:
     """Reads the slices of one query.
 
-    `memory_budget` bounds the rows of log records in memory, in bytes; None is the query's option
-    `airflow_hudi.memory.bytes`, else READ_BUDGET.
+    Rows of log records take up at most the bytes of the query's option `airflow_hudi.memory.bytes`, else READ_BUDGET.
     """
 
     storage: Storage
     spec: ReaderSpec
-    memory_budget: int | None = None
-    allow_corrupt_log_blocks: bool = True
-    spill_folder: str | None = None
     committed: CommittedInstants | None = None
     """The instants whose log blocks count, where they are not those of the spec."""
 
@@ -68,9 +61,8 @@ class SliceReader:
 
         Kept are rows that the spec and `row_filter` keep. `row_groups` selects, for a slice without log files, row
         groups of a Parquet base file; in a slice with log files an excluded row may hide an older one, so all are read.
-        Corrupt log blocks are skipped, as Hudi does, unless `allow_corrupt_log_blocks` is off. Raises
-        StorageNotFoundError for a missing file, FormatError for one that is broken or not supported, UnsupportedError
-        for a payload class with log files.
+        Corrupt log blocks are skipped, as Hudi does. Raises StorageNotFoundError for a missing file, FormatError for
+        one that is broken or not supported, UnsupportedError for a payload class with log files.
         """
         output = self.output_schema(columns)
         filters = [*self.spec.filters, *([] if row_filter is None else [row_filter])]
@@ -95,8 +87,6 @@ class SliceReader:
 
     @cached_property
     def _budget(self) -> int:
-        if self.memory_budget is not None:
-            return self.memory_budget
         return MEMORY_BYTES.read(self.spec.options) if MEMORY_BYTES.is_set(self.spec.options) else READ_BUDGET
 
     def _base_only(
@@ -132,7 +122,6 @@ class SliceReader:
             path=base.path if base else file_slice.log_files[0].path,
             first_only=True,
             budget=self._budget,
-            spill_folder=self.spill_folder,
             history=self.spec.history,
         ) as merge:
             base_rows = () if base is None else self._base_rows(base, stored, scan)
@@ -151,13 +140,10 @@ class SliceReader:
 
     def scan(self, file_slice: FileSlice) -> ScanResult:
         """The log blocks that count for this reader."""
-        scan = scan_log_files(
+        return scan_log_files(
             self.storage,
             file_slice.log_files,
             self.committed or self.spec.committed,
             latest_instant=self.spec.latest_instant,
             stop_at_newer=not reads_as_hudi_1(self.spec.config),
         )
-        if not self.allow_corrupt_log_blocks:
-            scan.refuse_corrupt()
-        return scan

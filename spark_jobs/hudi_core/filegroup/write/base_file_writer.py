@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 from types import TracebackType
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -17,11 +16,9 @@ from hudi_core.codec.avro.arrow import arrow_schema
 from hudi_core.codec.avro.schema import AvroSchema, add_meta_fields
 from hudi_core.codec.bloom import DYNAMIC, BloomFilter
 from hudi_core.codec.parquet.file import BaseFileWriter
+from hudi_core.config.write_config import WriteConfig
 from hudi_core.model.names import FILE_NAME, RECORD_KEY
-
-if TYPE_CHECKING:
-    from hudi_core.config.write_config import WriteConfig
-    from hudi_core.storage.base import Storage
+from hudi_core.storage.base import Storage
 
 
 class BaseFileHandle:

@@ -7,13 +7,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING
 
 from hudi_core.errors import CorruptFileError, FormatError
 from hudi_core.model.partition import check_file_name, check_partition, join
-
-if TYPE_CHECKING:
-    from hudi_core.storage.base import Storage
+from hudi_core.storage.base import Storage
 
 TEMP_FOLDER = ".hoodie/.temp"
 _MIDDLE = ".marker."

@@ -44,7 +44,7 @@ def test_a_change_data_log_that_was_cleaned(golden: Golden, version: str) -> Non
 
 
 class Archive:
-    """As much of an ArchivedTimeline as a change-data query asks, of commits that were read before they left the
+    """As much of an ArchivedTimeline as a change-data query reads, of commits that were read before they left the
     timeline.
     """
 

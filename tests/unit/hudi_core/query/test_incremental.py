@@ -177,7 +177,7 @@ def test_completion_times_need_no_such_rule(golden: Golden, version: str) -> Non
         "delete_partition_cow",
     ],
 )
-def test_replaced_rows_are_reported_when_asked_for(golden: Golden, version: str, case: str) -> None:
+def test_replaced_rows_are_reported_on_request(golden: Golden, version: str, case: str) -> None:
     base = golden(version, case).table
     replaces = [commit for commit in open_with(base).timeline().commits() if commit.action == "replacecommit"]
     (replace,) = replaces
@@ -224,7 +224,7 @@ def test_services_may_be_skipped(golden: Golden, version: str) -> None:
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_the_schema_of_the_range_s_end_when_asked_for(golden: Golden, version: str) -> None:
+def test_the_schema_of_the_range_s_end_on_request(golden: Golden, version: str) -> None:
     base = golden(version, "schema_evolution_cow").table
     first = open_with(base).timeline().commits().first()
     assert first is not None
@@ -235,7 +235,7 @@ def test_the_schema_of_the_range_s_end_when_asked_for(golden: Golden, version: s
     assert len(then.schema.names) < len(latest) == len(open_with(base).plan().schema.names)
 
 
-def test_rows_without_meta_columns_cannot_be_told_apart(golden: Golden) -> None:
+def test_rows_without_meta_columns_have_no_commit(golden: Golden) -> None:
     for version in VERSIONS:
         with pytest.raises(ConfigError, match="_hoodie_ columns"):
             read(open_with(golden(version, "no_meta_fields_cow").table))
@@ -315,7 +315,7 @@ def bases(table: HudiTable, begin: str, end: str) -> list[bool]:
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_a_log_file_that_was_cut_is_read_as_a_snapshot_reads_it(golden: Golden, version: str) -> None:
-    """Its size is what is there, not what the commit says: its last block is corrupt, and passed over."""
+    """Its size is what is there, not what the commit records: its last block is corrupt, and passed over."""
     table = open_with(golden(version, "log_truncated").table)
     snapshot = table.read(metadata="off")
     assert_same_rows(read(table, metadata="off"), pa.Table.from_batches(snapshot.batches, snapshot.schema), ignore=())

@@ -14,9 +14,9 @@ from hudi_core.storage.base import ByteRange
 from hudi_core.storage.local import LocalStorage
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.view.file_group import FileSlice
-from hudi_core.view.fs_view import load_view
 from hudi_core.view.listing import StorageListing
 from tests.support.golden_data import GoldenCase
+from tests.support.views import view_of
 
 Golden = Callable[[str, str], GoldenCase]
 
@@ -35,7 +35,7 @@ class CountingStorage(LocalStorage):
 
 def slices_of(base: Path) -> list[FileSlice]:
     storage = LocalStorage(base)
-    view = load_view(ActiveTimeline(storage, TableConfig.load(storage)), StorageListing(storage))
+    view = view_of(ActiveTimeline(storage, TableConfig.load(storage)), StorageListing(storage))
     return [item for partition in view.partitions() for item in view.latest_merged_slices(partition)]
 
 

@@ -62,7 +62,7 @@ def test_a_tree_that_never_ends_is_refused() -> None:
 
 
 class Remote(MemoryStorage):
-    """A storage that counts who lists it at once."""
+    """A storage that counts its concurrent listings."""
 
     def __init__(self, broken: str | None = None) -> None:
         super().__init__("s3://bucket/table")

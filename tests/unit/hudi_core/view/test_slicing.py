@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hudi_core.errors import TimelineError
 from hudi_core.history.archived import ArchivedTimeline
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.layout import timeline_of
@@ -24,6 +23,7 @@ from hudi_core.view.pending import PendingWork
 from hudi_core.view.slicing import CompletionSlicing
 from tests.support.listed_names import F, Listing, base, log, names_of, plan
 from tests.support.memory_storage import MemoryStorage
+from tests.support.views import view_of
 
 
 def slicing(timeline: Timeline, archived: dict[str, str] | None = None) -> CompletionSlicing:
@@ -144,7 +144,7 @@ def test_readers_merge_the_two_slices_of_a_pending_compaction_in_scan_order() ->
     assert names_of(before) == [base("001"), log("004")]
 
 
-def test_an_archived_instant_is_committed_and_its_completion_is_asked_for_only_where_it_matters() -> None:
+def test_an_archived_instant_is_committed_and_its_completion_is_read_only_where_it_matters() -> None:
     states = ["009_010.deltacommit", "011_012.commit"]
     one = group_of(base("001"), log("003"), states=states)
     assert shown(one) == {"001": [base("001"), log("003")]}
@@ -154,7 +154,7 @@ def test_an_archived_instant_is_committed_and_its_completion_is_asked_for_only_w
     assert shown(both) == {"006": [base("006"), log("005")], "001": [base("001"), log("003")]}
 
 
-def test_a_log_whose_completion_nobody_knows_is_in_the_newest_slice() -> None:
+def test_a_log_of_unknown_completion_is_in_the_newest_slice() -> None:
     assert shown(group_of(base("001"), log("003"), base("006"), states=["009_010.commit"], archived={})) == {
         "006": [base("006"), log("003")],
         "001": [base("001")],
@@ -213,7 +213,7 @@ _states = st.dictionaries(_times, st.one_of(st.none(), st.integers(0, 12)))
 
 
 def _timeline(states: dict[str, int | None]) -> Timeline:
-    """Each instant pending, or completed so much later; no two completions are told apart from requested times by
+    """Each instant pending, or completed so much later; no two completions differ from requested times by
     length.
     """
     names = []
@@ -265,7 +265,7 @@ class Layout2:
 
 
 class Archive:
-    """What the view asks of an archive; counts the questions."""
+    """What the view reads of an archive; records the requests."""
 
     def __init__(self, completions: dict[str, str]) -> None:
         self.completions = completions
@@ -288,12 +288,10 @@ def stored(*files: str) -> tuple[MemoryStorage, ActiveTimeline]:
 
 def test_the_archive_is_opened_only_for_a_log_whose_slice_depends_on_it() -> None:
     storage, active = stored(base("001"), log("003"), log("009"))
-    opened = load_view(active, StorageListing(storage))
+    opened = view_of(active, StorageListing(storage))
     assert [names_of(item) for item in opened.latest_merged_slices("p")] == [[base("001"), log("003"), log("009")]]
     storage, active = stored(base("001"), log("003"), base("005"), log("009"))
-    with pytest.raises(TimelineError, match="the archive was not given"):
-        load_view(active, StorageListing(storage)).latest_slices("p")
     archive = Archive({"003": "006"})
-    view = load_view(active, StorageListing(storage), history=lambda: cast(ArchivedTimeline, archive))
+    view = load_view(active, StorageListing(storage), active.load(), lambda: cast(ArchivedTimeline, archive))
     assert [names_of(item) for item in view.latest_slices("p")] == [[base("005"), log("003"), log("009")]]
     assert archive.requested == ["003"]

@@ -1,4 +1,4 @@
-"""Log merge and base merge together against the reference, for every rule; keys, delete marks and errors."""
+"""Log merge and base merge against the reference, for every rule; keys, delete marks and errors."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def batch(rows: list[Row]) -> pa.RecordBatch:
 def row(
     key: str, ordering: int | None, tag: int, flagged: bool | None = False, note: str | None = None, level: int = 1
 ) -> Row:
-    """A row that `tag` tells from others of its key."""
+    """A row that `tag` distinguishes from others of its key."""
     return {
         "_hoodie_commit_time": f"{tag:03d}",
         "key": key,

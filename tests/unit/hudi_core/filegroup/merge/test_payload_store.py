@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import tempfile
 from contextlib import closing
 from pathlib import Path
 
@@ -36,12 +37,15 @@ def test_rows_come_back_in_any_order(sizes: list[int], budget: int, data: st.Dat
         assert found["texts"].to_pylist() == [[str(number)] * (number % 3) for number in requested]
 
 
-def test_rows_within_the_budget_stay_in_memory_and_more_go_to_files(tmp_path: Path) -> None:
-    with closing(PayloadStore(SCHEMA, budget=1 << 20, folder=str(tmp_path))) as store:
+def test_rows_within_the_budget_stay_in_memory_and_more_go_to_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    with closing(PayloadStore(SCHEMA, budget=1 << 20)) as store:
         store.append(batch(0, 100))
         assert store.take(np.array([5]))["number"].to_pylist() == [5]
         assert (store.spilled_bytes, list(tmp_path.iterdir())) == (0, [])
-    with closing(PayloadStore(SCHEMA, budget=1000, folder=str(tmp_path))) as store:
+    with closing(PayloadStore(SCHEMA, budget=1000)) as store:
         for start in range(0, 1000, 100):
             store.append(batch(start, 100))
         store.append(batch(1000, 3))
@@ -51,8 +55,8 @@ def test_rows_within_the_budget_stay_in_memory_and_more_go_to_files(tmp_path: Pa
     assert list(tmp_path.iterdir()) == []
 
 
-def test_spilling_takes_what_was_kept_before_along(tmp_path: Path) -> None:
-    with closing(PayloadStore(SCHEMA, budget=20_000, folder=str(tmp_path))) as store:
+def test_spilling_takes_what_was_kept_before_along() -> None:
+    with closing(PayloadStore(SCHEMA, budget=20_000)) as store:
         for start in range(0, 5000, 50):
             store.append(batch(start, 50))
             assert store.take(np.array([start]))["number"].to_pylist() == [start]
@@ -60,10 +64,10 @@ def test_spilling_takes_what_was_kept_before_along(tmp_path: Path) -> None:
         assert store.take(numbers)["number"].to_pylist() == numbers.tolist()
 
 
-def test_no_room_to_spill_is_an_execution_error(tmp_path: Path) -> None:
-    gone = tmp_path / "gone"
+def test_no_room_to_spill_is_an_execution_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "gone"))
     with (
-        closing(PayloadStore(SCHEMA, budget=1, folder=str(gone))) as store,
+        closing(PayloadStore(SCHEMA, budget=1)) as store,
         pytest.raises(ExecutionError, match="gone"),
     ):
         store.append(batch(0, 10))

@@ -49,8 +49,8 @@ def test_rows_are_merged_in_the_logs_and_with_the_base() -> None:
 
 
 def test_unknown_and_taken_names() -> None:
-    with pytest.raises(ConfigError, match=r"'tests\.nobody'.*register_merger"):
-        merger_named("tests.nobody")
+    with pytest.raises(ConfigError, match=r"'tests\.missing'.*register_merger"):
+        merger_named("tests.missing")
     register_merger("tests.taken", sums)
     with pytest.raises(ConfigError, match="registered already"):
         register_merger("tests.taken", lambda older, newer: (newer, None))

@@ -91,7 +91,7 @@ def test_orc_rows_have_the_types_of_the_table() -> None:
     assert batch.to_pylist() == [{name: first[name] for name in requested.names}, dict.fromkeys(requested.names)]
 
 
-def test_orc_without_a_wanted_column_keeps_its_rows() -> None:
+def test_orc_without_a_requested_column_keeps_its_rows() -> None:
     storage = MemoryStorage()
     (batch,) = read_base_file(storage, orc_file(storage, [ROW] * 3), pa.schema([("added", pa.string())]), batch_rows=10)
     assert batch.to_pylist() == [{"added": None}] * 3

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import io
 import json
+import tempfile
 from contextlib import closing
 from typing import Any
 
@@ -110,7 +111,8 @@ def test_a_broken_large_block_is_an_error_that_names_the_file(monkeypatch: pytes
         list(block_batches(storage, block, arrow_schema(FULL)))
 
 
-def test_spill_files_are_gone_after_an_error(tmp_path: Any) -> None:
+def test_spill_files_are_gone_after_an_error(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     storage = MemoryStorage()
     good, bad = put(storage, 1, data("002", ROWS)), put(storage, 2, data("003", ROWS))
     broken = bytearray(storage.read(bad.path))
@@ -118,7 +120,7 @@ def test_spill_files_are_gone_after_an_error(tmp_path: Any) -> None:
     storage.write(bad.path, bytes(broken))
     scan = scan_log_files(storage, [good, bad], COMMITTED, latest_instant="009")
     with pytest.raises(CorruptFileError):
-        merge_logs(storage, scan, arrow_schema(FULL), POLICY, ORDERING, budget=1, spill_folder=str(tmp_path))
+        merge_logs(storage, scan, arrow_schema(FULL), POLICY, ORDERING, budget=1)
     assert list(tmp_path.iterdir()) == []
 
 

@@ -43,7 +43,7 @@ def test_blocks_merge_in_file_order_not_by_instant() -> None:
     assert result.counts == ScanCounts(files=2, blocks=3)
 
 
-def test_uncommitted_and_inflight_blocks_are_left_out() -> None:
+def test_uncommitted_and_inflight_blocks_are_skipped() -> None:
     result = scan([data("002", ROW), data("006", ROW), data("0035", ROW), deletes("007", [("a", None)])])
     assert instants(result) == ["002"]
     assert result.counts.uncommitted == 3
@@ -100,7 +100,7 @@ def test_blocks_of_several_instants_in_one_file() -> None:
         data("005", ROW),
     ]
     assert instants(scan(blocks)) == ["002", "003", "004", "004", "005"]
-    assert instants(scan([*blocks, rollback("007", "004")])) == ["002", "003", "005"], "rolled back after the fact"
+    assert instants(scan([*blocks, rollback("007", "004")])) == ["002", "003", "005"], "rolled back later"
 
 
 def test_no_latest_instant_reads_nothing() -> None:

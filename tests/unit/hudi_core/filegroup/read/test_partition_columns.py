@@ -33,7 +33,7 @@ def config(version: int, more: dict[str, str]) -> TableConfig:
     )
 
 
-def test_who_reads_the_table() -> None:
+def test_the_release_that_reads_the_table() -> None:
     assert not reads_as_hudi_1(config(6, SIMPLE))
     assert reads_as_hudi_1(config(6, {"hoodie.record.merge.mode": "EVENT_TIME_ORDERING"})), "1.x keeps it"
     assert reads_as_hudi_1(config(8, SIMPLE))
@@ -71,7 +71,7 @@ def test_hudi_0_15_takes_values_from_the_path_where_it_does_not_merge(
         (ORDERED, (), set()),
     ],
 )
-def test_hudi_1_takes_values_from_the_path_where_it_tells_them(
+def test_hudi_1_takes_values_from_the_path_where_it_determines_them(
     more: dict[str, str], from_path: tuple[str, ...], as_text: set[str], merged: bool
 ) -> None:
     rule = partition_columns(config(8, more), merged=merged, incremental=False)
@@ -107,7 +107,7 @@ def test_stored_rows_become_columns() -> None:
     assert text.finish(batch, "2024/01", text.select(["day"]), path="f").to_pylist() == [{"day": "5"}, {"day": "6"}]
 
 
-def test_a_dropped_column_is_null_where_the_path_says_nothing() -> None:
+def test_a_dropped_column_is_null_where_the_path_has_no_value() -> None:
     found = columns(
         8, {"hoodie.table.partition.fields": "a,b", "hoodie.datasource.write.drop.partition.columns": "true"}
     )
@@ -121,7 +121,7 @@ COUNTRY, DAY = pa.field("country", pa.string()), pa.field("day", pa.int64())
 
 
 def values(partition: str, names: list[str], columns: list[pa.Field]) -> dict[str, object]:
-    """What a path says, as Python values."""
+    """The values of a path in Python."""
     return {name: value.as_py() for name, value in path_values(partition, names, columns).items()}
 
 
@@ -139,7 +139,7 @@ def test_default_partition_is_null() -> None:
 
 
 @pytest.mark.parametrize("partition", ["", "a", "a/b/c"])
-def test_a_path_of_another_depth_says_nothing(partition: str) -> None:
+def test_a_path_of_another_depth_has_no_values(partition: str) -> None:
     assert values(partition, ["country", "day"], [COUNTRY, DAY]) == {}
 
 

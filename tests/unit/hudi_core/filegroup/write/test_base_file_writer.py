@@ -24,7 +24,7 @@ def rows(schema: pa.Schema, *keys: str) -> pa.RecordBatch:
     return pa.RecordBatch.from_pylist(made, schema=schema)
 
 
-def test_a_file_names_itself_and_says_which_keys_it_holds() -> None:
+def test_a_file_records_its_name_and_the_range_of_its_keys() -> None:
     storage = MemoryStorage()
     with handle(storage) as file:
         for keys in (["b", "d"], [], ["a", "ä"]):

@@ -23,10 +23,10 @@ from hudi_core.storage.local import LocalStorage
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import Action, Instant, State
 from hudi_core.timeline.timeline import Timeline
-from hudi_core.view.fs_view import load_view
 from hudi_core.view.listing import FileListing, StorageListing
 from tests.support.golden_data import GoldenCase, golden_cases, golden_root, unpack
 from tests.support.metadata_cells import encode_items
+from tests.support.views import view_of
 
 Golden = Callable[[str, str], GoldenCase]
 
@@ -118,7 +118,7 @@ def test_the_metadata_table_lists_what_the_storage_lists(tmp_path: Path, version
                 assert {mine[name] for name in mine if mine[name] != theirs[name]} == {1}
                 unsized.add(case)
         if case not in unfinished | unsized:
-            view, direct = load_view(active, listing), load_view(active, truth)
+            view, direct = view_of(active, listing), view_of(active, truth)
             for partition in view.partitions():
                 assert view.latest_merged_slices(partition) == direct.latest_merged_slices(partition), case
                 assert view.latest_slices(partition) == direct.latest_slices(partition), case
