@@ -24,7 +24,7 @@ from hudi_core.transaction.commit import Precondition
 from hudi_core.transaction.conflict import ConcurrentOperation, OperationStart, is_compared
 from hudi_core.transaction.conflict_candidates import ConflictCheck, check_markers
 from hudi_core.transaction.file_group_locks import FileGroupLocks
-from hudi_core.transaction.writer_heartbeats import live_heartbeats
+from hudi_core.transaction.writer_heartbeats import read_heartbeats
 
 
 def conflict_checks(
@@ -52,7 +52,7 @@ def conflict_checks(
         strategy,
         context.config.features.conflict_release,
         merge_on_read=context.config.is_merge_on_read,
-        live=lambda: live_heartbeats(context.storage, HeartbeatConfig.of(context.options)),
+        live=lambda: read_heartbeats(context.storage, HeartbeatConfig.of(context.options)).live(),
         blocks_on_requested=strategy is Strategy.PREFER_WRITER and BLOCK_ON_REQUESTED.read(context.options),
     )
     return (check,)
@@ -68,7 +68,7 @@ def check_early(context: TableContext, timeline: Timeline, instant: str, groups:
             timeline,
             instant,
             groups,
-            live_heartbeats(context.storage, HeartbeatConfig.of(context.options)),
+            read_heartbeats(context.storage, HeartbeatConfig.of(context.options)).live(),
         )
 
 
