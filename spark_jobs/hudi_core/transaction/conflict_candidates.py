@@ -154,8 +154,7 @@ def check_markers(
 ) -> None:
     """Raises ConflictError when another live writer has announced a file in one of `groups`.
 
-    `live` are the instants with a fresh heartbeat (heartbeats.live_heartbeats): the markers of dead writers count for
-    nothing.
+    `live` are the instants with a fresh heartbeat (Heartbeats.live): the markers of dead writers do not count.
     """
     folders = [folder.rpartition("/")[2] for folder in storage.list_folders(TEMP_FOLDER)]
     marked = marked_groups({other: list_markers(storage, other) for other in rivals(folders, instant, timeline, live)})

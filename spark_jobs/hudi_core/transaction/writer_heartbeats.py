@@ -82,13 +82,6 @@ def read_heartbeats(
     return Heartbeats(last, moment, beat.interval_ms * beat.tolerable_misses / 1000, silent_seconds)
 
 
-def live_heartbeats(
-    storage: Storage, beat: HeartbeatConfig, *, now: Callable[[], float] | None = None
-) -> frozenset[str]:
-    """The instants whose writers are alive by their heartbeats; parameters are those of read_heartbeats."""
-    return read_heartbeats(storage, beat, now=now).live()
-
-
 def failed_writes_policy(options: Mapping[str, str]) -> FailedWrites:
     """The policy of this run. Its default is LAZY, and not Hudi's EAGER: this engine is never a table's only writer."""
     return FailedWrites(FAILED_WRITES_POLICY.read(options))

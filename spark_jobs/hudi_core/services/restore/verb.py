@@ -21,7 +21,7 @@ from hudi_core.timeline.instant import Action, Instant
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.transaction.claim_file import current_claim
 from hudi_core.transaction.owner import Owner
-from hudi_core.transaction.writer_heartbeats import live_heartbeats
+from hudi_core.transaction.writer_heartbeats import read_heartbeats
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +139,7 @@ def _refuse_live_writers(context: TableContext, going: list[Instant]) -> None:
     ]
     if not pending:
         return
-    live = live_heartbeats(context.storage, HeartbeatConfig.of(context.options), now=time.time) & set(pending)
+    live = read_heartbeats(context.storage, HeartbeatConfig.of(context.options), now=time.time).live() & set(pending)
     if live:
         raise ConflictError(
             f"a writer is at work on instant {min(live)}",

@@ -19,7 +19,7 @@ from hudi_core.timeline.instant import Action, Instant, State
 from hudi_core.timeline.pending_plans import read_clustering_plans
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.transaction.claim_file import current_claim, has_let_go
-from hudi_core.transaction.writer_heartbeats import FailedWrites, failed_writes_policy, live_heartbeats
+from hudi_core.transaction.writer_heartbeats import FailedWrites, failed_writes_policy, read_heartbeats
 
 
 def read_inputs(context: TableContext, timeline: Timeline, failed: Failed) -> RollbackInputs:
@@ -40,8 +40,11 @@ def refuse_live_writer(context: TableContext, target: str, *, dry_run: bool = Fa
     if current_claim(context.storage, target) is not None and not has_let_go(context.storage, target):
         return
     # A dry run may not write the file by which the storage's clock is read.
-    if target in live_heartbeats(
-        context.storage, HeartbeatConfig.of(context.options), now=time.time if dry_run else None
+    if (
+        target
+        in read_heartbeats(
+            context.storage, HeartbeatConfig.of(context.options), now=time.time if dry_run else None
+        ).live()
     ):
         raise ConflictError(
             f"a writer is at work on instant {target}",

@@ -81,10 +81,9 @@ class ZookeeperLock(TableLock):
             holder = self._holder_of(client, children[0]) if children and children[0] != node else None
         except _FAILURES as error:
             raise lost(self.name, None, f"ZooKeeper does not answer: {error}") from error
-        if self._expired.is_set() or not children or children[0] != node:
-            raise lost(
-                self.name, holder, "its session expired" if self._expired.is_set() or node not in children else ""
-            )
+        reason = "its session expired" if self._expired.is_set() or node not in children else ""
+        if reason or children[0] != node:
+            raise lost(self.name, holder, reason)
 
     def release(self) -> bool:
         """TableLock.release: removes our node and ends the session, with which the node would go in any case."""

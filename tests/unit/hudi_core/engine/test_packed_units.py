@@ -41,7 +41,7 @@ def test_units_come_out_as_they_went_in(units: list[Unit], compress: bool) -> No
 def test_what_units_share_is_held_once() -> None:
     schema = json.dumps([f"field {index} of the table" for index in range(2000)])
     packed = pack_units([Unit(schema, (str(index),), {}) for index in range(1000)], compress=True)
-    assert sum(len(own) for own in packed.own) < 60_000
+    assert sum(len(text) for text in packed.separate) < 60_000
     assert packed.unit(999) == Unit(schema, ("999",), {})
 
 

@@ -23,7 +23,6 @@ from hudi_core.transaction.writer_heartbeats import (
     eager_writers,
     expired_writes,
     failed_writes_policy,
-    live_heartbeats,
     may_be_alive,
     pending_ingestion,
     read_heartbeats,
@@ -63,7 +62,7 @@ def test_a_heartbeat_is_alive_up_to_the_interval_times_the_misses() -> None:
     assert (beats.age(A), beats.age(B), beats.age(C)) == (120.0, 20.0, None)
     assert [beats.is_expired(instant) for instant in (A, B, C)] == [False, False, True]
     clock.now = 1120.001
-    assert live_heartbeats(storage, BEAT) == {B}
+    assert read_heartbeats(storage, BEAT).live() == {B}
     assert storage.list_files(".hoodie/.airflow_hudi/clock") == []
 
 
@@ -71,7 +70,7 @@ def test_a_dry_run_writes_nothing_to_know_the_time() -> None:
     storage = MemoryStorage(clock=lambda: 0.0)
     storage.write(f"{HUDI_HEARTBEATS}/{A}", b"")
     before = storage.list_folders(".hoodie")
-    assert live_heartbeats(storage, BEAT, now=lambda: 121.0) == frozenset()
+    assert read_heartbeats(storage, BEAT, now=lambda: 121.0).live() == frozenset()
     assert storage.list_folders(".hoodie") == before
 
 
