@@ -38,18 +38,18 @@ _CALLS = {
 def ours(service: str, table: str) -> dict[str, Any]:
     """In this process, with its threads."""
     from hudi_core.engine.local import LocalEngine
-    from hudi_core.request.requests import RunRequest
+    from hudi_core.request.requests import RunRequest, ScheduleRequest
     from hudi_core.table import HudiTable
 
-    metadata_snapshot = HudiTable.open(table, options=OPTIONS[service])
+    opened = HudiTable.open(table, options=OPTIONS[service])
 
-    def run(**requested: Any) -> Callable[[], Any]:
-        request = RunRequest(table=table, service=service, owner="benchmark", options=OPTIONS[service], **requested)
-        return lambda: metadata_snapshot.run(request, LocalEngine(2))
+    def timed(verb: type[RunRequest | ScheduleRequest]) -> dict[str, float]:
+        request = verb(table, service, owner="benchmark", options=OPTIONS[service])
+        return _timed(lambda: opened.run(request, LocalEngine(2)))
 
     if service == "archive":
-        return {"warm": _timed(run())}
-    planning, running = _timed(run(verb="schedule")), _timed(run())
+        return {"warm": timed(RunRequest)}
+    planning, running = timed(ScheduleRequest), timed(RunRequest)
     return {"warm": {key: planning[key] + running[key] for key in planning}, "planning_wall": planning["wall"]}
 
 

@@ -8,8 +8,8 @@ from typing import Any
 
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
-from airflow_hudi.conditions import PENDING, InstantCondition
 from airflow_hudi.hooks.hudi import HudiHook
+from airflow_hudi.service_instants import PENDING, InstantCondition
 from airflow_hudi.timeline_reader import TimelineReader
 from hudi_core.errors import StorageError, StorageNotFoundError
 from hudi_core.timeline.instant import Instant

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Any, Final, TypeVar
+from collections.abc import Iterator
+from typing import Any, Final
 
 import click
 from rich.console import Console
 from rich.markup import escape
 
-from hudi_cli.options import AS_WRITERS, Target, common, hudi_option, parse_pairs, table_of
+from hudi_cli.options import AS_WRITERS, Target, common, engine_options, hudi_option, parse_pairs, table_of
 from hudi_cli.output import Output
 from hudi_cli.run_command import spark_engine
 from hudi_cli.tables import timing_table
@@ -22,8 +22,6 @@ from hudi_core.request.requests import (
     MetadataRequest,
     MetadataUpdateRequest,
 )
-
-F = TypeVar("F", bound=Callable[..., Any])
 
 _partition = click.option(
     "--partition", "partition", multiple=True, metavar="KIND", help="Such as column_stats or record_index; repeatable."
@@ -88,32 +86,12 @@ def perf(
         output.people.print(timing_table(opened.config.name, document))
 
 
-def _engines(command: F) -> F:
-    """The options of a verb whose work runs on an engine."""
-    options = (
-        hudi_option(),
-        click.option(
-            "--engine",
-            type=click.Choice(["spark", "local"]),
-            default="local",
-            show_default=True,
-            help="Where files are read.",
-        ),
-        click.option(
-            "--master", default="local[*]", show_default=True, help="Spark master, or sc://host:port for Spark Connect."
-        ),
-        click.option("--spark-conf", multiple=True, metavar="K=V", help="Spark's own configuration; repeatable."),
-    )
-    for option in reversed(options):
-        command = option(command)
-    return command
-
-
 @metadata.command()
 @common
 @_partition
 @_column
-@_engines
+@hudi_option()
+@engine_options("local", "Where files are read.")
 @click.pass_obj
 def create(output: Output, target: Target, **where: Any) -> None:
     """Create the metadata table, and indexes in it, without a write of data.
@@ -131,7 +109,8 @@ def create(output: Output, target: Target, **where: Any) -> None:
 @metadata.command()
 @common
 @_partition
-@_engines
+@hudi_option()
+@engine_options("local", "Where files are read.")
 @click.pass_obj
 def update(output: Output, target: Target, **where: Any) -> None:
     """Apply missing instants to the metadata table, and run its own services.

@@ -90,6 +90,28 @@ def hudi_option(meaning: str = "Hudi's configuration by its own names; repeatabl
     return click.option("--option", "option", multiple=True, metavar="K=V", help=meaning)
 
 
+def engine_options(default: str, meaning: str) -> Callable[[F], F]:
+    """--engine, --master and --spark-conf."""
+
+    def decorated(command: F) -> F:
+        for option in (
+            click.option("--spark-conf", multiple=True, metavar="K=V", help="Spark's own configuration; repeatable."),
+            click.option(
+                "--master",
+                default="local[*]",
+                show_default=True,
+                help="Spark master, or sc://host:port for Spark Connect.",
+            ),
+            click.option(
+                "--engine", type=click.Choice(["spark", "local"]), default=default, show_default=True, help=meaning
+            ),
+        ):
+            command = option(command)
+        return command
+
+    return decorated
+
+
 def metadata_option(command: F) -> F:
     """--metadata auto|on|off."""
     return click.option(

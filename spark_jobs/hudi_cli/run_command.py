@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 from rich.markup import escape
 
-from hudi_cli.options import Target, common, hudi_option, metadata_option, parse_pairs, table_of
+from hudi_cli.options import Target, common, engine_options, hudi_option, metadata_option, parse_pairs, table_of
 from hudi_cli.output import Output
 from hudi_cli.progress import RunProgress
 from hudi_cli.tables import run_table
@@ -40,17 +40,7 @@ SERVICE_NAMES = (*SERVICES, *NOT_IN_RELEASE)
     help="Run every pending instant, with --schedule until nothing more is planned; else the oldest.",
 )
 @click.option("--schedule", is_flag=True, help="Plan an instant first when none is pending.")
-@click.option(
-    "--engine",
-    type=click.Choice(["spark", "local"]),
-    default="spark",
-    show_default=True,
-    help="Where the work is done.",
-)
-@click.option(
-    "--master", default="local[*]", show_default=True, help="Spark master, or sc://host:port for Spark Connect."
-)
-@click.option("--spark-conf", multiple=True, metavar="K=V", help="Spark's own configuration; repeatable.")
+@engine_options("spark", "Where the work is done.")
 @hudi_option()
 @click.option("--max-minutes", type=click.IntRange(min=1), help="Start no further instant after so many minutes.")
 @click.option(

@@ -32,8 +32,6 @@ SERVICES: Final[dict[str, ServiceEntry]] = {
 }
 NOT_IN_RELEASE: Final = ("log_compaction", "clustering")
 """Services of Hudi that this release does not run."""
-
-
 _NAMES: Final = {"logcompaction": "log_compaction"}
 """Services by their action, where the two differ."""
 

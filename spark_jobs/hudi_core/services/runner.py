@@ -6,6 +6,7 @@ import logging
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from hudi_core.engine.protocol import Engine
 from hudi_core.errors import ConfigError, HudiError, UnsupportedError
@@ -13,6 +14,7 @@ from hudi_core.request.requests import RunRequest
 from hudi_core.request.results import InstantResult, RunResult
 from hudi_core.request.services import Step, next_step
 from hudi_core.services.context import TableContext
+from hudi_core.services.lifecycle import UnitProgress
 from hudi_core.services.service import ImmediateService, InstantService, SchedulingService, service_of
 from hudi_core.timeline.instant import State
 from hudi_core.transaction.owner import Owner
@@ -93,9 +95,7 @@ class ServiceRunner:
     def _run_now(self, service: ImmediateService, request: RunRequest) -> RunResult:
         if request.instant is not None:
             raise ConfigError(f"{service.name} has no instants of its own", remedy="leave out the instant")
-        report = self._progress
-        step = None if report is None else lambda done, total: report(service.name, done, total)
-        return service.run_now(self._context, self._owner, step)
+        return service.run_now(self._context, self._owner, self._progress_of(service.name))
 
     def _run_all(
         self, service: InstantService, pending: Sequence[str], deadline: float | None
@@ -109,9 +109,10 @@ class ServiceRunner:
             yield self._run_or_report(service, instant)
 
     def _run_one(self, service: InstantService, instant: str) -> InstantResult:
-        report = self._progress
-        step = None if report is None else lambda done, total: report(instant, done, total)
-        return service.run(self._context, instant, self._engine, self._owner, step)
+        return service.run(self._context, instant, self._engine, self._owner, self._progress_of(instant))
+
+    def _progress_of(self, name: str) -> UnitProgress | None:
+        return None if self._progress is None else partial(self._progress, name)
 
     def _run_or_report(self, service: InstantService, instant: str) -> InstantResult:
         started = time.monotonic()

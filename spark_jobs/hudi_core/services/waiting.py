@@ -59,9 +59,10 @@ def may_be_at_work(context: TableContext, item: Instant, heartbeats: Heartbeats)
 
 def writers_at_work(context: TableContext, awaited: Collection[str], rule: Rule = is_at_work) -> list[Instant]:
     """Those of the `awaited` instants that are pending and whose writers may be alive."""
-    pending = _pending(context, awaited)
-    heartbeats = _heartbeats(context) if pending else None
-    return [item for item in pending if heartbeats is not None and rule(context, item, heartbeats)]
+    if not (pending := _pending(context, awaited)):
+        return []
+    heartbeats = _heartbeats(context)
+    return [item for item in pending if rule(context, item, heartbeats)]
 
 
 def wait_for_writers(
@@ -104,8 +105,7 @@ def wait_for_writers(
         if time.monotonic() >= limit:
             first = alive[0]
             raise ConflictError(
-                f"{first.pending_action} {first.requested_time}, which began before, is still at work "
-                f"after {minutes} "
+                f"{first.pending_action} {first.requested_time}, which began before, is still at work after {minutes} "
                 "minutes" + (f", with {len(alive) - 1} others" if len(alive) > 1 else ""),
                 path=context.active.path_of(first),
                 remedy=f"run this again when it has ended, or let it wait longer by {CATCHUP_MINUTES.name}",

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import groupby, islice
 from typing import TYPE_CHECKING
 
 from hudi_core.errors import ExecutionError, FormatError
@@ -55,19 +56,11 @@ def clean_units(plan: CleanPlan, *, uri: str, storage_options: Mapping[str, str]
 
 
 def _chunks(files: Mapping[str, Sequence[str]], size: int) -> Iterator[dict[str, tuple[str, ...]]]:
-    chunk: dict[str, tuple[str, ...]] = {}
-    free = size
-    for partition, names in sorted(files.items()):
-        start = 0
-        while start < len(names):
-            taken = names[start : start + free]
-            chunk[partition] = tuple(taken)
-            start, free = start + len(taken), free - len(taken)
-            if not free:
-                yield chunk
-                chunk, free = {}, size
-    if chunk:
-        yield chunk
+    named = ((partition, name) for partition, names in sorted(files.items()) for name in names)
+    while chunk := list(islice(named, size)):
+        yield {
+            partition: tuple(name for _, name in group) for partition, group in groupby(chunk, key=lambda pair: pair[0])
+        }
 
 
 def delete_files(unit: CleanUnit, attempt: TaskAttempt) -> CleanedFiles:
