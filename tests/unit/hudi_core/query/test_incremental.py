@@ -65,7 +65,7 @@ def test_begin_is_exclusive_and_end_inclusive(golden: Golden, version: str) -> N
     assert set(by_commit(read(table, begin="000", end=first.completed_at))) == {first.requested_time}
     assert set(by_commit(read(table, begin=first.completed_at, end=second.completed_at))) == {second.requested_time}
     assert read(table, begin=first.completed_at, end=first.completed_at).num_rows == 0
-    last = table.timeline().commits().by_completion()[-1]
+    last = max(table.timeline().commits(), key=lambda item: item.completed_at)
     empty = read(table, begin=last.completed_at)
     assert (empty.num_rows, empty.schema.names) == (0, table.plan().schema.names)
 

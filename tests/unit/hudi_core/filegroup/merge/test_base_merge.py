@@ -25,12 +25,9 @@ def batch(*rows: tuple[str, int, str]) -> pa.RecordBatch:
     return pa.RecordBatch.from_pylist([dict(zip(SCHEMA.names, row, strict=True)) for row in rows], schema=SCHEMA)
 
 
-def logs(*rows: tuple[str, int, str], deletes: tuple[str, ...] = ()) -> LogRecords:
+def logs(*rows: tuple[str, int, str]) -> LogRecords:
     merger = LogMerger(SCHEMA, POLICY, ORDERING, budget=1 << 20)
     merger.add_records(batch(*rows), path="log", partial=None)
-    if deletes:
-        natural, values = ORDERING.of_deletes(pa.nulls(len(deletes)), path="log")
-        merger.add_deletes(pa.array(deletes), natural, values)
     return merger.finish()
 
 
