@@ -58,14 +58,14 @@ class Cleaned:
     reason: str = ""
 
 
+@dataclass(frozen=True, slots=True)
 class MetadataCleaning:
     """Cleans the metadata table of the data table in `storage`. The caller holds the table lock while `run` is
     called.
     """
 
-    def __init__(self, storage: Storage, metadata_timeline: MetadataTimeline) -> None:
-        self._storage = storage
-        self._metadata_timeline = metadata_timeline
+    storage: Storage
+    metadata_timeline: MetadataTimeline
 
     def run(self, data_commits_retained: int) -> Cleaned:
         """Finishes what is pending, else cleans; `data_commits_retained` is what the data table's clean keeps
@@ -74,7 +74,7 @@ class MetadataCleaning:
         Killed anywhere, it can be run again. Raises FormatError for a pending plan that names something else than files
         of the metadata table.
         """
-        metadata_timeline = self._metadata_timeline.active.load()
+        metadata_timeline = self.metadata_timeline.active.load()
         pending = metadata_timeline.pending().of_actions(Action.CLEAN)
         if pending.instants:
             return self._execute_all(pending)
@@ -93,24 +93,24 @@ class MetadataCleaning:
         plan = self._plan(metadata_timeline, max(_LEAST_COMMITS, int(data_commits_retained * _MORE_THAN_DATA)))
         if not plan.files:
             return Cleaned((), reason="every slice of the metadata table is to be kept")
-        if self._metadata_timeline.features.metadata_suffixes:
+        if self.metadata_timeline.features.metadata_suffixes:
             instant = OperationSuffix.CLEAN.of(latest.requested_time)
         else:
-            instant = self._metadata_timeline.clock.next(metadata_timeline)
+            instant = self.metadata_timeline.clock.next(metadata_timeline)
         if instant in metadata_timeline.requested_times:
             return Cleaned(
                 (), reason=f"the metadata table was cleaned at {instant}, and nothing was written to it since"
             )
-        content = encode_clean_plan(plan, lambda path: plan_address(self._storage, f"{ROOT}/{path}"))
-        return self._execute_all([self._metadata_timeline.active.create_requested(instant, Action.CLEAN, content)])
+        content = encode_clean_plan(plan, lambda path: plan_address(self.storage, f"{ROOT}/{path}"))
+        return self._execute_all([self.metadata_timeline.active.create_requested(instant, Action.CLEAN, content)])
 
     def _plan(self, metadata_timeline: Timeline, retained: int) -> CleanPlan:
         commits = metadata_timeline.commits()
         last = commits.last()
-        by_versions = self._metadata_timeline.features.metadata_keeps_versions
+        by_versions = self.metadata_timeline.features.metadata_keeps_versions
         earliest = None if by_versions or len(commits) <= retained else commits.instants[len(commits) - retained]
         files: dict[str, tuple[str, ...]] = {}
-        for partition in partition_folders(self._storage):
+        for partition in partition_folders(self.storage):
             names: list[str] = []
             for group in self._groups(metadata_timeline, partition):
                 old = group.slices[_VERSIONS:] if by_versions else _before(group, earliest)
@@ -127,13 +127,13 @@ class MetadataCleaning:
     def _groups(self, metadata_timeline: Timeline, partition: str) -> list[FileGroup]:
         folder = f"{ROOT}/{partition}"
         completions = {item.requested_time: item.completed_at for item in metadata_timeline.commits()}
-        slicing = slicing_for(self._metadata_timeline.features.layout, metadata_timeline, completions.get)
+        slicing = slicing_for(self.metadata_timeline.features.layout, metadata_timeline, completions.get)
         compactions = [
             (operation.file_group, instant)
-            for instant, plan in self._metadata_timeline.active.read_plans(metadata_timeline).items()
+            for instant, plan in self.metadata_timeline.active.read_plans(metadata_timeline).items()
             for operation in plan.operations
         ]
-        return build_file_groups(partition, self._storage.list_files(folder), slicing, compactions=compactions)
+        return build_file_groups(partition, self.storage.list_files(folder), slicing, compactions=compactions)
 
     def _execute_all(self, cleans: Timeline | list[Instant]) -> Cleaned:
         times = tuple(item.requested_time for item in cleans)
@@ -142,16 +142,16 @@ class MetadataCleaning:
     def _execute(self, instant: str) -> int:
         """Deletes the plan's files and completes the clean; returns how many were there."""
         started = time.monotonic()
-        active = self._metadata_timeline.active
+        active = self.metadata_timeline.active
         path = active.path(instant, Action.CLEAN, State.REQUESTED)
-        content = self._storage.read(path)
+        content = self.storage.read(path)
         plan = decode_clean_plan(content, path=path)
         active.to_inflight(
-            instant, Action.CLEAN, content if self._metadata_timeline.features.clean_plan_in_inflight else b""
+            instant, Action.CLEAN, content if self.metadata_timeline.features.clean_plan_in_inflight else b""
         )
         paths = [f"{ROOT}/{join(partition, name)}" for partition, names in plan.files.items() for name in names]
         with ThreadPoolExecutor(_THREADS, "metadata-clean") as pool:
-            deleted = sum(pool.map(self._storage.delete, paths))
+            deleted = sum(pool.map(self.storage.delete, paths))
         metadata = CleanMetadata(
             instant,
             plan.policy,
@@ -160,7 +160,7 @@ class MetadataCleaning:
             plan.last_completed,
             int((time.monotonic() - started) * 1000),
         )
-        self._metadata_timeline.complete(instant, Action.CLEAN, encode_clean_metadata(metadata))
+        self.metadata_timeline.complete(instant, Action.CLEAN, encode_clean_metadata(metadata))
         log.info("clean %s of the metadata table deleted %d files", instant, deleted)
         return deleted
 

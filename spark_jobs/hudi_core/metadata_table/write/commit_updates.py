@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from hudi_core.config.table_config import TableConfig
@@ -23,28 +23,21 @@ from hudi_core.timeline.actions.commit import CommitMetadata
 from hudi_core.view.listing import FileListing
 
 
+@dataclass(frozen=True)
 class CommitPartitions:
     """The partition types that a table's properties list, for commits of one `operation` (Operation). `settings` are
     Hudi's options by name.
 
-    A compaction moves no row to another file group, so row-level indexes get no records of it. Raises UnsupportedError
-    at the first use for a partition type that is unknown or that this release cannot maintain on the table.
+    A compaction moves no row to another file group, so row-level indexes get no records of it. `names` are the
+    partitions to update, by default all that the operation affects. Raises UnsupportedError at the first use for a
+    partition type that is unknown or that this release cannot maintain on the table.
     """
 
-    def __init__(
-        self,
-        storage: Storage,
-        config: TableConfig,
-        settings: Mapping[str, str],
-        operation: str,
-        names: Collection[str] | None = None,
-    ) -> None:
-        """`names` are the partitions to update, by default all that the operation affects."""
-        self._names = names
-        self._storage = storage
-        self._config = config
-        self._settings = settings
-        self._operation = operation
+    storage: Storage
+    config: TableConfig
+    settings: Mapping[str, str]
+    operation: str
+    names: Collection[str] | None = None
 
     def requirements(self) -> StatisticsRequirements:
         """The statistics of each file that a commit writes."""
@@ -74,7 +67,7 @@ class CommitPartitions:
         requirements = self.requirements()
         if not _covers(requested, requirements):
             raise ConflictError(
-                "an index of the table was changed while this ran", path=self._config.path, remedy="run it again"
+                "an index of the table was changed while this ran", path=self.config.path, remedy="run it again"
             )
         statistics = CommitUpdate(
             instant,
@@ -86,7 +79,7 @@ class CommitPartitions:
         )
         partition_types = self._partition_types
         files = (
-            RemainingFiles(self._storage, self._config, instant, metadata, listing)
+            RemainingFiles(self.storage, self.config, instant, metadata, listing)
             if any(item.needs.remaining for item in partition_types.values())
             else None
         )
@@ -107,14 +100,14 @@ class CommitPartitions:
 
     @cached_property
     def _partition_types(self) -> dict[str, PartitionType]:
-        names = self._config.metadata_partitions if self._names is None else frozenset(self._names)
-        if not moves_rows(self._operation):
+        names = self.config.metadata_partitions if self.names is None else frozenset(self.names)
+        if not moves_rows(self.operation):
             names = frozenset(name for name in names if not is_row_level(name))
         return partition_types_of(names, self._table)
 
     @cached_property
     def _table(self) -> IndexedTable:
-        return StoredTable(self._storage, self._config, self._settings)
+        return StoredTable(self.storage, self.config, self.settings)
 
 
 def _covers(requested: StatisticsRequirements, requirements: StatisticsRequirements) -> bool:
