@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, ClassVar, Final
 
 from hudi_core.config.metadata_config import COLUMN_STATS_GROUPS
@@ -42,20 +43,13 @@ def merge_statistics(key: str, older: Data, newer: Data, *, path: str) -> Data:
     if replaces(first, second):
         return newer
     before, after = older[_BODY], newer[_BODY]
-    same_form = before.get("valueType") == after.get("valueType")
-    least, greatest = outer_bounds(first.range, second.range)
-    ends = {
-        "minValue": (least, first.range.least, second.range.least),
-        "maxValue": (greatest, first.range.greatest, second.range.greatest),
-    }
-    bounds = {
-        end: _bound(
-            found, (one, before.get(end)), (other, after.get(end)), same_form=same_form, upper=end == "maxValue"
-        )
-        for end, (found, one, other) in ends.items()
-    }
+    bound = partial(_bound, same_form=before.get("valueType") == after.get("valueType"))
+    (low, high), (one, other) = outer_bounds(first.range, second.range), (first.range, second.range)
+    low_ends, high_ends = ((before.get(end), after.get(end)) for end in ("minValue", "maxValue"))
+    least = bound(low, (one.least, low_ends[0]), (other.least, low_ends[1]), upper=False)
+    greatest = bound(high, (one.greatest, high_ends[0]), (other.greatest, high_ends[1]), upper=True)
     sums = {name: (before.get(name) or 0) + (after.get(name) or 0) for name in _SUMS}
-    return {**newer, _BODY: {**after, **sums, **bounds}}
+    return {**newer, _BODY: {**after, **sums, "minValue": least, "maxValue": greatest}}
 
 
 class ColumnStatsPartition(PartitionType):

@@ -123,11 +123,13 @@ class MetadataTable:
 
     def bloom_filters(self, partition: str, names: Iterable[str]) -> dict[str, BloomFilter]:
         """The filters over the record keys of the named base files of a partition; files without one are absent."""
-        return self._filters(BLOOM_FILTERS, partition, names)
+        return self.expression_blooms(BLOOM_FILTERS, partition, names)
 
     def expression_blooms(self, index: str, partition: str, names: Iterable[str]) -> dict[str, BloomFilter]:
         """The filters that an index (`expr_index_<name>`) of type bloom_filters holds for base files of a partition."""
-        return self._filters(index, partition, names)
+        keys = {bloom_filter_key(partition, file): file for file in names}
+        found = self._partition(index, BloomFilterRules()).lookup(keys)
+        return {keys[key]: stored.parse() for key, stored in found.items() if not stored.is_deleted and stored.text}
 
     def record_locations(
         self, keys: Iterable[str], partition: str | None = None
@@ -144,8 +146,8 @@ class MetadataTable:
         """
         definition = self._definitions.get(index)
         by_value = definition is not None and definition.version > 1
-        partition = self._partition(index, SecondaryIndexRules(), secondary_hashed_part if by_value else str)
-        check_numbers(self._metadata_snapshot.folder(index), partition.groups)
+        hashed = secondary_hashed_part if by_value else str
+        partition = self._partition(index, SecondaryIndexRules(), hashed, numbered=True)
         return record_keys(partition, values, by_value=by_value)
 
     def current(self, index: str) -> bool:
@@ -175,21 +177,21 @@ class MetadataTable:
         groups = snapshot.groups(RECORD_INDEX, RecordIndexRules(self._zone))
         return RecordIndex(snapshot.folder(RECORD_INDEX), groups, is_remote=snapshot.is_remote)
 
-    def _filters(self, name: str, partition: str, names: Iterable[str]) -> dict[str, BloomFilter]:
-        keys = {bloom_filter_key(partition, file): file for file in names}
-        found = self._partition(name, BloomFilterRules()).lookup(keys)
-        return {keys[key]: stored.parse() for key, stored in found.items() if not stored.is_deleted and stored.text}
-
     def _statistics(self, name: str) -> MetadataPartition[ColumnStats]:
         return self._partition(name, ColumnStatsRules())
 
     def _file_entries(self, key: str) -> dict[str, int]:
         return live_entries(self._partition(FILES_PARTITION, FilesRules()).get(key))
 
-    def _partition(self, name: str, rules: RecordRules[T], hashed: HashedPart = str) -> MetadataPartition[T]:
+    def _partition(
+        self, name: str, rules: RecordRules[T], hashed: HashedPart = str, *, numbered: bool = False
+    ) -> MetadataPartition[T]:
         key = name, type(rules)
         if key not in self._partitions:
-            self._partitions[key] = self._metadata_snapshot.partition(name, rules, hashed)
+            found = self._metadata_snapshot.partition(name, rules, hashed)
+            if numbered:
+                check_numbers(self._metadata_snapshot.folder(name), found.groups)
+            self._partitions[key] = found
         return self._partitions[key]
 
     @cached_property

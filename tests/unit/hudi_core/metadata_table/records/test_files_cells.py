@@ -20,8 +20,7 @@ from hudi_core.metadata_table.record import (
     files_datum,
     files_record,
 )
-from hudi_core.metadata_table.records.files import FilesRules
-from hudi_core.metadata_table.records.files_cells import LEAST_BYTES, files_record_of_cell
+from hudi_core.metadata_table.records.files import LEAST_BYTES, FilesRules, files_record_of_cell
 
 SCHEMAS = [
     resources.files("hudi_core.metadata_table").joinpath(f"schema_v{version}.avsc").read_text("utf-8").strip()
