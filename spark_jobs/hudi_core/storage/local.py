@@ -11,7 +11,7 @@ import shutil
 import stat as stat_bits
 import uuid
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import BinaryIO, cast
 from urllib.parse import unquote, urlsplit
 
@@ -23,7 +23,7 @@ from hudi_core.errors import (
     StorageExistsError,
     StorageNotFoundError,
 )
-from hudi_core.model.partition import check_relative_path
+from hudi_core.model.partition import check_relative_path, join
 from hudi_core.storage.base import ByteRange, FileInfo, Storage
 from hudi_core.storage.failures import check_file_path, check_removable, translated
 from hudi_core.storage.streams import GuardedInput, GuardedOutput
@@ -78,7 +78,7 @@ class LocalStorage(Storage):
             try:
                 if entry.is_file():
                     status = entry.stat()
-                    found.append(FileInfo(_child(folder, entry.name), status.st_size, status.st_mtime))
+                    found.append(FileInfo(join(folder, entry.name), status.st_size, status.st_mtime))
             except FileNotFoundError:
                 continue  # removed since the folder was read
         return sorted(found, key=lambda info: info.path)
@@ -91,7 +91,7 @@ class LocalStorage(Storage):
         ]
 
     def list_folders(self, folder: str) -> list[str]:
-        return sorted(_child(folder, entry.name) for entry in self._entries(folder) if entry.is_dir())
+        return sorted(join(folder, entry.name) for entry in self._entries(folder) if entry.is_dir())
 
     def read(self, path: str) -> bytes:
         target = self._file(path)
@@ -132,9 +132,7 @@ class LocalStorage(Storage):
                 raise StorageError(
                     f"the file system of {self.uri} has no hard links, so it cannot create a file exclusively",
                     path=path,
-                    remedy=(
-                        "keep the table on a file system with hard links or on an object store with conditional writes"
-                    ),
+                    remedy="keep the table on a file system with hard links or an object store with conditional writes",
                 ) from error
 
         with translated(path, self.uri):
@@ -152,9 +150,8 @@ class LocalStorage(Storage):
         target = self._file(path)
         with translated(path, self.uri), _folder_lock(os.path.dirname(target), path):
             try:
-                with open(target, "rb") as file:
-                    found = _version(file.read())
-            except FileNotFoundError:
+                found = _version(self.read(path))
+            except StorageNotFoundError:
                 found = None
             if found != version:
                 raise StorageConflictError(f"the file has another version in {self.uri}, or is gone", path=path)
@@ -232,10 +229,6 @@ class LocalStorage(Storage):
                 return []
 
 
-def _child(folder: str, name: str) -> str:
-    return f"{folder}/{name}" if folder else name
-
-
 def _is_hidden(name: str) -> bool:
     return name.startswith(".") and (name.endswith(".crc") or _TEMPORARY.match(name) is not None)
 
@@ -246,11 +239,10 @@ def _side_file(target: str) -> str:
 
 
 def _remove(target: str) -> bool:
-    try:
+    with suppress(FileNotFoundError, NotADirectoryError, IsADirectoryError):
         os.unlink(target)
-    except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
-        return False
-    return True
+        return True
+    return False
 
 
 def _publish(target: str, data: bytes, give_name: Callable[[str], None]) -> None:
