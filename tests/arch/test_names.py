@@ -91,8 +91,6 @@ REMAINING_MODULES = {
     "services/metadata/validate/check.py",
     "services/metadata/validate/checks.py",
     "services/metadata/verbs.py",
-    "services/rollback/strategies.py",
-    "services/rollback/units.py",
     "transaction/locks/dynamodb_table.py",
 }
 """Modules whose behaviour only tests of other names hold; none is added."""
