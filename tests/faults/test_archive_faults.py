@@ -159,7 +159,7 @@ def test_killed_at_every_change_and_run_again_by_another(
             run_killed(path, FaultPlan(kill_at=number, timing=timing, counts=MUTATIONS))
         assert_nothing_lost(path, table)
         archive(path, owner=Owner.current("another process"))
-        with context_of(path).lock(Owner.current("whoever comes next")):
+        with context_of(path).lock(Owner.current("the next owner")):
             pass  # a kill right before the release leaves the lock, which a run without anything to do does not take
         assert_archived(path, table)
         assert archive(path) == []
@@ -168,7 +168,7 @@ def test_killed_at_every_change_and_run_again_by_another(
 
 @pytest.mark.soak
 def test_killed_at_every_operation_reads_included(table: Golden, tmp_path: Path) -> None:
-    """No call on the storage goes unseen; rows are left out here, as a read changes none."""
+    """No call on the storage goes unseen; rows are omitted here, as a read changes none."""
     for number in range(operations_of(table, tmp_path, None)):
         path = table.copy(tmp_path / f"killed-{number}")
         with pytest.raises(InjectedCrash):

@@ -1,9 +1,8 @@
-"""A rollback, a restore and a savepoint are killed at every operation that changes the storage; whoever runs them again
-gets to the same end.
+"""A rollback, a restore and a savepoint, killed at every change of the storage: the next run gets to the same end.
 
-The end is compared with that of a run that nobody disturbed, times aside. `make test` kills one scenario of each
-service after each change, of which each version takes a third, and the others after some; the rest of the cross product
-(each change on each version, deaths before a change, errors, deaths in a row) runs in `make soak`.
+The end is compared with that of an undisturbed run, times aside. `make test` kills one scenario of each service after
+each change, of which each version takes a third, and the others after some; the rest of the cross product (each change
+on each version, deaths before a change, errors, deaths in a row) runs in `make soak`.
 """
 
 from __future__ import annotations
@@ -59,47 +58,15 @@ def oldest_restorable(context: TableContext) -> str:
     return next(item.instant for item in restorable_instants(context) if item.reason is None)
 
 
-SCENARIOS: dict[str, tuple[str, Callable[[TableContext], str], Callable[[str], Act]]] = {
-    "failed write, markers": (
-        "failed_inflight_mor",
-        newest_failed,
-        lambda instant: lambda held, owner: rollback(held, instant, owner),
-    ),
-    "failed write, listing, in the metadata table": (
-        "failed_after_metadata_mor",
-        newest_failed,
-        lambda instant: lambda held, owner: rollback(held, instant, owner),
-    ),
-    "attempt at a compaction": (
-        "compaction_inflight",
-        newest_failed,
-        lambda instant: lambda held, owner: rollback(held, instant, owner),
-    ),
-    "completed commit": (
-        "mor_basic",
-        newest_commit,
-        lambda instant: lambda held, owner: rollback(held, instant, owner),
-    ),
-    "restore to a savepoint": (
-        "savepoint_mor",
-        oldest_restorable,
-        lambda instant: lambda held, owner: restore(held, instant, owner),
-    ),
-    "restore with a metadata table": (
-        "mor_basic",
-        oldest_restorable,
-        lambda instant: lambda held, owner: restore(held, instant, owner),
-    ),
-    "restore without its metadata table": (
-        "mdt_all_mor",
-        oldest_restorable,
-        lambda instant: lambda held, owner: restore(held, instant, owner),
-    ),
-    "savepoint created": (
-        "mor_basic",
-        newest_commit,
-        lambda instant: lambda held, owner: savepoint_create(held, instant, owner),
-    ),
+SCENARIOS: dict[str, tuple[str, Callable[[TableContext], str], Callable[[TableContext, str, Owner], object]]] = {
+    "failed write, markers": ("failed_inflight_mor", newest_failed, rollback),
+    "failed write, listing, in the metadata table": ("failed_after_metadata_mor", newest_failed, rollback),
+    "attempt at a compaction": ("compaction_inflight", newest_failed, rollback),
+    "completed commit": ("mor_basic", newest_commit, rollback),
+    "restore to a savepoint": ("savepoint_mor", oldest_restorable, restore),
+    "restore with a metadata table": ("mor_basic", oldest_restorable, restore),
+    "restore without its metadata table": ("mdt_all_mor", oldest_restorable, restore),
+    "savepoint created": ("mor_basic", newest_commit, savepoint_create),
 }
 
 
@@ -116,7 +83,7 @@ VERSIONS = ("6", "8", "9")
 
 @dataclass
 class Subject:
-    """A table, what is done to it, and what it is like when nobody is killed."""
+    """A table, what is done to it, and what it is like when no process is killed."""
 
     version: str
     source: Path
@@ -168,20 +135,24 @@ def run(path: Path, act: Act, owner: Owner, plan: FaultPlan | None = None) -> No
 @pytest.fixture(scope="module")
 def subject(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Subject:
     version, name = request.param
-    case, pick, make = SCENARIOS[name]
+    case, pick, verb = SCENARIOS[name]
     scratch = tmp_path_factory.mktemp("subject")
     source = open_case(version, case, scratch).table
     context = open_context(source)
     instant = pick(context)
+
+    def act(held: TableContext, owner: Owner) -> object:
+        return verb(held, instant, owner)
+
     known = known_times(source)
     instants = [item.requested_time for item in context.active.load()]
     undisturbed = Path(shutil.copytree(source, scratch / "undisturbed"))
     plan = FaultPlan(counts=MUTATIONS)
-    run(undisturbed, make(instant), dead_process(), plan)
+    run(undisturbed, act, dead_process(), plan)
     end = state_of(undisturbed, known, instants)
     assert end["leftovers"] == []
     assert plan.counted == len(plan.mutations()) > 10
-    return Subject(version, source, make(instant), known, plan.counted, end, instants)
+    return Subject(version, source, act, known, plan.counted, end, instants)
 
 
 def assert_readable_by_both_listings(path: Path) -> None:
@@ -275,7 +246,7 @@ def test_storage_errors_and_the_same_owner_again(subject: Subject, tmp_path: Pat
 
 @EVERYTHING
 def test_killed_three_times(subject: Subject, tmp_path: Path) -> None:
-    """Whoever takes over dies as well, each a little further on."""
+    """The process that takes over dies as well, each a little further on."""
     for number in range(0, subject.changes, 5):
         path = Path(shutil.copytree(subject.source, tmp_path / f"killed-{number}"))
         for step in range(3):

@@ -42,7 +42,7 @@ def test_a_late_file_of_an_attempt_goes_and_its_plan_stays(golden: Golden, versi
 
 
 @pytest.mark.parametrize("version", ["6", "8", "9"])
-def test_what_the_metadata_table_is_told_too_late_goes_when_the_instant_is_named_again(
+def test_what_the_metadata_table_records_too_late_goes_when_the_instant_is_named_again(
     golden: Golden, version: str
 ) -> None:
     late = Late(golden, version, "mor_basic")

@@ -212,7 +212,7 @@ def test_behind_a_run_that_died_a_pending_writer_is_waited_for(behind: Behind) -
     assert leftovers(table, behind.plan) == []
 
 
-def test_a_plan_that_nobody_can_read_comes_back_as_it_was(behind: Behind) -> None:
+def test_a_damaged_plan_comes_back_as_it_was(behind: Behind) -> None:
     behind.withdraw()
     path = behind.table / ".hoodie" / f"{behind.plan}.compaction.requested"
     path.write_bytes(b"junk")

@@ -1,7 +1,4 @@
-"""What goes into an archive: completed instants with the files of all their states.
-
-In layout 1 each state file is a record of its own (HoodieArchivedMetaEntry, MetadataConversionUtils of Hudi 0.15).
-"""
+"""Completed instants with their state files, and those as records of layout 1 (MetadataConversionUtils of 0.15)."""
 
 from __future__ import annotations
 
@@ -12,7 +9,8 @@ from typing import Any, Final
 from hudi_core.errors import CorruptFileError
 from hudi_core.timeline.actions.container import decode_any
 from hudi_core.timeline.actions.pretty_json import member
-from hudi_core.timeline.instant import Action, Instant, State
+from hudi_core.timeline.actions.write_stats import LOG_COUNTS, WRITE_COUNTS
+from hudi_core.timeline.instant import COMMIT_ACTIONS, Action, Instant, State
 
 _ROLLING_STAT: Final = "ROLLING_STAT"
 """Archived commits carry this key with an empty value in place of the rolling statistics of very old writers."""
@@ -20,20 +18,10 @@ _UNKNOWN: Final = "UNKNOWN"
 _COMPACTED: Final = "COMPACT"
 
 _TEXTS: Final = ("fileId", "path", "prevCommit", "partitionPath")
-_NUMBERS: Final = (
-    "numWrites",
-    "numDeletes",
-    "numUpdateWrites",
-    "totalWriteBytes",
-    "totalWriteErrors",
-    "totalLogRecords",
-    "totalUpdatedRecordsCompacted",
-    "numInserts",
-    "totalLogBlocks",
-    "totalCorruptLogBlock",
-    "totalRollbackBlocks",
-    "fileSizeInBytes",
+_NUMBERS: Final = tuple(
+    name for name, _ in (*WRITE_COUNTS, *LOG_COUNTS) if name not in ("totalLogFilesCompacted", "totalLogSizeCompacted")
 )
+"""What the record has of a write stat besides its texts."""
 _COMPLETED: Final = {Action.CLEAN: "hoodieCleanMetadata", Action.ROLLBACK: "hoodieRollbackMetadata"}
 _PENDING: Final = {
     (Action.CLEAN, State.REQUESTED): "hoodieCleanerPlan",
@@ -102,34 +90,33 @@ def archived_entry(requested_time: str, file: StateFile) -> dict[str, Any]:
 
 
 def _content(file: StateFile) -> dict[str, Any]:
-    action, state, completed = file.action, file.state, file.state is State.COMPLETED
-    if action in (Action.COMMIT, Action.DELTA_COMMIT):
-        return {} if completed and not file.data else {"hoodieCommitMetadata": _commit(file)}
-    if not file.data:
+    action, state, path = file.action, file.state, file.path
+    if not file.data and (action not in (Action.COMMIT, Action.DELTA_COMMIT) or state is State.COMPLETED):
         return {}
-    if action == Action.REPLACE_COMMIT and completed:
-        return {
-            "hoodieReplaceCommitMetadata": {
-                **_commit(file, mark_compacted=False),
-                "partitionToReplaceFileIds": _replaced(file),
-            }
-        }
-    if action == Action.REPLACE_COMMIT and state is State.INFLIGHT:
-        return {"HoodieInflightReplaceMetadata": _commit(file)}
-    name = _COMPLETED.get(action) if completed else _PENDING.get((action, state))
-    return {} if name is None else {name: decode_any(file.data, path=file.path)}
+    name = _COMPLETED.get(action) if state is State.COMPLETED else _PENDING.get((action, state))
+    if name is None and action not in COMMIT_ACTIONS:
+        return {}
+    raw = decode_any(file.data, path=path)
+    if name is not None:
+        return {name: raw}
+    if action in (Action.COMMIT, Action.DELTA_COMMIT):
+        return {"hoodieCommitMetadata": _commit(raw, path)}
+    if state is State.COMPLETED:
+        replaced = member(raw, "partitionToReplaceFileIds", dict, path=path, default={})
+        commit = _commit(raw, path, mark_compacted=False)
+        return {"hoodieReplaceCommitMetadata": {**commit, "partitionToReplaceFileIds": replaced}}
+    return {"HoodieInflightReplaceMetadata": _commit(raw, path)}
 
 
-def _commit(file: StateFile, *, mark_compacted: bool = True) -> dict[str, Any]:
+def _commit(raw: dict[str, Any], path: str, *, mark_compacted: bool = True) -> dict[str, Any]:
     """The Avro form of a commit's metadata, which has fewer members than the file."""
-    raw = decode_any(file.data, path=file.path)
-    operation = member(raw, "operationType", str, path=file.path, default=_UNKNOWN)
-    if mark_compacted and member(raw, "compacted", bool, path=file.path, default=False):
+    operation = member(raw, "operationType", str, path=path, default=_UNKNOWN)
+    if mark_compacted and member(raw, "compacted", bool, path=path, default=False):
         operation = _COMPACTED
-    extra: Mapping[str, Any] = member(raw, "extraMetadata", dict, path=file.path, default={})
-    partitions: Mapping[str, Any] = member(raw, "partitionToWriteStats", dict, path=file.path, default={})
+    extra: Mapping[str, Any] = member(raw, "extraMetadata", dict, path=path, default={})
+    partitions: Mapping[str, Any] = member(raw, "partitionToWriteStats", dict, path=path, default={})
     return {
-        "partitionToWriteStats": {partition: _stats(stats, file.path) for partition, stats in partitions.items()},
+        "partitionToWriteStats": {partition: _stats(stats, path) for partition, stats in partitions.items()},
         # Avro's map has no null values, which a JSON file may have: readers take a missing key for the same.
         "extraMetadata": {**{key: value for key, value in extra.items() if value is not None}, _ROLLING_STAT: ""},
         "version": None,
@@ -144,9 +131,3 @@ def _stats(stats: Any, path: str) -> list[dict[str, Any]]:
         {**{name: stat.get(name) for name in _TEXTS}, **{name: stat.get(name) or 0 for name in _NUMBERS}}
         for stat in stats
     ]
-
-
-def _replaced(file: StateFile) -> dict[str, Any]:
-    raw = decode_any(file.data, path=file.path)
-    replaced: dict[str, Any] = member(raw, "partitionToReplaceFileIds", dict, path=file.path, default={})
-    return replaced

@@ -43,19 +43,10 @@ class ArchiveWriter(Protocol):
 def archive_writer(
     storage: Storage, features: TableVersion, folder: str, config: ArchiveConfig, guard: Guard
 ) -> ArchiveWriter:
-    """The writer of the archive in `folder`, by the layout of its timeline.
-
-    `guard` raises when the table lock is no longer held. Nothing is read or written before the first call.
-    """
+    """The writer of the archive in `folder` by its timeline's layout; `guard` raises without the table lock."""
     if features.completion_time_in_name:
-        return LsmWriter(
-            storage,
-            folder,
-            guard,
-            batch=config.history_batch,
-            file_bytes=config.history_file_bytes,
-            retained=config.manifests_retained,
-        )
+        batch, file_bytes, retained = config.history_batch, config.history_file_bytes, config.manifests_retained
+        return LsmWriter(storage, folder, guard, batch=batch, file_bytes=file_bytes, retained=retained)
     return LogArchiveWriter(storage, folder, config.batch)
 
 

@@ -40,10 +40,9 @@ class CompletionTimes:
                 self._times.setdefault(instant.requested_time, instant.completed_at)
 
     def of(self, requested_time: str) -> str | None:
-        """The completion time of the instant at `requested_time`; None while it is pending or in neither timeline.
+        """The completion time of the instant, in layout 1 its requested time; None while it is pending or unknown.
 
-        Hudi also takes an unknown old instant for pending (CompletionTimeQueryViewV2). In layout 1 the answer is the
-        requested time itself. Raises StorageError or FormatError when the archive is needed and cannot be read.
+        As CompletionTimeQueryViewV2. Raises StorageError or FormatError when the archive cannot be read.
         """
         found = self._times.get(requested_time)
         if found is not None or requested_time >= self._begin:

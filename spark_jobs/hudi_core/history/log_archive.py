@@ -190,19 +190,13 @@ class LogArchive:
         return name if isinstance(name, str) else None
 
     def _blocks(self, file: FileInfo) -> Iterator[LogBlock]:
-        """The data blocks of a file.
-
-        A block that the file ends in is an append that was cut: what it archived is still active.
-        """
+        """The data blocks of a file. A cut block at its end is an append whose instants are still active."""
         for block in _walk(self._storage, file):
             if isinstance(block, CorruptBlock):
                 if block.offset + block.length < file.size:
                     raise _damaged(block)
-                log.warning(
-                    "%s ends in a block that was not written to its end, at byte %d; it is passed over",
-                    file.path,
-                    block.offset,
-                )
+                what = "%s ends in a block that was not written to its end, at byte %d; it is passed over"
+                log.warning(what, file.path, block.offset)
             elif block.type is BlockType.AVRO_DATA:
                 yield block
 
@@ -213,10 +207,8 @@ class LogArchive:
         # Every block repeats the schema of 15 kB: all places share one copy of the text.
         schema = self._schemas.setdefault(text, text)
         for ordinal, record in enumerate(self._decoded(block.path, block.content_offset, block.content_length, schema)):
-            yield (
-                _Place(block.path, block.content_offset, block.content_length, schema, ordinal),
-                *_identity(record, block.path),
-            )
+            place = _Place(block.path, block.content_offset, block.content_length, schema, ordinal)
+            yield place, *_identity(record, block.path)
 
     def _decoded(self, path: str, offset: int, length: int, schema: str) -> list[dict[str, Any]]:
         codec = self._codecs.get(schema)
@@ -224,9 +216,8 @@ class LogArchive:
             codec = self._codecs[schema] = DatumCodec(parse_schema(schema, path=path), path=path)
         content = self._storage.read_range(path, ByteRange(offset, length))
         if len(content) < length:
-            raise CorruptFileError(
-                f"read {len(content)} bytes at byte {offset} where {length} were listed", path=path, remedy=_REMEDY
-            )
+            what = f"read {len(content)} bytes at byte {offset} where {length} were listed"
+            raise CorruptFileError(what, path=path, remedy=_REMEDY)
         count, data = avro_block_records(content, path=path)
         records: list[dict[str, Any]] = []
         position = 0
@@ -234,9 +225,8 @@ class LogArchive:
             size = int.from_bytes(data[position : position + 4], "big", signed=True)
             position += 4
             if not 0 <= size <= len(data) - position:
-                raise CorruptFileError(
-                    f"a record of {size} bytes does not fit its block at byte {offset}", path=path, remedy=_REMEDY
-                )
+                what = f"a record of {size} bytes does not fit its block at byte {offset}"
+                raise CorruptFileError(what, path=path, remedy=_REMEDY)
             record = codec.decode(data[position : position + size], path=path)
             if not isinstance(record, dict):
                 raise CorruptFileError(f"the block at byte {offset} holds no records", path=path, remedy=_REMEDY)
@@ -286,6 +276,5 @@ def _identity(record: dict[str, Any], path: str) -> tuple[str, str, State]:
     try:
         return time, action, State(str(state).lower())
     except ValueError as error:
-        raise CorruptFileError(
-            f"the archived instant {time} is in an unknown state {state!r}", path=path, remedy=_REMEDY
-        ) from error
+        what = f"the archived instant {time} is in an unknown state {state!r}"
+        raise CorruptFileError(what, path=path, remedy=_REMEDY) from error

@@ -12,9 +12,10 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import islice
-from typing import Any, Final
+from typing import Final
 
 from hudi_core.codec.avro.datum import codec_of
 from hudi_core.codec.log.blocks import BlockType, HeaderKey
@@ -32,44 +33,37 @@ from hudi_core.timeline.instant import Instant
 
 log = logging.getLogger(__name__)
 
-SCHEMA: Final = "HoodieArchivedMetaEntry"
 _ATTEMPTS: Final = 10
 _REMEDY: Final = "restore the files that the plan names from a copy; the instants in them are nowhere else"
 
 
+@dataclass(frozen=True, slots=True)
 class LogArchiveWriter:
     """Adds to the archive in `folder`; see archiving.ArchiveWriter. `batch` are the records of a block."""
 
-    def __init__(self, storage: Storage, folder: str, batch: int) -> None:
-        self._storage = storage
-        self._folder = folder
-        self._batch = batch
+    storage: Storage
+    folder: str
+    batch: int
 
     def held(self, instants: Sequence[Instant]) -> frozenset[InstantKey]:
-        """See ArchiveWriter.
-
-        Only the newest file can hold instants of an interrupted run, which the next run removes first.
-        """
-        newest = LogArchive(self._storage, self._folder).newest()
+        """See ArchiveWriter. Only the newest file can hold instants of an interrupted run."""
+        newest = LogArchive(self.storage, self.folder).newest()
         return frozenset((item.requested_time, item.action) for item in instants) & newest
 
     def write(self, instants: Sequence[ArchivedInstant]) -> None:
-        """See ArchiveWriter.
-
-        Raises CorruptFileError naming a state file that is none, StorageExistsError while others keep adding files.
-        """
-        data = encode_archive(instants, self._batch)
+        """See ArchiveWriter. Raises CorruptFileError, StorageExistsError while others keep adding files."""
+        data = encode_archive(instants, self.batch)
         for _ in range(_ATTEMPTS):
-            number = max((number for number, _ in archive_files(self._storage, self._folder)), default=0) + 1
-            path = f"{self._folder}/.commits_.archive.{number}_{ROLLBACK_TOKEN}"
+            number = max((number for number, _ in archive_files(self.storage, self.folder)), default=0) + 1
+            path = f"{self.folder}/.commits_.archive.{number}_{ROLLBACK_TOKEN}"
             try:
-                self._storage.create_exclusive(path, data)
+                self.storage.create_exclusive(path, data)
             except StorageExistsError:
                 continue
             log.info("%s holds %d instants", path, len(instants))
             return
         raise StorageExistsError(
-            "other archivers add files all the time", path=self._folder, remedy="give all writers one lock provider"
+            "other archivers add files all the time", path=self.folder, remedy="give all writers one lock provider"
         )
 
     def finish(self) -> None:
@@ -78,20 +72,14 @@ class LogArchiveWriter:
 
 def encode_archive(instants: Sequence[ArchivedInstant], batch: int) -> bytes:
     """The file of these instants: a record for each state file, `batch` records in a block with the schema."""
-    schema = load_schema(SCHEMA)
+    schema = load_schema("HoodieArchivedMetaEntry")
     codec = codec_of(schema)
     headers = {HeaderKey.SCHEMA: json.dumps(schema, separators=(",", ":"))}
-    records = _records(instants)
+    records = (archived_entry(item.instant.requested_time, file) for item in instants for file in item.files)
     blocks = []
     while chunk := [codec.encode(record) for record in islice(records, batch)]:
         blocks.append(encode_block(BlockType.AVRO_DATA, headers, encode_avro_block(chunk)))
     return b"".join(blocks)
-
-
-def _records(instants: Sequence[ArchivedInstant]) -> Iterator[dict[str, Any]]:
-    for item in instants:
-        for file in item.files:
-            yield archived_entry(item.instant.requested_time, file)
 
 
 def finish_merge(storage: Storage, folder: str) -> bool:
@@ -122,11 +110,8 @@ def finish_merge(storage: Storage, folder: str) -> bool:
     else:
         found = there.get(merged)
         if found is None:
-            raise CorruptFileError(
-                f"files of the merge are deleted, and {merged}, which should hold their content, is missing",
-                path=path,
-                remedy=_REMEDY,
-            )
+            what = f"files of the merge are deleted, and {merged}, which should hold their content, is missing"
+            raise CorruptFileError(what, path=path, remedy=_REMEDY)
         check_whole(storage, found)
         log.info("the merge into %s is ended", merged)
         for name in candidates:

@@ -51,10 +51,7 @@ def compact_levels(storage: Storage, folder: str, guard: Guard, *, batch: int, m
 
 
 def candidates(files: Sequence[HistoryFile], batch: int, most_bytes: int) -> list[HistoryFile]:
-    """The files of one level to merge: oldest first, `batch` at most, up to the one that exceeds `most_bytes`.
-
-    As getCandidateFiles. Empty for fewer than `batch` files. A first file that is too large alone is skipped.
-    """
+    """The files of one level to merge, oldest first, up to the one that exceeds `most_bytes` (getCandidateFiles)."""
     if len(files) < batch:
         return []
     chosen: list[HistoryFile] = []
@@ -72,10 +69,7 @@ def candidates(files: Sequence[HistoryFile], batch: int, most_bytes: int) -> lis
 
 
 def remove_unused(storage: Storage, folder: str, *, keep: int) -> int:
-    """Removes snapshots but the latest `keep`, then the files that none of those names; returns how many files of both.
-
-    Nothing while there are no more than `keep` snapshots: a file without a snapshot does no harm.
-    """
+    """Removes snapshots but the latest `keep`, then files that none of those names; returns how many of both."""
     versions = sorted(manifest_versions(storage, folder), reverse=True)
     kept, gone = versions[:keep], versions[keep:]
     if not gone:

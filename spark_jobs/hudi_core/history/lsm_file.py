@@ -55,10 +55,7 @@ REMEDY: Final = "restore the file from a copy; the instants that it holds are no
 def read_batches(
     storage: Storage, path: str, columns: Sequence[str], rows: int = BATCH_ROWS
 ) -> Iterator[pa.RecordBatch]:
-    """Columns of a file that a snapshot names, at most `rows` rows at once.
-
-    Raises CorruptFileError naming the file when it is missing, damaged, or has other columns.
-    """
+    """Columns of a file that a snapshot names. Raises CorruptFileError when it is missing or has other columns."""
     try:
         source = storage.open_input(path)
     except StorageNotFoundError as error:

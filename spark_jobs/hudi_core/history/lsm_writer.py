@@ -5,23 +5,35 @@ from __future__ import annotations
 import io
 import logging
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import pyarrow as pa
 
+from hudi_core.codec.avro.container import is_container
 from hudi_core.errors import CorruptFileError
 from hudi_core.history.archived_instant import ArchivedInstant, InstantKey
 from hudi_core.history.lsm import LsmHistory
 from hudi_core.history.lsm_compaction import compact_levels, remove_unused
-from hudi_core.history.lsm_file import ROW_VERSION, SCHEMA, HistoryFileWriter
+from hudi_core.history.lsm_file import (
+    ACTION,
+    COMPLETION,
+    METADATA,
+    PLAN,
+    ROW_VERSION,
+    SCHEMA,
+    TIME,
+    VERSION,
+    HistoryFileWriter,
+)
 from hudi_core.history.manifest import Guard, HistoryFile, publish_snapshot, read_snapshot
 from hudi_core.storage.base import Storage
 from hudi_core.timeline.actions.commit import decode_commit, encode_commit_avro
-from hudi_core.timeline.actions.container import CONTAINER_MAGIC
 from hudi_core.timeline.instant import COMMIT_ACTIONS, Action, Instant, State
 
 log = logging.getLogger(__name__)
 
 
+@dataclass(frozen=True, slots=True)
 class LsmWriter:
     """Adds to the archive in `folder`; see archiving.ArchiveWriter.
 
@@ -29,15 +41,12 @@ class LsmWriter:
     before the latest.
     """
 
-    def __init__(
-        self, storage: Storage, folder: str, guard: Guard, *, batch: int, file_bytes: int, retained: int
-    ) -> None:
-        self._storage = storage
-        self._folder = folder
-        self._guard = guard
-        self._batch = batch
-        self._file_bytes = file_bytes
-        self._retained = retained
+    storage: Storage
+    folder: str
+    guard: Guard
+    batch: int
+    file_bytes: int
+    retained: int
 
     def held(self, instants: Sequence[Instant]) -> frozenset[InstantKey]:
         """See ArchiveWriter. Reads times and actions of the files whose range overlaps."""
@@ -46,60 +55,51 @@ class LsmWriter:
             return frozenset()
         # `after` is exclusive: a time without its last digit sorts before it, and behind everything that is older by
         # more.
-        found = LsmHistory(self._storage, self._folder).instants(after=times[0][:-1], up_to=times[-1])
+        found = LsmHistory(self.storage, self.folder).instants(after=times[0][:-1], up_to=times[-1])
         return frozenset((item.requested_time, item.action) for item in instants) & {
             (item.requested_time, item.action) for item in found
         }
 
     def write(self, instants: Sequence[ArchivedInstant]) -> None:
-        """See ArchiveWriter. The file is created whole: one that a crash left without a snapshot is removed first.
-
-        No reader uses such a file.
-        """
+        """See ArchiveWriter. A file that a crash left without a snapshot is removed first: no reader uses it."""
         ordered = sorted(instants, key=lambda item: item.instant.sort_key)
         begin, end = ordered[0].instant.requested_time, ordered[-1].instant.requested_time
-        path = f"{self._folder}/{begin}_{end}_0.parquet"
-        if any(file.path == path for file in read_snapshot(self._storage, self._folder)):
+        path = f"{self.folder}/{begin}_{end}_0.parquet"
+        if any(file.path == path for file in read_snapshot(self.storage, self.folder)):
             # Its first and last instant would be in the archive, and so not here.
-            raise CorruptFileError(
-                "the archive's file does not hold the instants in its name",
-                path=path,
-                remedy="restore the file from a copy",
-            )
+            what = "the archive's file does not hold the instants in its name"
+            raise CorruptFileError(what, path=path, remedy="restore the file from a copy")
         data = encode_history(ordered, path=path)
-        self._guard()
-        self._storage.delete(path)
-        self._storage.create_exclusive(path, data)
+        self.guard()
+        self.storage.delete(path)
+        self.storage.create_exclusive(path, data)
         added = HistoryFile(path, begin, end, 0, len(data))
-        publish_snapshot(self._storage, self._folder, lambda files: [*files, added], self._guard)
+        publish_snapshot(self.storage, self.folder, lambda files: [*files, added], self.guard)
         log.info("%s holds %d instants", path, len(ordered))
 
     def finish(self) -> None:
         """See ArchiveWriter: merges levels that have too many files, removes old snapshots and their files."""
-        merged = compact_levels(
-            self._storage, self._folder, self._guard, batch=self._batch, most_bytes=self._file_bytes
-        )
-        self._guard()
-        remove_unused(self._storage, self._folder, keep=self._retained + merged)
+        merged = compact_levels(self.storage, self.folder, self.guard, batch=self.batch, most_bytes=self.file_bytes)
+        self.guard()
+        remove_unused(self.storage, self.folder, keep=self.retained + merged)
 
 
 def encode_history(instants: Sequence[ArchivedInstant], *, path: str) -> bytes:
     """The Parquet file of these instants, in their order. Raises CorruptFileError naming a commit file that is none."""
-    rows: dict[str, list[object]] = {name: [] for name in SCHEMA.names}
-    for item in instants:
-        values = (
-            item.instant.requested_time,
-            item.instant.completed_at,
-            item.instant.action,
-            _metadata(item),
-            _plan(item),
-            ROW_VERSION,
-        )
-        for name, value in zip(SCHEMA.names, values, strict=True):
-            rows[name].append(value)
+    rows = [
+        {
+            TIME: item.instant.requested_time,
+            COMPLETION: item.instant.completed_at,
+            ACTION: item.instant.action,
+            METADATA: _metadata(item),
+            PLAN: _plan(item),
+            VERSION: ROW_VERSION,
+        }
+        for item in instants
+    ]
     out = io.BytesIO()
     writer = HistoryFileWriter(out, path=path)
-    writer.write(pa.RecordBatch.from_pydict(rows, schema=SCHEMA))
+    writer.write(pa.RecordBatch.from_pylist(rows, schema=SCHEMA))
     writer.close()
     return out.getvalue()
 
@@ -107,7 +107,7 @@ def encode_history(instants: Sequence[ArchivedInstant], *, path: str) -> bytes:
 def _metadata(item: ArchivedInstant) -> bytes | None:
     """The completed file's bytes, None of an empty one; JSON of a commit that an upgrade left becomes Avro."""
     data = item.content(State.COMPLETED)
-    if data and item.instant.action in COMMIT_ACTIONS and not data.startswith(CONTAINER_MAGIC):
+    if data and item.instant.action in COMMIT_ACTIONS and not is_container(data):
         return encode_commit_avro(decode_commit(data, path=item.files[-1].path))
     return data or None
 

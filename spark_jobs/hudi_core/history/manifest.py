@@ -79,9 +79,8 @@ def read_manifest(storage: Storage, folder: str, version: int) -> list[HistoryFi
             f"{VERSION_FILE} names the snapshot {version}, whose manifest is missing", path=path, remedy=_REMEDY
         ) from error
     if len(data) > MAX_MANIFEST_BYTES:
-        raise CorruptFileError(
-            f"more than {MAX_MANIFEST_BYTES} bytes are too many for a manifest", path=path, remedy=_REMEDY
-        )
+        what = f"more than {MAX_MANIFEST_BYTES} bytes are too many for a manifest"
+        raise CorruptFileError(what, path=path, remedy=_REMEDY)
     return parse_manifest(data, folder, path=path)
 
 
@@ -100,9 +99,8 @@ def parse_manifest(data: bytes, folder: str, *, path: str) -> list[HistoryFile]:
             raise CorruptFileError("the manifest has an entry without a file name", path=path, remedy=_REMEDY)
         match = _FILE.match(check_file_name(name, source=path))
         if match is None or match["begin"] > match["end"]:
-            raise CorruptFileError(
-                f"the manifest names {name!r}, which is no file of the archive", path=path, remedy=_REMEDY
-            )
+            what = f"the manifest names {name!r}, which is no file of the archive"
+            raise CorruptFileError(what, path=path, remedy=_REMEDY)
         found[name] = HistoryFile(f"{folder}/{name}", match["begin"], match["end"], int(match["level"]), _size(entry))
     return sorted(found.values(), key=lambda file: (file.begin, file.end, file.level))
 
@@ -121,9 +119,8 @@ def latest_version(storage: Storage, folder: str) -> int | None:
     if digits.isdigit() and len(digits) < 10:
         return int(digits)
     if digits:
-        log.warning(
-            "%s holds %r, which is no version; the largest manifest is read instead, as Hudi does", path, digits
-        )
+        what = "%s holds %r, which is no version; the largest manifest is read instead, as Hudi does"
+        log.warning(what, path, digits)
     return max(manifest_versions(storage, folder), default=None)
 
 

@@ -44,15 +44,11 @@ class ActiveTimeline:
         """`zone` is the timeline's (config.table_config), for completion times taken from modification times."""
         self._storage = storage
         self._zone = zone
-        self._layout = config.layout_version
+        self.layout = config.layout_version
+        """1 or 2."""
         self._naming = naming_for(config.layout_version)
         self.folder = f"{base}/{config.timeline_folder}" if base else config.timeline_folder
         """The timeline's folder, relative to the storage's root."""
-
-    @property
-    def layout(self) -> int:
-        """The timeline's layout: 1 or 2."""
-        return self._layout
 
     def load(self) -> Timeline:
         """The timeline as one listing of its folder shows it."""
@@ -99,10 +95,7 @@ class ActiveTimeline:
         return self._content(self.path_of(instant), instant.action, instant.state)
 
     def read_commit(self, instant: Instant) -> CommitMetadata:
-        """The metadata of a completed commit, deltacommit or replacecommit.
-
-        Raises TimelineError for any other instant.
-        """
+        """The metadata of a completed commit, deltacommit or replacecommit; TimelineError for any other instant."""
         if not instant.is_completed or instant.action not in COMMIT_ACTIONS:
             raise TimelineError(
                 f"{instant.action} {instant.requested_time} is not a completed commit", path=self.path_of(instant)
@@ -118,14 +111,11 @@ class ActiveTimeline:
         return self._content(self.path(requested_time, action, state), action, state)
 
     def read_plan(self, requested_time: str, action: str = Action.COMPACTION) -> CompactionPlan:
-        """The checked plan of a compaction or log compaction, whatever its state.
-
-        Raises StorageNotFoundError without a requested file, FormatError naming it when the plan is not safe.
-        """
+        """The checked plan of a compaction or log compaction. Raises StorageNotFoundError, FormatError."""
         if action not in (Action.COMPACTION, Action.LOG_COMPACTION):
             raise TimelineError(f"{action} {requested_time} has no compaction plan")
         path = self.path(requested_time, action, State.REQUESTED)
-        return decode_compaction_plan(self.read_requested(requested_time, action), path=path, layout=self._layout)
+        return decode_compaction_plan(self.read_requested(requested_time, action), path=path, layout=self.layout)
 
     def read_plans(self, timeline: Timeline) -> dict[str, CompactionPlan]:
         """The plans of all pending compactions of `timeline`, by requested time."""
@@ -146,11 +136,7 @@ class ActiveTimeline:
         return decode_any(self.read_details(instant), path=self.path_of(instant))
 
     def create_requested(self, requested_time: str, action: str, data: bytes = b"") -> Instant:
-        """Creates the requested file of an instant.
-
-        Raises StorageExistsError when the instant exists in any state, TimelineError for a savepoint, which has no such
-        state.
-        """
+        """Creates the requested file. StorageExistsError for an instant in any state, TimelineError for a savepoint."""
         if action == Action.SAVEPOINT:
             raise TimelineError("a savepoint has no requested state")
         self._refuse_completed(requested_time, action)
@@ -271,8 +257,8 @@ class ActiveTimeline:
 
     def _content(self, path: str, action: str, state: State) -> bytes:
         """The bytes of a state's file; a plan or a completed file is read only when its writer has finished it."""
-        settles = state is State.COMPLETED or (state is State.REQUESTED and action in PLANNED_ACTIONS)
-        return read_stable(self._storage, path) if settles else self._storage.read(path)
+        is_final = state is State.COMPLETED or (state is State.REQUESTED and action in PLANNED_ACTIONS)
+        return read_stable(self._storage, path) if is_final else self._storage.read(path)
 
     def _modified(self, name: str) -> float | None:
         try:

@@ -26,10 +26,7 @@ STATES: Final = (State.REQUESTED, State.INFLIGHT, State.COMPLETED)
 
 
 class Action:
-    """The action names that Hudi writes (HoodieTimeline).
-
-    An instant may have another name: it is parsed and shown, and nothing acts on it.
-    """
+    """The action names that Hudi writes (HoodieTimeline); an instant of another name is only shown."""
 
     COMMIT: Final = "commit"
     DELTA_COMMIT: Final = "deltacommit"
@@ -62,8 +59,7 @@ _COMPLETED_NAMES: Final = {
 def completed_action(action: str) -> str:
     """The name under which `action` completes, such as commit for compaction.
 
-    logcompaction completes as deltacommit, clustering as replacecommit. It is also the class in which the states of one
-    instant compete (HoodieInstant.getComparableAction).
+    Also the class in which the states of one instant compete (HoodieInstant.getComparableAction).
     """
     return _COMPLETED_NAMES.get(action, action)
 

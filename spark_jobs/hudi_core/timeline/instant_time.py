@@ -27,10 +27,7 @@ _AS_OF_REMEDY: Final = (
 
 
 def zone_of(name: str) -> tzinfo | None:
-    """The zone of a timeline's instants: UTC, None for LOCAL (this process's zone), else a zone of the IANA database.
-
-    Raises ConfigError for a name that is none of these.
-    """
+    """The timeline's zone: UTC, None for LOCAL (this process's), else of the IANA database. Raises ConfigError."""
     upper = name.upper()
     if upper == "UTC":
         return timezone.utc
@@ -62,10 +59,7 @@ def of_epoch_seconds(seconds: float, zone: str = "LOCAL") -> str:
 
 
 def of_epoch_millis(millis: int, zone: str = "LOCAL") -> str:
-    """The instant time of a moment in whole milliseconds since 1970.
-
-    Every digit is exact in every year, which a float of seconds does not give.
-    """
+    """The instant time of whole milliseconds since 1970, exact in every year, which a float is not."""
     return format_instant((_EPOCH + timedelta(milliseconds=millis)).astimezone(zone_of(zone)))
 
 
@@ -79,11 +73,15 @@ def parse_instant(instant: str, zone: str = "LOCAL") -> datetime:
     if len(digits) < DIGITS or _TEXT.match(digits) is None:
         raise TimelineError(f"{instant!r} is not an instant time", remedy="an instant time has 14 or 17 digits")
     try:
-        moment = datetime.strptime(digits[:14], _FORMAT) + timedelta(milliseconds=int(digits[14:DIGITS]))
+        moment = _moment(digits)
     except (ValueError, OverflowError) as error:
         raise TimelineError(f"{instant!r} is no date in the time zone {zone_text(zone)}") from error
     place = zone_of(zone)
     return moment.astimezone() if place is None else moment.replace(tzinfo=place)
+
+
+def _moment(digits: str) -> datetime:
+    return datetime.strptime(digits[:14], _FORMAT) + timedelta(milliseconds=int(digits[14:DIGITS]))
 
 
 def resolve_as_of(text: str, zone: str = "LOCAL") -> str:
@@ -133,8 +131,7 @@ def new_instant(after: Iterable[str], zone: str = "LOCAL", *, clock: Callable[[]
         return candidate
     digits = latest.ljust(DIGITS, "0")[:DIGITS]
     try:
-        moment = datetime.strptime(digits[:14], _FORMAT) + timedelta(milliseconds=int(digits[14:]))
-        return format_instant(moment + timedelta(milliseconds=1))
+        return format_instant(_moment(digits) + timedelta(milliseconds=1))
     except (ValueError, OverflowError) as error:
         raise TimelineError(
             f"the timeline's instant {latest!r} lies ahead of the clock and is no date", remedy="check the clock"

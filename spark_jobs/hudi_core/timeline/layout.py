@@ -36,10 +36,7 @@ class Naming:
         return naming_v2.instants(names, completion_of or (lambda name: None))
 
     def file_name(self, requested_time: str, action: str, state: State, completion_time: str | None = None) -> str:
-        """The name of a state's file; `action` is the pending action.
-
-        Layout 2 needs the completion time of a completed one.
-        """
+        """The name of a state's file for the pending `action`; layout 2 needs a completed one's completion time."""
         if self.layout_version == 1:
             return naming_v1.file_name(requested_time, action, state)
         return naming_v2.file_name(requested_time, action, state, completion_time)
@@ -60,10 +57,7 @@ def naming_for(layout_version: int) -> Naming:
 
 
 def completion_by_file(modified: Callable[[str], float | None], zone: str = "LOCAL") -> CompletionOf:
-    """The completion time of a file by its modification time (epoch seconds), in the timeline's zone.
-
-    For completed files that an upgrade from layout 1 did not rename (InstantGeneratorV2, legacy names).
-    """
+    """The completion time of a file that an upgrade did not rename: its modification time (InstantGeneratorV2)."""
 
     def completion_of(name: str) -> str | None:
         seconds = modified(name)
@@ -75,8 +69,5 @@ def completion_by_file(modified: Callable[[str], float | None], zone: str = "LOC
 def timeline_of(
     names: Iterable[str], layout_version: int = 1, modified: Mapping[str, float] | None = None, zone: str = "LOCAL"
 ) -> Timeline:
-    """The timeline that a listing of the timeline folder's names shows. Pure: Airflow's conditions need the names only.
-
-    `modified` gives the files' modification times in epoch seconds, `zone` is the timeline's (instant_time.zone_of).
-    """
+    """The timeline that names in its folder show; `modified` in epoch seconds, `zone` as instant_time.zone_of."""
     return Timeline.in_order(naming_for(layout_version).instants(names, completion_by_file((modified or {}).get, zone)))

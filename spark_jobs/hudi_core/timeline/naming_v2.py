@@ -24,10 +24,7 @@ CompletionOf = Callable[[str], str | None]
 
 
 def shown_by(name: str, completion_of: CompletionOf) -> Shown | None:
-    """The state that a file name shows, or None for a name that is not a timeline file's. Unknown actions parse.
-
-    The requested time is unchecked, as in naming_v1.shown_by.
-    """
+    """The state that a file name shows, None for a foreign name. Unchecked as naming_v1.shown_by."""
     times, _, ending = name.partition(".")
     known = ENDINGS.get(ending)
     if known is not None and known[1] != COMPLETED:
@@ -48,10 +45,7 @@ def parse(name: str, completion_of: CompletionOf) -> Instant | None:
 
 
 def file_name(requested_time: str, action: str, state: State, completion_time: str | None = None) -> str:
-    """The name of the file of `state`; `action` is the pending action (`clustering`).
-
-    A completed file needs its completion time. Raises TimelineError for malformed parts.
-    """
+    """The name of the file of `state` for the pending `action`. Raises TimelineError for malformed parts."""
     if state is not State.COMPLETED:
         return naming_v1.file_name(requested_time, action, state)
     name = f"{requested_time}_{completion_time}.{completed_action(action)}"

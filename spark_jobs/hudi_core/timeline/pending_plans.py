@@ -12,10 +12,7 @@ from hudi_core.timeline.timeline import Timeline
 
 
 def read_clustering_plan(active: ActiveTimeline, instant: Instant) -> ClusteringPlan | None:
-    """The plan of a replacecommit or clustering, whatever its state; None when the instant is no clustering.
-
-    Raises StorageNotFoundError when the requested file is not there.
-    """
+    """The plan of a replacecommit or clustering; None for an overwrite. Raises StorageNotFoundError."""
     path = active.path(instant.requested_time, instant.pending_action, State.REQUESTED)
     return decode_clustering_plan(active.read_requested(instant.requested_time, instant.pending_action), path=path)
 
@@ -47,7 +44,7 @@ def read_clustering_plans(active: ActiveTimeline, timeline: Timeline) -> dict[st
 
 
 def planned_file_groups(active: ActiveTimeline, instant: Instant) -> frozenset[FileGroupId] | None:
-    """The file groups that the plan of a compaction, log compaction or clustering names; None for any other write.
+    """The file groups of a compaction's, log compaction's or clustering's plan; None for other writes.
 
     Raises FormatError naming the plan's file when it is not safe, StorageNotFoundError.
     """

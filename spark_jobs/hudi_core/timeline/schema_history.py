@@ -34,23 +34,10 @@ class SchemaHistory:
         """The schema that a query has."""
         return self.schemas[-1]
 
-    def at(self, requested_time: str) -> InternalSchema:
-        """The schema of what the instant wrote: the latest at or before it, else the first (searchSchema)."""
-        version = _version(requested_time)
-        older = [schema for schema in self.schemas if schema.version <= version]
-        return older[-1] if older else self.schemas[0]
-
     def up_to(self, requested_time: str) -> SchemaHistory:
-        """The history as a query of an older instant sees it."""
+        """The history as a query of an older instant sees it (InternalSchemaUtils.searchSchema); never empty."""
         version = _version(requested_time)
         return SchemaHistory(tuple(schema for schema in self.schemas if schema.version <= version) or self.schemas[:1])
-
-    def sources(self, requested_time: str) -> tuple[ColumnSource, ...]:
-        """Where the query's columns are in a file of the instant; empty when reading by name finds the same.
-
-        The schemas may or may not list the `_hoodie_*` columns; what they do not list is read by name.
-        """
-        return column_sources(self.at(requested_time), self.latest)
 
     def to_json(self) -> list[list[Any]]:
         """What a task needs: versions, each with the columns' sources in its files, as JSON."""
@@ -61,7 +48,10 @@ class SchemaHistory:
 
 
 def sources_at(history: Sequence[Sequence[Any]], requested_time: str) -> tuple[ColumnSource, ...]:
-    """SchemaHistory.sources from the value of SchemaHistory.to_json."""
+    """Where the query's columns are in a file of the instant, from SchemaHistory.to_json; empty where names find them.
+
+    The schemas may or may not list the `_hoodie_*` columns; what they do not list is read by name.
+    """
     version = _version(requested_time)
     chosen = history[0]
     for entry in history:

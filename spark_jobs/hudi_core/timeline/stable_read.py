@@ -37,10 +37,7 @@ def read_stable(storage: Storage, path: str) -> bytes:
 
 
 def looks_cut_short(data: bytes) -> bool:
-    """Whether the bytes are neither a whole Avro container nor a whole JSON object, as those of an empty file.
-
-    Only braces are counted: the texts in such an object are schemas, in which braces come in pairs as well.
-    """
+    """Whether the bytes are no whole Avro container and no JSON object; braces in its texts come in pairs."""
     if is_container(data):
         return not is_whole(data)
     text = data.rstrip()

@@ -75,10 +75,7 @@ class Timeline:
         return self.pending().of_actions(Action.LOG_COMPACTION)
 
     def visible_writes(self) -> Timeline:
-        """What decides whether a file slice is visible: completed commits and pending compactions.
-
-        Rule of AbstractTableFileSystemView in 0.15 (`filterCompletedAndCompactionInstants().getWriteTimeline()`).
-        """
+        """What makes a file slice visible: completed commits and pending compactions (AbstractTableFileSystemView)."""
         return self.filter(
             lambda instant: (
                 instant.action in COMMIT_ACTIONS if instant.is_completed else instant.action == Action.COMPACTION

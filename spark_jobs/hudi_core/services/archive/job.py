@@ -45,10 +45,7 @@ class ArchiveService:
     name = "archive"
 
     def preview(self, context: TableContext) -> Scheduled:
-        """What `run_now` would archive, and what holds back the rest.
-
-        Raises ConfigError for options, FormatError for a file of the timeline that is damaged.
-        """
+        """What `run_now` would archive, and what holds back the rest. Raises ConfigError, FormatError."""
         config = ArchiveConfig.of(context.options)
         plan, findings = look(context, config)
         try:
@@ -151,10 +148,7 @@ def _archive(
 
 
 def _remove_staged(context: TableContext, timeline: Timeline) -> None:
-    """Removes files staged for the metadata table at instants that are no longer pending.
-
-    Under the lock: what is staged for a completed instant is staged under it as well (services.metadata.catch_up).
-    """
+    """Removes files staged for the metadata table at instants no longer pending: under the lock none is added."""
     for instant in staged_instants(context.storage) - timeline.pending().requested_times:
         forget_staged(context.storage, instant)
 

@@ -1,7 +1,4 @@
-"""What the table's files say against an archival: orphans, and files of replaced file groups.
-
-Nothing of a partition is kept once the next is looked at; what is found is kept by name.
-"""
+"""What the table's files say against an archival: orphans, and files of replaced file groups."""
 
 from __future__ import annotations
 
@@ -111,10 +108,7 @@ def _orphan_blocks(
     requested: Search,
     written: Mapping[str, int],
 ) -> Iterator[tuple[str, str]]:
-    """Instants and files of log blocks that never committed and that no rollback command of their slice cancels.
-
-    Reads the headers of files that the timeline's commits do not account for: of archived commits, and orphans.
-    """
+    """Instants and files of log blocks that never committed and that no rollback command of their slice cancels."""
     if requested.begin is None:
         return
     suspects: list[tuple[LogFileName, str, str]] = []

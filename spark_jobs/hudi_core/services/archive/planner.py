@@ -140,10 +140,7 @@ def _commits(inputs: ArchiveInputs, config: ArchiveConfig, holds: list[Hold]) ->
 
 
 def _kept(inputs: ArchiveInputs, config: ArchiveConfig) -> tuple[int, int, str]:
-    """The least and the most commits to keep, and why more than the options say (getMinAndMaxInstantsToKeep).
-
-    All commits that the cleaner retains stay, and two more.
-    """
+    """The least and most commits to keep, and why: two more than the cleaner retains (getMinAndMaxInstantsToKeep)."""
     if inputs.cleaner_keeps is not None:
         needed = len(inputs.timeline.commits().after(inputs.cleaner_keeps)) + 2
         if config.keep_min < needed:
@@ -338,7 +335,7 @@ def _by_number(
 
 
 def _before_last(inputs: ArchiveInputs, commits: list[Instant], holds: list[Hold]) -> list[Instant]:
-    """Layout 2: what is no commit and completed before the last commit that goes, or that an interrupted run left.
+    """Layout 2: others than commits that completed before the last commit that goes, or that an interrupted run left.
 
     What Hudi never archives also goes where it is older than all commits that stay.
     """

@@ -1,7 +1,4 @@
-"""The metadata table's list of files compared with the storage, in both directions, and the rules on it.
-
-Readers that list by a metadata table that lists other files see other rows than those that list the storage.
-"""
+"""The metadata table's list of files compared with the storage in both directions, and the rules on it."""
 
 from __future__ import annotations
 
@@ -27,7 +24,7 @@ _UNDOES: Final = (Action.CLEAN, Action.ROLLBACK, Action.RESTORE)
 """They delete files first and update the metadata table then."""
 _REBUILD: Final = (
     "stop the writers, drop the metadata table with Hudi (hoodie.metadata.enable=false), and let the next "
-    "write build it anew"
+    "write rebuild it"
 )
 
 T = TypeVar("T")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Final
 
 from hudi_core.config.lock_config import PROVIDER
@@ -45,31 +46,13 @@ def _lock(context: TableContext, options: Mapping[str, str], provider: str | Non
 def lock(observed: Observations) -> Iterator[Finding]:
     """A lock whose holder is gone, one that has been held for long, one that cannot be checked."""
     found = observed.lock
+    finding = partial(Finding, path=found.name, age_seconds=found.age, owner=found.holder)
     if found.problem is not None:
-        yield Finding(
-            "lock_unreadable",
-            "error",
-            f"the lock cannot be asked: {found.problem}",
-            found.how_to_break or "check its options",
-            path=found.name,
-        )
+        what = f"the lock cannot be checked: {found.problem}"
+        yield finding("lock_unreadable", "error", what, found.how_to_break or "check its options")
     elif found.holder is not None and found.left_behind:
-        yield Finding(
-            "lock_left_behind",
-            "warning",
-            f"the lock was left behind by {found.holder}",
-            f"our next run takes it by itself; writers of Hudi do not: {found.how_to_break}",
-            path=found.name,
-            age_seconds=found.age,
-            owner=found.holder,
-        )
+        fix = f"our next run takes it by itself; writers of Hudi do not: {found.how_to_break}"
+        yield finding("lock_left_behind", "warning", f"the lock was left behind by {found.holder}", fix)
     elif found.holder is not None and (found.age or 0.0) > observed.stalled_after:
-        yield Finding(
-            "lock_held",
-            "warning",
-            f"the lock is held by {found.holder} for {duration(found.age or 0.0)}",
-            found.how_to_break or "wait for its holder",
-            path=found.name,
-            age_seconds=found.age,
-            owner=found.holder,
-        )
+        what = f"the lock is held by {found.holder} for {duration(found.age or 0.0)}"
+        yield finding("lock_held", "warning", what, found.how_to_break or "wait for its holder")

@@ -74,10 +74,7 @@ class StoreObservations:
 
 @dataclass(frozen=True, slots=True)
 class Wheel:
-    """A distribution that is needed where `side` says; `version` is the one installed here, None without.
-
-    `is_optional`: without it the work is slower, that is all.
-    """
+    """A distribution needed at `side`, and the version here or None; one that is optional makes work faster."""
 
     name: str
     side: Literal["driver", "driver and executors"]
@@ -107,10 +104,7 @@ class Overtaken:
 
 @dataclass(frozen=True, slots=True)
 class OrphanObservations:
-    """Files of instants that never completed, by instant: `visible` to readers, or still `hidden`.
-
-    `looked` is False when the table's files were not listed.
-    """
+    """Files of instants that never completed, visible to readers or hidden; `looked`: files were listed."""
 
     looked: bool = False
     visible: Mapping[str, tuple[str, ...]] = field(default_factory=dict)

@@ -56,11 +56,12 @@ def observe(
     moment = now()
     timeline, modified = context.active.load(), context.active.modified()
     heartbeats = read_heartbeats(context.storage, HeartbeatConfig.of(context.options), now=now)
-    options = _options(context)
+    mode = CONCURRENCY_MODE.name
+    recorded = {mode: context.config.raw[mode]} if mode in context.config.raw else {}
     scheme = scheme_of(context.uri)
     return Observations(
         uri=context.uri,
-        options=options,
+        options={**recorded, **context.options},
         stalled_after=STALLED_MINUTES.read(context.options) * 60.0,
         clock=read_clocks(context, timeline, modified, moment),
         lock=read_lock(context, context.options, moment),
@@ -85,35 +86,22 @@ def _overtaken(context: TableContext, timeline: Timeline) -> Overtaken | None:
     first = timeline.first()
     if first is None or not (context.config.features.completion_time_in_name and context.config.is_merge_on_read):
         return None
-    later = [
-        item.requested_time
-        for item in context.history().instants(after=first.requested_time)
-        if item.action in WRITE_ACTIONS
-    ]
+    archived = context.history().instants(after=first.requested_time)
+    later = [item.requested_time for item in archived if item.action in WRITE_ACTIONS]
     return Overtaken(first, len(later), max(later)) if later else None
-
-
-def _options(context: TableContext) -> Mapping[str, str]:
-    recorded = {name: context.config.raw[name] for name in (CONCURRENCY_MODE.name,) if name in context.config.raw}
-    return {**recorded, **context.options}
 
 
 def _pending(
     context: TableContext, timeline: Timeline, modified: Mapping[str, float], heartbeats: Heartbeats
 ) -> Iterator[PendingObservations]:
     """The pending instants, but for rollbacks of a restore: those stay inflight for good."""
-    rollbacks, problem = _rollbacks(context, timeline)
-    for instant in timeline.pending():
-        if instant.action == Action.ROLLBACK and instant.requested_time not in rollbacks and problem is None:
-            continue
-        yield _one(context, timeline, instant, modified, heartbeats)
-
-
-def _rollbacks(context: TableContext, timeline: Timeline) -> tuple[frozenset[str], str | None]:
     try:
-        return frozenset(pending_rollbacks(context.active, timeline)), None
-    except (FormatError, StorageNotFoundError) as error:
-        return frozenset(), str(error)  # each rollback is read then, and reports its damage
+        rollbacks = frozenset(pending_rollbacks(context.active, timeline))
+    except (FormatError, StorageNotFoundError):  # each rollback is read then, and reports its damage
+        rollbacks = timeline.requested_times
+    for instant in timeline.pending():
+        if instant.action != Action.ROLLBACK or instant.requested_time in rollbacks:
+            yield _one(context, timeline, instant, modified, heartbeats)
 
 
 def _one(
@@ -134,10 +122,7 @@ def _one(
 
 
 def _age(context: TableContext, instant: Instant, modified: Mapping[str, float], now: float) -> float | None:
-    """The younger of the file's and the instant's: a copy has any time, an instant may be drawn long before its state.
-
-    An instant in the future has no age: its zone or clock is another.
-    """
+    """The younger of the file's and the instant's: both may be old for other reasons. One in the future has none."""
     made = modified.get(context.active.path_of(instant))
     if made is None:
         return None

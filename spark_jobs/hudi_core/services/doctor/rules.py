@@ -1,11 +1,9 @@
-"""The doctor's rules: observations in, findings out. Pure; each rule is one function.
-
-The rules on clocks, listings, locks, orphans and wheels are beside what reads them.
-"""
+"""The doctor's rules, pure functions of observations; more of them are beside what reads clocks, locks and files."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 
 from hudi_core.services.doctor.clocks import clock_skew, instant_ahead, timeline_zone
 from hudi_core.services.doctor.finding import Finding, duration
@@ -19,6 +17,7 @@ from hudi_core.services.repair.pending_plan import finish_restore, not_run_here
 from hudi_core.timeline.instant import WRITE_ACTIONS, Action, State
 
 _DROPPABLE = frozenset({"compaction", "log_compaction", "clustering", "indexing"})
+"""What unschedule drops without its plan."""
 _ORDER = {"error": 0, "warning": 1, "info": 2}
 
 
@@ -32,51 +31,25 @@ def diagnose(observed: Observations) -> list[Finding]:
 def stalled_instants(observed: Observations) -> Iterator[Finding]:
     """Pending instants without a live writer: for long, or with an owner that released them or is provably dead."""
     for item in observed.pending:
-        instant = item.instant
+        time, named = item.instant.requested_time, f"{item.instant.pending_action} {item.instant.requested_time}"
+        found = partial(Finding, instant=time, age_seconds=item.age, owner=item.owner, blocks=item.blocks)
+        is_old = item.age is None or item.age > observed.stalled_after
         if item.problem is not None:
-            yield Finding(
-                "unreadable_plan",
-                "error",
-                f"the plan or claim of pending {instant.pending_action} {instant.requested_time} cannot be read: "
-                f"{item.problem}",
-                f"bring the file back from a copy{_or_drop(observed.uri, item)}",
-                instant.requested_time,
-                age_seconds=item.age,
-                owner=item.owner,
-                blocks=item.blocks,
-            )
-        elif not item.alive and (
-            _is_old(item, observed.stalled_after) or (item.owner is not None and instant.state is State.INFLIGHT)
-        ):
+            fix = "bring the file back from a copy"
+            if item.kind in _DROPPABLE:
+                fix += f"; without one, drop the plan: hudictl unschedule {observed.uri} {time}"
+            what = f"the plan or claim of pending {named} cannot be read: {item.problem}"
+            yield found("unreadable_plan", "error", what, fix)
+        elif not item.alive and (is_old or (item.owner is not None and item.instant.state is State.INFLIGHT)):
             since = "" if item.age is None else f" for {duration(item.age)}"
-            yield Finding(
-                "stuck_instant",
-                "warning",
-                f"{instant.pending_action} {instant.requested_time} is {instant.state.value}{since}, and "
-                f"{_without_owner(item)}",
-                _way_out(observed.uri, item),
-                instant.requested_time,
-                age_seconds=item.age,
-                owner=item.owner,
-                blocks=item.blocks,
-            )
-
-
-def _is_old(item: PendingObservations, stalled_after: float) -> bool:
-    return item.age is None or item.age > stalled_after
+            what = f"{named} is {item.instant.state.value}{since}, and {_without_owner(item)}"
+            yield found("stuck_instant", "warning", what, _way_out(observed.uri, item))
 
 
 def _without_owner(item: PendingObservations) -> str:
     if item.owner is not None:
         return f"{item.owner}, who ran it last, is gone"
-    return "its writer shows no sign of life" if item.kind == "write" else "nobody runs it"
-
-
-def _or_drop(uri: str, item: PendingObservations) -> str:
-    """Only what unschedule takes without its plan."""
-    if item.kind not in _DROPPABLE:
-        return ""
-    return f"; without one, drop the plan: hudictl unschedule {uri} {item.instant.requested_time}"
+    return "its writer shows no sign of life" if item.kind == "write" else "no run is at it"
 
 
 def _way_out(uri: str, item: PendingObservations) -> str:
@@ -119,26 +92,18 @@ def overtaken(observed: Observations) -> Iterator[Finding]:
     found = observed.overtaken
     if found is None:
         return
-    first = found.first
+    first, time = found.first, found.first.requested_time
     fix = f"hudictl run archive {observed.uri}"
     if not first.is_completed:
-        fix = f"bring {first.action} {first.requested_time} to its end, then: {fix}"
+        fix = f"bring {first.action} {time} to its end, then: {fix}"
     elif first.action in (*WRITE_ACTIONS, Action.SAVEPOINT):
-        fix = (
-            f"delete the savepoint: hudictl savepoint delete {observed.uri} --instant "
-            f"{first.requested_time}; then: {fix}"
-        )
-    yield Finding(
-        "archive_overtook",
-        "error",
-        (
-            f"{found.count} commits up to {found.latest} are archived, but {first.action} {first.requested_time}, "
-            "which is older, is on the timeline: Hudi 1.2 takes them for pending, and leaves their log files out of "
-            "the compactions that it plans, so that rows are lost"
-        ),
-        f"plan no compaction with Hudi 1.2 before: {fix}",
-        first.requested_time,
+        fix = f"delete the savepoint: hudictl savepoint delete {observed.uri} --instant {time}; then: {fix}"
+    what = (
+        f"{found.count} commits up to {found.latest} are archived, but {first.action} {time}, which is older, is on "
+        "the timeline: Hudi 1.2 takes them for pending, and leaves their log files out of the compactions that it "
+        "plans, so that rows are lost"
     )
+    yield Finding("archive_overtook", "error", what, f"plan no compaction with Hudi 1.2 before: {fix}", time)
 
 
 def metadata_drop(observed: Observations) -> Iterator[Finding]:
@@ -148,7 +113,7 @@ def metadata_drop(observed: Observations) -> Iterator[Finding]:
             "metadata_drop_unfinished",
             "warning",
             "hoodie.properties list no metadata table, but parts of one are left: a drop was cut off",
-            "a restore finishes it under the lock; else delete .hoodie/metadata while nobody writes",
+            "a restore finishes it under the lock; else delete .hoodie/metadata while no writer is at work",
             path=".hoodie/metadata",
         )
 

@@ -61,10 +61,7 @@ def _wheel(name: str, side: _Side, why: str, install: str) -> Wheel:
 
 
 def read_executors(engine: Engine) -> ExecutorObservations | None:
-    """What the engine's executors have; None of an engine whose units run in this process.
-
-    Raises ExecutionError when they cannot be reached.
-    """
+    """What executors have; None of an engine in this process. Raises ExecutionError when none can be reached."""
     if not isinstance(engine, RemoteEngine):
         return None
     try:

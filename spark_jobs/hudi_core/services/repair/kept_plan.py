@@ -43,10 +43,7 @@ def check_no_rows_lost(context: TableContext, timeline: Timeline, plan: PendingP
 
 
 def _users_of(context: TableContext, timeline: Timeline, plan: PendingPlan) -> tuple[list[str], list[Instant]]:
-    """The log files in the slices that the plan starts, and the pending writes that may put some there.
-
-    The files are listed after `timeline` is read.
-    """
+    """Log files in the slices that the plan starts, listed now, and pending writes that may put some there."""
     if not opens_slices(context, plan):
         return [], []
     logs = [

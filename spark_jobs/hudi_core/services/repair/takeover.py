@@ -67,11 +67,11 @@ def takeover(context: TableContext, instant: str, owner: Owner) -> TakenOver:
     if plan.damaged is not None:
         remedy = f"drop it: `hudictl unschedule TABLE {instant}`"
         raise CorruptFileError(
-            f"{plan.damaged.message}; nobody can run this plan", path=plan.damaged.path, remedy=remedy
+            f"{plan.damaged.message}; no run can carry this plan out", path=plan.damaged.path, remedy=remedy
         )
     waiting = unblocked_by(context, timeline, plan)
     if is_free(context.storage, instant) and not _has_started(context, plan):
-        reason = "there was nothing to free: nobody has the instant, and no attempt at it left anything"
+        reason = "there was nothing to free: the instant has no owner, and no attempt at it left anything"
         state = plan.instant.state
         return TakenOver(
             instant, plan.kind, state.value, None, NOTHING, UNBLOCKS_NOTHING, waiting, _next(plan, state), reason

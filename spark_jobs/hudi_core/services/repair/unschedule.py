@@ -150,11 +150,7 @@ def _drop(context: TableContext, plan: PendingPlan, owner: Owner) -> dict[str, i
 
 
 def _clean_up_behind(context: TableContext, instant: str, owner: Owner) -> None:
-    """An earlier try dropped the plan and was cut off behind it: its claim, its heartbeat and the lock that it may have
-    held go.
-
-    So does its copy of the plan, if no writer turns out to be behind that; else ConflictError.
-    """
+    """The claim, heartbeat and lock of a run that died after the drop go, and its copy of the plan if unused."""
     with context.claim(instant, owner), context.lock(owner):
         plan = kept_plan(context, instant)
         if plan is not None:

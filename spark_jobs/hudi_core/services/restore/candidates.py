@@ -40,10 +40,8 @@ class RestoreCandidates:
     def all(self) -> list[Restorable]:
         """Every completed commit, oldest first."""
         return [
-            Restorable(
-                instant.requested_time, instant.action, instant.requested_time in self._saved, self.reason(instant)
-            )
-            for instant in self._timeline.commits()
+            Restorable(item.requested_time, item.action, item.requested_time in self._saved, self.reason(item))
+            for item in self._timeline.commits()
         ]
 
     def check(self, time: str) -> Instant:
@@ -58,11 +56,9 @@ class RestoreCandidates:
         reason = self.reason(target)
         if reason is not None:
             usable = [item.instant for item in self.all() if item.reason is None]
-            remedy = (
-                f"these can be restored: {', '.join(usable[-10:])}"
-                if usable
-                else "no instant of this table can be restored now"
-            )
+            remedy = "no instant of this table can be restored now"
+            if usable:
+                remedy = f"these can be restored: {', '.join(usable[-10:])}"
             raise TimelineError(f"the table cannot be restored to {target.action} {time}: {reason}", remedy=remedy)
         return target
 
@@ -88,24 +84,16 @@ class RestoreCandidates:
 
     def after(self, target: Instant) -> list[Instant]:
         """What has to go, in order, for the table to be as after `target`: pending clusterings, then newest first."""
-        late = [
-            instant for instant in self._timeline if instant.action in WRITE_ACTIONS and self._is_after(instant, target)
-        ]
-        clusterings = [
-            instant
-            for instant in late
-            if instant.requested_time in self._clusterings and instant.requested_time > target.requested_time
-        ]
-        rest = [instant for instant in late if instant not in clusterings]
-        return [
-            *sorted(clusterings, key=lambda instant: instant.requested_time, reverse=True),
-            *sorted(rest, key=self._order, reverse=True),
-        ]
+        late = self._timeline.of_actions(*WRITE_ACTIONS).filter(lambda instant: self._is_after(instant, target))
+        clusterings = late.after(target.requested_time).filter(lambda item: item.requested_time in self._clusterings)
+        rest = (instant for instant in late if instant not in clusterings.instants)
+        return [*reversed(clusterings.instants), *sorted(rest, key=self._order, reverse=True)]
 
     def _is_after(self, instant: Instant, target: Instant) -> bool:
-        """Layout 1 goes by requested time; layout 2 by completion, with what is pending after all that is completed.
+        """Layout 1 goes by requested time, as do compactions of a merge-on-read table
+        (RestoreInstantComparatorFactory).
 
-        On a merge-on-read table compactions go by requested time there as well (RestoreInstantComparatorFactory).
+        Layout 2 goes by completion, with what is pending after all that is completed.
         """
         if instant.requested_time == target.requested_time:
             return False
@@ -126,19 +114,12 @@ class RestoreCandidates:
 
     def _is_behind_archived(self, target: Instant) -> bool:
         """Whether later instants were archived while a savepoint kept the target on the timeline."""
-        others = (
-            instant.requested_time
-            for instant in self._timeline
-            if instant.action in COMMIT_ACTIONS and instant != target
-        )
-        first = next(others, None)
+        others = self._timeline.of_actions(*COMMIT_ACTIONS)
+        first = next((instant.requested_time for instant in others if instant != target), None)
         if first is None or first < target.requested_time:
             return False  # an older one is still there, and archival goes from the oldest on
-        return any(
-            target.requested_time < instant.requested_time
-            for instant in self._context.history().instants()
-            if instant.action in WRITE_ACTIONS
-        )
+        archived = self._context.history().instants(after=target.requested_time)
+        return any(instant.action in WRITE_ACTIONS for instant in archived)
 
     @cached_property
     def _saved(self) -> frozenset[str]:

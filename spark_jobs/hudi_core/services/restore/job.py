@@ -89,7 +89,7 @@ class RestoreJob(Job[RestorePlan, None]):
         rollbacks: dict[str, RollbackMetadata] = {}
         for item in plan.instants:
             held.check()
-            done = self._take_away(item, held)
+            done = self._roll_back(item, held)
             if done is not None:
                 rollbacks[item.time] = done
         took = int((time.monotonic() - self._started) * 1000)
@@ -114,7 +114,7 @@ class RestoreJob(Job[RestorePlan, None]):
             if target is not None:
                 self.active.undo(item.time, target.pending_action)
 
-    def _take_away(self, item: RestoredInstant, held: Claim) -> RollbackMetadata | None:
+    def _roll_back(self, item: RestoredInstant, held: Claim) -> RollbackMetadata | None:
         """Rolls one instant back; None when another process removed it without a rollback."""
         timeline = self.active.load()
         target = timeline.find(item.time, item.action)
@@ -174,12 +174,8 @@ class RestoreJob(Job[RestorePlan, None]):
         target = next((instant for instant in timeline.commits() if instant.requested_time == self._plan.target), None)
         newer = [] if target is None else RestoreCandidates(self.context, timeline).after(target)
         if newer:
-            log.warning(
-                "%s %s was written while the table was restored to %s",
-                newer[0].action,
-                newer[0].requested_time,
-                self._plan.target,
-            )
+            named = f"{newer[0].action} {newer[0].requested_time}"
+            log.warning("%s was written while the table was restored to %s", named, self._plan.target)
 
 
 def read_restore_plan(context: TableContext, restore: str) -> RestorePlan:
@@ -197,10 +193,7 @@ def _refuse_savepoint(timeline: Timeline, target: Instant) -> None:
 
 
 def prepare_metadata(context: TableContext, plan: RestorePlan) -> None:
-    """Drops what cannot go back, before any file of the data table goes (MetadataPublisher.prepare_restore).
-
-    The caller holds the table lock; `context` was loaded under it.
-    """
+    """Drops what cannot go back before any data file goes. The caller holds the lock and loaded `context` then."""
     remove_dropped(context.storage, context.config)  # which a run that died may have started
     publisher = context.metadata_publisher()
     if publisher is None:
@@ -208,7 +201,7 @@ def prepare_metadata(context: TableContext, plan: RestorePlan) -> None:
     late = recorded_late(context, plan)
     if late:
         log.warning(
-            "the metadata table is dropped, Hudi's next write builds it anew: it was told of %s after %s",
+            "the metadata table is dropped, Hudi's next write rebuilds it: %s was recorded in it after %s",
             ", ".join(late),
             plan.target,
         )
@@ -226,8 +219,5 @@ def recorded_late(context: TableContext, plan: RestorePlan) -> list[str]:
         return []
     goes = {item.time for item in plan.instants} | {plan.target}
     stays = context.active.load().completed().of_actions(*COMMIT_ACTIONS).requested_times - goes
-    return sorted(
-        item.requested_time
-        for item in instants_after(metadata_timeline, timeline, plan.target, until)
-        if item.requested_time in stays
-    )
+    recorded = instants_after(metadata_timeline, timeline, plan.target, until)
+    return sorted(item.requested_time for item in recorded if item.requested_time in stays)

@@ -82,13 +82,10 @@ def _pending_restore(context: TableContext, timeline: Timeline, target: str) -> 
     if pending is None:
         return None
     plan = read_restore_plan(context, pending.requested_time)
+    if not plan.target:
+        what = "is not finished, and its plan does not say which commit the table goes back to"
+        raise TimelineError(f"restore {pending.requested_time} {what}", remedy="finish it with the Hudi that began it")
     if plan.target != target:
-        if not plan.target:
-            what = (
-                f"restore {pending.requested_time} is not finished, and its plan does not say which commit the "
-                "table goes back to"
-            )
-            raise TimelineError(what, remedy="finish it with the Hudi that began it")
         raise TimelineError(
             f"restore {pending.requested_time} to {plan.target} is not finished",
             remedy=f"finish it first: `hudictl restore TABLE --instant {plan.target}`",
@@ -102,9 +99,8 @@ def _preview(context: TableContext, timeline: Timeline, instant: str) -> Restore
     going = candidates.after(target)
     files: dict[str, int] = {}
     for item in going:
-        files.update(
-            sizes_of(context, plan_undo(context, failed_of(context, item), timeline, use_markers=False, restoring=True))
-        )
+        steps = plan_undo(context, failed_of(context, item), timeline, use_markers=False, restoring=True)
+        files.update(sizes_of(context, steps))
     removed = Removed(files, tuple(item.requested_time for item in going))
     return RestoreResult(
         None, instant, removed, None if going else "nothing was written after it", tuple(candidates.all())
@@ -150,8 +146,6 @@ def _refuse_live_writers(context: TableContext, going: list[Instant]) -> None:
 def _last_restore(context: TableContext, target: str) -> str | None:
     """The newest restore, when it was to `target`."""
     last = context.active.load().completed().of_actions(Action.RESTORE).last()
-    return (
-        last.requested_time
-        if last is not None and read_restore_plan(context, last.requested_time).target == target
-        else None
-    )
+    if last is None or read_restore_plan(context, last.requested_time).target != target:
+        return None
+    return last.requested_time

@@ -53,10 +53,7 @@ def find_leftovers(context: TableContext, instant: str, action: str, partitions:
 
 
 def attempt_files(context: TableContext, instant: str, action: str, partitions: Iterable[str]) -> Iterator[FileInfo]:
-    """The files of attempts at `instant`.
-
-    In table version 6 a log file named after a compaction's instant holds other writers' rows: it is none of them.
-    """
+    """The files of attempts; log files named after a compaction's instant in version 6 are other writers'."""
     logs = action != Action.COMPACTION or context.config.features.log_name_has_delta_commit
     marked = {marker.partition for marker in list_markers(context.storage, instant)}
     for _, files in list_partitions(context.storage, {*partitions, *marked}):

@@ -44,7 +44,7 @@ def check_may_roll_back(timeline: Timeline, target: Instant, inputs: RollbackInp
         raise UnsupportedError(
             f"{target.action} {target.requested_time} was written before the table's upgrade; its log blocks follow "
             "other rules",
-            remedy="no engine rolls it back: write the rows anew",
+            remedy="no engine rolls it back: write the rows again",
         )
     if target.is_completed:
         _check_completed(timeline, target, inputs)
@@ -72,7 +72,7 @@ def _check_completed(timeline: Timeline, target: Instant, inputs: RollbackInputs
         raise _refused(
             target,
             f"cannot be undone: clean {inputs.cleaned[-1]} removes what its file groups held before",
-            "write the rows anew; a savepoint before the next write keeps such files",
+            "write the rows again; a savepoint before the next write keeps such files",
         )
 
 

@@ -103,7 +103,7 @@ def nothing_failed(context: TableContext, timeline: Timeline) -> str:
     return (
         f"no rollback is pending, and no pending write is without a sign of life: for {seconds} s since its last "
         f"heartbeat, for {silent} s where it never had one ({SILENT_MINUTES.name}); name the instant to roll back, "
-        f"or set {FAILED_WRITES_POLICY.name}=EAGER when nobody writes"
+        f"or set {FAILED_WRITES_POLICY.name}=EAGER when no writer is at work"
     )
 
 

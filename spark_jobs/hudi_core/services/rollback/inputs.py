@@ -33,10 +33,7 @@ def read_inputs(context: TableContext, timeline: Timeline, failed: Failed) -> Ro
 
 
 def refuse_live_writer(context: TableContext, target: str, *, dry_run: bool = False) -> None:
-    """Raises ConflictError while a writer's heartbeat says that it is at work on `target`.
-
-    Not for an instant that this engine has claimed and not released: its claim is checked at the takeover.
-    """
+    """Raises ConflictError while a heartbeat shows a writer on `target`, unless a claim of ours decides that."""
     if current_claim(context.storage, target) is not None and not has_let_go(context.storage, target):
         return
     # A dry run may not write the file by which the storage's clock is read.
@@ -54,10 +51,7 @@ def refuse_live_writer(context: TableContext, target: str, *, dry_run: bool = Fa
 
 
 def _cleans_since(context: TableContext, timeline: Timeline, failed: Failed) -> tuple[str, ...]:
-    """The cleans after the instant that delete what its file groups would go back to.
-
-    That is the previous slice of a written file, and every file of a replaced group. Older files may go.
-    """
+    """The cleans after the instant that delete its replaced files, or the previous slice of a file it wrote."""
     if failed.metadata is None:
         return ()
     previous = {

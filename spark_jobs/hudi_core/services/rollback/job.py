@@ -156,11 +156,7 @@ class RollbackJob(Job[RollbackExecution, RollbackMetadata]):
             self.storage.delete(f"{HUDI_HEARTBEATS}/{self._failed}")
 
     def _delete_late_files(self) -> None:
-        """Files that a writer presumed dead wrote since: they become visible once the rollback is archived
-        (hudi#18783).
-
-        Not for a compaction: log files may carry its instant and others' rows.
-        """
+        """Files that a writer presumed dead wrote since (hudi#18783); not of a compaction, whose logs others write."""
         partitions = {request.partition for request in self._execution.plan.requests}
         for _, files in list_partitions(self.storage, partitions):
             for info in files:
@@ -274,22 +270,20 @@ def guard(context: TableContext, timeline: Timeline, target: Instant) -> None:
 
 
 def check_not_initialized_since(context: TableContext, target: Instant) -> None:
-    """Raises TimelineError, before anything is written, where partitions were initialized since `target` completed.
+    """Raises TimelineError where partitions were initialized since `target` completed.
 
     Checked under the table lock when a rollback begins: that makes its instant pending, so later partitions lack it.
     """
     if not target.is_completed or not context.has_metadata_table:
         return
-    late = sorted(
-        initialized_since(context.storage, context.config, MetadataTimeline(context.storage, context.config), target)
-    )
+    metadata_timeline = MetadataTimeline(context.storage, context.config)
+    late = sorted(initialized_since(context.storage, context.config, metadata_timeline, target))
     if late:
         options = "" if FILES_PARTITION in late else "".join(f" --partition {name}" for name in late)
+        drop = f"hudictl metadata drop TABLE{options}"
         raise TimelineError(
             f"{', '.join(late)} of the metadata table began after {target.action} {target.requested_time}, which "
             "cannot be taken out of that",
             path=context.active.path_of(target),
-            remedy=(
-                f"drop it with `hudictl metadata drop TABLE{options}`, roll the instant back again, then create it anew"
-            ),
+            remedy=f"drop it with `{drop}`, roll the instant back again, then create it again",
         )

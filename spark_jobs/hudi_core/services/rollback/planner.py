@@ -38,10 +38,7 @@ def write_at(context: TableContext, timeline: Timeline, time: str) -> Instant | 
 
 
 def check_rollback(context: TableContext, timeline: Timeline, target: Instant, *, dry_run: bool = False) -> None:
-    """Raises, before anything is written, where `target` may not be rolled back or its plan was never inflight.
-
-    ConflictError while its writer is alive.
-    """
+    """Raises, before anything is written, where `target` may not be rolled back; ConflictError for a live writer."""
     if target.state is State.REQUESTED and is_planned(context, target):
         raise TimelineError(
             f"{target.action} {target.requested_time} is only planned: there is nothing to roll back",

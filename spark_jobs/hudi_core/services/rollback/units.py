@@ -32,7 +32,7 @@ from hudi_core.transaction.owner import Owner
 log = logging.getLogger(__name__)
 
 Guard = Callable[[Timeline, Instant], None]
-"""Raises when the instant, completed on the timeline that was read under the lock, may not be taken back."""
+"""Raises when the instant, completed on the timeline that was read under the lock, may not be rolled back."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,8 +104,7 @@ class RollbackExecution:
     def _withhold(self, target: Instant) -> None:
         """Makes a compaction or clustering a pending write, so that no writer with inline services takes up its plan.
 
-        Pending it has to stay: the metadata table's blocks of an instant that is neither pending nor rolled back count.
-        May be repeated after a crash.
+        Pending it stays: blocks of an instant that is neither pending nor rolled back count. May be repeated.
         """
         time_of, written_as = target.requested_time, completed_action(target.action)
         if is_planned(self._context, target):
@@ -114,7 +113,7 @@ class RollbackExecution:
                 if state is State.REQUESTED and written_as == target.pending_action:
                     self._storage.write(
                         path, b""
-                    )  # a clustering of layout 1, which its plan alone tells from an overwrite
+                    )  # a clustering of layout 1, which only its plan distinguishes from an overwrite
                     continue
                 with suppress(StorageExistsError):
                     self._storage.create_exclusive(path, b"")
@@ -130,7 +129,7 @@ class RollbackExecution:
             "plan was dropped",
             path=self._active.path_of(target),
             remedy=(
-                "its rows stay; to take them back all the same: `hudictl rollback TABLE --instant "
+                "its rows stay; to remove them all the same: `hudictl rollback TABLE --instant "
                 f"{target.requested_time}`"
             ),
         )
@@ -153,21 +152,13 @@ class RollbackExecution:
 
     def metadata(self, undone: Iterable[Undone]) -> RollbackMetadata:
         """What was done, as the completed file records it."""
-        partitions = tuple(
-            RollbackPartition(
-                part.partition,
-                tuple(plan_address(self._storage, join(part.partition, name)) for name in part.deleted),
-                (),
-                {
-                    status_address(self._storage, join(part.partition, name)): size
-                    for name, size in part.commands.items()
-                },
-                part.failed_logs,
-            )
-            for part in undone
-        )
+        partitions = []
+        for part in undone:
+            deleted = tuple(plan_address(self._storage, join(part.partition, name)) for name in part.deleted)
+            logs = {status_address(self._storage, join(part.partition, log)): n for log, n in part.commands.items()}
+            partitions.append(RollbackPartition(part.partition, deleted, (), logs, part.failed_logs))
         took = int((time.monotonic() - self._started) * 1000)
-        return RollbackMetadata(self.rollback, took, self.plan.instant, self.plan.action, partitions)
+        return RollbackMetadata(self.rollback, took, self.plan.instant, self.plan.action, tuple(partitions))
 
 
 def is_planned(context: TableContext, instant: Instant) -> bool:

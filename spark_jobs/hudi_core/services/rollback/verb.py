@@ -139,10 +139,7 @@ def _finish(context: TableContext, rollback: str, owner: Owner, dry_run: bool) -
 
 
 def _back_to_requested(context: TableContext, target: Instant, owner: Owner) -> RollbackResult:
-    """What an attempt left goes and the plan waits for its next run, under our claim on it.
-
-    The claim is released and stays, so that the epochs of later attempts count on.
-    """
+    """What an attempt left goes, under our claim; the claim stays, so that later epochs count on."""
     with claimed(context, target.requested_time, owner) as found:
         if target.state is State.INFLIGHT:
             check_inflight(context.active.load(), target.requested_time, target.pending_action)

@@ -18,10 +18,7 @@ from hudi_core.transaction.owner import Owner
 
 @dataclass(frozen=True, slots=True)
 class Savepoint:
-    """The savepoint of the commit at `instant`: user, epoch milliseconds, comment and number of files.
-
-    `existed`: it was there before. `deleted`: it is gone by now.
-    """
+    """The savepoint of the commit at `instant`; `existed`: it was there before, `deleted`: it is gone."""
 
     instant: str
     by: str
@@ -83,10 +80,7 @@ def savepoint_of(
 
 
 def savepoint_delete(context: TableContext, instant: str, owner: Owner) -> Savepoint:
-    """Deletes the savepoint of the commit `instant`, or what a run that died left of one.
-
-    Raises ConfigError when there is none, ConflictError while another process makes it or the lock is not free.
-    """
+    """Deletes a savepoint, or what a dead run left of one. Raises ConfigError without one, ConflictError."""
     _find(context, instant)
     # What an earlier run decided to complete and did not is completed first: otherwise its late request could bring the
     # savepoint back.

@@ -1,7 +1,7 @@
 """The clustering plan: which file groups a clustering will replace (HoodieClusteringPlan).
 
 The requested file is a HoodieRequestedReplaceMetadata. In layout 1 a clustering shares the action `replacecommit` with
-overwrites, and only the requested file tells which of the two it is. In layout 2 its action is `clustering`. A plan
+overwrites, and only the requested file shows which of the two it is. In layout 2 its action is `clustering`. A plan
 holds absolute paths of its writer; only a path's file name counts, and it must belong to the slice's file group in a
 partition of this table.
 """

@@ -81,10 +81,7 @@ class CommitMetadata:
 
 
 def decode_commit(data: bytes, *, path: str) -> CommitMetadata:
-    """Parses a commit file: JSON in table version 6, an Avro container later.
-
-    Empty bytes are empty metadata, as in Hudi after a crash. Raises CorruptFileError naming `path`.
-    """
+    """Parses a commit file, JSON or Avro; empty bytes are empty metadata. Raises CorruptFileError naming `path`."""
     return commit_of(decode_any(data, path=path), path=path)
 
 
@@ -126,10 +123,7 @@ def encode_commit(metadata: CommitMetadata) -> bytes:
 
 
 def encode_commit_avro(metadata: CommitMetadata) -> bytes:
-    """The commit file of layout 2: an Avro container of one record in Hudi 1.x's schema (CommitMetadataSerDeV2).
-
-    Members that the schema does not have are omitted. Raises FormatError when a value does not fit the schema.
-    """
+    """The commit file of layout 2 in Hudi 1.x's schema (CommitMetadataSerDeV2), without other members."""
     replaces = metadata.replaced_file_ids is not None or metadata.operation_type in _REPLACING
     return encode_datum("HoodieReplaceCommitMetadata" if replaces else "HoodieCommitMetadata", _members(metadata))
 

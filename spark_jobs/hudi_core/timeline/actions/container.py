@@ -6,13 +6,11 @@ import json
 from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
-from typing import Any, Final
+from typing import Any
 
-from hudi_core.codec.avro.container import container_metadata, read_container, write_container
+from hudi_core.codec.avro.container import is_container, read_container, write_container
 from hudi_core.errors import CorruptFileError
 from hudi_core.timeline.actions.pretty_json import load_object
-
-CONTAINER_MAGIC: Final = b"Obj\x01"
 
 
 @cache
@@ -36,15 +34,10 @@ def encode_datum(schema_name: str, datum: dict[str, Any], *, metadata: Mapping[s
     return write_container(load_schema(schema_name), [datum], metadata)
 
 
-def datum_metadata(data: bytes, *, path: str) -> dict[str, bytes]:
-    """The metadata in a container's header, without Avro's own. Raises CorruptFileError naming `path`."""
-    return container_metadata(data, path=path)
-
-
 def decode_any(data: bytes, *, path: str) -> dict[str, Any]:
     """Any timeline file as a plain dictionary: Avro container, JSON object, or empty ({}). Raises CorruptFileError."""
     if not data:
         return {}
-    if data.startswith(CONTAINER_MAGIC):
+    if is_container(data):
         return decode_datum(data, path=path)
     return load_object(data, path=path)

@@ -22,10 +22,7 @@ _METADATA: Final = "HoodieIndexCommitMetadata"
 
 @dataclass(frozen=True, slots=True)
 class IndexedPartition:
-    """A partition of the metadata table to build, or that was built, and the last instant of the data table in it.
-
-    The instant is `""` for none. `extra` are texts that 1.x keeps beside them; Hudi writes none.
-    """
+    """A partition of the metadata table, and the last instant in it, `""` for none; Hudi writes no `extra`."""
 
     name: str
     up_to: str

@@ -1,7 +1,4 @@
-"""The Avro files of a restore: the plan (HoodieRestorePlan) and what was done (HoodieRestoreMetadata).
-
-They are the same in every table version.
-"""
+"""Avro files of a restore, the same in every version: plan (HoodieRestorePlan) and HoodieRestoreMetadata."""
 
 from __future__ import annotations
 

@@ -11,9 +11,11 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from hudi_core import VERSION
+from hudi_core.codec.avro.container import container_metadata
 from hudi_core.errors import CorruptFileError
 from hudi_core.model.partition import check_partition
-from hudi_core.timeline.actions.container import datum_metadata, decode_datum, encode_datum
+from hudi_core.model.release import VERSION
+from hudi_core.timeline.actions.container import decode_datum, encode_datum
 from hudi_core.timeline.actions.plan_fields import numbers, records, text, texts
 from hudi_core.timeline.actions.pretty_json import member
 
@@ -73,10 +75,7 @@ class RollbackMetadata:
 
 
 def encode_rollback_plan(instant: str, action: str, requests: Iterable[RollbackRequest]) -> bytes:
-    """The content of `<R>.rollback.requested`: undo `instant`, whose pending action is `action`.
-
-    The header names this release, for which the record has no field.
-    """
+    """The content of `<R>.rollback.requested` for the pending `action`; its header names this release."""
     return encode_datum(
         "HoodieRollbackPlan",
         {
@@ -99,7 +98,7 @@ def encode_rollback_plan(instant: str, action: str, requests: Iterable[RollbackR
 
 def is_engine_plan(data: bytes, *, path: str) -> bool:
     """Whether encode_rollback_plan made the plan, and not Hudi. Raises CorruptFileError naming `path`."""
-    return _RELEASE in datum_metadata(data, path=path)
+    return _RELEASE in container_metadata(data, path=path)
 
 
 def decode_rollback_plan(data: bytes, *, path: str) -> RollbackPlan:

@@ -10,7 +10,7 @@ from hudi_core.model.stats import WriteStat
 from hudi_core.timeline.actions.plan_fields import texts
 from hudi_core.timeline.actions.pretty_json import member
 
-_WRITE_COUNTS: Final = (
+WRITE_COUNTS: Final = (
     ("numWrites", "num_writes"),
     ("numDeletes", "num_deletes"),
     ("numUpdateWrites", "num_update_writes"),
@@ -18,7 +18,7 @@ _WRITE_COUNTS: Final = (
     ("totalWriteBytes", "total_write_bytes"),
     ("totalWriteErrors", "total_write_errors"),
 )
-_LOG_COUNTS: Final = (
+LOG_COUNTS: Final = (
     ("totalLogRecords", "total_log_records"),
     ("totalLogFilesCompacted", "total_log_files_compacted"),
     ("totalLogSizeCompacted", "total_log_size_compacted"),
@@ -48,10 +48,10 @@ def _known(stat: WriteStat) -> dict[str, Any]:
         "path": stat.path,
         "cdcStats": dict(stat.cdc_stats) or None,
         "prevCommit": stat.prev_commit,
-        **{name: getattr(stat, field) for name, field in _WRITE_COUNTS},
+        **{name: getattr(stat, field) for name, field in WRITE_COUNTS},
         "tempPath": None,
         "partitionPath": stat.partition_path,
-        **{name: getattr(stat, field) for name, field in _LOG_COUNTS},
+        **{name: getattr(stat, field) for name, field in LOG_COUNTS},
         "minEventTime": None,
         "maxEventTime": None,
         "runtimeStats": {name: getattr(stat, field) for name, field in _TIMES},
@@ -68,7 +68,7 @@ def stat_from_json(raw: Mapping[str, Any], *, path: str) -> WriteStat:
     """Parses a write stat; members without a field stay in `extra`. Raises CorruptFileError naming `path`."""
     if not isinstance(raw, dict):
         raise CorruptFileError("a write stat is not a JSON object", path=path)
-    numbers = {field: member(raw, name, int, path=path, default=0) for name, field in (*_WRITE_COUNTS, *_LOG_COUNTS)}
+    numbers = {field: member(raw, name, int, path=path, default=0) for name, field in (*WRITE_COUNTS, *LOG_COUNTS)}
     runtime = member(raw, "runtimeStats", dict, path=path, default={})
     numbers |= {field: member(runtime, name, int, path=path, default=0) for name, field in _TIMES}
     values = {

@@ -1,4 +1,4 @@
-"""Completion times: the archive is asked for old writes only, and once."""
+"""Completion times: the archive is read for old writes only, and once."""
 
 from __future__ import annotations
 

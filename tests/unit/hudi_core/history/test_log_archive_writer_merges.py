@@ -23,7 +23,7 @@ from tests.unit.hudi_core.history.test_log_archive import MERGE_SCHEMA
 FOLDER = ".hoodie/archived"
 NAMES = [f".commits_.archive.{number}_1-0-1" for number in (1, 2, 3)]
 MERGED = ".commits_.archive.4_1-0-1"
-BASE = "file:/warehouse/of/somebody/else/.hoodie/archived"
+BASE = "file:/warehouse/of/another/writer/.hoodie/archived"
 
 
 def write_plan(storage: Storage, candidates: list[str], merged: str = MERGED) -> None:
@@ -59,7 +59,7 @@ def test_nothing_to_end() -> None:
 
 
 @pytest.mark.parametrize("cut", [0, 1, 100_000])
-def test_taken_back_while_all_files_are_there(cut: int) -> None:
+def test_rolled_back_while_all_files_are_there(cut: int) -> None:
     storage = merging(merged=True, cut=cut)
     assert finish_merge(storage, FOLDER) is True
     assert names(storage) == NAMES

@@ -101,7 +101,7 @@ def _only(file: HistoryFile, files: Sequence[HistoryFile]) -> Sequence[HistoryFi
     return [file]
 
 
-def test_snapshots_that_nobody_needs() -> None:
+def test_snapshots_that_are_not_needed() -> None:
     storage = MemoryStorage()
     names = [f"00{number}_00{number}_0.parquet" for number in range(1, 6)]
     for number, name in enumerate(names, 1):

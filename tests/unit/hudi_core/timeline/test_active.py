@@ -1,4 +1,4 @@
-"""Transitions of the timeline: each happens once, and none without its predecessor, whoever races."""
+"""Transitions of the timeline: each happens once, and none without its predecessor, in any race."""
 
 from __future__ import annotations
 

@@ -91,16 +91,21 @@ def test_where_columns_are_in_an_older_file() -> None:
 
 def test_the_version_of_a_file_is_the_latest_at_its_instant() -> None:
     history = SchemaHistory((_parsed(FIRST), _parsed(RENAMED), _parsed(DROPPED)))
-    assert [history.at(time).version for time in ("5", "20", "29", "30", "99999999999999999")] == [0, 20, 20, 30, 30]
-    assert [history.at(time).version for time in ("", "x", "٣٣", "9" * 5000)] == [0, 0, 0, 0]
+    assert [history.up_to(time).latest.version for time in ("5", "20", "29", "30", "99999999999999999")] == [
+        0,
+        20,
+        20,
+        30,
+        30,
+    ]
+    assert [history.up_to(time).latest.version for time in ("", "x", "٣٣", "9" * 5000)] == [0, 0, 0, 0]
     assert history.latest.version == 30
     assert history.up_to("25").latest.version == 20
-    assert SchemaHistory((_parsed(RENAMED),)).at("5").version == 20
     assert SchemaHistory((_parsed(RENAMED),)).up_to("5").latest.version == 20
-    assert history.sources("31") == ()
     travelled = json.loads(json.dumps(history.to_json()))
     for time in ("5", "20", "29", "30", "31"):
-        assert sources_at(travelled, time) == history.sources(time)
+        assert sources_at(travelled, time) == column_sources(history.up_to(time).latest, history.latest)
+    assert sources_at(travelled, "31") == ()
 
 
 def _store(storage: MemoryStorage, name: str, *schemas: dict[str, Any]) -> None:

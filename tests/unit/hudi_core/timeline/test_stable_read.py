@@ -13,7 +13,7 @@ import pytest
 
 from hudi_core.errors import CorruptFileError
 from hudi_core.storage.local import LocalStorage
-from hudi_core.timeline import stable_read as settled
+from hudi_core.timeline import stable_read
 from hudi_core.timeline.actions.commit import CommitMetadata, encode_commit
 from hudi_core.timeline.actions.compaction import CompactionOperation, CompactionPlan, encode_compaction_plan
 from hudi_core.timeline.active import ActiveTimeline
@@ -44,7 +44,7 @@ def timeline_at(base: Path, action: str, state: State) -> tuple[ActiveTimeline, 
 def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """The seconds that reading has waited, without waiting."""
     found: list[float] = []
-    monkeypatch.setattr(settled.time, "sleep", found.append)
+    monkeypatch.setattr(stable_read.time, "sleep", found.append)
     return found
 
 
@@ -72,7 +72,7 @@ def test_what_a_dead_writer_left_is_returned_as_it_is(size: int, tmp_path: Path,
     left = encode_commit(COMMIT)[:size]
     path.write_bytes(left)
     assert active.read_details(COMPLETED) == left
-    assert pauses == list(settled.PAUSES_SECONDS)
+    assert pauses == list(stable_read.PAUSES_SECONDS)
     pauses.clear()
     os.utime(path, (time.time() - YOUNG_SECONDS - 1,) * 2)
     assert active.read_details(COMPLETED) == left
@@ -84,7 +84,7 @@ def test_a_plan_that_stays_cut_short_is_damaged(tmp_path: Path, pauses: list[flo
     path.write_bytes(encode_compaction_plan(PLAN)[:-1])
     with pytest.raises(CorruptFileError, match=r"compaction\.requested"):
         active.read_plan(T)
-    assert pauses == list(settled.PAUSES_SECONDS)
+    assert pauses == list(stable_read.PAUSES_SECONDS)
 
 
 @pytest.mark.parametrize("action", READS)

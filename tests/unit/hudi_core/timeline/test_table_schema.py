@@ -49,7 +49,7 @@ def test_where_no_commit_has_one() -> None:
         found(commit(None))
 
 
-def test_later_sources_are_asked_for_nothing_else() -> None:
+def test_later_sources_are_read_for_nothing_else() -> None:
     def fail() -> None:
         raise AssertionError
 

@@ -1,4 +1,4 @@
-"""The facts of golden tables with a metadata table, savepoints, pending rollbacks: what they hold back, and what is
+"""The inputs of golden tables with a metadata table, savepoints, pending rollbacks: what they hold back, and what is
 said about it.
 """
 

@@ -67,7 +67,7 @@ def test_a_write_that_died(golden: Golden, version: str) -> None:
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_a_plan_whose_owner_died_is_told_at_once_and_one_at_work_is_not(golden: Golden, version: str) -> None:
+def test_a_plan_whose_owner_died_is_found_at_once_and_one_at_work_is_not(golden: Golden, version: str) -> None:
     table = golden(version, "mor_compaction_requested").table
     patient = {"airflow_hudi.doctor.stuck_minutes": "1000000"}
     context = context_of(table)

@@ -36,7 +36,7 @@ def test_a_writer_that_may_be_logging_behind_a_compaction_of_layout_1_is_waited_
     assert context.active.load().contains(plan.requested_time)
 
 
-def test_rows_behind_a_compaction_that_nobody_can_read_are_not_lost(golden: Golden) -> None:
+def test_rows_behind_a_compaction_with_a_damaged_plan_are_not_lost(golden: Golden) -> None:
     table = golden("6", "mor_compaction_requested").table
     plan = the_plan(open_context(table))
     (table / ".hoodie" / f"{plan.requested_time}.compaction.requested").write_bytes(b"")

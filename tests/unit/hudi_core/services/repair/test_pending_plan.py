@@ -26,13 +26,13 @@ from tests.unit.hudi_core.services.repair.test_unschedule import Golden, drop, t
         ("9", "log_compaction_requested"),
     ],
 )
-def test_a_plan_that_nobody_can_read_can_be_dropped(golden: Golden, version: str, name: str, content: bytes) -> None:
+def test_a_damaged_plan_can_be_dropped(golden: Golden, version: str, name: str, content: bytes) -> None:
     table = golden(version, name).table
     context = open_context(table)
     plan = the_plan(context)
     rows, files = read_rows(golden(version, name).table, "off"), data_files(table)
     (table / context.active.path(plan.requested_time, plan.pending_action, State.REQUESTED)).write_bytes(content)
-    with pytest.raises(CorruptFileError, match="nobody can run this plan") as refused:
+    with pytest.raises(CorruptFileError, match="no run can carry this plan out") as refused:
         takeover(context, plan.requested_time, an_owner())
     assert f"hudictl unschedule TABLE {plan.requested_time}" in str(refused.value.remedy)
     did = drop(table, plan.requested_time, an_owner())

@@ -99,7 +99,7 @@ def test_the_old_owner_is_named_and_the_next_run_begins_at_once(golden: Golden) 
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_a_plan_that_nobody_began_stays_as_it_is(golden: Golden, version: str) -> None:
+def test_a_plan_that_was_never_inflight_stays_as_it_is(golden: Golden, version: str) -> None:
     table = golden(version, "clean_requested_mor").table
     context = open_context(table)
     (plan,) = context.active.load().pending().of_actions("clean")

@@ -145,7 +145,7 @@ def test_an_indexing_plan_goes_with_what_was_built(golden: Golden, version: str)
         assert leftovers(table, plan.requested_time) == []
 
 
-def test_a_plan_that_somebody_runs_is_left(golden: Golden) -> None:
+def test_a_plan_with_a_live_owner_is_left(golden: Golden) -> None:
     table = golden("8", "clustering_requested_cow").table
     context = open_context(table)
     plan = the_plan(context)
@@ -173,7 +173,7 @@ SWEPT = [
 
 
 def drop_again(path: Path, instant: str, owner: Owner) -> None:
-    """What whoever finds the table after a kill does; there may be nothing left to drop, nor to clean up."""
+    """What the next process does after a kill; there may be nothing left to drop, nor to clean up."""
     context = open_context(path)
     if context.active.load().contains(instant) or current_claim(context.storage, instant) is not None:
         unschedule(context, instant, owner)

@@ -95,7 +95,7 @@ def test_that_lazy_is_set_by_name_says_nothing_of_rollbacks(golden: Golden) -> N
     assert others.cleaned({POLICY: "LAZY", "airflow_hudi.failed_writes.silent_minutes": "4"}) == [others.rollback]
 
 
-def test_where_nobody_writes_it_is_finished_at_once(golden: Golden) -> None:
+def test_without_other_writers_it_is_finished_at_once(golden: Golden) -> None:
     others = Others(golden("6", "failed_inflight_mor"))
     assert others.cleaned({POLICY: "EAGER"}) == [others.rollback]
     others = Others(golden("8", "failed_inflight_mor"))

@@ -144,7 +144,7 @@ def test_killed_while_a_completed_service_goes(golden: Golden, tmp_path: Path, v
 
 @pytest.mark.parametrize("version", ["6", "8", "9"])
 def test_files_of_an_attempt_at_a_plan_that_is_requested_go_and_the_plan_stays(golden: Golden, version: str) -> None:
-    """So it is where an attempt was taken back, and its writer was alive."""
+    """So it is where an attempt was rolled back, and its writer was alive."""
     table = golden(version, "compaction_inflight").table
     context = open_context(table)
     (plan,) = context.active.load().pending_compactions()

@@ -32,7 +32,7 @@ def newest(table: Path) -> str:
     return [item.requested_time for item in open_context(table).active.load().commits()][-1]
 
 
-def begin_anew(table: Path, names: frozenset[str]) -> None:
+def rebuild(table: Path, names: frozenset[str]) -> None:
     if "files" in names:
         drop_metadata_table(LocalStorage(table))
     else:
@@ -48,7 +48,7 @@ def test_refused_before_anything_is_written(golden: Golden, version: str, name: 
     """
     table = golden(version, "mdt_all_mor").table
     instant = newest(table)
-    begin_anew(table, frozenset({name}))
+    rebuild(table, frozenset({name}))
     before = data_files(table)
     with pytest.raises(TimelineError, match=f"{name}.* began after deltacommit {instant}") as refused:
         rollback(open_context(table), instant, an_owner())
@@ -63,7 +63,7 @@ def test_refused_before_anything_is_written(golden: Golden, version: str, name: 
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_asked_again_when_the_rollback_begins(golden: Golden, version: str) -> None:
+def test_checked_again_when_the_rollback_begins(golden: Golden, version: str) -> None:
     """It was only planned when the index began; version 6 begins none beside it."""
     table = golden(version, "mdt_all_mor").table
     context = open_context(table)
@@ -75,9 +75,9 @@ def test_asked_again_when_the_rollback_begins(golden: Golden, version: str) -> N
         request_rollback(open_context(table, storage=FaultStorage(LocalStorage(table), plan)), target, dead_process())
     if version == "6":
         with pytest.raises(ConflictError, match="while actions of the table are pending"):
-            begin_anew(table, frozenset({"record_index"}))
+            rebuild(table, frozenset({"record_index"}))
         return
-    begin_anew(table, frozenset({"record_index"}))
+    rebuild(table, frozenset({"record_index"}))
     with pytest.raises(ConflictError, match="completed after its rollback"):
         rollback(open_context(table), target.requested_time, an_owner())
     with pytest.raises(TimelineError, match="record_index of the metadata table began after"):
@@ -97,7 +97,7 @@ def test_what_begins_while_the_commit_is_rolled_back_holds_nothing_of_it(
     plan = FaultPlan(when=lambda operation: operation.kind == "delete" and not operation.path.startswith(".hoodie/"))
     with pytest.raises(InjectedCrash):
         rollback(open_context(table, storage=FaultStorage(LocalStorage(table), plan)), instant, dead_process())
-    begin_anew(table, frozenset({name}))
+    rebuild(table, frozenset({name}))
     rollback(open_context(table), instant, an_owner())
     assert open_context(table).config.metadata_partitions == kinds
     assert not open_context(table).active.load().contains(instant)
@@ -134,7 +134,7 @@ def test_a_commit_that_the_metadata_table_has_compacted(golden: Golden, version:
         rollback(open_context(table), instant, an_owner())
     assert "hudictl metadata drop TABLE" in str(refused.value.remedy)
     assert data_files(table) == before
-    drop_metadata_table(LocalStorage(table))  # definitions stay, as where Hudi's next write builds all anew
+    drop_metadata_table(LocalStorage(table))  # definitions stay, as where Hudi's next write rebuilds all
     rollback(open_context(table), instant, an_owner())
     create_metadata(open_context(table, {"spark.sql.session.timeZone": "UTC"}), kinds, LocalEngine(1), an_owner(), 4)
     assert open_context(table).config.metadata_partitions == kinds

@@ -1,0 +1,105 @@
+"""What a rollback finds of a failed write: by its markers and by listing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from hudi_core.services.rollback.planner import request_rollback
+from hudi_core.services.rollback.verb import rollback
+from hudi_core.timeline.actions.rollback import decode_rollback_plan
+from hudi_core.timeline.instant import Action, State
+from tests.support.changed_tables import an_owner, assert_rows, data_files, listed, open_context, pending_write
+from tests.support.golden_data import GoldenCase
+from tests.support.table_invariants import read_rows
+
+Golden = Callable[[str, str], GoldenCase]
+VERSIONS = ["6", "8", "9"]
+LISTED = {"hoodie.rollback.using.markers": "false"}
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("name", ["failed_inflight_mor", "failed_inflight_cow"])
+def test_markers_and_listing_find_the_same(golden: Golden, version: str, name: str) -> None:
+    by_markers, by_listing, without = (
+        golden(version, name).table,
+        golden(version, name).table,
+        golden(version, name).table,
+    )
+    failed = pending_write(by_markers)
+    rollback(open_context(by_markers), failed, an_owner())
+    rollback(open_context(by_listing, LISTED), failed, an_owner())
+    # Real Hudi finds nothing there and leaves the files behind.
+    for marker in (without / ".hoodie" / ".temp" / failed).iterdir():
+        marker.unlink()
+    rollback(open_context(without), failed, an_owner())
+    assert data_files(by_markers) == data_files(by_listing) == data_files(without)
+
+
+def test_blocks_of_a_writer_without_profile_are_found(golden: Golden) -> None:
+    """Table version 6: the inflight file is empty, as other engines write it, and the markers are gone."""
+    case, expected = golden("6", "failed_inflight_mor"), golden("6", "failed_inflight_mor").after()
+    failed = pending_write(case.table)
+    (case.table / ".hoodie" / f"{failed}.deltacommit.inflight").write_bytes(b"")
+    rollback(open_context(case.table, LISTED), failed, an_owner())
+    assert data_files(case.table) == data_files(expected)
+    assert_rows(case.table, read_rows(expected, "off"))
+
+
+def test_a_log_file_that_began_a_file_group_is_deleted(golden: Golden) -> None:
+    """Table version 6: a log file named after the failed instant holds no other writer's rows."""
+    case = golden("6", "failed_inflight_mor")
+    failed = pending_write(case.table)
+    name = f".00000000-0000-0000-0000-000000000000-0_{failed}.log.1_0-1-0"
+    (case.table / "2024-01-01" / name).write_bytes(b"")
+    with (case.table / ".hoodie" / ".temp" / failed / "MARKERS0").open("a") as markers:
+        markers.write(f"2024-01-01/{name}.marker.APPEND\n")
+    rollback(open_context(case.table), failed, an_owner())
+    assert not (case.table / "2024-01-01" / name).exists()
+
+
+def test_a_writer_that_died_as_it_began_a_log_file(golden: Golden) -> None:
+    """Table version 6: the log file is there without a byte; the metadata table could not list it."""
+    case = golden("6", "failed_inflight_mor")
+    failed, rows = pending_write(case.table), read_rows(case.table, "off")
+    for log in case.table.glob("*/.*.log.2_*"):
+        log.write_bytes(b"")
+    rollback(open_context(case.table), failed, an_owner())
+    assert not list(case.table.glob("*/.*.log.2_*"))
+    assert_rows(case.table, rows)
+    assert listed(case.table) == {
+        path: size for path, size in data_files(case.table).items() if not path.endswith("_partition_metadata")
+    }
+
+
+def test_the_plan_gives_a_log_file_without_a_byte_a_size(golden: Golden) -> None:
+    """Real Hudi writes to its metadata table the sizes of the plan, and refuses to list a file of 0 bytes."""
+    case = golden("6", "failed_inflight_mor")
+    failed = pending_write(case.table)
+    for log in case.table.glob("*/.*.log.2_*"):
+        log.write_bytes(b"")
+    context = open_context(case.table)
+    (pending,) = (item for item in context.active.load().pending() if item.requested_time == failed)
+    path = context.active.path(request_rollback(context, pending, an_owner()), Action.ROLLBACK, State.REQUESTED)
+    requests = decode_rollback_plan(context.storage.read(path), path=path).requests
+    assert {size for request in requests for size in request.log_blocks.values()} == {1}
+
+
+def test_an_append_marker_with_the_base_files_name_is_understood(golden: Golden) -> None:
+    """Before HUDI-1517 that is how the marker of an append was named."""
+    case = golden("6", "failed_inflight_mor")
+    failed, after = pending_write(case.table), case.after()
+    folder = case.table / ".hoodie" / ".temp" / failed
+    for file in sorted(folder.glob("MARKERS[0-9]*")):
+        lines = []
+        for line in file.read_text().splitlines():
+            partition, _, marked = line.rpartition("/")
+            if marked.endswith(".marker.APPEND"):
+                file_id = marked[1:].split("_")[0]
+                (base,) = (case.table / partition).glob(f"{file_id}_*.parquet")
+                line = f"{partition}/{base.name}.marker.APPEND"
+            lines.append(line)
+        file.write_text("\n".join(lines) + "\n")
+    rollback(open_context(case.table), failed, an_owner())
+    assert data_files(case.table) == data_files(after)

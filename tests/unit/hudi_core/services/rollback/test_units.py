@@ -1,0 +1,110 @@
+"""Carrying out a rollback's plan: what goes, and what drops the plan."""
+
+from __future__ import annotations
+
+import pytest
+
+from hudi_core.codec.log.blocks import ROLLBACK_COMMAND, BlockType, HeaderKey
+from hudi_core.codec.log.frames import encode_block
+from hudi_core.errors import ConflictError
+from hudi_core.filegroup.write.rollback_files import Undone
+from hudi_core.services.rollback.planner import RollbackService, request_rollback
+from hudi_core.services.rollback.units import changes_of
+from hudi_core.services.rollback.verb import rollback
+from hudi_core.timeline.instant import Action
+from tests.support.changed_tables import (
+    an_owner,
+    data_files,
+    open_context,
+    pending_write,
+)
+from tests.support.rows import assert_same_rows
+from tests.support.table_invariants import read_rows
+from tests.unit.hudi_core.services.rollback.test_job import VERSIONS, Golden
+
+
+@pytest.mark.parametrize(
+    ("version", "name"), [("6", "cow_basic"), ("6", "mor_basic"), ("8", "mor_basic"), ("9", "mor_basic")]
+)
+def test_a_write_that_completes_after_its_rollback_was_planned_stays(golden: Golden, version: str, name: str) -> None:
+    """Its writer was only slow: what it acknowledged must not be rolled back by a run that finishes the pending
+    rollback.
+    """
+    table = golden(version, name).table
+    context = open_context(table)
+    rows = read_rows(table)
+    last = context.active.load().commits().last()
+    assert last is not None
+    completed = table / context.active.path_of(last)
+    content = completed.read_bytes()
+    completed.unlink()
+    (pending,) = context.active.load().pending()
+    metadata_timeline = request_rollback(context, pending, an_owner())
+    completed.write_bytes(content)
+    with pytest.raises(ConflictError, match="completed after its rollback"):
+        rollback(context, None, an_owner())
+    assert context.active.load().find(metadata_timeline, Action.ROLLBACK) is None
+    assert read_rows(table).equals(rows)
+    assert rollback(context, None, an_owner()).target is None
+
+
+def test_a_command_block_of_an_earlier_attempt_is_not_written_again(golden: Golden) -> None:
+    """Table version 6; its marker under the rollback's instant names it, also when real Hudi wrote it."""
+    case = golden("6", "failed_inflight_mor")
+    failed, after = pending_write(case.table), case.after()
+    context = open_context(case.table)
+    scheduled = RollbackService().schedule(context, an_owner(), dry_run=False)
+    assert scheduled.instant is not None
+    (log,) = (case.table / "2024-01-01").glob(".*.log.2_*")
+    name = log.name.replace(".log.2_1-532-667", ".log.3_7-7-7")
+    headers = {
+        HeaderKey.INSTANT_TIME: scheduled.instant,
+        HeaderKey.TARGET_INSTANT_TIME: failed,
+        HeaderKey.COMMAND_BLOCK_TYPE: ROLLBACK_COMMAND,
+    }
+    (case.table / "2024-01-01" / name).write_bytes(encode_block(BlockType.COMMAND, headers))
+    marker = case.table / ".hoodie" / ".temp" / scheduled.instant / "2024-01-01" / f"{name}.marker.APPEND"
+    marker.parent.mkdir(parents=True)
+    marker.write_bytes(b"")
+    rollback(context, failed, an_owner())
+    assert data_files(case.table) == data_files(after)
+    assert (case.table / "2024-01-01" / name).exists()
+    assert not marker.exists()
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_completed_clustering_goes_with_its_plan(golden: Golden, version: str) -> None:
+    case = golden(version, "clustered_cow")
+    context = open_context(case.table)
+    *_, clustering, newest = context.active.load().commits()
+    assert clustering.action == Action.REPLACE_COMMIT
+    rollback(context, newest.requested_time, an_owner())
+    rows = read_rows(case.table, "off")
+    rollback(context, clustering.requested_time, an_owner())
+    assert not context.active.load().contains(clustering.requested_time)
+    assert_same_rows(read_rows(case.table, "off"), rows)  # clustering keeps rows as they are
+
+
+def test_a_completed_compaction_goes_with_the_log_files_on_top_of_it(golden: Golden) -> None:
+    """Table version 6: they carry its instant; without it they would be their file group's newest slice once it is
+    archived.
+    """
+    case = golden("6", "mor_compacted")
+    context = open_context(case.table)
+    while (newest := context.active.load().commits().last()) is not None:
+        rollback(context, newest.requested_time, an_owner())
+        if newest.action == Action.COMMIT:
+            break
+    assert newest is not None
+    assert newest.pending_action == Action.COMPACTION
+    assert [path for path in data_files(case.table) if newest.requested_time in path] == []
+
+
+def test_file_changes_name_deleted_files_and_the_logs_of_command_blocks() -> None:
+    undone = [
+        Undone("p", deleted=("a.parquet", "b.log")),
+        Undone("q", commands={".c.log.2": 10}, failed_logs={".c.log.1": 5}, kept_logs={".c.log.1": 7}),
+    ]
+    changes = changes_of(undone)
+    assert changes.deleted == {"p": frozenset({"a.parquet", "b.log"})}
+    assert changes.written == {"q": {".c.log.1": 7, ".c.log.2": 10}}
