@@ -10,7 +10,7 @@ from hudi_core.codec.avro.container import is_container, read_container
 from hudi_core.timeline import naming_v1, naming_v2
 from hudi_core.timeline.actions.commit import CommitMetadata, decode_commit, encode_commit, encode_commit_avro
 from hudi_core.timeline.actions.compaction import decode_compaction_plan, encode_compaction_plan
-from hudi_core.timeline.actions.container import decode_any, decode_datum, encode_datum
+from hudi_core.timeline.actions.container import decode_any, decode_datum
 from hudi_core.timeline.instant import Instant, State
 from hudi_core.timeline.stable_read import looks_cut_short
 from hudi_core.timeline.table_schema import schema_of

@@ -14,7 +14,6 @@ from hudi_core import VERSION
 from hudi_core.codec.avro.container import container_metadata
 from hudi_core.errors import CorruptFileError
 from hudi_core.model.partition import check_partition
-from hudi_core.model.release import VERSION
 from hudi_core.timeline.actions.container import decode_datum, encode_datum
 from hudi_core.timeline.actions.plan_fields import numbers, records, text, texts
 from hudi_core.timeline.actions.pretty_json import member

@@ -19,7 +19,6 @@ from hudi_core.services.rollback.job import RollbackJob
 from hudi_core.services.rollback.planner import RollbackService
 from hudi_core.services.rollback.verb import clean_failed_writes, rollback
 from hudi_core.storage.local import LocalStorage
-from hudi_core.timeline.actions.commit import Operation
 from hudi_core.timeline.instant import Action, State
 from hudi_core.transaction.claim import claim
 from hudi_core.transaction.owner import Owner
