@@ -151,7 +151,7 @@ def test_another_partition_begins_under_the_next_instant(golden: Golden, version
     (partition, files), *_ = sorted(listing_of(table).items())
     names = [name for name in files if name.endswith(".parquet")]
     assert not found.bloom_filters(partition, names)
-    assert found._filters("bloom_filters", partition, ["x"]) == {}
+    assert found.expression_blooms("bloom_filters", partition, ["x"]) == {}
 
 
 def filters(table: Table, *, count: int) -> Initialization:
