@@ -41,7 +41,7 @@ from hudi_core.metadata_table.read.metadata_table import MetadataTable
 from hudi_core.storage.base import ByteRange
 from hudi_core.storage.local import LocalStorage
 from hudi_core.timeline.active import ActiveTimeline
-from hudi_core.view.fs_view import FileSystemView
+from hudi_core.view.file_system_view import FileSystemView
 
 TURNS = 7
 FEW_TURNS = 3

@@ -1,4 +1,6 @@
-"""A table service with instants of its own: what is planned is run, what is not planned is planned first."""
+"""A table service with instants of its own: what is planned is run, what is not planned is planned first.
+
+A retry re-attaches to the instant of the attempt before it; a completed instant is not run again."""
 
 from __future__ import annotations
 
@@ -7,7 +9,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from airflow_hudi.exceptions import HudiInstantNotFound
-from airflow_hudi.jobs.attempts import InstantWatch, run_until_completed, run_until_done
+from airflow_hudi.jobs.retry import InstantWatch, run_until_completed, run_until_done
 from airflow_hudi.operators.base import BaseHudiOperator
 from airflow_hudi.results import instant_result, nothing_result, removed_result
 from airflow_hudi.service_instants import first_after, newest_time, oldest_pending

@@ -33,7 +33,7 @@ from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.transaction.owner import Owner
 from hudi_core.view.file_group import FileSlice
-from hudi_core.view.fs_view import FileSystemView
+from hudi_core.view.file_system_view import FileSystemView
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -20,8 +20,8 @@ from hudi_core.engine.exchange import SHARD_ROWS, check_rows
 from hudi_core.engine.packed_units import PackedUnits
 from hudi_core.engine.protocol import Consume, Produce
 from hudi_core.errors import ExecutionError, HudiError
-from hudi_spark.attempts import RESULT_SCHEMA, attempt_of, outcome_of, result_row
 from hudi_spark.progress import ProgressFolder
+from hudi_spark.task_attempts import RESULT_SCHEMA, attempt_of, outcome_of, result_row
 from hudi_spark.task_errors import TaskFailure
 
 if TYPE_CHECKING:

@@ -24,9 +24,9 @@ from hudi_core.metadata_table.write.delta_writer import DeltaWriter
 from hudi_core.model.names import parse_data_file
 from hudi_core.services import rewrite
 from hudi_core.services.clean import checks as guard
-from hudi_core.services.clean import policies
+from hudi_core.services.clean import slices_to_delete as policies
 from hudi_core.services.context import TableContext
-from hudi_core.services.rollback import attempt
+from hudi_core.services.rollback import failed_attempt as attempt
 from hudi_core.services.rollback import job as finish
 from hudi_core.services.rollback.verb import rollback
 from hudi_core.storage.base import FileInfo, Storage
@@ -50,7 +50,7 @@ from tests.support.rows import assert_same_rows
 from tests.support.table_invariants import assert_compacted, pending_instants, read_rows
 from tests.unit.hudi_core.services.archive import test_listing as test_orphans
 from tests.unit.hudi_core.services.clean import test_checks as test_guard
-from tests.unit.hudi_core.services.clean import test_policies
+from tests.unit.hudi_core.services.clean import test_slices_to_delete as test_policies
 from tests.unit.hudi_core.services.clean.test_job import clean_of
 from tests.unit.hudi_core.services.compaction import test_job as test_run
 from tests.unit.hudi_core.services.compaction.test_job import HookedEngine, compact, pending_instant

@@ -16,7 +16,7 @@ from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import Action, Instant, completed_action
 from hudi_core.timeline.pending_plans import read_clustering_plan
 from hudi_core.view.file_group import FileSlice
-from hudi_core.view.fs_view import FileSystemView
+from hudi_core.view.file_system_view import FileSystemView
 from hudi_core.view.listing import StorageListing
 from tests.support.golden_views import (
     VERSIONS,

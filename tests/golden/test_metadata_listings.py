@@ -11,7 +11,7 @@ from hudi_core.history.archived import load_history
 from hudi_core.metadata_table.read.metadata_table import MetadataTable
 from hudi_core.model.names import LogFileName, parse_data_file
 from hudi_core.view.file_group import FileSlice
-from hudi_core.view.fs_view import FileSystemView, load_view
+from hudi_core.view.file_system_view import FileSystemView, load_view
 from tests.support.golden_views import groups_in_pending_clustering, open_table, replaced_groups, table_names
 
 FAILED_LOGS = {

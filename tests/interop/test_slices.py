@@ -17,7 +17,7 @@ from hudi_core.config.table_config import TableConfig
 from hudi_core.storage.local import LocalStorage
 from hudi_core.table import HudiTable
 from hudi_core.timeline.active import ActiveTimeline
-from hudi_core.view.fs_view import FileSystemView
+from hudi_core.view.file_system_view import FileSystemView
 from hudi_core.view.listing import StorageListing
 from tests.interop.real_hudi import RealHudi
 from tests.support.golden_data import GoldenCase

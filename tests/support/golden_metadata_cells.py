@@ -29,7 +29,7 @@ from hudi_core.timeline.actions.commit import CommitMetadata
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import Instant
 from hudi_core.timeline.table_schema import schema_of
-from hudi_core.view.fs_view import load_view
+from hudi_core.view.file_system_view import load_view
 from hudi_core.view.listing import StorageListing
 
 Cells = dict[str, dict[str, Any]]

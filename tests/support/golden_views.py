@@ -14,7 +14,7 @@ from hudi_core.history.archived import load_history
 from hudi_core.model.names import FileGroupId
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.view.file_group import FileGroup
-from hudi_core.view.fs_view import FileSystemView, load_view
+from hudi_core.view.file_system_view import FileSystemView, load_view
 from hudi_core.view.listing import StorageListing
 from tests.support.golden_data import golden_cases, golden_root
 from tests.support.memory_storage import MemoryStorage

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hudi_core.history.archived import ArchivedTimeline
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.timeline import Timeline
-from hudi_core.view.fs_view import FileSystemView, load_view
+from hudi_core.view.file_system_view import FileSystemView, load_view
 from hudi_core.view.listing import FileListing
 
 

@@ -12,6 +12,9 @@ import base64
 import hashlib
 import re
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from hudi_core.codec.hashing import xxh64
 from hudi_core.errors import CorruptFileError
 from hudi_core.model.partition import NON_PARTITIONED
@@ -59,6 +62,16 @@ def bloom_filter_key(partition: str, name: str) -> str:
     return partition_id(partition) + file_id(name)
 
 
+def secondary_keys(prefixes: pa.Array, record_keys: pa.Array) -> pa.Array:
+    """The keys of a secondary index: of values (`prefixes` from secondary_prefixes), each with a record key."""
+    return pc.binary_join_element_wise(prefixes, _escaped_texts(record_keys), "")
+
+
+def secondary_prefixes(values: pa.Array) -> pa.Array:
+    """secondary_prefix of each of the texts."""
+    return pc.binary_join_element_wise(pc.fill_null(_escaped_texts(values), _NULL), "", _SEPARATOR)
+
+
 def secondary_prefix(value: str | None) -> str:
     """The prefix of the keys of `value` in a secondary index; it ends with the separator, so that other values' keys do
     not match.
@@ -88,6 +101,12 @@ def _hashed(text: str) -> str:
 
 def _escaped(text: str) -> str:
     return text.replace(_ESCAPE, _ESCAPE * 2).replace(_SEPARATOR, _ESCAPE + _SEPARATOR).replace(_NULL, _ESCAPE + _NULL)
+
+
+def _escaped_texts(texts: pa.Array) -> pa.Array:
+    for char in (_ESCAPE, _SEPARATOR, _NULL):
+        texts = pc.replace_substring(texts, char, _ESCAPE + char)
+    return texts
 
 
 def _unescaped(text: str) -> str:

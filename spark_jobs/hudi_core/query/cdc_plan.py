@@ -36,7 +36,7 @@ from hudi_core.timeline.actions.commit import CommitMetadata, Operation
 from hudi_core.timeline.instant import Instant
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.view.file_group import DataFile, FileSlice
-from hudi_core.view.fs_view import FileSystemView
+from hudi_core.view.file_system_view import FileSystemView
 
 MODE_KEY: Final = "hoodie.table.cdc.supplemental.logging.mode"
 _WHOLE_IMAGES: Final = "DATA_BEFORE_AFTER"

@@ -25,7 +25,7 @@ from hudi_core.timeline.instant_time import format_instant, parse_instant
 from hudi_core.timeline.pending_plans import is_clustering
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.view.file_group import FileSlice
-from hudi_core.view.fs_view import FileSystemView
+from hudi_core.view.file_system_view import FileSystemView
 
 
 def first_incomplete_write(active: ActiveTimeline, timeline: Timeline) -> Instant | None:

@@ -16,7 +16,7 @@ from hudi_core.query.request import MetadataMode
 from hudi_core.storage.base import Storage
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.timeline import Timeline
-from hudi_core.view.fs_view import FileSystemView, load_view
+from hudi_core.view.file_system_view import FileSystemView, load_view
 from hudi_core.view.listing import FileListing, StorageListing
 
 log = logging.getLogger(__name__)

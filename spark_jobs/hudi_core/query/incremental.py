@@ -35,7 +35,7 @@ from hudi_core.timeline.actions.commit import Operation, replaced_file_groups
 from hudi_core.timeline.instant import State
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.view.file_group import FileSlice
-from hudi_core.view.fs_view import FileSystemView
+from hudi_core.view.file_system_view import FileSystemView
 from hudi_core.view.listing import FileListing
 from hudi_core.view.pending import PendingWork
 from hudi_core.view.slicing import slicing_for

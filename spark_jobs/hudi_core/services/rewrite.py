@@ -27,7 +27,7 @@ from hudi_core.model.stats import WriteStat
 from hudi_core.request.results import InstantResult
 from hudi_core.services.concurrency import check_early, conflict_checks, file_group_locks
 from hudi_core.services.lifecycle import Completion, Job
-from hudi_core.services.rollback.attempt import roll_back_attempt
+from hudi_core.services.rollback.failed_attempt import roll_back_attempt
 from hudi_core.timeline.actions.commit import CommitMetadata, decode_commit, encode_commit, encode_commit_avro
 from hudi_core.timeline.instant import State
 from hudi_core.timeline.pending_plans import rollback_target

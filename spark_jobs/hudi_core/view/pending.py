@@ -1,4 +1,5 @@
-"""The work on file groups that is planned and not done: what a writer must keep off, and what opens a new slice."""
+"""The work on file groups that is planned and not done: what a writer must keep off, and what opens a new slice.
+file_system_view.py chooses the slice to read."""
 
 from __future__ import annotations
 

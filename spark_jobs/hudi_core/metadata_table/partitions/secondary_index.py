@@ -20,7 +20,7 @@ from hudi_core.errors import CorruptFileError, ExecutionError, HudiError, Unsupp
 from hudi_core.filegroup.read.slice_reader import SliceReader
 from hudi_core.metadata_table.index_definitions import IndexDefinition
 from hudi_core.metadata_table.indexed_table import column_type
-from hudi_core.metadata_table.keys import secondary_hashed_part
+from hudi_core.metadata_table.keys import secondary_hashed_part, secondary_keys, secondary_prefixes
 from hudi_core.metadata_table.partition_type import SECONDARY_PREFIX
 from hudi_core.metadata_table.partitions.row_level import (
     DEFINITIONS,
@@ -34,24 +34,7 @@ from hudi_core.metadata_table.partitions.row_level import (
 from hudi_core.metadata_table.record import RecordEncoder, RecordType
 from hudi_core.view.file_group import FileSlice
 
-_ESCAPE, _SEPARATOR, _NULL = "\\", "$", "\0"
 _PAIRS: Final = pa.schema([("key", pa.string()), ("hashed", pa.string())])
-
-
-def prefixes(values: pa.Array) -> pa.Array:
-    """How the keys of a column's values begin, the separator included; as keys.secondary_prefix for single ones."""
-    return pc.binary_join_element_wise(pc.fill_null(_escaped(values), _NULL), "", _SEPARATOR)
-
-
-def pair_keys(starts: pa.Array, record_keys: pa.Array) -> pa.Array:
-    """The keys of pairs; as keys.secondary_key."""
-    return pc.binary_join_element_wise(starts, _escaped(record_keys), "")
-
-
-def _escaped(texts: pa.Array) -> pa.Array:
-    for char in (_ESCAPE, _SEPARATOR, _NULL):
-        texts = pc.replace_substring(texts, char, _ESCAPE + char)
-    return texts
 
 
 def value_texts(column: pa.Array, name: str) -> pa.Array:
@@ -138,8 +121,8 @@ class SecondaryIndexRows:
 
     def pairs(self, column: pa.Array, record_keys: pa.Array) -> pa.RecordBatch:
         """The keys of pairs and their hashed parts, of a column's values and the record keys (string) beside them."""
-        starts = prefixes(value_texts(column, self.column))
-        return pa.record_batch([pair_keys(starts, record_keys), starts], schema=_PAIRS)
+        starts = secondary_prefixes(value_texts(column, self.column))
+        return pa.record_batch([secondary_keys(starts, record_keys), starts], schema=_PAIRS)
 
     def conflict(self, key: bytes) -> HudiError:
         """There is but one record of a pair."""

@@ -1,5 +1,5 @@
-"""The records of a commit for each partition type (HoodieTableMetadataUtil.convertMetadataToRecords of 0.15 and
-1.x).
+"""The records of a commit for each partition type that the table has, in the order of the partitions' names
+(HoodieTableMetadataUtil.convertMetadataToRecords of 0.15 and 1.x). Row-level indexes are updated by row_updates.py.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ from hudi_core.storage.base import Storage
 from hudi_core.timeline.actions.commit import CommitMetadata
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.view.file_group import DataFile, FileSlice
-from hudi_core.view.fs_view import load_view
+from hudi_core.view.file_system_view import load_view
 from hudi_core.view.listing import FileListing
 
 T = TypeVar("T")

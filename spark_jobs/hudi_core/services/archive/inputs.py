@@ -18,8 +18,8 @@ from hudi_core.services.archive.planner import (
     savepoints,
     start_after,
 )
+from hudi_core.services.clean.earliest_commit import RetentionInputs, earliest_to_retain
 from hudi_core.services.clean.planner import last_clean
-from hudi_core.services.clean.retention import RetentionInputs, earliest_to_retain
 from hudi_core.services.context import TableContext
 from hudi_core.timeline.actions.commit import CommitMetadata, replaced_file_groups
 from hudi_core.timeline.instant import Action, Instant

@@ -11,8 +11,8 @@ from collections.abc import Callable, Collection
 
 from hudi_core.errors import ConflictError
 from hudi_core.model.partition import join
-from hudi_core.services.clean.partitions import TablePartitions
-from hudi_core.services.clean.policies import PartitionState
+from hudi_core.services.clean.kept_files import TablePartitions
+from hudi_core.services.clean.slices_to_delete import PartitionState
 from hudi_core.services.context import TableContext
 from hudi_core.timeline.actions.clean import CleanPlan
 from hudi_core.timeline.timeline import Timeline

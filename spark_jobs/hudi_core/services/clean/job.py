@@ -11,7 +11,7 @@ from hudi_core.errors import ConflictError, StorageNotFoundError
 from hudi_core.metadata_table.records.file_statistics import FileChanges
 from hudi_core.request.results import InstantResult
 from hudi_core.services.clean.checks import check_abandoned
-from hudi_core.services.clean.partitions import drop_partitions
+from hudi_core.services.clean.kept_files import drop_partitions
 from hudi_core.services.clean.units import clean_units, delete_files, prove
 from hudi_core.services.context import provenance
 from hudi_core.services.lifecycle import Completion, Job, Run

@@ -23,7 +23,7 @@ from hudi_core.timeline.actions.commit import CommitMetadata
 from hudi_core.timeline.instant import COMMIT_ACTIONS, Action, Instant, State
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.view.file_group import FileSlice
-from hudi_core.view.fs_view import load_view
+from hudi_core.view.file_system_view import load_view
 from hudi_core.view.listing import FileListing
 
 if TYPE_CHECKING:

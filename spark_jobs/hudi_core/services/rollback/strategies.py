@@ -1,6 +1,9 @@
 """The files that a rollback has to undo, by the failed writer's markers or by listing (MarkerBasedRollbackStrategy,
 ListingBasedRollbackStrategy).
 
+Files of the instant are deleted, from table version 8 on log files, too. Up to version 6 several instants share a log
+file: there a rollback command block is appended (`shared_logs`).
+
 Without markers Hudi finds nothing and leaves files whose rows show once the instant is archived
 (containsOrBeforeTimelineStarts); this engine lists the storage, and reads log headers where Hudi's listing of version 6
 relies on the writer's workload profile.

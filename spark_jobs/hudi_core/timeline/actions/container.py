@@ -1,4 +1,6 @@
-"""Timeline files that are Avro object containers of one datum: plans, and the metadata of all actions but commits."""
+"""Timeline files that are Avro object containers of one datum: plans, and the metadata of actions. `decode_any` reads
+commit metadata as JSON (to table version 6) or Avro (from 8), by the first bytes of the file.
+"""
 
 from __future__ import annotations
 

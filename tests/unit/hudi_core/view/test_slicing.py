@@ -17,7 +17,7 @@ from hudi_core.timeline.layout import timeline_of
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.view.builder import build_file_groups
 from hudi_core.view.file_group import FileGroup
-from hudi_core.view.fs_view import FileSystemView, load_view
+from hudi_core.view.file_system_view import FileSystemView, load_view
 from hudi_core.view.listing import StorageListing
 from hudi_core.view.pending import PendingWork
 from hudi_core.view.slicing import CompletionSlicing

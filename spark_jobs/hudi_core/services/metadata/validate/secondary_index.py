@@ -14,13 +14,12 @@ from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from hudi_core.codec.hashing import file_group_index, group_indexes
 from hudi_core.expr.functions import evaluate
 from hudi_core.expr.tree import Column
 from hudi_core.filegroup.merge.record_keys import record_keys
-from hudi_core.metadata_table.keys import parse_secondary_key, secondary_hashed_part
+from hudi_core.metadata_table.keys import parse_secondary_key, secondary_hashed_part, secondary_keys, secondary_prefixes
 from hudi_core.metadata_table.read.partition import MetadataPartition
 from hudi_core.services.metadata.validate.check import Difference, Findings, PartitionCheck
 from hudi_core.services.metadata.validate.key_buckets import (
@@ -31,9 +30,6 @@ from hudi_core.services.metadata.validate.key_buckets import (
     why_extra,
 )
 from hudi_core.view.file_group import FileSlice
-
-_NULL = "\0"
-_ESCAPED = ("\\", "$", "\0")
 
 
 class SecondaryIndexCheck(PartitionCheck):
@@ -66,9 +62,9 @@ class SecondaryIndexCheck(PartitionCheck):
     def add_rows(self, file_slice: FileSlice, batch: pa.RecordBatch) -> None:
         if not self._places or self._places[-1] is not file_slice:
             self._places.append(file_slice)
-        heads = _heads(evaluate(self._column, batch, "UTC"))
+        heads = secondary_prefixes(evaluate(self._column, batch, "UTC").cast(pa.string()))
         keys = record_keys(batch, self._key_columns, path=file_slice.file_group.file_id)
-        pairs = pc.binary_join_element_wise(heads, _escaped(keys), "")
+        pairs = secondary_keys(heads, keys)
         groups = group_indexes(heads if self._by_value else pairs, len(self._partition.groups))
         self._buckets.add(groups, pairs, len(self._places) - 1)
 
@@ -100,19 +96,6 @@ class SecondaryIndexCheck(PartitionCheck):
 def can_print(value_type: pa.DataType) -> bool:
     """Whether the text of a value of this type is the same for every writer."""
     return bool(pa.types.is_string(value_type) or pa.types.is_integer(value_type))
-
-
-def _heads(values: pa.Array) -> pa.Array:
-    """The key prefixes of values (keys.secondary_prefix)."""
-    texts = pc.fill_null(_escaped(values.cast(pa.string())), _NULL)
-    return pc.binary_join_element_wise(texts, "", "$")
-
-
-def _escaped(texts: pa.Array) -> pa.Array:
-    """keys.secondary_key's escapes; the backslash is the first of them."""
-    for char in _ESCAPED:
-        texts = pc.replace_substring(texts, char, "\\" + char)
-    return texts
 
 
 def _pair(text: str) -> str:

@@ -10,9 +10,9 @@ from hudi_core.config.versions import V8, V9, TableVersion
 from hudi_core.engine.serializer import from_text, to_text
 from hudi_core.errors import UnsupportedError
 from hudi_core.metadata_table.initialize.new_table import stored_schema
-from hudi_core.metadata_table.keys import secondary_hashed_part, secondary_prefix
+from hudi_core.metadata_table.keys import secondary_hashed_part, secondary_keys, secondary_prefix, secondary_prefixes
 from hudi_core.metadata_table.partitions.row_level import GONE
-from hudi_core.metadata_table.partitions.secondary_index import SecondaryIndexRows, pair_keys, prefixes, value_texts
+from hudi_core.metadata_table.partitions.secondary_index import SecondaryIndexRows, value_texts
 from hudi_core.metadata_table.read.row_level import SecondaryIndexRules
 from hudi_core.metadata_table.record import MetadataCodec
 from tests.support.metadata_cells import secondary_key
@@ -22,9 +22,9 @@ VALUES = ["", "a", "a$b", "\\", "$", "\\$", "\0", "a\0b", "ä$", "x\\\\$y", None
 
 def test_pairs_of_many_rows_are_those_of_single_ones() -> None:
     keys = ["k", "k$1", "\\k", "k\0", "", "ü", "a,b", "a:b", "$", "\\\\", "k"]
-    starts = prefixes(pa.array(VALUES, pa.string()))
+    starts = secondary_prefixes(pa.array(VALUES, pa.string()))
     assert starts.to_pylist() == [secondary_prefix(value) for value in VALUES]
-    assert pair_keys(starts, pa.array(keys)).to_pylist() == [
+    assert secondary_keys(starts, pa.array(keys)).to_pylist() == [
         secondary_key(value, key) for value, key in zip(VALUES, keys, strict=True)
     ]
 

@@ -10,9 +10,9 @@ import pytest
 from hudi_core.errors import ConflictError
 from hudi_core.services.clean import checks as guard
 from hudi_core.services.clean.checks import latest_files
-from hudi_core.services.clean.partitions import drop_partitions
+from hudi_core.services.clean.kept_files import drop_partitions
 from hudi_core.services.clean.planner import Planned, make_plan
-from hudi_core.services.clean.policies import PartitionState
+from hudi_core.services.clean.slices_to_delete import PartitionState
 from hudi_core.timeline.actions.clean import CleanPlan
 from hudi_core.timeline.actions.compaction import CompactionOperation, CompactionPlan, encode_compaction_plan
 from hudi_core.timeline.actions.savepoint import SavepointMetadata, encode_savepoint
@@ -22,7 +22,14 @@ from tests.support.golden_cleans import before_clean, context_of, data_files, ru
 from tests.support.golden_data import GoldenCase
 from tests.support.memory_storage import MemoryStorage
 from tests.unit.hudi_core.services.clean.test_job import clean_of
-from tests.unit.hudi_core.services.clean.test_policies import FIVE, GROUP, PENDING, group_of, replaced_at, slice_at
+from tests.unit.hudi_core.services.clean.test_slices_to_delete import (
+    FIVE,
+    GROUP,
+    PENDING,
+    group_of,
+    replaced_at,
+    slice_at,
+)
 
 Golden = Callable[[str, str], GoldenCase]
 LATER = "20261121000000000"
@@ -92,7 +99,7 @@ def test_hudi_19290_without_the_guard_our_plan_names_the_file(
     folder: str, golden: Golden, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Mutation: what real Hudi 1.0.2 does."""
-    monkeypatch.setattr("hudi_core.services.clean.policies.is_needed", lambda item, needed: False)
+    monkeypatch.setattr("hudi_core.services.clean.slices_to_delete.is_needed", lambda item, needed: False)
     with pytest.raises(AssertionError):
         test_hudi_19290_our_plan_leaves_out_what_a_pending_plan_names(folder, golden)
 
@@ -116,7 +123,7 @@ def test_files_of_a_pending_clustering_stay(folder: str, golden: Golden) -> None
     assert item.base_file is not None
     assert item.base_file not in named
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("hudi_core.services.clean.policies.is_needed", lambda item, needed: False)
+        patch.setattr("hudi_core.services.clean.slices_to_delete.is_needed", lambda item, needed: False)
         unguarded = make_plan(context, context.active.load())
     assert isinstance(unguarded, Planned)
     assert item.base_file in unguarded.plan.files[item.partition]

@@ -16,7 +16,7 @@ from hudi_core.metadata_table.read.metadata_table import MetadataTable
 from hudi_core.services.clean import job as clean_run
 from hudi_core.services.clean.checks import check_abandoned
 from hudi_core.services.clean.job import REMOVED
-from hudi_core.services.clean.partitions import drop_partitions
+from hudi_core.services.clean.kept_files import drop_partitions
 from hudi_core.services.clean.planner import CleanService
 from hudi_core.services.context import OWNER_KEY, RUN_KEY, VERSION_KEY, provenance
 from hudi_core.services.metadata.maintain import create_metadata, drop_metadata

@@ -16,7 +16,7 @@ from hudi_core.timeline.layout import timeline_of
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.view.builder import build_file_groups
 from hudi_core.view.file_group import FileGroup
-from hudi_core.view.fs_view import FileSystemView
+from hudi_core.view.file_system_view import FileSystemView
 from hudi_core.view.pending import PendingWork
 from hudi_core.view.slicing import BaseInstantSlicing, slicing_for
 from tests.support.listed_names import F, Listing, base, log, names_of, plan

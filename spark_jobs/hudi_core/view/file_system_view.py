@@ -1,4 +1,5 @@
-"""The file system view: the slices that a query or a service works on."""
+"""The file system view: which slices of a file group a query or a service reads, also while a compaction of it is
+pending (AbstractTableFileSystemView)."""
 
 from __future__ import annotations
 

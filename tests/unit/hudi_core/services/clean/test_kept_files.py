@@ -8,7 +8,7 @@ import pytest
 
 from hudi_core.errors import FormatError
 from hudi_core.model.names import FileGroupId
-from hudi_core.services.clean.partitions import TablePartitions, stored_data_files
+from hudi_core.services.clean.kept_files import TablePartitions, stored_data_files
 from hudi_core.services.context import TableContext
 from hudi_core.timeline.active import ActiveTimeline
 from tests.support.golden_cleans import context_of, without_metadata_table

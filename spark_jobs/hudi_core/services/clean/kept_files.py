@@ -14,7 +14,7 @@ from hudi_core.history.completion import CompletionTimes
 from hudi_core.metadata_table.read.metadata_table import MetadataTable
 from hudi_core.model.names import FileGroupId, parse_data_file
 from hudi_core.model.partition import check_partition
-from hudi_core.services.clean.policies import PartitionState
+from hudi_core.services.clean.slices_to_delete import PartitionState
 from hudi_core.services.context import TableContext
 from hudi_core.storage.base import FileInfo, Storage
 from hudi_core.timeline.actions.clean import CleanPlan

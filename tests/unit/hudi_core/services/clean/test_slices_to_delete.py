@@ -13,8 +13,8 @@ from hudi_core.config.clean_config import (
     CleanConfig,
 )
 from hudi_core.model.names import FileGroupId
-from hudi_core.services.clean import policies
-from hudi_core.services.clean.policies import PartitionDeletes, PartitionState, deletes
+from hudi_core.services.clean import slices_to_delete as policies
+from hudi_core.services.clean.slices_to_delete import PartitionDeletes, PartitionState, deletes
 from hudi_core.timeline.instant import Action, Instant, State
 from hudi_core.view.file_group import DataFile, FileGroup, FileSlice
 

@@ -12,7 +12,7 @@ import pytest
 from hudi_core.config.table_config import TableConfig
 from hudi_core.errors import ConflictError, CorruptFileError, FormatError
 from hudi_core.services.context import TableContext
-from hudi_core.services.rollback.attempt import Leftovers, find_leftovers, roll_back_attempt
+from hudi_core.services.rollback.failed_attempt import Leftovers, find_leftovers, roll_back_attempt
 from hudi_core.storage.local import LocalStorage
 from hudi_core.timeline.actions.rollback import RollbackRequest, encode_rollback_plan
 from hudi_core.timeline.active import ActiveTimeline
