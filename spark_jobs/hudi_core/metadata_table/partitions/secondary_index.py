@@ -44,7 +44,7 @@ def prefixes(values: pa.Array) -> pa.Array:
 
 
 def pair_keys(starts: pa.Array, record_keys: pa.Array) -> pa.Array:
-    """The keys of pairs; as keys.secondary_key."""
+    """The keys of pairs, which keys.parse_secondary_key reads."""
     return pc.binary_join_element_wise(starts, _escaped(record_keys), "")
 
 

@@ -109,7 +109,7 @@ def _heads(values: pa.Array) -> pa.Array:
 
 
 def _escaped(texts: pa.Array) -> pa.Array:
-    """keys.secondary_key's escapes; the backslash is the first of them."""
+    """The escapes of keys.parse_secondary_key; the backslash is the first of them."""
     for char in _ESCAPED:
         texts = pc.replace_substring(texts, char, "\\" + char)
     return texts
