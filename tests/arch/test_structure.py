@@ -157,15 +157,15 @@ def dead_modules(text: str, files: Collection[str]) -> list[str]:
     names = {name.rpartition("/")[2] for name in files}
     found = sorted(name for name in set(MODULE.findall(text)) if not re.search("[*{}]", name))
     return [
-        name
-        for name in found
-        if not (any(place + name in files for place in PLACES) if "/" in name else name in names)
+        name for name in found if not (any(place + name in files for place in PLACES) if "/" in name else name in names)
     ]
 
 
 def test_dead_modules_are_found() -> None:
     files = {"tests/unit/test_a.py", "spark_jobs/hudi_core/view/slices.py"}
-    text = "See `view/slices.py`, (`unit/test_a.py`), `test_a.py`, `test_*.py`; `view/gone.py`, `gone.py`, `unit/slices.py`."
+    text = (
+        "See `view/slices.py`, (`unit/test_a.py`), `test_*.py`, `slices.py`; `view/gone.py`, `gone.py`, unit/slices.py."
+    )
     assert dead_modules(text, files) == ["gone.py", "unit/slices.py", "view/gone.py"]
 
 

@@ -87,7 +87,7 @@ def datum(
 def bounded(version: str, bound: Bound, value_type: ValueType) -> tuple[Any, Any] | None:
     """The bound as a table of a version stores it, and the value type beside it; None where it does not."""
     if version != "9":
-        if bound.kind in ("timestamp_millis", "timestamp_nanos", "time_millis"):
+        if bound.logical in ("timestamp_millis", "timestamp_nanos", "time_millis"):
             return None
         return encode_bound(bound, ValueType(0)), None
     return encode_bound(bound, value_type), {"typeOrdinal": value_type.ordinal, "additionalInfo": value_type.info}

@@ -6,9 +6,8 @@ from dataclasses import replace
 import pytest
 
 from hudi_core.metadata_table.read.metadata_table import MetadataTable
-from hudi_core.services.doctor.finding import Finding
+from hudi_core.services.doctor.finding import Finding, ListingObservations, WrongSize
 from hudi_core.services.doctor.listings import compare_listings, listings
-from hudi_core.services.doctor.observations import ListingObservations, WrongSize
 from hudi_core.timeline.instant import Action
 from tests.support.golden_cleans import context_of
 from tests.support.golden_data import golden_cases, golden_root
