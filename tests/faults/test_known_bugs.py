@@ -174,7 +174,7 @@ def test_hudi_4163_hudi_2892_hudi_5728_archival_waits_for_a_pending_clustering(
             )
 
 
-def test_hudi_7503_nobody_rolls_back_what_a_live_run_is_writing(
+def test_hudi_7503_no_process_rolls_back_what_a_live_run_is_writing(
     golden: Golden, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Two executors of one compaction. Guard: the claim's signs of life."""

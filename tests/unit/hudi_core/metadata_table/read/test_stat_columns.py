@@ -1,4 +1,4 @@
-"""Statistics decoded in bulk, against the record rules: every kind of bound, every type of column, and what only the
+"""Statistics decoded in bulk, against the record rules: every type of bound, every type of column, and what only the
 rules can read.
 """
 
@@ -116,13 +116,13 @@ def same(one: pa.Table, other: pa.Table) -> None:
             # Not all are moments that Python has.
             column, expected = column.cast(pa.int64()), expected.cast(pa.int64())
         column.combine_chunks().validate(full=True)
-        # repr tells NaN and -0.0 as they are.
+        # repr shows NaN and -0.0 as they are.
         assert repr(column.to_pylist()) == repr(expected.to_pylist())
 
 
 @pytest.mark.parametrize("version", list(SCHEMAS))
 @pytest.mark.parametrize(("kind", "unit"), COLUMNS)
-def test_every_kind_of_bound_for_every_type_of_column(
+def test_every_type_of_bound_for_every_type_of_column(
     version: str, kind: pa.DataType, unit: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     data = [datum("nothing.parquet", None, None, None, 9), datum(".", None, None, None, None, tight=True)]
