@@ -84,7 +84,7 @@ def _number(wrapped: Any) -> int:
 
 
 def ask(folder: Path, container: str) -> dict[str, Any]:
-    """Wall milliseconds of each question (the median) and of processor time (the least), the file opened anew for it.
+    """Wall milliseconds of each question (the median) and of processor time (the least), the file opened again for it.
 
     `container` is hfile, gzip or zstd.
     """

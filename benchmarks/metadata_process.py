@@ -95,7 +95,7 @@ def middle(times: Sequence[float]) -> float:
 
 
 class Opened:
-    """A table and what opens its metadata table anew.
+    """A table and what opens its metadata table again.
 
     The data table's own timeline is read once, as a query has it anyway.
     """

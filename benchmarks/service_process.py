@@ -56,7 +56,7 @@ def ours(service: str, table: str) -> dict[str, Any]:
 def hudi(service: str, table: str) -> dict[str, Any]:
     """On Spark; the session starts before the clock does.
 
-    The time of the requested file tells when the plan was made.
+    The plan was made at the time of the requested file.
     """
     from benchmarks.tables import hudi_session
 

@@ -1,8 +1,8 @@
 """The sweeps that are too long for `make test`: `python -m benchmarks.sweeps`.
 
 Stores benchmarks/results/sweeps.json; ends with 1 when a test failed. What is marked soak: every service killed at
-every operation on the storage, on every table and by every form of death; metadata tables with every kind of index
-made, kept and judged by real Hudi; memory at full size. And real Hudi judges every service on every table
+every operation on the storage, on every table and by every form of death; metadata tables of all partition types
+created, kept and judged by real Hudi; memory at full size. And real Hudi judges every service on every table
 (AIRFLOW_HUDI_ALL_SERVICES), and what runs on moto in `make test` runs on versitygw.
 """
 

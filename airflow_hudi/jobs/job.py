@@ -100,8 +100,8 @@ class SparkJob:
             self._result = output.result
             return code
         self._result = self._delivered(f"{request.results_folder}/{request.result_name}.json")
-        own = None if self._result is None else self._result.get("exit_code")
-        return own if code != 0 and isinstance(own, int) and own != 0 else code
+        reported = None if self._result is None else self._result.get("exit_code")
+        return reported if code != 0 and isinstance(reported, int) and reported != 0 else code
 
     def stop(self) -> None:
         """Ends the job and keeps another from being started."""

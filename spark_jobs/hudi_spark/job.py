@@ -117,7 +117,7 @@ def printable(result: RunResult) -> Json:
     instants = document.get("instants", [])
     if len(instants) > _MOST_INSTANTS:
         kept = [item for item in instants[:-1] if "error" in item][:_MOST_INSTANTS] + instants[-1:]
-        document.update(instants=kept, left_out=len(instants) - len(kept))
+        document.update({"instants": kept, "left_out": len(instants) - len(kept)})
     return document
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
 import pytest
@@ -142,3 +143,35 @@ def test_no_machine_path_is_in_the_project() -> None:
         if name.endswith((".py", ".md", ".toml", ".yml", ".sh", "Makefile", ".json")) and (ROOT / name).is_file():
             text = (ROOT / name).read_text()
             assert not any(mark in text for mark in marks), name
+
+
+MODULE = re.compile(r"[\w./*{},-]*\w\.py\b")
+"""The path of a module in a document, or its name, or a pattern of several."""
+
+PLACES = ("", "spark_jobs/", "spark_jobs/hudi_core/", "spark_jobs/hudi_core/metadata_table/", "tests/")
+"""Where a document's paths may begin."""
+
+
+def dead_modules(text: str, files: Collection[str]) -> list[str]:
+    """The modules that a document names, by path or by name alone, and that are none of the files."""
+    names = {name.rpartition("/")[2] for name in files}
+    found = sorted(name for name in set(MODULE.findall(text)) if not re.search("[*{}]", name))
+    return [
+        name for name in found if not (any(place + name in files for place in PLACES) if "/" in name else name in names)
+    ]
+
+
+def test_dead_modules_are_found() -> None:
+    files = {"tests/unit/test_a.py", "spark_jobs/hudi_core/view/slices.py"}
+    text = (
+        "See `view/slices.py`, (`unit/test_a.py`), `test_*.py`, `slices.py`; `view/gone.py`, `gone.py`, unit/slices.py."
+    )
+    assert dead_modules(text, files) == ["gone.py", "unit/slices.py", "view/gone.py"]
+
+
+def test_documents_name_modules_that_exist() -> None:
+    """The change log is about older releases, whose modules it names."""
+    files = set(tracked())
+    documents = [name for name in files if name.endswith(".md") and name != "CHANGELOG.md" and (ROOT / name).is_file()]
+    dead = {name: gone for name in documents if (gone := dead_modules((ROOT / name).read_text(), files))}
+    assert dead == {}

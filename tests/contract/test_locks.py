@@ -75,7 +75,7 @@ def test_one_holder_at_a_time_and_the_error_names_it_its_age_and_the_remedy(spec
     assert first.holder() is None
 
 
-def test_a_lock_is_given_back_and_taken_again(spec: LockSpec) -> None:
+def test_a_lock_is_released_and_acquired_again(spec: LockSpec) -> None:
     first, second = spec.lock("first"), spec.lock("second")
     for _ in range(3):
         for lock in (first, second):
@@ -86,7 +86,7 @@ def test_a_lock_is_given_back_and_taken_again(spec: LockSpec) -> None:
     assert first.holder() is None
 
 
-def test_what_was_not_taken_can_be_neither_checked_nor_given_back(spec: LockSpec) -> None:
+def test_what_was_not_taken_can_be_neither_checked_nor_released(spec: LockSpec) -> None:
     lock = spec.lock()
     with pytest.raises(LockError, match="lost"):
         lock.check()
@@ -100,7 +100,7 @@ def test_a_lock_is_not_taken_twice_by_its_holder(spec: LockSpec) -> None:
         lock.check()
 
 
-def test_who_waits_gets_the_lock_when_it_is_given_back(spec: LockSpec) -> None:
+def test_a_waiting_process_gets_the_lock_when_it_is_released(spec: LockSpec) -> None:
     first, second = spec.lock("first"), spec.lock("second")
     taken = threading.Event()
 

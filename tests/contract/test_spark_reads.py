@@ -1,4 +1,4 @@
-"""`HudiTable.to_spark` on golden tables of every version, by every kind of query, on classic Spark and on Spark
+"""`HudiTable.to_spark` on golden tables of every version, by every query type, on classic Spark and on Spark
 Connect.
 
 The rows and columns are those of hudi_core's own read, which tests/golden compares with real Hudi.

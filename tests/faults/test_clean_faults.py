@@ -1,7 +1,7 @@
-"""A clean is killed before and after every operation that changes the storage, planned or run; somebody must bring it
-to the same end.
+"""A clean is killed before and after every operation that changes the storage, planned or run; the next process must
+bring it to the same end.
 
-Reads are left out: a kill at a read leaves the state that the change before it left. `make test` kills one table after
+Reads are excluded: a kill at a read leaves the state that the change before it left. `make test` kills one table after
 each change, of which each version takes a third; each change on each version, the other tables and forms of death run
 in `make soak`.
 """

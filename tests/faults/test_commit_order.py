@@ -31,8 +31,8 @@ from tests.support.fault_storage import MUTATIONS, FaultPlan, FaultStorage, Oper
 from tests.support.golden_archives import TIGHT
 from tests.support.golden_data import open_case
 from tests.support.independent_reader import (
+    assert_complete,
     assert_nothing_forgotten,
-    assert_settled,
     assert_valid,
     completed_files,
     rows_by_another_reader,
@@ -107,7 +107,7 @@ SERVICES = {
 
 @dataclass
 class Subject:
-    """A service on a table, and what both are like when nobody is killed."""
+    """A service on a table, and what both are like without a kill."""
 
     service: Service
     source: Path
@@ -155,7 +155,7 @@ def subject(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     with touched_below(end) as touched:
         perform(end, act, Owner.current("the tests"), plan, service.options)
     assert unseen(source, end, touched, plan) == set()
-    assert_settled(end, rows)
+    assert_complete(end, rows)
     assert_metadata_true(end)
     return Subject(service, source, act, rows, outcome(end), end, plan.mutations(), known_times(source))
 

@@ -1,7 +1,7 @@
 """A compaction is killed before and after every operation that changes the storage; another process must bring it to
 the same end.
 
-Reads are left out: a kill at a read leaves the state that the change before it left. For the same reason the sweep of
+Reads are excluded: a kill at a read leaves the state that the change before it left. For the same reason the sweep of
 `make test` kills after each change only, on one table of each version, and of the many writes into one base file after
 the first and the last. That of `make soak` leaves nothing out.
 """
@@ -34,7 +34,7 @@ from hudi_core.transaction.decision import Decision
 from hudi_core.transaction.owner import Owner
 from tests.support.fault_storage import MUTATIONS, FaultPlan, FaultStorage, InjectedCrash, Operation
 from tests.support.golden_data import open_case
-from tests.support.independent_reader import assert_settled
+from tests.support.independent_reader import assert_complete
 from tests.support.table_invariants import (
     Pending,
     assert_compacted,
@@ -132,7 +132,7 @@ def recover_and_check(path: Path, table: Table) -> None:
     assert_readable(path, table.rows)
     run(path, Owner.current("another process"), instant=table.instant)
     assert_compacted(path, table.instant, table.rows, table.pending)
-    assert_settled(path, table.rows)
+    assert_complete(path, table.rows)
     again = run(path, Owner.current("a third process"), instant=table.instant)
     assert [(result.state, result.files_written) for result in again.instants] == [("completed", 0)]
 
@@ -209,7 +209,7 @@ POINTS: dict[str, tuple[Callable[[Operation], bool], Timing]] = {
     "metadata deltacommit completed": (under(".hoodie/metadata/.hoodie/", ending=".deltacommit"), "after"),
     "completion decided": (under(".hoodie/.airflow_hudi/claims/", ending=".decision"), "after"),
     "data commit completed": (under(".hoodie/", ending=".commit"), "after"),
-    "lock being given back": (under(".hoodie/lock", "delete"), "before"),
+    "lock being released": (under(".hoodie/lock", "delete"), "before"),
     "markers being removed": (under(".hoodie/.temp/", "delete"), "after"),
     "claim released": (under(".hoodie/.airflow_hudi/claims/", ending=".released"), "after"),
 }

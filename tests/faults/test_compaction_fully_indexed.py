@@ -1,8 +1,8 @@
-"""A compaction of a table whose metadata table has every kind is killed at every operation that changes the storage, as
-in test_compaction_faults.
+"""A compaction of a table whose metadata table has all partition types is killed at every operation that changes the
+storage, as in test_compaction_faults.
 
-Another process brings it to the same end, and the metadata table is true then: whether the driver makes its records, or
-executors stage them before the lock (`prepared`).
+Another process brings it to the same end, and the metadata table is valid then: whether the driver makes its records,
+or executors stage them before the lock (`prepared`).
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ from tests.support.damaged_tables import DamagedTable
 from tests.support.fault_storage import MUTATIONS, FaultPlan, FaultStorage, InjectedCrash, Operation
 from tests.support.golden_compactions import context_of
 from tests.support.golden_data import open_case
-from tests.support.independent_reader import assert_settled
+from tests.support.independent_reader import assert_complete
 from tests.support.table_invariants import assert_compacted, assert_readable
 from tests.unit.hudi_core.services.compaction.test_job_metadata import plan_all
 
-CASES = {f"{how} {version}": (version, how) for version in ("6", "8", "9") for how in ("told", "prepared")}
+CASES = {f"{how} {version}": (version, how) for version in ("6", "8", "9") for how in ("reported", "prepared")}
 STEPS = 6
 """The sweep of one table in `make soak` is cut into so many tests."""
 
 
-class EveryKind(Table):
-    """A golden table with every kind, and a plan over all its file groups."""
+class FullyIndexedTable(Table):
+    """A golden table of all partition types, and a plan over all its file groups."""
 
     def __init__(self, name: str, scratch: Path) -> None:
         version, how = CASES[name]
@@ -48,8 +48,8 @@ class EveryKind(Table):
 
 
 @pytest.fixture(scope="module")
-def table(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[EveryKind]:
-    found = EveryKind(request.param, tmp_path_factory.mktemp("source"))
+def table(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[FullyIndexedTable]:
+    found = FullyIndexedTable(request.param, tmp_path_factory.mktemp("source"))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(rewrite, "DRIVER_FILES", 0 if found.prepares else 64)
         yield found
@@ -65,7 +65,7 @@ def compacted(path: Path, instant: str, owner: Owner, plan: FaultPlan | None = N
         CompactionService().run(context_of(path, storage=storage), instant, LocalEngine(1), owner, None)
 
 
-def changes_of(table: EveryKind, tmp_path: Path) -> list[Operation]:
+def changes_of(table: FullyIndexedTable, tmp_path: Path) -> list[Operation]:
     """All changes of an undisturbed run, in order."""
     path, plan = table.copy(tmp_path / "undisturbed"), FaultPlan(counts=MUTATIONS)
     compacted(path, table.instant, dead_process(), plan)
@@ -80,7 +80,7 @@ def is_staged(change: Operation) -> bool:
     return change.path.startswith(STAGING) and change.kind != "delete_folder"
 
 
-def sweep(table: EveryKind, points: list[int], timing: Timing, tmp_path: Path) -> None:
+def sweep(table: FullyIndexedTable, points: list[int], timing: Timing, tmp_path: Path) -> None:
     for number in points:
         path = table.copy(tmp_path / f"killed-{number}")
         with pytest.raises(InjectedCrash):
@@ -89,11 +89,11 @@ def sweep(table: EveryKind, points: list[int], timing: Timing, tmp_path: Path) -
         shutil.rmtree(path)
 
 
-def recover_and_check(path: Path, table: EveryKind) -> None:
+def recover_and_check(path: Path, table: FullyIndexedTable) -> None:
     assert_readable(path, table.rows)
     compacted(path, table.instant, Owner.current("another process"))
     assert_compacted(path, table.instant, table.rows, table.pending)
-    assert_settled(path, table.rows)
+    assert_complete(path, table.rows)
     assert DamagedTable(path).found() == []
     assert staged_instants(LocalStorage(path)) == frozenset()
 
@@ -105,7 +105,7 @@ def of_the_metadata(change: Operation) -> bool:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("table", ["prepared 9"], indirect=True)
-def test_killed_while_the_metadata_table_is_told(table: EveryKind, tmp_path: Path) -> None:
+def test_killed_while_the_metadata_table_is_written(table: FullyIndexedTable, tmp_path: Path) -> None:
     """After each eighth change, and after the last one staged."""
     changes = changes_of(table, tmp_path)
     reported = [number for number, change in enumerate(changes) if of_the_metadata(change)]
@@ -121,7 +121,7 @@ def test_killed_while_the_metadata_table_is_told(table: EveryKind, tmp_path: Pat
 @pytest.mark.soak
 @pytest.mark.parametrize("table", list(CASES), indirect=True)
 @pytest.mark.parametrize("part", range(STEPS))
-def test_killed_at_every_change(table: EveryKind, part: int, tmp_path: Path) -> None:
+def test_killed_at_every_change(table: FullyIndexedTable, part: int, tmp_path: Path) -> None:
     """Before each, which is what a kill after the one before it leaves, and after the last."""
     points = range(len(changes_of(table, tmp_path)))
     sweep(table, list(points[part::STEPS]), "before", tmp_path)
@@ -130,8 +130,8 @@ def test_killed_at_every_change(table: EveryKind, part: int, tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("table", ["prepared 6", "prepared 8"], indirect=True)
-def test_killed_twice_with_staged_blocks(table: EveryKind, tmp_path: Path) -> None:
-    """The second process finds what the first one staged, and dies after it told half of it; the third ends it."""
+def test_killed_twice_with_staged_blocks(table: FullyIndexedTable, tmp_path: Path) -> None:
+    """The second process finds what the first one staged, and dies after it published half of it; the third ends it."""
     path = table.copy(tmp_path / "table")
     for when in (under(STAGING, "write"), under(".hoodie/metadata/column_stats/")):
         with pytest.raises(InjectedCrash):

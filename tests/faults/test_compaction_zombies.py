@@ -1,5 +1,5 @@
-"""A compaction that passed its last check and is stopped while it tells the metadata table; its successor does all of
-it; then it wakes up.
+"""A compaction that passed its last check and is stopped while it writes to the metadata table; its successor does all
+of it; then it wakes up.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""An instant completes once and by its owner, whoever else runs it, wakes up late, or lost its locks; and what happens
-without the guard.
+"""An instant completes once and by its owner, even if another process runs it, wakes up late, or lost its locks; and
+what happens without the guard.
 
-The stories are told on both layouts. In layout 1 an exclusive create of one name keeps a second completion out, but not
+The stories run on both layouts. In layout 1 an exclusive create of one name keeps a second completion out, but not
 one by a process whose files its successor has deleted; in layout 2 not even the first, since each draws a completion
 time of its own.
 """
@@ -49,7 +49,7 @@ def is_completion(path: str) -> bool:
 
 
 def succeed(table: Table, reported: list[bytes]) -> None:
-    """A successor does what services do: finishes what was decided, else runs the instant anew; then it cleans up."""
+    """A successor does what services do: finishes what was decided, else runs the instant again; then it cleans up."""
     with table.claim(expired=True) as held:
         finished = table.completer(held, expire_minutes=1e-9).finish_decided(T)
         if finished is None:
@@ -122,7 +122,7 @@ class LatePuts(MemoryStorage):
         super().create_exclusive(path, data)
 
     def arrive(self) -> None:
-        """The late requests are carried out; nobody waits for an answer."""
+        """The late requests are carried out; no process waits for an answer."""
         for path, data in self.waiting:
             with suppress(StorageExistsError):
                 super().create_exclusive(path, data)
@@ -167,7 +167,7 @@ def test_a_decision_that_arrives_before_the_next_claim_stands(layout: int) -> No
 
 
 @LAYOUTS
-def test_an_expired_lease_of_the_table_lock_lets_nobody_complete_twice(layout: int) -> None:
+def test_an_expired_lease_of_the_table_lock_lets_no_run_complete_twice(layout: int) -> None:
     """The lock is broken while its holder publishes, and another service takes it; the claim still stands."""
     table = Table(layout).begin()
     with table.claim() as held:
@@ -245,7 +245,7 @@ class World:
         return path
 
     def faults(self) -> list[str]:
-        """What is wrong in the end: not completed once, or not with the file that it names, or somebody was told
+        """What is wrong in the end: not completed once, or not with the file that it names, or a run reported
         otherwise.
         """
         self.run(self.inner, "last")
@@ -256,7 +256,7 @@ class World:
             for content in contents
             if not self.inner.exists(self._file(content))
         ]
-        return wrong + [f"told {reported!r}" for reported in self.successes if [reported] != contents]
+        return wrong + [f"reported {reported!r}" for reported in self.successes if [reported] != contents]
 
 
 def interleaved(layout: int, seed: int) -> list[str]:

@@ -1,5 +1,5 @@
-"""More bugs of real Hudi by their ids: what stands still must be told, and what is written beside a pending compaction
-must stay.
+"""More bugs of real Hudi by their ids: a stalled instant must be reported, and what is written beside a pending
+compaction must stay.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def test_hudi_8567_hudi_11535_one_old_inflight_instant_raises_the_alarm(
     assert {"archival of later instants", "compaction of the metadata table"} <= set(finding.blocks)
     assert f"hudictl rollback {case.table} --instant {dead}" in finding.fix
     monkeypatch.setattr(rules, "_RULES", tuple(rule for rule in rules._RULES if rule is not rules.stalled_instants))
-    assert alarms(AT_ONCE, case) == [], "nobody would be told"
+    assert alarms(AT_ONCE, case) == [], "nothing would be reported"
 
 
 def test_hudi_3692_rows_appended_while_a_compaction_is_pending_stay(

@@ -166,7 +166,7 @@ def test_hudi_18783_a_late_put_after_its_rollback_never_shows(
 def test_hudi_4163_hudi_2892_hudi_5728_archival_waits_for_a_pending_clustering(
     golden: Golden, version: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Guard: rules._pending, taken away in the scenario itself."""
+    """Guard: planner._pending, which the scenario itself removes."""
     for state in (State.REQUESTED, State.INFLIGHT):
         with monkeypatch.context() as metadata_timeline:
             test_orphans.test_hudi_4163_no_archival_passes_a_pending_write(
@@ -174,7 +174,7 @@ def test_hudi_4163_hudi_2892_hudi_5728_archival_waits_for_a_pending_clustering(
             )
 
 
-def test_hudi_7503_nobody_rolls_back_what_a_live_run_is_writing(
+def test_hudi_7503_no_process_rolls_back_what_a_live_run_is_writing(
     golden: Golden, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Two executors of one compaction. Guard: the claim's signs of life."""

@@ -35,8 +35,8 @@ CASES = [("6", "mdt_all_mor"), ("6", "cow_basic"), ("8", "mor_basic"), ("9", "md
 
 
 class Late:
-    """A table whose newest commit died after it had told the metadata table; `write` does that once more, as a zombie
-    does.
+    """A table whose newest commit died after it had written to the metadata table; `write` does that once more, as a
+    zombie does.
     """
 
     def __init__(self, golden: Golden, version: str, case: str) -> None:

@@ -38,7 +38,7 @@ from tests.support.changed_tables import (
 )
 from tests.support.fault_storage import MUTATIONS, FaultPlan, FaultStorage, InjectedCrash
 from tests.support.golden_data import open_case
-from tests.support.independent_reader import assert_nothing_forgotten, assert_settled, assert_valid
+from tests.support.independent_reader import assert_complete, assert_nothing_forgotten, assert_valid
 from tests.support.rows import assert_same_rows, rows_of
 from tests.support.table_invariants import assert_metadata_true, has_metadata_table, read_rows
 
@@ -180,7 +180,7 @@ def assert_ends_alike(path: Path, subject: Subject, owner: Owner) -> None:
     found = state_of(path, subject.known, subject.instants)
     for name, value in subject.end.items():
         assert found[name] == value, name
-    assert_settled(path)
+    assert_complete(path)
     assert_metadata_true(path)
 
 

@@ -1,7 +1,7 @@
-"""Services on tables with every kind of metadata are killed at every operation that changes the storage; whoever runs
-them again gets to one end.
+"""Services on tables of all partition types are killed at every operation that changes the storage; the process that
+runs them again gets to one end.
 
-That is the end of a run that nobody disturbed: the same files, rows, and records of every kind; `validate` finds
+That is the end of an undisturbed run: the same files, rows, and records of every partition type; `validate` finds
 nothing. At every moment in between the rows are the same by both listings. `make test` kills two services on each
 version at a few operations; all others run in `make soak`.
 """
@@ -41,7 +41,7 @@ EVERYTHING = [
 
 @dataclass(frozen=True)
 class Killed:
-    """A table to which a service is done, and what it is like when nobody dies."""
+    """A table to which a service is done, and what it is like without a kill."""
 
     subject: Subject
     source: Path
@@ -53,7 +53,7 @@ class Killed:
         return Path(shutil.copytree(self.source, target, symlinks=True))
 
     def run(self, table: Path, owner: Owner, plan: FaultPlan | None = None) -> None:
-        """A rollback of a completed commit that died before it was inflight is planned anew at the next try."""
+        """A rollback of a completed commit that died before it was inflight is planned again at the next try."""
         act = self.subject.act(self.instant)
         try:
             perform(table, act, owner, plan, self.subject.options)
@@ -75,8 +75,8 @@ def undisturbed(name: str, version: str, case: str, scratch: Path) -> Killed:
 
 
 def assert_survives(table: Killed, number: int, timing: Timing, scratch: Path, *, validated: bool = True) -> None:
-    """With `validated`, the metadata table is asked whether it is true, besides having the records that it has when
-    nobody dies, which are.
+    """With `validated`, the metadata table is validated, besides having the records that it has without a kill,
+    which are valid.
     """
     path = table.copy(scratch / f"killed-{number}")
     killed(
@@ -134,7 +134,7 @@ def test_killed_at_every_change(name: str, version: str, case: str, tmp_path: Pa
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("name", list(SUBJECTS))
 def test_killed_three_times(name: str, version: str, tmp_path: Path) -> None:
-    """Whoever takes over dies as well, each a little further on."""
+    """The process that takes over dies as well, each a little further on."""
     table = undisturbed(name, version, SUBJECTS[name].one, tmp_path)
     for number in range(0, len(table.operations), 7):
         path = table.copy(tmp_path / f"killed-{number}")

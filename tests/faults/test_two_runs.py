@@ -66,7 +66,7 @@ def completed(table: Path) -> bool:
     return (table / ".hoodie" / f"{INSTANT}.commit").exists()
 
 
-def test_the_second_run_is_told_to_come_back(table: Path) -> None:
+def test_the_second_run_has_to_come_back(table: Path) -> None:
     rows, pending = read_rows(table), pending_instants(table)
     first = start(table)
     stop_when(first, lambda: inflight(table), signal.SIGSTOP)

@@ -130,7 +130,7 @@ def test_a_writer_that_saw_the_plan_gets_it_back(behind: Behind, how_far: str) -
     assert leftovers(behind.table, behind.plan) == []
 
 
-def test_a_writer_that_found_no_plan_is_in_the_one_that_is_given_back(behind: Behind) -> None:
+def test_a_writer_that_found_no_plan_is_in_the_one_that_is_restored(behind: Behind) -> None:
     """Of two writers in the same moment one saw the plan, the other did not and appended to the slices that the plan
     compacts.
     """
@@ -192,7 +192,7 @@ def test_killed_anywhere_the_next_run_looks_again(behind: Behind, tmp_path: Path
 
 
 def test_behind_a_run_that_died_a_pending_writer_is_waited_for(behind: Behind) -> None:
-    """It may have begun long after, so the plan does not come back for it; when it completed without log files behind
+    """It may have started long after, so the plan does not come back for it; when it completed without log files behind
     the plan, all is done.
     """
     behind.withdraw()

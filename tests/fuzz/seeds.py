@@ -13,7 +13,7 @@ from tests.support.golden_data import golden_root
 from tests.support.hudi_rs_data import hudi_rs_root
 
 LARGEST = 192 << 10
-"""Larger files are left out: an input would take too long."""
+"""Larger files are excluded: an input would take too long."""
 
 
 @cache

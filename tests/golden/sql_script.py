@@ -63,7 +63,7 @@ class Script:
 
     @property
     def writes(self) -> int:
-        """How many writes there were, those taken back not counted."""
+        """How many writes there were, those rolled back not counted."""
         return len(self.states) - 1
 
     def run(self, text: str) -> Script:

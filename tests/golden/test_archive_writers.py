@@ -56,7 +56,7 @@ def records(data: bytes, path: str) -> Iterator[dict[str, Any]]:
 
 
 def state_file(record: dict[str, Any]) -> StateFile:
-    """The state file that a record was made of, as far as the record tells."""
+    """The state file that a record was made of, as far as the record has it."""
     action, state = record["actionType"], State[record["actionState"]]
     data = b""
     for name, value in record.items():

@@ -309,7 +309,7 @@ def test_a_name_without_times_is_no_completion_as_in_hudi(
 
 
 @versions
-def test_people_are_told_the_file_and_the_fix(golden: Golden, version: str) -> None:
+def test_messages_name_the_file_and_the_fix(golden: Golden, version: str) -> None:
     table = golden(version, CASE).table
     named = cut(LAST_COMMIT)(table)
     done = hudictl("read", table, "--output", table.parent / "rows.parquet")
@@ -320,7 +320,7 @@ def test_people_are_told_the_file_and_the_fix(golden: Golden, version: str) -> N
     assert fix.strip().startswith("fix:  the file is damaged")
 
 
-def test_every_damage_is_told_as_one_json_document(golden: Golden) -> None:
+def test_every_damage_is_one_json_document(golden: Golden) -> None:
     table = golden("9", CASE).table
     cut(METADATA_BASE)(table)
     done = call(READ_ON, table)

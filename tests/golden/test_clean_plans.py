@@ -1,4 +1,4 @@
-"""Our plans against real Hudi's: the golden tables with a clean, taken back to the moment before it, planned with the
+"""Our plans against real Hudi's: the golden tables with a clean, restored to the moment before it, planned with the
 options of their writer.
 """
 

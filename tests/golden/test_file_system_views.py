@@ -288,7 +288,7 @@ def test_pending_log_compactions(version: str) -> None:
 
 
 @pytest.mark.parametrize("case", ["clustering_requested_mor", "log_compaction_requested"])
-def test_a_plan_that_does_not_fit_keeps_nobody_from_reading(case: str) -> None:
+def test_a_plan_that_does_not_fit_does_not_prevent_reads(case: str) -> None:
     storage, active, view = open_table(f"9/{case}")
     (pending,) = view.timeline.pending()
     storage.write(active.path_of(pending), b"Obj")
@@ -300,5 +300,5 @@ def test_a_plan_that_does_not_fit_keeps_nobody_from_reading(case: str) -> None:
         _ = (groups_in_pending_clustering(damaged), damaged.pending.log_compacting)
 
 
-def test_tables_load_anew_for_each_test() -> None:
+def test_tables_load_again_for_each_test() -> None:
     assert load_table("9/mor_basic") is not load_table("9/mor_basic")

@@ -98,7 +98,7 @@ def test_a_schema_that_only_the_archive_has(version: str, case: str) -> None:
     assert storage.exists(".hoodie/hoodie.properties")
 
 
-def test_the_archive_is_not_touched_while_nobody_asks() -> None:
+def test_the_archive_is_not_touched_without_a_request() -> None:
     storage = load_table("archived_timeline_mor", "9")
     config = TableConfig.load(storage)
     timeline = ActiveTimeline(storage, config).load()

@@ -1,4 +1,4 @@
-"""Every kind of the metadata table of real Hudi against the data files and rows that it indexes: versions 6, 8 and
+"""Every partition type of real Hudi's metadata table against the data files and rows that it indexes: versions 6, 8 and
 9.
 """
 
@@ -233,7 +233,7 @@ def test_a_planned_index_is_not_there_until_it_is_built(golden: Golden, version:
 
 
 @pytest.mark.parametrize(("version", "case"), [("6", case) for case in ALL_KINDS])
-def test_kinds_of_later_versions_are_told_apart(golden: Golden, version: str, case: str) -> None:
+def test_partition_types_of_later_versions_are_distinguished(golden: Golden, version: str, case: str) -> None:
     metadata = open_table(golden(version, case)).metadata
     assert metadata.index_definitions() == {}
     for ask in (

@@ -64,7 +64,7 @@ def replayed(golden: GoldenRows, rows: IndexRows) -> tuple[list[dict[bytes, byte
 
 
 @pytest.mark.parametrize(("version", "name"), WITH_RECORD_INDEX)
-def test_the_record_index_that_commits_told_is_real_hudis(golden: Golden, version: str, name: str) -> None:
+def test_the_record_index_of_the_commits_is_real_hudis(golden: Golden, version: str, name: str) -> None:
     case = golden(version, name)
     ours = GoldenRows.open(case.table)
     held, deletions = replayed(ours, record_rows(ours))
@@ -75,9 +75,9 @@ def test_the_record_index_that_commits_told_is_real_hudis(golden: Golden, versio
 
 
 @pytest.mark.parametrize(("version", "name"), WITH_RECORD_INDEX)
-def test_a_record_index_begun_anew_differs_in_the_instant_alone(golden: Golden, version: str, name: str) -> None:
-    """Which commit brought a row to its file group no file tells: the base instant of the slice stands for it, as in
-    real Hudi's beginning.
+def test_a_record_index_that_is_rebuilt_differs_in_the_instant_alone(golden: Golden, version: str, name: str) -> None:
+    """No file records which commit brought a row to its file group: the base instant of the slice replaces it, as in
+    real Hudi's initialization.
     """
     case = golden(version, name)
     ours = GoldenRows.open(case.table)
@@ -113,7 +113,7 @@ def pairs(golden: GoldenRows, shards: list[dict[bytes, bytes]]) -> list[set[str]
 
 
 @pytest.mark.parametrize(("version", "name"), WITH_SECONDARY)
-def test_a_secondary_index_begun_anew_is_real_hudis(golden: Golden, version: str, name: str) -> None:
+def test_a_secondary_index_that_is_rebuilt_is_real_hudis(golden: Golden, version: str, name: str) -> None:
     ours = GoldenRows.open(golden(version, name).table)
     found = pairs(ours, ours.begin(secondary_rows(ours)))
     assert found == pairs_of_real_hudi(ours)
@@ -121,7 +121,7 @@ def test_a_secondary_index_begun_anew_is_real_hudis(golden: Golden, version: str
 
 
 @pytest.mark.parametrize(("version", "name"), WITH_SECONDARY)
-def test_the_pairs_that_commits_told_are_real_hudis(golden: Golden, version: str, name: str) -> None:
+def test_the_pairs_of_the_commits_are_real_hudis(golden: Golden, version: str, name: str) -> None:
     ours = GoldenRows.open(golden(version, name).table)
     held, deletions = replayed(ours, secondary_rows(ours))
     assert pairs(ours, held) == pairs_of_real_hudi(ours)

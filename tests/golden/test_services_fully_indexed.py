@@ -1,4 +1,4 @@
-"""Every service on tables with every kind of metadata: afterwards `validate` finds nothing."""
+"""Every service on tables of all partition types: afterwards `validate` finds nothing."""
 
 from __future__ import annotations
 

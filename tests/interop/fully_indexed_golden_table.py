@@ -1,4 +1,4 @@
-"""A golden table with every kind of index, which we served: real Hudi answers by the indexes what a scan answers, and
+"""A golden table of all partition types, which we served: real Hudi answers by the indexes what a scan answers, and
 writes on by them.
 """
 
@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow.compute as pc
 
 from tests.interop.changes import user_columns
-from tests.interop.fully_indexed_table import BY_BLOOM, BY_RECORD_INDEX, EveryKind
+from tests.interop.fully_indexed_table import BY_BLOOM, BY_RECORD_INDEX, FullyIndexedTable
 from tests.interop.judged import KEEP_ONE, ON_TOP
 from tests.interop.real_hudi import RealHudi
 from tests.support.golden_data import GoldenCase
@@ -24,8 +24,8 @@ SECONDS_A_DAY = 86_400
 
 
 @dataclass
-class Served(EveryKind):
-    """See EveryKind. `kinds` are the metadata table's partitions."""
+class Served(FullyIndexedTable):
+    """See FullyIndexedTable. `kinds` are the metadata table's partitions."""
 
     kinds: frozenset[str] = frozenset()
 
@@ -41,7 +41,7 @@ class Served(EveryKind):
         return table
 
     def assert_true(self) -> None:
-        """As EveryKind."""
+        """As FullyIndexedTable."""
         assert self.found() == []
         assert self.config.metadata_partitions == self.kinds
 
@@ -55,8 +55,8 @@ class Served(EveryKind):
             self.check_filters()
 
     def write_by(self, options: Mapping[str, str]) -> None:
-        """Real Hudi changes rows that it finds by our index: each stays in its file group, and new ones are told to
-        every index.
+        """Real Hudi changes rows that it finds by our index: each stays in its file group, and every index
+        gets the new ones.
         """
         before = self.groups()
         self.upsert(4, options=options)

@@ -1,4 +1,4 @@
-"""A table with every kind of index, which we and real Hudi serve in turns: both must answer by the indexes what a scan
+"""A table of all partition types, which we and real Hudi serve in turns: both must answer by the indexes what a scan
 of all files answers.
 """
 
@@ -54,8 +54,8 @@ WITHOUT = {"hoodie.metadata.enable": "false"}
 
 
 def batch(number: int) -> pa.Table:
-    """Every third row of the table: keys and names of all batches lie among each other, so that only the index of them
-    tells where one is.
+    """Every third row of the table: keys and names of all batches lie among each other, so that one is found
+    by the index only.
 
     Days and notes are those of the batch, amounts those of the partition.
     """
@@ -85,14 +85,14 @@ QUERIES = {
 """Predicates by the index that must leave slices out for them."""
 
 
-class EveryKind(Judged):
+class FullyIndexedTable(Judged):
     """See Judged. `options` are those of real Hudi's writer."""
 
     dropped: frozenset[str] = frozenset()
     """The indexes that we dropped."""
 
     @classmethod
-    def without_metadata(cls, hudi: RealHudi, base: Path, kind: str, version: str) -> EveryKind:
+    def without_metadata(cls, hudi: RealHudi, base: Path, kind: str, version: str) -> FullyIndexedTable:
         """Three inserts, of two file groups each, and two upserts by real Hudi, without a metadata table."""
         base.parent.mkdir(parents=True, exist_ok=True)
         one_x = not hudi.version.startswith("0.")
@@ -127,10 +127,10 @@ class EveryKind(Judged):
         assert not has_metadata_table(base)
         return table
 
-    def copy(self, base: Path) -> EveryKind:
+    def copy(self, base: Path) -> FullyIndexedTable:
         """As Judged."""
         shutil.copytree(self.base, base)
-        copied = EveryKind(self.hudi, base, self.rows, dict(self.options), self.steps)
+        copied = FullyIndexedTable(self.hudi, base, self.rows, dict(self.options), self.steps)
         copied.dropped = self.dropped
         return copied
 
@@ -142,8 +142,8 @@ class EveryKind(Judged):
     # What we do.
 
     def begin(self) -> None:
-        """Our metadata table from nothing, with every kind that the version has; from now on real Hudi's writer keeps
-        it.
+        """Our metadata table from nothing, with every partition type that the version has; from now on real Hudi's
+        writer keeps it.
         """
         named = tuple(
             sorted(
@@ -180,7 +180,7 @@ class EveryKind(Judged):
         self.run(service="compaction", instant=instant, options=OURS)
         assert instant in self.times(Action.COMMIT)
 
-    def write_untold(self) -> tuple[str, ...]:
+    def write_unrecorded(self) -> tuple[str, ...]:
         """An upsert of which the metadata table does not know; the instants that are new."""
         folder = self.base / ".hoodie" / "metadata"
         kept, before = self.base.with_name(f"{self.base.name}-metadata"), self.times()
@@ -191,10 +191,10 @@ class EveryKind(Judged):
         return tuple(sorted({*self.times()} - {*before}))
 
     def catch_up(self) -> None:
-        """A write is left out; our update tells of it."""
-        left_out = list(self.write_untold())
+        """A write is missing; our update adds it."""
+        missing = list(self.write_unrecorded())
         assert self.found() != []
-        assert self.ours("metadata_update")["applied"] == left_out
+        assert self.ours("metadata_update")["applied"] == missing
 
     def drop(self, index: str) -> None:
         """An index is gone; the others stay as they are."""
@@ -273,17 +273,17 @@ class EveryKind(Judged):
         queries take from the path.
         """
         report = HudiTable.open(str(self.base), options={"airflow_hudi.read.zone": "UTC"}).validate_metadata()
-        left_out = [
+        not_checked = [
             str(item)
             for item in report.not_checked
             if item.why != "columns whose values queries take from the partition's path"
         ]
         return [
             f"{item.partition_type} {item.partition} {item.file}: {item.what}" for item in report.differences
-        ] + left_out
+        ] + not_checked
 
     def assert_true(self) -> None:
-        """Our validation finds nothing, and no partition was given up."""
+        """Our validation finds nothing, and no partition was abandoned."""
         found = self.found()
         assert found == [], found
         assert self.config.metadata_partitions == PARTITIONS[self.version] - self.dropped

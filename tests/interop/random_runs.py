@@ -1,4 +1,4 @@
-"""Runs a random workload by real Hudi, asks it and us the same questions, and tells where the answers differ."""
+"""Runs a random workload by real Hudi, asks it and us the same questions, and reports where the answers differ."""
 
 from __future__ import annotations
 

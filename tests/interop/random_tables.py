@@ -16,7 +16,7 @@ from typing import Any
 import pyarrow as pa
 
 KINDS = {"6": ("0.15.0", "6"), "6-by-1.2.0": ("1.2.0", "6"), "8-by-1.2.0": ("1.2.0", "8"), "9": ("1.2.0", "9")}
-"""Which Hudi writes and reads, and the table version that it is told to write."""
+"""Which Hudi writes and reads, and the table version that it has to write."""
 
 PACKAGE = "org.apache.hudi.common.model."
 PAYLOADS = (

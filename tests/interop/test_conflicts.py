@@ -123,7 +123,7 @@ def test_the_candidates_and_their_file_groups_are_hudis(
         for question, answer in zip(questions, answers, strict=True):
             ours = table.answer(*question)
             compared += len(ours)
-            # 1.2.0 lists a pending clustering of any age, also the one that asks; nobody conflicts with itself.
+            # 1.2.0 lists a pending clustering of any age, also the one that asks; no writer conflicts with itself.
             if ours != [item for item in answer if item[0] != question[2]]:
                 wrong.append(f"{case} {question}: ours {ours}, Hudi {answer}")
     assert wrong == []

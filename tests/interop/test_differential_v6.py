@@ -103,8 +103,8 @@ def test_our_execution_equals_real_hudis(golden: Golden, hudi_0_15: RealHudi, tm
 
 
 def test_lists_of_three_levels_that_real_hudi_cannot_merge_by_default(golden: Golden, hudi_0_15: RealHudi) -> None:
-    """Hudi 0.15 fails to write null list elements unless told to use 3-level lists; what it read before must be what it
-    reads afterwards.
+    """Hudi 0.15 fails to write null list elements unless 3-level lists are configured; what it read before must be what
+    it reads afterwards.
     """
     chosen, instant = scheduled(golden, hudi_0_15, "types_3level_lists_mor")
     before = hudi_0_15.snapshot(chosen.table, metadata=False)

@@ -134,7 +134,7 @@ def ours(options: dict[str, str], table: Path, *, wait_ms: int = 300) -> TableLo
 
 
 def check_exclusion(hudi: RealHudi, options: dict[str, str], table: Path) -> None:
-    """Whoever has the lock keeps the other out, and the other gets it when it is given back."""
+    """The holder of the lock excludes the other process, which gets it after the release."""
     given = {"hoodie.base.path": str(table), "hoodie.write.lock.wait_time_ms": "300", **options}
     for _ in range(2):
         assert hudi.ask("lock", options=given) is True

@@ -1,5 +1,5 @@
-"""Golden tables whose metadata table we made anew, with every kind: real Hudi reads what it read before, by predicates
-that ask each index, too.
+"""Golden tables whose metadata table we rebuilt, with every partition type: real Hudi reads what it read before, by
+predicates that ask each index, too.
 
 `make test` takes a few tables of each version, `make soak` all of them.
 """
@@ -81,7 +81,7 @@ def test_real_hudi_reads_by_a_metadata_table_that_we_made(
 ) -> None:
     chosen = golden(label, case)
     expected = read_parquet(chosen.expected / "snapshot.parquet")
-    made_anew(chosen.table, unique_keys=has_unique_keys(expected))
+    rebuilt(chosen.table, unique_keys=has_unique_keys(expected))
     hudi: RealHudi = request.getfixturevalue(LABELS[label])
     assert_same_rows(hudi.snapshot(chosen.table, metadata=True), expected)
     mixed = any(name in case for name in ("partial_update", "nondefaults"))
@@ -94,8 +94,8 @@ def test_real_hudi_reads_by_a_metadata_table_that_we_made(
     assert answer["wrong"] == []
 
 
-def made_anew(table: Path, *, unique_keys: bool) -> None:
-    """Drops the metadata table, where there is one, and makes one with every kind; it is true.
+def rebuilt(table: Path, *, unique_keys: bool) -> None:
+    """Drops the metadata table, where there is one, and creates one with every partition type; it is valid.
 
     Without `unique_keys` there is a record index of each data partition where the version has that, none elsewhere.
     """

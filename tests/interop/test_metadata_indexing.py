@@ -26,7 +26,7 @@ from hudi_core.timeline.instant import Action
 from hudi_core.transaction.owner import Owner
 from tests.faults.test_indexing_faults import Case, run_act
 from tests.interop.changes import after_upsert
-from tests.interop.fully_indexed_table import BY_RECORD_INDEX, OURS, SECONDARY, SWITCHES, EveryKind
+from tests.interop.fully_indexed_table import BY_RECORD_INDEX, OURS, SECONDARY, SWITCHES, FullyIndexedTable
 from tests.interop.judged import COW, JUDGES, MOR, OTHERS
 from tests.interop.real_hudi import RealHudi, RealHudiError
 from tests.support.changed_tables import open_context
@@ -54,7 +54,7 @@ PATIENCE = 300.0
 class Writer:
     """Real Hudi upserts `COMMITS` times in a thread of its own."""
 
-    def __init__(self, table: EveryKind) -> None:
+    def __init__(self, table: FullyIndexedTable) -> None:
         self._table = table
         self._thread = threading.Thread(target=self._write)
         self.committed = 0
@@ -147,7 +147,7 @@ SUBJECTS = {
 
 
 def write_during_the_build(monkeypatch: pytest.MonkeyPatch, writer: Writer) -> None:
-    """The writer starts when the index has begun, and the base files wait for its commits."""
+    """The writer starts when the indexing has started, and the base files wait for its commits."""
     fill: Callable[..., object] = IndexBuild.fill
     started: list[bool] = []
 
@@ -183,7 +183,7 @@ def test_an_index_is_whole_though_a_writer_commits_five_times(
 ) -> None:
     hudi: RealHudi = request.getfixturevalue(LABELS[label])
     subject = SUBJECTS[names]
-    table = EveryKind.without_metadata(hudi, tmp_path / "table", kind, label[0])
+    table = FullyIndexedTable.without_metadata(hudi, tmp_path / "table", kind, label[0])
     table.ours("metadata_create", partitions=subject.before)
     table.options |= {**subject.writer, "hoodie.metadata.enable": "true"}
     options = {name: value for name, value in OURS.items() if name not in SWITCHES} | CONCURRENT | dict(subject.ask)
@@ -206,7 +206,7 @@ def test_an_index_is_whole_though_a_writer_commits_five_times(
         assert_whole(table, subject)
 
 
-def assert_compacts(table: EveryKind) -> None:
+def assert_compacts(table: FullyIndexedTable) -> None:
     """The writer's next metadata compaction merges the file groups, which began under an instant that is not on the
     timeline.
     """
@@ -218,7 +218,7 @@ def assert_compacts(table: EveryKind) -> None:
     assert table.config.metadata_partitions <= metadata.partition_to_write_stats.keys()
 
 
-def assert_whole(table: EveryKind, subject: Subject) -> None:
+def assert_whole(table: FullyIndexedTable, subject: Subject) -> None:
     """Every index is listed, true, and what real Hudi answers by."""
     assert table.config.metadata_partitions == subject.listed
     assert table.config.metadata_partitions_inflight == frozenset()
@@ -249,12 +249,12 @@ RESIZED = 3
 def test_a_build_that_died_is_run_again_whatever_a_writer_did_meanwhile(
     request: pytest.FixtureRequest, tmp_path: Path, label: str
 ) -> None:
-    """From version 8 on the writer may take the metadata table's own instant back, and may fail while the index is
-    listed as begun; it goes on afterwards.
+    """From version 8 on the writer may roll the metadata table's own instant back, and may fail while the index is
+    listed as inflight; it goes on afterwards.
     """
     hudi: RealHudi = request.getfixturevalue(LABELS[label])
     subject = SUBJECTS["no columns" if label == "9" else "all"]
-    source = EveryKind.without_metadata(hudi, tmp_path / "table", MOR, label[0])
+    source = FullyIndexedTable.without_metadata(hudi, tmp_path / "table", MOR, label[0])
     source.ours("metadata_create", partitions=subject.before)
     source.options |= {**subject.writer, **CONCURRENT, "hoodie.metadata.enable": "true"}
     options = {name: value for name, value in OURS.items() if name not in SWITCHES} | CONCURRENT | dict(subject.ask)
@@ -270,7 +270,7 @@ def test_a_build_that_died_is_run_again_whatever_a_writer_did_meanwhile(
         table = source.copy(tmp_path / f"killed-{number}")
         with pytest.raises(InjectedCrash):
             case.do(table.base, dead_process(), FaultPlan(kill_at=number, timing="after", counts=MUTATIONS))
-        with open_context(table.base, options).lock(Owner.current("whoever comes next")):
+        with open_context(table.base, options).lock(Owner.current("the next process")):
             # The dead process may have left the lock, for which real Hudi's file system lock waits without an end.
             pass
         if turn % 2:
@@ -283,14 +283,14 @@ def test_a_build_that_died_is_run_again_whatever_a_writer_did_meanwhile(
     assert all(committed) if label[0] == "6" else any(committed), met
 
 
-def age_heartbeats(table: EveryKind) -> None:
-    """Whoever wrote to the metadata table has been dead for long."""
+def age_heartbeats(table: FullyIndexedTable) -> None:
+    """The writers of the metadata table have been dead for long."""
     then = time.time() - LONG_AGO
     for heartbeat in (table.base / ".hoodie" / "metadata" / ".hoodie" / ".heartbeat").glob("*"):
         os.utime(heartbeat, (then, then))
 
 
-def what_a_writer_meets(table: EveryKind) -> str:
+def what_a_writer_meets(table: FullyIndexedTable) -> str:
     """An upsert of real Hudi commits, and its rows are there, or it fails, and they are not."""
     rows = table.next_rows(4)
     before = table.times()
@@ -306,12 +306,14 @@ def what_a_writer_meets(table: EveryKind) -> str:
 @pytest.mark.soak
 @pytest.mark.parametrize("label", LABELS)
 def test_real_hudi_goes_on_by_resized_indexes(request: pytest.FixtureRequest, tmp_path: Path, label: str) -> None:
-    """With another number of file groups than its options would give: it answers, tags and updates by them, and builds
-    none anew.
+    """With another number of file groups than its options would give: it answers, tags and updates by them, and
+    rebuilds none.
 
     1.0.2, too, answers by those of a table of version 6 that 1.2.0 keeps.
     """
-    table = EveryKind.without_metadata(request.getfixturevalue(LABELS[label]), tmp_path / "table", MOR, label[0])
+    table = FullyIndexedTable.without_metadata(
+        request.getfixturevalue(LABELS[label]), tmp_path / "table", MOR, label[0]
+    )
     table.begin()
     storage = LocalStorage(table.base)
     indexes = [
@@ -350,7 +352,7 @@ def test_an_index_of_version_6_outlives_an_upgrade(request: pytest.FixtureReques
     """1.2.0 takes the table to version 9, and begins another index by itself: under an instant that ours must stay
     before.
     """
-    table = EveryKind.without_metadata(request.getfixturevalue(LABELS[label]), tmp_path / "table", MOR, "6")
+    table = FullyIndexedTable.without_metadata(request.getfixturevalue(LABELS[label]), tmp_path / "table", MOR, "6")
     table.ours("metadata_create")
     table.index({"hoodie.metadata.record.index.enable": "true", FILE_GROUPS.name: str(MANY)})
     table.hudi = request.getfixturevalue(JUDGES["9"])

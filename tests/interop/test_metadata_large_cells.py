@@ -15,7 +15,7 @@ import pytest
 from hudi_core.codec.hfile.reader import HFileReader
 from hudi_core.codec.hfile.writer import LARGE_CELL
 from tests.interop.changes import write_parquet
-from tests.interop.fully_indexed_table import BY_BLOOM, COMPACT_AT_ONCE, OURS, SWITCHES, EveryKind
+from tests.interop.fully_indexed_table import BY_BLOOM, COMPACT_AT_ONCE, OURS, SWITCHES, FullyIndexedTable
 from tests.interop.judged import BASE_OPTIONS, COW, JUDGES, OTHERS
 from tests.interop.real_hudi import RealHudi
 
@@ -42,7 +42,7 @@ def part(number: int) -> pa.Table:
     )
 
 
-def table_of_mixed_filters(hudi: RealHudi, base: Path, version: str) -> EveryKind:
+def table_of_mixed_filters(hudi: RealHudi, base: Path, version: str) -> FullyIndexedTable:
     """By turns a file with a small and one with a large filter in each partition, without a metadata table."""
     one_x = not hudi.version.startswith("0.")
     pinned = {"hoodie.write.table.version": version, "hoodie.write.auto.upgrade": "false"} if one_x else {}
@@ -71,7 +71,7 @@ def table_of_mixed_filters(hudi: RealHudi, base: Path, version: str) -> EveryKin
             parquet=write_parquet(more, base.parent, f"more{number}"),
             options=given,
         )
-    return EveryKind(hudi, base, pa.concat_tables(rows), options)
+    return FullyIndexedTable(hudi, base, pa.concat_tables(rows), options)
 
 
 def blocks_of(base: Path) -> list[list[int]]:

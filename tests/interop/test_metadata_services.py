@@ -1,4 +1,4 @@
-"""Real Hudi judges golden tables with every kind of index after each of our services.
+"""Real Hudi judges golden tables of all partition types after each of our services.
 
 It reads by the metadata table what it reads by listing, answers point and range queries by our indexes, and writes on
 by them. `make test` takes one table of each version through a few services, `make soak` each service on its own.

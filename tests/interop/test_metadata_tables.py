@@ -1,9 +1,9 @@
-"""Real Hudi judges metadata tables with every kind of index that we created from nothing, caught up, compacted, cleaned
+"""Real Hudi judges metadata tables of all partition types that we created from nothing, caught up, compacted, cleaned
 and archived.
 
 It answers by our indexes what it answers by scanning all files, writes on by them, and our validation finds nothing
 afterwards. `make test` takes one table of each version through all of it; `make soak` takes the steps one by one, on
-both kinds of table, and tables that 1.2.0 keeps at an older version.
+both table types, and tables that 1.2.0 keeps at an older version.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 import pytest
 
 from tests.interop.changes import user_columns
-from tests.interop.fully_indexed_table import BY_RECORD_INDEX, COMPACT_AT_ONCE, EXPRESSION, OURS, EveryKind
+from tests.interop.fully_indexed_table import BY_RECORD_INDEX, COMPACT_AT_ONCE, EXPRESSION, OURS, FullyIndexedTable
 from tests.interop.judged import COW, JUDGES, KEEP_ONE, KINDS, MOR, OTHERS
 from tests.interop.real_hudi import RealHudi
 from tests.support.damaged_tables import DamagedTable
@@ -24,18 +24,20 @@ pytestmark = [pytest.mark.hudi, pytest.mark.slow]
 
 LABELS = {**JUDGES, **OTHERS}
 ARCHIVE = {"hoodie.keep.min.commits": "2", "hoodie.keep.max.commits": "3", "hoodie.cleaner.commits.retained": "1"}
-Sources = Callable[[str, str], EveryKind]
+Sources = Callable[[str, str], FullyIndexedTable]
 
 
 @pytest.fixture(scope="module")
 def sources(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Sources:
     """Tables that real Hudi wrote without a metadata table, and for which we made one: each once, to be copied."""
-    made: dict[tuple[str, str], EveryKind] = {}
+    made: dict[tuple[str, str], FullyIndexedTable] = {}
 
-    def source(label: str, kind: str) -> EveryKind:
+    def source(label: str, kind: str) -> FullyIndexedTable:
         if (label, kind) not in made:
             hudi: RealHudi = request.getfixturevalue(LABELS[label])
-            table = EveryKind.without_metadata(hudi, tmp_path_factory.mktemp("source") / "table", kind, label[0])
+            table = FullyIndexedTable.without_metadata(
+                hudi, tmp_path_factory.mktemp("source") / "table", kind, label[0]
+            )
             table.begin()
             made[label, kind] = table
         return made[label, kind].copy(tmp_path_factory.mktemp("judged") / "table")
@@ -43,26 +45,26 @@ def sources(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     return source
 
 
-def created(table: EveryKind) -> None:
-    """As it was begun."""
+def created(table: FullyIndexedTable) -> None:
+    """As it was initialized."""
 
 
-def compacted(table: EveryKind) -> None:
-    """Our data compaction tells every kind; a table without logs has a clean of ours instead."""
+def compacted(table: FullyIndexedTable) -> None:
+    """Our data compaction updates every partition type; a table without logs has a clean of ours instead."""
     if table.is_mor:
         table.compact_ours()
     else:
         assert table.run(service="clean", schedule=True, options={**OURS, **KEEP_ONE}).instants
 
 
-def caught_up(table: EveryKind) -> None:
-    """A write that the metadata table was not told of."""
+def caught_up(table: FullyIndexedTable) -> None:
+    """A write that is missing from the metadata table."""
     table.catch_up()
 
 
-def dropped(table: EveryKind) -> None:
+def dropped(table: FullyIndexedTable) -> None:
     """Without the index of an expression, beside which real Hudi cannot clean; of version 6 a whole metadata table that
-    was dropped and made anew.
+    was dropped and created again.
     """
     if EXPRESSION in table.config.metadata_partitions:
         table.drop(EXPRESSION)
@@ -71,7 +73,7 @@ def dropped(table: EveryKind) -> None:
         table.begin()
 
 
-def kept_up(table: EveryKind) -> None:
+def kept_up(table: FullyIndexedTable) -> None:
     """Compactions, cleans and the archival of the metadata table, among writes of real Hudi."""
     cleaned = archived = 0
     for _ in range(3):
@@ -86,7 +88,7 @@ def kept_up(table: EveryKind) -> None:
     assert archived > 0
 
 
-def tagged(table: EveryKind) -> None:
+def tagged(table: FullyIndexedTable) -> None:
     """It is by our record index that real Hudi finds rows: a key that the index does not map is a new one to it, which
     an upsert adds again.
     """
@@ -119,7 +121,7 @@ def test_real_hudi_goes_on_with_a_metadata_table_that_we_made_and_kept(sources: 
     ("label", "kind", "step"), SEPARATELY, ids=[f"{label} {kind} {step.__name__}" for label, kind, step in SEPARATELY]
 )
 def test_real_hudi_goes_on_after_each_step(
-    sources: Sources, label: str, kind: str, step: Callable[[EveryKind], None]
+    sources: Sources, label: str, kind: str, step: Callable[[FullyIndexedTable], None]
 ) -> None:
     table = sources(label, kind)
     step(table)
@@ -137,7 +139,7 @@ def test_it_is_our_record_index_by_which_real_hudi_tags(sources: Sources, label:
 @pytest.mark.soak
 @pytest.mark.parametrize("label", ["8", "9"])
 def test_what_a_real_clean_leaves_beside_an_index_of_an_expression_is_repaired(sources: Sources, label: str) -> None:
-    """See EveryKind.clean_once."""
+    """See FullyIndexedTable.clean_once."""
     table = sources(label, MOR)
     table.compact()
     assert table.clean(KEEP_ONE) == 1

@@ -1,7 +1,7 @@
-"""Random tables by seed, written and read by real Hudi: what it reads is what we read, all columns, every kind of
-query.
+"""Random tables by seed, written and read by real Hudi: what it reads is what we read, all columns, every query
+type.
 
-`AIRFLOW_HUDI_RANDOM_TABLES=200` takes that many seeds of each kind instead of the one that every run takes.
+`AIRFLOW_HUDI_RANDOM_TABLES=200` takes that many seeds of each sort instead of the one that every run takes.
 """
 
 from __future__ import annotations

@@ -42,7 +42,7 @@ RETAINED = {
 }
 PATCHING = Lock()
 ALONE = {"hoodie.cleaner.policy.failed.writes": "EAGER"}
-"""Nobody else writes: a writer that is pending is dead."""
+"""No other process writes: a writer that is pending is dead."""
 
 
 @dataclass(frozen=True)

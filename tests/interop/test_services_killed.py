@@ -192,7 +192,7 @@ def test_real_hudi_judges_what_a_killed_service_left(service: str, source: Judge
     table = subject.table.copy(tmp_path / "goes-on")
     killed(table.base, subject.act, FaultPlan(kill_at=middle, timing="after", counts=MUTATIONS), options)
     perform(table.base, subject.act, Owner.current("another process"), None, options)
-    with open_context(table.base).lock(Owner.current("whoever comes next")):
+    with open_context(table.base).lock(Owner.current("the next process")):
         pass  # a dead process may have left the lock, and an act that finds nothing left to do takes none
     if service == "archive":
         assert open_context(table.base).history().instants(), "nothing was archived"

@@ -32,7 +32,7 @@ BATCH = 50_000
 
 
 def publish(table: Table, instant: str, files: int) -> int:
-    """Tells `files` staged log files of LOG_BYTES each; what is in them makes no difference here."""
+    """Publishes `files` staged log files of LOG_BYTES each; what is in them makes no difference here."""
     metadata_timeline = MetadataTimeline(table.storage, table.config)
     place = latest_slices(
         table.storage, metadata_timeline.active.load(), RECORD_INDEX, layout=metadata_timeline.features.layout

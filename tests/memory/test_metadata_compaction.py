@@ -31,8 +31,8 @@ BOUND = 48 * MIB
 400,000 mappings and 20 for 3.2 million.
 """
 PLACE = "2024-01-01"
-TOLD = 10
-"""One mapping in so many is told anew after the first compaction."""
+UPDATED = 10
+"""One mapping in so many is written again after the first compaction."""
 
 
 def random_keys(count: int) -> pa.Array:
@@ -41,7 +41,7 @@ def random_keys(count: int) -> pa.Array:
     return pa.array([f"{first:016x}{second:016x}" for first, second in halves.tolist()])
 
 
-def tell(table: Table, keys: pa.Array, instant: str) -> None:
+def publish(table: Table, keys: pa.Array, instant: str) -> None:
     table.data.create_requested(instant, Action.DELTA_COMMIT)
     table.data.to_inflight(instant, Action.DELTA_COMMIT)
     writer(table).write_alone(instant, {}, {RECORD_INDEX: staged_rows(table, instant, PLACE, keys)})
@@ -49,11 +49,11 @@ def tell(table: Table, keys: pa.Array, instant: str) -> None:
 
 
 def compacted(table: Table, mappings: int) -> dict[str, Any]:
-    """The probe's answer: two file groups of so many mappings together, of which a tenth stands in logs."""
+    """The probe's answer: two file groups of so many mappings together, of which a tenth is in logs."""
     keys, instant = random_keys(mappings), table.new_instant()
-    tell(table, keys, f"{instant[:-3]}997")
+    publish(table, keys, f"{instant[:-3]}997")
     compaction(table).run(trigger=1)
-    tell(table, keys.slice(0, mappings // TOLD), f"{table.new_instant()[:-3]}998")
+    publish(table, keys.slice(0, mappings // UPDATED), f"{table.new_instant()[:-3]}998")
     probe = Path(__file__).with_name("metadata_compaction_probe.py")
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     done = subprocess.run(

@@ -46,7 +46,7 @@ def pending_write(table: Path) -> str:
 
 def data_files(table: Path) -> dict[str, int]:
     """All files outside of `.hoodie`, with sizes; the write token of a log file of 105 bytes, a command block alone, is
-    left out.
+    excluded.
     """
     found = {}
     for path in table.rglob("*"):
@@ -153,7 +153,7 @@ def listed(table: Path) -> dict[str, int]:
 
 
 def index_records(table: Path) -> dict[str, dict[str, Any]]:
-    """Every live record of every kind but `files`, by kind and key."""
+    """Every live record of every partition type but `files`, by type and key."""
     return {kind: items for kind, items in comparable_records(Table(table).live()).items() if kind != "files"}
 
 

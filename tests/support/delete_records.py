@@ -1,4 +1,4 @@
-"""Hypothesis strategies of delete records with every kind of ordering value."""
+"""Hypothesis strategies of delete records with every type of ordering value."""
 
 from __future__ import annotations
 

@@ -88,13 +88,13 @@ class FakeClient:
 
     def stop(self) -> None:
         self.server.expire(self.session)
-        self.tell(KazooState.LOST)
+        self.notify(KazooState.LOST)
 
     def close(self) -> None:
         self.closed = True
 
-    def tell(self, state: str) -> None:
-        """Tells the listeners of a state."""
+    def notify(self, state: str) -> None:
+        """Notifies the listeners of a state."""
         for listener in self.listeners:
             listener(state)
 

@@ -1,5 +1,5 @@
-"""Services on tables whose metadata table has every kind: how a table gets to where each begins, and what is done to
-it.
+"""Services on tables whose metadata table has all partition types: how a table gets to where each begins, and what is
+done to it.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def last_but_one(table: Path) -> str:
 
 
 def failed_write(table: Path) -> str:
-    """The newest commit as it was when its writer died after it had told the metadata table."""
+    """The newest commit as it was when its writer died after it had written to the metadata table."""
     context = open_context(table)
     last = context.active.load().commits().instants[-1]
     context.active.remove(last.requested_time, last.action, State.COMPLETED)
@@ -97,8 +97,8 @@ def saved(table: Path) -> str:
 
 
 def died_compacting(table: Path) -> str:
-    """A compaction whose process died when it had told the metadata table; without the claim by which a run of ours
-    would be completed.
+    """A compaction whose process died when it had written to the metadata table; without the claim by which a run of
+    ours would be completed.
     """
     instant = plan_all(table)
 
@@ -168,8 +168,8 @@ def chosen(subject: str, version: str, case: str) -> Any:
     """The test of one subject on one table: `make test` does one case of two versions, in turn, `make soak` the
     others.
     """
-    left_out = VERSIONS[list(SUBJECTS).index(subject) % len(VERSIONS)]
-    marks = () if SUBJECTS[subject].one == case and version != left_out else (pytest.mark.soak,)
+    excluded = VERSIONS[list(SUBJECTS).index(subject) % len(VERSIONS)]
+    marks = () if SUBJECTS[subject].one == case and version != excluded else (pytest.mark.soak,)
     return pytest.param(subject, version, case, id=f"{subject}-{version}-{case}", marks=marks)
 
 
@@ -179,7 +179,7 @@ RUNS: Final = [
 
 
 def assert_true(table: Path) -> None:
-    """The metadata table lists what is there, tells no lie of any kind, and leads to the rows that the storage has."""
+    """The metadata table lists what is there, has no wrong record, and leads to the rows that the storage has."""
     if not has_metadata_table(table):
         return
     assert_same_rows(read_rows(table, "on"), read_rows(table, "off"))
@@ -187,7 +187,7 @@ def assert_true(table: Path) -> None:
 
 
 def end_of(table: Path) -> dict[str, Any]:
-    """What must not depend on who died: the data files, the rows, every record of every kind."""
+    """What must not depend on who died: the data files, the rows, every record of every partition type."""
     context = open_context(table)
     found: dict[str, Any] = {
         "files": data_files(table),

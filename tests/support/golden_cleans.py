@@ -84,7 +84,7 @@ def before_clean(case: GoldenCase, instant: str) -> Before:
     """Takes back the clean and everything after it: later instants go, the files that it and later cleans deleted come
     back, empty.
 
-    Only names count when a clean is planned. The metadata table goes, since it cannot be taken back.
+    Only names count when a clean is planned. The metadata table goes, since it cannot be rolled back.
     """
     table = without_metadata_table(case.table)
     context = context_of(table)

@@ -127,7 +127,7 @@ def metadata_of(table: Path, instant: str) -> dict[str, dict[str, Any]]:
     """Every record of the metadata table by kind, with the names of the compaction's files as those of their file
     groups.
 
-    What depends on the very bytes of a file is left out: its size. Statistics are by column, partition and file.
+    What depends on the very bytes of a file is excluded: its size. Statistics are by column, partition and file.
     """
     whole = Table(table)
     if "files" not in whole.config.metadata_partitions:

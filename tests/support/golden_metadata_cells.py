@@ -105,10 +105,10 @@ class GoldenCells:
         ]
 
     def ours(self, partition: str, instant: Instant, metadata: CommitMetadata) -> Cells:
-        """What our kind says of a commit.
+        """What our partition type writes for a commit.
 
-        Of rows that are only written anew it leaves the ranges of whole partitions as they are (CommitUpdate.rewrites),
-        where Hudi makes them anew as after any write: here it is asked as after one.
+        For rows that are only rewritten it leaves the ranges of whole partitions as they are (CommitUpdate.rewrites),
+        where Hudi writes them as after any write: here it is called as after one.
         """
         kind = partition_type_of(partition, self.table)
         requirements = requirements_of(self.table, [kind])
@@ -117,7 +117,7 @@ class GoldenCells:
             for name, stats in metadata.partition_to_write_stats.items()
             for stat in stats
         ]
-        remaining = self._standing(instant, metadata, written, requirements) if kind.needs.remaining else {}
+        remaining = self._remaining(instant, metadata, written, requirements) if kind.needs.remaining else {}
         statistics = CommitUpdate(
             instant.requested_time,
             "UPSERT" if kind.needs.remaining and metadata.operation_type == "COMPACT" else metadata.operation_type,
@@ -164,7 +164,7 @@ class GoldenCells:
             RecordEncoder(text).cells((key, datum) for key, datum in records if datum is not None), text, partition
         )
 
-    def _standing(
+    def _remaining(
         self,
         instant: Instant,
         metadata: CommitMetadata,

@@ -75,7 +75,7 @@ class GoldenRows:
         return self.exchange(rows, self.spec(), [SliceChange(None, item) for item in self.slices(None).values()])
 
     def replay(self, rows: IndexRows) -> Iterator[tuple[str, list[dict[bytes, bytes]]]]:
-        """What each commit told the index, by file group."""
+        """What each commit wrote to the index, by file group."""
         last = ""
         for instant in self.table.timeline().commits():
             time = instant.requested_time

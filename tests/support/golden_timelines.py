@@ -61,7 +61,7 @@ def _content(name: str, version: str, timelines_only: bool = False) -> dict[str,
 
 
 def load_table(name: str, version: str = "6") -> MemoryStorage:
-    """The whole table in memory, a fresh storage each time; local `.crc` side files left out."""
+    """The whole table in memory, a fresh storage each time; local `.crc` side files excluded."""
     storage = MemoryStorage(f"memory://{version}/{name}")
     for path, data in _content(name, version).items():
         storage.write(path, data)

@@ -24,7 +24,7 @@ from tests.support.golden_data import golden_root
 
 
 def golden_members(case: str) -> Iterator[tuple[str, bytes]]:
-    """Every file of a golden table of version 6 by its path in the archive, Hadoop's side files left out."""
+    """Every file of a golden table of version 6 by its path in the archive, Hadoop's side files excluded."""
     with zipfile.ZipFile(golden_root() / "6" / f"{case}.zip") as archive:
         for name in archive.namelist():
             if not name.endswith(("/", ".crc")):

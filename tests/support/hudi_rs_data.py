@@ -1,4 +1,4 @@
-"""The test tables of Apache Hudi-rs, each with the SQL script that made it (tests/golden/data/hudi_rs.NOTICE.md tells
+"""The test tables of Apache Hudi-rs, each with the SQL script that made it (tests/golden/data/hudi_rs.NOTICE.md says
 their origin).
 """
 

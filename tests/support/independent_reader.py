@@ -107,7 +107,7 @@ def assert_nothing_forgotten(table: Path) -> None:
     _assert_known(table, timeline_times(table))
 
 
-def assert_settled(table: Path, rows: pa.Table | None = None) -> None:
+def assert_complete(table: Path, rows: pa.Table | None = None) -> None:
     """Holds when a service is over: valid, and nothing forgotten."""
     assert_valid(table, rows)
     assert_nothing_forgotten(table)

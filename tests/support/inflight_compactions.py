@@ -55,7 +55,7 @@ class Table:
         return ActiveTimeline(storage, Layout(self.layout), zone="UTC")
 
     def claim(self, storage: Storage | None = None, *, expired: bool = False) -> Claim:
-        """`expired`: whoever held it is taken for dead."""
+        """`expired`: its owner is taken for dead."""
         return claim(storage or self.storage, T, self.owner, now=(lambda: 2.0**40) if expired else None)
 
     def completer(
@@ -98,7 +98,7 @@ class MeanwhileStorage(MemoryStorage):
 
 
 class OpenLock:
-    """A table lock that keeps nobody out: the worst that expired leases and broken locks can do."""
+    """A table lock that excludes no process: the worst that expired leases and broken locks can do."""
 
     name = "open"
 

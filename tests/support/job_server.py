@@ -64,7 +64,7 @@ def _end(process: subprocess.Popen[bytes], folder: tempfile.TemporaryDirectory[s
 def _serve(address: str, run_job: Callable[[str], int]) -> None:
     signal.signal(
         signal.SIGCHLD, signal.SIG_IGN
-    )  # nobody waits for the jobs: they answer themselves, and leave no zombie
+    )  # no process waits for the jobs: they answer themselves, and leave no zombie
     with socket.socket(socket.AF_UNIX) as listener, selectors.DefaultSelector() as selector:
         listener.bind(f"{address}.new")
         listener.listen()

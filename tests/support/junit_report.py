@@ -13,7 +13,7 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class Counts:
-    """What one report tells. `failures` are the failed tests, as pytest takes them, and the skipped ones; `skipped`
+    """What one report says. `failures` are the failed tests, as pytest takes them, and the skipped ones; `skipped`
     names these.
     """
 

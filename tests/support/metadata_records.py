@@ -74,7 +74,7 @@ class Table:
         }
 
     def metadata_instants(self) -> list[str]:
-        """The names on the metadata table's timeline, completion times left out."""
+        """The names on the metadata table's timeline, without completion times."""
         return sorted(re.sub(r"^(\d+)_\d+\.", r"\1.", name) for name in self.metadata_timeline.names())
 
     def new_instant(self) -> str:

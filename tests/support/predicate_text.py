@@ -25,7 +25,7 @@ from hudi_core.expr.tree import (
 
 
 def to_sql(expr: Expr) -> str:
-    """Text in Spark's dialect, which `sql.parse_predicate` reads back as an equal tree, if it has a parser's form.
+    """Text in Spark's dialect, which `parse.parse_predicate` reads back as an equal tree, if it has a parser's form.
 
     That form has no In without values, no And or Or of fewer than two terms or directly below its like, and a literal
     on the right of a comparison.

@@ -145,8 +145,8 @@ class Reference:
         if self.policy.payload is not Payload.PARTIAL_UPDATE:
             return old if above(old, new) else new
         if above(old, new):
-            return self.flagged_anew(self.field_wise(old, new, meta_of=new))
-        return new if new.deleted else self.flagged_anew(self.field_wise(new, old, meta_of=new))
+            return self.flagged_again(self.field_wise(old, new, meta_of=new))
+        return new if new.deleted else self.flagged_again(self.field_wise(new, old, meta_of=new))
 
     def base_0_15(self, old: Version, new: Version) -> Version:
         """combineAndGetUpdateValue of each payload class."""
@@ -164,7 +164,7 @@ class Reference:
         if payload is Payload.NON_DEFAULTS:
             return self.field_wise(new, old)
         if payload is Payload.PARTIAL_UPDATE:
-            return self.flagged_anew(
+            return self.flagged_again(
                 self.field_wise(old, new, meta_of=new) if above(old, new) else self.field_wise(new, old)
             )
         return new
@@ -256,7 +256,7 @@ class Reference:
             return name == "level" and value == DEFAULTS["level"]
         return bool(value == DEFAULTS[name])
 
-    def flagged_anew(self, version: Version) -> Version:
+    def flagged_again(self, version: Version) -> Version:
         """BaseAvroPayload's constructor looks at the merged record's flag."""
         assert version.row is not None
         return replace(version, deleted=version.row["_hoodie_is_deleted"] is True)

@@ -41,8 +41,8 @@ def has_metadata_table(table: Path) -> bool:
 
 
 def assert_metadata_true(table: Path) -> None:
-    """Holds when a service is over: `metadata validate` finds nothing, and left out no file. A table without a metadata
-    table passes.
+    """Holds when a service is over: `metadata validate` finds nothing, and checked every file. A table without a
+    metadata table passes.
     """
     if not has_metadata_table(table):
         return
@@ -63,7 +63,7 @@ def pending_instants(table: Path) -> Pending:
 
 
 def assert_compacted(table: Path, instant: str, rows: pa.Table, pending: Pending) -> None:
-    """The compaction is done as if nobody had ever died: same rows, one base file per file group, exact metadata,
+    """The compaction is done as if no process had ever died: same rows, one base file per file group, exact metadata,
     nothing left over.
 
     `pending` are the instants that were pending before and may still be.

@@ -41,7 +41,7 @@ def is_whole(data: bytes) -> bool:
 
 
 def read_container(data: bytes, *, path: str) -> tuple[dict[str, Any], list[Any]]:
-    """The writer's schema and all records. Values are as `datum.decode_datum` gives them.
+    """The writer's schema and all records. Values are as `DatumCodec.decode` gives them.
 
     Raises CorruptFileError when the file is cut or does not decode, UnsupportedError for a compressed container; both
     name `path`.

@@ -123,7 +123,7 @@ class Ordering:
 
         Raises ConfigError where one is null and Hudi 0.15 keeps the table: then no order is defined.
         """
-        arrays = [self._of_rows(column, batch) for column in self.columns]
+        arrays = [self._row_values(column, batch) for column in self.columns]
         for column, values in zip(self.columns, arrays, strict=True):
             if values.null_count and not self.hudi_1:
                 raise ConfigError(
@@ -133,9 +133,9 @@ class Ordering:
 
     def base_values(self, batch: pa.RecordBatch) -> pa.Array:
         """The ordering values of base rows; null in a row that is older than the column."""
-        return self._joined([self._of_rows(column, batch) for column in self.columns], batch.num_rows)
+        return self._joined([self._row_values(column, batch) for column in self.columns], batch.num_rows)
 
-    def _of_rows(self, column: OrderingColumn, batch: pa.RecordBatch) -> pa.Array:
+    def _row_values(self, column: OrderingColumn, batch: pa.RecordBatch) -> pa.Array:
         values = column.from_rows(batch)
         return values.fill_null(0) if self.hudi_1 and column.kind == "int" else values
 

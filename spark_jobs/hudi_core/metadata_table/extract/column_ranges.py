@@ -22,13 +22,13 @@ from hudi_core.metadata_table.records.value_types import bound_of, logical_and_t
 class RowRanges:
     """Gathers the range of one column. Memory: two bounds."""
 
-    def __init__(self, column: str, kind: pa.DataType, version: int, *, bound_type: str | None = None) -> None:
-        """`kind` is the column's Arrow type; raises UnsupportedError for one without an order. `bound_type` is the
-        logical type of the bounds, where it is another.
+    def __init__(self, column: str, arrow_type: pa.DataType, version: int, *, bound_type: str | None = None) -> None:
+        """`arrow_type` is the column's; raises UnsupportedError for one without an order. `bound_type` is the logical
+        type of the bounds, where it is another.
         """
         self._column = column
-        name, self._type = logical_and_type(kind, version)
-        self._kind = bound_type or name
+        name, self._type = logical_and_type(arrow_type, version)
+        self._logical = bound_type or name
         self._least: Bound | None = None
         self._greatest: Bound | None = None
         self.nulls = 0
@@ -40,7 +40,7 @@ class RowRanges:
         self.nulls += array.null_count
         if array.null_count == len(array):
             return
-        least, greatest = _bounds(array, self._kind)
+        least, greatest = _bounds(array, self._logical)
         self._least = outer_bound(self._least, least, upper=False)
         self._greatest = outer_bound(self._greatest, greatest, upper=True)
 
@@ -51,19 +51,19 @@ class RowRanges:
         )
 
 
-def _bounds(array: pa.Array, kind: str) -> tuple[Bound | None, Bound | None]:
+def _bounds(array: pa.Array, logical: str) -> tuple[Bound | None, Bound | None]:
     """Of an array with a value that is not null; NaN is the greatest value."""
     if pa.types.is_floating(array.type):
         nans = pc.is_nan(array)
         if pc.any(nans).as_py():
-            nan = Bound(kind, float("nan"))
-            return bound_of(pc.min(array.filter(pc.invert(nans))), kind) or nan, nan
+            nan = Bound(logical, float("nan"))
+            return bound_of(pc.min(array.filter(pc.invert(nans))), logical) or nan, nan
     if pa.types.is_boolean(array.type):
         values = array.drop_null()
-        return Bound(kind, pc.all(values).as_py()), Bound(kind, pc.any(values).as_py())
+        return Bound(logical, pc.all(values).as_py()), Bound(logical, pc.any(values).as_py())
     # Not every release of Arrow finds the least of fixed-size binary.
     ends = pc.min_max(array.cast(pa.binary()) if pa.types.is_fixed_size_binary(array.type) else array)
-    return bound_of(ends["min"], kind), bound_of(ends["max"], kind)
+    return bound_of(ends["min"], logical), bound_of(ends["max"], logical)
 
 
 def column_of(batch: pa.RecordBatch, name: str) -> pa.Array | None:
@@ -102,9 +102,9 @@ class FooterRanges:
         self._leaves = leaf_columns(metadata)
         self._knows_nan = str(metadata.created_by or "").startswith(_HUDI_WRITER)
 
-    def range(self, column: str, kind: pa.DataType, version: int) -> ColumnRange | None:
-        """The range of a column (dotted name, of the Arrow type `kind` in the file) over all row groups; None where the
-        footer has none.
+    def range(self, column: str, arrow_type: pa.DataType, version: int) -> ColumnRange | None:
+        """The range of a column (dotted name, `arrow_type` in the file) over all row groups; None where the footer has
+        none.
 
         That is so for chunks with values but without bounds (parquet-mr omits those of 4 KB, and any with NaN), for
         floats of writers that ignore NaN, texts that are cut inside of a character, and types whose footers order
@@ -113,14 +113,14 @@ class FooterRanges:
         number = self._number(column)
         if number is None or not self._groups:
             return None
-        name, value_type = logical_and_type(kind, version)
+        name, value_type = logical_and_type(arrow_type, version)
         physical = self._schema.column(number).physical_type
         if physical not in _PHYSICAL.get(name, _INTEGERS) or (name in ("float", "double") and not self._knows_nan):
             return None
         parts = []
         for group in self._groups:
             chunk = group.column(number)
-            bounds = _chunk_bounds(chunk, name, kind)
+            bounds = _chunk_bounds(chunk, name, arrow_type)
             if bounds is None:
                 return None
             least, greatest, nulls = bounds
@@ -139,7 +139,7 @@ class FooterRanges:
         return self._leaves.get((column,), self._leaves.get(tuple(column.split("."))))
 
 
-def _chunk_bounds(chunk: Any, name: str, kind: pa.DataType) -> tuple[Bound | None, Bound | None, int] | None:
+def _chunk_bounds(chunk: Any, name: str, arrow_type: pa.DataType) -> tuple[Bound | None, Bound | None, int] | None:
     """Bounds and how many values are null; a chunk without any statistics is one of nulls alone to Hudi, and of unknown
     values here.
     """
@@ -150,16 +150,16 @@ def _chunk_bounds(chunk: Any, name: str, kind: pa.DataType) -> tuple[Bound | Non
         return None, None, int(found.null_count)
     if not found.has_min_max:
         return None
-    least, greatest = _stored_bound(found.min_raw, name, kind), _stored_bound(found.max_raw, name, kind)
+    least, greatest = _stored_bound(found.min_raw, name, arrow_type), _stored_bound(found.max_raw, name, arrow_type)
     return None if least is None or greatest is None else (least, greatest, int(found.null_count))
 
 
-def _stored_bound(raw: Any, name: str, kind: pa.DataType) -> Bound | None:
+def _stored_bound(raw: Any, name: str, arrow_type: pa.DataType) -> Bound | None:
     """A text that is cut inside of a character gives none."""
     if name == "decimal":
         unscaled = int.from_bytes(raw, "big", signed=True) if isinstance(raw, bytes) else int(raw)
         # Not scaleb: that rounds to the context's 28 digits.
-        return Bound(name, Decimal(f"{unscaled}E-{kind.scale}"))
+        return Bound(name, Decimal(f"{unscaled}E-{arrow_type.scale}"))
     if name == "string":
         try:
             return Bound(name, raw.decode() if isinstance(raw, bytes) else str(raw))

@@ -142,13 +142,13 @@ class _Rows:
 
 
 def _stored_type(stored: pa.Schema, name: str) -> pa.DataType:
-    kind = column_type(stored, name)
-    if kind is None:
+    arrow_type = column_type(stored, name)
+    if arrow_type is None:
         raise UnsupportedError(
             f"the index holds the column {name!r}, which the table's schema does not have",
             remedy="drop and create that index",
         )
-    return kind
+    return arrow_type
 
 
 def _indexed(stored: pa.Schema, requirements: StatisticsRequirements) -> list[str]:
@@ -169,9 +169,9 @@ def _of_base(storage: Storage, file: DataFileRef, requirements: StatisticsRequir
         found: dict[str, ColumnRange | None] = {}
         for name in _indexed(stored, requirements):
             # By the type that the file has, unless the column was widened since: then its rows are read as of now.
-            kind = None if _top(name, stored) in renamed else column_type(parquet.schema, name)
-            is_same = kind is not None and kind == _stored_type(stored, name)
-            found[name] = footer.range(name, kind, requirements.version) if is_same else None
+            arrow_type = None if _top(name, stored) in renamed else column_type(parquet.schema, name)
+            is_same = arrow_type is not None and arrow_type == _stored_type(stored, name)
+            found[name] = footer.range(name, arrow_type, requirements.version) if is_same else None
         missing = [name for name, item in found.items() if item is None] if parquet.num_rows else []
         rows = _Rows(missing, stored, requirements, file)
         if rows.columns.names:

@@ -47,18 +47,18 @@ _REMEDY: Final = (
 
 
 def function_of(
-    name: str, options: Mapping[str, str], kind: pa.DataType, zone: str | None
+    name: str, options: Mapping[str, str], arrow_type: pa.DataType, zone: str | None
 ) -> tuple[Function, pa.DataType]:
-    """The function `name` with the options of its index over a column of the type `kind`, and the type of its values.
+    """The function `name` with the options of its index over a column of `arrow_type`, and the type of its values.
 
     `zone` is Spark's session zone, None: not known. Raises UnsupportedError where the values may differ from Spark's.
     """
     make = _FUNCTIONS.get(name.lower() or "identity")
     if make is None:
         raise _refused(name, "this release does not compute it")
-    found = make(_Call(name, kind, options, zone))
+    found = make(_Call(name, arrow_type, options, zone))
     # The call on no values also refuses a zone that is not known.
-    return found, found(pa.array([], kind)).type
+    return found, found(pa.array([], arrow_type)).type
 
 
 @dataclass(frozen=True)
@@ -66,26 +66,26 @@ class _Call:
     """An index's function, its options, the column's type and the session zone."""
 
     name: str
-    kind: pa.DataType
+    arrow_type: pa.DataType
     options: Mapping[str, str]
     session_zone: str | None
 
     @property
     def is_text(self) -> bool:
-        return bool(pa.types.is_string(self.kind))
+        return bool(pa.types.is_string(self.arrow_type))
 
     @property
     def is_date(self) -> bool:
-        return bool(pa.types.is_date32(self.kind))
+        return bool(pa.types.is_date32(self.arrow_type))
 
     @property
     def is_instant(self) -> bool:
-        return bool(pa.types.is_timestamp(self.kind) and self.kind.tz is not None)
+        return bool(pa.types.is_timestamp(self.arrow_type) and self.arrow_type.tz is not None)
 
     def require(self, fits: bool) -> None:
         """Raises UnsupportedError for a column that Spark would cast first."""
         if not fits:
-            raise _refused(self.name, f"the column is {self.kind}, which Spark would cast first")
+            raise _refused(self.name, f"the column is {self.arrow_type}, which Spark would cast first")
 
     def number(self, key: str) -> int:
         text = self.options.get(key, "")
@@ -160,7 +160,7 @@ def _trimmed(trim: Callable[..., pa.Array]) -> Callable[[_Call], Function]:
 
 
 def _length(call: _Call) -> Function:
-    call.require(call.is_text or pa.types.is_binary(call.kind))
+    call.require(call.is_text or pa.types.is_binary(call.arrow_type))
     return (lambda values: pc.utf8_length(values)) if call.is_text else (lambda values: pc.binary_length(values))
 
 
@@ -188,7 +188,7 @@ def _unix_timestamp(call: _Call) -> Function:
     """Spark divides microseconds as Java does: before 1970 the seconds are cut towards zero, not rounded down."""
     call.require(call.is_instant)
     return lambda values: pc.divide(
-        values.cast(pa.timestamp("us", tz=call.kind.tz), safe=False).cast(pa.int64()), 1_000_000
+        values.cast(pa.timestamp("us", tz=call.arrow_type.tz), safe=False).cast(pa.int64()), 1_000_000
     )
 
 
@@ -227,7 +227,7 @@ def _masked(numbers: Numbers, values: pa.Array) -> pa.Array:
 
 
 _FUNCTIONS: Final[Mapping[str, Callable[[_Call], Function]]] = {
-    "identity": _unchanged(lambda call: not pa.types.is_nested(call.kind)),
+    "identity": _unchanged(lambda call: not pa.types.is_nested(call.arrow_type)),
     "lower": _cased(pc.ascii_lower, str.lower, NEW_CAPITALS),
     "upper": _cased(pc.ascii_upper, str.upper, NEW_SMALL),
     "trim": _trimmed(pc.utf8_trim),
@@ -240,7 +240,9 @@ _FUNCTIONS: Final[Mapping[str, Callable[[_Call], Function]]] = {
     "to_date": _unchanged(lambda call: call.is_date),
     "to_timestamp": _unchanged(lambda call: call.is_instant),
     "unix_timestamp": _unix_timestamp,
-    "from_unixtime": _formatted(lambda values: values.cast(pa.int64()), lambda call: pa.types.is_integer(call.kind)),
+    "from_unixtime": _formatted(
+        lambda values: values.cast(pa.int64()), lambda call: pa.types.is_integer(call.arrow_type)
+    ),
     "date_format": _formatted(_seconds, lambda call: call.is_instant and "format" in call.options),
     "year": _part(lambda clock: clock.year, of_dates=True),
     "month": _part(lambda clock: clock.month, of_dates=True),
@@ -258,11 +260,13 @@ class ExpressionValues:
         self.expression = expression
         self._function, result = function_of(expression.function, expression.options, column, expression.zone)
         self._bloom: BloomFilter | None = None
-        if expression.kind == COLUMN_STATS:
+        if expression.index_type == COLUMN_STATS:
             # Spark's timestamps count microseconds, and come to Hudi as timestamps, which version 1 wraps as such.
             self._micros = pa.timestamp("us", tz=result.tz) if pa.types.is_timestamp(result) else None
-            kind = None if self._micros is None else "timestamp_micros"
-            self._ranges = RowRanges(expression.column, self._micros or result, expression.version, bound_type=kind)
+            bound_type = None if self._micros is None else "timestamp_micros"
+            self._ranges = RowRanges(
+                expression.column, self._micros or result, expression.version, bound_type=bound_type
+            )
         else:
             if not (pa.types.is_string(result) or pa.types.is_integer(result)):
                 raise UnsupportedError(
@@ -294,6 +298,6 @@ class ExpressionValues:
         return replace(found, value_count=found.value_count - found.null_count)
 
 
-def check_expression(expression: Expression, kind: pa.DataType) -> None:
-    """Raises UnsupportedError for an index whose values are not computed exactly, on a column of the type `kind`."""
-    ExpressionValues(replace(expression, bloom=(1, 0.5, 1)), kind)
+def check_expression(expression: Expression, arrow_type: pa.DataType) -> None:
+    """Raises UnsupportedError for an index whose values are not computed exactly, on a column of `arrow_type`."""
+    ExpressionValues(replace(expression, bloom=(1, 0.5, 1)), arrow_type)

@@ -99,7 +99,7 @@ def initialization_from_rows(
     """The initialization of a record index or a secondary index; `counts` are its file groups (row_level.group_counts).
 
     `slices` are the latest merged ones of the table, `spec` is the ReaderSpec of a snapshot query as text, `zone` that
-    of instants. Errors of the fill: those of row_level.index_rows, of Engine.exchange and of reading the slices.
+    of instants. Errors of the fill: those of produce_index_rows, of Engine.exchange and of reading the slices.
     """
     index = row_level_type(name, table)
 

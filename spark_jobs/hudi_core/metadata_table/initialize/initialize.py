@@ -126,7 +126,7 @@ class MetadataCreation:
         """Adds a partition to the metadata table; returns the properties, which list it then.
 
         Raises as check and as MetadataTimeline.active; MetadataUnavailableError when there is no metadata table; the
-        errors of `initialization.fill`, after which the partition is not valid.
+        errors of `Initialization.fill`, after which the partition is not valid.
         """
         config, data = self._data()
         if initialization.name in config.metadata_partitions:

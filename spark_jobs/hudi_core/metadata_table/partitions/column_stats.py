@@ -131,10 +131,10 @@ def _bound(
         return wrapped
     if newer[0] is None or bound is None:
         return None
-    kind = newer[0].kind
-    are_numbers = {bound.kind, kind} <= {*NUMBERS}
+    logical = newer[0].logical
+    are_numbers = {bound.logical, logical} <= {*NUMBERS}
     # The other way a bound would be cut, and the range too narrow.
-    if are_numbers and bound.kind != kind == wider(bound.kind, kind):
-        return newer[1][0], {"value": widened(bound, kind).value}
-    ends = _ENDS.get(kind) if bound.kind in NUMBERS else None
+    if are_numbers and bound.logical != logical == wider(bound.logical, logical):
+        return newer[1][0], {"value": widened(bound, logical).value}
+    ends = _ENDS.get(logical) if bound.logical in NUMBERS else None
     return None if ends is None else (newer[1][0], {"value": ends[upper]})

@@ -109,7 +109,7 @@ class ExpressionIndexPartition(WholePartitionRanges):
 
     @property
     def _holds_ranges(self) -> bool:
-        return self._expression.kind == COLUMN_STATS
+        return self._expression.index_type == COLUMN_STATS
 
     def ranges(self, name: str, files: Sequence[FileStatistics]) -> dict[str, ColumnRange]:
         """That of the source column."""
@@ -134,10 +134,10 @@ def _has_rows(found: ColumnRange) -> bool:
 def expression_of(partition: str, table: IndexedTable) -> Expression:
     """The expression of an index; raises UnsupportedError where this release cannot keep it true on this table."""
     definition = table.definitions.get(partition)
-    kind = "" if definition is None else definition.type.lower()
-    if definition is None or kind not in _TYPES or len(definition.source_fields) != 1:
+    index_type = "" if definition is None else definition.type.lower()
+    if definition is None or index_type not in _TYPES or len(definition.source_fields) != 1:
         raise _refused(partition, "its definition is not there, or not that of an expression over one column")
-    if kind == BLOOM_FILTERS and table.config.is_merge_on_read:
+    if index_type == BLOOM_FILTERS and table.config.is_merge_on_read:
         raise _refused(partition, "Hudi itself has no filters for log files, and its writers fail on such an index")
     column = definition.source_fields[0]
     found = column_type(table.arrow_schema(), column)
@@ -148,7 +148,7 @@ def expression_of(partition: str, table: IndexedTable) -> Expression:
         column,
         definition.function,
         definition.options,
-        kind,
+        index_type,
         table.version_of(partition),
         table.settings.get(SESSION_ZONE),
         _bloom_settings(definition, table.settings),

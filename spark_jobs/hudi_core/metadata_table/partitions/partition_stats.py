@@ -144,7 +144,9 @@ class PartitionStatsPartition(WholePartitionRanges):
         known = {item.column: item for item in merged.ranges}
         if missing := [column for column in self._columns if column not in known]:
             raise self.unrecorded(name, missing[0])
-        return {column: as_type(known[column], kind, self._version) for column, kind in self._columns.items()}
+        return {
+            column: as_type(known[column], arrow_type, self._version) for column, arrow_type in self._columns.items()
+        }
 
     def unrecorded(self, name: str, column: str) -> UnsupportedError:
         """Names the column."""

@@ -151,15 +151,15 @@ def merge_data(key: str, older: Data, newer: Data, *, path: str) -> Data:
 
     Raises CorruptFileError when they are of different types.
     """
-    kind = newer.get("type")
-    if older.get("type") != kind:
+    record_type = newer.get("type")
+    if older.get("type") != record_type:
         raise CorruptFileError(
-            f"metadata records {key!r} of the types {older.get('type')!r} and {kind!r} do not merge", path=path
+            f"metadata records {key!r} of the types {older.get('type')!r} and {record_type!r} do not merge", path=path
         )
-    merge = _merges(PARTITION_TYPES).get(kind)
+    merge = _merges(PARTITION_TYPES).get(record_type)
     return newer if merge is None else merge(key, older, newer, path=path)
 
 
 @lru_cache(maxsize=4)
 def _merges(partition_types: tuple[type[PartitionType], ...]) -> Mapping[object, MergeData]:
-    return {kind: merge for item in partition_types for kind, merge in item.merges.items()}
+    return {record_type: merge for item in partition_types for record_type, merge in item.merges.items()}

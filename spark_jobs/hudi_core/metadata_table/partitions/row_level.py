@@ -90,7 +90,7 @@ class ChangeReader:
     ) -> Iterator[tuple[bool, pa.RecordBatch]]:
         """The entries that a change added (True) and removed (False).
 
-        `entries` reads those of a slice, of `schema`, whose first column (string) tells one from another. Memory: a
+        `entries` reads those of a slice, of `schema`, whose first column (string) distinguishes them. Memory: a
         batch; of a file group with slices before and after, the entries of both.
         """
         before, after = change.before, change.after

@@ -71,13 +71,13 @@ class SecondaryIndexPartition(RowLevelPartition):
                 f"the index {self.partition} has no definition that names its one column", path=DEFINITIONS
             )
         (column,) = definition.source_fields
-        kind = column_type(self.table.arrow_schema(), column)
-        if kind is None:
+        arrow_type = column_type(self.table.arrow_schema(), column)
+        if arrow_type is None:
             raise UnsupportedError(
                 f"the index {self.partition} is on {column!r}, which is no column that data files hold",
                 path=DEFINITIONS,
             )
-        value_texts(pa.nulls(0, kind), column)
+        value_texts(pa.nulls(0, arrow_type), column)
         return SecondaryIndexRows(self.partition, column, counts[None], schema, definition.version > 1)
 
     @classmethod

@@ -65,14 +65,14 @@ class StatColumns:
     (statistics.ColumnTypes).
     """
 
-    kind: pa.DataType
+    arrow_type: pa.DataType
     long_unit: str
 
     def of_cells(self, schema: str, keys: Sequence[bytes], values: Sequence[bytes], *, path: str) -> pa.Table:
         """The records of cells whose values `schema` encodes, in order, without those that mark a deletion.
 
-        Columns: `key`, `file`: string; `min`, `max`: `kind`, or null type where that is; `null_count`, `value_count`:
-        int64; `is_tight`: bool. Raises CorruptFileError naming `path`.
+        Columns: `key`, `file`: string; `min`, `max`: `arrow_type`, or null type where that is; `null_count` and
+        `value_count`: int64; `is_tight`: bool. Raises CorruptFileError naming `path`.
         """
         found = self._bulk(schema, keys, values) if len(values) >= _LEAST_RUN else None
         if found is not None:
@@ -84,7 +84,7 @@ class StatColumns:
     def of_records(self, records: Sequence[tuple[str, ColumnStats]]) -> pa.Table:
         """Decoded records by key; as of_cells."""
         found = live(records)
-        table = statistics_table(found, self.kind, long_unit=self.long_unit)
+        table = statistics_table(found, self.arrow_type, long_unit=self.long_unit)
         return table.rename_columns(["key", *table.column_names[1:]])
 
     def _bulk(self, schema: str, keys: Sequence[bytes], values: Sequence[bytes]) -> pa.Table | None:
@@ -124,7 +124,7 @@ class StatColumns:
     def _bound_column(self, data: Encoded, leaves: Mapping[Path, Leaf], end: str) -> pa.Array:
         """The bounds of one end, null where a record has none."""
         count = len(data)
-        if pa.types.is_null(self.kind):
+        if pa.types.is_null(self.arrow_type):
             return pa.nulls(count)
         ordinals = _column(leaves.get(_ORDINAL), count, -1)
         pieces, places = [], []
@@ -135,7 +135,7 @@ class StatColumns:
         if len(pieces) == 1 and len(places[0]) == count:
             return pieces[0]
         if not pieces:
-            return pa.nulls(count, self.kind)
+            return pa.nulls(count, self.arrow_type)
         rows = np.concatenate(places)
         at = _dense(rows, np.arange(len(rows)), count, -1)
         return pa.concat_arrays(pieces).take(pa.array(at, mask=at < 0))
@@ -144,9 +144,13 @@ class StatColumns:
         self, data: Encoded, leaves: Mapping[Path, Leaf], wrapper: str, leaf: Leaf, ordinal: int, *, upper: bool
     ) -> pa.Array:
         """The bounds of one wrapper and value type (-1: version 1), which are all of one type."""
-        if _is_plain(wrapper, bound_type(wrapper, ordinal), leaf, self.kind, self.long_unit):
+        if _is_plain(wrapper, bound_type(wrapper, ordinal), leaf, self.arrow_type, self.long_unit):
             values = data.texts(leaf, pa.string()) if leaf.lengths is not None else pa.array(leaf.values)
-            return values.cast(pa.int32()).cast(self.kind) if pa.types.is_date32(self.kind) else values.cast(self.kind)
+            return (
+                values.cast(pa.int32()).cast(self.arrow_type)
+                if pa.types.is_date32(self.arrow_type)
+                else values.cast(self.arrow_type)
+            )
         values = pa.array(leaf.values) if leaf.lengths is None else data.texts(leaf, _TEXT[wrapper])
         infos = _infos(data, leaves, leaf.rows)
         known: dict[Any, Bound | None] = {}
@@ -158,7 +162,7 @@ class StatColumns:
             return known[value, info]
 
         bounds = [bound(value, info) for value, info in zip(values.to_pylist(), infos, strict=True)]
-        return to_arrow(bounds, self.kind, long_unit=self.long_unit, upper=upper)
+        return to_arrow(bounds, self.arrow_type, long_unit=self.long_unit, upper=upper)
 
 
 _PLAIN: Final = {
@@ -174,14 +178,14 @@ _PLAIN: Final = {
 _PHYSICAL: Final = {"boolean": "bool", "float": "float32", "double": "float64"}
 
 
-def _is_plain(wrapper: str, kind: str, leaf: Leaf, column: pa.DataType, long_unit: str) -> bool:
-    if kind == "string" or leaf.lengths is not None:
-        return wrapper == "StringWrapper" and kind == "string" and pa.types.is_string(column)
-    if str(leaf.values.dtype) != _PHYSICAL.get(kind, "int64"):
+def _is_plain(wrapper: str, logical: str, leaf: Leaf, column: pa.DataType, long_unit: str) -> bool:
+    if logical == "string" or leaf.lengths is not None:
+        return wrapper == "StringWrapper" and logical == "string" and pa.types.is_string(column)
+    if str(leaf.values.dtype) != _PHYSICAL.get(logical, "int64"):
         return False
     if pa.types.is_timestamp(column):
-        return kind == "timestamp_micros" or (kind == "long" and long_unit == "us")
-    return column in _PLAIN.get(kind, ())
+        return logical == "timestamp_micros" or (logical == "long" and long_unit == "us")
+    return column in _PLAIN.get(logical, ())
 
 
 def _by_ordinal(leaf: Leaf | None, ordinals: Positions) -> Iterator[tuple[Leaf, int]]:

@@ -46,10 +46,10 @@ class ColumnTypes:
         avro = _nested(self._record, steps)
         if avro is None or avro.fields or avro.item is not None:
             return pa.null(), "us"
-        kind = self._arrow.field(steps[0]).type
+        arrow_type = self._arrow.field(steps[0]).type
         for step in steps[1:]:
-            kind = kind.field(step).type
-        return kind, "ms" if avro.logical.endswith("timestamp-millis") else "us"
+            arrow_type = arrow_type.field(step).type
+        return arrow_type, "ms" if avro.logical.endswith("timestamp-millis") else "us"
 
 
 def _nested(record: AvroType, steps: Sequence[str]) -> AvroType | None:
@@ -141,9 +141,9 @@ def partition_stats(
     """See MetadataTable.partition_stats."""
     tables = {}
     for column in columns:
-        kind, unit = types.of(column)
+        arrow_type, unit = types.of(column)
         rows = [(stats.name, stats) for _, stats in live(index.with_prefixes([column_id(column)]))]
-        tables[column] = statistics_table(rows, kind, long_unit=unit, with_files=False)
+        tables[column] = statistics_table(rows, arrow_type, long_unit=unit, with_files=False)
     return tables
 
 

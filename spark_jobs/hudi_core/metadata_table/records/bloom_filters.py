@@ -1,4 +1,4 @@
-"""Bloom filters of base files in the metadata table: `bloom_filters`, and expression indexes of that kind
+"""Bloom filters of base files in the metadata table: `bloom_filters`, and expression indexes of that type
 (HoodieMetadataBloomFilter).
 """
 

@@ -94,19 +94,23 @@ def replaces(older: ColumnStats, newer: ColumnStats) -> bool:
 
 
 def statistics_table(
-    rows: Sequence[tuple[str, ColumnStats]], kind: pa.DataType | None, *, long_unit: str = "us", with_files: bool = True
+    rows: Sequence[tuple[str, ColumnStats]],
+    arrow_type: pa.DataType | None,
+    *,
+    long_unit: str = "us",
+    with_files: bool = True,
 ) -> pa.Table:
     """One row per (partition, statistics): `partition`, `file` (unless not `with_files`), `min`, `max`, `null_count`,
     `value_count`, `is_tight`.
 
-    `min` and `max` have the type `kind`, or with None the bounds' own; null where the range is unknown or all values
-    are null, which `null_count == value_count` distinguishes. Counts are as the writer gave them: of a log file, they
-    are not those of its rows.
+    `min` and `max` have the type `arrow_type`, or with None the bounds' own; null where the range is unknown or all
+    values are null, which `null_count == value_count` distinguishes. Counts are as the writer gave them: of a log file,
+    they are not those of its rows.
     """
     stats = [item for _, item in rows]
     ranges = [item.range for item in stats]
     lower, upper = [item.least for item in ranges], [item.greatest for item in ranges]
-    type_ = natural_type([*lower, *upper]) if kind is None else kind
+    type_ = natural_type([*lower, *upper]) if arrow_type is None else arrow_type
     known = not pa.types.is_null(type_)
     columns: dict[str, pa.Array] = {"partition": pa.array([partition for partition, _ in rows], pa.string())}
     if with_files:
@@ -152,11 +156,11 @@ def partition_deletion(partition: str, column: str, version: int) -> Record:
     return whole_key(column, partition), deletion(RecordType.PARTITION_STATS, "", column, version)
 
 
-def deletion(kind: RecordType, name: str, column: str, version: int) -> dict[str, object]:
+def deletion(record_type: RecordType, name: str, column: str, version: int) -> dict[str, object]:
     """The datum of a deletion: a range of which nothing is known (HoodieColumnRangeMetadata.stub)."""
     unknown = ColumnRange(column, None, None, _UNKNOWN, _UNKNOWN, _UNKNOWN, _UNKNOWN, empty_type(version))
-    is_tight = kind is RecordType.PARTITION_STATS
-    return _datum(kind, {**(_body(name, unknown) or {}), "isDeleted": True, "isTightBound": is_tight})
+    is_tight = record_type is RecordType.PARTITION_STATS
+    return _datum(record_type, {**(_body(name, unknown) or {}), "isDeleted": True, "isTightBound": is_tight})
 
 
 def whole_key(column: str, partition: str, *, of_expression: bool = False) -> str:
@@ -166,8 +170,8 @@ def whole_key(column: str, partition: str, *, of_expression: bool = False) -> st
     return partition_stats_key(column, partition)
 
 
-def _datum(kind: RecordType, body: dict[str, object]) -> dict[str, object]:
-    return {"type": int(kind), "ColumnStatsMetadata": body}
+def _datum(record_type: RecordType, body: dict[str, object]) -> dict[str, object]:
+    return {"type": int(record_type), "ColumnStatsMetadata": body}
 
 
 def _body(name: str, found: ColumnRange) -> dict[str, object] | None:

@@ -100,16 +100,16 @@ class FileStatistics:
 class Expression:
     """An expression index, for readers of rows.
 
-    `kind` is what it holds of each file, `column_stats` or `bloom_filters`; `zone` is Spark's session zone, None where
-    it is not known; `bloom` are entries, error rate and most entries of its filters; `version` is that of its value
-    encoding.
+    `index_type` is what it holds of each file, `column_stats` or `bloom_filters`; `zone` is Spark's session zone, None
+    where it is not known; `bloom` are entries, error rate and most entries of its filters; `version` is that of its
+    value encoding.
     """
 
     partition: str
     column: str
     function: str
     options: Mapping[str, str]
-    kind: str
+    index_type: str
     version: int
     zone: str | None = None
     bloom: tuple[int, float, int] = (60000, 1e-9, 100000)
@@ -117,7 +117,7 @@ class Expression:
     @property
     def base_files_only(self) -> bool:
         """Whether log files have no part in it: filters are of base files."""
-        return self.kind != COLUMN_STATS
+        return self.index_type != COLUMN_STATS
 
 
 @dataclass(frozen=True, slots=True)

@@ -203,10 +203,10 @@ def _record(form: tuple[tuple[str, ...], int], key: bytes, value: bytes) -> File
     before, behind = form
     source = Reader(value, _FILES)
     number = -1
-    for kind in before:
-        if kind == "text":
+    for field in before:
+        if field == "text":
             source.skip(source.zigzag())
-        elif kind == "int":
+        elif field == "int":
             number = source.zigzag()
         elif branch := source.zigzag():
             if branch != 1:

@@ -50,7 +50,7 @@ _FORMS: Final = {
     "timestamp_nanos": _Form("", "LongWrapper", int, _INSTANTS),
 }
 _V1_LOGICAL: Final = {
-    **{form.wrapper_1: kind for kind, form in _FORMS.items() if form.wrapper_1},
+    **{form.wrapper_1: logical for logical, form in _FORMS.items() if form.wrapper_1},
     "LocalDateWrapper": "date",
 }
 WRAPPERS: Final = tuple(_V1_LOGICAL)
@@ -83,13 +83,13 @@ _V2_LOGICAL: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """A minimum or maximum: its kind (`int`, `date`, `timestamp_micros` …) and its value.
+    """A minimum or maximum: its logical type (`int`, `date`, `timestamp_micros` …) and its value.
 
     Dates are days, times and timestamps their counts since midnight or 1970, decimals Decimal, all others plain Python
     values.
     """
 
-    kind: str
+    logical: str
     value: Annotated[Any, bool | int | float | str | bytes | Decimal]
 
 
@@ -114,32 +114,32 @@ def decode_bound(wrapped: Any, value_type: Any, *, path: str) -> Bound | None:
     name, value = _unwrapped(wrapped, path)
     if value is None or name == "ArrayWrapper":
         return None
-    kind, scale = _logical_type(name, value_type, path)
-    if kind == "decimal":
+    logical, scale = _logical_type(name, value_type, path)
+    if logical == "decimal":
         value = _decimal(value, scale, path)
-    elif kind == "null":
+    elif logical == "null":
         return None
-    expected = _FORMS[kind].python
+    expected = _FORMS[logical].python
     if not isinstance(value, expected) or (expected is int and isinstance(value, bool)):
-        raise CorruptFileError(f"column statistics hold the {kind} {value!r}", path=path)
-    return Bound(kind, value)
+        raise CorruptFileError(f"column statistics hold the {logical} {value!r}", path=path)
+    return Bound(logical, value)
 
 
 def encode_bound(bound: Bound | None, value_type: ValueType) -> tuple[str, dict[str, Any]] | None:
     """The `minValue` or `maxValue` of a record: (wrapper's full name, {"value": …}); None for no bound.
 
-    Version 1 wraps by the bound's kind, and takes times and timestamps of columns as plain numbers (`int`, `long`);
-    decimals have scale 15. Version 2 wraps by `value_type`, which must be the kind's. Raises FormatError for a bound
+    Version 1 wraps by the logical type, and takes times and timestamps of columns as plain numbers (`int`, `long`);
+    decimals have scale 15. Version 2 wraps by `value_type`, which must match it. Raises FormatError for a bound
     that the encoding does not hold.
     """
     if bound is None:
         return None
-    form = _FORMS[bound.kind]
+    form = _FORMS[bound.logical]
     wrapper = form.wrapper_2 if value_type.ordinal else form.wrapper_1
-    if not wrapper or (value_type.ordinal and _V2_LOGICAL[value_type.ordinal] != bound.kind):
-        raise FormatError(f"a {bound.kind} cannot be stored as a bound of value type {value_type.ordinal}")
+    if not wrapper or (value_type.ordinal and _V2_LOGICAL[value_type.ordinal] != bound.logical):
+        raise FormatError(f"a {bound.logical} cannot be stored as a bound of value type {value_type.ordinal}")
     value = bound.value
-    if bound.kind == "decimal":
+    if bound.logical == "decimal":
         scale = _scale(value_type.info, "value type") if value_type.ordinal else _V1_SCALE
         value = _unscaled(value, scale, whole=not value_type.ordinal)
     return _NAMESPACE + wrapper, {"value": value}
@@ -168,15 +168,15 @@ def _unwrapped(wrapped: Any, path: str) -> tuple[str, Any]:
 
 
 def bound_type(wrapper: str, ordinal: int) -> str:
-    """The kind of a bound in one of WRAPPERS, by the number of its value type (-1: version 1, which has none). Raises
-    CorruptFileError.
+    """The logical type of a bound in one of WRAPPERS, by the number of its value type (-1: version 1, which has none).
+    Raises CorruptFileError.
     """
     value_type = None if ordinal < 0 else {"typeOrdinal": ordinal, "additionalInfo": "0,0"}
     return _logical_type(wrapper, value_type, "column statistics")[0]
 
 
 def _logical_type(wrapper: str, value_type: Any, path: str) -> tuple[str, int]:
-    """The kind of a bound, and the scale of a decimal."""
+    """The logical type of a bound, and the scale of a decimal."""
     if value_type is None:
         if wrapper not in _V1_LOGICAL:
             raise CorruptFileError(f"column statistics hold a bound in an unknown {wrapper}", path=path)
@@ -184,8 +184,8 @@ def _logical_type(wrapper: str, value_type: Any, path: str) -> tuple[str, int]:
     ordinal = value_type.get("typeOrdinal") if isinstance(value_type, dict) else None
     if not isinstance(ordinal, int) or not 1 <= ordinal < len(_V2_LOGICAL):
         raise CorruptFileError(f"column statistics have the value type {ordinal!r}", path=path)
-    kind = _V2_LOGICAL[ordinal]
-    return kind, _scale(value_type.get("additionalInfo"), path) if kind == "decimal" else 0
+    logical = _V2_LOGICAL[ordinal]
+    return logical, _scale(value_type.get("additionalInfo"), path) if logical == "decimal" else 0
 
 
 def _scale(info: Any, path: str) -> int:
@@ -212,48 +212,50 @@ _MICROS: Final = {"timestamp_millis": (1000, 1), "timestamp_micros": (1, 1), "ti
 
 
 def to_arrow(
-    bounds: Sequence[Bound | None], kind: pa.DataType, *, long_unit: str = "us", upper: bool = False
+    bounds: Sequence[Bound | None], arrow_type: pa.DataType, *, long_unit: str = "us", upper: bool = False
 ) -> pa.Array:
-    """The bounds as a column of type `kind`, a type that Spark reports; null where a bound is unknown.
+    """The bounds as a column of type `arrow_type`, a type that Spark reports; null where a bound is unknown.
 
     A bound is unknown where it does not order as the column does now: numbers of a column that has become text, for
     instance. `long_unit` is what plain longs of a timestamp column count, `ms` or `us`. Nanoseconds are rounded away
     from the range (`upper`: up).
     """
-    values = [None if bound is None else _as_column(bound, kind, long_unit, upper) for bound in bounds]
-    if pa.types.is_date32(kind) or pa.types.is_time32(kind):
-        return pa.array(values, pa.int32()).cast(kind)
-    if pa.types.is_timestamp(kind) or pa.types.is_time64(kind):
-        return pa.array(values, pa.int64()).cast(kind)
-    return pa.array(values, kind)
+    values = [None if bound is None else _as_column(bound, arrow_type, long_unit, upper) for bound in bounds]
+    if pa.types.is_date32(arrow_type) or pa.types.is_time32(arrow_type):
+        return pa.array(values, pa.int32()).cast(arrow_type)
+    if pa.types.is_timestamp(arrow_type) or pa.types.is_time64(arrow_type):
+        return pa.array(values, pa.int64()).cast(arrow_type)
+    return pa.array(values, arrow_type)
 
 
 def natural_type(bounds: Sequence[Bound | None]) -> pa.DataType:
     """The Arrow type of the bounds themselves, for values that are no column of the table; null type when there are
     none or they differ.
     """
-    kinds = {bound.kind for bound in bounds if bound is not None}
-    if len(kinds) != 1:
+    found = {bound.logical for bound in bounds if bound is not None}
+    if len(found) != 1:
         return pa.null()
-    (kind,) = kinds
-    if kind == "decimal":
+    (logical,) = found
+    if logical == "decimal":
         scale = max(-int(bound.value.as_tuple().exponent) for bound in bounds if bound is not None)
         return pa.decimal128(38, scale)
-    return _FORMS[kind].arrow
+    return _FORMS[logical].arrow
 
 
-def _as_column(bound: Bound, kind: pa.DataType, long_unit: str, upper: bool) -> Any:
-    if pa.types.is_timestamp(kind):
+def _as_column(bound: Bound, arrow_type: pa.DataType, long_unit: str, upper: bool) -> Any:
+    if pa.types.is_timestamp(arrow_type):
         return _micros(bound, long_unit, upper)
-    if pa.types.is_decimal(kind):
-        return _rescaled(bound, kind)
-    if bound.kind not in _COMPARABLE.get(kind.id, ()):
+    if pa.types.is_decimal(arrow_type):
+        return _rescaled(bound, arrow_type)
+    if bound.logical not in _COMPARABLE.get(arrow_type.id, ()):
         return None
-    if bound.kind == "float" and pa.types.is_float64(kind):
+    if bound.logical == "float" and pa.types.is_float64(arrow_type):
         return widened_float(bound.value)
-    if pa.types.is_floating(kind):
+    if pa.types.is_floating(arrow_type):
         return float(bound.value)
-    if pa.types.is_integer(kind) and not -(1 << (kind.bit_width - 1)) <= bound.value < 1 << (kind.bit_width - 1):
+    if pa.types.is_integer(arrow_type) and not -(1 << (arrow_type.bit_width - 1)) <= bound.value < 1 << (
+        arrow_type.bit_width - 1
+    ):
         return None
     return bound.value
 
@@ -270,26 +272,26 @@ _COMPARABLE: Final[dict[int, frozenset[str]]] = {
     pa.time32("ms").id: frozenset({"time_millis", "int"}),
     pa.time64("us").id: frozenset({"time_micros", "long"}),
 }
-"""By the column's type: the kinds of bounds that order as its values do, also those of a column that was widened."""
+"""By the column's type: the types of bounds that order as its values do, also those of a column that was widened."""
 
 
 def _micros(bound: Bound, long_unit: str, upper: bool) -> int | None:
-    if bound.kind == "long":
+    if bound.logical == "long":
         return int(bound.value) * (1000 if long_unit == "ms" else 1)
-    if bound.kind not in _MICROS:
+    if bound.logical not in _MICROS:
         return None
-    factor, divisor = _MICROS[bound.kind]
+    factor, divisor = _MICROS[bound.logical]
     value = int(bound.value) * factor
     return -(-value // divisor) if upper else value // divisor
 
 
-def _rescaled(bound: Bound, kind: pa.DataType) -> Decimal | None:
+def _rescaled(bound: Bound, arrow_type: pa.DataType) -> Decimal | None:
     """The value at the column's scale; unknown when that loses digits."""
-    if bound.kind not in ("decimal", "int", "long"):
+    if bound.logical not in ("decimal", "int", "long"):
         return None
     value = Decimal(bound.value)
     try:
-        exact = value.quantize(Decimal((0, (1,), -kind.scale)), context=_CONTEXT)
+        exact = value.quantize(Decimal((0, (1,), -arrow_type.scale)), context=_CONTEXT)
     except InvalidOperation:
         return None
-    return exact if exact == value and len(exact.as_tuple().digits) <= kind.precision else None
+    return exact if exact == value and len(exact.as_tuple().digits) <= arrow_type.precision else None

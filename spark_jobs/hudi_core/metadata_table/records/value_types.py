@@ -41,33 +41,33 @@ _UNITS: Final = {
 }
 
 
-def logical_and_type(kind: pa.DataType, version: int) -> tuple[str, ValueType]:
-    """What bounds of an Arrow column are (Bound.kind), and how an index of that version stores them.
+def logical_and_type(arrow_type: pa.DataType, version: int) -> tuple[str, ValueType]:
+    """What bounds of an Arrow column are (Bound.logical), and how an index of that version stores them.
 
     Raises UnsupportedError for a type without an order.
     """
     info: str | None = None
-    if pa.types.is_timestamp(kind) and kind.unit in _UNITS:
-        found, utc, local = _UNITS[kind.unit]
-        ordinal = local if kind.tz is None else utc
-    elif pa.types.is_decimal(kind):
-        found, ordinal, info = "decimal", _DECIMAL, f"{kind.precision},{kind.scale}"
-    elif kind.id in _PLAIN and not (pa.types.is_time(kind) and kind.unit not in ("ms", "us")):
-        found, ordinal = _PLAIN[kind.id]
+    if pa.types.is_timestamp(arrow_type) and arrow_type.unit in _UNITS:
+        found, utc, local = _UNITS[arrow_type.unit]
+        ordinal = local if arrow_type.tz is None else utc
+    elif pa.types.is_decimal(arrow_type):
+        found, ordinal, info = "decimal", _DECIMAL, f"{arrow_type.precision},{arrow_type.scale}"
+    elif arrow_type.id in _PLAIN and not (pa.types.is_time(arrow_type) and arrow_type.unit not in ("ms", "us")):
+        found, ordinal = _PLAIN[arrow_type.id]
     else:
-        raise UnsupportedError(f"a column of the type {kind} has no bounds that an index stores")
+        raise UnsupportedError(f"a column of the type {arrow_type} has no bounds that an index stores")
     if version > 1:
         return found, ValueType(ordinal, info)
     # Times and timestamps are stored as the plain numbers that Parquet holds.
     return ("int" if found == "time_millis" else "long") if found.startswith("time") else found, ValueType(0)
 
 
-def bound_of(scalar: pa.Scalar, kind: str) -> Bound | None:
-    """The bound that a value of a column is; None for null. `kind` is that of logical_and_type."""
+def bound_of(scalar: pa.Scalar, logical: str) -> Bound | None:
+    """The bound that a value of a column is; None for null. `logical` is that of logical_and_type."""
     if not scalar.is_valid:
         return None
     counted = pa.types.is_date32(scalar.type) or pa.types.is_time(scalar.type) or pa.types.is_timestamp(scalar.type)
-    return Bound(kind, scalar.value if counted else scalar.as_py())
+    return Bound(logical, scalar.value if counted else scalar.as_py())
 
 
 NUMBERS: Final = ("int", "long", "float", "double")
@@ -80,29 +80,29 @@ def outer_bound(first: Bound | None, second: Bound | None, *, upper: bool) -> Bo
     """
     if first is None or second is None:
         return first or second
-    if first.kind != second.kind and not {first.kind, second.kind} <= {*NUMBERS}:
+    if first.logical != second.logical and not {first.logical, second.logical} <= {*NUMBERS}:
         return None
-    kind = wider(first.kind, second.kind)
-    one, other = order_of(widened(first, kind)), order_of(widened(second, kind))
+    logical = wider(first.logical, second.logical)
+    one, other = order_of(widened(first, logical)), order_of(widened(second, logical))
     return first if one == other or (one > other) == upper else second
 
 
 def wider(first: str, second: str) -> str:
-    """The wider of two kinds of numbers, or the one kind that both are."""
+    """The wider of two number types, or the one type that both are."""
     return first if first == second else max(first, second, key=NUMBERS.index)
 
 
-def widened(bound: Bound, kind: str) -> Bound:
-    """A number as one of a wider kind."""
-    if bound.kind == kind:
+def widened(bound: Bound, logical: str) -> Bound:
+    """A number as one of a wider type."""
+    if bound.logical == logical:
         return bound
-    if (bound.kind, kind) == ("float", "double"):
-        return Bound(kind, widened_float(bound.value))
-    return Bound(kind, float(bound.value)) if kind in ("float", "double") else Bound(kind, bound.value)
+    if (bound.logical, logical) == ("float", "double"):
+        return Bound(logical, widened_float(bound.value))
+    return Bound(logical, float(bound.value)) if logical in ("float", "double") else Bound(logical, bound.value)
 
 
 def order_of(bound: Bound) -> tuple[bool, Any]:
-    """What bounds of one kind are compared by: NaN is the greatest, as in Java and Spark."""
+    """What bounds of one type are compared by: NaN is the greatest, as in Java and Spark."""
     nan = isinstance(bound.value, float) and math.isnan(bound.value)
     return nan, 0.0 if nan else bound.value
 
@@ -125,7 +125,7 @@ def is_unknown(found: ColumnRange) -> bool:
 def merged(ranges: Iterable[ColumnRange]) -> ColumnRange | None:
     """The range of all of them, of one column, in the encoding of the last one that has bounds; None of none.
 
-    Bounds of numbers of different width compare, as a column may have been widened; others that differ in kind leave
+    Bounds of numbers of different width compare, as a column may have been widened; others that differ in type leave
     the range unknown. Sums of counts and sizes hold also where they count rows twice, as in Hudi.
     """
     found: ColumnRange | None = None
@@ -148,22 +148,22 @@ def contains(wide: ColumnRange, narrow: ColumnRange) -> bool:
     return (both.least, both.greatest) == (wide.least, wide.greatest)
 
 
-def as_type(found: ColumnRange, kind: pa.DataType, version: int) -> ColumnRange:
-    """The range as one of a column that has the Arrow type `kind` now; bounds of another kind that do not widen to it
-    become unknown.
+def as_type(found: ColumnRange, arrow_type: pa.DataType, version: int) -> ColumnRange:
+    """The range as one of a column that has the Arrow type `arrow_type` now; bounds of another type that do not
+    widen to it become unknown.
     """
-    name, value_type = logical_and_type(kind, version)
+    name, value_type = logical_and_type(arrow_type, version)
     least, greatest = _as_logical(found.least, name), _as_logical(found.greatest, name)
     if least is None or greatest is None:
         least = greatest = None
     return replace(found, least=least, greatest=greatest, type=value_type)
 
 
-def _as_logical(bound: Bound | None, kind: str) -> Bound | None:
-    if bound is None or bound.kind == kind:
+def _as_logical(bound: Bound | None, logical: str) -> Bound | None:
+    if bound is None or bound.logical == logical:
         return bound
-    is_wider = {bound.kind, kind} <= {*NUMBERS} and wider(bound.kind, kind) == kind
-    return widened(bound, kind) if is_wider else None
+    is_wider = {bound.logical, logical} <= {*NUMBERS} and wider(bound.logical, logical) == logical
+    return widened(bound, logical) if is_wider else None
 
 
 def outer_bounds(first: ColumnRange, second: ColumnRange) -> tuple[Bound | None, Bound | None]:
@@ -182,7 +182,7 @@ def _merge(first: ColumnRange, second: ColumnRange) -> ColumnRange:
     later = (second.least is not None, second.type.ordinal) >= (first.least is not None, first.type.ordinal)
     return replace(
         second if later else first,
-        # The wider kind stores what the narrower one holds.
+        # The wider type stores what the narrower one holds.
         least=_in_wider_type(least, first.least, second.least),
         greatest=_in_wider_type(greatest, first.greatest, second.greatest),
         null_count=first.null_count + second.null_count,
@@ -193,7 +193,11 @@ def _merge(first: ColumnRange, second: ColumnRange) -> ColumnRange:
 
 
 def _in_wider_type(found: Bound | None, first: Bound | None, second: Bound | None) -> Bound | None:
-    return found if found is None or first is None or second is None else widened(found, wider(first.kind, second.kind))
+    return (
+        found
+        if found is None or first is None or second is None
+        else widened(found, wider(first.logical, second.logical))
+    )
 
 
 def merge_statistics(files: Sequence[FileStatistics]) -> FileStatistics:

@@ -14,8 +14,7 @@ from hudi_core.config.table_config import timeline_zone as configured_zone
 from hudi_core.config.transaction_config import CLOCK_SKEW_MS
 from hudi_core.errors import TimelineError
 from hudi_core.services.context import TableContext
-from hudi_core.services.doctor.finding import Finding
-from hudi_core.services.doctor.observations import ClockObservations, Observations
+from hudi_core.services.doctor.finding import ClockObservations, Finding, Observations
 from hudi_core.timeline.instant import Action, Instant, State
 from hudi_core.timeline.instant_time import parse_instant
 from hudi_core.timeline.timeline import Timeline

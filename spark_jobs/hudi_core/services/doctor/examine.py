@@ -6,8 +6,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from hudi_core.services.context import TableContext
-from hudi_core.services.doctor.finding import Finding, WriterOption
-from hudi_core.services.doctor.observations import ExecutorObservations, Observations
+from hudi_core.services.doctor.finding import ExecutorObservations, Finding, Observations, WriterOption
 from hudi_core.services.doctor.observe import observe
 from hudi_core.services.doctor.rules import diagnose
 from hudi_core.services.doctor.writer_rules import writer_options

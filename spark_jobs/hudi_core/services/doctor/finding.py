@@ -1,10 +1,15 @@
-"""What the doctor says about a table: findings, and the options that its writers should have."""
+"""What the doctor's rules judge, observations, and what they say: findings, and the options that writers should have.
+
+Ages and skews are seconds.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from typing import Any, Final, Literal
+
+from hudi_core.timeline.instant import Instant
 
 Severity = Literal["error", "warning", "info"]
 """error: rows are wrong or will be lost; warning: something is blocked or may fail; info: no action is needed now."""
@@ -55,3 +60,156 @@ class WriterOption:
     value: str
     now: str | None
     why: str
+
+
+@dataclass(frozen=True, slots=True)
+class PendingObservations:
+    """A pending instant. `kind` as in repair.pending_plan; `age` is the younger of its file and its instant, None
+    without a file.
+
+    `owner` describes the owner of its claim; `alive`: its owner or its writer may be at work. `problem` says why its
+    plan is unreadable.
+    """
+
+    instant: Instant
+    kind: str
+    age: float | None
+    owner: str | None = None
+    alive: bool = False
+    blocks: tuple[str, ...] = ()
+    problem: str | None = None
+    runs_here: bool = True
+    """Whether this release runs its service on this table."""
+    restores_to: str = ""
+    """As PendingPlan has it."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClockObservations:
+    """Clocks and zones: `zone` of the timeline in this run, `recorded` in hoodie.properties, `here` what LOCAL means.
+
+    `offsets`: how much later the latest instants are than the creation of their first file, read in `zone`.
+    `storage_ahead` and `newest_ahead`: how far the newest file and instant are ahead of this process's clock; None when
+    there is none.
+    """
+
+    zone: str
+    recorded: str
+    here: str
+    tolerated: float
+    offsets: tuple[float, ...] = ()
+    storage_ahead: float | None = None
+    newest_ahead: float | None = None
+    newest: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LockObservations:
+    """The table's lock. `holder` in words, None when free; `left_behind`: it is provably gone. `problem`: no check."""
+
+    provider: str | None
+    name: str
+    holder: str | None = None
+    age: float | None = None
+    left_behind: bool = False
+    how_to_break: str | None = None
+    problem: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StoreObservations:
+    """What the storage offers. Only a race shows whether it keeps the guarantees (storage.probe)."""
+
+    scheme: str
+    exclusive_create: bool
+    conditional_write: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Wheel:
+    """A distribution needed at `side`, and the version here or None; one that is optional makes work faster."""
+
+    name: str
+    side: Literal["driver", "driver and executors"]
+    why: str
+    install: str
+    version: str | None
+    is_optional: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ExecutorObservations:
+    """The set-ups of Spark's executors, one per different set-up (protocol.RemoteEngine); `problem`: no check."""
+
+    setups: tuple[Mapping[str, str | None], ...] = ()
+    problem: str | None = None
+    remedy: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Overtaken:
+    """The first instant of a timeline of layout 2, and how many commits of the archive are later, up to which."""
+
+    first: Instant
+    count: int
+    latest: str
+
+
+@dataclass(frozen=True, slots=True)
+class OrphanObservations:
+    """Files of instants that never completed, visible to readers or hidden; `looked`: files were listed."""
+
+    looked: bool = False
+    visible: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    hidden: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class WrongSize:
+    """A file whose size the metadata table has wrong: bytes as `listed` and as they are `there`."""
+
+    path: str
+    listed: int
+    there: int
+
+
+@dataclass(frozen=True, slots=True)
+class ListingObservations:
+    """Where the metadata table's list of files and the storage differ: up to KEPT paths each (listings), and how many.
+
+    `missing` are listed and not there; `unlisted` are there, of completed commits, and not listed; `wrong_size` are
+    both, and of another size. `problem`: the list cannot be read.
+    """
+
+    missing: tuple[str, ...] = ()
+    missing_count: int = 0
+    unlisted: tuple[str, ...] = ()
+    unlisted_count: int = 0
+    wrong_size: tuple[WrongSize, ...] = ()
+    wrong_size_count: int = 0
+    problem: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Observations:
+    """Everything that the rules judge. `options` are this run's over the table's; `eager` writes have no heartbeat."""
+
+    uri: str
+    options: Mapping[str, str]
+    stalled_after: float
+    clock: ClockObservations
+    lock: LockObservations
+    store: StoreObservations
+    wheels: tuple[Wheel, ...] = ()
+    pending: tuple[PendingObservations, ...] = ()
+    eager: tuple[str, ...] = ()
+    other_writers: tuple[str, ...] = ()
+    """Signs of another live writer, in words (transaction.locks.unconfigured)."""
+    strange_names: tuple[str, ...] = ()
+    """Paths in the timeline's folder that look like a timeline file's and are none."""
+    overtaken: Overtaken | None = None
+    metadata_drop_unfinished: bool = False
+    orphans: OrphanObservations = OrphanObservations()
+    listings: ListingObservations = ListingObservations()
+    executors: ExecutorObservations | None = None
+    """None where the doctor runs without executors."""

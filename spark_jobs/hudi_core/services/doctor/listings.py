@@ -12,8 +12,7 @@ from hudi_core.model.names import BaseFileName, parse_data_file
 from hudi_core.model.partition import join
 from hudi_core.services.archive.listing import appended_log_bytes, is_wrong_size
 from hudi_core.services.context import TableContext
-from hudi_core.services.doctor.finding import Finding, named_files
-from hudi_core.services.doctor.observations import ListingObservations, Observations, WrongSize
+from hudi_core.services.doctor.finding import Finding, ListingObservations, Observations, WrongSize, named_files
 from hudi_core.timeline.instant import Action, State
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.view.listing import walk_partitions

@@ -9,8 +9,7 @@ from typing import Final
 from hudi_core.config.lock_config import PROVIDER
 from hudi_core.errors import HudiError
 from hudi_core.services.context import TableContext
-from hudi_core.services.doctor.finding import Finding, duration
-from hudi_core.services.doctor.observations import LockObservations, Observations
+from hudi_core.services.doctor.finding import Finding, LockObservations, Observations, duration
 from hudi_core.transaction.locks.base import TableLock
 from hudi_core.transaction.locks.registry import table_lock
 from hudi_core.transaction.owner import Owner

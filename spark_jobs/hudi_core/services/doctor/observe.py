@@ -15,9 +15,7 @@ from hudi_core.model.partition import join
 from hudi_core.request.services import SERVICES
 from hudi_core.services.context import TableContext
 from hudi_core.services.doctor.clocks import moment_of, read_clocks
-from hudi_core.services.doctor.listings import compare_listings
-from hudi_core.services.doctor.locks import read_lock
-from hudi_core.services.doctor.observations import (
+from hudi_core.services.doctor.finding import (
     ExecutorObservations,
     ListingObservations,
     Observations,
@@ -26,6 +24,8 @@ from hudi_core.services.doctor.observations import (
     PendingObservations,
     StoreObservations,
 )
+from hudi_core.services.doctor.listings import compare_listings
+from hudi_core.services.doctor.locks import read_lock
 from hudi_core.services.doctor.orphans import find_orphans
 from hudi_core.services.doctor.wheels import needed_wheels
 from hudi_core.services.repair.pending_plan import find_pending, unblocked_by

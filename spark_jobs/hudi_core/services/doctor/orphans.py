@@ -12,8 +12,7 @@ from collections.abc import Iterator, Mapping
 from hudi_core.services.archive.listing import Search, appended_log_bytes, search
 from hudi_core.services.archive.planner import start_after
 from hudi_core.services.context import TableContext
-from hudi_core.services.doctor.finding import Finding, named_files
-from hudi_core.services.doctor.observations import Observations, OrphanObservations
+from hudi_core.services.doctor.finding import Finding, Observations, OrphanObservations, named_files
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.view.listing import walk_partitions
 

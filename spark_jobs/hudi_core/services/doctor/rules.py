@@ -6,10 +6,9 @@ from collections.abc import Callable, Iterator
 from functools import partial
 
 from hudi_core.services.doctor.clocks import clock_skew, instant_ahead, timeline_zone
-from hudi_core.services.doctor.finding import Finding, duration
+from hudi_core.services.doctor.finding import Finding, Observations, PendingObservations, duration
 from hudi_core.services.doctor.listings import listings
 from hudi_core.services.doctor.locks import lock
-from hudi_core.services.doctor.observations import Observations, PendingObservations
 from hudi_core.services.doctor.orphans import orphans
 from hudi_core.services.doctor.wheels import executors, wheels
 from hudi_core.services.doctor.writer_rules import writers

@@ -10,8 +10,7 @@ from typing import Final, Literal
 from hudi_core.config.lock_config import PROVIDER
 from hudi_core.engine.protocol import Engine, RemoteEngine
 from hudi_core.errors import ConfigError
-from hudi_core.services.doctor.finding import Finding
-from hudi_core.services.doctor.observations import ExecutorObservations, Observations, Wheel
+from hudi_core.services.doctor.finding import ExecutorObservations, Finding, Observations, Wheel
 
 _Side = Literal["driver", "driver and executors"]
 _ENGINE: Final = (

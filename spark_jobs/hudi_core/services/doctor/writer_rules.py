@@ -7,8 +7,7 @@ from typing import Final
 
 from hudi_core.config.lock_config import LOCK_KEYS, PROVIDER
 from hudi_core.config.transaction_config import CONCURRENCY_MODE, FAILED_WRITES_POLICY
-from hudi_core.services.doctor.finding import Finding, WriterOption
-from hudi_core.services.doctor.observations import Observations
+from hudi_core.services.doctor.finding import Finding, Observations, WriterOption
 
 _CLIENT: Final = "org.apache.hudi.client.transaction.lock."
 _NEAR: Final = frozenset({"file", "hdfs", "memory"})

@@ -266,7 +266,9 @@ def _is_like(remaining: ColumnRange, new: ColumnRange) -> bool:
     (mergeColumnStatsRecords).
     """
     bounds = (remaining.least, new.least)
-    return remaining.type == new.type and (bounds[0] is None or bounds[1] is None or bounds[0].kind == bounds[1].kind)
+    return remaining.type == new.type and (
+        bounds[0] is None or bounds[1] is None or bounds[0].logical == bounds[1].logical
+    )
 
 
 @dataclass(frozen=True, slots=True)

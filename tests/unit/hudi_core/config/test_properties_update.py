@@ -110,7 +110,7 @@ def test_no_table_and_no_whole_file() -> None:
         update_properties(storage, CHANGES)
 
 
-def test_somebody_else_at_it_is_noticed() -> None:
+def test_another_writer_is_noticed() -> None:
     class Racing(MemoryStorage):
         def create_exclusive(self, path: str, data: bytes) -> None:
             self.write(path, data)

@@ -97,7 +97,7 @@ EVERYTHING = st.builds(
 
 
 def exact(value: Any) -> str:
-    """Tells apart what is equal: 1, 1.0 and True, and zeros by their sign."""
+    """Distinguishes what is equal: 1, 1.0 and True, and zeros by their sign."""
     return repr(value)
 
 

@@ -1,4 +1,4 @@
-"""Lookups by readers whose properties are older than the drop or the resize of an index of rows: none of them takes
+"""Lookups by readers whose properties are older than the drop or the resize of a row-level index: none of them takes
 half an index for a whole one.
 """
 

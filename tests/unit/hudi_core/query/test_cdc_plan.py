@@ -96,7 +96,7 @@ def test_archived_commits_change_what_they_changed_when_they_were_active(
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_a_replaced_group_that_was_cleaned(golden: Golden, version: str) -> None:
-    """Hudi leaves its deletes out; here nothing is left out silently."""
+    """Hudi leaves its deletes out; here nothing is omitted silently."""
     table = HudiTable.open(str(golden(version, "insert_overwrite_cleaned").table))
     with pytest.raises(StorageNotFoundError, match="cleaned since"):
         count(table)

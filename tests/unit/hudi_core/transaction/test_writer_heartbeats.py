@@ -83,7 +83,7 @@ def test_the_policy_is_lazy_unless_the_run_says_otherwise() -> None:
 
 
 class Writers:
-    """A timeline with pending instants of every kind, the clock far ahead of them."""
+    """A timeline with pending instants of every action, the clock far ahead of them."""
 
     def __init__(self, layout: int) -> None:
         self.clock = Clock()
@@ -174,8 +174,8 @@ def test_a_silent_write_gets_an_hour_unless_lazy_is_set_by_name(writers: Writers
 def test_a_silent_write_in_a_copy_of_a_table_has_failed(
     golden: Callable[[str, str], GoldenCase], version: str, tmp_path: Path
 ) -> None:
-    """Nobody writes to the copy. Copies that keep the times of modification, and what begins on a copy, are judged by
-    their age.
+    """No process writes to the copy. Copies that keep the times of modification, and what begins on a copy, are judged
+    by their age.
     """
     case = golden(version, "failed_inflight_mor")
     for file in (case.table / open_context(case.table).active.folder).glob("2*.*"):

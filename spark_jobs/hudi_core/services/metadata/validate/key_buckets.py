@@ -184,4 +184,4 @@ def why_extra(position: int, home: int) -> str:
     """Why a record is wrong that no row explains in the file group at `position`; lookups read the one at `home`."""
     if home == position:
         return "no row has it"
-    return f"in file group {position} of the index, where nobody looks for it (but in {home})"
+    return f"in file group {position} of the index, where no lookup reads it (but in {home})"

@@ -52,7 +52,7 @@ def partition_checks(subject: Subject, findings: Findings) -> list[PartitionChec
         partition_type = registered(name)
         make = None if partition_type is None else _CHECKS.get(partition_type)
         if make is None:
-            findings.not_checked(name, "a kind of metadata that this release does not know")
+            findings.not_checked(name, "a partition type that this release does not know")
         else:
             checks.extend(make(inputs, name))
     return checks

@@ -159,7 +159,7 @@ def test_change_operations_are_seen_by_the_merge_or_refused() -> None:
     ] == ["U", "D", "I"]
 
 
-def test_blocks_of_every_kind_hold_the_same_rows() -> None:
+def test_blocks_of_every_type_hold_the_same_rows() -> None:
     """Avro, Parquet and HFile blocks of the same rows. Hudi 0.15 keeps the key in the HFile's cells only, 1.0.2 in the
     records, and numbers the cells.
     """

@@ -68,7 +68,7 @@ def bounds(found: ColumnRange) -> tuple[Any, Any]:
     )
 
 
-def of_rows(kind: pa.DataType, *batches: list[Any], version: int = 2) -> ColumnRange:
+def row_range(kind: pa.DataType, *batches: list[Any], version: int = 2) -> ColumnRange:
     ranges = RowRanges("c", kind, version)
     for batch in batches:
         ranges.add(pa.array(batch, kind))
@@ -88,7 +88,7 @@ def of_rows(kind: pa.DataType, *batches: list[Any], version: int = 2) -> ColumnR
     ],
 )
 def test_ranges_of_rows_batch_by_batch(kind: pa.DataType, batches: list[list[Any]], expected: tuple[Any, Any]) -> None:
-    found = of_rows(kind, *batches)
+    found = row_range(kind, *batches)
     values = [value for batch in batches for value in batch]
     assert bounds(found) == expected
     assert (found.value_count, found.null_count) == (len(values), values.count(None))
@@ -97,10 +97,10 @@ def test_ranges_of_rows_batch_by_batch(kind: pa.DataType, batches: list[list[Any
 
 @pytest.mark.parametrize("batches", [[[NAN, 1.0], [2.0]], [[1.0, 2.0], [None, NAN]]])
 def test_nan_is_the_greatest_value(batches: list[list[Any]]) -> None:
-    least, greatest = bounds(of_rows(pa.float64(), *batches))
+    least, greatest = bounds(row_range(pa.float64(), *batches))
     assert least == 1.0
     assert math.isnan(greatest)
-    assert all(map(math.isnan, bounds(of_rows(pa.float32(), [NAN, None]))))
+    assert all(map(math.isnan, bounds(row_range(pa.float32(), [NAN, None]))))
 
 
 def test_a_column_without_an_order_is_refused() -> None:

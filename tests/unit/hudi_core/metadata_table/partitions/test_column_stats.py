@@ -71,8 +71,8 @@ def test_a_float_counts_by_its_text_in_a_column_that_became_a_double() -> None:
     )
 
 
-def test_no_bound_is_cut_to_a_narrower_kind() -> None:
-    """Nor left out: to readers of 0.15 a range without bounds meets no filter."""
+def test_no_bound_is_cut_to_a_narrower_type() -> None:
+    """Nor is it missing: to readers of 0.15 a range without bounds meets no filter."""
     assert bounds(merge_data("k", stats(-1.5, 9.5, "Double"), stats(3, 4), path="p")) == (
         wrapped("Int", -(1 << 31)),
         wrapped("Int", (1 << 31) - 1),

@@ -110,8 +110,8 @@ def test_files_from_before_the_partition_was_rebuilt() -> None:
 
 @pytest.mark.parametrize("made", [[INDEXED_LOG], [INDEXED_LOG, f"f-0_0-0-0_{INDEXED}.hfile"]])
 def test_files_from_before_an_indexing_rebuilt_the_partition(made: list[str]) -> None:
-    """What was told between its request and its end may be in its base files, as where somebody had not told it and it
-    was built twice.
+    """What was recorded between its request and its end may be in its base files, as where it was not recorded and the
+    partition was built twice.
     """
     later = "20260101000000014"
     timeline = [

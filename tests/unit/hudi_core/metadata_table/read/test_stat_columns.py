@@ -1,4 +1,4 @@
-"""Statistics decoded in bulk, against the record rules: every kind of bound, every type of column, and what only the
+"""Statistics decoded in bulk, against the record rules: every type of bound, every type of column, and what only the
 rules can read.
 """
 
@@ -87,7 +87,7 @@ def datum(
 def bounded(version: str, bound: Bound, value_type: ValueType) -> tuple[Any, Any] | None:
     """The bound as a table of a version stores it, and the value type beside it; None where it does not."""
     if version != "9":
-        if bound.kind in ("timestamp_millis", "timestamp_nanos", "time_millis"):
+        if bound.logical in ("timestamp_millis", "timestamp_nanos", "time_millis"):
             return None
         return encode_bound(bound, ValueType(0)), None
     return encode_bound(bound, value_type), {"typeOrdinal": value_type.ordinal, "additionalInfo": value_type.info}
@@ -116,13 +116,13 @@ def same(one: pa.Table, other: pa.Table) -> None:
             # Not all are moments that Python has.
             column, expected = column.cast(pa.int64()), expected.cast(pa.int64())
         column.combine_chunks().validate(full=True)
-        # repr tells NaN and -0.0 as they are.
+        # repr shows NaN and -0.0 as they are.
         assert repr(column.to_pylist()) == repr(expected.to_pylist())
 
 
 @pytest.mark.parametrize("version", list(SCHEMAS))
 @pytest.mark.parametrize(("kind", "unit"), COLUMNS)
-def test_every_kind_of_bound_for_every_type_of_column(
+def test_every_type_of_bound_for_every_type_of_column(
     version: str, kind: pa.DataType, unit: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     data = [datum("nothing.parquet", None, None, None, 9), datum(".", None, None, None, None, tight=True)]

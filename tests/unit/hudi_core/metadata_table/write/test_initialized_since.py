@@ -58,7 +58,7 @@ def test_version_6_tells_by_the_instant_that_a_partition_began_at(golden: Golden
     assert found[last.requested_time] == frozenset()
 
 
-def test_a_folder_without_files_is_in_nobodys_way(golden: Golden) -> None:
+def test_a_folder_without_files_blocks_no_writer(golden: Golden) -> None:
     table = Table(golden("9", "mdt_all_cow").table)
     for path in table.path.joinpath(ROOT, "record_index").iterdir():
         path.unlink()

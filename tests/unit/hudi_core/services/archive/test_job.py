@@ -32,7 +32,7 @@ from tests.support.table_invariants import assert_metadata_true, read_rows
 Golden = Callable[[str, str], GoldenCase]
 
 
-def told_by_the_timeline(table: Path) -> dict[Instant, Any]:
+def recorded_by_the_timeline(table: Path) -> dict[Instant, Any]:
     """What a completed instant's file says, commits without the members that the archive of layout 1 does not keep."""
     active = context_of(table).active
     timeline = active.load().completed()
@@ -57,7 +57,7 @@ def essence(commit: CommitMetadata) -> Any:
 @pytest.mark.parametrize(("folder", "name"), CASES)
 def test_a_table_and_its_history_say_what_they_said(golden: Golden, folder: str, name: str) -> None:
     table = golden(folder, name).table
-    rows, recorded = read_rows(table), told_by_the_timeline(table)
+    rows, recorded = read_rows(table), recorded_by_the_timeline(table)
     before = active_of(table) + history_of(table)
     plans = {
         item: context_of(table).active.read_any(item.requested_time, item.pending_action, State.REQUESTED)

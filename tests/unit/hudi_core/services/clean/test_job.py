@@ -59,7 +59,7 @@ def metadata_of(table: Path, instant: str) -> dict[str, Any]:
 
 
 def timeline_names(table: Path, base: str = "") -> list[str]:
-    """The names on a timeline, completion times left out."""
+    """The names on a timeline, without completion times."""
     storage = LocalStorage(table)
     active = ActiveTimeline(storage, TableConfig.load(storage), base)
     stems = (name.split(".") for name in active.names() if name[:1].isdigit())

@@ -447,7 +447,9 @@ def test_an_instant_that_another_writer_is_rolling_back(golden: Golden) -> None:
 
 
 def test_another_attempts_metadata_deltacommit_is_not_joined(golden: Golden) -> None:
-    """Somebody published the instant in the metadata table while our tasks ran: retry, and the retry rolls it back."""
+    """Another process published the instant in the metadata table while our tasks ran: retry, and the retry rolls it
+    back.
+    """
     table = golden("6", "mor_compaction_requested").table
     instant, rows, pending = pending_instant(table), read_rows(table), pending_instants(table)
     storage = LocalStorage(table)

@@ -89,7 +89,7 @@ def plan_all(table: Path) -> str:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("version", "case"), CASES)
-def test_every_kind_is_kept_true(golden: Golden, version: str, case: str) -> None:
+def test_every_partition_type_is_kept_valid(golden: Golden, version: str, case: str) -> None:
     path = golden(version, case).table
     table, instant = Table(path), plan_all(path)
     rows, pending, before = read_rows(path), pending_instants(path), table.live()

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from hudi_core.services.doctor.observations import ClockObservations
+from hudi_core.services.doctor.finding import ClockObservations
 from hudi_core.timeline.instant import State
 from hudi_core.timeline.instant_time import parse_instant
 from tests.support.golden_cleans import context_of

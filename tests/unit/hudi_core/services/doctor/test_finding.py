@@ -1,3 +1,5 @@
+"""How findings show ages and files, and their JSON."""
+
 from __future__ import annotations
 
 import pytest
@@ -7,35 +9,47 @@ from hudi_core.services.doctor.finding import Finding, duration, named_files
 
 @pytest.mark.parametrize(
     ("seconds", "text"),
-    [(3.0, "3 s"), (119.0, "119 s"), (600.0, "10 minutes"), (7200.0, "2 hours"), (864000.0, "10 days")],
+    [
+        (0, "0 s"),
+        (119, "119 s"),
+        (120, "2 minutes"),
+        (7_199, "120 minutes"),
+        (7_200, "2 hours"),
+        (172_799, "48 hours"),
+        (172_800, "2 days"),
+    ],
 )
-def test_ages_for_people(seconds: float, text: str) -> None:
+def test_a_duration_has_the_largest_unit_of_which_there_are_two(seconds: float, text: str) -> None:
     assert duration(seconds) == text
 
 
 @pytest.mark.parametrize(
     ("paths", "count", "text"),
     [
-        (("a",), 1, "1 file (a)"),
-        (("a", "b"), 2, "2 files (a, b)"),
-        (tuple("abcdefg"), 7, "7 files (a, b, c, d, e and 2 more)"),
-        (tuple("abcde"), 120, "120 files (a, b, c, d, e and 115 more)"),
+        (["a"], 1, "1 file (a)"),
+        (["a", "b", "c", "d", "e"], 5, "5 files (a, b, c, d, e)"),
+        (["a", "b", "c", "d", "e", "f"], 6, "6 files (a, b, c, d, e and 1 more)"),
+        (["a", "b", "c", "d", "e", "f"], 90, "90 files (a, b, c, d, e and 85 more)"),
     ],
 )
-def test_five_files_are_named_and_all_are_counted(paths: tuple[str, ...], count: int, text: str) -> None:
+def test_the_first_files_are_named_and_all_are_counted(paths: list[str], count: int, text: str) -> None:
     assert named_files(paths, count) == text
 
 
-def test_documents() -> None:
-    finding = Finding("lock_held", "warning", "held", "wait", age_seconds=3.00049, blocks=("archival",))
+def test_a_finding_as_json() -> None:
+    finding = Finding("stalled", "warning", "what", "fix", instant="001", age_seconds=1.23456, blocks=("archive",))
     assert finding.to_dict() == {
-        "rule": "lock_held",
+        "rule": "stalled",
         "severity": "warning",
-        "what": "held",
-        "fix": "wait",
-        "instant": None,
+        "what": "what",
+        "fix": "fix",
+        "instant": "001",
         "path": None,
-        "age_seconds": 3.0,
+        "age_seconds": 1.235,
         "owner": None,
-        "blocks": ["archival"],
+        "blocks": ["archive"],
     }
+
+
+def test_a_finding_without_an_age() -> None:
+    assert Finding("r", "info", "what", "fix").to_dict()["age_seconds"] is None

@@ -6,9 +6,8 @@ from dataclasses import replace
 import pytest
 
 from hudi_core.metadata_table.read.metadata_table import MetadataTable
-from hudi_core.services.doctor.finding import Finding
+from hudi_core.services.doctor.finding import Finding, ListingObservations, WrongSize
 from hudi_core.services.doctor.listings import compare_listings, listings
-from hudi_core.services.doctor.observations import ListingObservations, WrongSize
 from hudi_core.timeline.instant import Action
 from tests.support.golden_cleans import context_of
 from tests.support.golden_data import golden_cases, golden_root
@@ -32,7 +31,7 @@ def test_the_metadata_table_and_the_storage_that_differ(golden: Golden, version:
     context.active.create_requested(clean, Action.CLEAN, b"")
     context.active.to_inflight(clean, Action.CLEAN)
     assert not {"metadata_unlisted", "metadata_missing_file"} & set(rules(table)), (
-        "a clean at work has deleted, and not told yet"
+        "a clean at work has deleted, and not recorded it yet"
     )
 
 
@@ -81,7 +80,7 @@ def test_no_metadata_table_of_real_hudi_is_blamed(golden: Golden, version: str) 
 def test_a_log_file_may_be_longer_than_its_commits_say_where_it_holds_several(
     golden: Golden, version: str, expected: int
 ) -> None:
-    """A pending or rolled-back write of version 6 appends to the last log file, of which the metadata table hears
+    """A pending or rolled-back write of version 6 appends to the last log file, of which the metadata table records
     nothing, or a stub.
     """
     table = golden(version, "mor_basic").table

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from hudi_core.services.doctor.observations import LockObservations
+from hudi_core.services.doctor.finding import LockObservations
 from hudi_core.transaction.owner import Owner
 from tests.support.golden_cleans import context_of
 from tests.unit.hudi_core.services.doctor.test_examine import Golden, findings

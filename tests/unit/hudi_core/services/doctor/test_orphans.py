@@ -4,8 +4,7 @@ import shutil
 
 import pytest
 
-from hudi_core.services.doctor.finding import Finding
-from hudi_core.services.doctor.observations import OrphanObservations
+from hudi_core.services.doctor.finding import Finding, OrphanObservations
 from tests.support.golden_cleans import context_of
 from tests.unit.hudi_core.services.doctor.test_examine import VERSIONS, Golden, findings
 from tests.unit.hudi_core.services.doctor.test_rules import T, found

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from hudi_core.services.doctor.finding import Finding
-from hudi_core.services.doctor.observations import (
+from hudi_core.services.doctor.finding import (
     ClockObservations,
+    Finding,
     ListingObservations,
     LockObservations,
     Observations,

@@ -12,7 +12,7 @@ from hudi_core.engine.local import LocalEngine
 from hudi_core.engine.protocol import Json, UnitTask
 from hudi_core.errors import ConfigError, ExecutionError, HudiError
 from hudi_core.request.requests import DoctorRequest, ProbeStoreRequest
-from hudi_core.services.doctor.observations import ExecutorObservations
+from hudi_core.services.doctor.finding import ExecutorObservations
 from hudi_core.services.doctor.wheels import read_executors
 from hudi_core.table import HudiTable
 from tests.support.golden_data import GoldenCase

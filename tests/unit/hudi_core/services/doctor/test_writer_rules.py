@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from hudi_core.services.doctor.observations import (
+from hudi_core.services.doctor.finding import (
     LockObservations,
     StoreObservations,
 )

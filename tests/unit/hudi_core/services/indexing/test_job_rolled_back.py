@@ -1,4 +1,4 @@
-"""Somebody takes a build back: a writer of Hudi the deltacommit that is pending in the metadata table, once its
+"""Another process rolls a build back: a writer of Hudi the deltacommit that is pending in the metadata table, once its
 heartbeat has expired.
 """
 
@@ -32,8 +32,8 @@ def is_there(table: Path, build: Build) -> bool:
 
 
 def take_back(monkeypatch: pytest.MonkeyPatch, table: Path, often: int, *, before: bool = False) -> list[str | None]:
-    """Somebody takes so many builds back when their files are written, or `before`, file groups and all, as Hudi's
-    rollback does.
+    """Another process rolls so many builds back when their files are written, or `before`, file groups and all, as
+    Hudi's rollback does.
 
     Returns the deltacommits of these, which version 6 has not.
     """

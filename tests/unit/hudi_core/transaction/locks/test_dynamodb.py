@@ -204,7 +204,7 @@ def test_what_was_not_taken_cannot_be_checked(client: Client) -> None:
         lock_of(client).check()
 
 
-def test_a_renewal_that_arrived_unseen_does_not_keep_the_lock_from_being_given_back(client: Client) -> None:
+def test_a_renewal_that_arrived_unseen_does_not_prevent_the_release_of_the_lock(client: Client) -> None:
     lock = lock_of(client)
     lock.acquire()
     put(client, **(item(client) or {}) | {"recordVersionNumber": "renewed"})

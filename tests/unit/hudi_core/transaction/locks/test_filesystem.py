@@ -70,7 +70,7 @@ def test_taking_it_twice_is_an_error() -> None:
         lock.acquire()
 
 
-def test_a_waiter_gets_it_when_it_is_given_back() -> None:
+def test_a_waiter_gets_it_when_it_is_released() -> None:
     storage = MemoryStorage()
     first = FileSystemLock(storage, HERE)
     first.acquire()

@@ -122,7 +122,7 @@ def test_a_session_that_expired_has_lost_the_lock(caplog: pytest.LogCaptureFixtu
     with caplog.at_level(logging.WARNING), lock:
         client = table.clients[-1]
         table.server.expire(client.session)
-        client.tell(KazooState.LOST)
+        client.notify(KazooState.LOST)
         with pytest.raises(LockError, match="its session expired"):
             lock.check()
         with table.lock(Owner.current("next")) as after:
@@ -174,8 +174,8 @@ def test_a_holder_that_leaves_during_the_look_is_none() -> None:
 def test_a_suspended_connection_alone_loses_nothing() -> None:
     table = Table()
     with table.lock() as lock:
-        table.clients[-1].tell(KazooState.SUSPENDED)
-        table.clients[-1].tell(KazooState.CONNECTED)
+        table.clients[-1].notify(KazooState.SUSPENDED)
+        table.clients[-1].notify(KazooState.CONNECTED)
         lock.check()
         assert lock.release() is True
 

@@ -27,4 +27,4 @@ def test_a_record_in_another_file_group(golden: Golden, version: str, partition_
     log.rename(log.with_name(log.name.replace(f"-{here:04d}-0_", f"-{other:04d}-0_")))
     (found,) = table.found()
     assert found.partition_type == partition_type
-    assert found.what.endswith(f" {what} in file group {other} of the index, where nobody looks for it (but in {home})")
+    assert found.what.endswith(f" {what} in file group {other} of the index, where no lookup reads it (but in {home})")

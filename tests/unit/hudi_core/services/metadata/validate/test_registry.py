@@ -62,7 +62,7 @@ def test_a_partition_that_no_release_knows(golden: Golden) -> None:
     update_properties(table.storage, {METADATA.name: listed})
     checks, not_checked = checked(table.path)
     assert "vector_index" not in checks
-    assert not_checked["vector_index"] == "a kind of metadata that this release does not know"
+    assert not_checked["vector_index"] == "a partition type that this release does not know"
 
 
 def test_indexes_without_their_definitions(golden: Golden) -> None:
