@@ -10,17 +10,21 @@ which the new base files contain.
 From version 8 on a deltacommit of the action's instant is pending meanwhile, as of real Hudi's indexer. In version 6
 the releases of Hudi disagree on its name, and roll another one back (isIndexingCommit of 0.15 and of 1.x): there is
 none, and the base instant is an early one.
+
+The deltacommit completes before the names move, and the action after both; a process may die in between. A completed
+deltacommit makes the base files count, so it is undone only while no listed partition has files of it: an
+index that is listed is complete, and stays so when its action leaves the timeline.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from hudi_core.config.properties_update import update_properties
-from hudi_core.config.table_config import METADATA_INFLIGHT, TableConfig
+from hudi_core.config.table_config import METADATA_INFLIGHT, PROPERTIES, TableConfig
 from hudi_core.errors import BuildRolledBackError, ConflictError, MetadataUnavailableError, StorageNotFoundError
 from hudi_core.metadata_table.index_definitions import put_index_definitions
 from hudi_core.metadata_table.initialize.initial_commit import (
@@ -37,7 +41,7 @@ from hudi_core.metadata_table.read.file_group import ROOT, latest_slices
 from hudi_core.metadata_table.timeline import MetadataTimeline
 from hudi_core.metadata_table.write.delta_commit import latest_schema
 from hudi_core.model.claim_names import HUDI_HEARTBEATS
-from hudi_core.model.names import WriteToken, parse_data_file
+from hudi_core.model.names import BaseFileName, LogFileName, WriteToken, parse_data_file
 from hudi_core.model.partition import check_file_name
 from hudi_core.storage.base import Storage
 from hudi_core.timeline.instant import Action, State
@@ -83,8 +87,16 @@ class IndexBuild:
         """Makes the file groups and lists the partitions as inflight; what an earlier attempt left goes first.
 
         `data` is the data table's timeline, loaded under this lock. Raises MetadataUnavailableError when there is no
-        metadata table.
+        metadata table, ConflictError while a listed partition has files of the action's deltacommit.
         """
+        listed = self.listed_by_deltacommit()
+        if listed:
+            raise ConflictError(
+                f"indexing {self._instant} has listed {', '.join(sorted(listed))} before, and others of its plan were "
+                "dropped meanwhile",
+                path=ROOT,
+                remedy="run the indexing again",
+            )
         config = self.roll_back([item.name for item in initializations], data)
         metadata_timeline = MetadataTimeline(self._storage, config, self._clock)
         timeline = metadata_timeline.active.load()
@@ -150,10 +162,10 @@ class IndexBuild:
 
     def roll_back(self, names: Collection[str], data: Timeline) -> TableConfig:
         """Removes the remains of an attempt at unlisted partitions: the names, the files, the deltacommit; returns the
-        properties.
+        properties. Listed partitions keep their files and the deltacommit that these are of.
 
-        The names are removed first: a writer must not find a partition to update without file groups. Raises
-        MetadataUnavailableError when there is no metadata table.
+        The names are removed first: a writer must not find a partition to update without file groups. May be repeated
+        after a crash. Raises MetadataUnavailableError when there is no metadata table.
         """
         config = TableConfig.load(self._storage)
         if FILES_PARTITION not in config.metadata_partitions:
@@ -165,9 +177,7 @@ class IndexBuild:
             inflight = config.metadata_partitions_inflight - left
             config = update_properties(self._storage, {METADATA_INFLIGHT.name: ",".join(sorted(inflight))})
         metadata_timeline = MetadataTimeline(self._storage, config, self._clock)
-        for instant in self._abandoned(
-            metadata_timeline, metadata_timeline.active.load(), names, config.metadata_partitions
-        ):
+        for instant in self._abandoned(metadata_timeline, names, config):
             log.warning(
                 "deltacommit %s of the metadata table is of an earlier attempt at indexing: rolled back", instant
             )
@@ -177,21 +187,43 @@ class IndexBuild:
             self._storage.delete_folder(f"{ROOT}/{check_file_name(name, source=config.path)}")
         return config
 
-    def _abandoned(
-        self, metadata_timeline: MetadataTimeline, timeline: Timeline, names: Collection[str], listed: Collection[str]
-    ) -> list[str]:
-        """The deltacommits of earlier attempts: of the action's own name; in version 6, of real Hudi's indexer, pending
-        ones that files are named after.
+    def has_completed(self) -> bool:
+        """Whether the deltacommit is completed, so that the file groups count, listed or not; never in version 6."""
+        metadata_timeline = MetadataTimeline(self._storage, TableConfig.load(self._storage), self._clock)
+        if metadata_timeline.features.metadata_suffixes:
+            return False
+        return metadata_timeline.active.load().completed().find(self._instant, Action.DELTA_COMMIT) is not None
+
+    def listed_by_deltacommit(self) -> frozenset[str]:
+        """The listed partitions whose file groups the completed deltacommit initialized, as far as compactions and
+        cleans of the metadata table have left its files; empty in version 6.
         """
-        if not metadata_timeline.features.metadata_suffixes:
-            return [self._instant] if timeline.find(self._instant, Action.DELTA_COMMIT) is not None else []
-        parsed = (
-            parse_data_file(info.name)
-            for name in sorted(set(names).difference(listed))
-            for info in self._storage.list_files(f"{ROOT}/{name}")
+        if not self.has_completed():
+            return frozenset()
+        return frozenset(
+            name
+            for name in TableConfig.load(self._storage).metadata_partitions
+            if any(item.instant == self._instant for item in self._files(name))
         )
-        times = sorted({item.instant for item in parsed if item is not None and may_be_of_indexer(item.instant)})
+
+    def _abandoned(self, metadata_timeline: MetadataTimeline, names: Collection[str], config: TableConfig) -> list[str]:
+        """The deltacommits of earlier attempts: of the action's own name, unless listed partitions need it; in version
+        6, of real Hudi's indexer, pending ones that files are named after.
+        """
+        timeline = metadata_timeline.active.load()
+        if not metadata_timeline.features.metadata_suffixes:
+            is_there = timeline.find(self._instant, Action.DELTA_COMMIT) is not None
+            return [self._instant] if is_there and not self.listed_by_deltacommit() else []
+        files = (item for name in sorted(set(names) - config.metadata_partitions) for item in self._files(name))
+        times = sorted({item.instant for item in files if may_be_of_indexer(item.instant)})
         return [time for time in times if timeline.pending().find(time, Action.DELTA_COMMIT) is not None]
+
+    def _files(self, name: str) -> Iterator[BaseFileName | LogFileName]:
+        folder = f"{ROOT}/{check_file_name(name, source=PROPERTIES)}"
+        for info in self._storage.list_files(folder):
+            found = parse_data_file(info.name)
+            if found is not None:
+                yield found
 
     def _check_slices(self, build: Build, metadata_timeline: MetadataTimeline) -> None:
         timeline = metadata_timeline.active.load()

@@ -126,18 +126,28 @@ class IndexingJob(Job[Planned, Sequence[NewBaseFile]]):
         return self._attempts == ATTEMPTS
 
     def _delist_misfits(self, plan: Planned, held: Claim) -> None:
-        """Delists indexes with other file groups than planned; removes our files from those of another writer."""
+        """Delists indexes with other file groups than planned; removes our files from those of another writer.
+
+        Where an earlier attempt listed all of the plan, and one of its indexes is built again now, the others are, too:
+        their files are of the one deltacommit that this instant can have in the metadata table.
+        """
         if TableConfig.load(self.storage).metadata_partitions.isdisjoint(plan.names):
             return
         with self.context.lock(self.owner) as lock:
             held.check()
             remove_leftovers(self.context, self.instant, plan.names)
-            names = misfits(self.context, TableConfig.load(self.storage), plan.counts)
+            config = TableConfig.load(self.storage)
+            names = misfits(self.context, config, plan.counts)
+            for name in names:
+                groups = group_counts(self.storage, name)
+                log.warning("the index %s is delisted, to be built with other file groups than %s", name, groups)
+            if names or not config.metadata_partitions.issuperset(plan.names):
+                others = self._index(held).listed_by_deltacommit().difference(names)
+                for name in sorted(others):
+                    log.warning("the index %s is delisted, to be built with the others of its plan", name)
+                names = sorted(others.union(names))
             if names:
-                refuse_compacting(self.context, TableConfig.load(self.storage), names)
-                for name in names:
-                    groups = group_counts(self.storage, name)
-                    log.warning("the index %s is delisted, to be built with other file groups than %s", name, groups)
+                refuse_compacting(self.context, config, names)
                 lock.check()
                 delist(self.context, names)
 
@@ -153,7 +163,11 @@ class IndexingJob(Job[Planned, Sequence[NewBaseFile]]):
             held.check()
             config = TableConfig.load(self.storage)
             # Their files are deleted now, and may be in a plan made meanwhile.
-            if left_over(self.storage, config, names) or counts_early(config, names):
+            if (
+                left_over(self.storage, config, names)
+                or counts_early(config, names)
+                or self._index(held).has_completed()
+            ):
                 refuse_compacting(self.context, config, names)
             snapshot = Snapshot.of(self.context.reloaded())
             initialized = self._initialized(names, counts, snapshot, rows, held)

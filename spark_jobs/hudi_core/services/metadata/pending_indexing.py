@@ -71,21 +71,23 @@ def remove_build(context: TableContext, instant: str, names: Collection[str], *,
     """Removes what attempts at a pending indexing action built of partitions that are not listed, and the definitions
     of such indexes.
 
-    The caller holds the claim of the instant, and the table lock. May be repeated. Raises as refuse_compacting, unless
-    the metadata table goes with all its plans (`all_goes`).
+    An index that the action has listed already, before it was cut off, is complete and stays, with its deltacommit in
+    the metadata table. The caller holds the claim of the instant, and the table lock. May be repeated. Raises as
+    refuse_compacting, unless the metadata table goes with all its plans (`all_goes`).
     """
     config = TableConfig.load(context.storage)
     if FILES_PARTITION not in config.metadata_partitions:
         return
     unlisted = sorted(set(names) - config.metadata_partitions)
-    may_be_planned = counts_early(config, unlisted) or (
-        config.features.metadata_needs_rest and left_over(context.storage, config, unlisted)
+    index = IndexBuild(context.storage, instant, WriteToken(0, 0, 0), context.clock())
+    may_be_planned = (
+        counts_early(config, unlisted)
+        or (config.features.metadata_needs_rest and left_over(context.storage, config, unlisted))
+        or (unlisted and index.has_completed())
     )
     if may_be_planned and not all_goes:
         refuse_compacting(context, config, unlisted)
-    config = IndexBuild(context.storage, instant, WriteToken(0, 0, 0), context.clock()).roll_back(
-        unlisted, context.active.load()
-    )
+    config = index.roll_back(unlisted, context.active.load())
     put_index_definitions(context.storage, config, [], [name for name in unlisted if needs_definition(name)])
 
 
