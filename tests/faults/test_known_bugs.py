@@ -166,7 +166,7 @@ def test_hudi_18783_a_late_put_after_its_rollback_never_shows(
 def test_hudi_4163_hudi_2892_hudi_5728_archival_waits_for_a_pending_clustering(
     golden: Golden, version: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Guard: planner._pending, which the scenario itself removes."""
+    """Guard: holds._pending, which the scenario itself removes."""
     for state in (State.REQUESTED, State.INFLIGHT):
         with monkeypatch.context() as metadata_timeline:
             test_orphans.test_hudi_4163_no_archival_passes_a_pending_write(

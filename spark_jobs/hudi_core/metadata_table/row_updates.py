@@ -47,7 +47,7 @@ class RowUpdates:
         """The staged blocks of each of the indexes `names`, under `instant`, a commit of `operation` (`operationType`).
 
         `changes` are the file groups that the commit wrote or replaced, with their slices before and after it; `spec`
-        is ReaderSpec.to_text of a snapshot query up to the commit; `data` is the data table's timeline. Nothing for an
+        is the ReaderSpec of a snapshot query up to the commit; `data` is the data table's timeline. Nothing for an
         operation that leaves every row where it is.
 
         A record index of each data partition gets file groups for new data partitions, as

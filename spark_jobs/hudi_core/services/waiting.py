@@ -16,7 +16,7 @@ from hudi_core.config.indexing_config import CATCHUP_MINUTES
 from hudi_core.config.transaction_config import HeartbeatConfig
 from hudi_core.errors import ConflictError
 from hudi_core.services.context import TableContext
-from hudi_core.timeline.instant import COMMIT_ACTIONS, Action, Instant, State
+from hudi_core.timeline.instant import COMMIT_ACTIONS, WRITE_ACTIONS, Action, Instant, State
 from hudi_core.timeline.pending_plans import is_clustering
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.transaction.claim_file import current_claim, is_live
@@ -34,6 +34,19 @@ Rule: TypeAlias = Callable[[TableContext, Instant, Heartbeats], bool]
 def pending_writers(timeline: Timeline) -> frozenset[str]:
     """The pending instants that a change of an index may have to wait for."""
     return frozenset(item.requested_time for item in timeline.pending() if item.action not in _WITHOUT_EFFECT)
+
+
+def writes_of_others(context: TableContext, timeline: Timeline) -> frozenset[str]:
+    """The pending instants of writers that may not read the definitions of indexes again. Our own services do,
+    under the lock (CommitPartitions.records).
+    """
+
+    def is_ours(instant: str) -> bool:
+        claimed = current_claim(context.storage, instant)
+        return claimed is not None and is_live(context.storage, instant, claimed.epoch)
+
+    times = timeline.pending().of_actions(*WRITE_ACTIONS).requested_times
+    return frozenset(time for time in times if not is_ours(time))
 
 
 def is_at_work(context: TableContext, item: Instant, heartbeats: Heartbeats) -> bool:

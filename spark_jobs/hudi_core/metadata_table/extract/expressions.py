@@ -187,9 +187,8 @@ def _date_shift(sign: int) -> Callable[[_Call], Function]:
 def _unix_timestamp(call: _Call) -> Function:
     """Spark divides microseconds as Java does: before 1970 the seconds are cut towards zero, not rounded down."""
     call.require(call.is_instant)
-    return lambda values: pc.divide(
-        values.cast(pa.timestamp("us", tz=call.arrow_type.tz), safe=False).cast(pa.int64()), 1_000_000
-    )
+    micros = pa.timestamp("us", tz=call.arrow_type.tz)
+    return lambda values: pc.divide(values.cast(micros, safe=False).cast(pa.int64()), 1_000_000)
 
 
 def _formatted(seconds: Function, fits: Callable[[_Call], bool]) -> Callable[[_Call], Function]:
@@ -263,10 +262,8 @@ class ExpressionValues:
         if expression.index_type == COLUMN_STATS:
             # Spark's timestamps count microseconds, and come to Hudi as timestamps, which version 1 wraps as such.
             self._micros = pa.timestamp("us", tz=result.tz) if pa.types.is_timestamp(result) else None
-            bound_type = None if self._micros is None else "timestamp_micros"
-            self._ranges = RowRanges(
-                expression.column, self._micros or result, expression.version, bound_type=bound_type
-            )
+            logical = None if self._micros is None else "timestamp_micros"
+            self._ranges = RowRanges(expression.column, self._micros or result, expression.version, bound_type=logical)
         else:
             if not (pa.types.is_string(result) or pa.types.is_integer(result)):
                 raise UnsupportedError(

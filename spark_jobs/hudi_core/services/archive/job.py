@@ -20,8 +20,9 @@ from hudi_core.history.log_archive_writer import finish_merge
 from hudi_core.metadata_table.write.staged_logs import forget_staged, staged_instants
 from hudi_core.model.claim_names import HUDI_HEARTBEATS
 from hudi_core.request.results import InstantResult, RunResult
+from hudi_core.services.archive.holds import Findings
 from hudi_core.services.archive.inputs import find, read_inputs
-from hudi_core.services.archive.planner import ArchivePlan, Findings, plan_archival
+from hudi_core.services.archive.planner import ArchivePlan, plan_archival
 from hudi_core.services.context import TableContext
 from hudi_core.services.lifecycle import UnitProgress
 from hudi_core.services.service import Scheduled

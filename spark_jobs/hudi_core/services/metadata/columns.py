@@ -39,10 +39,9 @@ from hudi_core.model.names import COMMIT_TIME, PARTITION_PATH, RECORD_KEY, Write
 from hudi_core.services.metadata.column_statistics import ColumnStatisticsReader, check_indexable
 from hudi_core.services.metadata.initialization import Snapshot, indexed_table
 from hudi_core.services.rollback.verb import clean_failed_writes
-from hudi_core.services.waiting import deadline_of, may_be_at_work, wait_for_writers, writers_at_work
-from hudi_core.timeline.instant import WRITE_ACTIONS, Action, Instant
+from hudi_core.services.waiting import deadline_of, may_be_at_work, wait_for_writers, writers_at_work, writes_of_others
+from hudi_core.timeline.instant import Action, Instant
 from hudi_core.timeline.timeline import Timeline
-from hudi_core.transaction.claim_file import current_claim, is_live
 
 if TYPE_CHECKING:
     from hudi_core.engine.protocol import Engine
@@ -151,33 +150,18 @@ def _read_files(context: TableContext, statistics: ColumnStatisticsReader) -> No
 
 
 def _wait(context: TableContext, owner: Owner, deadline: float) -> bool:
-    """Waits until none of the writes that are pending now is at work, and rolls back those that died; False where there
-    was none.
-    """
-    awaited = _writes_of_others(context, context.active.load())
+    """Waits for the writes that are pending now, and rolls back those that died; False where there was none."""
+    awaited = writes_of_others(context, context.active.load())
     if awaited and wait_for_writers(context, awaited, lambda: None, rule=may_be_at_work, deadline=deadline):
         for result in clean_failed_writes(context, owner):
             log.info("the failed write %s was rolled back", result.target)
     return bool(awaited)
 
 
-def _writes_of_others(context: TableContext, timeline: Timeline) -> frozenset[str]:
-    """The pending instants of writers that may not read the definition again. Our own services do, under the lock
-    (CommitPartitions.records).
-    """
-
-    def is_ours(instant: str) -> bool:
-        claimed = current_claim(context.storage, instant)
-        return claimed is not None and is_live(context.storage, instant, claimed.epoch)
-
-    times = timeline.pending().of_actions(*WRITE_ACTIONS).requested_times
-    return frozenset(time for time in times if not is_ours(time))
-
-
 def _refuse_new_writes(context: TableContext, before: Timeline) -> None:
     """Raises _AtWork where other writes started since timeline `before`."""
     now = context.active.load()
-    others = _writes_of_others(context, now) - before.requested_times
+    others = writes_of_others(context, now) - before.requested_times
     if started := [item for item in now if item.requested_time in others]:
         raise _at_work(context, started)
 
@@ -215,7 +199,7 @@ def _publish(
     snapshot = Snapshot.of(context)
     timeline, listed = snapshot.timeline, snapshot.committed()
     _check_pending(config, timeline)
-    if alive := writers_at_work(context, _writes_of_others(context, timeline), may_be_at_work):
+    if alive := writers_at_work(context, writes_of_others(context, timeline), may_be_at_work):
         raise _at_work(context, alive)
     statistics.read(context, snapshot)
     definition = _definition(context, timeline)
