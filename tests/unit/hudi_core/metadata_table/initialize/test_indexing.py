@@ -124,6 +124,29 @@ def test_a_listed_partition_keeps_its_files(golden: Golden) -> None:
     assert builder.table.records()[NAME] == before
 
 
+@pytest.mark.parametrize("version", ["8", "9"])
+def test_a_deltacommit_stays_while_a_partition_of_it_is_listed(golden: Golden, version: str) -> None:
+    """Nor can it begin again; delisted, it is undone and built again."""
+    builder = Builder(golden, version)
+    assert not builder.build.has_completed()
+    builder.publish(builder.begin())
+    before = builder.table.records()[NAME]
+    assert builder.build.has_completed()
+    for names in ([], ["column_stats"], [NAME]):
+        builder.build.roll_back(names, builder.table.data.load())
+    assert builder.build.listed_by_deltacommit() == {NAME}
+    with pytest.raises(ConflictError, match=f"has listed {NAME} before"):
+        builder.begin()
+    assert builder.table.records()[NAME] == before
+    listed = ",".join(sorted(builder.table.config.metadata_partitions - {NAME}))
+    update_properties(builder.table.storage, {METADATA.name: listed})
+    assert builder.build.listed_by_deltacommit() == frozenset()
+    build = builder.begin()
+    assert builder.pending() == {builder.instant}
+    builder.publish(build)
+    assert builder.table.records()[NAME] == before
+
+
 def test_a_pending_deltacommit_of_hudis_indexer_is_rolled_back_in_version_6(golden: Golden) -> None:
     """It is found by the files that are named after it."""
     builder = Builder(golden, "6")
