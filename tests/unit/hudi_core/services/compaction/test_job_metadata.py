@@ -116,8 +116,8 @@ def assert_statistics_hold(records: Records, partition: str, file: Path) -> None
         expected = (bounds["min"].as_py(), bounds["max"].as_py(), columns.column(name).null_count, columns.num_rows)
         assert (stats.least.value, stats.greatest.value, stats.null_count, stats.value_count) == expected
         if "partition_stats" in records:
-            whole = records["partition_stats"][column_id(name) + partition_id(partition)].range
-            assert whole.least.value <= expected[0] <= expected[1] <= whole.greatest.value
+            whole = records["partition_stats"][column_id(name) + partition_id(partition)]
+            assert whole.range.least.value <= expected[0] <= expected[1] <= whole.range.greatest.value
             assert whole.is_tight
 
 

@@ -66,10 +66,10 @@ def test_what_a_pending_older_write_records_later_is_not_replaced(golden: Golden
     assert update(table) == (late,)
     assert of_ranges(table) == []
     before: Any = table.live()["partition_stats"][QTY]
-    beyond = before.greatest.value + 1000
+    beyond = before.range.greatest.value + 1000
     record(table, early, beyond)
     after: Any = table.live()["partition_stats"][QTY]
-    assert after.greatest.value >= beyond, "the partition is pruned, and the write's rows are hidden"
+    assert after.range.greatest.value >= beyond, "the partition is pruned, and the write's rows are hidden"
 
 
 @pytest.mark.slow
