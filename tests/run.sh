@@ -36,11 +36,11 @@ export elsewhere
 xargs -P 3 -I{} bash -c 'part {}' <<'PARTS'
 interop tests/interop
 inside --cov --cov-report= --cov-fail-under=0 tests/unit/hudi_core
+contract tests/contract tests/fuzz
 faults tests/faults
 golden tests/golden
 airflow tests/airflow
 others tests $elsewhere
-contract tests/contract tests/fuzz
 PARTS
 tested=$?
 
