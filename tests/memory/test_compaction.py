@@ -25,7 +25,7 @@ from hudi_core.codec.log.blocks import BlockType, HeaderKey
 from hudi_core.codec.log.frames import encode_block
 from hudi_core.config.write_config import WriteConfig
 from hudi_core.engine.serializer import to_text
-from hudi_core.filegroup.merge.policy import MergePolicy
+from hudi_core.filegroup.merge.table_policy import MergePolicy
 from hudi_core.filegroup.read.log_scan import CommittedInstants
 from hudi_core.metadata_table.extract.data_file import StatisticsRequirements
 from hudi_core.services.compaction.merge_slice import CompactionUnit

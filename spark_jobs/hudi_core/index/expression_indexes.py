@@ -16,8 +16,8 @@ from hudi_core.expr.bind import Bound, depends_on_zone, kind_of
 from hudi_core.expr.functions import FUNCTIONS
 from hudi_core.expr.ranges import ColumnRange, may_match, operands_of
 from hudi_core.expr.tree import Call, Column, Literal, Operand
-from hudi_core.index.footers import filter_mask
 from hudi_core.index.key_candidates import equal_texts
+from hudi_core.index.row_group_skipping import filter_mask
 from hudi_core.index.slice_ranges import slice_ranges
 from hudi_core.metadata_table.index_definitions import IndexDefinition
 from hudi_core.metadata_table.partition_type import BLOOM_FILTERS, COLUMN_STATS

@@ -25,11 +25,11 @@ from hudi_core.expr.ranges import ColumnRange, may_match, operands_of
 from hudi_core.expr.tree import Column, Operand
 from hudi_core.filegroup.read.partition_columns import partition_columns
 from hudi_core.index.expression_indexes import expression_mask
-from hudi_core.index.footers import filter_mask, footer_may_match, row_group_chooser
 from hudi_core.index.key_candidates import key_candidates
 from hudi_core.index.key_lookups import groups_of_keys, groups_of_values
 from hudi_core.index.partition_ranges import indexed_columns, partition_ranges, partition_statistics
-from hudi_core.index.slice_ranges import files_of, slice_ranges
+from hudi_core.index.row_group_skipping import filter_mask, footer_may_match, row_group_chooser
+from hudi_core.index.slice_ranges import slice_ranges
 from hudi_core.metadata_table.partition_type import (
     BLOOM_FILTERS,
     COLUMN_STATS,
@@ -142,14 +142,14 @@ class SkippingPlan:
             if verdict is None:
                 kept.append(item)
             else:
-                by_kind[verdict] += len(files_of(item))
+                by_kind[verdict] += len(item.data_files)
         for index, stage in self._stages():
             mask = stage(kept) if kept else None
             if mask is not None:
-                by_kind[index] += sum(len(files_of(item)) for item, keep in zip(kept, mask, strict=True) if not keep)
+                by_kind[index] += sum(len(item.data_files) for item, keep in zip(kept, mask, strict=True) if not keep)
                 kept = [item for item, keep in zip(kept, mask, strict=True) if keep]
         ruled_out = sum(verdict is not None for verdict in self._verdicts.values())
-        files = sum(len(files_of(item)) for item in slices)
+        files = sum(len(item.data_files) for item in slices)
         counts = {index: by_kind[index] for index in _IN_ORDER if by_kind[index]}
         return kept, PruneReport(len(self._verdicts), ruled_out, files, sum(counts.values()), counts)
 
@@ -202,7 +202,7 @@ class SkippingPlan:
             return None
         files: dict[str, list[str]] = defaultdict(list)
         for item in slices:
-            files[item.file_group.partition].extend(file.name for file in files_of(item))
+            files[item.file_group.partition].extend(file.name for file in item.data_files)
         tables = self._metadata.column_stats(requested, files=files)
         ranges = self._partition_values([item.file_group.partition for item in slices])
         for name in requested:

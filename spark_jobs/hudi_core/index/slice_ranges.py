@@ -22,11 +22,6 @@ _INTEGERS = (pa.int8(), pa.int16(), pa.int32(), pa.int64())
 _UNITS = ("s", "ms", "us", "ns")
 
 
-def files_of(file_slice: FileSlice) -> tuple[DataFile, ...]:
-    """The files that hold the slice's rows: base file first, then log files."""
-    return (() if file_slice.base_file is None else (file_slice.base_file,)) + file_slice.log_files
-
-
 def slice_ranges(slices: Sequence[FileSlice], statistics: pa.Table, kind: pa.DataType) -> ColumnRange | None:
     """The ranges of an operand of type `kind` in each slice; None when its statistics do not order as its values do.
 
@@ -40,7 +35,7 @@ def slice_ranges(slices: Sequence[FileSlice], statistics: pa.Table, kind: pa.Dat
         return None
     names = zip(statistics.column("partition").to_pylist(), statistics.column("file").to_pylist(), strict=True)
     rows = {place: row for row, place in enumerate(names)}
-    files = [files_of(item) for item in slices]
+    files = [item.data_files for item in slices]
     minimum, maximum = _folded(lower, files, rows, _least), _folded(upper, files, rows, _greatest)
     alone = [None if item.log_files else item.base_file for item in slices]
     base_rows = pa.array(

@@ -1,4 +1,7 @@
-"""The claim: at most one live process runs an instant, and a dead one can be succeeded."""
+"""The claim: at most one live process runs an instant, and a dead one (owner_liveness.py says when) is succeeded.
+
+The files of a claim are in claim_file.py; a process makes itself the owner here, and keeps and releases the instant.
+"""
 
 from __future__ import annotations
 
@@ -17,11 +20,11 @@ from hudi_core.transaction.claim_file import (
     ClaimRecord,
     epochs_on_record,
     read_claim,
-    silence,
 )
 from hudi_core.transaction.decision import Decision, close, decide, withdraw
 from hudi_core.transaction.heartbeat_thread import Heartbeat
 from hudi_core.transaction.owner import Owner, drop_token, hold_token
+from hudi_core.transaction.owner_liveness import silence
 
 _ATTEMPTS = 20
 _INSTANT = re.compile(r"^\d{1,32}$")

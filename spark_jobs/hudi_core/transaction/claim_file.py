@@ -1,22 +1,20 @@
-"""The claims of an instant as they are in the storage: the content of a claim file, and the state of its owner.
+"""The claim files of an instant as they are in the storage: their content, whether the instant is free, their removal.
 
-Their files are named in model.claim_names.
+Their files are named in model.claim_names; owner_liveness.py says when the owner of a claim is dead.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
 from hudi_core.errors import ConflictError, CorruptFileError, StorageNotFoundError
 from hudi_core.model.claim_names import CLAIMS, ClaimFolder, epochs_of, is_released
 from hudi_core.model.partition import join
-from hudi_core.storage.base import FileInfo, Storage
+from hudi_core.storage.base import Storage
 from hudi_core.transaction.decision import find_decision
-from hudi_core.transaction.heartbeat_thread import storage_time
-from hudi_core.transaction.owner import Owner, is_left_behind
+from hudi_core.transaction.owner import Owner
 
 _VERSION: Final = 1
 MAX_INTERVAL_MS: Final = 10**8
@@ -123,35 +121,6 @@ def forget_claims(storage: Storage, instant: str, *, base: str = "") -> None:
         if info.path not in highest:
             storage.delete(info.path)
     storage.delete_folder(folder.path)
-
-
-def is_live(
-    storage: Storage, instant: str, epoch: int, *, now: Callable[[], float] | None = None, base: str = ""
-) -> bool:
-    """Whether the owner of `epoch` may still run the instant: neither released nor succeeded, dead or expired."""
-    folder = ClaimFolder(instant, base)
-    files = {info.path: info for info in storage.list_files(folder.path)}
-    epochs = epochs_of(info.name for info in files.values())
-    return bool(epochs) and epochs[-1] == epoch and silence(storage, folder, files, epoch, now) is not None
-
-
-def silence(
-    storage: Storage, folder: ClaimFolder, files: Mapping[str, FileInfo], epoch: int, now: Callable[[], float] | None
-) -> float | None:
-    """Seconds since the last sign of life of an epoch's owner; None when it may be succeeded.
-
-    That is when it released the instant, is provably dead, or its heartbeat expired. `files` are those of the folder,
-    by path.
-    """
-    if folder.released(epoch) in files:
-        return None
-    record = read_claim(storage, folder, epoch)
-    if is_left_behind(record.owner, record.token):
-        return None
-    heartbeat = files.get(folder.heartbeat(epoch))
-    last = record.claimed if heartbeat is None else max(record.claimed, heartbeat.modified)
-    age = (now() if now is not None else storage_time(storage, folder.path)) - last
-    return None if age > record.tolerance_seconds else age
 
 
 def epochs_on_record(storage: Storage, folder: ClaimFolder) -> list[int]:

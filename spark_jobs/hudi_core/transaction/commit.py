@@ -1,12 +1,14 @@
-"""The only place that completes an instant.
+"""The only place that completes an instant; a death before its decision leaves it inflight, to be run or rolled back.
 
-Order (HoodieBackedTableMetadataWriter and BaseHoodieTableServiceClient.completeCompaction of Hudi 0.15): under the
-table lock the metadata table is updated with the new files first, under the same instant, then the data timeline's
-completed file is created. A reader of the metadata table accepts blocks of completed data instants only, so the
-completed file makes both visible at once.
-
-Between the two the owner records its decision (transaction.decision): from there on the instant completes with these
-bytes and, in layout 2, at this completion time, by this owner or by its successor.
+Under the table lock, in this order (HoodieBackedTableMetadataWriter and BaseHoodieTableServiceClient.completeCompaction
+of Hudi 0.15):
+1. the metadata table is updated with the new files, under the same instant. A death behind it, before the decision,
+   completes nothing: readers of the metadata table accept blocks of completed data instants only. The next owner
+   closes the epoch and rolls this attempt back, in the metadata table as well; or it runs the instant again
+   (services/lifecycle.py), when reconcile.py removes the base files of the attempt that lost.
+2. the owner records its decision (decision.py): from there on the instant completes with these bytes and, in layout 2,
+   at this completion time, by this owner or by its successor.
+3. the data timeline's completed file is created, which makes both visible at once.
 """
 
 from __future__ import annotations

@@ -28,8 +28,8 @@ from hudi_core.errors import (
 from hudi_core.model.names import FileGroupId
 from hudi_core.storage.base import Storage
 from hudi_core.transaction.claim import Claim
-from hudi_core.transaction.claim_file import is_live
 from hudi_core.transaction.owner import Owner
+from hudi_core.transaction.owner_liveness import is_live
 
 FOLDER = ".hoodie/.airflow_hudi/file_groups"
 _VERSION = 1

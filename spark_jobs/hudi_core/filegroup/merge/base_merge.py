@@ -19,10 +19,10 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from hudi_core.filegroup.merge.log_merge import LogRecords
-from hudi_core.filegroup.merge.ordering import Ordering, greater
-from hudi_core.filegroup.merge.policy import MergePolicy
+from hudi_core.filegroup.merge.ordering_values import Ordering, greater
 from hudi_core.filegroup.merge.record_keys import record_keys
-from hudi_core.filegroup.merge.rules import Kind, base_step, compares_with_base
+from hudi_core.filegroup.merge.table_policy import MergePolicy
+from hudi_core.filegroup.merge.winning_version import Kind, base_step, compares_with_base
 
 
 @dataclass(slots=True)

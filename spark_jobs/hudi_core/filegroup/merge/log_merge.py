@@ -15,14 +15,21 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from hudi_core.errors import UnsupportedError
-from hudi_core.filegroup.merge.fold import Events, Folded, event_time_winners, fold_in_rounds, last_events, winners
-from hudi_core.filegroup.merge.ordering import Ordering, nulls, ranks
+from hudi_core.filegroup.merge.fold_per_key import (
+    Events,
+    Folded,
+    event_time_winners,
+    fold_in_rounds,
+    last_events,
+    winners,
+)
+from hudi_core.filegroup.merge.ordering_values import Ordering, nulls, ranks
 from hudi_core.filegroup.merge.payload_store import PayloadStore
 from hudi_core.filegroup.merge.payloads import Fill, Payload
-from hudi_core.filegroup.merge.policy import MergePolicy, Rules
 from hudi_core.filegroup.merge.record_keys import delete_flags, key_texts, record_keys
 from hudi_core.filegroup.merge.row_merge import RowMerger
-from hudi_core.filegroup.merge.rules import Kind, log_step
+from hudi_core.filegroup.merge.table_policy import MergePolicy, Rules
+from hudi_core.filegroup.merge.winning_version import Kind, log_step
 
 _LARGE = 1 << 30
 """Bytes of keys from which 64-bit offsets are used."""

@@ -1,4 +1,4 @@
-"""Record merge modes of Hudi 1.x: which one a table has, and what marks a row as deleted.
+"""The record merge mode of a table by its properties (Hudi 1.x), and what marks a row as deleted.
 
 See HoodieTableConfig and DeleteContext.
 """

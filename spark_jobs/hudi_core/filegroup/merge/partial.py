@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from hudi_core.codec.avro.schema import AvroSchema
 from hudi_core.filegroup.merge.payloads import Fill, Payload
-from hudi_core.filegroup.merge.policy import MergePolicy, Rules
 from hudi_core.filegroup.merge.record_keys import as_mask
+from hudi_core.filegroup.merge.table_policy import MergePolicy, Rules
 from hudi_core.model.names import META_FIELDS
 
 Mask = NDArray[np.bool_]

@@ -6,14 +6,14 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from hudi_core.filegroup.merge.ordering import Ordering
+from hudi_core.filegroup.merge.ordering_values import Ordering
 from hudi_core.filegroup.merge.partial import FULL, ColumnPatterns, FieldMerger, Patterns
 from hudi_core.filegroup.merge.payload_store import PayloadStore
 from hudi_core.filegroup.merge.payloads import Fill, Payload
-from hudi_core.filegroup.merge.policy import MergePolicy, Rules
 from hudi_core.filegroup.merge.record_keys import delete_flags
-from hudi_core.filegroup.merge.rules import Kind, Step
+from hudi_core.filegroup.merge.table_policy import MergePolicy, Rules
 from hudi_core.filegroup.merge.user_mergers import apply_merger
+from hudi_core.filegroup.merge.winning_version import Kind, Step
 
 _ROWS = 64 << 10
 """Rows that are merged at once: a bound on memory outside the store's budget."""

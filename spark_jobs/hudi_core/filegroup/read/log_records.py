@@ -18,8 +18,8 @@ from hudi_core.codec.log.delete_columns import delete_columns
 from hudi_core.codec.parquet.file import BATCH_ROWS, ParquetBaseFile
 from hudi_core.errors import CorruptFileError, UnsupportedError
 from hudi_core.filegroup.merge.log_merge import LogMerger, LogRecords
-from hudi_core.filegroup.merge.ordering import Ordering
-from hudi_core.filegroup.merge.policy import MergePolicy
+from hudi_core.filegroup.merge.ordering_values import Ordering
+from hudi_core.filegroup.merge.table_policy import MergePolicy
 from hudi_core.filegroup.read.base_file import History, base_batches
 from hudi_core.filegroup.read.evolution import rename_fields
 from hudi_core.filegroup.read.log_scan import ScanResult

@@ -15,8 +15,8 @@ import pyarrow as pa
 
 from hudi_core.filegroup.merge.base_merge import BaseMerger, MergeCounts
 from hudi_core.filegroup.merge.log_merge import LogRecords
-from hudi_core.filegroup.merge.ordering import Ordering
-from hudi_core.filegroup.merge.policy import MergePolicy
+from hudi_core.filegroup.merge.ordering_values import Ordering
+from hudi_core.filegroup.merge.table_policy import MergePolicy
 from hudi_core.filegroup.read.base_file import History
 from hudi_core.filegroup.read.log_records import merge_logs
 from hudi_core.filegroup.read.log_scan import ScanResult

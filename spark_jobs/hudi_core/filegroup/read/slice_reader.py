@@ -15,8 +15,8 @@ import pyarrow as pa
 from hudi_core.config.write_config import MEMORY_BYTES
 from hudi_core.filegroup.merge.log_merge import merge_columns
 from hudi_core.filegroup.merge.merge_mode import reads_as_hudi_1
-from hudi_core.filegroup.merge.ordering import Ordering
-from hudi_core.filegroup.merge.policy import MergePolicy
+from hudi_core.filegroup.merge.ordering_values import Ordering
+from hudi_core.filegroup.merge.table_policy import MergePolicy
 from hudi_core.filegroup.read.base_file import RowGroups, read_base_file
 from hudi_core.filegroup.read.log_records import has_operations
 from hudi_core.filegroup.read.log_scan import CommittedInstants, ScanResult, scan_log_files

@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from hudi_core.codec.log.blocks import MAGIC
 from hudi_core.errors import CorruptFileError, FormatError, StorageNotFoundError, UnsupportedError
-from hudi_core.filegroup.merge.policy import MergePolicy
+from hudi_core.filegroup.merge.table_policy import MergePolicy
 from hudi_core.metadata_table.read.metadata_table import MetadataTable
 from hudi_core.model.partition import join
 from hudi_core.services.context import TableContext

@@ -28,8 +28,8 @@ from hudi_core.config.write_config import WriteConfig
 from hudi_core.errors import ExecutionError
 from hudi_core.filegroup.merge.base_merge import MergeCounts
 from hudi_core.filegroup.merge.log_merge import LogRecords
-from hudi_core.filegroup.merge.ordering import Ordering
-from hudi_core.filegroup.merge.policy import MergePolicy, Rules
+from hudi_core.filegroup.merge.ordering_values import Ordering
+from hudi_core.filegroup.merge.table_policy import MergePolicy, Rules
 from hudi_core.filegroup.read.base_file import base_batches, open_base_file
 from hudi_core.filegroup.read.log_scan import CommittedInstants, ScanCounts, scan_log_files
 from hudi_core.filegroup.read.slice_merge import SliceMerge, merging

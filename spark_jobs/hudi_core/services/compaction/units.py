@@ -8,7 +8,7 @@ from hudi_core.codec.avro.schema import AvroSchema
 from hudi_core.config.write_config import WriteConfig
 from hudi_core.errors import ExecutionError, FormatError
 from hudi_core.filegroup.merge.merge_mode import reads_as_hudi_1
-from hudi_core.filegroup.merge.policy import MergePolicy
+from hudi_core.filegroup.merge.table_policy import MergePolicy
 from hudi_core.filegroup.read.log_scan import CommittedInstants, latest_compaction_instant
 from hudi_core.metadata_table.extract.data_file import StatisticsRequirements
 from hudi_core.metadata_table.records.file_statistics import DataFileRef, FileStatistics

@@ -34,8 +34,9 @@ from hudi_core.storage.registry import scheme_of
 from hudi_core.timeline.instant import KNOWN_ACTIONS, WRITE_ACTIONS, Action, Instant
 from hudi_core.timeline.layout import naming_for
 from hudi_core.timeline.timeline import Timeline
-from hudi_core.transaction.claim_file import current_claim, is_live
+from hudi_core.transaction.claim_file import current_claim
 from hudi_core.transaction.locks.unconfigured import read_signs
+from hudi_core.transaction.owner_liveness import is_live
 from hudi_core.transaction.writer_heartbeats import Heartbeats, eager_writers, read_heartbeats
 
 _ENDINGS: Final = tuple(f".{word}" for word in (*sorted(KNOWN_ACTIONS), "requested", "inflight"))

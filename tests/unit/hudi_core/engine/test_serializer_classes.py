@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from hudi_core.engine.serializer import from_text, to_text
-from hudi_core.filegroup.merge.policy import MergePolicy
+from hudi_core.filegroup.merge.table_policy import MergePolicy
 from hudi_core.filegroup.read.log_scan import CommittedInstants
 from hudi_core.filegroup.read.read_spec import ReaderSpec
 from hudi_core.metadata_table.initialize.exchange import FileRecordsUnit

@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from hudi_core.index.slice_ranges import files_of, slice_ranges
+from hudi_core.index.slice_ranges import slice_ranges
 from hudi_core.model.names import FileGroupId
 from hudi_core.view.file_group import DataFile, FileSlice
 
@@ -70,8 +70,3 @@ def test_nan_is_the_greatest_value() -> None:
     assert found is not None
     assert found.minimum.to_pylist() == [0.0]
     assert math.isnan(found.maximum[0].as_py())
-
-
-def test_files_of_a_slice() -> None:
-    assert [file.name for file in files_of(slice_of("a", "l", "m"))] == ["a", "l", "m"]
-    assert [file.name for file in files_of(slice_of(None, "l"))] == ["l"]

@@ -15,7 +15,7 @@ from hudi_core.model.claim_names import CLAIMS
 from hudi_core.storage.base import Storage
 from hudi_core.storage.local import LocalStorage
 from hudi_core.transaction.claim import Claim, claim
-from hudi_core.transaction.claim_file import current_claim, forget_claims, is_live
+from hudi_core.transaction.claim_file import current_claim, forget_claims
 from hudi_core.transaction.decision import Decision
 from hudi_core.transaction.owner import Owner
 from tests.support.fault_storage import MUTATIONS, FaultPlan, FaultStorage, InjectedCrash
@@ -337,19 +337,3 @@ def test_a_kill_while_claims_are_removed_never_makes_an_old_owner_the_highest() 
         if not plan.crashed:
             break
     assert number > 8
-
-
-def test_an_owner_is_alive_until_released_succeeded_dead_or_silent_for_too_long() -> None:
-    storage = MemoryStorage()
-    assert not is_live(storage, T, 1)
-    held = claim(storage, T, HERE)
-    assert is_live(storage, T, 1)
-    assert not is_live(storage, T, 2)
-    held.release()
-    assert not is_live(storage, T, 1)
-    put_claim(storage, REMOTE, epoch=2)
-    assert is_live(storage, T, 2)
-    assert not is_live(storage, T, 1)
-    assert not is_live(storage, T, 2, now=lambda: time.time() + 1000)
-    put_claim(storage, DEAD, epoch=3)
-    assert not is_live(storage, T, 3)

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from hudi_core.codec.bloom import DYNAMIC, BloomFilter
 from hudi_core.filegroup.merge.record_keys import record_keys
-from hudi_core.index.footers import BLOOM, BLOOM_TYPE
+from hudi_core.index.row_group_skipping import BLOOM, BLOOM_TYPE
 from hudi_core.metadata_table.keys import bloom_filter_key, partition_id
 from hudi_core.metadata_table.partition_type import BLOOM_FILTERS
 from hudi_core.metadata_table.read.partition import MetadataPartition

@@ -5,8 +5,8 @@ import pytest
 
 from hudi_core.filegroup.merge.base_merge import BaseMerger, MergeCounts
 from hudi_core.filegroup.merge.log_merge import LogMerger, LogRecords
-from hudi_core.filegroup.merge.ordering import Ordering
-from hudi_core.filegroup.merge.policy import MergePolicy, Rules
+from hudi_core.filegroup.merge.ordering_values import Ordering
+from hudi_core.filegroup.merge.table_policy import MergePolicy, Rules
 
 SCHEMA = pa.schema([("key", pa.string()), ("ts", pa.int64()), ("value", pa.string())])
 AVRO = {

@@ -8,7 +8,7 @@ import pytest
 
 from hudi_core.filegroup.merge.partial import FULL, ColumnPatterns, Default, FieldMerger, field_defaults
 from hudi_core.filegroup.merge.payloads import Fill, Payload
-from hudi_core.filegroup.merge.policy import MergePolicy, Rules
+from hudi_core.filegroup.merge.table_policy import MergePolicy, Rules
 
 FIELDS: list[tuple[str, Any, Any]] = [
     ("none", ["null", "long"], None),

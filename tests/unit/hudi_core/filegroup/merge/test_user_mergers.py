@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 import pytest
 
 from hudi_core.errors import ConfigError
-from hudi_core.filegroup.merge.policy import MergePolicy, Rules
+from hudi_core.filegroup.merge.table_policy import MergePolicy, Rules
 from hudi_core.filegroup.merge.user_mergers import apply_merger, merger_named, register_merger
 from tests.support.reference_merge import Row, entry, record
 from tests.unit.hudi_core.filegroup.merge.test_log_merge import MARKS, row, run

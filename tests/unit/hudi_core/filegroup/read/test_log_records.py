@@ -19,9 +19,9 @@ from hudi_core.codec.log.blocks import BlockType, HeaderKey, LogBlock
 from hudi_core.codec.log.content import OrderingValue, encode_avro_block
 from hudi_core.codec.log.frames import encode_block
 from hudi_core.errors import CorruptFileError, UnsupportedError
-from hudi_core.filegroup.merge.ordering import Ordering
-from hudi_core.filegroup.merge.policy import MergePolicy, Rules
-from hudi_core.filegroup.merge.rules import Kind
+from hudi_core.filegroup.merge.ordering_values import Ordering
+from hudi_core.filegroup.merge.table_policy import MergePolicy, Rules
+from hudi_core.filegroup.merge.winning_version import Kind
 from hudi_core.filegroup.read import log_records
 from hudi_core.filegroup.read.log_records import block_batches, has_operations, merge_logs
 from hudi_core.filegroup.read.log_scan import CommittedInstants, scan_log_files

@@ -1,4 +1,4 @@
-"""Which event of each key wins among the log records and deletes of a file group.
+"""Applies the rules of winning_version.py to all log records and deletes of a file group: one version per key is left.
 
 Everything here is NumPy over all events at once. `winners` is the rule of Hudi 0.15, `event_time_winners` and
 `last_events` those of the merge modes of 1.x. Where two rows may become one, `fold_in_rounds` takes one event of each
@@ -14,7 +14,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from hudi_core.filegroup.merge.rules import Kind, Step
+from hudi_core.filegroup.merge.winning_version import Kind, Step
 
 _Ints = NDArray[np.int64]
 _NONE = np.int64(-1)

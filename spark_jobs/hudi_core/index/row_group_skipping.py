@@ -1,4 +1,4 @@
-"""What base files exclude by their footers (row groups by statistics, files by keys) and by their bloom filters."""
+"""Which row groups of a base file are read, by its footer's statistics; which files keys and bloom filters exclude."""
 
 from __future__ import annotations
 

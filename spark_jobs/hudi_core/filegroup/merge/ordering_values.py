@@ -1,4 +1,4 @@
-"""Ordering values: which may be compared, and as what.
+"""Ordering values: which may be compared, and as what; winning_version.py says which version wins by them.
 
 HoodieMergedLogRecordScanner and HoodieAvroUtils.unwrapAvroValueWrapper of Hudi 0.15; OrderingValues, ArrayComparable,
 RecordContext and OrderingValueEngineTypeConverter of Hudi 1.x.
@@ -18,8 +18,8 @@ from hudi_core.codec.avro.resolve import AvroType, resolve
 from hudi_core.codec.avro.schema import AvroSchema
 from hudi_core.errors import ConfigError, UnsupportedError
 from hudi_core.filegroup.merge.partial import Default, field_defaults
-from hudi_core.filegroup.merge.policy import MergePolicy
 from hudi_core.filegroup.merge.record_keys import as_mask
+from hudi_core.filegroup.merge.table_policy import MergePolicy
 
 _WHOLE = frozenset({"int", "long"})
 _PLAIN = frozenset({"boolean", "int", "long", "float", "double"})

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from hudi_core.filegroup.merge.payloads import Payload
-from hudi_core.filegroup.merge.policy import MergePolicy, Rules
-from hudi_core.filegroup.merge.rules import Kind, base_step, compares_with_base, log_step
+from hudi_core.filegroup.merge.table_policy import MergePolicy, Rules
+from hudi_core.filegroup.merge.winning_version import Kind, base_step, compares_with_base, log_step
 
 R, F, T, N = Kind.RECORD, Kind.FLAGGED, Kind.TYPED_DELETE, Kind.NATURAL_DELETE
 

@@ -1,4 +1,6 @@
-"""How two versions of a row are merged: payload classes, merge modes and delete marks, from a table's properties.
+"""Which merge rules a table has by its properties: payload class, merge mode, delete marks.
+
+The rules themselves are in winning_version.py.
 
 Which rules are in force depends on the Hudi release that keeps the table. Hudi 0.15 merges table version 6 by payload
 classes (Rules.PAYLOAD_0_15). Hudi 1.x merges by record merge modes, and by payload classes in CUSTOM mode, where 1.0

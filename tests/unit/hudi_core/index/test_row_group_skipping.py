@@ -18,7 +18,7 @@ from hudi_core.expr.bind import bind
 from hudi_core.expr.rows import row_mask
 from hudi_core.expr.sql.parse import parse_predicate
 from hudi_core.expr.tree import Expr
-from hudi_core.index.footers import (
+from hudi_core.index.row_group_skipping import (
     BLOOM,
     BLOOM_TYPE,
     MAX_BLOOM_KEYS,

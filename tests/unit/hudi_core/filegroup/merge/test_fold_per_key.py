@@ -8,9 +8,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from hudi_core.filegroup.merge.fold import Events, Folded, event_time_winners, fold_in_rounds, last_events, winners
-from hudi_core.filegroup.merge.policy import MergePolicy, Rules
-from hudi_core.filegroup.merge.rules import Kind, Step, log_step
+from hudi_core.filegroup.merge.fold_per_key import (
+    Events,
+    Folded,
+    event_time_winners,
+    fold_in_rounds,
+    last_events,
+    winners,
+)
+from hudi_core.filegroup.merge.table_policy import MergePolicy, Rules
+from hudi_core.filegroup.merge.winning_version import Kind, Step, log_step
 
 EVENTS = st.lists(
     st.tuples(st.integers(0, 4), st.sampled_from(list(Kind)), st.integers(-1, 3)), min_size=1, max_size=24

@@ -1,4 +1,7 @@
-"""Which of two versions of a row wins: the rules of every merge as NumPy over many pairs at once.
+"""Which of two versions of a row wins: by EVENT_TIME_ORDERING, COMMIT_TIME_ORDERING, CUSTOM, or the payload of 0.15.
+
+table_policy.py says which of these a table has, ordering_values.py how ordering values compare; fold_per_key.py applies
+them to all versions of a key. The rules are NumPy over many pairs at once.
 
 A pair is an older version, the newer one, and whether the older one's ordering value is the greater (`above`). The
 answer is a Step. Each rule names Hudi's code for the same question.
@@ -13,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hudi_core.filegroup.merge.payloads import Payload
-from hudi_core.filegroup.merge.policy import MergePolicy, Rules
+from hudi_core.filegroup.merge.table_policy import MergePolicy, Rules
 
 Kinds = NDArray[np.uint8]
 Mask = NDArray[np.bool_]

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hudi_core.errors import ConfigError, UnsupportedError
-from hudi_core.filegroup.merge.ordering import Ordering, greater, nulls, ranks
-from hudi_core.filegroup.merge.policy import MergePolicy, Rules
+from hudi_core.filegroup.merge.ordering_values import Ordering, greater, nulls, ranks
+from hudi_core.filegroup.merge.table_policy import MergePolicy, Rules
 
 OLD = MergePolicy(("key",), ("ts",))
 NEW = MergePolicy(("key",), ("ts",), Rules.EVENT_TIME)

@@ -1,0 +1,43 @@
+"""When the owner of a claim is dead: it released the instant, its process is gone, or its heartbeat is silent too long.
+
+owner.py says whether a process is provably gone, also for locks; writer_heartbeats.py which writes of Hudi have failed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from hudi_core.model.claim_names import ClaimFolder, epochs_of
+from hudi_core.storage.base import FileInfo, Storage
+from hudi_core.transaction.claim_file import read_claim
+from hudi_core.transaction.heartbeat_thread import storage_time
+from hudi_core.transaction.owner import is_left_behind
+
+
+def is_live(
+    storage: Storage, instant: str, epoch: int, *, now: Callable[[], float] | None = None, base: str = ""
+) -> bool:
+    """Whether the owner of `epoch` may still run the instant: neither released nor succeeded, dead or expired."""
+    folder = ClaimFolder(instant, base)
+    files = {info.path: info for info in storage.list_files(folder.path)}
+    epochs = epochs_of(info.name for info in files.values())
+    return bool(epochs) and epochs[-1] == epoch and silence(storage, folder, files, epoch, now) is not None
+
+
+def silence(
+    storage: Storage, folder: ClaimFolder, files: Mapping[str, FileInfo], epoch: int, now: Callable[[], float] | None
+) -> float | None:
+    """Seconds since the last sign of life of an epoch's owner; None when it may be succeeded.
+
+    That is when it released the instant, is provably dead, or its heartbeat expired. `files` are those of the folder,
+    by path.
+    """
+    if folder.released(epoch) in files:
+        return None
+    record = read_claim(storage, folder, epoch)
+    if is_left_behind(record.owner, record.token):
+        return None
+    heartbeat = files.get(folder.heartbeat(epoch))
+    last = record.claimed if heartbeat is None else max(record.claimed, heartbeat.modified)
+    age = (now() if now is not None else storage_time(storage, folder.path)) - last
+    return None if age > record.tolerance_seconds else age
