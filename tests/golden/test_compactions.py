@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from hudi_core.model.stats import WriteStat
+from hudi_core.timeline.actions.write_stats import WriteStat
 from tests.support.golden_compactions import (
     base_files,
     columns_of,

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
+import pyarrow as pa
 
 from hudi_core.codec.bloom import BloomFilter
 
 
-def build(offsets: NDArray[Any], data: NDArray[np.uint8], **settings: Any) -> BloomFilter:
+def build(keys: pa.Array, **settings: Any) -> BloomFilter:
     """A dynamic filter over the keys of one batch; see BloomFilter.add_batch."""
     result = BloomFilter(**settings)
-    result.add_batch(offsets, data)
+    result.add_batch(keys)
     return result

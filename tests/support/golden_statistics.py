@@ -8,6 +8,7 @@ from dataclasses import replace
 from hudi_core.metadata_table.indexed_table import IndexedTable
 from hudi_core.metadata_table.records.file_statistics import ColumnRange, DataFileRef, FileStatistics
 from hudi_core.metadata_table.records.stat_values import Bound, ValueType
+from hudi_core.metadata_table.statistics_columns import indexed_types
 from tests.support.golden_data import GoldenCase
 from tests.support.golden_metadata_cells import GoldenCells, differences
 
@@ -34,12 +35,12 @@ def whole_file(table: IndexedTable, name: str, low: str, high: str, *, without: 
     """Facts that say of every column that it is text between two."""
     ranges = [
         ColumnRange(column, Bound("string", low), Bound("string", high), 0, 2, 1, 1, ValueType(0))
-        for column, partition_type in table.indexed_types().items()
+        for column, partition_type in indexed_types(table).items()
         if column != without and str(partition_type) == "string"
     ]
     others = [
         ColumnRange(column, None, None, 2, 2, 1, 1, ValueType(0))
-        for column, partition_type in table.indexed_types().items()
+        for column, partition_type in indexed_types(table).items()
         if str(partition_type) != "string"
     ]
     return FileStatistics(DataFileRef("2024-01-01", name, 9, True), (*ranges, *others))

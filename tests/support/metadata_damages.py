@@ -9,7 +9,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 
 from hudi_core.filegroup.merge.record_keys import record_keys
@@ -17,7 +16,6 @@ from hudi_core.metadata_table.keys import bloom_filter_key, column_stats_key
 from hudi_core.metadata_table.record import ALL_PARTITIONS, FileEntry, FilesRecord, RecordType, files_datum
 from hudi_core.metadata_table.records.files import partition_key
 from hudi_core.services.metadata.validate.check import Difference, key_columns
-from hudi_core.services.metadata.validate.true_ranges import buffers_of
 from tests.support.bloom_filters import build
 from tests.support.damaged_tables import DamagedTable, Datum, changed
 
@@ -163,7 +161,7 @@ def filter_that_lacks_a_key(table: DamagedTable) -> Expected | None:
         rows = pq.read_table(table.path / partition / name, columns=list(columns), partitioning=None).combine_chunks()
         if rows.num_rows > 1:
             keys = record_keys(rows.to_batches()[0], columns, path=name)
-            lacking = build(*buffers_of(pa.array(keys.to_pylist()[1:], pa.string())))
+            lacking = build(keys[1:])
             members: Datum = {"bloomFilter": lacking.to_base64().encode(), "type": "DYNAMIC_V0"}
             table.write({"bloom_filters": [(bloom_filter_key(partition, name), changed(datum, BLOOM, **members))]})
             return Expected("bloom_filters", name, f"the filter lacks 1 of the file's {rows.num_rows} keys")

@@ -7,10 +7,10 @@ from typing import Any
 
 from hudi_core.codec.avro.container import read_container, write_container
 from hudi_core.model.names import FileGroupId
-from hudi_core.model.stats import WriteStat
 from hudi_core.timeline.actions.commit import CommitMetadata, encode_commit, encode_commit_avro
 from hudi_core.timeline.actions.compaction import CompactionOperation, CompactionPlan, encode_compaction_plan
 from hudi_core.timeline.actions.rollback import encode_rollback_plan
+from hudi_core.timeline.actions.write_stats import WriteStat
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import Action
 from tests.support.golden_timelines import load_timelines

@@ -13,9 +13,9 @@ import binascii
 import math
 import struct
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from hudi_core.codec.binary import Reader
@@ -67,16 +67,13 @@ class BloomFilter:
         """How many bit vectors the filter has."""
         return len(self._rows)
 
-    def add_batch(self, offsets: NDArray[Any], data: _Bytes) -> None:
-        """Adds n keys in order: key i is `data[offsets[i]:offsets[i + 1]]`, as in an Arrow string array.
-
-        Offsets are int32 or int64. Raises ValueError for offsets that do not fit `data`, and on a parsed filter.
-        """
+    def add_batch(self, keys: pa.Array) -> None:
+        """Adds keys in order, a string or binary array without nulls. Raises ValueError on a parsed filter."""
         if self._frozen:
             raise ValueError("a bloom filter that was read from a file cannot take further keys")
-        positions, lengths = _positions_and_lengths(offsets, data)
-        for row, keys in self._assign(len(lengths)):
-            for part in _by_length(positions, lengths, data, keys):
+        positions, data = _buffers(keys)
+        for row, chosen in self._assign(len(keys)):
+            for part in _by_length(positions, data, chosen):
                 self._rows[row][_probed(part, self.bits, self.probes).reshape(-1)] = 1
 
     def _assign(self, count: int) -> Iterator[tuple[int, slice]]:
@@ -111,14 +108,9 @@ class BloomFilter:
         probes = list(_probe_bits(key, self.bits, self.probes))
         return any(all(row[bit] for bit in probes) for row in self._rows)
 
-    def lacking(self, offsets: NDArray[Any], data: _Bytes) -> int:
-        """How many of n keys were not added; keys are given as for add_batch.
-
-        It raises the same errors for offsets that do not fit.
-        """
-        positions, lengths = _positions_and_lengths(offsets, data)
-        parts = _by_length(positions, lengths, data, slice(None))
-        return len(lengths) - sum(int(self._held(part).sum()) for part in parts)
+    def lacking(self, keys: pa.Array) -> int:
+        """How many of the keys were not added; they are given as for add_batch."""
+        return len(keys) - sum(int(self._held(part).sum()) for part in _by_length(*_buffers(keys), slice(None)))
 
     def _held(self, keys: _Bytes) -> NDArray[np.bool_]:
         """Whether some row has every probe's bit of a key, for a matrix of one key per row."""
@@ -196,16 +188,19 @@ def _read_bits(source: Reader, bits: int) -> _Bytes:
     return np.unpackbits(packed, count=bits, bitorder="little")
 
 
-def _positions_and_lengths(offsets: NDArray[Any], data: _Bytes) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    positions = np.asarray(offsets, dtype=np.int64)
-    lengths: NDArray[np.int64] = np.diff(positions)
-    if len(lengths) and (positions[0] < 0 or positions[-1] > len(data) or lengths.min() < 0):
-        raise ValueError("key offsets are not ascending within the key data")
-    return positions, lengths
+def _buffers(keys: pa.Array) -> tuple[NDArray[np.int64], _Bytes]:
+    """Where each key begins and the last one ends, and the bytes of all."""
+    if not len(keys):
+        return np.zeros(1, np.int64), np.empty(0, np.uint8)
+    _, offsets, data = keys.buffers()
+    is_large = pa.types.is_large_string(keys.type) or pa.types.is_large_binary(keys.type)
+    positions = np.frombuffer(offsets, np.int64 if is_large else np.int32)[keys.offset : keys.offset + len(keys) + 1]
+    return positions.astype(np.int64), np.frombuffer(b"" if data is None else data, np.uint8)
 
 
-def _by_length(positions: NDArray[np.int64], lengths: NDArray[np.int64], data: _Bytes, keys: slice) -> Iterator[_Bytes]:
+def _by_length(positions: NDArray[np.int64], data: _Bytes, keys: slice) -> Iterator[_Bytes]:
     """The keys of the slice as matrices of one key per row, of one length and of _CHUNK rows at most."""
+    lengths = np.diff(positions)
     if not len(lengths):
         return
     length = int(lengths[0])

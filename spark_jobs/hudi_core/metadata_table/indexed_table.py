@@ -1,48 +1,28 @@
-"""The indexed table as input of the partition types: schema, index definitions, options and the columns of statistics.
+"""The indexed table as input of the partition types: schema, index definitions with their versions
+(HoodieIndexVersion), and options.
 
-Rules of HoodieTableMetadataUtil.getColumnsToIndex and isColumnTypeSupported of 0.15 and 1.x, and HoodieIndexVersion.
+Which columns have statistics says statistics_columns.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Final
 
 import pyarrow as pa
 
 from hudi_core.codec.avro.arrow import arrow_schema
 from hudi_core.codec.avro.schema import AvroSchema, add_meta_fields, without_meta_fields
-from hudi_core.config.metadata_config import STATISTICS_COLUMN_COUNT, STATISTICS_COLUMNS
 from hudi_core.config.table_config import TableConfig
-from hudi_core.errors import ConfigError
 from hudi_core.filegroup.read.base_file import History
 from hudi_core.filegroup.read.schema_resolver import table_schema
 from hudi_core.metadata_table.index_definitions import IndexDefinition, load_index_definitions
-from hudi_core.metadata_table.partition_type import BLOOM_FILTERS, COLUMN_STATS, RECORD_INDEX, STATISTICS
-from hudi_core.model.names import COMMIT_TIME, META_FIELDS, OPERATION, PARTITION_PATH, RECORD_KEY
+from hudi_core.metadata_table.partition_type import BLOOM_FILTERS, RECORD_INDEX, STATISTICS
 from hudi_core.storage.base import Storage
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.schema_history import internal_schema_history
 from hudi_core.timeline.timeline import Timeline
-
-
-def positive_setting(settings: Mapping[str, str], key: str, default: int) -> int:
-    """A setting that counts something. Raises ConfigError when it is no positive number."""
-    text = settings.get(key, "").strip()
-    if not text:
-        return default
-    if not text.isdecimal() or not text.isascii() or not 0 < int(text) < 1 << 31:
-        raise ConfigError(f"{key} is {text!r}, which is no positive number", remedy="correct the option")
-    return int(text)
-
-
-COLUMN_LIST: Final = STATISTICS_COLUMNS.name
-COLUMN_COUNT: Final = STATISTICS_COLUMN_COUNT.name
-_ALWAYS: Final = (COMMIT_TIME, PARTITION_PATH, RECORD_KEY)
-_V1_DIGITS: Final = 15
-"""Of a decimal, on either side of the point: version 1 stores decimal(30, 15)."""
 
 
 @dataclass(frozen=True)
@@ -89,49 +69,6 @@ class IndexedTable:
         typed = partition not in (BLOOM_FILTERS, RECORD_INDEX)
         return 2 if typed and self.config.features.typed_statistics else 1
 
-    def statistics_columns(self) -> tuple[str, ...]:
-        """The columns whose statistics are kept, by dotted name; those that the index is defined to have, where it is
-        defined.
-
-        Without a definition: in table version 6 the configured ones or all; later `_hoodie_commit_time`,
-        `_hoodie_partition_path` and `_hoodie_record_key` besides the configured ones, or the first 32 (COLUMN_COUNT) of
-        a type that has an order. Raises ConfigError for an option that is no number, or when no column is left.
-        """
-        definition = next((self.definitions[name] for name in STATISTICS if name in self.definitions), None)
-        found = (definition.source_fields if definition is not None else ()) or self.chosen_columns()
-        if not found:
-            raise ConfigError(
-                f"no column is left for the index column_stats: {COLUMN_LIST} names none that could be indexed"
-            )
-        return found
-
-    def indexed_types(self) -> dict[str, pa.DataType]:
-        """Those of statistics_columns that data files have and whose values have an order, with their types: of others
-        nothing is held.
-        """
-        stored, version = self.arrow_schema(), self.version_of(COLUMN_STATS)
-        types = {name: column_type(stored, name) for name in self.statistics_columns()}
-        by_value = self.config.features.indexes_all_columns
-        return {
-            name: data_type
-            for name, data_type in types.items()
-            if data_type is not None and is_indexable(data_type, version, by_value=by_value)
-        }
-
-    def chosen_columns(self) -> tuple[str, ...]:
-        """The columns that a new index gets by the options and the schema; see statistics_columns."""
-        stored = self.arrow_schema()
-        version = self.version_of(COLUMN_STATS)
-        listed = STATISTICS_COLUMNS.read(self.settings)
-        if self.config.features.indexes_all_columns:
-            return listed or tuple(column.name for column in stored)
-        always = [name for name in _ALWAYS if self.config.populate_meta_fields]
-        excluded = _ALWAYS if listed else (*META_FIELDS, OPERATION)
-        names = listed or stored.names
-        chosen = [name for name in names if name not in excluded and is_indexable(column_type(stored, name), version)]
-        most = len(listed) or STATISTICS_COLUMN_COUNT.read(self.settings)
-        return tuple(dict.fromkeys([*always, *chosen[:most]]))
-
 
 class StoredTable(IndexedTable):
     """The table in `storage` as it is now, of which nothing is read before it is needed.
@@ -165,42 +102,3 @@ class StoredTable(IndexedTable):
     @cached_property
     def _timeline(self) -> Timeline:
         return ActiveTimeline(self._storage, self.config).load()
-
-
-def column_type(schema: pa.Schema, name: str) -> pa.DataType | None:
-    """The type of a column by dotted name; None when it is not there."""
-    found = field_path(schema, name)
-    return None if found is None else found[-1].type
-
-
-def field_path(schema: pa.Schema, name: str) -> Sequence[pa.Field] | None:
-    """The fields from the top-level column to the one of that dotted name; a column with dots in its name comes
-    first.
-    """
-    # Not `schema.names`, which lists them all: a table may have 10,000 columns.
-    at = schema.get_field_index(name)
-    if at >= 0:
-        return (schema.field(at),)
-    head, *rest = name.split(".")
-    at = schema.get_field_index(head)
-    if at < 0:
-        return None
-    path = [schema.field(at)]
-    for step in rest:
-        data_type = path[-1].type
-        if not pa.types.is_struct(data_type) or data_type.get_field_index(step) < 0:
-            return None
-        path.append(data_type.field(step))
-    return path
-
-
-def is_indexable(data_type: pa.DataType | None, version: int, *, by_value: bool = False) -> bool:
-    """Whether a type's values have bounds that an index of that version stores: no lists, maps or structs; in version 1
-    no wide decimals, unless each value is looked at (`by_value`, as 0.15 does:
-    HoodieTableMetadataUtil.tryUpcastDecimal).
-    """
-    if data_type is None or pa.types.is_nested(data_type) or pa.types.is_null(data_type):
-        return False
-    if version == 1 and pa.types.is_decimal(data_type):
-        return by_value or bool(data_type.scale <= _V1_DIGITS and data_type.precision - data_type.scale <= _V1_DIGITS)
-    return not (version == 1 and pa.types.is_fixed_size_binary(data_type))

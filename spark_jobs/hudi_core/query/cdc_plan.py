@@ -25,7 +25,6 @@ from hudi_core.model.names import (
     parse_log_file,
 )
 from hudi_core.model.partition import check_relative_path, join
-from hudi_core.model.stats import WriteStat
 from hudi_core.query.cdc_read import CDC_SCHEMA, Change, Image
 from hudi_core.query.commit_range import commits_in_range, slice_before_replacement
 from hudi_core.query.context import ReadContext
@@ -33,6 +32,7 @@ from hudi_core.query.read_plan import ReadPlan, split_of
 from hudi_core.query.request import ReadRequest
 from hudi_core.query.slices_plan import Predicate, common_part, reader_spec
 from hudi_core.timeline.actions.commit import CommitMetadata, Operation
+from hudi_core.timeline.actions.write_stats import WriteStat
 from hudi_core.timeline.instant import Instant
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.view.file_group import DataFile, FileSlice

@@ -23,12 +23,12 @@ from hudi_core.metadata_table.write.publish import MetadataPublisher
 from hudi_core.metadata_table.write.staged_logs import Workers, forget_staged
 from hudi_core.model.claim_names import CLAIMS
 from hudi_core.model.names import FileGroupId, parse_base_file
-from hudi_core.model.stats import WriteStat
 from hudi_core.request.results import InstantResult
 from hudi_core.services.concurrency import check_early, conflict_checks, file_group_locks
 from hudi_core.services.lifecycle import Completion, Job
 from hudi_core.services.rollback.failed_attempt import roll_back_attempt
 from hudi_core.timeline.actions.commit import CommitMetadata, decode_commit, encode_commit, encode_commit_avro
+from hudi_core.timeline.actions.write_stats import WriteStat
 from hudi_core.timeline.instant import State
 from hudi_core.timeline.pending_plans import rollback_target
 from hudi_core.timeline.timeline import Timeline

@@ -13,12 +13,12 @@ from hudi_core.metadata_table.extract.data_file import StatisticsRequirements, r
 from hudi_core.metadata_table.records.file_statistics import DataFileRef, FileStatistics
 from hudi_core.model.names import BaseFileName, FileGroupId, WriteToken, parse_base_file
 from hudi_core.model.partition import join
-from hudi_core.model.stats import WriteStat
 from hudi_core.services.compaction.job import compaction_metadata
 from hudi_core.services.rewrite import RewriteJob, Rewritten, Stats
 from hudi_core.storage.arrow_store import open_data_storage
 from hudi_core.timeline.actions.commit import CommitMetadata, Operation
 from hudi_core.timeline.actions.compaction import CompactionPlan
+from hudi_core.timeline.actions.write_stats import WriteStat
 from hudi_core.timeline.instant import Action
 from hudi_core.timeline.table_schema import schema_of
 from hudi_core.timeline.timeline import Timeline

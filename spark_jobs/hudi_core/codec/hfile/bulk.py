@@ -139,14 +139,16 @@ class CopiedBlock:
         self._cells.write(writer, start, end)
         return True
 
-    def rows(self, runs: Sequence[tuple[int, int]]) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
-        """The rows of the cells of some runs: where each begins and the last ends, and all rows one after the other."""
+    def rows(self, runs: Sequence[tuple[int, int]]) -> pa.Array:
+        """The rows of the cells of some runs (large_binary)."""
         cells = np.concatenate([np.arange(start, end) for start, end in runs])
         begins = self.block.rows[cells]
         lengths = self.block.row_ends[cells] - begins
         offsets = _running(lengths)
         places = np.repeat(begins - offsets[:-1], lengths) + np.arange(int(offsets[-1]))
-        return offsets, np.frombuffer(self.block.data, dtype=np.uint8)[places]
+        data = np.frombuffer(self.block.data, dtype=np.uint8)[places]
+        buffers = [None, pa.py_buffer(offsets), pa.py_buffer(data)]
+        return pa.Array.from_buffers(pa.large_binary(), len(lengths), buffers)
 
 
 def _running(numbers: NDArray[np.int64] | NDArray[np.bool_]) -> NDArray[np.int64]:

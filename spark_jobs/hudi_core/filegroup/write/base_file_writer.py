@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 from types import TracebackType
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -71,8 +70,7 @@ class BaseFileHandle:
         return size
 
     def _add_keys(self, keys: pa.Array) -> None:
-        offsets, data = _key_buffers(keys)
-        self._bloom.add_batch(offsets, data)
+        self._bloom.add_batch(keys)
         # Hudi compares keys as Java strings; UTF-8 orders alike but for characters beyond U+FFFF.
         bounds = pc.min_max(keys)
         least, greatest = bounds["min"].as_py().encode(), bounds["max"].as_py().encode()
@@ -101,11 +99,3 @@ class BaseFileHandle:
         self._file.__exit__(kind, error, trace)
         if isinstance(error, Exception):
             self._storage.delete(self.path)
-
-
-def _key_buffers(keys: pa.Array) -> tuple[np.ndarray, np.ndarray]:
-    """Offsets and bytes of a string array, which has no nulls here."""
-    _, offsets, data = keys.buffers()
-    width = np.int64 if pa.types.is_large_string(keys.type) else np.int32
-    positions = np.frombuffer(offsets, dtype=width)[keys.offset : keys.offset + len(keys) + 1]
-    return positions, np.frombuffer(data, dtype=np.uint8) if data is not None else np.empty(0, dtype=np.uint8)

@@ -4,7 +4,6 @@ footer (ParquetUtils.readColumnStatsFromMetadata).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from decimal import Decimal
 from typing import Any, Final
 
@@ -13,7 +12,6 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from hudi_core.codec.parquet.statistics import leaf_columns
-from hudi_core.metadata_table.indexed_table import field_path
 from hudi_core.metadata_table.records.file_statistics import ColumnRange
 from hudi_core.metadata_table.records.stat_values import Bound
 from hudi_core.metadata_table.records.value_types import bound_of, logical_and_type, merged, outer_bound
@@ -64,17 +62,6 @@ def _bounds(array: pa.Array, logical: str) -> tuple[Bound | None, Bound | None]:
     # Not every release of Arrow finds the least of fixed-size binary.
     ends = pc.min_max(array.cast(pa.binary()) if pa.types.is_fixed_size_binary(array.type) else array)
     return bound_of(ends["min"], logical), bound_of(ends["max"], logical)
-
-
-def column_of(batch: pa.RecordBatch, name: str) -> pa.Array | None:
-    """A column by dotted name, null where a struct around it is; None when it is not there."""
-    path: Sequence[pa.Field] | None = field_path(batch.schema, name)
-    if path is None:
-        return None
-    array = batch.column(path[0].name)
-    for step in path[1:]:
-        array = pc.struct_field(array, step.name)
-    return array
 
 
 _HUDI_WRITER: Final = "parquet-mr"

@@ -23,9 +23,9 @@ from hudi_core.filegroup.read.base_file import History, base_batches, open_base_
 from hudi_core.filegroup.read.evolution import rename_fields
 from hudi_core.filegroup.read.log_records import block_batches
 from hudi_core.filegroup.read.log_scan import log_blocks
-from hudi_core.metadata_table.extract.column_ranges import FooterRanges, RowRanges, column_of
+from hudi_core.metadata_table.column_paths import column_of, column_type
+from hudi_core.metadata_table.extract.column_ranges import FooterRanges, RowRanges
 from hudi_core.metadata_table.extract.expressions import ExpressionValues
-from hudi_core.metadata_table.indexed_table import column_type, is_indexable
 from hudi_core.metadata_table.records.column_stats import file_record
 from hudi_core.metadata_table.records.file_statistics import (
     ColumnRange,
@@ -53,9 +53,10 @@ class StatisticsRequirements:
     """The statistics that a table's partition types need of each file.
 
     `schema` are the columns as files store them, meta fields included; `columns` those whose ranges are requested, by
-    dotted name, in the encoding of index version `version`; `all_columns`: readers take every column for one of them
-    (TableVersion.indexes_all_columns), so that each range must be recorded; `bloom` requests the filter over record
-    keys; `expressions` are those of expression indexes; `history` is as in IndexedTable.
+    dotted name, all of them indexable (statistics_columns.is_indexable), in the encoding of index version `version`;
+    `all_columns`: readers take every column for one of them (TableVersion.indexes_all_columns), so that each range must
+    be recorded; `bloom` requests the filter over record keys; `expressions` are those of expression indexes; `history`
+    is as in IndexedTable.
     """
 
     schema: AvroSchema
@@ -151,23 +152,12 @@ def _stored_type(stored: pa.Schema, name: str) -> pa.DataType:
     return arrow_type
 
 
-def _indexed(stored: pa.Schema, requirements: StatisticsRequirements) -> list[str]:
-    """Those of the requested columns that the table has and whose values have an order: of others the indexes hold
-    nothing.
-    """
-    return [
-        name
-        for name in requirements.columns
-        if is_indexable(column_type(stored, name), requirements.version, by_value=requirements.all_columns)
-    ]
-
-
 def _of_base(storage: Storage, file: DataFileRef, requirements: StatisticsRequirements) -> FileStatistics:
     stored = arrow_schema(requirements.schema)
     with open_base_file(storage, join(file.partition, file.name)) as parquet, parquet:
         footer, renamed = FooterRanges(parquet.metadata), renamed_columns(requirements.history)
         found: dict[str, ColumnRange | None] = {}
-        for name in _indexed(stored, requirements):
+        for name in requirements.columns:
             # By the type that the file has, unless the column was widened since: then its rows are read as of now.
             arrow_type = None if _top(name, stored) in renamed else column_type(parquet.schema, name)
             is_same = arrow_type is not None and arrow_type == _stored_type(stored, name)
@@ -192,8 +182,7 @@ def _bloom(parquet: ParquetBaseFile, requirements: StatisticsRequirements) -> Fi
 
 def _of_log(storage: Storage, file: DataFileRef, requirements: StatisticsRequirements) -> FileStatistics:
     stored = arrow_schema(requirements.schema)
-    indexed = _indexed(stored, requirements)
-    rows, partial = _Rows(indexed, stored, requirements, file), False
+    rows, partial = _Rows(requirements.columns, stored, requirements, file), False
     blocks = log_blocks(storage, [DataFile(file.partition, file.name, file.size)]) if rows.columns.names else ()
     for block in blocks:
         # Corrupt blocks are passed over, as by every reader that goes on at all: no row of them is ever returned.
@@ -206,7 +195,7 @@ def _of_log(storage: Storage, file: DataFileRef, requirements: StatisticsRequire
             known = frozenset(field_names(writer))
         for batch in block_batches(storage, block, rows.columns, sources=sources):
             rows.add(batch, known)
-    found = {name: empty_range(name, requirements.version) for name in indexed} | rows.ranges()
+    found = {name: empty_range(name, requirements.version) for name in requirements.columns} | rows.ranges()
     return rows.statistics(file, found.values(), None, rows.count, partial=partial)
 
 

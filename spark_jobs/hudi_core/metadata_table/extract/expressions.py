@@ -278,10 +278,7 @@ class ExpressionValues:
         if self._bloom is None:
             self._ranges.add(found if self._micros is None else found.cast(self._micros))
         elif found.null_count < len(found):
-            texts = pc.cast(found.drop_null(), pa.large_string())
-            offsets, data = texts.buffers()[1:]
-            starts = np.frombuffer(offsets, np.int64)[texts.offset : texts.offset + len(texts) + 1]
-            self._bloom.add_batch(starts, np.frombuffer(data, np.uint8) if data is not None else np.empty(0, np.uint8))
+            self._bloom.add_batch(pc.cast(found.drop_null(), pa.large_string()))
 
     def result(self, file_size: int) -> ColumnRange | FilterText:
         """What the index holds of a file of that many bytes.

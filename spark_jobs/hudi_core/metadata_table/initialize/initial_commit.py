@@ -8,19 +8,19 @@ from __future__ import annotations
 import contextlib
 import logging
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from hudi_core.config.properties_update import update_properties
 from hudi_core.config.table_config import METADATA, METADATA_INFLIGHT, TableConfig
+from hudi_core.config.versions import TableVersion
 from hudi_core.errors import ExecutionError, StorageExistsError
 from hudi_core.metadata_table.initialize.target import NewBaseFile, NewPartition, initialize_group
 from hudi_core.metadata_table.instants import initial_instant
 from hudi_core.metadata_table.timeline import MetadataTimeline
-from hudi_core.metadata_table.write.delta_commit import latest_schema
+from hudi_core.metadata_table.write.delta_commit import NEWER_COUNTS, latest_schema
 from hudi_core.model.partition import join
-from hudi_core.model.stats import WriteStat
 from hudi_core.storage.base import Storage
-from hudi_core.timeline.actions.commit import SCHEMA_KEY, CommitMetadata, encode_commit, encode_commit_avro
+from hudi_core.timeline.actions.commit import SCHEMA_KEY, CommitMetadata
+from hudi_core.timeline.actions.write_stats import WriteStat
 from hudi_core.timeline.instant import Action
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.transaction.reconcile import remove_losers
@@ -42,21 +42,13 @@ def complete_initialization(
 ) -> None:
     """Completes the deltacommit; `schema` is that of the records, without meta fields."""
     features = metadata_timeline.features
-    extra: dict[str, Any] = {} if features.json_commits else {"numUpdates": 0, "totalLogReadTimeMs": 0}
-    metadata = CommitMetadata(
-        {
-            name: tuple(_base_stat(target, item, extra) for item in written)
-            for name, (target, written) in initialized.items()
-            if written
-        },
-        False,
-        features.metadata_initialized_with,
-        {SCHEMA_KEY: schema},
-        # The schema's default of the version is 1, but Hudi writes null.
-        extra={} if features.json_commits else {"version": None},
-    )
-    content = encode_commit(metadata) if features.json_commits else encode_commit_avro(metadata)
-    metadata_timeline.active.complete(instant, Action.DELTA_COMMIT, content, metadata_timeline.completion_time(instant))
+    stats = {
+        name: tuple(_base_stat(target, item, features) for item in written)
+        for name, (target, written) in initialized.items()
+        if written
+    }
+    metadata = CommitMetadata(stats, False, features.metadata_initialized_with, {SCHEMA_KEY: schema})
+    metadata_timeline.complete(instant, Action.DELTA_COMMIT, metadata_timeline.commit_content(metadata))
 
 
 def check_written(target: NewPartition, written: Sequence[NewBaseFile]) -> None:
@@ -113,7 +105,7 @@ def initialize_groups(
     complete_initialization(metadata_timeline, instant, {}, latest_schema(metadata_timeline.active, timeline))
 
 
-def _base_stat(target: NewPartition, file: NewBaseFile, extra: dict[str, Any]) -> WriteStat:
+def _base_stat(target: NewPartition, file: NewBaseFile, features: TableVersion) -> WriteStat:
     """HoodieCreateHandle."""
     return WriteStat(
         file_id=file.file_id,
@@ -126,5 +118,5 @@ def _base_stat(target: NewPartition, file: NewBaseFile, extra: dict[str, Any]) -
         num_inserts=file.records,
         file_size_in_bytes=file.size,
         total_write_bytes=file.size,
-        extra=extra,
+        extra={} if features.json_commits else NEWER_COUNTS,
     )

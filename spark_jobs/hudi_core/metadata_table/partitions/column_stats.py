@@ -24,6 +24,7 @@ from hudi_core.metadata_table.records.file_statistics import (
 )
 from hudi_core.metadata_table.records.stat_values import Bound
 from hudi_core.metadata_table.records.value_types import NUMBERS, outer_bounds, widened, wider
+from hudi_core.metadata_table.statistics_columns import indexed_types
 from hudi_core.model.names import META_FIELDS
 
 _BODY: Final = "ColumnStatsMetadata"
@@ -84,7 +85,7 @@ class ColumnStatsPartition(PartitionType):
         """
         if not self.table.config.is_of_hudi_1:
             return None
-        columns = tuple(self.table.indexed_types())
+        columns = tuple(indexed_types(self.table))
         return IndexDefinition(
             self.partition, COLUMN_STATS, COLUMN_STATS, columns, {}, self.table.version_of(COLUMN_STATS)
         )

@@ -12,15 +12,17 @@ from functools import cached_property
 from typing import Final
 
 from hudi_core.config.metadata_config import EXPRESSION_FILTER_TYPE, EXPRESSION_INDEX_GROUPS
-from hudi_core.errors import UnsupportedError
+from hudi_core.config.write_config import BLOOM_ENTRIES, BLOOM_ERROR_RATE, BLOOM_MAX_ENTRIES
+from hudi_core.errors import ConfigError, UnsupportedError
+from hudi_core.metadata_table.column_paths import column_type
 from hudi_core.metadata_table.extract.expressions import SESSION_ZONE, check_expression
 from hudi_core.metadata_table.index_definitions import IndexDefinition
-from hudi_core.metadata_table.indexed_table import IndexedTable, column_type, positive_setting
+from hudi_core.metadata_table.indexed_table import IndexedTable
 from hudi_core.metadata_table.partition_type import BLOOM_FILTERS, COLUMN_STATS, EXPRESSION_PREFIX
 from hudi_core.metadata_table.partitions.bloom_filters import deleted_filters, filter_record
 from hudi_core.metadata_table.partitions.column_stats import deleted_ranges
 from hudi_core.metadata_table.partitions.partition_stats import WholePartitionRanges, by_partition
-from hudi_core.metadata_table.partitions.protocol import unknown_partition
+from hudi_core.metadata_table.partitions.protocol import not_blank, unknown_partition
 from hudi_core.metadata_table.records.column_stats import file_record
 from hudi_core.metadata_table.records.file_statistics import (
     ColumnRange,
@@ -35,11 +37,13 @@ from hudi_core.metadata_table.records.file_statistics import (
 from hudi_core.metadata_table.records.value_types import merge_statistics
 
 _TYPES: Final = (COLUMN_STATS, BLOOM_FILTERS)
-_ENTRIES: Final = "hoodie.index.bloom.num_entries"
-_RATE: Final = "hoodie.index.bloom.fpp"
-_MOST: Final = "hoodie.bloom.index.filter.dynamic.max.entries"
 _FILTER_TYPE: Final = EXPRESSION_FILTER_TYPE.name
-_OF_OPTION: Final = {"numentries": _ENTRIES, "fpp": _RATE, "maxentries": _MOST, "filtertype": _FILTER_TYPE}
+_OF_OPTION: Final = {
+    "numentries": BLOOM_ENTRIES.name,
+    "fpp": BLOOM_ERROR_RATE.name,
+    "maxentries": BLOOM_MAX_ENTRIES.name,
+    "filtertype": _FILTER_TYPE,
+}
 """HoodieExpressionIndex.BLOOM_FILTER_CONFIG_MAPPING."""
 
 
@@ -166,12 +170,11 @@ def _bloom_settings(definition: IndexDefinition, settings: Mapping[str, str]) ->
     if found.get(_FILTER_TYPE, EXPRESSION_FILTER_TYPE.default) != EXPRESSION_FILTER_TYPE.default:
         raise _refused(definition.name, f"filters of the type {found[_FILTER_TYPE]} are not built")
     try:
-        rate = float(found.get(_RATE, "1e-9"))
-    except ValueError as error:
-        raise _refused(definition.name, f"{_RATE} is {found[_RATE]!r}") from error
-    if not 0 < rate < 1:
-        raise _refused(definition.name, f"{_RATE} is {rate}")
-    return positive_setting(found, _ENTRIES, 60000), rate, positive_setting(found, _MOST, 100000)
+        rate = BLOOM_ERROR_RATE.read(found)
+    except ConfigError as error:
+        raise _refused(definition.name, error.message) from error
+    given = not_blank(found)
+    return BLOOM_ENTRIES.read(given), rate, BLOOM_MAX_ENTRIES.read(given)
 
 
 def _refused(partition: str, reason: str) -> UnsupportedError:

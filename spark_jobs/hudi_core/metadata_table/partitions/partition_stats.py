@@ -25,6 +25,7 @@ from hudi_core.metadata_table.record import RecordType
 from hudi_core.metadata_table.records.column_stats import partition_deletion, partition_record
 from hudi_core.metadata_table.records.file_statistics import ColumnRange, CommitUpdate, FileStatistics, Needs, Record
 from hudi_core.metadata_table.records.value_types import as_type, contains, merge_statistics
+from hudi_core.metadata_table.statistics_columns import indexed_types
 
 _REMEDY: Final = "drop it with `hudictl metadata drop TABLE --partition partition_stats`"
 _DELETES_PARTITIONS: Final = "DELETE_PARTITION"
@@ -122,7 +123,7 @@ class PartitionStatsPartition(WholePartitionRanges):
 
     @cached_property
     def _columns(self) -> dict[str, pa.DataType]:
-        return self.table.indexed_types()
+        return indexed_types(self.table)
 
     def _emptied(self, name: str, update: CommitUpdate) -> Iterator[Record]:
         """A partition whose groups were replaced without new files: the range of the remaining files, if any.

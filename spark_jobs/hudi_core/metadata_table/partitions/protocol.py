@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Protocol
 from hudi_core.config.keys import ConfigKey
 from hudi_core.errors import UnsupportedError
 from hudi_core.metadata_table.index_definitions import IndexDefinition
-from hudi_core.metadata_table.indexed_table import IndexedTable, positive_setting
+from hudi_core.metadata_table.indexed_table import IndexedTable
 from hudi_core.metadata_table.records.file_statistics import (
     CommitUpdate,
     Expression,
@@ -104,7 +104,7 @@ class PartitionType:
 
         Raises ConfigError for a setting that is no positive number.
         """
-        return 1 if self.groups is None else positive_setting(settings, self.groups.name, self.groups.default)
+        return 1 if self.groups is None else self.groups.read(not_blank(settings))
 
     def file_ids(self, count: int) -> list[str]:
         """The ids of `count` file groups, in order: underscores of the folder's name become hyphens."""
@@ -114,6 +114,11 @@ class PartitionType:
     def hashed_part(cls, definition: Callable[[], IndexDefinition | None]) -> Callable[[str], str]:
         """What of a key chooses its file group: all of it by default. `definition` is that of the index."""
         return str
+
+
+def not_blank(settings: Mapping[str, str]) -> dict[str, str]:
+    """The settings that have a text: of any other the default holds."""
+    return {name: text for name, text in settings.items() if text.strip()}
 
 
 def numbered_file_ids(prefix: str, count: int) -> list[str]:

@@ -20,7 +20,7 @@ from hudi_core.config.metadata_config import (
     RECORD_INDEX_MINIMUM,
 )
 from hudi_core.errors import ConfigError
-from hudi_core.metadata_table.partitions.protocol import numbered_file_ids
+from hudi_core.metadata_table.partitions.protocol import not_blank, numbered_file_ids
 
 GLOBAL_MINIMUM: Final = RECORD_INDEX_MINIMUM.name
 GLOBAL_MAXIMUM: Final = RECORD_INDEX_MAXIMUM.name
@@ -53,7 +53,7 @@ def partitioned_group_count(settings: Mapping[str, str], records: int) -> int:
 
 def _estimate(settings: Mapping[str, str], records: int, minimum: ConfigKey[int], maximum: ConfigKey[int]) -> int:
     """HoodieTableMetadataUtil.estimateFileGroupCount, whose count grows in single precision."""
-    given = {name: text for name, text in settings.items() if text.strip()}
+    given = not_blank(settings)
     least, most = minimum.read(given), maximum.read(given)
     if least == most:
         return least

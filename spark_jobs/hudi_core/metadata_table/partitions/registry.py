@@ -22,6 +22,7 @@ from hudi_core.metadata_table.partitions.record_index import RecordIndexPartitio
 from hudi_core.metadata_table.partitions.row_level import RowLevelPartition
 from hudi_core.metadata_table.partitions.secondary_index import SecondaryIndexPartition
 from hudi_core.metadata_table.records.file_statistics import FileChanges, Record
+from hudi_core.metadata_table.statistics_columns import indexed_types
 
 PARTITION_TYPES: Final[tuple[type[PartitionType], ...]] = (
     FilesPartition,
@@ -98,11 +99,11 @@ def row_level_type(name: str, table: IndexedTable) -> RowLevelPartition:
 
 
 def requirements_of(table: IndexedTable, partition_types: Iterable[PartitionType]) -> StatisticsRequirements:
-    """The statistics of each file that some partition types need; errors as IndexedTable.statistics_columns."""
+    """The statistics of each file that some partition types need; errors as statistics_columns."""
     needs = [item.needs for item in partition_types]
     return StatisticsRequirements(
         table.stored_schema(),
-        tuple(table.indexed_types()) if any(item.ranges for item in needs) else (),
+        tuple(indexed_types(table)) if any(item.ranges for item in needs) else (),
         table.version_of(COLUMN_STATS),
         any(item.bloom for item in needs),
         tuple(item.expression for item in needs if item.expression is not None),

@@ -14,8 +14,8 @@ from hudi_core.errors import CorruptFileError, StorageNotFoundError
 from hudi_core.metadata_table.instants import is_solo
 from hudi_core.metadata_table.read.file_group import ROOT, MergedSlice
 from hudi_core.model.names import BaseFileName, parse_data_file
-from hudi_core.model.stats import WriteStat
 from hudi_core.storage.base import FileInfo
+from hudi_core.timeline.actions.write_stats import WriteStat
 from hudi_core.timeline.instant import Action, Instant
 from hudi_core.timeline.timeline import Timeline
 

@@ -18,9 +18,9 @@ from hudi_core.metadata_table.read.partition import HashedPart, MetadataPartitio
 from hudi_core.metadata_table.validity import rolled_back_by, valid_instants
 from hudi_core.model.names import parse_data_file
 from hudi_core.model.partition import check_file_name
-from hudi_core.model.stats import WriteStat
 from hudi_core.storage.base import Storage
 from hudi_core.storage.registry import scheme_of
+from hudi_core.timeline.actions.write_stats import WriteStat
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import Instant
 from hudi_core.timeline.timeline import Timeline

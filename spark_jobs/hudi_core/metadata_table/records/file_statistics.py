@@ -12,7 +12,7 @@ from hudi_core.metadata_table.partition_type import COLUMN_STATS
 from hudi_core.metadata_table.record import Datum
 from hudi_core.metadata_table.records.stat_values import Bound, ValueType
 from hudi_core.model.names import LogFileName, parse_data_file
-from hudi_core.model.stats import WriteStat
+from hudi_core.timeline.actions.write_stats import WriteStat
 
 Record = tuple[str, Datum | None]
 """A key and its Avro datum; None is the deletion of the key, an entry of a DELETE block (`record_index`)."""

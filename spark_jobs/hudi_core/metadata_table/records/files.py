@@ -16,7 +16,7 @@ from hudi_core.codec.binary import Reader
 from hudi_core.errors import CorruptFileError, FormatError
 from hudi_core.metadata_table.record import ALL_PARTITIONS, FileEntry, FilesRecord, RecordType, files_record
 from hudi_core.model.partition import NON_PARTITIONED, join
-from hudi_core.model.stats import WriteStat
+from hudi_core.timeline.actions.write_stats import WriteStat
 
 _GONE = FileEntry(0, is_deleted=True)
 LEAST_BYTES: Final = 4096

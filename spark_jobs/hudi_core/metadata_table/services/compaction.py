@@ -32,10 +32,10 @@ from hudi_core.metadata_table.write.delta_commit import latest_schema
 from hudi_core.metadata_table.write.staged_logs import Workers
 from hudi_core.model.names import BaseFileName, WriteToken, parse_data_file
 from hudi_core.model.partition import join
-from hudi_core.model.stats import WriteStat
 from hudi_core.storage.base import Storage
 from hudi_core.timeline.actions.commit import SCHEMA_KEY, CommitMetadata, Operation
 from hudi_core.timeline.actions.compaction import CompactionOperation, CompactionPlan, encode_compaction_plan
+from hudi_core.timeline.actions.write_stats import WriteStat
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import Action
 from hudi_core.timeline.timeline import Timeline

@@ -11,7 +11,6 @@ from __future__ import annotations
 from types import TracebackType
 from typing import Final
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -72,10 +71,7 @@ class MetadataBaseFile:
         self._hash()
         add_cells(self._writer, keys, values)
         self._last = keys[len(keys) - 1].as_py()
-        plain = pa.array(keys, pa.binary())
-        _, offsets, data = plain.buffers()
-        positions = np.frombuffer(offsets, dtype=np.int32)[plain.offset : plain.offset + len(plain) + 1]
-        self._bloom.add_batch(positions, np.frombuffer(b"" if data is None else data, dtype=np.uint8))
+        self._bloom.add_batch(keys)
 
     def _start(self, key: bytes) -> None:
         if self._first is None:
@@ -101,7 +97,7 @@ class MetadataBaseFile:
     def _hash_runs(self) -> None:
         """All runs of a block at once: a filter takes as long for a few keys as for some hundred."""
         if self._source is not None and self._runs:
-            self._bloom.add_batch(*self._source.rows(self._runs))
+            self._bloom.add_batch(self._source.rows(self._runs))
         self._source, self._runs = None, []
 
     def close(self) -> int:
@@ -116,11 +112,7 @@ class MetadataBaseFile:
         return self._writer.size
 
     def _hash(self) -> None:
-        if not self._keys:
-            return
-        lengths = np.fromiter(map(len, self._keys), dtype=np.int64, count=len(self._keys))
-        offsets = np.concatenate((np.zeros(1, dtype=np.int64), np.cumsum(lengths)))
-        self._bloom.add_batch(offsets, np.frombuffer(b"".join(self._keys), dtype=np.uint8))
+        self._bloom.add_batch(pa.array(self._keys, pa.binary()))
         self._keys = []
 
     def __enter__(self) -> MetadataBaseFile:

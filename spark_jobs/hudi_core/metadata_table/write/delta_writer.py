@@ -32,8 +32,8 @@ from hudi_core.metadata_table.timeline import MetadataTimeline
 from hudi_core.metadata_table.write.delta_commit import delta_commit_content, latest_schema, log_stat, profile_stat
 from hudi_core.metadata_table.write.staged_logs import StagedLog
 from hudi_core.model.names import WriteToken, parse_data_file, parse_log_file
-from hudi_core.model.stats import WriteStat
 from hudi_core.storage.base import FileInfo, Storage
+from hudi_core.timeline.actions.write_stats import WriteStat
 from hudi_core.timeline.instant import Action, Instant, State
 from hudi_core.timeline.pending_plans import pending_rollback_of
 from hudi_core.timeline.timeline import Timeline

@@ -13,7 +13,6 @@ from hudi_core.filegroup.read.schema_resolver import table_schema
 from hudi_core.metadata_table.extract.data_file import StatisticsRequirements
 from hudi_core.metadata_table.read.metadata_table import MetadataTable
 from hudi_core.model.names import FileGroupId
-from hudi_core.model.stats import WriteStat
 from hudi_core.services.compaction.checks import (
     check_files,
     check_logs,
@@ -30,6 +29,7 @@ from hudi_core.services.rewrite import RewriteJob, Rewritten, Stats
 from hudi_core.services.service import InstantService
 from hudi_core.timeline.actions.commit import SCHEMA_KEY, CommitMetadata, Operation
 from hudi_core.timeline.actions.compaction import CompactionPlan
+from hudi_core.timeline.actions.write_stats import WriteStat
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import Action, Instant, State
 from hudi_core.timeline.timeline import Timeline

@@ -39,9 +39,9 @@ from hudi_core.metadata_table.extract.data_file import StatisticsRequirements, r
 from hudi_core.metadata_table.records.file_statistics import DataFileRef, FileStatistics
 from hudi_core.model.names import BaseFileName, WriteToken, parse_base_file, parse_log_file
 from hudi_core.model.partition import check_file_name, check_partition, join
-from hudi_core.model.stats import WriteStat
 from hudi_core.storage.arrow_store import open_data_storage
 from hudi_core.timeline.actions.compaction import CompactionOperation
+from hudi_core.timeline.actions.write_stats import WriteStat
 from hudi_core.view.file_group import DataFile
 
 if TYPE_CHECKING:

@@ -14,11 +14,11 @@ from hudi_core.metadata_table.extract.data_file import StatisticsRequirements
 from hudi_core.metadata_table.records.file_statistics import DataFileRef, FileStatistics
 from hudi_core.model.names import parse_base_file
 from hudi_core.model.partition import join
-from hudi_core.model.stats import WriteStat
 from hudi_core.services.compaction.merge_slice import CompactedSlice, CompactionUnit
 from hudi_core.services.context import TableContext
 from hudi_core.services.rewrite import Rewritten
 from hudi_core.timeline.actions.compaction import CompactionOperation, CompactionPlan
+from hudi_core.timeline.actions.write_stats import WriteStat
 from hudi_core.timeline.timeline import Timeline
 
 _REMEDY = "nothing was published; please report this with the log of the run"

@@ -28,7 +28,6 @@ from hudi_core.metadata_table.write.publish import MetadataPublisher
 from hudi_core.metadata_table.write.staged_logs import forget_staged
 from hudi_core.model.names import WriteToken, parse_data_file
 from hudi_core.model.partition import check_partition
-from hudi_core.model.stats import WriteStat
 from hudi_core.services.metadata.column_statistics import read_statistics
 from hudi_core.services.metadata.initialization import indexed_table
 from hudi_core.services.metadata.row_changes import RowChanges
@@ -36,6 +35,7 @@ from hudi_core.timeline.actions.commit import CommitMetadata
 from hudi_core.timeline.actions.plan_fields import texts
 from hudi_core.timeline.actions.restore import decode_restore_plan
 from hudi_core.timeline.actions.rollback import metadata_of
+from hudi_core.timeline.actions.write_stats import WriteStat
 from hudi_core.timeline.instant import COMMIT_ACTIONS, Action, Instant
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.view.listing import StorageListing

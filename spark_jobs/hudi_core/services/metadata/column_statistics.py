@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Final
 
 from hudi_core.engine.serializer import from_text, to_text
 from hudi_core.errors import ConfigError, ConflictError, StorageNotFoundError, UnsupportedError
+from hudi_core.metadata_table.column_paths import column_type
 from hudi_core.metadata_table.extract.data_file import StatisticsRequirements, read_file_statistics
-from hudi_core.metadata_table.indexed_table import IndexedTable, column_type, is_indexable
+from hudi_core.metadata_table.indexed_table import IndexedTable
 from hudi_core.metadata_table.initialize.exchange import files_of_all_slices
 from hudi_core.metadata_table.initialize.initialize import Sizes
 from hudi_core.metadata_table.keys import column_id, column_stats_key
@@ -34,6 +35,7 @@ from hudi_core.metadata_table.records.file_statistics import (
     Record,
 )
 from hudi_core.metadata_table.records.value_types import as_type, contains, is_unknown, merged
+from hudi_core.metadata_table.statistics_columns import is_indexable
 from hudi_core.services.metadata.initialization import Snapshot, indexed_table
 from hudi_core.storage.arrow_store import open_data_storage
 from hudi_core.timeline.instant import COMMIT_ACTIONS

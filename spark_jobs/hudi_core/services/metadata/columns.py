@@ -24,15 +24,15 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from hudi_core.config.keys import name_list
+from hudi_core.config.metadata_config import STATISTICS_COLUMNS
 from hudi_core.config.table_config import TableConfig
 from hudi_core.errors import ConfigError, ConflictError, HudiError, MetadataUnavailableError, UnsupportedError
 from hudi_core.metadata_table.index_definitions import IndexDefinition, put_index_definitions
-from hudi_core.metadata_table.indexed_table import COLUMN_LIST
 from hudi_core.metadata_table.instants import metadata_only_instant
 from hudi_core.metadata_table.partition_type import COLUMN_STATS, PARTITION_STATS, STATISTICS
 from hudi_core.metadata_table.records.file_statistics import Record
 from hudi_core.metadata_table.services.table_services import roll_back_failed
+from hudi_core.metadata_table.statistics_columns import statistics_columns
 from hudi_core.metadata_table.timeline import MetadataTimeline
 from hudi_core.metadata_table.write.delta_writer import DeltaWriter
 from hudi_core.model.names import COMMIT_TIME, PARTITION_PATH, RECORD_KEY, WriteToken
@@ -67,16 +67,17 @@ class ColumnsChanged:
 
 
 def check_columns(context: TableContext, columns: Collection[str]) -> None:
-    """Raises ConfigError where no column is named, or one that the table does not have or that the option COLUMN_LIST
+    """Raises ConfigError where no column is named, or one that the table does not have or that STATISTICS_COLUMNS
     of `context` lacks; UnsupportedError for one that cannot be indexed.
     """
     if not columns:
         raise ConfigError("no column is named", remedy="name at least one")
-    listed = name_list(context.options.get(COLUMN_LIST, ""))
+    listed = STATISTICS_COLUMNS.read(context.options)
     absent = [name for name in columns if listed and name not in listed and name not in _ALWAYS]
     if absent:
         raise ConfigError(
-            f"{COLUMN_LIST} does not name {', '.join(absent)}: writers with that option would take them out again",
+            f"{STATISTICS_COLUMNS.name} does not name {', '.join(absent)}: writers with that option would take them "
+            "out again",
             remedy="name them in the option of all writers, and here",
         )
     check_indexable(indexed_table(context, context.active.load()), tuple(columns))
@@ -115,9 +116,9 @@ def drop_columns(context: TableContext, columns: Collection[str], owner: Owner) 
     """Takes `columns` out of the index's definition; no record is read or written.
 
     Their records stay, unread, until the index is rebuilt; a column that is added again needs only newer files. Raises
-    MetadataUnavailableError without the index; ConfigError for a column that every index has, that the option
-    COLUMN_LIST of `context` names, or when none would be left; UnsupportedError in table version 6, which does not
-    record what is indexed: readers of 0.15 would take files without a record for ones where the column is null;
+    MetadataUnavailableError without the index; ConfigError for a column that every index has, that STATISTICS_COLUMNS
+    of `context` names, or when none would be left; UnsupportedError in table version 6, which does not record what is
+    indexed: readers of 0.15 would take files without a record for ones where the column is null;
     ConflictError while the index is being built; LockError.
     """
     with context.lock(owner):
@@ -129,8 +130,8 @@ def drop_columns(context: TableContext, columns: Collection[str], owner: Owner) 
                 f"table version {current.config.version} does not record which columns are indexed: "
                 "readers would go on asking for them",
                 path=current.config.path,
-                remedy=f"drop the index column_stats, and create it again with {COLUMN_LIST}, which all writers and "
-                "readers then need",
+                remedy=f"drop the index column_stats, and create it again with {STATISTICS_COLUMNS.name}, which all "
+                "writers and readers then need",
             )
         kept = tuple(name for name in definition.source_fields if name not in columns)
         dropped = tuple(name for name in definition.source_fields if name in columns)
@@ -252,7 +253,7 @@ def _definition(context: TableContext, timeline: Timeline) -> IndexDefinition | 
     if found is not None and found.source_fields:
         return found
     return IndexDefinition(
-        COLUMN_STATS, COLUMN_STATS, COLUMN_STATS, table.statistics_columns(), {}, table.version_of(COLUMN_STATS)
+        COLUMN_STATS, COLUMN_STATS, COLUMN_STATS, statistics_columns(table), {}, table.version_of(COLUMN_STATS)
     )
 
 
@@ -286,10 +287,10 @@ def _check_drop(context: TableContext, gone: Collection[str], kept: Collection[s
     fixed = sorted(_ALWAYS.intersection(gone))
     if fixed and context.config.populate_meta_fields:
         raise ConfigError(f"{', '.join(fixed)}: every index of Hudi's has these columns", remedy="leave them")
-    named = sorted(set(name_list(context.options.get(COLUMN_LIST, ""))).intersection(gone))
+    named = sorted(set(STATISTICS_COLUMNS.read(context.options)).intersection(gone))
     if named:
         raise ConfigError(
-            f"{COLUMN_LIST} names {', '.join(named)}",
+            f"{STATISTICS_COLUMNS.name} names {', '.join(named)}",
             remedy="take them out of the option of all writers first, and here",
         )
     if not kept:

@@ -6,9 +6,9 @@ import secrets
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from hudi_core.config.metadata_config import STATISTICS_COLUMNS
 from hudi_core.config.table_config import TableConfig
 from hudi_core.errors import ConfigError
-from hudi_core.metadata_table.indexed_table import COLUMN_LIST
 from hudi_core.metadata_table.partition_type import COLUMN_STATS, FILES_PARTITION
 from hudi_core.request.requests import (
     MetadataCreateRequest,
@@ -58,7 +58,7 @@ def _create(context: TableContext, request: MetadataCreateRequest, engine: Engin
     is_new = bool(columns) and COLUMN_STATS not in before
     if columns:
         check_columns(context, columns)
-    options = {**context.options, COLUMN_LIST: ",".join(columns)} if is_new else context.options
+    options = {**context.options, STATISTICS_COLUMNS.name: ",".join(columns)} if is_new else context.options
     names = {*request.partitions, *((COLUMN_STATS,) if is_new else ())}
     config = create_metadata(replace(context, options=options), names, engine, owner, epoch)
     added = tuple(columns)

@@ -9,10 +9,9 @@ from typing import Any, Final
 from hudi_core.errors import CorruptFileError, StorageNotFoundError
 from hudi_core.model.names import FileGroupId
 from hudi_core.model.partition import check_partition, check_relative_path
-from hudi_core.model.stats import WriteStat
 from hudi_core.timeline.actions.container import decode_any, encode_datum
 from hudi_core.timeline.actions.pretty_json import dump, member
-from hudi_core.timeline.actions.write_stats import stat_from_json, stat_to_json
+from hudi_core.timeline.actions.write_stats import WriteStat, stat_from_json, stat_to_json
 from hudi_core.timeline.instant import Action, Instant
 from hudi_core.timeline.timeline import Timeline
 

@@ -1,12 +1,14 @@
-"""HoodieWriteStat and HoodieDeltaWriteStat as JSON objects of commit files, with keys in the order of Hudi 0.15."""
+"""What a commit reports of each file that it wrote (HoodieWriteStat, HoodieDeltaWriteStat), and its JSON object in
+commit files, with keys in the order of Hudi 0.15.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from hudi_core.errors import CorruptFileError
-from hudi_core.model.stats import WriteStat
 from hudi_core.timeline.actions.plan_fields import texts
 from hudi_core.timeline.actions.pretty_json import member
 
@@ -35,6 +37,47 @@ _TIMES: Final = (
 )
 
 
+@dataclass(frozen=True, slots=True)
+class WriteStat:
+    """One file of a commit.
+
+    Sizes are bytes; `path` is relative to the table's base path; `prev_commit` is "null" for a new file group. Field
+    names are those of HoodieWriteStat in snake case.
+    """
+
+    file_id: str
+    path: str
+    partition_path: str
+    prev_commit: str
+    num_writes: int
+    num_deletes: int
+    num_update_writes: int
+    num_inserts: int
+    file_size_in_bytes: int
+    total_write_bytes: int
+    total_write_errors: int = 0
+    total_log_records: int = 0
+    total_log_files_compacted: int = 0
+    total_log_size_compacted: int = 0
+    total_updated_records_compacted: int = 0
+    total_log_blocks: int = 0
+    total_corrupt_log_block: int = 0
+    total_rollback_blocks: int = 0
+    total_scan_time_ms: int = 0
+    total_upsert_time_ms: int = 0
+    total_create_time_ms: int = 0
+    log_version: int | None = None
+    log_offset: int | None = None
+    base_file: str | None = None
+    log_files: tuple[str, ...] = ()
+    cdc_stats: tuple[tuple[str, int], ...] = ()
+    extra: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    """JSON members without a field here, or with a value that no field holds (a null), by JSON name.
+
+    They are kept so that a file round-trips.
+    """
+
+
 def stat_to_json(stat: WriteStat) -> dict[str, Any]:
     """The JSON object of a write stat: the keys real Hudi 0.15 writes, plus whatever `stat.extra` carries."""
     raw = _known(stat)
@@ -48,13 +91,13 @@ def _known(stat: WriteStat) -> dict[str, Any]:
         "path": stat.path,
         "cdcStats": dict(stat.cdc_stats) or None,
         "prevCommit": stat.prev_commit,
-        **{name: getattr(stat, field) for name, field in WRITE_COUNTS},
+        **{name: getattr(stat, attr) for name, attr in WRITE_COUNTS},
         "tempPath": None,
         "partitionPath": stat.partition_path,
-        **{name: getattr(stat, field) for name, field in LOG_COUNTS},
+        **{name: getattr(stat, attr) for name, attr in LOG_COUNTS},
         "minEventTime": None,
         "maxEventTime": None,
-        "runtimeStats": {name: getattr(stat, field) for name, field in _TIMES},
+        "runtimeStats": {name: getattr(stat, attr) for name, attr in _TIMES},
     }
     if stat.log_version is not None:
         raw["logVersion"] = stat.log_version
@@ -68,9 +111,9 @@ def stat_from_json(raw: Mapping[str, Any], *, path: str) -> WriteStat:
     """Parses a write stat; members without a field stay in `extra`. Raises CorruptFileError naming `path`."""
     if not isinstance(raw, dict):
         raise CorruptFileError("a write stat is not a JSON object", path=path)
-    numbers = {field: member(raw, name, int, path=path, default=0) for name, field in (*WRITE_COUNTS, *LOG_COUNTS)}
+    numbers = {attr: member(raw, name, int, path=path, default=0) for name, attr in (*WRITE_COUNTS, *LOG_COUNTS)}
     runtime = member(raw, "runtimeStats", dict, path=path, default={})
-    numbers |= {field: member(runtime, name, int, path=path, default=0) for name, field in _TIMES}
+    numbers |= {attr: member(runtime, name, int, path=path, default=0) for name, attr in _TIMES}
     values = {
         "file_id": member(raw, "fileId", str, path=path, default=""),
         "path": member(raw, "path", str, path=path, default=""),

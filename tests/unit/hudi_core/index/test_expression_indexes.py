@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -74,9 +73,8 @@ class Metadata:
 
 
 def filter_of(text: str) -> BloomFilter:
-    data = text.encode()
     found = BloomFilter()
-    found.add_batch(np.array([0, len(data)], dtype=np.int32), np.frombuffer(data, dtype=np.uint8))
+    found.add_batch(pa.array([text]))
     return found
 
 

@@ -4,7 +4,6 @@ import io
 from collections.abc import Collection, Mapping
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -48,10 +47,8 @@ def storage_with(footer: Mapping[str, str]) -> MemoryStorage:
 
 
 def bloom_of(*keys: str) -> dict[str, str]:
-    data = [key.encode() for key in keys]
-    offsets = np.cumsum([0, *(len(key) for key in data)])
     return {
-        BLOOM: build(offsets, np.frombuffer(b"".join(data), dtype=np.uint8), entries=100).to_base64(),
+        BLOOM: build(pa.array(keys, pa.string()), entries=100).to_base64(),
         BLOOM_TYPE: DYNAMIC,
     }
 

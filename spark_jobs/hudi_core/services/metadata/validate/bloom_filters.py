@@ -25,7 +25,6 @@ from hudi_core.metadata_table.read.snapshot import MetadataTableSnapshot
 from hudi_core.metadata_table.records.bloom_filters import BloomFilterRules
 from hudi_core.model.names import BaseFileName, parse_data_file
 from hudi_core.services.metadata.validate.check import FileHead, Findings, PartitionCheck, PartitionFiles
-from hudi_core.services.metadata.validate.true_ranges import buffers_of
 
 
 class DigestRules:
@@ -123,7 +122,7 @@ class FilterCheck:
     def add(self, batch: pa.RecordBatch, columns: frozenset[str] | None) -> None:
         texts = self._texts(batch)
         self._requested += len(texts)
-        self._lacking += self._stored.lacking(*buffers_of(texts))
+        self._lacking += self._stored.lacking(texts)
 
     def close(self) -> None:
         if self._lacking:

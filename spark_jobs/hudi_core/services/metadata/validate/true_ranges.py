@@ -12,24 +12,12 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from hudi_core.expr.functions import evaluate
 from hudi_core.expr.tree import Column, Operand
 from hudi_core.index.slice_ranges import indexed_in_order_of
-
-
-def buffers_of(texts: pa.Array) -> tuple[NDArray[np.int32], NDArray[np.uint8]]:
-    """Offsets (n + 1) and bytes of a string array without nulls."""
-    if not len(texts):
-        return np.zeros(1, dtype=np.int32), np.zeros(0, dtype=np.uint8)
-    _, offsets, data = texts.buffers()
-    positions = np.frombuffer(offsets, dtype=np.int32)[texts.offset : texts.offset + len(texts) + 1]
-    return positions, np.frombuffer(b"" if data is None else data, dtype=np.uint8)
-
 
 _SHOWN: Final = 60
 

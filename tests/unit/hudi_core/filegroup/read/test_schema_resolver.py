@@ -11,8 +11,8 @@ import pytest
 from hudi_core.config.table_config import TableConfig
 from hudi_core.errors import CorruptFileError, FormatError
 from hudi_core.filegroup.read.schema_resolver import stored_schema
-from hudi_core.model.stats import WriteStat
 from hudi_core.timeline.actions.commit import CommitMetadata
+from hudi_core.timeline.actions.write_stats import WriteStat
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import Instant, State
 from hudi_core.timeline.table_schema import schema_of

@@ -12,9 +12,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from hudi_core.errors import UnsupportedError
-from hudi_core.metadata_table.extract.column_ranges import FooterRanges, RowRanges, column_of
+from hudi_core.metadata_table.column_paths import column_of
+from hudi_core.metadata_table.extract.column_ranges import FooterRanges, RowRanges
 from hudi_core.metadata_table.records.file_statistics import ColumnRange
 from hudi_core.metadata_table.records.stat_values import ValueType
+from hudi_core.metadata_table.statistics_columns import indexed_types
 from tests.support.golden_data import GoldenCase
 from tests.support.golden_metadata_cells import GoldenCells
 
@@ -41,7 +43,7 @@ def test_ranges_in_footers_of_real_files_are_those_of_their_rows(golden: Golden,
             continue
         parquet = pq.ParquetFile(table.storage.uri.removeprefix("file://") + f"/{file.partition}/{file.name}")
         rows = parquet.read().combine_chunks().to_batches()[0]
-        for name, kind in table.table.indexed_types().items():
+        for name, kind in indexed_types(table.table).items():
             found = FooterRanges(parquet.metadata).range(name, kind, index_version)
             array = column_of(rows, name)
             if found is None or array is None:
@@ -147,14 +149,3 @@ def test_a_chunk_of_nulls_alone_has_a_range_without_bounds() -> None:
 
 def test_a_column_that_the_file_lacks_has_no_range() -> None:
     assert footer_of(pa.array([1])).range("other", pa.int64(), 2) is None
-
-
-def test_a_column_by_its_dotted_name() -> None:
-    struct = pa.array([{"b": 1}, None, {"b": 3}], pa.struct([("b", pa.int64())]))
-    batch = pa.record_batch([struct, pa.array([7, 8, 9])], names=["a", "x.y"])
-    inner, dotted = column_of(batch, "a.b"), column_of(batch, "x.y")
-    assert inner is not None
-    assert dotted is not None
-    assert (inner.to_pylist(), dotted.to_pylist()) == ([1, None, 3], [7, 8, 9])
-    assert column_of(batch, "a.c") is None
-    assert column_of(batch, "z") is None

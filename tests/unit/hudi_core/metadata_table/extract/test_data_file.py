@@ -14,11 +14,11 @@ import pytest
 from hudi_core.engine.serializer import from_text, to_text
 from hudi_core.errors import CorruptFileError, StorageNotFoundError, UnsupportedError
 from hudi_core.metadata_table.extract.data_file import StatisticsRequirements, read_file_statistics
-from hudi_core.metadata_table.indexed_table import is_indexable
 from hudi_core.metadata_table.records.column_stats import ColumnStatsRules, file_record, statistics_table
 from hudi_core.metadata_table.records.file_statistics import ColumnRange, DataFileRef, Expression, FileStatistics
 from hudi_core.metadata_table.records.stat_values import Bound
 from hudi_core.metadata_table.records.value_types import is_unknown
+from hudi_core.metadata_table.statistics_columns import indexed_types, is_indexable
 from hudi_core.storage.local import LocalStorage
 from hudi_core.timeline.internal_schema import ColumnSource
 from tests.support.golden_data import GoldenCase
@@ -57,7 +57,7 @@ def by_column(statistics: FileStatistics) -> dict[str, ColumnRange]:
 def test_ranges_of_real_files_come_back_as_the_columns_own_values(golden: Golden, version: str, case: str) -> None:
     table = GoldenCells(golden(version, case).table)
     index_version = table.table.version_of("column_stats")
-    types = {name: kind for name, kind in table.table.indexed_types().items() if is_indexable(kind, index_version)}
+    types = {name: kind for name, kind in indexed_types(table.table).items() if is_indexable(kind, index_version)}
     requirements = StatisticsRequirements(table.table.stored_schema(), tuple(types), index_version)
     logs = 0
     for statistics in table.statistics(table.files(), requirements):
@@ -146,7 +146,7 @@ def test_a_field_of_a_struct_goes_by_its_dotted_name(tmp_path: Path) -> None:
             **options,
         )
         statistics = read_file_statistics(
-            LocalStorage(tmp_path), file, StatisticsRequirements(schema_of(("a", inner)), ("a", "a.b"), 2)
+            LocalStorage(tmp_path), file, StatisticsRequirements(schema_of(("a", inner)), ("a.b",), 2)
         )
         assert [(found.column, found.least, found.greatest, found.null_count) for found in statistics.ranges] == [
             ("a.b", Bound("string", "x"), Bound("string", "y"), 1)
@@ -163,7 +163,7 @@ def test_a_file_without_rows_has_no_values(tmp_path: Path) -> None:
 
 def test_rows_of_some_columns_have_no_values_of_the_others(golden: Golden) -> None:
     table = GoldenCells(golden("8", "partial_update_merge_into").table)
-    requirements = StatisticsRequirements(table.table.stored_schema(), table.table.chosen_columns())
+    requirements = StatisticsRequirements(table.table.stored_schema(), tuple(indexed_types(table.table)))
     partial = [statistics for statistics in table.statistics(table.files(), requirements) if statistics.partial]
     assert partial
     for statistics in partial:

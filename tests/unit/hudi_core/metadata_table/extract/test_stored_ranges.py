@@ -8,6 +8,7 @@ from hudi_core.metadata_table.extract.stored_ranges import remaining_expressions
 from hudi_core.metadata_table.read.snapshot import MetadataTableSnapshot
 from hudi_core.metadata_table.records.column_stats import ColumnStatsRules
 from hudi_core.metadata_table.records.file_statistics import ColumnRange, DataFileRef
+from hudi_core.metadata_table.statistics_columns import indexed_types
 from tests.support.golden_metadata_cells import GoldenCells
 from tests.support.golden_statistics import WRITER, Golden
 
@@ -17,7 +18,7 @@ def test_what_the_index_holds_of_remaining_files(golden: Golden) -> None:
     metadata_snapshot = MetadataTableSnapshot(cells.storage, cells.config, cells.timeline)
     files = [file for file in cells.files() if file.partition == "2024-01-01"]
     stranger = DataFileRef("2024-01-01", "stranger", 1, True)
-    columns = tuple(cells.table.indexed_types())
+    columns = tuple(indexed_types(cells.table))
     index = metadata_snapshot.partition("column_stats", ColumnStatsRules(counted=True))
     whole, to_read = remaining_statistics(index, "2024-01-01", [*files, stranger], columns)
     assert to_read == [stranger]

@@ -17,7 +17,7 @@ from hudi_core.metadata_table.records.file_statistics import (
     FileStatistics,
     Record,
 )
-from hudi_core.model.stats import WriteStat
+from hudi_core.timeline.actions.write_stats import WriteStat
 from tests.support.clean_updates import BASE, INDEXED, LOG, records
 from tests.support.golden_metadata_cells import GoldenCells, plain_datum
 from tests.support.golden_statistics import Golden, compared_commits

@@ -20,6 +20,7 @@ from hudi_core.metadata_table.partitions.registry import (
 from hudi_core.metadata_table.records.column_stats import ColumnStatsRules
 from hudi_core.metadata_table.records.file_statistics import CommitUpdate, DataFileRef, FileChanges, FileStatistics
 from hudi_core.metadata_table.records.stat_values import Bound
+from hudi_core.metadata_table.statistics_columns import indexed_types, statistics_columns
 from hudi_core.model.names import BaseFileName, WriteToken
 from hudi_core.storage.local import LocalStorage
 from tests.support.golden_metadata_cells import GoldenCells, plain_datum
@@ -35,7 +36,7 @@ def test_a_partition_that_a_commit_emptied_loses_its_statistics(golden: Golden) 
     table = table_of(golden)
     statistics = CommitUpdate("1", "DELETE_PARTITION", {}, (), {"2024-01-01": ("f",)})
     records = dict(partition_type_of("partition_stats", table).of_commit(statistics))
-    assert set(records) == {partition_stats_key(column, "2024-01-01") for column in table.statistics_columns()}
+    assert set(records) == {partition_stats_key(column, "2024-01-01") for column in statistics_columns(table)}
     for key, datum in records.items():
         assert ColumnStatsRules().decode(key, plain_datum(datum), path="x").is_deleted
 
@@ -107,7 +108,7 @@ def test_a_base_file_without_rows_does_not_keep_a_partition_from_its_range(golde
     """A compaction leaves one where the logs deleted every row of a slice."""
     table = table_of(golden)
     requirements = StatisticsRequirements(
-        table.stored_schema(), tuple(table.indexed_types()), table.version_of("column_stats")
+        table.stored_schema(), tuple(indexed_types(table)), table.version_of("column_stats")
     )
     empty = read_file_statistics(LocalStorage(str(tmp_path)), empty_file(tmp_path, table.arrow_schema()), requirements)
     partition_type = PartitionStatsPartition("partition_stats", table)

@@ -53,6 +53,15 @@ def test_without_hooks_no_action_makes_a_record() -> None:
     silent.check_commit()
 
 
+def test_a_blank_setting_is_not_set() -> None:
+    toy = OfFiles("toy_x", INDEXED)
+    assert toy.group_count({"toy.groups": "  "}) == toy.group_count({}) == 3
+    assert toy.group_count({"toy.groups": " 7 "}) == 7
+    for text in ("0", "1.5", "10"):
+        with pytest.raises(ConfigError, match=r"toy\.groups is"):
+            toy.group_count({"toy.groups": text})
+
+
 def test_records_of_files_are_those_of_commits_and_of_the_initialization() -> None:
     toy = OfFiles("toy_x", INDEXED)
     expected = [("a", {"instant": "1"}), ("b", {"instant": "1"})]

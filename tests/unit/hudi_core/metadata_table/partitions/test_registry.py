@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
+from hudi_core.config.metadata_config import STATISTICS_COLUMN_COUNT, STATISTICS_COLUMNS
 from hudi_core.errors import ConfigError, UnsupportedError
-from hudi_core.metadata_table.indexed_table import COLUMN_COUNT, COLUMN_LIST
 from hudi_core.metadata_table.partitions.registry import clean_updates, partition_type_of, partition_types_of
 from hudi_core.metadata_table.records.file_statistics import (
     ColumnRange,
@@ -15,6 +15,7 @@ from hudi_core.metadata_table.records.file_statistics import (
     FileChanges,
 )
 from hudi_core.metadata_table.records.stat_values import Bound, ValueType
+from hudi_core.metadata_table.statistics_columns import chosen_columns, statistics_columns
 from tests.support.golden_statistics import META, Golden, plain, table_of, whole_file
 
 
@@ -22,36 +23,37 @@ from tests.support.golden_statistics import META, Golden, plain, table_of, whole
 @pytest.mark.parametrize("case", ["mdt_all_cow", "cow_basic", "mor_basic"])
 def test_the_columns_that_a_new_index_gets_are_those_that_hudi_defined(golden: Golden, version: str, case: str) -> None:
     table = table_of(golden, version, case)
-    assert (
-        plain(table).chosen_columns() == table.definitions["column_stats"].source_fields == table.statistics_columns()
-    )
+    assert chosen_columns(plain(table)) == table.definitions["column_stats"].source_fields == statistics_columns(table)
 
 
 def test_table_version_6_indexes_every_column(golden: Golden) -> None:
     table = table_of(golden, "6")
-    assert table.statistics_columns()[:5] == (
+    assert statistics_columns(table)[:5] == (
         "_hoodie_commit_time",
         "_hoodie_commit_seqno",
         "_hoodie_record_key",
         "_hoodie_partition_path",
         "_hoodie_file_name",
     )
-    assert len(table.statistics_columns()) == 12
-    assert replace(table, settings={COLUMN_LIST: "qty, name"}).statistics_columns() == ("qty", "name")
+    assert len(statistics_columns(table)) == 12
+    assert statistics_columns(replace(table, settings={STATISTICS_COLUMNS.name: "qty, name"})) == ("qty", "name")
 
 
 def test_options_choose_the_columns(golden: Golden) -> None:
     table = plain(table_of(golden))
-    assert replace(table, settings={COLUMN_COUNT: "2"}).chosen_columns() == (*META, "id", "name")
-    assert replace(table, settings={COLUMN_LIST: "qty,nowhere,_hoodie_record_key"}).chosen_columns() == (*META, "qty")
+    assert chosen_columns(replace(table, settings={STATISTICS_COLUMN_COUNT.name: "2"})) == (*META, "id", "name")
+    assert chosen_columns(replace(table, settings={STATISTICS_COLUMNS.name: "qty,nowhere,_hoodie_record_key"})) == (
+        *META,
+        "qty",
+    )
     with pytest.raises(ConfigError, match=r"max\.columns"):
-        replace(table, settings={COLUMN_COUNT: "few"}).chosen_columns()
+        chosen_columns(replace(table, settings={STATISTICS_COLUMN_COUNT.name: "few"}))
 
 
 def test_columns_that_have_no_order_are_not_indexed(golden: Golden) -> None:
     table = plain(table_of(golden, "9", "types_mor"))
-    assert {"c_array", "c_map", "c_struct"}.isdisjoint(table.chosen_columns())
-    assert "c_bin" in table.chosen_columns()
+    assert {"c_array", "c_map", "c_struct"}.isdisjoint(chosen_columns(table))
+    assert "c_bin" in chosen_columns(table)
 
 
 @pytest.mark.parametrize(("version", "found"), [("6", 1), ("8", 1), ("9", 2)])

@@ -14,9 +14,9 @@ from hudi_core.metadata_table.read.file_group import merged_slices
 from hudi_core.metadata_table.read.missing_files import refuse_missing
 from hudi_core.metadata_table.read.snapshot import MetadataTableSnapshot
 from hudi_core.metadata_table.records.files import FilesRules
-from hudi_core.model.stats import WriteStat
 from hudi_core.storage.base import FileInfo
 from hudi_core.storage.local import LocalStorage
+from hudi_core.timeline.actions.write_stats import WriteStat
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import Action, Instant, State
 from hudi_core.timeline.timeline import Timeline

@@ -11,8 +11,8 @@ import pytest
 from hudi_core.errors import CorruptFileError
 from hudi_core.metadata_table.read.file_group import merged_slices
 from hudi_core.metadata_table.read.missing_files import refuse_missing
-from hudi_core.model.stats import WriteStat
 from hudi_core.storage.base import FileInfo
+from hudi_core.timeline.actions.write_stats import WriteStat
 from hudi_core.timeline.instant import Action, Instant, State
 from hudi_core.timeline.timeline import Timeline
 

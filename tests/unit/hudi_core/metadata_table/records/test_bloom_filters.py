@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
+import pyarrow as pa
 import pytest
 
 from hudi_core.codec.bloom import DYNAMIC
@@ -16,7 +16,7 @@ BLOOMS = BloomFilterRules()
 
 
 def bloom(**changes: Any) -> dict[str, Any]:
-    text = build(np.array([0, 1]), np.frombuffer(b"k", dtype=np.uint8), entries=10).to_base64()
+    text = build(pa.array(["k"]), entries=10).to_base64()
     body = {"type": DYNAMIC, "timestamp": "1", "bloomFilter": text.encode(), "isDeleted": False}
     return {"type": 4, "BloomFilterMetadata": {**body, **changes}}
 

@@ -11,8 +11,8 @@ from hudi_core.errors import ConflictError, UnsupportedError
 from hudi_core.metadata_table.extract.data_file import read_file_statistics
 from hudi_core.metadata_table.records.file_statistics import DataFileRef
 from hudi_core.metadata_table.write.commit_updates import CommitPartitions
-from hudi_core.model.stats import WriteStat
 from hudi_core.timeline.actions.commit import CommitMetadata, Operation
+from hudi_core.timeline.actions.write_stats import WriteStat
 from tests.support.golden_data import GoldenCase
 from tests.support.metadata_records import Table
 

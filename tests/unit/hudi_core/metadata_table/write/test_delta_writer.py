@@ -20,9 +20,9 @@ from hudi_core.metadata_table.records.files import commit_records
 from hudi_core.metadata_table.timeline import MetadataTimeline
 from hudi_core.metadata_table.write.delta_writer import DeltaWriter
 from hudi_core.model.names import WriteToken
-from hudi_core.model.stats import WriteStat
 from hudi_core.storage.base import Storage
 from hudi_core.storage.local import LocalStorage
+from hudi_core.timeline.actions.write_stats import WriteStat
 from hudi_core.timeline.instant import Action
 from hudi_core.transaction.instant_generator import InstantClock
 from tests.support.fault_storage import FaultPlan, FaultStorage

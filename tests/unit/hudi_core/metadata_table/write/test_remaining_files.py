@@ -10,8 +10,8 @@ from hudi_core.metadata_table.extract.data_file import StatisticsRequirements
 from hudi_core.metadata_table.indexed_table import StoredTable
 from hudi_core.metadata_table.partitions.registry import partition_type_of, requirements_of
 from hudi_core.metadata_table.write.remaining_files import RecordedRanges, RemainingFiles, RemainingStatistics
-from hudi_core.model.stats import WriteStat
 from hudi_core.timeline.actions.commit import CommitMetadata
+from hudi_core.timeline.actions.write_stats import WriteStat
 from hudi_core.view.listing import StorageListing
 from tests.support.golden_cleans import context_of
 from tests.support.golden_data import GoldenCase

@@ -10,7 +10,6 @@ import pytest
 
 from hudi_core.engine.local import LocalEngine
 from hudi_core.errors import ConfigError, ConflictError
-from hudi_core.model.stats import WriteStat
 from hudi_core.services.clean import planner as planning
 from hudi_core.services.clean.planner import CleanService
 from hudi_core.services.service import SchedulingService
@@ -18,6 +17,7 @@ from hudi_core.storage.local import LocalStorage
 from hudi_core.timeline.actions.clean import CleanedPartition, CleanMetadata, encode_clean_metadata
 from hudi_core.timeline.actions.commit import CommitMetadata, encode_commit, encode_commit_avro
 from hudi_core.timeline.actions.savepoint import SavepointMetadata, encode_savepoint
+from hudi_core.timeline.actions.write_stats import WriteStat
 from hudi_core.timeline.instant import Action
 from hudi_core.transaction.owner import Owner
 from tests.support.fault_storage import FaultPlan, FaultStorage

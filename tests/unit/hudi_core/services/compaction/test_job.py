@@ -29,7 +29,6 @@ from hudi_core.errors import (
 )
 from hudi_core.metadata_table.read.file_group import ROOT
 from hudi_core.model.claim_names import CLAIMS
-from hudi_core.model.stats import WriteStat
 from hudi_core.request.results import InstantResult
 from hudi_core.services.compaction.job import CompactionService
 from hudi_core.services.compaction.merge_slice import CompactedSlice
@@ -38,6 +37,7 @@ from hudi_core.storage.local import LocalStorage
 from hudi_core.table import HudiTable
 from hudi_core.timeline.actions.commit import CommitMetadata, encode_commit
 from hudi_core.timeline.actions.rollback import encode_rollback_plan
+from hudi_core.timeline.actions.write_stats import WriteStat
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import Action, State
 from hudi_core.transaction.claim import claim

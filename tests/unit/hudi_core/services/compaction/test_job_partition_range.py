@@ -17,6 +17,7 @@ from hudi_core.metadata_table.partitions.partition_stats import PartitionStatsPa
 from hudi_core.metadata_table.records.file_statistics import ColumnRange, CommitUpdate, DataFileRef, FileStatistics
 from hudi_core.metadata_table.records.stat_values import Bound
 from hudi_core.metadata_table.records.value_types import logical_and_type
+from hudi_core.metadata_table.statistics_columns import indexed_types
 from hudi_core.metadata_table.timeline import MetadataTimeline
 from hudi_core.metadata_table.write.delta_writer import DeltaWriter
 from hudi_core.timeline.actions.commit import CommitMetadata, encode_commit_avro
@@ -61,7 +62,7 @@ def record(table: Table, instant: str, greatest: int) -> None:
     indexed = IndexedTable(table.config, schema, load_index_definitions(table.storage, table.config))
     partition_type = PartitionStatsPartition("partition_stats", indexed)
     ranges = []
-    for name, column in indexed.indexed_types().items():
+    for name, column in indexed_types(indexed).items():
         label, value_type = logical_and_type(column, indexed.version_of("partition_stats"))
         empty = ColumnRange(name, None, None, 1, 1, 0, 0, value_type)
         ranges.append(

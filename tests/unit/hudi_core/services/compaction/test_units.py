@@ -12,10 +12,10 @@ from hudi_core.errors import ExecutionError
 from hudi_core.filegroup.merge.base_merge import MergeCounts
 from hudi_core.filegroup.read.schema_resolver import table_schema
 from hudi_core.metadata_table.records.file_statistics import DataFileRef, FileStatistics
-from hudi_core.model.stats import WriteStat
 from hudi_core.services.compaction.merge_slice import CompactedSlice
 from hudi_core.services.compaction.units import build_units, prove
 from hudi_core.timeline.actions.compaction import CompactionOperation, CompactionPlan
+from hudi_core.timeline.actions.write_stats import WriteStat
 from tests.support.changed_tables import open_context
 from tests.support.golden_data import GoldenCase
 

@@ -22,10 +22,10 @@ from hudi_core.metadata_table.write.delta_writer import DeltaWriter
 from hudi_core.metadata_table.write.drop import drop_partitions
 from hudi_core.metadata_table.write.rollback_deletion import files_written_by
 from hudi_core.model.names import BaseFileName, LogFileName, WriteToken, parse_data_file
-from hudi_core.model.stats import WriteStat
 from hudi_core.services.indexing.planner import IndexingService
 from hudi_core.services.waiting import wait_for_writers
 from hudi_core.timeline.actions.commit import CommitMetadata, encode_commit, encode_commit_avro
+from hudi_core.timeline.actions.write_stats import WriteStat
 from hudi_core.timeline.instant import Action, State
 from hudi_core.transaction.owner import Owner
 from hudi_core.transaction.writer_heartbeats import read_heartbeats

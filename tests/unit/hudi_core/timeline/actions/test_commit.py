@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from hudi_core.errors import CorruptFileError, FormatError, StorageNotFoundError
 from hudi_core.model.names import FileGroupId
-from hudi_core.model.stats import WriteStat
 from hudi_core.timeline.actions.commit import (
     CommitMetadata,
     Operation,
@@ -21,7 +20,7 @@ from hudi_core.timeline.actions.commit import (
     replaced_file_groups,
 )
 from hudi_core.timeline.actions.pretty_json import dump
-from hudi_core.timeline.actions.write_stats import stat_from_json, stat_to_json
+from hudi_core.timeline.actions.write_stats import WriteStat, stat_from_json, stat_to_json
 from hudi_core.timeline.instant import Instant
 from hudi_core.timeline.layout import timeline_of
 from hudi_core.timeline.table_schema import schema_of

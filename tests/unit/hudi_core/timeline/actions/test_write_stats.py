@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 
 from hudi_core.errors import CorruptFileError
-from hudi_core.model.stats import WriteStat
-from hudi_core.timeline.actions.write_stats import stat_from_json, stat_to_json
+from hudi_core.timeline.actions.write_stats import WriteStat, stat_from_json, stat_to_json
 
 STAT = WriteStat("f-0", "p/f-0_0-0-0_5.parquet", "p", "3", 41, 7, 21, 0, 4371, 4371, total_scan_time_ms=5)
 

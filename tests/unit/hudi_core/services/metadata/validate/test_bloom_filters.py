@@ -6,7 +6,6 @@ import pytest
 from hudi_core.metadata_table.keys import (
     bloom_filter_key,
 )
-from hudi_core.services.metadata.validate.true_ranges import buffers_of
 from tests.support.bloom_filters import build
 from tests.support.damaged_tables import changed
 from tests.unit.hudi_core.services.metadata.validate.test_run import BLOOM, VERSIONS, Golden, metadata_snapshot
@@ -31,7 +30,7 @@ def test_a_filter_that_lacks_a_key(golden: Golden, version: str) -> None:
     table = metadata_snapshot(golden, version)
     partition, file = table.latest_base()
     keys = pq.read_table(table.path / partition / file)["_hoodie_record_key"].combine_chunks()
-    lacking = build(*buffers_of(keys[1:]))
+    lacking = build(keys[1:])
     key = bloom_filter_key(partition, file)
     datum = changed(table.raw("bloom_filters")[key], BLOOM, bloomFilter=lacking.to_base64().encode())
     table.write({"bloom_filters": [(key, datum)]})

@@ -8,7 +8,6 @@ from hudi_core.metadata_table.keys import (
     bloom_filter_key,
     column_stats_key,
 )
-from hudi_core.services.metadata.validate.true_ranges import buffers_of
 from tests.support.bloom_filters import build
 from tests.support.damaged_tables import DamagedTable, changed
 from tests.unit.hudi_core.services.metadata.validate.test_run import (
@@ -62,7 +61,7 @@ def test_an_expressions_filter_of_another_file(golden: Golden, version: str) -> 
     table = metadata_snapshot(golden, version)
     partition, file = table.latest_base()
     key = bloom_filter_key(partition, file)
-    empty = build(*buffers_of(pa.array(["nothing"])))
+    empty = build(pa.array(["nothing"]))
     datum = changed(table.raw(LOW)[key], BLOOM, bloomFilter=empty.to_base64().encode())
     table.write({LOW: [(key, datum), (bloom_filter_key(partition, "gone.parquet"), datum)]})
     rows = pq.ParquetFile(table.path / partition / file).metadata.num_rows
