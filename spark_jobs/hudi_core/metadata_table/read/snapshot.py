@@ -133,14 +133,16 @@ class MetadataTableSnapshot:
 
     @cached_property
     def blocks(self) -> BlockFilter:
-        """Which blocks of log files count; errors as timeline."""
+        """Which blocks of log files count: those of instants that are committed on the metadata timeline, and valid;
+        errors as timeline.
+        """
         timeline, suffixes = self.timeline, self._metadata_config.features.metadata_suffixes
         rolled_back = partial(rolled_back_by, ActiveTimeline(self.storage, self.config))
         last, commits = timeline.last_completed(), timeline.commits()
         pending = timeline.pending().requested_times
+        valid = valid_instants(self.data_timeline, timeline, rolled_back, suffixes=suffixes)
         return BlockFilter(
-            committed=lambda instant: instant not in pending and commits.contains_or_before_start(instant),
-            valid=valid_instants(self.data_timeline, timeline, rolled_back, suffixes=suffixes),
+            frozenset(time for time in valid - pending if commits.contains_or_before_start(time)),
             latest="" if last is None else last.requested_time,
             stop_at_newer=not reads_as_hudi_1(self._metadata_config),
         )
