@@ -23,7 +23,7 @@ SCHEMA_TEXT = '{"type":"record","name":"r","fields":[{"name":"n","type":"int"}]}
 CODEC = DatumCodec({"type": "record", "name": "r", "fields": [{"name": "n", "type": "int"}]})
 
 
-ALL = BlockFilter(committed=lambda instant: True, valid=frozenset({"1", "2", "3"}), latest="3")
+ALL = BlockFilter(frozenset({"1", "2", "3"}), latest="3")
 
 
 Rows = dict[str, int]

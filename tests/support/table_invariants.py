@@ -9,8 +9,10 @@ from pathlib import Path
 import pyarrow as pa
 
 from hudi_core.config.table_config import TableConfig
-from hudi_core.metadata_table.read.file_group import ROOT, blocks_of, latest_slice
+from hudi_core.metadata_table.partition_type import FILES_PARTITION
+from hudi_core.metadata_table.read.file_group import ROOT, blocks_of
 from hudi_core.metadata_table.read.metadata_table import MetadataTable
+from hudi_core.metadata_table.timeline import MetadataTimeline
 from hudi_core.model.names import BaseFileName, parse_data_file
 from hudi_core.storage.local import LocalStorage
 from hudi_core.table import HudiTable
@@ -108,8 +110,10 @@ def _assert_metadata(storage: LocalStorage, config: TableConfig, timeline: Timel
             info.path: info.size for info in by_storage.files(partition) if parse_data_file(info.name) is not None
         }
         assert {info.path: info.size for info in by_metadata.files(partition)} == stored
-    own = ActiveTimeline(storage, config, ROOT).load()
-    assert len(blocks_of(storage, latest_slice(storage, own).logs, instant).live) == 1
+    metadata_timeline = MetadataTimeline(storage, config)
+    own = metadata_timeline.active.load()
+    (place,) = metadata_timeline.latest_slices(own, FILES_PARTITION)
+    assert len(blocks_of(storage, place.logs, instant).live) == 1
     assert own.contains(instant)
 
 

@@ -7,16 +7,24 @@ of its slice, and a pending compaction starts the next slice. In layout 2 it car
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from hudi_core.codec.log.blocks import BlockType, CorruptBlock
 from hudi_core.codec.log.frames import walk
 from hudi_core.config.versions import V6
-from hudi_core.errors import CorruptFileError, StorageNotFoundError, UnsupportedError
+from hudi_core.errors import CorruptFileError, StorageNotFoundError
 from hudi_core.metadata_table.partition_type import FILES_PARTITION
 from hudi_core.metadata_table.read.log_blocks import log_reader
-from hudi_core.model.names import FileGroupId, LogFileName, WriteToken, parse_base_file, parse_data_file
+from hudi_core.model.names import (
+    BaseFileName,
+    FileGroupId,
+    LogFileName,
+    WriteToken,
+    parse_base_file,
+    parse_data_file,
+    parse_log_file,
+)
 from hudi_core.model.partition import join
 from hudi_core.storage.base import FileInfo, Storage
 from hudi_core.timeline.active import ActiveTimeline
@@ -53,12 +61,22 @@ def merged_slices(folder: str, files: Iterable[FileInfo], timeline: Timeline, la
     (getPartitionLatestMergedFileSlices). An initialized file group has a slice even while it holds no record. Whether a
     log block counts is not judged here.
     """
+    return [_merged(group) for group in file_groups(folder, files, timeline, layout)]
+
+
+def file_groups(
+    folder: str,
+    files: Iterable[FileInfo],
+    timeline: Timeline,
+    layout: int,
+    compactions: Iterable[tuple[FileGroupId, str]] = (),
+) -> list[FileGroup]:
+    """The file groups with all their slices, `compactions` as build_file_groups; else as merged_slices."""
     # An instant that the active timeline no longer holds has no completion here: its logs belong to the newest slice,
     # and the scan ignores their blocks, since archived instants are not valid
     # (HoodieTableMetadataUtil.getValidInstantTimestamps).
     completions = {instant.requested_time: instant.completed_at for instant in timeline.commits()}
-    groups = build_file_groups(folder, files, slicing_for(layout, timeline, completions.get))
-    return [_merged(group) for group in groups]
+    return build_file_groups(folder, files, slicing_for(layout, timeline, completions.get), compactions=compactions)
 
 
 def _merged(group: FileGroup) -> MergedSlice:
@@ -95,22 +113,9 @@ class LatestSlice:
         In layout 2 `instant` is the one that writes it; it takes the base instant's place.
         """
         owner = self.base_instant if instant is None else instant
-        versions = [name.version for name in map(_log_name, self.logs) if name.instant == owner]
+        names = (parse_log_file(info.name) for info in self.logs)
+        versions = [name.version for name in names if name.instant == owner]
         return LogFileName(self.file_id, owner, max(versions, default=0) + 1, token)
-
-
-def latest_slice(storage: Storage, timeline: Timeline) -> LatestSlice:
-    """The `files` file group's latest slice in layout 1, by one listing and the metadata timeline.
-
-    Raises StorageNotFoundError when the partition holds no file group, UnsupportedError when it holds several.
-    """
-    slices = _slices(storage, timeline, FILES_PARTITION, V6.layout)[0]
-    if len(slices) > 1:
-        raise UnsupportedError(
-            f"the metadata partition `files` has {len(slices)} file groups, expected one", path=FOLDER
-        )
-    pending = [instant.requested_time for instant in timeline.pending_compactions()]
-    return _of_base_instant(slices[0], FILES_PARTITION, max(pending, default=""))
 
 
 def latest_slices(
@@ -126,21 +131,6 @@ def latest_slices(
     `pending` is the result of pending_bases; only layout 1 needs it. Raises StorageNotFoundError when the partition
     holds no file group.
     """
-    slices, files = _slices(storage, timeline, partition, layout)
-    if layout == V6.layout:
-        planned = pending or {}
-        found = [
-            _of_base_instant(item, partition, planned.get(FileGroupId(partition, item.file_id), "")) for item in slices
-        ]
-    else:
-        found = [LatestSlice(item.file_id, _start(item), item.base_file, item.logs, partition) for item in slices]
-    return [item if item.base_instant else _unfinished(item, files) for item in found]
-
-
-def _slices(
-    storage: Storage, timeline: Timeline, partition: str, layout: int
-) -> tuple[list[MergedSlice], list[FileInfo]]:
-    """At least one slice, and the listing that they are of."""
     folder = f"{ROOT}/{partition}"
     files = storage.list_files(folder)
     slices = merged_slices(folder, files, timeline, layout)
@@ -150,7 +140,17 @@ def _slices(
             path=folder,
             remedy="let Hudi's next write rebuild the metadata table, or take the key out of hoodie.properties",
         )
-    return slices, files
+    planned = pending or {}
+    found = []
+    for item in slices:
+        instants = [parse_log_file(info.name).instant for info in item.logs]
+        if layout == V6.layout:
+            start = max([item.base_instant, planned.get(FileGroupId(partition, item.file_id), ""), *instants])
+        else:
+            start = item.base_instant or min(instants, default="")
+        place = LatestSlice(item.file_id, start, item.base_file, item.logs, partition)
+        found.append(place if start else _unfinished(place, files))
+    return found
 
 
 def pending_bases(active: ActiveTimeline, timeline: Timeline) -> dict[FileGroupId, str]:
@@ -165,25 +165,14 @@ def pending_bases(active: ActiveTimeline, timeline: Timeline) -> dict[FileGroupI
     }
 
 
-def _of_base_instant(item: MergedSlice, partition: str, pending: str) -> LatestSlice:
-    base_instant = max([item.base_instant, pending, *(_log_name(info).instant for info in item.logs)])
-    return LatestSlice(item.file_id, base_instant, item.base_file, item.logs, partition)
-
-
-def _start(item: MergedSlice) -> str:
-    """The base instant in layout 2: that of the base file, else of the first log file; empty without both."""
-    return item.base_instant or min((_log_name(info).instant for info in item.logs), default="")
-
-
 def _unfinished(item: LatestSlice, files: Iterable[FileInfo]) -> LatestSlice:
     """The first slice of a group while its partition is built, which is not visible yet, with the logs that commits
     added to it.
     """
-    parsed = [(parse_data_file(info.name), info) for info in files]
-    names = [(name, info) for name, info in parsed if name is not None and name.file_id == item.file_id]
-    logs = [(name.scan_order, info) for name, info in names if isinstance(name, LogFileName)]
+    named = [(info, name) for info, name in data_files(files) if name.file_id == item.file_id]
+    logs = [(name.scan_order, info) for info, name in named if isinstance(name, LogFileName)]
     ordered = tuple(info for _, info in sorted(logs, key=lambda log: log[0]))
-    return replace(item, base_instant=min(name.instant for name, _ in names), logs=ordered)
+    return replace(item, base_instant=min(name.instant for _, name in named), logs=ordered)
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,6 +224,14 @@ def metadata_path(name: LogFileName, partition: str = FILES_PARTITION) -> str:
     return join(f"{ROOT}/{partition}", str(name))
 
 
+def data_files(files: Iterable[FileInfo]) -> Iterator[tuple[FileInfo, BaseFileName | LogFileName]]:
+    """The base and log files of a listing, with their parsed names."""
+    for info in files:
+        name = parse_data_file(info.name)
+        if name is not None:
+            yield info, name
+
+
 def partition_folders(storage: Storage) -> list[str]:
     """The names of the metadata table's partitions that have a folder, listed in hoodie.properties or not, sorted.
 
@@ -242,10 +239,3 @@ def partition_folders(storage: Storage) -> list[str]:
     """
     names = (folder.rpartition("/")[2] for folder in storage.list_folders(ROOT))
     return sorted(name for name in names if name != ".hoodie")
-
-
-def _log_name(info: FileInfo) -> LogFileName:
-    name = parse_data_file(info.name)
-    if not isinstance(name, LogFileName):
-        raise CorruptFileError("not the name of a log file", path=info.path)
-    return name

@@ -4,7 +4,7 @@ HoodieTableMetadataUtil.getValidInstantTimestamps).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -30,21 +30,15 @@ def log_reader(storage: Storage, info: FileInfo) -> ReadAt:
 
 @dataclass(frozen=True, slots=True)
 class BlockFilter:
-    """Which data blocks count: instants that are `committed` on the metadata timeline and in `valid`; nothing after
-    `latest`.
+    """Which data blocks count: those of `instants`, but nothing after `latest`.
 
     `stop_at_newer`: the first block after `latest` ends the scan, as in Hudi 0.15; else only that block is passed over,
     as in 1.x.
     """
 
-    committed: Callable[[str], bool]
-    valid: frozenset[str]
+    instants: frozenset[str]
     latest: str
     stop_at_newer: bool = True
-
-    def accepts(self, instant: str) -> bool:
-        """Whether a block of this instant counts, if it is not after `latest`."""
-        return instant in self.valid and self.committed(instant)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +83,7 @@ def live_blocks(storage: Storage, logs: Iterable[FileInfo], blocks: BlockFilter)
 
     scan = scan_blocks(
         walk_all(),
-        blocks.accepts,
+        blocks.instants.__contains__,
         latest_instant=blocks.latest,
         stop_at_newer=blocks.stop_at_newer,
         types=_TYPES,

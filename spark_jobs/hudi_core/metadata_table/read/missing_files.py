@@ -12,8 +12,8 @@ from typing import Final
 
 from hudi_core.errors import CorruptFileError, StorageNotFoundError
 from hudi_core.metadata_table.instants import is_solo
-from hudi_core.metadata_table.read.file_group import ROOT, MergedSlice
-from hudi_core.model.names import BaseFileName, parse_data_file
+from hudi_core.metadata_table.read.file_group import ROOT, MergedSlice, data_files
+from hudi_core.model.names import BaseFileName
 from hudi_core.storage.base import FileInfo
 from hudi_core.timeline.actions.write_stats import WriteStat
 from hudi_core.timeline.instant import Action, Instant
@@ -45,7 +45,7 @@ def refuse_missing(
     the metadata table archives what it has compacted.
     """
     present = {info.name for info in files}
-    instants = {parsed.instant for parsed in map(parse_data_file, present) if parsed is not None}
+    instants = {name.instant for _, name in data_files(files)}
     starts = _starts(slices, timeline, _makers(files))
     for commit in _suspects(slices, timeline, instants, min(starts.values(), default="")):
         try:
@@ -72,9 +72,8 @@ def _makers(files: Sequence[FileInfo]) -> Mapping[str, frozenset[str]]:
     group was made.
     """
     found: dict[str, set[str]] = {}
-    for info in files:
-        name = parse_data_file(info.name)
-        if name is not None and (isinstance(name, BaseFileName) or info.size <= _EMPTY_LOG or is_solo(name.instant)):
+    for info, name in data_files(files):
+        if isinstance(name, BaseFileName) or info.size <= _EMPTY_LOG or is_solo(name.instant):
             found.setdefault(name.file_id, set()).add(name.instant)
     return {file_id: frozenset(instants) for file_id, instants in found.items()}
 

@@ -10,13 +10,12 @@ from hudi_core.errors import ConfigError, MetadataUnavailableError
 from hudi_core.filegroup.merge.merge_mode import reads_as_hudi_1
 from hudi_core.metadata_table.instants import is_solo
 from hudi_core.metadata_table.partition_type import FILES_PARTITION
-from hudi_core.metadata_table.read.file_group import ROOT, merged_slices
+from hudi_core.metadata_table.read.file_group import ROOT, data_files, merged_slices
 from hudi_core.metadata_table.read.group_reader import GroupReader, RecordRules, T
 from hudi_core.metadata_table.read.log_blocks import BlockFilter
 from hudi_core.metadata_table.read.missing_files import refuse_missing
 from hudi_core.metadata_table.read.partition import HashedPart, MetadataPartition
 from hudi_core.metadata_table.validity import rolled_back_by, valid_instants
-from hudi_core.model.names import parse_data_file
 from hudi_core.model.partition import check_file_name
 from hudi_core.storage.base import Storage
 from hudi_core.storage.registry import scheme_of
@@ -93,8 +92,8 @@ class MetadataTableSnapshot:
 
         None where its files were cleaned and it was archived, or the index was built by an indexing action.
         """
-        names = map(parse_data_file, (info.name for info in self.storage.list_files(self.folder(name))))
-        first = {parsed.instant for parsed in names if parsed is not None and is_solo(parsed.instant)}
+        files = data_files(self.storage.list_files(self.folder(name)))
+        first = {parsed.instant for _, parsed in files if is_solo(parsed.instant)}
         for instant in self.timeline.commits():
             time = instant.requested_time
             if time in first or (is_solo(time) and name in self._active.read_commit(instant).partition_to_write_stats):
@@ -133,14 +132,16 @@ class MetadataTableSnapshot:
 
     @cached_property
     def blocks(self) -> BlockFilter:
-        """Which blocks of log files count; errors as timeline."""
+        """Which blocks of log files count: those of instants that are committed on the metadata timeline, and valid;
+        errors as timeline.
+        """
         timeline, suffixes = self.timeline, self._metadata_config.features.metadata_suffixes
         rolled_back = partial(rolled_back_by, ActiveTimeline(self.storage, self.config))
         last, commits = timeline.last_completed(), timeline.commits()
         pending = timeline.pending().requested_times
+        valid = valid_instants(self.data_timeline, timeline, rolled_back, suffixes=suffixes)
         return BlockFilter(
-            committed=lambda instant: instant not in pending and commits.contains_or_before_start(instant),
-            valid=valid_instants(self.data_timeline, timeline, rolled_back, suffixes=suffixes),
+            frozenset(time for time in valid - pending if commits.contains_or_before_start(time)),
             latest="" if last is None else last.requested_time,
             stop_at_newer=not reads_as_hudi_1(self._metadata_config),
         )

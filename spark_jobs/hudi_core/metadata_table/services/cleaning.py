@@ -16,7 +16,7 @@ from typing import Final
 
 from hudi_core.config.clean_config import KEEP_LATEST_COMMITS, KEEP_LATEST_FILE_VERSIONS
 from hudi_core.metadata_table.instants import OperationSuffix
-from hudi_core.metadata_table.read.file_group import ROOT, partition_folders
+from hudi_core.metadata_table.read.file_group import ROOT, file_groups, partition_folders, pending_bases
 from hudi_core.metadata_table.timeline import MetadataTimeline
 from hudi_core.model.partition import join
 from hudi_core.storage.base import Storage
@@ -32,9 +32,7 @@ from hudi_core.timeline.actions.clean import (
 )
 from hudi_core.timeline.instant import Action, Instant, State
 from hudi_core.timeline.timeline import Timeline
-from hudi_core.view.builder import build_file_groups
 from hudi_core.view.file_group import FileGroup, FileSlice
-from hudi_core.view.slicing import slicing_for
 
 log = logging.getLogger(__name__)
 
@@ -109,10 +107,13 @@ class MetadataCleaning:
         last = commits.last()
         by_versions = self.metadata_timeline.features.metadata_keeps_versions
         earliest = None if by_versions or len(commits) <= retained else commits.instants[len(commits) - retained]
+        layout = self.metadata_timeline.features.layout
+        compactions = pending_bases(self.metadata_timeline.active, metadata_timeline).items()
         files: dict[str, tuple[str, ...]] = {}
         for partition in partition_folders(self.storage):
             names: list[str] = []
-            for group in self._groups(metadata_timeline, partition):
+            listed = self.storage.list_files(f"{ROOT}/{partition}")
+            for group in file_groups(partition, listed, metadata_timeline, layout, compactions):
                 old = group.slices[_VERSIONS:] if by_versions else _before(group, earliest)
                 names += [file.name for item in old for file in item.files]
             if names:
@@ -123,17 +124,6 @@ class MetadataCleaning:
             "" if last is None else last.requested_time,
             None if earliest is None else RetainedInstant(earliest.requested_time, earliest.action),
         )
-
-    def _groups(self, metadata_timeline: Timeline, partition: str) -> list[FileGroup]:
-        folder = f"{ROOT}/{partition}"
-        completions = {item.requested_time: item.completed_at for item in metadata_timeline.commits()}
-        slicing = slicing_for(self.metadata_timeline.features.layout, metadata_timeline, completions.get)
-        compactions = [
-            (operation.file_group, instant)
-            for instant, plan in self.metadata_timeline.active.read_plans(metadata_timeline).items()
-            for operation in plan.operations
-        ]
-        return build_file_groups(partition, self.storage.list_files(folder), slicing, compactions=compactions)
 
     def _execute_all(self, cleans: Timeline | list[Instant]) -> Cleaned:
         times = tuple(item.requested_time for item in cleans)

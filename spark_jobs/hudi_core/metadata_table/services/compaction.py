@@ -21,9 +21,7 @@ from hudi_core.metadata_table.record import block_schema
 from hudi_core.metadata_table.services.compaction_planner import Due, compaction_plan, due
 from hudi_core.metadata_table.services.compaction_units import (
     CompactedGroup,
-    CountedBlocks,
     GroupUnit,
-    SizedFile,
     compact_group,
     compact_group_task,
 )
@@ -41,6 +39,7 @@ from hudi_core.timeline.instant import Action
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.transaction.instant_generator import InstantClock
 from hudi_core.transaction.reconcile import remove_losers
+from hudi_core.view.file_group import DataFile, FileSlice
 
 log = logging.getLogger(__name__)
 
@@ -148,7 +147,7 @@ class MetadataCompaction:
         return stats
 
     def _units(self, plan: CompactionPlan, instant: str, schema: str, data: Timeline) -> list[GroupUnit]:
-        blocks = CountedBlocks.of(MetadataTableSnapshot(self._storage, self._config, data).blocks)
+        blocks = MetadataTableSnapshot(self._storage, self._config, data).blocks
         uri, options = ("", {}) if self._workers is None else (self._workers.uri, self._workers.storage_options)
         stored, entries = block_schema(schema), self._metadata_timeline.features.metadata_bloom_entries
         listed = {
@@ -157,12 +156,10 @@ class MetadataCompaction:
         }
         units = []
         for item in plan.operations:
-            sized = partial(_sized, item, listed[item.partition])
+            sized = partial(_sized, item.partition, listed[item.partition])
             base = None if item.base_file is None else sized(item.base_file)
-            logs = tuple(map(sized, item.log_files))
-            units.append(
-                GroupUnit(uri, options, item.partition, item.file_id, base, logs, blocks, instant, stored, entries)
-            )
+            file_slice = FileSlice(item.file_group, item.base_instant, base, tuple(map(sized, item.log_files)))
+            units.append(GroupUnit(uri, options, file_slice, blocks, instant, stored, entries))
         return units
 
     def _run(self, units: Sequence[GroupUnit]) -> Sequence[CompactedGroup]:
@@ -187,14 +184,14 @@ class MetadataCompaction:
         )
 
 
-def _sized(operation: CompactionOperation, sizes: Mapping[str, int], name: str) -> SizedFile:
+def _sized(partition: str, sizes: Mapping[str, int], name: str) -> DataFile:
     if name not in sizes:
         raise ExecutionError(
             f"the compaction's plan names {name}, which is not there",
-            path=f"{ROOT}/{operation.partition}",
+            path=f"{ROOT}/{partition}",
             remedy="restore the file, or drop the metadata table and create it again",
         )
-    return SizedFile(name, sizes[name])
+    return DataFile(partition, name, sizes[name])
 
 
 def _prove(plan: CompactionPlan, results: Sequence[CompactedGroup], instant: str, *, newer: bool) -> list[WriteStat]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from hudi_core.errors import CorruptFileError
 from hudi_core.metadata_table.read.file_group import ROOT, MergedSlice
@@ -18,51 +18,24 @@ from hudi_core.model.names import BaseFileName, WriteToken
 from hudi_core.model.partition import check_file_name
 from hudi_core.storage.arrow_store import open_data_storage
 from hudi_core.storage.base import FileInfo, Storage
+from hudi_core.view.file_group import DataFile, FileSlice, check_slice
 
 if TYPE_CHECKING:
     from hudi_core.engine.protocol import TaskAttempt
 
-
-@dataclass(frozen=True, slots=True)
-class SizedFile:
-    """A file by its plain name, and its bytes."""
-
-    name: str
-    size: int
-
-
-@dataclass(frozen=True, slots=True)
-class CountedBlocks:
-    """Which blocks of log files count, for readers too: those of `instants` up to `latest`; see BlockFilter."""
-
-    instants: frozenset[str]
-    latest: str
-    stop_at_newer: bool
-
-    @staticmethod
-    def of(blocks: BlockFilter) -> CountedBlocks:
-        """A filter as plain values."""
-        instants = frozenset(item for item in blocks.valid if blocks.committed(item))
-        return CountedBlocks(instants, blocks.latest, blocks.stop_at_newer)
-
-    def filter(self) -> BlockFilter:
-        """The inverse of `of`."""
-        return BlockFilter(lambda instant: True, self.instants, self.latest, self.stop_at_newer)
+_UNIT: Final = "compaction unit"
 
 
 @dataclass(frozen=True, slots=True)
 class GroupUnit:
-    """A file group of the metadata table that one task compacts at `instant`. `schema` is that of the records as they
-    are stored.
+    """A file slice of the metadata table, in one of its partitions, that one task compacts at `instant`. `blocks` are
+    those that count for readers too, `schema` is that of the records as they are stored.
     """
 
     uri: str
     storage_options: Mapping[str, str]
-    partition: str
-    file_id: str
-    base_file: SizedFile | None
-    logs: tuple[SizedFile, ...]
-    blocks: CountedBlocks
+    file_slice: FileSlice
+    blocks: BlockFilter
     instant: str
     schema: str
     bloom_entries: int
@@ -91,14 +64,13 @@ def compact_group(storage: Storage, unit: GroupUnit, token: WriteToken) -> Compa
     GroupMerge and MetadataBaseFile. Raises CorruptFileError for a damaged file, StorageNotFoundError for one that is
     gone.
     """
-    folder = f"{ROOT}/{check_file_name(unit.partition, source='compaction unit')}"
+    item = check_slice(unit.file_slice)
+    folder, file_id = f"{ROOT}/{check_file_name(item.file_group.partition, source=_UNIT)}", item.file_group.file_id
     merged = MergedSlice(
-        unit.file_id,
-        None if unit.base_file is None else _info(folder, unit.base_file),
-        tuple(_info(folder, item) for item in unit.logs),
+        file_id, None if item.base_file is None else _info(item.base_file), tuple(map(_info, item.log_files))
     )
-    merge = GroupMerge(open_sources(storage, merged, unit.blocks.filter()), RecordEncoder(unit.schema))
-    name = BaseFileName(unit.file_id, token, unit.instant, "hfile")
+    merge = GroupMerge(open_sources(storage, merged, unit.blocks), RecordEncoder(unit.schema))
+    name = BaseFileName(file_id, token, unit.instant, "hfile")
     with ExitStack() as stack:
 
         def open_file() -> MetadataBaseFile:
@@ -110,7 +82,7 @@ def compact_group(storage: Storage, unit: GroupUnit, token: WriteToken) -> Compa
             file = merge.write(open_file)
         except ValueError as error:
             raise CorruptFileError(
-                f"the file group's records cannot be written: {error}", path=f"{folder}/{unit.file_id}"
+                f"the file group's records cannot be written: {error}", path=f"{folder}/{file_id}"
             ) from error
         if file is None:
             return CompactedGroup(None, 0, 0, merge.counts)
@@ -118,5 +90,5 @@ def compact_group(storage: Storage, unit: GroupUnit, token: WriteToken) -> Compa
     return CompactedGroup(str(name), size, file.count, merge.counts)
 
 
-def _info(folder: str, item: SizedFile) -> FileInfo:
-    return FileInfo(f"{folder}/{check_file_name(item.name, source='compaction unit')}", item.size, 0.0)
+def _info(file: DataFile) -> FileInfo:
+    return FileInfo(f"{ROOT}/{file.path}", file.size, 0.0)

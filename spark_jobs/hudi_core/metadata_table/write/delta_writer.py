@@ -25,13 +25,13 @@ from hudi_core.config.table_config import TableConfig
 from hudi_core.errors import ConflictError, StorageExistsError
 from hudi_core.metadata_table.index_definitions import load_index_definitions
 from hudi_core.metadata_table.partitions.registry import registered
-from hudi_core.metadata_table.read.file_group import ROOT, LatestSlice, blocks_of, metadata_path
+from hudi_core.metadata_table.read.file_group import ROOT, LatestSlice, blocks_of, data_files, metadata_path
 from hudi_core.metadata_table.record import Datum, RecordEncoder, block_schema
 from hudi_core.metadata_table.records.file_statistics import Record
 from hudi_core.metadata_table.timeline import MetadataTimeline
 from hudi_core.metadata_table.write.delta_commit import delta_commit_content, latest_schema, log_stat, profile_stat
 from hudi_core.metadata_table.write.staged_logs import StagedLog
-from hudi_core.model.names import WriteToken, parse_data_file, parse_log_file
+from hudi_core.model.names import WriteToken, parse_log_file
 from hudi_core.storage.base import FileInfo, Storage
 from hudi_core.timeline.actions.write_stats import WriteStat
 from hudi_core.timeline.instant import Action, Instant, State
@@ -198,10 +198,8 @@ class DeltaWriter:
 
     def _named_after(self, instant: str, partition: str) -> Iterator[FileInfo]:
         """The files of a partition that `instant` wrote, by their names."""
-        for info in self._storage.list_files(f"{ROOT}/{partition}"):
-            name = parse_data_file(info.name)
-            if name is not None and name.instant == instant:
-                yield info
+        found = data_files(self._storage.list_files(f"{ROOT}/{partition}"))
+        return (info for info, name in found if name.instant == instant)
 
     def _refuse_newcomers(
         self, timeline: Timeline, instant: str, parts: Sequence[_Part], stats: Mapping[str, Iterable[WriteStat]]

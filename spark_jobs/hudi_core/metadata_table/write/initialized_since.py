@@ -16,9 +16,8 @@ from hudi_core.config.table_config import TableConfig
 from hudi_core.errors import CorruptFileError, StorageNotFoundError
 from hudi_core.metadata_table.instants import data_instant, is_early, is_solo
 from hudi_core.metadata_table.partition_type import COLUMN_STATS, FILES_PARTITION, STATISTICS
-from hudi_core.metadata_table.read.file_group import ROOT
+from hudi_core.metadata_table.read.file_group import ROOT, data_files
 from hudi_core.metadata_table.timeline import MetadataTimeline
-from hudi_core.model.names import parse_data_file
 from hudi_core.model.partition import PARTITION_METADATA, join
 from hudi_core.storage.base import Storage
 from hudi_core.timeline.instant import Action, Instant
@@ -63,8 +62,8 @@ def initialized_since(
 def _initialized_since(
     storage: Storage, metadata_timeline: MetadataTimeline, timeline: Timeline, partition: str, commit: Instant
 ) -> bool:
-    parsed = map(parse_data_file, (info.name for info in storage.list_files(f"{ROOT}/{partition}")))
-    first = min((name.instant for name in parsed if name is not None), default=None)
+    files = data_files(storage.list_files(f"{ROOT}/{partition}"))
+    first = min((name.instant for _, name in files), default=None)
     if first is None:
         return False  # its building has not come to a file group
     early = is_early(first)

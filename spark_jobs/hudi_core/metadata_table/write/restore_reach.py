@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from hudi_core.config.table_config import TableConfig
 from hudi_core.metadata_table.instants import is_early
 from hudi_core.metadata_table.partition_type import FILES_PARTITION, STATISTICS, needs_definition
-from hudi_core.metadata_table.read.file_group import ROOT, partition_folders
+from hudi_core.metadata_table.read.file_group import ROOT, data_files, partition_folders
 from hudi_core.metadata_table.timeline import MetadataTimeline
 from hudi_core.metadata_table.write.initialized_since import columns_came_with, initialized_at
-from hudi_core.model.names import BaseFileName, LogFileName, WriteToken, parse_data_file
+from hudi_core.model.names import BaseFileName, LogFileName, WriteToken
 from hudi_core.storage.base import Storage
 from hudi_core.timeline.instant import COMMIT_ACTIONS, Action, Instant
 from hudi_core.timeline.timeline import Timeline
@@ -109,9 +109,8 @@ def _holds(
     """
     metadata_instant = metadata_timeline.features.log_name_has_delta_commit
     groups: dict[str, list[BaseFileName | LogFileName]] = {}
-    for name in map(parse_data_file, (info.name for info in storage.list_files(f"{ROOT}/{partition}"))):
-        if name is not None:
-            groups.setdefault(name.file_id, []).append(name)
+    for _, name in data_files(storage.list_files(f"{ROOT}/{partition}")):
+        groups.setdefault(name.file_id, []).append(name)
     if metadata_instant:
         groups = {file_id: names for file_id, names in groups.items() if not _born_after(names, target)}
     if (

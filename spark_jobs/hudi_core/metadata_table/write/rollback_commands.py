@@ -8,14 +8,14 @@ precedes the command in any case.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from hudi_core.codec.log.blocks import ROLLBACK_COMMAND, BlockType, HeaderKey
 from hudi_core.codec.log.frames import encode_block
 from hudi_core.metadata_table.instants import OperationSuffix
 from hudi_core.metadata_table.partition_type import FILES_PARTITION
-from hudi_core.metadata_table.read.file_group import BlocksOf, LatestSlice, blocks_of, latest_slice, metadata_path
+from hudi_core.metadata_table.read.file_group import BlocksOf, LatestSlice, blocks_of, metadata_path
 from hudi_core.metadata_table.timeline import MetadataTimeline
 from hudi_core.metadata_table.write.rollback_deletion import by_partition, still_written
 from hudi_core.model.names import ROLLBACK_TOKEN
@@ -61,23 +61,23 @@ class CommandBlocks:
         for place, blocks in self._groups(timeline, failed):
             if blocks.live:
                 append_command(self._storage, place, failed, rollback, hudi_1_headers=hudi_1)
-            elif (place.partition, place.file_id) in awaited and all(by != rollback for _, by in blocks.commands):
+            elif awaited(place) and all(by != rollback for _, by in blocks.commands):
                 append_command(self._storage, place, failed, rollback, hudi_1_headers=hudi_1, behind=1)
         self._active.undo(failed, Action.DELTA_COMMIT)
         return self._undone(failed, rollback, files)
 
-    def _awaited(self, delta_commit: Instant | None) -> frozenset[tuple[str, str]]:
-        """The partitions and file ids into which the writer of an incomplete deltacommit may still put a block:
-        `files`, and those that its inflight file names.
+    def _awaited(self, delta_commit: Instant | None) -> Callable[[LatestSlice], bool]:
+        """Whether the writer of an incomplete deltacommit may still put a block into a file group: into `files`, and
+        into those that its inflight file names.
         """
         if delta_commit is None or delta_commit.is_completed:
-            return frozenset()
+            return lambda place: False
         profile = b"" if delta_commit.state is State.REQUESTED else self._active.read_details(delta_commit)
         stats = (
             decode_commit(profile, path=self._active.path_of(delta_commit)).partition_to_write_stats if profile else {}
         )
         named = {(partition, stat.file_id) for partition, items in stats.items() for stat in items}
-        return frozenset({*named, (FILES_PARTITION, latest_slice(self._storage, self._active.load()).file_id)})
+        return lambda place: place.partition == FILES_PARTITION or (place.partition, place.file_id) in named
 
     def _undone(self, failed: str, rollback: str, files: Sequence[FileInfo]) -> list[RollbackPartition]:
         """By partition the commands of `rollback`, those of an earlier attempt included, and the logs in `files`."""

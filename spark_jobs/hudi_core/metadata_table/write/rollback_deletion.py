@@ -8,9 +8,8 @@ from collections.abc import Iterable, Sequence
 
 from hudi_core.errors import ConflictError
 from hudi_core.metadata_table.partition_type import FILES_PARTITION
-from hudi_core.metadata_table.read.file_group import ROOT, partition_folders
+from hudi_core.metadata_table.read.file_group import ROOT, data_files, partition_folders
 from hudi_core.metadata_table.timeline import MetadataTimeline
-from hudi_core.model.names import parse_data_file
 from hudi_core.storage.base import FileInfo, Storage
 from hudi_core.storage.registry import plan_address
 from hudi_core.timeline.actions.rollback import (
@@ -72,13 +71,12 @@ def files_written_by(storage: Storage, instants: frozenset[str]) -> list[tuple[F
     """The base and log files of all partitions of the metadata table whose names carry one of `instants`, each with
     that, by path.
     """
-    found: list[tuple[FileInfo, str]] = []
-    for partition in partition_folders(storage):
-        for info in storage.list_files(f"{ROOT}/{partition}"):
-            name = parse_data_file(info.name)
-            if name is not None and name.instant in instants:
-                found.append((info, name.instant))
-    return found
+    return [
+        (info, name.instant)
+        for partition in partition_folders(storage)
+        for info, name in data_files(storage.list_files(f"{ROOT}/{partition}"))
+        if name.instant in instants
+    ]
 
 
 def by_partition(files: Iterable[FileInfo]) -> dict[str, list[FileInfo]]:

@@ -21,7 +21,7 @@ from tests.support.delete_records import encode_delete_block
 from tests.support.memory_storage import MemoryStorage
 from tests.support.metadata_cells import encode_items
 
-FILTER = BlockFilter(committed=lambda instant: instant != "4", valid=frozenset({"1", "2", "3", "4"}), latest="8")
+FILTER = BlockFilter(frozenset({"1", "2", "3"}), latest="8")
 
 
 def data_block(
@@ -80,7 +80,7 @@ def test_the_scan_ends_at_the_first_block_after_the_last_instant() -> None:
 
 
 def test_from_hudi_1_on_a_block_after_the_last_instant_is_passed_over() -> None:
-    passing = replace(FILTER, valid=FILTER.valid | {"9"}, stop_at_newer=False)
+    passing = replace(FILTER, instants=FILTER.instants | {"9"}, stop_at_newer=False)
     assert scan(data_block("1", a=5), data_block("9", b=6), data_block("2", c=7), blocks=passing) == {"a": 5, "c": 7}
 
 

@@ -42,7 +42,7 @@ class Meeting(MemoryStorage):
 
 def metadata_snapshot(storage: Meeting, *, is_remote: bool) -> MetadataPartition[int]:
     readers = []
-    blocks = BlockFilter(committed=lambda instant: True, valid=frozenset(), latest="")
+    blocks = BlockFilter(frozenset(), latest="")
     for number in range(GROUPS):
         rows: Rows = {key: index for index, key in enumerate(KEYS) if file_group_index(key, GROUPS) == number}
         path = f"x/g-{number}-0_0-0-0_0.hfile"

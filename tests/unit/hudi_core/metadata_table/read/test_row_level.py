@@ -64,7 +64,7 @@ def test_other_records_are_corrupt(value: dict[str, Any]) -> None:
 
 
 def group(file_id: str) -> GroupReader[RecordLocation]:
-    blocks = BlockFilter(committed=lambda instant: True, valid=frozenset(), latest="")
+    blocks = BlockFilter(frozenset(), latest="")
     return GroupReader(MemoryStorage(), MergedSlice(file_id, None, ()), blocks, RULES)
 
 

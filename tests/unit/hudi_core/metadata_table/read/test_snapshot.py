@@ -8,9 +8,11 @@ import pytest
 
 from hudi_core.config.table_config import TableConfig
 from hudi_core.filegroup.merge.merge_mode import reads_as_hudi_1
+from hudi_core.metadata_table.read.file_group import ROOT
 from hudi_core.metadata_table.read.snapshot import MetadataTableSnapshot
 from hudi_core.storage.local import LocalStorage
 from hudi_core.timeline.active import ActiveTimeline
+from hudi_core.timeline.instant import Action, State
 from tests.support.golden_data import GoldenCase
 
 
@@ -24,3 +26,18 @@ def test_its_logs_are_scanned_by_the_rule_of_the_data_tables_logs(
     metadata = MetadataTableSnapshot(storage, config, ActiveTimeline(storage, config).load())
     assert metadata.blocks.stop_at_newer is stops
     assert reads_as_hudi_1(config) is not stops
+
+
+@pytest.mark.parametrize("version", ["6", "8", "9"])
+def test_an_instant_that_is_pending_on_the_metadata_timeline_does_not_count(
+    golden: Callable[[str, str], GoldenCase], version: str
+) -> None:
+    storage = LocalStorage(str(golden(version, "mor_basic").table))
+    config = TableConfig.load(storage)
+    data = ActiveTimeline(storage, config).load()
+    last = data.commits().instants[-1].requested_time
+    assert last in MetadataTableSnapshot(storage, config, data).blocks.instants
+    ActiveTimeline(storage, TableConfig.load(storage, base=ROOT), ROOT).remove(
+        last, Action.DELTA_COMMIT, State.COMPLETED
+    )
+    assert last not in MetadataTableSnapshot(storage, config, data).blocks.instants

@@ -20,13 +20,12 @@ from hudi_core.metadata_table.read.log_blocks import BlockFilter
 from hudi_core.metadata_table.read.snapshot import MetadataTableSnapshot
 from hudi_core.metadata_table.record import RecordEncoder
 from hudi_core.metadata_table.services.compaction_units import (
-    CountedBlocks,
     GroupUnit,
-    SizedFile,
     compact_group,
     compact_group_task,
 )
-from hudi_core.model.names import WriteToken
+from hudi_core.model.names import FileGroupId, WriteToken
+from hudi_core.view.file_group import DataFile, FileSlice
 from tests.support.golden_data import GoldenCase
 from tests.support.metadata_records import TOKEN, Table
 
@@ -47,15 +46,13 @@ def unit_of(table: Table, logs: dict[str, bytes], base: bytes | None = None) -> 
     files = {**logs, **({} if base is None else {"base": base})}
     for name, content in files.items():
         (table.path / ROOT / "record_index" / name).write_bytes(content)
-    sized = {name: SizedFile(name, len(content)) for name, content in files.items()}
+    sized = {name: DataFile("record_index", name, len(content)) for name, content in files.items()}
+    group = FileGroupId("record_index", "g-0")
     return GroupUnit(
         str(table.path),
         {},
-        "record_index",
-        "g-0",
-        sized.get("base"),
-        tuple(sized[name] for name in logs),
-        CountedBlocks(frozenset({"1", "2"}), "2", stop_at_newer=False),
+        FileSlice(group, "1", sized.get("base"), tuple(sized[name] for name in logs)),
+        BlockFilter(frozenset({"1", "2"}), "2", stop_at_newer=False),
         INSTANT,
         stored_schema(table.config.features),
         10000,
@@ -79,16 +76,10 @@ def test_blocks_that_readers_take_cross_as_plain_values(golden: Golden, version:
     table = Table(golden(version, "failed_after_metadata_mor").table)
     data = table.data.load()
     blocks = MetadataTableSnapshot(table.storage, table.config, data).blocks
-    again = from_text(CountedBlocks, to_text(CountedBlocks.of(blocks))).filter()
+    assert from_text(BlockFilter, to_text(blocks)) == blocks
     instants = {item.requested_time for timeline in (data, table.metadata_timeline.load()) for item in timeline}
-    assert {item: again.accepts(item) for item in instants} == {item: blocks.accepts(item) for item in instants}
-    assert (again.latest, again.stop_at_newer) == (blocks.latest, blocks.stop_at_newer)
-    assert len(set(map(again.accepts, instants))) == 2, "the failed instant does not count"
-
-
-def test_an_instant_that_is_valid_but_not_committed_does_not_count() -> None:
-    blocks = BlockFilter(lambda instant: instant != "2", frozenset({"1", "2"}), "3", stop_at_newer=True)
-    assert CountedBlocks.of(blocks) == CountedBlocks(frozenset({"1"}), "3", stop_at_newer=True)
+    assert blocks.instants & instants
+    assert instants - blocks.instants, "the failed instant does not count"
 
 
 def test_the_base_file_is_that_of_the_attempt(table: Table) -> None:
@@ -119,12 +110,13 @@ def test_a_group_without_a_record_gets_no_file(table: Table) -> None:
 def test_names_that_leave_the_partition_are_refused(table: Table, name: str) -> None:
     unit = unit_of(table, {LOG: block(table, "1", a=5)})
     for wrong in (
-        replace(unit, logs=(SizedFile(name, 1),)),
-        replace(unit, base_file=SizedFile(name, 1)),
-        replace(unit, partition=name),
+        replace(unit.file_slice, log_files=(DataFile("record_index", name, 1),)),
+        replace(unit.file_slice, base_file=DataFile("record_index", name, 1)),
+        replace(unit.file_slice, file_group=FileGroupId(name, "g-0"), log_files=()),
+        replace(unit.file_slice, file_group=FileGroupId("record_index", name)),
     ):
         with pytest.raises(FormatError):
-            compact_group(table.storage, wrong, TOKEN)
+            compact_group(table.storage, replace(unit, file_slice=wrong), TOKEN)
 
 
 def test_a_damaged_or_missing_file_leaves_no_base_file(table: Table) -> None:

@@ -6,12 +6,13 @@ from collections.abc import Callable
 
 import pytest
 
-from hudi_core.metadata_table.read.file_group import ROOT, latest_slice
+from hudi_core.metadata_table.read.file_group import ROOT
 from hudi_core.metadata_table.records.file_statistics import FileChanges
 from hudi_core.timeline.actions.compaction import CompactionOperation, CompactionPlan, encode_compaction_plan
 from hudi_core.timeline.instant import Action
 from tests.support.golden_data import GoldenCase
 from tests.support.metadata_records import Table, complete_clean
+from tests.support.metadata_services import metadata_timeline_of
 from tests.unit.hudi_core.metadata_table.write.test_publish_partition_types import (
     COMPACTED_LATELY,
     indexes,
@@ -105,7 +106,7 @@ def test_a_restore_of_version_6_rolls_a_pending_compaction_back(golden: Golden, 
     *_, target, last = table.data.load().commits().instants
     earlier = table.live(with_pending(table, lambda item: item.completed_at > target.requested_time))
     compaction = f"{last.requested_time}001"
-    place = latest_slice(table.storage, table.metadata_timeline.load())
+    (place,) = metadata_timeline_of(table).latest_slices(table.metadata_timeline.load(), "files")
     operation = CompactionOperation(
         "files", place.file_id, place.base_instant, None, tuple(info.name for info in place.logs)
     )

@@ -13,10 +13,10 @@ from hudi_core.codec.log.frames import encode_block
 from hudi_core.config.table_config import TableConfig
 from hudi_core.errors import ConflictError, CorruptFileError
 from hudi_core.metadata_table.extract.data_file import StatisticsRequirements
-from hudi_core.metadata_table.read.file_group import FOLDER, ROOT, blocks_of, latest_slice, metadata_path
+from hudi_core.metadata_table.read.file_group import FOLDER, ROOT, LatestSlice, blocks_of, latest_slices, metadata_path
 from hudi_core.metadata_table.write.publish import MetadataPublisher
 from hudi_core.metadata_table.write.rollback import MetadataRollback
-from hudi_core.model.names import WriteToken
+from hudi_core.model.names import FileGroupId, WriteToken
 from hudi_core.storage.local import LocalStorage
 from hudi_core.timeline.actions.commit import CommitMetadata, decode_commit
 from hudi_core.timeline.active import ActiveTimeline
@@ -47,8 +47,14 @@ class FailedTable:
     def writer(self, token: WriteToken = REAL_TOKEN) -> MetadataPublisher:
         return MetadataPublisher(self.storage, self.config, token)
 
+    def place(self, pending: str = "") -> LatestSlice:
+        """The latest slice of `files`; `pending` is a pending compaction of it."""
+        timeline, group = self.active.load(), FileGroupId("files", "files-0000-0")
+        (found,) = latest_slices(self.storage, timeline, "files", layout=1, pending={group: pending})
+        return found
+
     def blocks(self, instant: str = FAILED) -> tuple[list[str], list[str]]:
-        found = blocks_of(self.storage, latest_slice(self.storage, self.active.load()).logs, instant)
+        found = blocks_of(self.storage, self.place().logs, instant)
         return [info.name for info in found.live], [instant for _, instant in found.commands]
 
 
@@ -141,7 +147,7 @@ def test_a_late_block_of_a_dead_writer_stops_the_publication(failed: tuple[Faile
     """It is written between our look at the slice and our log file."""
     ours, real = failed
     ours.rollback.run(FAILED, ROLLBACK)
-    late = metadata_path(latest_slice(ours.storage, ours.active.load()).next_log(WriteToken(0, 9, 9)))
+    late = metadata_path(ours.place().next_log(WriteToken(0, 9, 9)))
 
     def fire() -> None:
         ours.storage.write(late, encode_block(BlockType.HFILE_DATA, {HeaderKey.INSTANT_TIME: FAILED}, b""))
@@ -171,7 +177,7 @@ def test_new_logs_join_the_slice_of_a_pending_compaction(failed: tuple[FailedTab
     _, real = failed
     compaction = f"{FAILED}001"
     real.active.create_requested(compaction, Action.COMPACTION, b"")
-    place = latest_slice(real.storage, real.active.load())
+    place = real.place(pending=compaction)
     assert place.base_instant == compaction
     assert str(place.next_log(WriteToken(0, 1, 0))) == f".files-0000-0_{compaction}.log.1_0-1-0"
     assert place.base_file is not None
@@ -184,7 +190,7 @@ def test_a_command_awaits_the_block_of_an_inflight_deltacommit(failed: tuple[Fai
     (block,), _ = ours.blocks()
     ours.storage.delete(f"{FOLDER}/{block}")
     ours.active.remove(FAILED, Action.DELTA_COMMIT, State.COMPLETED)
-    awaited = latest_slice(ours.storage, ours.active.load()).next_log(WriteToken(0, 9, 9))
+    awaited = ours.place().next_log(WriteToken(0, 9, 9))
     ours.rollback.run(FAILED, ROLLBACK)
     commands = [info.name for info in ours.storage.list_files(FOLDER) if info.name.endswith("_1-0-1")]
     assert [int(name.partition(".log.")[2].partition("_")[0]) for name in commands] == [awaited.version + 1]
