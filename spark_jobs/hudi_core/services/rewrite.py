@@ -20,7 +20,7 @@ from hudi_core.metadata_table.extract.data_file import StatisticsRequirements
 from hudi_core.metadata_table.records.file_statistics import DataFileRef, FileStatistics
 from hudi_core.metadata_table.write.prepare import DRIVER_FILES, Prepared
 from hudi_core.metadata_table.write.publish import MetadataPublisher
-from hudi_core.metadata_table.write.staged_logs import Workers, forget_staged
+from hudi_core.metadata_table.write.staged_logs import forget_staged
 from hudi_core.model.claim_names import CLAIMS
 from hudi_core.model.names import FileGroupId, parse_base_file
 from hudi_core.model.stats import WriteStat
@@ -143,7 +143,7 @@ class RewriteJob(Job[Plan, Stats], Generic[Plan, Unit, UnitResult]):
         )
         learned: Sequence[FileStatistics] | Prepared = statistics
         if publisher is not None and requirements is not None and prepares:
-            workers = Workers(self.run.engine, held.epoch, self.context.uri, self.context.storage_options)
+            workers = self.context.workers(self.run.engine, held.epoch)
             learned = publisher.prepare_commit(
                 self.instant, self.operation, list(rewritten.files), requirements, workers
             )

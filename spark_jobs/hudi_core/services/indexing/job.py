@@ -88,7 +88,7 @@ class IndexingJob(Job[Planned, Sequence[NewBaseFile]]):
         """
         plan = read_index_plan(self.context, self.instant)
         planned = Planned(plan, planned_counts(plan, self.context.options, path=self.active.folder))
-        Initializations(self.context, self.run.engine, 0).check(planned.names)
+        Initializations(self.context, self.context.workers(self.run.engine, 0)).check(planned.names)
         return planned
 
     def locks(self, plan: Planned, held: Claim) -> AbstractContextManager[object]:
@@ -286,7 +286,7 @@ class IndexingJob(Job[Planned, Sequence[NewBaseFile]]):
     def _initializations(self, held: Claim, groups: int | None = None) -> Initializations:
         context = self.context.reloaded()
         options = context.options if groups is None else {**context.options, **settings_for(groups)}
-        return Initializations(replace(context, options=options), self.run.engine, held.epoch)
+        return Initializations(replace(context, options=options), context.workers(self.run.engine, held.epoch))
 
     def _index(self, held: Claim) -> IndexBuild:
         return IndexBuild(self.storage, self.instant, WriteToken(0, held.epoch, 0), self.context.clock())

@@ -11,6 +11,7 @@ listed elsewhere.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import Final
 
 from hudi_core.metadata_table.partition_type import FILES_PARTITION
 from hudi_core.metadata_table.read.metadata_table import MetadataTable
@@ -18,6 +19,16 @@ from hudi_core.model.names import BaseFileName, LogFileName, parse_data_file
 from hudi_core.services.archive.listing import is_wrong_size
 from hudi_core.services.metadata.validate.check import KEPT, Findings, PartitionFiles
 from hudi_core.storage.base import FileInfo
+from hudi_core.timeline.instant import Action, State
+from hudi_core.timeline.timeline import Timeline
+
+_DELETES_FIRST: Final = frozenset({Action.CLEAN, Action.ROLLBACK, Action.RESTORE})
+"""They delete files first and update the metadata table then."""
+
+
+def deletions_at_work(timeline: Timeline) -> Timeline:
+    """The inflight actions because of which listed files may be missing."""
+    return timeline.filter(lambda item: item.action in _DELETES_FIRST and item.state is State.INFLIGHT)
 
 
 class FilesCheck:
