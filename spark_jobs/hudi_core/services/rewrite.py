@@ -236,14 +236,11 @@ class RewriteJob(Job[Plan, Stats], Generic[Plan, Unit, UnitResult]):
     def result(self, done: Stats | None, seconds: float) -> InstantResult:
         """Files, bytes and rows written."""
         stats = done or []
-        return InstantResult(
-            instant=self.instant,
-            action=self.action,
-            state=State.COMPLETED.value,
+        return replace(
+            super().result(done, seconds),
             files_written=len(stats),
             bytes_written=sum(stat.file_size_in_bytes for stat in stats),
             records=sum(stat.num_writes for stat in stats),
-            seconds=seconds,
         )
 
 
