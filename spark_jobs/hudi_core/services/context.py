@@ -7,8 +7,10 @@ from dataclasses import dataclass, replace
 from hudi_core import VERSION
 from hudi_core.config.table_config import TableConfig
 from hudi_core.config.transaction_config import CLOCK_SKEW_MS, HeartbeatConfig
+from hudi_core.engine.protocol import Engine
 from hudi_core.metadata_table.partition_type import FILES_PARTITION
 from hudi_core.metadata_table.write.publish import MetadataPublisher
+from hudi_core.metadata_table.write.staged_logs import Workers
 from hudi_core.model.names import WriteToken
 from hudi_core.query.context import ReadContext
 from hudi_core.timeline.timeline import Timeline
@@ -59,6 +61,10 @@ class TableContext(ReadContext):
         if not self.has_metadata_table:
             return None
         return MetadataPublisher(self.storage, self.config, WriteToken(0, epoch, 0), self.clock(), self.options)
+
+    def workers(self, engine: Engine, epoch: int) -> Workers:
+        """The tasks of attempt `epoch` on this table."""
+        return Workers(engine, epoch, self.uri, self.storage_options)
 
     def lock(self, owner: Owner) -> TableLock:
         """The table's lock, as the options name it; not taken yet."""

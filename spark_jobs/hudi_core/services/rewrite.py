@@ -20,7 +20,7 @@ from hudi_core.metadata_table.extract.data_file import StatisticsRequirements
 from hudi_core.metadata_table.records.file_statistics import DataFileRef, FileStatistics
 from hudi_core.metadata_table.write.prepare import DRIVER_FILES, Prepared
 from hudi_core.metadata_table.write.publish import MetadataPublisher
-from hudi_core.metadata_table.write.staged_logs import Workers, forget_staged
+from hudi_core.metadata_table.write.staged_logs import forget_staged
 from hudi_core.model.claim_names import CLAIMS
 from hudi_core.model.names import FileGroupId, parse_base_file
 from hudi_core.request.results import InstantResult
@@ -143,7 +143,7 @@ class RewriteJob(Job[Plan, Stats], Generic[Plan, Unit, UnitResult]):
         )
         learned: Sequence[FileStatistics] | Prepared = statistics
         if publisher is not None and requirements is not None and prepares:
-            workers = Workers(self.run.engine, held.epoch, self.context.uri, self.context.storage_options)
+            workers = self.context.workers(self.run.engine, held.epoch)
             learned = publisher.prepare_commit(
                 self.instant, self.operation, list(rewritten.files), requirements, workers
             )
@@ -236,14 +236,11 @@ class RewriteJob(Job[Plan, Stats], Generic[Plan, Unit, UnitResult]):
     def result(self, done: Stats | None, seconds: float) -> InstantResult:
         """Files, bytes and rows written."""
         stats = done or []
-        return InstantResult(
-            instant=self.instant,
-            action=self.action,
-            state=State.COMPLETED.value,
+        return replace(
+            super().result(done, seconds),
             files_written=len(stats),
             bytes_written=sum(stat.file_size_in_bytes for stat in stats),
             records=sum(stat.num_writes for stat in stats),
-            seconds=seconds,
         )
 
 

@@ -33,9 +33,12 @@ def perform(
         case requests.DoctorRequest():
             report = examine(context, files=not request.timeline_only, executors=read_executors(engine))
             return RunResult(document=report.to_dict())
-        case requests.MetadataCreateRequest() | requests.MetadataUpdateRequest():
-            return RunResult(document=perform_metadata(context, request, engine, owner))
-        case requests.MetadataDropRequest() | requests.MetadataValidateRequest():
+        case (
+            requests.MetadataCreateRequest()
+            | requests.MetadataUpdateRequest()
+            | requests.MetadataDropRequest()
+            | requests.MetadataValidateRequest()
+        ):
             return RunResult(document=perform_metadata(context, request, engine, owner))
         case ProbeStoreRequest():
             return probe_store(context.storage, request)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 from hudi_core.metadata_table.partitions.row_exchange import LOG_BYTES, Conflict, RowsOfIndex, log_contents
 from hudi_core.metadata_table.record import block_schema
 from hudi_core.metadata_table.write.delta_commit import latest_schema
+from hudi_core.model.names import WriteToken
 from hudi_core.storage.arrow_store import open_data_storage
 
 if TYPE_CHECKING:
@@ -43,12 +44,17 @@ class StagedLog:
 
 @dataclass(frozen=True, slots=True)
 class Workers:
-    """The tasks that stage a commit's records: their engine, and how they open the table. `epoch` is the attempt's."""
+    """The tasks of one attempt: their engine, and how they open the table. `epoch` is the attempt's."""
 
     engine: Engine
     epoch: int
     uri: str
     storage_options: Mapping[str, str]
+
+    @property
+    def token(self) -> WriteToken:
+        """What the names of this attempt's files in the metadata table carry."""
+        return WriteToken(0, self.epoch, 0)
 
     def staging_target(self, metadata_timeline: MetadataTimeline, instant: str) -> StagingTarget:
         """Where they stage records of `instant`."""

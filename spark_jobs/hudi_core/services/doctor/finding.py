@@ -7,15 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any, Final, Literal
+from typing import Any, Final, Generic, Literal, TypeVar
 
 from hudi_core.timeline.instant import Instant
 
 Severity = Literal["error", "warning", "info"]
 """error: rows are wrong or will be lost; warning: something is blocked or may fail; info: no action is needed now."""
 
-
+KEPT: Final = 100
+"""How many differences of one sort are kept; all are counted."""
 _SHOWN: Final = 5
+
+T = TypeVar("T")
 
 
 def duration(seconds: float) -> str:
@@ -173,20 +176,31 @@ class WrongSize:
     there: int
 
 
+@dataclass(slots=True)
+class Counted(Generic[T]):
+    """The first KEPT items, and how many there are."""
+
+    first: list[T] = field(default_factory=list)
+    count: int = 0
+
+    def add(self, item: T) -> None:
+        """One more."""
+        self.count += 1
+        if self.count <= KEPT:
+            self.first.append(item)
+
+
 @dataclass(frozen=True, slots=True)
 class ListingObservations:
-    """Where the metadata table's list of files and the storage differ: up to KEPT paths each (listings), and how many.
+    """Where the metadata table's list of files and the storage differ, by path.
 
     `missing` are listed and not there; `unlisted` are there, of completed commits, and not listed; `wrong_size` are
     both, and of another size. `problem`: the list cannot be read.
     """
 
-    missing: tuple[str, ...] = ()
-    missing_count: int = 0
-    unlisted: tuple[str, ...] = ()
-    unlisted_count: int = 0
-    wrong_size: tuple[WrongSize, ...] = ()
-    wrong_size_count: int = 0
+    missing: Counted[str] = field(default_factory=Counted)
+    unlisted: Counted[str] = field(default_factory=Counted)
+    wrong_size: Counted[WrongSize] = field(default_factory=Counted)
     problem: str | None = None
 
 
@@ -210,6 +224,6 @@ class Observations:
     overtaken: Overtaken | None = None
     metadata_drop_unfinished: bool = False
     orphans: OrphanObservations = OrphanObservations()
-    listings: ListingObservations = ListingObservations()
+    listings: ListingObservations = field(default_factory=ListingObservations)
     executors: ExecutorObservations | None = None
     """None where the doctor runs without executors."""

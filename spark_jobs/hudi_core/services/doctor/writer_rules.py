@@ -17,7 +17,7 @@ _SHOWN: Final = 3
 
 def writer_options(observed: Observations) -> list[WriterOption]:
     """What every writer should set, beside what is known of it now: a table does not record its writers' options."""
-    policy, mode = (_now(observed, key.name, *key.aliases) for key in (FAILED_WRITES_POLICY, CONCURRENCY_MODE))
+    policy, mode = _policy_and_mode(observed)
     requested = [
         WriterOption(
             FAILED_WRITES_POLICY.name,
@@ -40,8 +40,10 @@ def writer_options(observed: Observations) -> list[WriterOption]:
     ]
 
 
-def _now(observed: Observations, *names: str) -> str | None:
-    return next((observed.options[name] for name in names if name in observed.options), None)
+def _policy_and_mode(observed: Observations) -> list[str | None]:
+    """As they are set, valid or not."""
+    options, keys = observed.options, (FAILED_WRITES_POLICY, CONCURRENCY_MODE)
+    return [next((options[name] for name in (key.name, *key.aliases) if name in options), None) for key in keys]
 
 
 def _provider(observed: Observations) -> tuple[str, str | None, str]:
@@ -60,7 +62,7 @@ def _is_shared(provider: str | None) -> bool:
 
 def writers(observed: Observations) -> Iterator[Finding]:
     """Options that are known to be wrong, and signs of a live writer while this run shares no lock with it."""
-    policy, mode = (_now(observed, key.name, *key.aliases) for key in (FAILED_WRITES_POLICY, CONCURRENCY_MODE))
+    policy, mode = _policy_and_mode(observed)
     set_lazy = f"set {FAILED_WRITES_POLICY.name}=LAZY on every writer"
     if policy is not None and policy.upper() != "LAZY":
         yield Finding("failed_writes_policy", "warning", f"{FAILED_WRITES_POLICY.name} is {policy}", set_lazy)

@@ -9,14 +9,13 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from hudi_core.config.table_config import TableConfig
-from hudi_core.errors import BuildRolledBackError, ConflictError, HudiError, StorageNotFoundError
-from hudi_core.metadata_table.initialize.indexing import Build, BuildHeartbeat, IndexBuild, heartbeat_path
-from hudi_core.metadata_table.initialize.initialize import Initialization
+from hudi_core.errors import BuildRolledBackError, ConflictError, HudiError
+from hudi_core.metadata_table.initialize.indexing import Build, BuildHeartbeat, heartbeat_path
 from hudi_core.metadata_table.initialize.target import NewBaseFile
 from hudi_core.metadata_table.timeline import MetadataTimeline
-from hudi_core.model.names import WriteToken
 from hudi_core.request.results import InstantResult
-from hudi_core.services.indexing.resize import group_counts, misfits, planned_counts, remove_leftovers, settings_for
+from hudi_core.services.indexing.build import IndexBuilder, Written
+from hudi_core.services.indexing.resize import group_counts, misfits, planned_counts, remove_leftovers
 from hudi_core.services.indexing.visibility import unrecorded
 from hudi_core.services.lifecycle import Completion, Job, Run
 from hudi_core.services.metadata.index_drop import counts_early, delist, left_over, refuse_compacting
@@ -25,7 +24,7 @@ from hudi_core.services.metadata.pending_indexing import read_index_plan
 from hudi_core.services.rollback.verb import clean_failed_writes
 from hudi_core.services.waiting import pending_writers, wait_for_writers
 from hudi_core.timeline.actions.indexing import IndexedPartition, encode_index_metadata
-from hudi_core.timeline.instant import Action, State
+from hudi_core.timeline.instant import Action
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.transaction.claim import Claim
 
@@ -33,10 +32,6 @@ log = logging.getLogger(__name__)
 
 ATTEMPTS: Final = 3
 """Builds of one run; the last is made under the table lock, where no other commit can complete."""
-
-
-Written = Mapping[str, Sequence[NewBaseFile]]
-"""The base files by partition."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +83,7 @@ class IndexingJob(Job[Planned, Sequence[NewBaseFile]]):
         """
         plan = read_index_plan(self.context, self.instant)
         planned = Planned(plan, planned_counts(plan, self.context.options, path=self.active.folder))
-        Initializations(self.context, self.run.engine, 0).check(planned.names)
+        Initializations(self.context, self.context.workers(self.run.engine, 0)).check(planned.names)
         return planned
 
     def locks(self, plan: Planned, held: Claim) -> AbstractContextManager[object]:
@@ -109,10 +104,11 @@ class IndexingJob(Job[Planned, Sequence[NewBaseFile]]):
         config = TableConfig.load(self.storage)
         left = [name for name in plan.names if name not in config.metadata_partitions]
         self._wait_for_users(left, config, held)
-        built = self._build(left, plan.counts, held) if left else None
+        builder = IndexBuilder(self.run, plan.counts, held.epoch)
+        built = self._build(left, builder, held) if left else None
         if built is not None:
             self._wait(built, held)
-        return self._completion(plan, built, held)
+        return self._completion(plan, built, builder)
 
     def repeats(self, error: HudiError) -> bool:
         """A build that other writers got ahead of is made again; the last one under the lock."""
@@ -142,7 +138,7 @@ class IndexingJob(Job[Planned, Sequence[NewBaseFile]]):
                 groups = group_counts(self.storage, name)
                 log.warning("the index %s is delisted, to be built with other file groups than %s", name, groups)
             if names or not config.metadata_partitions.issuperset(plan.names):
-                others = self._index(held).listed_by_deltacommit().difference(names)
+                others = IndexBuilder(self.run, plan.counts, held.epoch).index.listed_by_deltacommit().difference(names)
                 for name in sorted(others):
                     log.warning("the index %s is delisted, to be built with the others of its plan", name)
                 names = sorted(others.union(names))
@@ -157,55 +153,25 @@ class IndexingJob(Job[Planned, Sequence[NewBaseFile]]):
         if awaited:
             wait_for_writers(self.context, awaited, held.check)
 
-    def _build(self, names: Sequence[str], counts: Mapping[str, int], held: Claim) -> Built:
-        rows = self._rows(names, counts, Snapshot.of(self.context.reloaded()), held)
+    def _build(self, names: Sequence[str], builder: IndexBuilder, held: Claim) -> Built:
+        rows = builder.rows(names)
         with self.context.lock(self.owner) as lock:
             held.check()
             config = TableConfig.load(self.storage)
             # Their files are deleted now, and may be in a plan made meanwhile.
-            if (
-                left_over(self.storage, config, names)
-                or counts_early(config, names)
-                or self._index(held).has_completed()
-            ):
+            if left_over(self.storage, config, names) or counts_early(config, names) or builder.index.has_completed():
                 refuse_compacting(self.context, config, names)
-            snapshot = Snapshot.of(self.context.reloaded())
-            initialized = self._initialized(names, counts, snapshot, rows, held)
-            lock.check()
-            build = self._index(held).begin(initialized, snapshot.timeline)
-            if build.deltacommit is not None:
-                self._alive.begin(build.deltacommit)
+            started = builder.start(names, rows, lock.check)
+            if started.build.deltacommit is not None:
+                self._alive.begin(started.build.deltacommit)
         if self._early is None:
             self._early = self.active.load().requested_times
         try:
-            return Built(snapshot, build, self._fill(build, initialized, held))
+            return Built(started.snapshot, started.build, builder.fill(started))
         except BuildRolledBackError:
             if not self._is_last:
                 raise
-            return Built(snapshot, build, None)
-
-    def _rows(self, names: Sequence[str], counts: Mapping[str, int], snapshot: Snapshot, held: Claim) -> dict[str, int]:
-        return self._initializations(held).rows_by_partition([name for name in names if name not in counts], snapshot)
-
-    def _initialized(
-        self, names: Sequence[str], counts: Mapping[str, int], snapshot: Snapshot, rows: Mapping[str, int], held: Claim
-    ) -> list[Initialization]:
-        return [self._initializations(held, counts.get(name)).initialization(name, snapshot, rows) for name in names]
-
-    def _fill(self, build: Build, initialized: Sequence[Initialization], held: Claim) -> Written:
-        written: dict[str, Sequence[NewBaseFile]] = {}
-        try:
-            for item in initialized:
-                written |= self._index(held).fill(build, [item])
-                if self.run.progress is not None:
-                    self.run.progress(len(written), len(initialized))
-        except StorageNotFoundError as error:
-            raise ConflictError(
-                f"a file was cleaned while the index was built from it: {error.message}",
-                path=error.path,
-                remedy="run the indexing again",
-            ) from error
-        return written
+            return Built(started.snapshot, started.build, None)
 
     def _wait(self, built: Built, held: Claim) -> None:
         awaited = pending_writers(built.snapshot.timeline)
@@ -214,7 +180,9 @@ class IndexingJob(Job[Planned, Sequence[NewBaseFile]]):
             for result in clean_failed_writes(self.context, self.owner):
                 log.info("the failed write %s was rolled back", result.target)
 
-    def _completion(self, plan: Planned, built: Built | None, held: Claim) -> Completion[Sequence[NewBaseFile]]:
+    def _completion(
+        self, plan: Planned, built: Built | None, builder: IndexBuilder
+    ) -> Completion[Sequence[NewBaseFile]]:
         counted: list[NewBaseFile] = []
         up_to = None if built is None else built.snapshot.timeline.commits().last()
         done = [
@@ -229,7 +197,7 @@ class IndexingJob(Job[Planned, Sequence[NewBaseFile]]):
             ours = () if built is None else built.build.targets
             self._refuse_misfits({name: count for name, count in plan.counts.items() if name not in ours})
             if built is not None:
-                self._publish(built, plan.counts, held, counted)
+                counted.extend(item for items in self._publish(built, builder).values() for item in items)
 
         return Completion(content, counted, publish)
 
@@ -246,50 +214,36 @@ class IndexingJob(Job[Planned, Sequence[NewBaseFile]]):
             remedy="set hoodie.metadata.index.async on the writers that enable it, then run the indexing again",
         )
 
-    def _publish(self, built: Built, counts: Mapping[str, int], held: Claim, counted: list[NewBaseFile]) -> None:
+    def _publish(self, built: Built, builder: IndexBuilder) -> Written:
         """Under the lock. An index that lacks commits completed since the snapshot, or whose build was rolled back, is
         built again; at the last attempt under the lock.
         """
-        current = self.context.reloaded()
-        if counts_early(current.config, built.build.targets):
-            refuse_compacting(current, current.config, built.build.targets)
-        listed = sorted(current.config.metadata_partitions.intersection(built.build.targets))
+        current, build = self.context.reloaded(), built.build
+        if counts_early(current.config, build.targets):
+            refuse_compacting(current, current.config, build.targets)
+        listed = sorted(current.config.metadata_partitions.intersection(build.targets))
         if listed:
             raise self._built_by_others(listed)
         metadata_timeline, now = MetadataTimeline(current.storage, current.config), self.active.load()
         early = now.requested_times if self._early is None else self._early
-        behind = unrecorded(current, built.build, built.snapshot.timeline, now, metadata_timeline, early)
+        behind = unrecorded(current, build, built.snapshot.timeline, now, metadata_timeline, early)
         if behind and not self._is_last:
             raise _Behind(
                 f"{len(behind)} instants completed without an update of the index, {behind[0]} first",
                 path=self.active.folder,
             )
-        build, written = built.build, built.written
+        written = built.written
         if behind or written is None:
-            build, written = self._rebuilt(list(build.targets), counts, held)
+            build, written = builder.rebuilt(list(build.targets))
         try:
-            self._index(held).publish(build, written)
+            builder.index.publish(build, written)
         except BuildRolledBackError as error:
             if not self._is_last:
                 raise
             log.warning("%s; built again under the lock of the table", error.message)
-            build, written = self._rebuilt(list(build.targets), counts, held)
-            self._index(held).publish(build, written)
-        counted += [item for items in written.values() for item in items]
-
-    def _rebuilt(self, names: Sequence[str], counts: Mapping[str, int], held: Claim) -> tuple[Build, Written]:
-        snapshot = Snapshot.of(self.context.reloaded())
-        initialized = self._initialized(names, counts, snapshot, self._rows(names, counts, snapshot, held), held)
-        build = self._index(held).begin(initialized, snapshot.timeline)
-        return build, self._fill(build, initialized, held)
-
-    def _initializations(self, held: Claim, groups: int | None = None) -> Initializations:
-        context = self.context.reloaded()
-        options = context.options if groups is None else {**context.options, **settings_for(groups)}
-        return Initializations(replace(context, options=options), self.run.engine, held.epoch)
-
-    def _index(self, held: Claim) -> IndexBuild:
-        return IndexBuild(self.storage, self.instant, WriteToken(0, held.epoch, 0), self.context.clock())
+            build, written = builder.rebuilt(list(build.targets))
+            builder.index.publish(build, written)
+        return written
 
     def forget(self) -> None:
         """Removes also the heartbeat of a dead attempt; a live one removes its heartbeat at its end."""
@@ -299,11 +253,8 @@ class IndexingJob(Job[Planned, Sequence[NewBaseFile]]):
     def result(self, done: Sequence[NewBaseFile] | None, seconds: float) -> InstantResult:
         """The base files built."""
         files = done or ()
-        return InstantResult(
-            self.instant,
-            Action.INDEXING,
-            State.COMPLETED.value,
+        return replace(
+            super().result(done, seconds),
             files_written=len(files),
             bytes_written=sum(item.size for item in files),
-            seconds=seconds,
         )

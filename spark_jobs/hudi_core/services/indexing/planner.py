@@ -86,7 +86,7 @@ class IndexingService(SchedulingService):
         requested = requested_indexes(
             context.config, load_index_definitions(context.storage, context.config), context.options
         )
-        Initializations(context, LocalEngine(1), 0, requested.definitions).check(requested.names)
+        Initializations(context, context.workers(LocalEngine(1), 0), requested.definitions).check(requested.names)
         return requested
 
     def _left(

@@ -25,10 +25,10 @@ from hudi_core.metadata_table.validity import rolled_back_by
 from hudi_core.metadata_table.write.commit_updates import CommitPartitions
 from hudi_core.metadata_table.write.delta_writer import DeltaWriter
 from hudi_core.metadata_table.write.publish import MetadataPublisher
-from hudi_core.metadata_table.write.staged_logs import forget_staged
-from hudi_core.model.names import WriteToken, parse_data_file
+from hudi_core.metadata_table.write.staged_logs import Workers, forget_staged
+from hudi_core.model.names import parse_data_file
 from hudi_core.model.partition import check_partition
-from hudi_core.services.metadata.column_statistics import read_statistics
+from hudi_core.services.metadata.file_statistics import read_statistics
 from hudi_core.services.metadata.initialization import indexed_table
 from hudi_core.services.metadata.row_changes import RowChanges
 from hudi_core.timeline.actions.commit import CommitMetadata
@@ -41,7 +41,6 @@ from hudi_core.timeline.timeline import Timeline
 from hudi_core.view.listing import StorageListing
 
 if TYPE_CHECKING:
-    from hudi_core.engine.protocol import Engine
     from hudi_core.services.context import TableContext
 
 _OF_FILES: Final = frozenset({int(RecordType.COLUMN_STATS), int(RecordType.BLOOM_FILTER)})
@@ -49,11 +48,10 @@ _OF_FILES: Final = frozenset({int(RecordType.COLUMN_STATS), int(RecordType.BLOOM
 
 @dataclass(frozen=True)
 class ActionUpdates:
-    """The updates of one table, as of the first use. The caller holds the table lock; `epoch` is the attempt's."""
+    """The updates of one table, as of the first use. The caller holds the table lock."""
 
     context: TableContext
-    engine: Engine
-    epoch: int
+    workers: Workers
     metadata_timeline: MetadataTimeline
 
     def apply(self, item: Instant) -> None:
@@ -123,7 +121,7 @@ class ActionUpdates:
 
     def writer(self) -> DeltaWriter:
         """Writes deltacommits of this attempt."""
-        return DeltaWriter(self.context.storage, self.metadata_timeline, WriteToken(0, self.epoch, 0))
+        return DeltaWriter(self.context.storage, self.metadata_timeline, self.workers.token)
 
     def _apply_commit(self, item: Instant) -> None:
         metadata, instant = self._remaining_commit(item), item.requested_time
@@ -134,11 +132,11 @@ class ActionUpdates:
             sizes = {info.name: info.size for info in self.listing.files(partition)}
             files[partition] = {name: sizes[name] for name in (_name(stat.path) for stat in stats)}
         references = files_of_all_slices(files)
-        written = list(read_statistics(self.context, self.engine, self.epoch, references, requested))
+        written = list(read_statistics(self.workers, references, requested))
         recorded = partition_types.records(instant, metadata, written, requested, self.listing)
         records = {name: self._new(name, recorded[name], whole=not self.has_overtaken(item)) for name in recorded}
         forget_staged(self.context.storage, instant)
-        rows = RowChanges(self.context, self.table, self.metadata_timeline, self.listing, self.engine, self.epoch)
+        rows = RowChanges(self.context, self.table, self.metadata_timeline, self.listing, self.workers)
         staged = rows.stage(self.changed_row_indexes(metadata), item, metadata)
         self.writer().write(instant, records, staged)
         forget_staged(self.context.storage, instant)
@@ -200,9 +198,7 @@ class ActionUpdates:
 
     def _publisher(self) -> MetadataPublisher:
         context = self.context
-        return MetadataPublisher(
-            context.storage, context.config, WriteToken(0, self.epoch, 0), context.clock(), context.options
-        )
+        return MetadataPublisher(context.storage, context.config, self.workers.token, context.clock(), context.options)
 
 
 class _Presence:

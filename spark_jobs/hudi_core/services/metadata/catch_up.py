@@ -27,7 +27,7 @@ from hudi_core.metadata_table.partitions.row_level import moves_rows
 from hudi_core.metadata_table.records.file_statistics import CommitUpdate, Record
 from hudi_core.metadata_table.timeline import MetadataTimeline
 from hudi_core.metadata_table.write.remaining_files import RecordedRanges, RemainingFiles, RemainingStatistics
-from hudi_core.metadata_table.write.staged_logs import forget_staged, staged_instants
+from hudi_core.metadata_table.write.staged_logs import Workers, forget_staged, staged_instants
 from hudi_core.services.metadata.action_updates import ActionUpdates
 from hudi_core.services.metadata.missing_actions import REBUILD, missing_actions
 from hudi_core.services.metadata.row_changes import REBUILD_ROW_LEVEL, RowsUnknownError
@@ -35,13 +35,12 @@ from hudi_core.timeline.actions.commit import CommitMetadata, Operation
 from hudi_core.timeline.instant import COMMIT_ACTIONS, Action, Instant
 
 if TYPE_CHECKING:
-    from hudi_core.engine.protocol import Engine
     from hudi_core.services.context import TableContext
 
 log = logging.getLogger(__name__)
 
 
-def catch_up(context: TableContext, engine: Engine, epoch: int, guard: Callable[[], None], applied: list[str]) -> None:
+def catch_up(context: TableContext, workers: Workers, guard: Callable[[], None], applied: list[str]) -> None:
     """Applies the missing actions in order; `applied` receives each instant when it is recorded.
 
     The caller holds the table lock, `guard` raises when it is lost, `context.config` was loaded under it. Raises,
@@ -55,7 +54,7 @@ def catch_up(context: TableContext, engine: Engine, epoch: int, guard: Callable[
     missing = missing_actions(context, metadata_timeline)
     if not missing:
         return
-    updates = ActionUpdates(context, engine, epoch, metadata_timeline)
+    updates = ActionUpdates(context, workers, metadata_timeline)
     _check_pending(updates)
     _check_restores(updates, missing)
     commits = [item for item in missing if item.action in COMMIT_ACTIONS]

@@ -1,18 +1,19 @@
-"""Statistics of data files, read by the tasks of an engine, and the records of some columns that `column_stats` and
-`partition_stats` lack: the files are read in rounds while writers go on.
+"""The records of some columns that `column_stats` and `partition_stats` lack.
+
+The files are read in rounds while writers go on (file_statistics). When the records are published: see columns.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from hudi_core.engine.serializer import from_text, to_text
 from hudi_core.errors import ConfigError, ConflictError, StorageNotFoundError, UnsupportedError
 from hudi_core.metadata_table.column_paths import column_type
-from hudi_core.metadata_table.extract.data_file import StatisticsRequirements, read_file_statistics
+from hudi_core.metadata_table.extract.data_file import StatisticsRequirements
 from hudi_core.metadata_table.indexed_table import IndexedTable
 from hudi_core.metadata_table.initialize.exchange import files_of_all_slices
 from hudi_core.metadata_table.initialize.initialize import Sizes
@@ -36,20 +37,18 @@ from hudi_core.metadata_table.records.file_statistics import (
 )
 from hudi_core.metadata_table.records.value_types import as_type, contains, is_unknown, merged
 from hudi_core.metadata_table.statistics_columns import is_indexable
+from hudi_core.metadata_table.write.staged_logs import Workers
+from hudi_core.services.metadata.file_statistics import read_statistics
 from hudi_core.services.metadata.initialization import Snapshot, indexed_table
-from hudi_core.storage.arrow_store import open_data_storage
 from hudi_core.timeline.instant import COMMIT_ACTIONS
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.view.file_group import FileSlice
 
 if TYPE_CHECKING:
-    from hudi_core.engine.protocol import Engine, TaskAttempt
     from hudi_core.services.context import TableContext
 
 _AT_ONCE: Final = 10_000
 """Files whose statistics one run of the engine returns."""
-_UNIT_FILES: Final = 50
-"""Files that one task reads the statistics of."""
 _LEAVE_OUT: Final = "leave the column out"
 
 
@@ -89,11 +88,10 @@ class ColumnStatisticsReader:
     file group of the index.
     """
 
-    def __init__(self, columns: Sequence[str], engine: Engine, epoch: int) -> None:
-        """`columns` by dotted name; `epoch` distinguishes the attempts at one run of the engine."""
+    def __init__(self, columns: Sequence[str], workers: Workers) -> None:
+        """`columns` by dotted name."""
         self._columns = columns
-        self._engine = engine
-        self._epoch = epoch
+        self._workers = workers
         self._version = 1
         self._files: dict[tuple[str, str], _Known] = {}
         self._left: dict[str, tuple[str, str]] = {}
@@ -137,7 +135,7 @@ class ColumnStatisticsReader:
             if len(stored[file]) == len(self._columns):
                 self._keep(FileStatistics(file, tuple(stored[file].values())), stored[file])
         for at in range(0, len(unread), _AT_ONCE):
-            for statistics in self._read(context, unread[at : at + _AT_ONCE], requirements):
+            for statistics in self._read(unread[at : at + _AT_ONCE], requirements):
                 wide = {
                     item.column
                     for item in statistics.ranges
@@ -234,11 +232,9 @@ class ColumnStatisticsReader:
         )
         return ((key, item) for key, item in found if not item.is_deleted)
 
-    def _read(
-        self, context: TableContext, files: Sequence[DataFileRef], requirements: StatisticsRequirements
-    ) -> Iterator[FileStatistics]:
+    def _read(self, files: Sequence[DataFileRef], requirements: StatisticsRequirements) -> Iterator[FileStatistics]:
         try:
-            yield from read_statistics(context, self._engine, self._epoch, files, requirements)
+            yield from read_statistics(self._workers, files, requirements)
         except StorageNotFoundError as error:
             raise ConflictError(
                 f"a file was deleted before it was read: {error.message}", path=error.path, remedy="run this again"
@@ -271,44 +267,3 @@ def _is_like(remaining: ColumnRange, new: ColumnRange) -> bool:
     return remaining.type == new.type and (
         bounds[0] is None or bounds[1] is None or bounds[0].logical == bounds[1].logical
     )
-
-
-@dataclass(frozen=True, slots=True)
-class StatisticsUnit:
-    """Files that one task reads, and what is to be known of them."""
-
-    uri: str
-    storage_options: Mapping[str, str]
-    requirements: StatisticsRequirements
-    files: tuple[DataFileRef, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class ReadStatistics:
-    """The statistics of a unit's files, in their order."""
-
-    statistics: tuple[FileStatistics, ...]
-
-
-def read_statistics(
-    context: TableContext,
-    engine: Engine,
-    epoch: int,
-    files: Sequence[DataFileRef],
-    requirements: StatisticsRequirements,
-) -> Iterator[FileStatistics]:
-    """The statistics of `files`, in their order; errors as read_file_statistics. Memory: what Engine.run keeps, which
-    is all of them.
-    """
-    units = [
-        StatisticsUnit(context.uri, context.storage_options, requirements, tuple(files[at : at + _UNIT_FILES]))
-        for at in range(0, len(files), _UNIT_FILES)
-    ]
-    for result in engine.run(read_statistics_task, units, run_epoch=epoch):
-        yield from result.statistics
-
-
-def read_statistics_task(unit: StatisticsUnit, attempt: TaskAttempt) -> ReadStatistics:
-    """Reads the statistics of a unit's files; engine.protocol.UnitTask."""
-    storage = open_data_storage(unit.uri, unit.storage_options)
-    return ReadStatistics(tuple(read_file_statistics(storage, item, unit.requirements) for item in unit.files))

@@ -98,14 +98,15 @@ def add_columns(
     requirements = tuple(dict.fromkeys(columns))
     _check_index(context.config)
     check_columns(context, requirements)
-    statistics, deadline = ColumnStatisticsReader(requirements, engine, epoch), deadline_of(context)
+    workers, deadline = context.workers(engine, epoch), deadline_of(context)
+    statistics = ColumnStatisticsReader(requirements, workers)
     while True:
         _read_files(context, statistics)
         if _wait(context, owner, deadline):
             _read_files(context, statistics)
         try:
             with context.lock(owner) as lock:
-                return _publish(context.reloaded(), requirements, statistics, WriteToken(0, epoch, 0), lock.check)
+                return _publish(context.reloaded(), requirements, statistics, workers.token, lock.check)
         except _AtWork as error:
             if time.monotonic() >= deadline:
                 raise

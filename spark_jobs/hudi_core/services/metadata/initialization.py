@@ -36,7 +36,6 @@ from hudi_core.view.file_group import FileSlice
 from hudi_core.view.listing import FileListing
 
 if TYPE_CHECKING:
-    from hudi_core.engine.protocol import Engine
     from hudi_core.services.context import TableContext
 
 _THREADS: Final = 16
@@ -113,11 +112,10 @@ class Initializations:
     """Initializes a table's indexes. `defined` are definitions that are not in the table's file yet."""
 
     def __init__(
-        self, context: TableContext, engine: Engine, epoch: int, defined: Mapping[str, IndexDefinition] | None = None
+        self, context: TableContext, workers: Workers, defined: Mapping[str, IndexDefinition] | None = None
     ) -> None:
         self._context = context
-        self._engine = engine
-        self._epoch = epoch
+        self._workers = workers
         self._defined = dict(defined or {})
 
     def check(self, names: Iterable[str]) -> None:
@@ -148,13 +146,12 @@ class Initializations:
         """
         context, timeline = self._context, snapshot.timeline
         table = indexed_table(context, timeline, self._defined)
-        workers = Workers(self._engine, self._epoch, context.uri, context.storage_options)
         if is_row_level(name):
             slices = snapshot.slices(context)
             spec = to_text(reader_spec(context, table.schema, timeline, merge_logs=True))
             known = {item.file_group.partition: 0 for item in slices} | dict(rows)
             counts = row_level_type(name, table).group_counts(known)
-            found = initialization_from_rows(name, table, counts, slices, spec, workers, context.zone)
+            found = initialization_from_rows(name, table, counts, slices, spec, self._workers, context.zone)
         else:
             partition_type = partition_type_of(name, table)
             files = (
@@ -164,7 +161,7 @@ class Initializations:
             )
             last = timeline.last_completed()
             instant = SOLO_COMMIT if last is None else last.requested_time
-            found = initialization_from_files(partition_type, table, files, instant, workers)
+            found = initialization_from_files(partition_type, table, files, instant, self._workers)
         return replace(found, definition=found.definition or self._defined.get(name))
 
     def rows_by_partition(self, names: Iterable[str], snapshot: Snapshot) -> dict[str, int]:

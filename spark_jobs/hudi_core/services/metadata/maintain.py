@@ -23,7 +23,6 @@ from hudi_core.metadata_table.services.compaction import MetadataCompaction
 from hudi_core.metadata_table.services.table_services import ServiceResults, perform_table_services
 from hudi_core.metadata_table.write.drop import drop_partitions, with_dependents
 from hudi_core.metadata_table.write.staged_logs import Workers
-from hudi_core.model.names import WriteToken
 from hudi_core.services.metadata.catch_up import catch_up
 from hudi_core.services.metadata.index_drop import (
     delist_for_rebuild,
@@ -62,11 +61,11 @@ def create_metadata(
         raise UnsupportedError("a table without partitions has no statistics of them", path=context.config.path)
     requirements = sorted({*names} - {FILES_PARTITION}, key=initialization_order)
     defined = _defined(context, requirements)
-    Initializations(context, engine, epoch, defined).check(requirements)
+    workers = context.workers(engine, epoch)
+    Initializations(context, workers, defined).check(requirements)
     with context.lock(owner) as lock:
-        creation = MetadataCreation(context.storage, WriteToken(0, epoch, 0), context.clock())
-        config = creation.initialize_table()
-        return _begin(replace(context, config=config), creation, requirements, engine, epoch, lock.check, defined)
+        config = MetadataCreation(context.storage, workers.token, context.clock()).initialize_table()
+        return _begin(replace(context, config=config), requirements, workers, lock.check, defined)
 
 
 def _defined(context: TableContext, names: Collection[str]) -> dict[str, IndexDefinition]:
@@ -85,20 +84,18 @@ def _defined(context: TableContext, names: Collection[str]) -> dict[str, IndexDe
 
 def _begin(
     context: TableContext,
-    creation: MetadataCreation,
     names: Sequence[str],
-    engine: Engine,
-    epoch: int,
+    workers: Workers,
     guard: Callable[[], None],
     defined: Mapping[str, IndexDefinition] | None = None,
 ) -> TableConfig:
     """Initializes the named unlisted partitions from the current table. The caller holds the lock."""
-    config = context.config
+    creation, config = MetadataCreation(context.storage, workers.token, context.clock()), context.config
     for name in names:
         guard()
         if name not in config.metadata_partitions:
             current = replace(context, config=config)
-            initializations, snapshot = Initializations(current, engine, epoch, defined), Snapshot.of(current)
+            initializations, snapshot = Initializations(current, workers, defined), Snapshot.of(current)
             config = creation.begin(
                 initializations.initialization(name, snapshot, initializations.rows_by_partition([name], snapshot))
             )
@@ -128,7 +125,7 @@ def update_metadata(context: TableContext, engine: Engine, owner: Owner, epoch: 
             path=context.config.path,
             remedy="create one with `hudictl metadata create TABLE`",
         )
-    applied: list[str] = []
+    workers, applied = context.workers(engine, epoch), list[str]()
     users: frozenset[str] | None = None
     delisted = False
     while True:
@@ -137,30 +134,26 @@ def update_metadata(context: TableContext, engine: Engine, owner: Owner, epoch: 
             users = users_of(current, planned_rebuild(current)) if users is None else frozenset()
             if not users:
                 try:
-                    return _update(current, engine, epoch, lock.check, applied)
+                    return _update(current, workers, lock.check, applied)
                 except RowsUnknownError as error:
                     if delisted or not REBUILD_ROW_INDEXES.read(context.options):
                         raise
-                    users, delisted = delist_for_rebuild(current.reloaded(), error, WriteToken(0, epoch, 0)), True
+                    users, delisted = delist_for_rebuild(current.reloaded(), error, workers.token), True
         wait_for_writers(context, users, lambda: None)
 
 
-def _update(
-    context: TableContext, engine: Engine, epoch: int, guard: Callable[[], None], applied: list[str]
-) -> Updated:
+def _update(context: TableContext, workers: Workers, guard: Callable[[], None], applied: list[str]) -> Updated:
     """Everything that an update does, with the lock held; the old files of planned rebuilds are no longer used.
     `applied` as in catch_up.
     """
-    token, as_rebuild = WriteToken(0, epoch, 0), planned_rebuild(context)
+    token, as_rebuild = workers.token, planned_rebuild(context)
     if as_rebuild:
         MetadataCompaction(context.storage, context.config, token, context.clock()).finish()
         context = replace(context, config=drop_partitions(context.storage, context.config, as_rebuild))
-    catch_up(context, engine, epoch, guard, applied)
+    catch_up(context, workers, guard, applied)
     if as_rebuild:
         order = sorted(as_rebuild, key=lambda name: (name != RECORD_INDEX, name))
-        _begin(
-            context.reloaded(), MetadataCreation(context.storage, token, context.clock()), order, engine, epoch, guard
-        )
+        _begin(context.reloaded(), order, workers, guard)
     forget_rebuild(context)
     guard()
     upkeep = perform_table_services(
@@ -170,7 +163,7 @@ def _update(
         context.options,
         guard,
         context.clock(),
-        Workers(engine, epoch, context.uri, context.storage_options),
+        workers,
     )
     return Updated(tuple(applied), tuple(sorted(as_rebuild)), upkeep)
 

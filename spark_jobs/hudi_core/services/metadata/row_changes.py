@@ -27,7 +27,6 @@ from hudi_core.view.file_system_view import load_view
 from hudi_core.view.listing import FileListing
 
 if TYPE_CHECKING:
-    from hudi_core.engine.protocol import Engine
     from hudi_core.services.context import TableContext
 
 
@@ -53,8 +52,7 @@ class RowChanges:
     table: IndexedTable
     metadata_timeline: MetadataTimeline
     listing: FileListing
-    engine: Engine
-    epoch: int
+    workers: Workers
 
     def stage(self, names: Collection[str], instant: Instant, metadata: CommitMetadata) -> dict[str, list[StagedLog]]:
         """The staged blocks of each of the indexes `names`, under the instant of the commit, which is the newest that
@@ -69,8 +67,7 @@ class RowChanges:
         timeline = context.active.load()
         changes = self._changes(timeline, instant, metadata)
         spec = to_text(reader_spec(context, self.table.schema, timeline, merge_logs=True).up_to(time))
-        workers = Workers(self.engine, self.epoch, context.uri, context.storage_options)
-        updates = RowUpdates(context.storage, self.table, self.metadata_timeline, workers, context.zone)
+        updates = RowUpdates(context.storage, self.table, self.metadata_timeline, self.workers, context.zone)
         try:
             return updates.stage(time, metadata.operation_type, names, changes, spec, timeline)
         except StorageNotFoundError as error:

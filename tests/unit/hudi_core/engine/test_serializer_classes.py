@@ -29,7 +29,7 @@ from hudi_core.metadata_table.write.prepare import PrepareUnit, StagedShard
 from hudi_core.metadata_table.write.staged_logs import StagedLogs
 from hudi_core.services.clean.units import CleanedFiles, CleanUnit
 from hudi_core.services.compaction.merge_slice import CompactedSlice, CompactionUnit
-from hudi_core.services.metadata.column_statistics import ReadStatistics, StatisticsUnit
+from hudi_core.services.metadata.file_statistics import ReadStatistics, StatisticsUnit
 from hudi_spark.read import ReadBin
 
 CLASSES = (

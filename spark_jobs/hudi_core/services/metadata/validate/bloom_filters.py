@@ -22,7 +22,7 @@ from hudi_core.metadata_table.keys import bloom_filter_key, partition_id
 from hudi_core.metadata_table.partition_type import BLOOM_FILTERS
 from hudi_core.metadata_table.read.partition import MetadataPartition
 from hudi_core.metadata_table.read.snapshot import MetadataTableSnapshot
-from hudi_core.metadata_table.records.bloom_filters import BloomFilterRules
+from hudi_core.metadata_table.records.bloom_filters import BloomFilterRules, StoredFilter
 from hudi_core.model.names import BaseFileName, parse_data_file
 from hudi_core.services.metadata.validate.check import FileHead, Findings, PartitionCheck, PartitionFiles
 
@@ -43,39 +43,49 @@ class DigestRules:
         return newer
 
 
-def stored_digests(check: PartitionCheck, digests: MetadataPartition[bytes], files: PartitionFiles) -> dict[str, bytes]:
-    """By key the filters that are stored of a data partition; those of a file that is no listed base file of it are
-    findings.
-    """
-    stored = {key: digest for key, digest in digests.with_prefixes([partition_id(files.partition)]) if digest}
-    known = {
-        bloom_filter_key(files.partition, name)
-        for name in files.listed
-        if isinstance(parse_data_file(name), BaseFileName)
-    }
-    for key in sorted(stored.keys() - known):
-        what = f"key {key}: a filter of a file that is no listed base file of the partition"
-        check.add_difference(what, partition=files.partition)
-    return stored
+class FiltersCheck(PartitionCheck):
+    """Compares the filters of each partition; `columns` are the top-level ones that a filter's texts are made of."""
+
+    def __init__(
+        self, name: str, columns: frozenset[str], metadata_snapshot: MetadataTableSnapshot, findings: Findings
+    ) -> None:
+        super().__init__(name, findings)
+        self._columns = columns
+        self._digests: MetadataPartition[bytes] = metadata_snapshot.partition(name, DigestRules())
+        self._filters = metadata_snapshot.partition(name, BloomFilterRules())
+        self.stored: dict[str, bytes] = {}
+        """The digests of the open partition's filters, by key."""
+
+    def file_columns(self) -> frozenset[str]:
+        return self._columns
+
+    def open_partition(self, files: PartitionFiles) -> None:
+        """Filters of a file that is no listed base file of the partition are differences."""
+        found = self._digests.with_prefixes([partition_id(files.partition)])
+        self.stored = {key: digest for key, digest in found if digest}
+        known = {
+            bloom_filter_key(files.partition, name)
+            for name in files.listed
+            if isinstance(parse_data_file(name), BaseFileName)
+        }
+        for key in sorted(self.stored.keys() - known):
+            what = f"key {key}: a filter of a file that is no listed base file of the partition"
+            self.add_difference(what, partition=files.partition)
+
+    def read(self, head: FileHead) -> StoredFilter | None:
+        """The filter that is stored of a file."""
+        stored = self._filters.get(bloom_filter_key(head.file.partition, head.file.name))
+        return None if stored is None or stored.is_deleted or not stored.text else stored
 
 
-class BloomFiltersCheck(PartitionCheck):
-    """Compares the filters of each partition."""
+class BloomFiltersCheck(FiltersCheck):
+    """Compares the filters over the record keys with those of the files' footers as well."""
 
     def __init__(
         self, metadata_snapshot: MetadataTableSnapshot, key_columns: tuple[str, ...], findings: Findings
     ) -> None:
-        super().__init__(BLOOM_FILTERS, findings)
-        self._digests: MetadataPartition[bytes] = metadata_snapshot.partition(BLOOM_FILTERS, DigestRules())
-        self._filters = metadata_snapshot.partition(BLOOM_FILTERS, BloomFilterRules())
+        super().__init__(BLOOM_FILTERS, frozenset(key_columns), metadata_snapshot, findings)
         self._key_columns = key_columns
-        self._stored: dict[str, bytes] = {}
-
-    def file_columns(self) -> frozenset[str]:
-        return frozenset(self._key_columns)
-
-    def open_partition(self, files: PartitionFiles) -> None:
-        self._stored = stored_digests(self, self._digests, files)
 
     def open_file(self, head: FileHead) -> FilterCheck | None:
         if not head.is_base:
@@ -83,27 +93,23 @@ class BloomFiltersCheck(PartitionCheck):
         if head.file.name.rpartition(".")[2] != "parquet":
             self.findings.not_checked(BLOOM_FILTERS, "filters of base files that are not Parquet")
             return None
-        key = bloom_filter_key(head.file.partition, head.file.name)
-        digest = self._stored.get(key)
+        digest = self.stored.get(bloom_filter_key(head.file.partition, head.file.name))
         text, type_code = head.footer.get(BLOOM), head.footer.get(BLOOM_TYPE, DYNAMIC)
         if digest is None:
             if text is not None:
-                self._add(head, "has a filter in its footer, and none here")
+                self.add_of_file(head, "has a filter in its footer, and none here")
             return None
         found: BloomFilter | None
         if text is not None and digest == _digest(type_code, text.encode("utf-8")):
             found = BloomFilter.parse(text, type_code, path=head.file.path)
         else:
             if text is not None:
-                self._add(head, "the filter is not that of the file's footer")
-            stored = self._filters.get(key)
+                self.add_of_file(head, "the filter is not that of the file's footer")
+            stored = self.read(head)
             found = None if stored is None else stored.parse()
         if found is None:
             return None
         return FilterCheck(self, head, found, partial(record_keys, fields=self._key_columns, path=head.file.path))
-
-    def _add(self, head: FileHead, what: str) -> None:
-        self.add_difference(what, partition=head.file.partition, file=head.file.name)
 
 
 class FilterCheck:
@@ -127,7 +133,7 @@ class FilterCheck:
     def close(self) -> None:
         if self._lacking:
             what = f"the filter lacks {self._lacking} of the file's {self._requested} keys"
-            self._check.add_difference(what, partition=self._head.file.partition, file=self._head.file.name)
+            self._check.add_of_file(self._head, what)
 
 
 def _digest(type_code: str, text: bytes) -> bytes:

@@ -5,12 +5,14 @@ rows), and its findings.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, Final, Protocol
 
+import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from hudi_core.config.table_config import TableConfig
 from hudi_core.model.names import RECORD_KEY
@@ -145,9 +147,9 @@ class FileHead:
     footer: Mapping[str, str] = field(default_factory=dict)
     is_latest: bool = True
 
-    def holds(self, column: str) -> bool:
-        """Whether a top-level column may be in it."""
-        return self.columns is None or column in self.columns
+    def holds(self, column: str, carried: frozenset[str] | None = None) -> bool:
+        """Whether a top-level column may be in it, and in those of its records that carry `carried` (None is all)."""
+        return all(names is None or column in names for names in (self.columns, carried))
 
 
 class FileCheck(Protocol):
@@ -178,6 +180,14 @@ class PartitionCheck:
     def add_difference(self, what: str, *, partition: str | None = None, file: str | None = None) -> None:
         """Records a difference of this metadata partition."""
         self.findings.add(self.name, what, partition=partition, file=file)
+
+    def add_of_file(self, head: FileHead, what: str) -> None:
+        """Records a difference of a base or log file."""
+        self.add_difference(what, partition=head.file.partition, file=head.file.name)
+
+    def add_each(self, describe: Callable[..., Difference], *positions: NDArray[np.int64]) -> None:
+        """Records the differences that `describe` makes of each position, or of each pair of positions."""
+        self.findings.add_all(self.name, len(positions[0]), map(describe, *(found.tolist() for found in positions)))
 
     def file_columns(self) -> frozenset[str]:
         """The stored top-level columns that are needed of every file."""

@@ -18,24 +18,24 @@ names of files with statistics that are not listed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Callable, Iterable, Sequence
 
 import pyarrow as pa
 
-from hudi_core.expr.tree import Column
 from hudi_core.metadata_table.partition_type import COLUMN_STATS, PARTITION_STATS
 from hudi_core.metadata_table.read.metadata_table import MetadataTable
 from hudi_core.metadata_table.records.file_statistics import FileChanges
 from hudi_core.services.metadata.validate.check import FileHead, Findings, PartitionCheck, PartitionFiles
 from hudi_core.services.metadata.validate.true_ranges import (
+    UNLISTED,
     Counts,
+    FileStatisticsCheck,
+    IndexedOperands,
     Statistic,
+    StatisticsCheck,
     TrueRanges,
     contradictions,
     statistics_by,
-    top_level_columns,
 )
 from hudi_core.view.file_group import FileSlice
 
@@ -43,47 +43,30 @@ _OTHERS = 3
 """How many columns a message names."""
 
 
-@dataclass(frozen=True, slots=True)
-class IndexedColumns:
-    """The columns whose statistics are compared, by dotted name; `known`: they are those of the index's definition, not
-    all of the table.
+class ColumnStatsCheck(StatisticsCheck):
+    """Compares what is stored of each file of a partition; `has_definition`: the columns are those of the index's
+    definition, not all of the table.
     """
-
-    operands: Mapping[str, Column]
-    known: bool
-
-    def of(self, head: FileHead, carried: frozenset[str] | None = None) -> list[str]:
-        """Those that a file, or some of its records, hold."""
-        return [
-            name
-            for name, operand in self.operands.items()
-            if head.holds(operand.path[0]) and (carried is None or operand.path[0] in carried)
-        ]
-
-
-class ColumnStatsCheck(PartitionCheck):
-    """Compares what is stored of each file of a partition."""
 
     def __init__(
         self,
         metadata: MetadataTable,
-        columns: IndexedColumns,
+        columns: IndexedOperands,
         findings: Findings,
-        left_by: Callable[[], Iterable[FileChanges]] = lambda: (),
+        *,
+        has_definition: bool,
+        left_by: Callable[[], Iterable[FileChanges]],
     ) -> None:
         """`left_by` are the cleans that may have left statistics of files that they deleted."""
-        super().__init__(COLUMN_STATS, findings)
+        super().__init__(COLUMN_STATS, columns, findings)
         self._metadata = metadata
-        self._columns = columns
+        self._has_definition = has_definition
         self._left_by = left_by
         self._stored: dict[str, dict[str, Statistic]] = {}
         self._unlisted: dict[str, set[str]] = {}
 
-    def file_columns(self) -> frozenset[str]:
-        return top_level_columns(self._columns.operands)
-
     def open_partition(self, files: PartitionFiles) -> None:
-        tables = self._metadata.column_stats(list(self._columns.operands), partitions=[files.partition])
+        tables = self._metadata.column_stats(list(self.indexed.operands), partitions=[files.partition])
         self._stored = {name: statistics_by(table, "file") for name, table in tables.items()}
         known = {file for stored in self._stored.values() for file in stored}
         if unlisted := known - files.listed.keys():
@@ -95,62 +78,32 @@ class ColumnStatsCheck(PartitionCheck):
                 self._unlisted.get(partition, set()).difference_update(names)
         for partition, files in self._unlisted.items():
             for file in sorted(files):
-                self.add_difference("has statistics, but `files` does not list it", partition=partition, file=file)
+                self.add_difference(UNLISTED, partition=partition, file=file)
 
-    def open_file(self, head: FileHead) -> _OfFile:
-        return _OfFile(self, head, self._columns, self._stored)
+    def open_file(self, head: FileHead) -> FileStatisticsCheck:
+        by_file = {name: stored.get(head.file.name) for name, stored in self._stored.items()}
+        return FileStatisticsCheck(self, head, {name: found for name, found in by_file.items() if found is not None})
 
-
-class _OfFile:
-    def __init__(
-        self,
-        check: PartitionCheck,
-        head: FileHead,
-        columns: IndexedColumns,
-        stored: Mapping[str, Mapping[str, Statistic]],
-    ) -> None:
-        self._check = check
-        self._head = head
-        self._columns = columns
-        self._stored = stored
-        self._true = TrueRanges(columns.operands)
-        self._records = 0
-
-    def add(self, batch: pa.RecordBatch, columns: frozenset[str] | None) -> None:
-        self._records += batch.num_rows
-        self._true.add(batch, self._columns.of(self._head, columns))
-
-    def close(self) -> None:
-        add = partial(self._check.add_difference, partition=self._head.file.partition, file=self._head.file.name)
-        missing = []
-        names = self._columns.of(self._head)
-        for name in names:
-            stored = self._stored[name].get(self._head.file.name)
-            if stored is None:
-                missing.append(name)
-                continue
-            counts = Counts.EXACT if self._head.is_base else Counts.LOOSE
-            for what in contradictions(stored, self._true.of(name), counts):
-                add(f"column {name}: {what}")
-        if missing and self._records and (self._columns.known or len(missing) == len(names)):
-            more = "" if len(missing) <= _OTHERS else f" and {len(missing) - _OTHERS} more"
-            add(f"has no statistics of {', '.join(missing[:_OTHERS])}{more}")
+    def lacks(self, head: FileHead, names: Sequence[str], records: int) -> None:
+        if records and (self._has_definition or len(names) == len(self.indexed.of(head))):
+            more = "" if len(names) <= _OTHERS else f" and {len(names) - _OTHERS} more"
+            self.add_of_file(head, f"has no statistics of {', '.join(names[:_OTHERS])}{more}")
 
 
 class PartitionStatsCheck(PartitionCheck):
-    """Compares what is stored of each partition; `columns` are its columns by dotted name."""
+    """Compares what is stored of each partition."""
 
-    def __init__(self, metadata: MetadataTable, columns: Mapping[str, Column], findings: Findings) -> None:
+    def __init__(self, metadata: MetadataTable, columns: IndexedOperands, findings: Findings) -> None:
         super().__init__(PARTITION_STATS, findings)
         self._columns = columns
-        tables = metadata.partition_stats(list(columns))
+        tables = metadata.partition_stats(list(columns.operands))
         self._stored = {name: statistics_by(table, "partition") for name, table in tables.items()}
         self._true = TrueRanges(columns)
         self._rows = 0
         self._has_logs = False
 
     def row_columns(self) -> frozenset[str]:
-        return top_level_columns(self._columns)
+        return self._columns.columns()
 
     def open_partition(self, files: PartitionFiles) -> None:
         self._true = TrueRanges(self._columns)
@@ -160,7 +113,7 @@ class PartitionStatsCheck(PartitionCheck):
     def add_rows(self, file_slice: FileSlice, batch: pa.RecordBatch) -> None:
         self._rows += batch.num_rows
         self._has_logs |= bool(file_slice.log_files)
-        self._true.add(batch, list(self._columns))
+        self._true.add(batch, self._columns.operands)
 
     def close_partition(self, files: PartitionFiles) -> None:
         if not self._rows:

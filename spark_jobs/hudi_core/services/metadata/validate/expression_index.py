@@ -18,96 +18,78 @@ Memory: what is stored of one data partition; of filters, their digests and one 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from hudi_core.expr.functions import evaluate
-from hudi_core.expr.tree import Operand, operand_columns
-from hudi_core.metadata_table.keys import PARTITION_STATISTICS, bloom_filter_key, column_id, partition_id
+from hudi_core.metadata_table.keys import PARTITION_STATISTICS, column_id, partition_id
 from hudi_core.metadata_table.read.snapshot import MetadataTableSnapshot
-from hudi_core.metadata_table.records.bloom_filters import BloomFilterRules
 from hudi_core.metadata_table.records.column_stats import ColumnStats, ColumnStatsRules, statistics_table
-from hudi_core.services.metadata.validate.bloom_filters import DigestRules, FilterCheck, stored_digests
-from hudi_core.services.metadata.validate.check import FileHead, Findings, PartitionCheck, PartitionFiles
+from hudi_core.services.metadata.validate.bloom_filters import FilterCheck, FiltersCheck
+from hudi_core.services.metadata.validate.check import FileHead, Findings, PartitionFiles
 from hudi_core.services.metadata.validate.true_ranges import (
+    UNLISTED,
     Counts,
+    FileStatisticsCheck,
+    IndexedOperands,
     Statistic,
+    StatisticsCheck,
     TrueRanges,
     contradictions,
     statistics_by,
 )
 from hudi_core.view.file_group import FileSlice
 
-_VALUE = "value"
+VALUE = ""
+"""The name of an index's one operand."""
 
 
-@dataclass(frozen=True, slots=True)
-class IndexedExpression:
-    """One index: its name, the column that its keys hash, and the operand that it is over, in the zone of its wall
-    time.
+class ExpressionStatsCheck(StatisticsCheck):
+    """Compares an index of type column_stats; `column` is the one that its keys hash."""
 
-    `has_values` is off where the values are not known, as they depend on an unknown zone.
-    """
-
-    name: str
-    column: str
-    operand: Operand
-    zone: str
-    has_values: bool
-
-    def columns(self) -> frozenset[str]:
-        """The top-level columns of the operand."""
-        return frozenset(path[0] for path in operand_columns(self.operand))
-
-    def is_in(self, head: FileHead, carried: frozenset[str] | None = None) -> bool:
-        """Whether a file, or some of its records, have what it takes."""
-        return all(head.holds(name) and (carried is None or name in carried) for name in self.columns())
-
-    def true_ranges(self) -> TrueRanges:
-        """The range of its values, without records yet."""
-        return TrueRanges({_VALUE: self.operand}, self.zone)
-
-
-class ExpressionStatsCheck(PartitionCheck):
-    """Compares an index of type column_stats."""
-
-    def __init__(self, metadata_snapshot: MetadataTableSnapshot, index: IndexedExpression, findings: Findings) -> None:
-        super().__init__(index.name, findings)
-        self._index = index
-        self._partition = metadata_snapshot.partition(index.name, ColumnStatsRules())
+    def __init__(
+        self,
+        name: str,
+        column: str,
+        metadata_snapshot: MetadataTableSnapshot,
+        value: IndexedOperands,
+        findings: Findings,
+    ) -> None:
+        super().__init__(name, value, findings)
+        self._column = column_id(column)
+        self._partition = metadata_snapshot.partition(name, ColumnStatsRules())
         self._stored: Mapping[str, Statistic] = {}
-        self._rows = index.true_ranges()
-
-    def file_columns(self) -> frozenset[str]:
-        return self._index.columns()
+        self._rows = TrueRanges(value)
 
     def row_columns(self) -> frozenset[str]:
-        return self._index.columns()
+        return self.indexed.columns()
 
     def open_partition(self, files: PartitionFiles) -> None:
-        self._rows = self._index.true_ranges()
-        self._stored = self._read(files.partition, column_id(self._index.column) + partition_id(files.partition))
+        self._rows = TrueRanges(self.indexed)
+        self._stored = self._read(files.partition, self._column + partition_id(files.partition))
         for file in sorted(self._stored.keys() - files.listed.keys()):
-            what = "has statistics, but `files` does not list it"
-            self.add_difference(what, partition=files.partition, file=file)
+            self.add_difference(UNLISTED, partition=files.partition, file=file)
 
-    def open_file(self, head: FileHead) -> _OfFile | None:
-        if not self._index.is_in(head):
+    def open_file(self, head: FileHead) -> FileStatisticsCheck | None:
+        if not self.indexed.of(head):
             return None
-        return _OfFile(self, self._index, head, self._stored.get(head.file.name))
+        stored = self._stored.get(head.file.name)
+        return FileStatisticsCheck(self, head, {} if stored is None else {VALUE: stored})
+
+    def lacks(self, head: FileHead, names: Sequence[str], records: int) -> None:
+        if head.is_base and head.is_latest and records:
+            self.add_of_file(head, "has no statistics")
 
     def add_rows(self, file_slice: FileSlice, batch: pa.RecordBatch) -> None:
-        self._rows.add(batch, [_VALUE])
+        self._rows.add(batch, [VALUE])
 
     def close_partition(self, files: PartitionFiles) -> None:
         """Compares what is stored of the partition as a whole, where anything is."""
-        prefix = column_id(self._index.column) + partition_id(PARTITION_STATISTICS) + partition_id(files.partition)
+        prefix = self._column + partition_id(PARTITION_STATISTICS) + partition_id(files.partition)
         for stored in self._read(files.partition, prefix).values():
-            for what in contradictions(stored, self._rows.of(_VALUE), Counts.LOOSE, bounds=self._index.has_values):
+            for what in contradictions(stored, self._rows.of(VALUE), Counts.LOOSE, bounds=self.indexed.has_values):
                 self.add_difference(f"of the whole partition: {what}", partition=files.partition)
 
     def _read(self, partition: str, prefix: str) -> dict[str, Statistic]:
@@ -117,56 +99,24 @@ class ExpressionStatsCheck(PartitionCheck):
         return statistics_by(statistics_table(rows, None), "file")
 
 
-class _OfFile:
-    def __init__(
-        self, check: PartitionCheck, index: IndexedExpression, head: FileHead, stored: Statistic | None
-    ) -> None:
-        self._check = check
-        self._index = index
-        self._head = head
-        self._stored = stored
-        self._true = index.true_ranges()
-
-    def add(self, batch: pa.RecordBatch, columns: frozenset[str] | None) -> None:
-        if self._index.is_in(self._head, columns):
-            self._true.add(batch, [_VALUE])
-
-    def close(self) -> None:
-        add = partial(self._check.add_difference, partition=self._head.file.partition, file=self._head.file.name)
-        true = self._true.of(_VALUE)
-        if self._stored is None:
-            if self._head.is_base and self._head.is_latest and true.rows:
-                add("has no statistics")
-            return
-        counts = Counts.EXACT if self._head.is_base else Counts.LOOSE
-        for what in contradictions(self._stored, true, counts, bounds=self._index.has_values):
-            add(what)
-
-
-class ExpressionFiltersCheck(PartitionCheck):
+class ExpressionFiltersCheck(FiltersCheck):
     """Compares an index of type bloom_filters."""
 
-    def __init__(self, metadata_snapshot: MetadataTableSnapshot, index: IndexedExpression, findings: Findings) -> None:
-        super().__init__(index.name, findings)
-        self._index = index
-        self._digests = metadata_snapshot.partition(index.name, DigestRules())
-        self._filters = metadata_snapshot.partition(index.name, BloomFilterRules())
-
-    def file_columns(self) -> frozenset[str]:
-        return self._index.columns()
-
-    def open_partition(self, files: PartitionFiles) -> None:
-        stored_digests(self, self._digests, files)
+    def __init__(
+        self, name: str, metadata_snapshot: MetadataTableSnapshot, value: IndexedOperands, findings: Findings
+    ) -> None:
+        super().__init__(name, value.columns(), metadata_snapshot, findings)
+        self._value = value
 
     def open_file(self, head: FileHead) -> FilterCheck | None:
-        if not head.is_base or not self._index.is_in(head):
+        if not head.is_base or not self._value.of(head):
             return None
-        stored = self._filters.get(bloom_filter_key(head.file.partition, head.file.name))
-        if stored is None or stored.is_deleted or not stored.text:
+        stored = self.read(head)
+        if stored is None:
             if head.is_latest:
-                self.add_difference("has no filter", partition=head.file.partition, file=head.file.name)
+                self.add_of_file(head, "has no filter")
             return None
-        return FilterCheck(self, head, stored.parse(), self._texts) if self._index.has_values else None
+        return FilterCheck(self, head, stored.parse(), self._texts) if self._value.has_values else None
 
     def _texts(self, batch: pa.RecordBatch) -> pa.Array:
-        return pc.drop_null(evaluate(self._index.operand, batch, self._index.zone).cast(pa.string()))
+        return pc.drop_null(evaluate(self._value.operands[VALUE], batch, self._value.zone).cast(pa.string()))

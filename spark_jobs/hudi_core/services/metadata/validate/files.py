@@ -11,6 +11,7 @@ listed elsewhere.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import Final
 
 from hudi_core.metadata_table.partition_type import FILES_PARTITION
 from hudi_core.metadata_table.read.metadata_table import MetadataTable
@@ -18,6 +19,16 @@ from hudi_core.model.names import BaseFileName, LogFileName, parse_data_file
 from hudi_core.services.archive.listing import is_wrong_size
 from hudi_core.services.metadata.validate.check import KEPT, Findings, PartitionFiles
 from hudi_core.storage.base import FileInfo
+from hudi_core.timeline.instant import Action, State
+from hudi_core.timeline.timeline import Timeline
+
+_DELETES_FIRST: Final = frozenset({Action.CLEAN, Action.ROLLBACK, Action.RESTORE})
+"""They delete files first and update the metadata table then."""
+
+
+def deletions_at_work(timeline: Timeline) -> Timeline:
+    """The inflight actions because of which listed files may be missing."""
+    return timeline.filter(lambda item: item.action in _DELETES_FIRST and item.state is State.INFLIGHT)
 
 
 class FilesCheck:
@@ -56,24 +67,14 @@ class FilesCheck:
         if partition in self._unseen:
             self._unseen.discard(partition)
         elif there:
-            self._findings.add(
-                FILES_PARTITION,
-                "the partition is not in the list of partitions, and has files of completed commits",
-                partition=partition,
-            )
+            self._add("the partition is not in the list of partitions, and has files of completed commits", partition)
         for name in unlisted:
             self._remember(self._unlisted, name, partition)
-            self._findings.add(
-                FILES_PARTITION,
-                f"not listed: {data[name].size} bytes of a completed commit",
-                partition=partition,
-                file=name,
-            )
+            self._add(f"not listed: {data[name].size} bytes of a completed commit", partition, name)
         self._add_missing(partition, sorted(listed.keys() - data.keys()))
         for name in sorted(data.keys() & listed.keys()):
             if listed[name] != data[name].size and is_wrong_size(listed[name], data[name], self._written):
-                what = f"listed with {listed[name]} bytes, but it has {data[name].size}"
-                self._findings.add(FILES_PARTITION, what, partition=partition, file=name)
+                self._add(f"listed with {listed[name]} bytes, but it has {data[name].size}", partition, name)
         return PartitionFiles(partition, listed, there)
 
     def not_walked(self) -> list[str]:
@@ -84,23 +85,24 @@ class FilesCheck:
         """A listed partition of which the storage has nothing."""
         self._unseen.discard(partition)
         if self._judges_missing:
-            self._findings.add(
-                FILES_PARTITION, "the partition is in the list of partitions, but it is not there", partition=partition
-            )
+            self._add("the partition is in the list of partitions, but it is not there", partition)
         self._add_missing(partition, sorted(self._metadata.list_files(partition)))
 
     def finish(self) -> None:
         """Reports the files that are listed in one partition and are in another."""
         for name in sorted(self._missing.keys() & self._unlisted.keys()):
             what = f"listed in partition {self._missing[name]!r}, but it is in {self._unlisted[name]!r}"
-            self._findings.add(FILES_PARTITION, what, partition=self._missing[name], file=name)
+            self._add(what, self._missing[name], name)
+
+    def _add(self, what: str, partition: str, file: str | None = None) -> None:
+        self._findings.add(FILES_PARTITION, what, partition=partition, file=file)
 
     def _add_missing(self, partition: str, names: Sequence[str]) -> None:
         if not self._judges_missing:
             return
         for name in names:
             self._remember(self._missing, name, partition)
-            self._findings.add(FILES_PARTITION, "listed, but it is not there", partition=partition, file=name)
+            self._add("listed, but it is not there", partition, name)
 
     def _counts(self, info: FileInfo) -> bool:
         """Whether a file that is not listed should be: a completed commit wrote it, of a log file of version 6, whose

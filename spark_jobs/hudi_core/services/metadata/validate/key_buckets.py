@@ -40,7 +40,8 @@ class KeyDifference:
 def compare_keys(
     true: pa.Array, true_places: NDArray[np.int32], stored: pa.Array, stored_places: NDArray[np.int32]
 ) -> KeyDifference:
-    """Hashes both sides: some 50 bytes for each key besides the arrays."""
+    """Hashes both sides, of which `stored` are binary: some 50 bytes for each key besides the arrays."""
+    true = true.cast(pa.binary())
     found = _index_in(true, stored)
     missing = np.flatnonzero(found < 0)
     if len(missing) > 1:

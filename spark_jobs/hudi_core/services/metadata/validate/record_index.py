@@ -96,7 +96,7 @@ class RecordIndexCheck(PartitionCheck):
             len(locations),
         )
         keys = pa.array(list(group.stored), pa.binary())
-        found = compare_keys(group.keys.cast(pa.binary()), group.places, keys, places)
+        found = compare_keys(group.keys, group.places, keys, places)
 
         def missing(at: int) -> Difference:
             right = names[int(group.places[at])]
@@ -114,11 +114,9 @@ class RecordIndexCheck(PartitionCheck):
             right = names[int(group.places[first])]
             return wrong(at, f"it is in file group {right.file_id} of partition {right.partition!r}")
 
-        self.findings.add_all(RECORD_INDEX, len(found.missing), map(missing, found.missing.tolist()))
-        self.findings.add_all(RECORD_INDEX, len(found.extra), map(extra, found.extra.tolist()))
-        self.findings.add_all(
-            RECORD_INDEX, len(found.elsewhere), map(elsewhere, found.elsewhere.tolist(), found.first.tolist())
-        )
+        self.add_each(missing, found.missing)
+        self.add_each(extra, found.extra)
+        self.add_each(elsewhere, found.elsewhere, found.first)
 
 
 def _text(keys: pa.Array, at: int) -> str:

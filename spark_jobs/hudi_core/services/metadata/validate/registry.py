@@ -29,15 +29,16 @@ from hudi_core.metadata_table.read.statistics import ColumnTypes
 from hudi_core.model.names import META_FIELDS
 from hudi_core.services.metadata.validate.bloom_filters import BloomFiltersCheck
 from hudi_core.services.metadata.validate.check import Findings, PartitionCheck, key_columns
-from hudi_core.services.metadata.validate.column_stats import ColumnStatsCheck, IndexedColumns, PartitionStatsCheck
+from hudi_core.services.metadata.validate.column_stats import ColumnStatsCheck, PartitionStatsCheck
 from hudi_core.services.metadata.validate.expression_index import (
+    VALUE,
     ExpressionFiltersCheck,
     ExpressionStatsCheck,
-    IndexedExpression,
 )
 from hudi_core.services.metadata.validate.record_index import RecordIndexCheck
 from hudi_core.services.metadata.validate.secondary_index import SecondaryIndexCheck, can_print
 from hudi_core.services.metadata.validate.subject import Subject
+from hudi_core.services.metadata.validate.true_ranges import IndexedOperands
 
 _RENAMED: Final = "columns that older files hold under another name"
 
@@ -114,14 +115,18 @@ class _Inputs:
 
 def _column_stats(inputs: _Inputs, name: str) -> Iterator[PartitionCheck]:
     leaves = inputs.subject.context.config.features.cleans_leave_statistics
-    columns = IndexedColumns(inputs.columns(name), name in inputs.definitions)
-    left_by = inputs.subject.cleans if leaves else tuple
-    yield ColumnStatsCheck(inputs.metadata, columns, inputs.findings, left_by=left_by)
+    yield ColumnStatsCheck(
+        inputs.metadata,
+        IndexedOperands(inputs.columns(name)),
+        inputs.findings,
+        has_definition=name in inputs.definitions,
+        left_by=inputs.subject.cleans if leaves else tuple,
+    )
 
 
 def _partition_stats(inputs: _Inputs, name: str) -> Iterator[PartitionCheck]:
     columns = inputs.columns_as_stored(name, inputs.columns(COLUMN_STATS))
-    yield PartitionStatsCheck(inputs.metadata, columns, inputs.findings)
+    yield PartitionStatsCheck(inputs.metadata, IndexedOperands(columns), inputs.findings)
 
 
 def _bloom_filters(inputs: _Inputs, name: str) -> Iterator[PartitionCheck]:
@@ -168,11 +173,11 @@ def _expression_index(inputs: _Inputs, name: str) -> Iterator[PartitionCheck]:
         findings.not_checked(
             name, f"values, as they depend on the zone of local time; give the writers' as {READ_ZONE.name}"
         )
-    index = IndexedExpression(name, definition.source_fields[0], operand, zone or "UTC", has_values)
+    value = IndexedOperands({VALUE: operand}, zone or "UTC", has_values)
     if definition.type == COLUMN_STATS:
-        yield ExpressionStatsCheck(inputs.snapshot, index, findings)
+        yield ExpressionStatsCheck(name, definition.source_fields[0], inputs.snapshot, value, findings)
     elif definition.type == BLOOM_FILTERS:
-        yield ExpressionFiltersCheck(inputs.snapshot, index, findings)
+        yield ExpressionFiltersCheck(name, inputs.snapshot, value, findings)
     else:
         findings.not_checked(name, f"an index of type {definition.type!r}")
 

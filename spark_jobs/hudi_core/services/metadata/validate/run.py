@@ -8,8 +8,6 @@ describes its exact and loose comparisons, and its memory.
 
 from __future__ import annotations
 
-from typing import Final
-
 from hudi_core.errors import (
     ConflictError,
     CorruptFileError,
@@ -20,18 +18,14 @@ from hudi_core.errors import (
 from hudi_core.metadata_table.partition_type import FILES_PARTITION
 from hudi_core.services.context import TableContext
 from hudi_core.services.metadata.validate.check import Findings, PartitionCheck, PartitionFiles, ValidationReport
-from hudi_core.services.metadata.validate.files import FilesCheck
+from hudi_core.services.metadata.validate.files import FilesCheck, deletions_at_work
 from hudi_core.services.metadata.validate.records import FileReader
 from hudi_core.services.metadata.validate.registry import partition_checks
 from hudi_core.services.metadata.validate.subject import Subject
 from hudi_core.storage.base import Storage
-from hudi_core.timeline.instant import Action, State
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.view.file_group import FileSlice
 from hudi_core.view.listing import walk_partitions
-
-_UNDOES: Final = (Action.CLEAN, Action.ROLLBACK, Action.RESTORE)
-"""They delete files first and update the metadata table then."""
 
 
 def validate(context: TableContext, data: Storage) -> ValidationReport:
@@ -51,10 +45,10 @@ def validate(context: TableContext, data: Storage) -> ValidationReport:
     try:
         report = _Validation(context, data, timeline).run()
     except (StorageNotFoundError, FormatError) as error:
-        if _states(context.active.load()) != _states(timeline):
+        if context.active.load() != timeline:
             raise _changed() from error
         raise
-    if not report.is_clean and _states(context.active.load()) != _states(timeline):
+    if not report.is_clean and context.active.load() != timeline:
         raise _changed()
     return report
 
@@ -64,8 +58,8 @@ class _Validation:
         self._storage = context.storage
         self._findings = Findings()
         self._subject = Subject(context, data, timeline)
-        undoes = [item for item in timeline if item.action in _UNDOES and item.state is State.INFLIGHT]
-        for item in undoes:
+        deletions = deletions_at_work(timeline)
+        for item in deletions:
             self._findings.not_checked(
                 FILES_PARTITION,
                 f"listed files that are missing: {item.action} {item.requested_time} is inflight and may delete them",
@@ -75,7 +69,7 @@ class _Validation:
             self._findings,
             wrote=self._subject.writes.wrote,
             written=self._subject.written,
-            judges_missing=not undoes,
+            judges_missing=not deletions,
         )
         self._checks: list[PartitionCheck] = partition_checks(self._subject, self._findings)
         self._reader = FileReader(self._subject, self._checks, self._findings)
@@ -133,10 +127,6 @@ class _Validation:
                 partition=group.partition,
                 file=group.file_id,
             )
-
-
-def _states(timeline: Timeline) -> frozenset[tuple[str, str, State]]:
-    return frozenset((item.requested_time, item.action, item.state) for item in timeline)
 
 
 def _changed() -> ConflictError:

@@ -75,7 +75,7 @@ class SecondaryIndexCheck(PartitionCheck):
     def _compare_group(self, group: StoredGroup[bool]) -> None:
         stored = pa.array([key for key, current in group.stored.items() if current], pa.binary())
         nowhere = np.zeros(len(stored), dtype=np.int32)
-        found = compare_keys(group.keys.cast(pa.binary()), np.zeros(len(group.keys), dtype=np.int32), stored, nowhere)
+        found = compare_keys(group.keys, np.zeros(len(group.keys), dtype=np.int32), stored, nowhere)
 
         def missing(at: int) -> Difference:
             right = self._places[int(group.places[at])].file_group
@@ -89,8 +89,8 @@ class SecondaryIndexCheck(PartitionCheck):
             return Difference(self.name, None, None, f"{_pair(text)} is in the index, but {why}")
 
         if self._is_whole:
-            self.findings.add_all(self.name, len(found.missing), map(missing, found.missing.tolist()))
-        self.findings.add_all(self.name, len(found.extra), map(extra, found.extra.tolist()))
+            self.add_each(missing, found.missing)
+        self.add_each(extra, found.extra)
 
 
 def can_print(value_type: pa.DataType) -> bool:

@@ -13,7 +13,7 @@ from hudi_core.metadata_table.read.metadata_table import MetadataTable
 from hudi_core.metadata_table.read.snapshot import MetadataTableSnapshot
 from hudi_core.metadata_table.records.file_statistics import FileChanges
 from hudi_core.query.slices_plan import reader_spec
-from hudi_core.services.archive.listing import written_log_bytes
+from hudi_core.services.archive.listing import appended_log_bytes
 from hudi_core.services.context import TableContext
 from hudi_core.services.metadata.action_updates import clean_changes
 from hudi_core.services.metadata.initialization import KeptListing
@@ -76,8 +76,7 @@ class Subject:
         self.renamed = renamed_columns(spec.history)
         completion = CompletionTimes(timeline, context.history)
         self.writes = CommitWrites(context, timeline, completion)
-        appended = config.is_merge_on_read and not config.features.log_name_has_delta_commit
-        self.written = written_log_bytes(active, timeline) if appended else None
+        self.written = appended_log_bytes(context, timeline)
         self._pending = PendingWork.read(active, timeline)
         self._replaced = replaced_file_groups(timeline, active.read_commit)
         self._slicing = slicing_for(active.layout, timeline, completion.of)

@@ -7,7 +7,7 @@ signed, bound nothing. NaN is greater than every number.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Final
@@ -16,9 +16,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hudi_core.expr.functions import evaluate
-from hudi_core.expr.tree import Column, Operand
+from hudi_core.expr.tree import Operand, operand_columns
 from hudi_core.index.slice_ranges import indexed_in_order_of
+from hudi_core.services.metadata.validate.check import FileHead, Findings, PartitionCheck
 
+UNLISTED: Final = "has statistics, but `files` does not list it"
 _SHOWN: Final = 60
 
 
@@ -77,25 +79,41 @@ def statistics_by(table: pa.Table, key: str) -> dict[str, Statistic]:
     }
 
 
-def top_level_columns(columns: Mapping[str, Column]) -> frozenset[str]:
-    """The stored columns that hold these."""
-    return frozenset(column.path[0] for column in columns.values())
+@dataclass(frozen=True, slots=True)
+class IndexedOperands:
+    """What an index has statistics or filters of: operands by name. They name columns exactly.
+
+    `zone` is that of wall time; `has_values` is off where the values are not known, as they depend on an unknown zone.
+    """
+
+    operands: Mapping[str, Operand]
+    zone: str = "UTC"
+    has_values: bool = True
+
+    def columns(self) -> frozenset[str]:
+        """The stored top-level columns that they take."""
+        return frozenset(path[0] for operand in self.operands.values() for path in operand_columns(operand))
+
+    def of(self, head: FileHead, carried: frozenset[str] | None = None) -> list[str]:
+        """Those that a file has, or some of its records that carry these columns."""
+        return [
+            name
+            for name, operand in self.operands.items()
+            if all(head.holds(path[0], carried) for path in operand_columns(operand))
+        ]
 
 
 class TrueRanges:
-    """The ranges of several operands over the same records. Operands name columns exactly; `zone` is that of wall
-    time.
-    """
+    """The ranges of the operands of an index over the same records."""
 
-    def __init__(self, operands: Mapping[str, Operand], zone: str = "UTC") -> None:
-        self._operands = operands
-        self._zone = zone
-        self._found = {name: TrueRange() for name in operands}
+    def __init__(self, indexed: IndexedOperands) -> None:
+        self._indexed = indexed
+        self._found = {name: TrueRange() for name in indexed.operands}
 
-    def add(self, batch: pa.RecordBatch, names: Sequence[str]) -> None:
+    def add(self, batch: pa.RecordBatch, names: Iterable[str]) -> None:
         """Records, and which of the operands they have."""
         for name in names:
-            self._found[name].add(evaluate(self._operands[name], batch, self._zone))
+            self._found[name].add(evaluate(self._indexed.operands[name], batch, self._indexed.zone))
 
     def of(self, name: str) -> TrueRange:
         """The range of one operand so far."""
@@ -140,6 +158,46 @@ def contradictions(stored: Statistic, true: TrueRange, counts: Counts, *, bounds
             yield f"the stored maximum is {_text(greatest)}, but there is NaN"
         elif upper is not None and pc.greater(upper, greatest).as_py():
             yield f"the stored maximum is {_text(greatest)}, but there is {_text(upper)}"
+
+
+class StatisticsCheck(PartitionCheck):
+    """Compares the statistics of files; what a file may lack, a subclass says."""
+
+    def __init__(self, name: str, indexed: IndexedOperands, findings: Findings) -> None:
+        super().__init__(name, findings)
+        self.indexed = indexed
+
+    def file_columns(self) -> frozenset[str]:
+        return self.indexed.columns()
+
+    def lacks(self, head: FileHead, names: Sequence[str], records: int) -> None:
+        """A file has no statistics of the operands `names`, which are some that it has."""
+        raise NotImplementedError
+
+
+class FileStatisticsCheck:
+    """Compares the statistics of one file, by operand, with its records."""
+
+    def __init__(self, check: StatisticsCheck, head: FileHead, stored: Mapping[str, Statistic]) -> None:
+        self._check = check
+        self._head = head
+        self._stored = stored
+        self._true = TrueRanges(check.indexed)
+        self._records = 0
+
+    def add(self, batch: pa.RecordBatch, columns: frozenset[str] | None) -> None:
+        self._records += batch.num_rows
+        self._true.add(batch, self._check.indexed.of(self._head, columns))
+
+    def close(self) -> None:
+        names, counts = self._check.indexed.of(self._head), Counts.EXACT if self._head.is_base else Counts.LOOSE
+        for name in names:
+            if (stored := self._stored.get(name)) is not None:
+                bounds = self._check.indexed.has_values
+                for what in contradictions(stored, self._true.of(name), counts, bounds=bounds):
+                    self._check.add_of_file(self._head, f"column {name}: {what}" if name else what)
+        if missing := [name for name in names if name not in self._stored]:
+            self._check.lacks(self._head, missing, self._records)
 
 
 def _bound(value: pa.Scalar, in_order_of: pa.DataType) -> pa.Scalar | None:

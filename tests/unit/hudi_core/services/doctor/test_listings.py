@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from hudi_core.metadata_table.read.metadata_table import MetadataTable
-from hudi_core.services.doctor.finding import Finding, ListingObservations, WrongSize
+from hudi_core.services.doctor.finding import Counted, Finding, ListingObservations, WrongSize
 from hudi_core.services.doctor.listings import compare_listings, listings
 from hudi_core.timeline.instant import Action
 from tests.support.golden_cleans import context_of
@@ -88,10 +88,10 @@ def test_a_log_file_may_be_longer_than_its_commits_say_where_it_holds_several(
     with path.open("ab") as file:
         file.write(bytes(64))
     context = context_of(table)
-    assert compare_listings(context, context.active.load()).wrong_size_count == expected
+    assert compare_listings(context, context.active.load()).wrong_size.count == expected
     with path.open("r+b") as file:
         file.truncate(path.stat().st_size - 65)
-    (cut,) = compare_listings(context, context.active.load()).wrong_size
+    (cut,) = compare_listings(context, context.active.load()).wrong_size.first
     assert (cut.path, cut.listed - cut.there) == (path.relative_to(table).as_posix(), 1)
 
 
@@ -107,10 +107,10 @@ def test_lists_that_agree_are_no_finding() -> None:
     ("observed", "rule", "severity"),
     [
         (ListingObservations(problem="cut"), "metadata_unreadable", "error"),
-        (ListingObservations(unlisted=("p/a",), unlisted_count=1), "metadata_unlisted", "error"),
-        (ListingObservations(missing=("p/a",), missing_count=1), "metadata_missing_file", "warning"),
+        (ListingObservations(unlisted=Counted(["p/a"], 1)), "metadata_unlisted", "error"),
+        (ListingObservations(missing=Counted(["p/a"], 1)), "metadata_missing_file", "warning"),
         (
-            ListingObservations(wrong_size=(WrongSize("p/a", 3, 2),), wrong_size_count=1),
+            ListingObservations(wrong_size=Counted([WrongSize("p/a", 3, 2)], 1)),
             "metadata_wrong_size",
             "error",
         ),
@@ -123,6 +123,6 @@ def test_each_difference_is_a_finding(observed: ListingObservations, rule: str, 
 
 
 def test_some_paths_are_shown_and_all_are_counted() -> None:
-    paths = tuple(f"p/{letter}" for letter in "abcdefg")
-    (finding,) = found(ListingObservations(missing=paths, missing_count=120))
+    paths = [f"p/{letter}" for letter in "abcdefg"]
+    (finding,) = found(ListingObservations(missing=Counted(paths, 120)))
     assert "120 files (p/a, p/b, p/c, p/d, p/e and 115 more)" in finding.what

@@ -9,6 +9,7 @@ import pytest
 
 from hudi_core.services.doctor.finding import (
     ClockObservations,
+    Counted,
     Finding,
     ListingObservations,
     LockObservations,
@@ -144,10 +145,10 @@ def test_no_command_that_this_release_refuses_is_offered(kind: str) -> None:
         ({"strange_names": (".hoodie/T_20xx.deltacommit",)}, [("timeline_name", "error")]),
         ({"orphans": OrphanObservations(True, visible={T: ("p/a", "p/b")})}, [("orphan_visible", "error")]),
         ({"orphans": OrphanObservations(True, hidden={T: ("p/a",)})}, [("orphan_hidden", "warning")]),
-        ({"listings": ListingObservations(("p/a",), 1)}, [("metadata_missing_file", "warning")]),
-        ({"listings": ListingObservations(unlisted=("p/a",), unlisted_count=1)}, [("metadata_unlisted", "error")]),
+        ({"listings": ListingObservations(Counted(["p/a"], 1))}, [("metadata_missing_file", "warning")]),
+        ({"listings": ListingObservations(unlisted=Counted(["p/a"], 1))}, [("metadata_unlisted", "error")]),
         (
-            {"listings": ListingObservations(wrong_size=(WrongSize("p/a", 1, 2),), wrong_size_count=1)},
+            {"listings": ListingObservations(wrong_size=Counted([WrongSize("p/a", 1, 2)], 1))},
             [("metadata_wrong_size", "error")],
         ),
         ({"listings": ListingObservations(problem="no HFile")}, [("metadata_unreadable", "error")]),

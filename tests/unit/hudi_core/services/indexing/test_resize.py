@@ -216,7 +216,10 @@ def test_a_writer_that_builds_the_index_itself_meanwhile_wins_and_nothing_of_our
             },
         )
         if not ours:
-            initializations, snapshot = Initializations(context, LocalEngine(1), 0), Snapshot.of(context)
+            initializations, snapshot = (
+                Initializations(context, context.workers(LocalEngine(1), 0)),
+                Snapshot.of(context),
+            )
             initialized = initializations.initialization("record_index", snapshot, {})
             creation = MetadataCreation(context.storage, WriteToken(0, 99, 0), context.clock())
             creation._begin(

@@ -163,7 +163,9 @@ def build_beside(table: Table, indexing: str, count: int) -> None:
     """As a writer of Hudi builds an index, which does not look whether another process builds it."""
     least, most = (f"hoodie.metadata.record.index.{end}.filegroup.count" for end in ("min", "max"))
     context = context_of(table.path, {least: str(count), most: str(count)})
-    initialized = Initializations(context, ENGINE, 0).initialization("record_index", Snapshot.of(context), {})
+    initialized = Initializations(context, context.workers(ENGINE, 0)).initialization(
+        "record_index", Snapshot.of(context), {}
+    )
     creation = MetadataCreation(context.storage, WriteToken(0, 99, 0), context.clock())
     creation._begin(*creation._data(), initialized)
 

@@ -32,8 +32,7 @@ def changes_of(context: TableContext) -> RowChanges:
         IndexedTable(context.config, {}, {}, {}, None),
         metadata_timeline,
         StorageListing(context.storage),
-        LocalEngine(1),
-        1,
+        context.workers(LocalEngine(1), 1),
     )
 
 

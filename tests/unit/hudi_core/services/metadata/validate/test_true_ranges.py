@@ -10,7 +10,14 @@ import pyarrow as pa
 import pytest
 
 from hudi_core.expr.tree import Column
-from hudi_core.services.metadata.validate.true_ranges import Counts, Statistic, TrueRange, TrueRanges, contradictions
+from hudi_core.services.metadata.validate.true_ranges import (
+    Counts,
+    IndexedOperands,
+    Statistic,
+    TrueRange,
+    TrueRanges,
+    contradictions,
+)
 
 UTC = pa.timestamp("us", "UTC")
 FAR = 1_700_000_000_000_000_000
@@ -141,7 +148,7 @@ def test_counts() -> None:
 
 def test_values_inside_structs_and_long_texts() -> None:
     batch = pa.RecordBatch.from_pylist([{"s": {"a": "x" * 100}}, {"s": None}])
-    ranges = TrueRanges({"s.a": Column(("s", "a")), "t": Column(("t",))})
+    ranges = TrueRanges(IndexedOperands({"s.a": Column(("s", "a")), "t": Column(("t",))}))
     ranges.add(batch, ["s.a"])
     true = ranges.of("s.a")
     assert (true.rows, true.nulls) == (2, 1)
