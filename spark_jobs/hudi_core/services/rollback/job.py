@@ -102,10 +102,8 @@ class RollbackJob(Job[RollbackExecution, RollbackMetadata]):
         self._check_target()
         undone = plan.undo_files(self._extra)
         metadata = plan.metadata(undone)
-        content = encode_rollback_metadata(
-            metadata.start_time, metadata.time_taken_ms, metadata.instant, metadata.action, metadata.partitions
-        )
-        return Completion(content, metadata, partial(self._publish, held.epoch, changes_of(undone)))
+        publish = partial(self._publish, held.epoch, changes_of(undone))
+        return Completion(encode_rollback_metadata(metadata), metadata, publish)
 
     def _check_target(self) -> None:
         if self._target_claim is not None:
