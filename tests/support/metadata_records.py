@@ -22,7 +22,7 @@ from hudi_core.metadata_table.write.publish import MetadataPublisher
 from hudi_core.model.names import WriteToken
 from hudi_core.storage.base import Storage
 from hudi_core.storage.local import LocalStorage
-from hudi_core.timeline.actions.rollback import encode_rollback_metadata, encode_rollback_plan
+from hudi_core.timeline.actions.rollback import RollbackMetadata, encode_rollback_metadata, encode_rollback_plan
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import Action, State
 from hudi_core.timeline.timeline import Timeline
@@ -172,7 +172,7 @@ def complete_rollback(table: Table, failed: str, rollback: str) -> None:
     table.data.undo(failed, found.pending_action)
     table.data.create_requested(rollback, Action.ROLLBACK, encode_rollback_plan(failed, found.action, []))
     table.data.to_inflight(rollback, Action.ROLLBACK)
-    metadata = encode_rollback_metadata(rollback, 1, failed, found.action, [])
+    metadata = encode_rollback_metadata(RollbackMetadata(rollback, 1, failed, found.action))
     table.data.complete(rollback, Action.ROLLBACK, metadata, table.later(rollback))
 
 

@@ -40,6 +40,11 @@ InstantKey = tuple[str, str]
 """Requested time and the action under which the instant completed."""
 
 
+def key_of(instant: Instant) -> InstantKey:
+    """The key that distinguishes a completed instant from the others of its timeline."""
+    return instant.requested_time, instant.action
+
+
 @dataclass(frozen=True, slots=True)
 class StateFile:
     """One state of an instant: action, content and path of its file, and its modification time as an instant time."""
@@ -60,8 +65,8 @@ class ArchivedInstant:
 
     @property
     def key(self) -> InstantKey:
-        """The key that distinguishes it from the other instants."""
-        return self.instant.requested_time, self.instant.action
+        """See key_of."""
+        return key_of(self.instant)
 
     @property
     def size(self) -> int:

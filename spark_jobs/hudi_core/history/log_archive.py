@@ -15,10 +15,12 @@ from typing import Any, Final, NamedTuple
 
 from hudi_core.codec.avro.datum import DatumCodec
 from hudi_core.codec.avro.schema import parse_schema
+from hudi_core.codec.binary import Reader
 from hudi_core.codec.log.blocks import BlockType, CorruptBlock, HeaderKey, LogBlock
 from hudi_core.codec.log.content import avro_block_records
 from hudi_core.codec.log.frames import walk
 from hudi_core.errors import CorruptFileError, FormatError, StorageNotFoundError
+from hudi_core.history.archived_instant import InstantKey, key_of
 from hudi_core.storage.base import ByteRange, FileInfo, Storage
 from hudi_core.timeline.actions.commit import CommitMetadata, commit_of
 from hudi_core.timeline.actions.container import decode_datum
@@ -49,9 +51,6 @@ _PLANS: Final = {
     Action.REPLACE_COMMIT: "hoodieRequestedReplaceMetadata",
 }
 """Which member of a requested instant holds its plan, by the action under which it completes."""
-
-_Key = tuple[str, str]
-"""Requested time and the action under which the instant completes."""
 
 
 class _Place(NamedTuple):
@@ -106,33 +105,25 @@ class LogArchive:
         return requested_time if requested_time in self._requested_times else None
 
     def commit(self, requested_time: str) -> CommitMetadata | None:
-        for action in sorted(COMMIT_ACTIONS):
-            entry = self._entries.get((requested_time, action))
-            if entry is not None:
-                return self._commit(entry)
-        return None
+        instants = [Instant(requested_time, action, State.COMPLETED) for action in sorted(COMMIT_ACTIONS)]
+        return next((metadata for _, metadata in self.commits(instants)), None)
 
     def commits(self, instants: Iterable[Instant]) -> Iterator[tuple[Instant, CommitMetadata]]:
         """See ArchivedTimeline; every block is read for itself, so that one is held at a time."""
         for instant in sorted(instants, key=lambda item: item.sort_key):
-            entry = self._entries.get((instant.requested_time, instant.action))
+            entry = self._entries.get(key_of(instant))
             if entry is not None and instant.action in COMMIT_ACTIONS:
-                yield instant, self._commit(entry)
-
-    def _commit(self, entry: _Entry) -> CommitMetadata:
-        return commit_of(self._member(entry.completed, _MEMBERS[entry.instant.action]), path=entry.completed.path)
+                yield instant, commit_of(self.content(instant), path=entry.completed.path)
 
     def content(self, instant: Instant) -> dict[str, Any]:
-        entry = self._entries.get((instant.requested_time, instant.action))
-        name = _MEMBERS.get(instant.action)
-        return {} if entry is None or name is None else self._member(entry.completed, name)
+        entry = self._entries.get(key_of(instant))
+        return {} if entry is None else self._member(entry.completed, _MEMBERS.get(instant.action))
 
     def plan(self, instant: Instant) -> dict[str, Any]:
-        entry = self._entries.get((instant.requested_time, instant.action))
-        name = _PLANS.get(instant.action)
-        return {} if entry is None or entry.requested is None or name is None else self._member(entry.requested, name)
+        entry = self._entries.get(key_of(instant))
+        return {} if entry is None else self._member(entry.requested, _PLANS.get(instant.action))
 
-    def newest(self) -> frozenset[tuple[str, str]]:
+    def newest(self) -> frozenset[InstantKey]:
         """The instants that the newest file holds as completed: requested time and action. Reads no other file."""
         return frozenset(
             (time, completed_action(action))
@@ -146,11 +137,11 @@ class LogArchive:
         return frozenset(time for time, _ in self._entries)
 
     @cached_property
-    def _entries(self) -> dict[_Key, _Entry]:
+    def _entries(self) -> dict[InstantKey, _Entry]:
         """The completed instants in timeline order."""
-        completed: dict[_Key, _Place] = {}
-        requested: dict[_Key, _Place] = {}
-        planned: dict[_Key, str] = {}
+        completed: dict[InstantKey, _Place] = {}
+        requested: dict[InstantKey, _Place] = {}
+        planned: dict[InstantKey, str] = {}
         for _, file in archive_files(self._storage, self._folder):
             for place, time, action, state in self._states(file):
                 key = (time, completed_action(action))
@@ -219,24 +210,16 @@ class LogArchive:
             what = f"read {len(content)} bytes at byte {offset} where {length} were listed"
             raise CorruptFileError(what, path=path, remedy=_REMEDY)
         count, data = avro_block_records(content, path=path)
-        records: list[dict[str, Any]] = []
-        position = 0
-        for _ in range(count):
-            size = int.from_bytes(data[position : position + 4], "big", signed=True)
-            position += 4
-            if not 0 <= size <= len(data) - position:
-                what = f"a record of {size} bytes does not fit its block at byte {offset}"
-                raise CorruptFileError(what, path=path, remedy=_REMEDY)
-            record = codec.decode(data[position : position + size], path=path)
-            if not isinstance(record, dict):
-                raise CorruptFileError(f"the block at byte {offset} holds no records", path=path, remedy=_REMEDY)
-            records.append(record)
-            position += size
+        reader = Reader(data, path)
+        records = [codec.decode(reader.view(reader.i32()), path=path) for _ in range(count)]
+        if not all(isinstance(record, dict) for record in records):
+            raise CorruptFileError(f"the block at byte {offset} holds no records", path=path, remedy=_REMEDY)
         return records
 
-    def _member(self, place: _Place, name: str) -> dict[str, Any]:
-        record = self._decoded(place.path, place.offset, place.length, place.schema)[place.ordinal]
-        value = record.get(name)
+    def _member(self, place: _Place | None, name: str | None) -> dict[str, Any]:
+        if place is None or name is None:
+            return {}
+        value = self._decoded(place.path, place.offset, place.length, place.schema)[place.ordinal].get(name)
         return value if isinstance(value, dict) else {}
 
 

@@ -22,7 +22,7 @@ from hudi_core.codec.log.blocks import BlockType, HeaderKey
 from hudi_core.codec.log.content import encode_avro_block
 from hudi_core.codec.log.frames import encode_block
 from hudi_core.errors import CorruptFileError, FormatError, StorageExistsError, StorageNotFoundError
-from hudi_core.history.archived_instant import ArchivedInstant, InstantKey, archived_entry
+from hudi_core.history.archived_instant import ArchivedInstant, InstantKey, archived_entry, key_of
 from hudi_core.history.log_archive import MERGE_PLAN, LogArchive, archive_files, check_whole
 from hudi_core.model.names import ROLLBACK_TOKEN
 from hudi_core.model.partition import check_file_name
@@ -47,8 +47,7 @@ class LogArchiveWriter:
 
     def held(self, instants: Sequence[Instant]) -> frozenset[InstantKey]:
         """See ArchiveWriter. Only the newest file can hold instants of an interrupted run."""
-        newest = LogArchive(self.storage, self.folder).newest()
-        return frozenset((item.requested_time, item.action) for item in instants) & newest
+        return LogArchive(self.storage, self.folder).newest().intersection(map(key_of, instants))
 
     def write(self, instants: Sequence[ArchivedInstant]) -> None:
         """See ArchiveWriter. Raises CorruptFileError, StorageExistsError while others keep adding files."""

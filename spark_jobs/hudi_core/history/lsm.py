@@ -15,6 +15,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from hudi_core.errors import CorruptFileError
+from hudi_core.history.archived_instant import InstantKey, key_of
 from hudi_core.history.lsm_file import ACTION, COMPLETION, METADATA, PLAN, REMEDY, TIME, read_batches
 from hudi_core.history.manifest import HistoryFile, read_snapshot
 from hudi_core.storage.base import Storage
@@ -26,8 +27,6 @@ from hudi_core.timeline.timeline import Timeline
 _CONTENT_ROWS: Final = 16
 """Rows whose content is held at once: the metadata of a wide commit can have some megabytes."""
 
-_Key = tuple[str, str]
-"""Requested time and action."""
 _ORDER: Final = attrgetter("requested_time", "action")
 """Timeline order of archived instants: they are completed, so their actions name their classes."""
 
@@ -43,7 +42,7 @@ class LsmHistory:
         self._storage = storage
         self._folder = folder
         self._loaded: dict[str, list[Instant]] = {}
-        self._times: dict[str, dict[str, str]] = {}
+        self._by_time: dict[str, dict[str, list[Instant]]] = {}
 
     @cached_property
     def _files(self) -> list[HistoryFile]:
@@ -51,7 +50,7 @@ class LsmHistory:
 
     def instants(self, after: str | None = None, up_to: str | None = None) -> list[Instant]:
         """See ArchivedTimeline; files outside the range are not opened."""
-        found: dict[_Key, Instant] = {}
+        found: dict[InstantKey, Instant] = {}
         for file in self._files:
             if not file.overlaps(after, up_to):
                 continue
@@ -59,7 +58,7 @@ class LsmHistory:
                 time = instant.requested_time
                 if (after is None or time > after) and (up_to is None or time <= up_to):
                     # An archiver that died before it removed the active files archives them again.
-                    found.setdefault((time, instant.action), instant)
+                    found.setdefault(key_of(instant), instant)
         return sorted(found.values(), key=_ORDER)
 
     def completed_in(self, begin: str | None, end: str | None) -> list[Instant]:
@@ -76,23 +75,10 @@ class LsmHistory:
 
     def completion_time(self, requested_time: str) -> str | None:
         """See ArchivedTimeline; opens only files whose range covers the time."""
-        for file in self._covering(requested_time):
-            times = self._times.get(file.path)
-            if times is None:
-                instants = reversed(self._instants_of(file))  # of several at one time the first counts
-                times = self._times[file.path] = {item.requested_time: item.completed_at for item in instants}
-            if requested_time in times:
-                return times[requested_time]
-        return None
+        return next((instant.completed_at for instant in self._at(requested_time)), None)
 
     def commit(self, requested_time: str) -> CommitMetadata | None:
-        instants = [
-            instant
-            for file in self._covering(requested_time)
-            for instant in self._instants_of(file)
-            if instant.requested_time == requested_time
-        ]
-        return next((metadata for _, metadata in self.commits(instants)), None)
+        return next((metadata for _, metadata in self.commits(self._at(requested_time))), None)
 
     def commits(self, instants: Iterable[Instant]) -> Iterator[tuple[Instant, CommitMetadata]]:
         """See ArchivedTimeline; holds the content of 16 instants at once, and one stored column chunk of a file."""
@@ -106,15 +92,22 @@ class LsmHistory:
     def plan(self, instant: Instant) -> dict[str, Any]:
         return self._decoded(instant, PLAN)
 
-    def _covering(self, time: str) -> list[HistoryFile]:
-        return [file for file in self._files if file.begin <= time <= file.end]
+    def _at(self, time: str) -> Iterator[Instant]:
+        """The instants requested at `time`."""
+        for file in self._files:
+            if file.begin <= time <= file.end:
+                if file.path not in self._by_time:
+                    by_time = self._by_time[file.path] = {}
+                    for instant in self._instants_of(file):
+                        by_time.setdefault(instant.requested_time, []).append(instant)
+                yield from self._by_time[file.path].get(time, ())
 
     def _decoded(self, instant: Instant, column: str) -> dict[str, Any]:
         return next((decode_any(data, path=path) for _, data, path in self._content([instant], column)), {})
 
     def _content(self, instants: Sequence[Instant], column: str) -> Iterator[tuple[Instant, bytes, str]]:
         """A column's bytes for each of `instants` in the archive, and their file; every file is read at most once."""
-        requested = {(instant.requested_time, instant.action): instant for instant in instants}
+        requested = {key_of(instant): instant for instant in instants}
         for file in self._files:
             inside = {key for key in requested if file.begin <= key[0] <= file.end}
             if not inside:

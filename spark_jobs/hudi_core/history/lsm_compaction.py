@@ -9,7 +9,7 @@ from functools import partial
 import pyarrow as pa
 
 from hudi_core.errors import CorruptFileError
-from hudi_core.history.lsm_file import ACTION, REMEDY, SCHEMA, TIME, HistoryFileWriter, read_batches
+from hudi_core.history.lsm_file import ACTION, REMEDY, SCHEMA, TIME, read_batches, write_batches
 from hudi_core.history.manifest import (
     Guard,
     HistoryFile,
@@ -89,13 +89,14 @@ def _merge(storage: Storage, folder: str, sources: Sequence[HistoryFile]) -> His
     level = sources[0].level + 1
     path = f"{folder}/{begin}_{end}_{level}.parquet"
     storage.delete(path)  # what a crash left; no snapshot names it
+    seen: set[tuple[str, str]] = set()
+    merged = (
+        _unseen(rows.select(SCHEMA.names).cast(SCHEMA), seen, file)
+        for file in sources
+        for rows in read_batches(storage, file.path, SCHEMA.names, _BATCH_ROWS)
+    )
     with storage.open_output(path) as out:
-        writer = HistoryFileWriter(out, path=path)
-        seen: set[tuple[str, str]] = set()
-        for file in sources:
-            for rows in read_batches(storage, file.path, SCHEMA.names, _BATCH_ROWS):
-                writer.write(_unseen(rows.select(SCHEMA.names).cast(SCHEMA), seen, file))
-        writer.close()
+        write_batches(out, merged, path=path)
     return HistoryFile(path, begin, end, level, storage.stat(path).size)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import BinaryIO, Final
 
 import pyarrow as pa
@@ -76,16 +76,11 @@ def read_batches(
         raise CorruptFileError(error.message, path=error.path, remedy=REMEDY) from error
 
 
-class HistoryFileWriter:
-    """Writes one file, GZIP as Hudi's. The caller closes `file` after `close()`. Holds 16 MiB of rows at most."""
-
-    def __init__(self, file: BinaryIO, *, path: str) -> None:
-        self._writer = BaseFileWriter(file, SCHEMA, path=path, codec="GZIP", row_group_bytes=_ROW_GROUP_BYTES)
-
-    def write(self, rows: pa.RecordBatch) -> None:
-        """Appends rows in SCHEMA, which go by requested time."""
-        self._writer.write(rows)
-
-    def close(self) -> None:
-        """Writes what is left and the footer."""
-        self._writer.close(_FOOTER)
+def write_batches(file: BinaryIO, batches: Iterable[pa.RecordBatch], *, path: str) -> None:
+    """Writes one file of rows in SCHEMA, which go by requested time; GZIP as Hudi's. The caller closes `file`. Holds
+    16 MiB of rows at most.
+    """
+    writer = BaseFileWriter(file, SCHEMA, path=path, codec="GZIP", row_group_bytes=_ROW_GROUP_BYTES)
+    for rows in batches:
+        writer.write(rows)
+    writer.close(_FOOTER)

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from hudi_core.codec.avro.container import is_container
 from hudi_core.errors import CorruptFileError
-from hudi_core.history.archived_instant import ArchivedInstant, InstantKey
+from hudi_core.history.archived_instant import ArchivedInstant, InstantKey, key_of
 from hudi_core.history.lsm import LsmHistory
 from hudi_core.history.lsm_compaction import compact_levels, remove_unused
 from hudi_core.history.lsm_file import (
@@ -23,7 +23,7 @@ from hudi_core.history.lsm_file import (
     SCHEMA,
     TIME,
     VERSION,
-    HistoryFileWriter,
+    write_batches,
 )
 from hudi_core.history.manifest import Guard, HistoryFile, publish_snapshot, read_snapshot
 from hudi_core.storage.base import Storage
@@ -56,9 +56,7 @@ class LsmWriter:
         # `after` is exclusive: a time without its last digit sorts before it, and behind everything that is older by
         # more.
         found = LsmHistory(self.storage, self.folder).instants(after=times[0][:-1], up_to=times[-1])
-        return frozenset((item.requested_time, item.action) for item in instants) & {
-            (item.requested_time, item.action) for item in found
-        }
+        return frozenset(map(key_of, found)).intersection(map(key_of, instants))
 
     def write(self, instants: Sequence[ArchivedInstant]) -> None:
         """See ArchiveWriter. A file that a crash left without a snapshot is removed first: no reader uses it."""
@@ -98,9 +96,7 @@ def encode_history(instants: Sequence[ArchivedInstant], *, path: str) -> bytes:
         for item in instants
     ]
     out = io.BytesIO()
-    writer = HistoryFileWriter(out, path=path)
-    writer.write(pa.RecordBatch.from_pylist(rows, schema=SCHEMA))
-    writer.close()
+    write_batches(out, [pa.RecordBatch.from_pylist(rows, schema=SCHEMA)], path=path)
     return out.getvalue()
 
 

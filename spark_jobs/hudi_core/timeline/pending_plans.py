@@ -5,6 +5,7 @@ from __future__ import annotations
 from hudi_core.errors import StorageNotFoundError
 from hudi_core.model.names import FileGroupId
 from hudi_core.timeline.actions.clustering import ClusteringPlan, decode_clustering_plan
+from hudi_core.timeline.actions.restore import RestorePlan, decode_restore_plan
 from hudi_core.timeline.actions.rollback import instant_to_roll_back
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import Action, Instant, State
@@ -61,6 +62,12 @@ def rollback_target(active: ActiveTimeline, rollback: str) -> str:
     """The instant that the plan of `rollback` names. Raises CorruptFileError naming the plan's file without one."""
     path = active.path(rollback, Action.ROLLBACK, State.REQUESTED)
     return instant_to_roll_back(active.read_any(rollback, Action.ROLLBACK, State.REQUESTED), path=path)[0]
+
+
+def read_restore_plan(active: ActiveTimeline, restore: str) -> RestorePlan:
+    """The plan of a restore, whatever its state. Raises StorageNotFoundError, CorruptFileError."""
+    path = active.path(restore, Action.RESTORE, State.REQUESTED)
+    return decode_restore_plan(active.read_requested(restore, Action.RESTORE), path=path)
 
 
 def pending_rollback_of(active: ActiveTimeline, timeline: Timeline, instant: str) -> str | None:

@@ -8,11 +8,11 @@ before the instant completes, and again after it.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 
 from hudi_core.errors import ExecutionError
-from hudi_core.model.names import BaseFileName, parse_data_file
+from hudi_core.model.names import BaseFileName, LogFileName, parse_data_file
 from hudi_core.storage.base import FileInfo, Storage
 
 log = logging.getLogger(__name__)
@@ -30,18 +30,24 @@ def list_partitions(storage: Storage, partitions: Iterable[str]) -> list[tuple[s
         return list(zip(requested, pool.map(storage.list_files, requested), strict=True))
 
 
+def files_of(
+    storage: Storage, instant: str, partitions: Iterable[str]
+) -> Iterator[tuple[FileInfo, BaseFileName | LogFileName]]:
+    """The base and log files in `partitions` that are named after `instant`, with their parsed names."""
+    for _, files in list_partitions(storage, partitions):
+        for info in files:
+            name = parse_data_file(info.name)
+            if name is not None and name.instant == instant:
+                yield info, name
+
+
 def base_files_of(storage: Storage, instant: str, partitions: Iterable[str]) -> list[FileInfo]:
     """The base files that `instant` wrote into `partitions`, whatever their file group; one listing per partition.
 
     Log files are left alone: one named after a compaction's instant belongs to the slice that the compaction opens, and
     holds other writers' rows (ListingBasedRollbackStrategy, compaction outside of a restore).
     """
-    return [
-        info
-        for _, files in list_partitions(storage, partitions)
-        for info in files
-        if isinstance(name := parse_data_file(info.name), BaseFileName) and name.instant == instant
-    ]
+    return [info for info, name in files_of(storage, instant, partitions) if isinstance(name, BaseFileName)]
 
 
 def remove_losers(

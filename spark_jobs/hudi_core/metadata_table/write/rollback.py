@@ -28,6 +28,7 @@ from hudi_core.metadata_table.write.rollback_deletion import FileDeletion
 from hudi_core.model.names import WriteToken
 from hudi_core.storage.base import FileInfo, Storage
 from hudi_core.timeline.actions.rollback import (
+    RollbackMetadata,
     RollbackRequest,
     encode_rollback_metadata,
     encode_rollback_plan,
@@ -125,8 +126,8 @@ class MetadataRollback:
         active.to_inflight(instant, Action.ROLLBACK)
         partitions = self._strategy.undo(failed, instant, footprint.live)
         took = int((time.monotonic() - started) * 1000)
-        content = encode_rollback_metadata(instant, took, failed, Action.DELTA_COMMIT, partitions)
-        self._metadata_timeline.complete(instant, Action.ROLLBACK, content)
+        metadata = RollbackMetadata(instant, took, failed, Action.DELTA_COMMIT, tuple(partitions))
+        self._metadata_timeline.complete(instant, Action.ROLLBACK, encode_rollback_metadata(metadata))
 
     def _publish(self, rollback: str, changes: FileChanges) -> None:
         if self._metadata_timeline.features.rollback_deletes_logs:

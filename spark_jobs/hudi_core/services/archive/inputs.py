@@ -9,7 +9,7 @@ from hudi_core.config.archive_config import IGNORE_ORPHANS, ArchiveConfig
 from hudi_core.config.clean_config import KEEP_LATEST_BY_HOURS, CleanConfig
 from hudi_core.config.table_config import timeline_zone
 from hudi_core.history.archiving import archive_writer
-from hudi_core.services.archive.holds import ArchiveInputs, Findings, savepoints
+from hudi_core.services.archive.instants_to_retain import ArchiveInputs, Findings, savepoints
 from hudi_core.services.archive.listing import Partition, Search, appended_log_bytes, search
 from hudi_core.services.archive.planner import ArchivePlan, plan_archival, start_after
 from hudi_core.services.clean.earliest_commit import RetentionInputs, earliest_to_retain

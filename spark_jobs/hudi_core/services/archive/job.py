@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from hudi_core.config.archive_config import ORPHANS, REFUSE_ORPHANS, ArchiveConfig
 from hudi_core.config.table_config import timeline_zone
@@ -20,12 +20,13 @@ from hudi_core.history.log_archive_writer import finish_merge
 from hudi_core.metadata_table.write.staged_logs import forget_staged, staged_instants
 from hudi_core.model.claim_names import HUDI_HEARTBEATS
 from hudi_core.request.results import InstantResult, RunResult
-from hudi_core.services.archive.holds import Findings
 from hudi_core.services.archive.inputs import find, read_inputs
+from hudi_core.services.archive.instants_to_retain import Findings
 from hudi_core.services.archive.planner import ArchivePlan, plan_archival
 from hudi_core.services.context import TableContext
 from hudi_core.services.lifecycle import UnitProgress
 from hudi_core.services.service import Scheduled
+from hudi_core.timeline.instant import Instant
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.transaction.claim_file import claimed_instants, forget_claims
 from hudi_core.transaction.locks.base import TableLock
@@ -35,9 +36,6 @@ log = logging.getLogger(__name__)
 
 ARCHIVED = "archived"
 _NAMED = 10
-
-SortKey = tuple[str, str, int]
-"""Instant.sort_key."""
 
 
 class ArchiveService:
@@ -75,9 +73,7 @@ class ArchiveService:
             log.info("nothing to archive: %s", planned.reason)
             return RunResult((), planned.reason)
         with context.lock(owner) as lock:
-            return _archive(
-                context, config, lock, frozenset(item.sort_key for item in planned.instants), findings, progress
-            )
+            return _archive(context, config, lock, planned.instants, findings, progress)
 
 
 def look(context: TableContext, config: ArchiveConfig) -> tuple[ArchivePlan, Findings]:
@@ -109,7 +105,7 @@ def _archive(
     context: TableContext,
     config: ArchiveConfig,
     lock: TableLock,
-    passed: frozenset[SortKey],
+    passed: Collection[Instant],
     findings: Findings,
     progress: UnitProgress | None,
 ) -> RunResult:
@@ -118,7 +114,8 @@ def _archive(
         finish_merge(context.storage, history_folder)
     inputs = read_inputs(context, context.active.load(), config)
     plan = plan_archival(inputs, config, findings)
-    instants = [item for item in plan.instants if item.sort_key in passed]
+    keys = {item.sort_key for item in passed}
+    instants = [item for item in plan.instants if item.sort_key in keys]
     writer = archive_writer(context.storage, context.config.features, history_folder, config, lock.check)
     with_markers = {folder.rsplit("/", 1)[-1] for folder in context.storage.list_folders(TEMP_FOLDER)}
     claimed = claimed_instants(context.storage) - inputs.timeline.pending().requested_times

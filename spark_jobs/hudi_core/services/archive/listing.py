@@ -10,7 +10,7 @@ from hudi_core.codec.log.blocks import LogBlock
 from hudi_core.filegroup.read.log_scan import DATA_TYPES, log_blocks
 from hudi_core.model.names import FileGroupId, LogFileName, parse_data_file
 from hudi_core.model.partition import join
-from hudi_core.services.archive.holds import Findings
+from hudi_core.services.archive.instants_to_retain import Findings
 from hudi_core.services.context import TableContext
 from hudi_core.storage.base import FileInfo, Storage
 from hudi_core.timeline.actions.plan_fields import numbers
@@ -74,7 +74,7 @@ def search(storage: Storage, partitions: Iterable[Partition], requested: Search)
                 logs.append((parsed, info))
             elif requested.is_orphan(parsed.instant):
                 orphans.setdefault(parsed.instant, []).append(info.path)
-        for instant, path in _orphan_blocks(storage, partition, logs, requested, requested.written or {}):
+        for instant, path in _orphan_blocks(storage, partition, logs, requested):
             orphans.setdefault(instant, []).append(path)
     return Findings(uncleaned, {instant: tuple(paths) for instant, paths in orphans.items()}, hidden)
 
@@ -102,15 +102,12 @@ def written_log_bytes(active: ActiveTimeline, timeline: Timeline) -> dict[str, i
 
 
 def _orphan_blocks(
-    storage: Storage,
-    partition: str,
-    logs: Sequence[tuple[LogFileName, FileInfo]],
-    requested: Search,
-    written: Mapping[str, int],
+    storage: Storage, partition: str, logs: Sequence[tuple[LogFileName, FileInfo]], requested: Search
 ) -> Iterator[tuple[str, str]]:
     """Instants and files of log blocks that never committed and that no rollback command of their slice cancels."""
     if requested.begin is None:
         return
+    written = requested.written or {}
     suspects: list[tuple[LogFileName, str, str]] = []
     for parsed, info in logs:
         if info.size > written.get(info.path, -1):

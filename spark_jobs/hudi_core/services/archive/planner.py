@@ -1,5 +1,5 @@
-"""Which instants may leave the active timeline, and what blocks the others. Pure (TimelineArchiverV1,
-TimelineArchiverV2, ArchivalUtils).
+"""Which instants are archived and leave the active timeline, and what blocks the others; the conditions that block are
+in instants_to_retain.py. Pure (TimelineArchiverV1, TimelineArchiverV2, ArchivalUtils).
 
 A reader takes an instant for committed that is older than the first commit of the timeline, without a look into the
 archive. So archival goes from the oldest commit on and leaves no holes, and it must not pass an instant whose absence
@@ -16,12 +16,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from hudi_core.config.archive_config import (
-    KEEP_MAX,
-    KEEP_MIN,
-    ArchiveConfig,
-)
-from hudi_core.services.archive.holds import ArchiveInputs, Findings, Hold, holds_of, savepoints
+from hudi_core.config.archive_config import KEEP_MAX, KEEP_MIN, ArchiveConfig
+from hudi_core.services.archive.instants_to_retain import ArchiveInputs, Findings, Hold, holds_of, savepoints
 from hudi_core.timeline.instant import WRITE_ACTIONS, Action, Instant
 from hudi_core.timeline.timeline import Timeline
 

@@ -45,9 +45,7 @@ def latest_files(inputs: PartitionState) -> set[str]:
         if group.id in inputs.replaced:
             continue
         for item in group.slices:
-            found.update(
-                file.name for file in (*item.log_files, *((item.base_file,) if item.base_file is not None else ()))
-            )
+            found.update(file.name for file in item.data_files)
             if item.base_file is not None or not (item.is_empty or group.id in inputs.compacting):
                 break
     return found

@@ -5,8 +5,8 @@ clean must keep, those of savepoints and of pending plans. And the deletion of p
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from functools import partial
 
 from hudi_core.errors import StorageNotFoundError
@@ -34,26 +34,13 @@ Names = Mapping[str, frozenset[str]]
 """File names by partition."""
 
 
-@dataclass(frozen=True, slots=True)
-class KeptFiles:
-    """`by_plans` are the files of pending compactions, log compactions and clusterings, `compacting` the base instants
-    of the first two's operations by file group, `by_savepoints` the files of completed savepoints.
-    """
-
-    by_plans: Names = field(default_factory=dict)
-    compacting: Mapping[FileGroupId, tuple[str, ...]] = field(default_factory=dict)
-    by_savepoints: Names = field(default_factory=dict)
-
-
-def _read_kept_files(active: ActiveTimeline, timeline: Timeline, pending: PendingWork) -> KeptFiles:
-    """What the pending plans and the savepoints of `timeline` need. Raises FormatError naming a plan or savepoint that
-    is not safe.
-    """
-    compacting: dict[FileGroupId, tuple[str, ...]] = {}
+def _base_instants(pending: PendingWork) -> dict[FileGroupId, tuple[str, ...]]:
+    """The base instants of the operations of pending compactions and log compactions."""
+    found: dict[FileGroupId, tuple[str, ...]] = {}
     for work in (pending.compacting, pending.log_compacting):
         for group, (_, operation) in work.items():
-            compacting[group] = (*compacting.get(group, ()), operation.base_instant)
-    return KeptFiles(_files_of_plans(pending), compacting, _savepointed_files(active, timeline))
+            found[group] = (*found.get(group, ()), operation.base_instant)
+    return found
 
 
 def _files_of_plans(pending: PendingWork) -> Names:
@@ -97,12 +84,14 @@ class TablePartitions:
     replaced: dict[FileGroupId, Instant]
     compactions: dict[str, list[tuple[FileGroupId, str]]]
     """The file groups and instants of pending compactions, by partition."""
-    kept: KeptFiles
+    base_instants: Mapping[FileGroupId, tuple[str, ...]]
+    by_savepoints: Names
+    by_plans: Names
 
     @staticmethod
     def open(context: TableContext, timeline: Timeline) -> TablePartitions:
         """Reads what the slices depend on: pending plans, savepoints, replacecommits. Raises FormatError naming a plan
-        that is not safe.
+        or savepoint that is not safe.
         """
         pending = PendingWork.read(context.active, timeline)
         pending.check_complete(timeline)
@@ -115,7 +104,9 @@ class TablePartitions:
             slicing_for(context.active.layout, timeline, CompletionTimes(timeline, context.history).of),
             replaced_file_groups(timeline, context.active.read_commit),
             compactions,
-            _read_kept_files(context.active, timeline, pending),
+            _base_instants(pending),
+            _savepointed_files(context.active, timeline),
+            _files_of_plans(pending),
         )
 
     def inputs(self, partitions: Iterable[str] | None = None) -> Iterator[PartitionState]:
@@ -127,28 +118,23 @@ class TablePartitions:
                     build_file_groups(partition, files, self.slicing, compactions=self.compactions.get(partition, ()))
                 ),
                 self.replaced,
-                self.kept.compacting,
-                self.kept.by_savepoints.get(partition, frozenset()),
-                self.kept.by_plans.get(partition, frozenset()),
+                self.base_instants,
+                self.by_savepoints.get(partition, frozenset()),
+                self.by_plans.get(partition, frozenset()),
                 partial(stored_data_files, self.storage, partition),
             )
 
-    def files(self, partition: str) -> list[FileInfo]:
-        """The files of one partition as readers find them: by the metadata table where there is one."""
-        check_partition(partition, source="partition to clean")
-        return self.storage.list_files(partition) if self.metadata is None else self.metadata.listing().files(partition)
-
     def _files(self, partitions: Iterable[str] | None) -> Iterator[tuple[str, list[FileInfo]]]:
-        if partitions is None and self.metadata is None:
-            yield from walk_partitions(self.storage, self.storage.list_files)
+        """The files of each partition as readers find them: by the metadata table where there is one."""
+        files: Callable[[str], list[FileInfo]] = self.storage.list_files
+        if self.metadata is not None:
+            files = self.metadata.listing().files
+            partitions = self.metadata.list_partitions() if partitions is None else partitions
+        elif partitions is None:
+            yield from walk_partitions(self.storage, files)
             return
-        names = (
-            self.metadata.list_partitions()
-            if partitions is None and self.metadata is not None
-            else sorted(partitions or ())
-        )
-        for partition in names:
-            yield partition, self.files(partition)
+        for partition in sorted(partitions):
+            yield partition, files(check_partition(partition, source="partition to clean"))
 
 
 def stored_data_files(storage: Storage, partition: str) -> list[str]:
@@ -162,8 +148,6 @@ def drop_partitions(storage: Storage, plan: CleanPlan, timeline: Timeline) -> fr
     One that is in use again is kept: with a data file or a folder in it, or with a live writer that may have listed it
     already. Hudi deletes the folder with any content. Idempotent: a partition that is gone counts as deleted.
     """
-    if not plan.dropped_partitions:
-        return frozenset()
     if timeline.pending().of_actions(*COMMIT_ACTIONS).instants:
         log.info("%d empty partitions are left: a writer is at work", len(plan.dropped_partitions))
         return frozenset(partition for partition in plan.dropped_partitions if not storage.list_names(partition))
@@ -174,9 +158,8 @@ def _drop(storage: Storage, partition: str) -> bool:
     if stored_data_files(storage, partition) or storage.list_folders(partition):
         log.warning("partition %s is in use again and was left", partition)
         return False
-    for info in storage.list_files(
-        partition
-    ):  # by name: a file that a writer creates meanwhile must not go with the folder
+    # By name: a file that a writer creates meanwhile must not go with the folder.
+    for info in storage.list_files(partition):
         if parse_data_file(info.name) is None:
             storage.delete(info.path)
     if storage.list_names(partition):

@@ -44,17 +44,10 @@ def check_table(context: TableContext) -> None:
             f"{context.uri} cannot create a file exclusively, so it cannot carry a timeline", path=config.path
         )
     if config.base_file_format != "PARQUET":
-        raise UnsupportedError(
-            f"base files of format {config.base_file_format} are not supported",
-            path=config.path,
-            remedy="use Hudi's own compaction",
-        )
+        raise _not_here(f"base files of format {config.base_file_format} are not supported", config.path)
     if not config.populate_meta_fields:
-        raise UnsupportedError(
-            "hoodie.populate.meta.fields is false: base files without _hoodie_ columns are not compacted",
-            path=config.path,
-            remedy="use Hudi's own compaction",
-        )
+        what = "hoodie.populate.meta.fields is false: base files without _hoodie_ columns are not compacted"
+        raise _not_here(what, config.path)
     if publisher is not None:
         publisher.check_commit(Operation.COMPACT)
     MergePolicy.for_table(config, context.options)
@@ -63,11 +56,11 @@ def check_table(context: TableContext) -> None:
 def check_schema_evolution(latest: CommitMetadata, *, path: str) -> None:
     """Raises UnsupportedError when the table's latest commit carries a schema-on-read schema."""
     if latest.extra_metadata.get(_EVOLUTION_KEY):
-        raise UnsupportedError(
-            "the table uses schema-on-read evolution (hoodie.schema.on.read.enable)",
-            path=path,
-            remedy="use Hudi's own compaction",
-        )
+        raise _not_here("the table uses schema-on-read evolution (hoodie.schema.on.read.enable)", path)
+
+
+def _not_here(what: str, path: str) -> UnsupportedError:
+    return UnsupportedError(what, path=path, remedy="use Hudi's own compaction")
 
 
 def check_files(storage: Storage, operations: Iterable[CompactionOperation]) -> None:
@@ -91,9 +84,8 @@ def check_logs(storage: Storage, operations: Iterable[CompactionOperation]) -> N
     """Raises CorruptFileError naming a log file that does not begin with the magic; an empty log file is legal."""
     paths = [join(operation.partition, name) for operation in operations for name in operation.log_files]
     with ThreadPoolExecutor(max_workers=_READERS, thread_name_prefix="magic") as pool:
-        for path, first in zip(
-            paths, pool.map(lambda path: storage.read_range(path, _MAGIC_RANGE), paths), strict=True
-        ):
+        first_bytes = pool.map(lambda path: storage.read_range(path, _MAGIC_RANGE), paths)
+        for path, first in zip(paths, first_bytes, strict=True):
             if first and first != MAGIC:
                 raise CorruptFileError(
                     "not a Hudi log file: it does not begin with the magic", path=path, remedy=_REMEDY

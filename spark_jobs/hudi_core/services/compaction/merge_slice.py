@@ -82,14 +82,13 @@ class CompactionUnit:
 @dataclass(frozen=True, slots=True)
 class CompactedSlice:
     """What came of a unit. `stat` is None when there was nothing to write: no base file, and no log block that counts;
-    `statistics` also without requirements. `written` counts the rows of the new file, `seconds` the time by stage.
+    `statistics` also without requirements. `written` counts the rows of the new file.
     """
 
     stat: WriteStat | None
     statistics: FileStatistics | None
     records: MergeCounts
     written: int
-    seconds: Mapping[str, float]
 
 
 def compact_operation(unit: CompactionUnit, attempt: TaskAttempt) -> CompactedSlice:
@@ -140,7 +139,7 @@ class _Compaction:
         # Hudi: a slice whose blocks were all rolled back is still rewritten when it has a base file, and is nothing
         # when it has none.
         if not scan.blocks and self.base_name is None:
-            return CompactedSlice(None, None, MergeCounts(), 0, {})
+            return CompactedSlice(None, None, MergeCounts(), 0)
         with ExitStack() as stack:
             base = None
             if self.base_name is not None:
@@ -200,8 +199,7 @@ class _Compaction:
         expected = 0 if base is None else base.num_rows
         if counts.base != expected or counts.written != handle.rows:
             raise ExecutionError(
-                f"read {counts.base} of {expected} base rows, deleted {counts.deleted}, inserted "
-                f"{counts.inserted}, "
+                f"read {counts.base} of {expected} base rows, deleted {counts.deleted}, inserted {counts.inserted}, "
                 f"but wrote {handle.rows}",
                 path=handle.path,
             )
@@ -216,14 +214,13 @@ class _Compaction:
         times: tuple[float, float, float],
     ) -> CompactedSlice:
         started, scanned, ended = times
-        has_base, scan_ms = self.base_name is not None, int((scanned - started) * 1000)
+        scan_ms, write_ms = int((scanned - started) * 1000), int((ended - scanned) * 1000)
+        has_base = self.base_name is not None
         # Entries of delete blocks that 1.x compares by ordering value are among the reported log records.
         counts_deletes = self.as_hudi_1 and self.unit.policy.rules is not Rules.COMMIT_TIME
-        extra: dict[str, Any] = {}
-        if self.as_hudi_1:
-            extra = {"numUpdates": 0, "totalLogReadTimeMs": scan_ms} | (
-                {"prevBaseFile": self.base_name} if has_base else {}
-            )
+        extra: dict[str, Any] = {"numUpdates": 0, "totalLogReadTimeMs": scan_ms} if self.as_hudi_1 else {}
+        if self.as_hudi_1 and has_base:
+            extra["prevBaseFile"] = self.base_name
         stat = WriteStat(
             file_id=self.file_id,
             path=join(self.partition, self.name),
@@ -245,14 +242,13 @@ class _Compaction:
             total_corrupt_log_block=scan.corrupt,
             total_rollback_blocks=scan.rolled_back,
             total_scan_time_ms=scan_ms,
-            total_upsert_time_ms=int((ended - scanned) * 1000) if has_base else 0,
-            total_create_time_ms=0 if has_base else int((ended - scanned) * 1000),
+            total_upsert_time_ms=write_ms if has_base else 0,
+            total_create_time_ms=0 if has_base else write_ms,
             extra=extra,
         )
-        seconds = {"scan": round(scanned - started, 3), "write": round(ended - scanned, 3)}
         statistics = None
         if self.unit.requirements is not None:
             statistics = read_file_statistics(
                 self.storage, DataFileRef(self.partition, self.name, size, is_base=True), self.unit.requirements
             )
-        return CompactedSlice(stat, statistics, counts, counts.written, seconds)
+        return CompactedSlice(stat, statistics, counts, counts.written)

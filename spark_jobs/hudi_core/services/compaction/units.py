@@ -21,8 +21,6 @@ from hudi_core.timeline.actions.compaction import CompactionOperation, Compactio
 from hudi_core.timeline.actions.write_stats import WriteStat
 from hudi_core.timeline.timeline import Timeline
 
-_REMEDY = "nothing was published; please report this with the log of the run"
-
 
 def build_units(
     context: TableContext,
@@ -64,10 +62,8 @@ def prove(plan: CompactionPlan, results: Sequence[CompactedSlice], instant: str,
     result file.
     """
     if len(results) != len(plan.operations):
-        raise ExecutionError(
-            f"the plan has {len(plan.operations)} operations, the engine returned {len(results)} results",
-            remedy=_REMEDY,
-        )
+        what = f"the plan has {len(plan.operations)} operations, the engine returned {len(results)} results"
+        raise _unproved(what)
     stats: list[WriteStat] = []
     statistics: list[FileStatistics] = []
     for operation, result in zip(plan.operations, results, strict=True):
@@ -79,6 +75,10 @@ def prove(plan: CompactionPlan, results: Sequence[CompactedSlice], instant: str,
     return Rewritten(list(map(_base_file_ref, stats)), stats, statistics)
 
 
+def _unproved(what: str, source: str | None = None) -> ExecutionError:
+    return ExecutionError(what, path=source, remedy="nothing was published; please report this with the log of the run")
+
+
 def _base_file_ref(stat: WriteStat) -> DataFileRef:
     return DataFileRef(stat.partition_path, stat.path.rpartition("/")[2], stat.file_size_in_bytes, is_base=True)
 
@@ -87,12 +87,10 @@ def _statistics_of(stat: WriteStat, result: CompactedSlice) -> FileStatistics:
     source = f"result of {join(stat.partition_path, stat.file_id)}"
     statistics = result.statistics
     if statistics is None:
-        raise ExecutionError(
-            "the result has no statistics of the file for the metadata table", path=source, remedy=_REMEDY
-        )
+        raise _unproved("the result has no statistics of the file for the metadata table", source)
     expected = _base_file_ref(stat)
     if statistics.file != expected:
-        raise ExecutionError(f"the engine wrote {expected}, and read {statistics.file}", path=source, remedy=_REMEDY)
+        raise _unproved(f"the engine wrote {expected}, and read {statistics.file}", source)
     return statistics
 
 
@@ -101,9 +99,7 @@ def _prove_one(operation: CompactionOperation, result: CompactedSlice, instant: 
     stat = result.stat
     if stat is None:
         if operation.base_file is not None:
-            raise ExecutionError(
-                "the operation has a base file, but the engine wrote none", path=source, remedy=_REMEDY
-            )
+            raise _unproved("the operation has a base file, but the engine wrote none", source)
         return None
     _check_identity(operation, stat, instant, source)
     _check_counts(operation, stat, result, source)
@@ -115,9 +111,7 @@ def _check_identity(operation: CompactionOperation, stat: WriteStat, instant: st
     try:
         parsed = parse_base_file(name)
     except FormatError as error:
-        raise ExecutionError(
-            f"the engine returned {stat.path!r}: {error.message}", path=source, remedy=_REMEDY
-        ) from error
+        raise _unproved(f"the engine returned {stat.path!r}: {error.message}", source) from error
     expected = (operation.partition, operation.partition, operation.file_id, operation.file_id, instant)
     if (
         partition,
@@ -126,9 +120,7 @@ def _check_identity(operation: CompactionOperation, stat: WriteStat, instant: st
         stat.file_id,
         parsed.instant,
     ) != expected or stat.file_size_in_bytes <= 0:
-        raise ExecutionError(
-            f"the engine returned {stat.path!r} of {stat.file_size_in_bytes} bytes", path=source, remedy=_REMEDY
-        )
+        raise _unproved(f"the engine returned {stat.path!r} of {stat.file_size_in_bytes} bytes", source)
 
 
 def _check_counts(operation: CompactionOperation, stat: WriteStat, result: CompactedSlice, source: str) -> None:
@@ -136,18 +128,11 @@ def _check_counts(operation: CompactionOperation, stat: WriteStat, result: Compa
     base, deleted, inserted, written = counts.base, counts.deleted, counts.inserted, result.written
     merged = counts.updated + counts.kept + deleted + inserted + counts.missed_deletes
     if min(base, counts.updated, counts.kept, deleted, inserted, counts.missed_deletes, written) < 0:
-        raise ExecutionError(f"the result's row counts are not counts: {counts}", path=source, remedy=_REMEDY)
+        raise _unproved(f"the result's row counts are not counts: {counts}", source)
     if not written == base + inserted - deleted == stat.num_writes or (operation.base_file is None and base):
-        raise ExecutionError(
-            f"{base} base rows, {inserted} inserted and {deleted} deleted do not make the {stat.num_writes} rows "
-            "written",
-            path=source,
-            remedy=_REMEDY,
-        )
+        what = f"{base} base rows, {inserted} inserted and {deleted} deleted do not make the {stat.num_writes} rows "
+        raise _unproved(f"{what}written", source)
     # A key that the base holds twice is met twice, hence no equality.
     if merged < stat.total_updated_records_compacted:
-        raise ExecutionError(
-            f"the logs hold {stat.total_updated_records_compacted} keys, of which {merged} were merged",
-            path=source,
-            remedy=_REMEDY,
-        )
+        what = f"the logs hold {stat.total_updated_records_compacted} keys, of which {merged} were merged"
+        raise _unproved(what, source)

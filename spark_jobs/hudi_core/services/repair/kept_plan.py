@@ -20,7 +20,7 @@ from hudi_core.storage.base import FileInfo
 from hudi_core.timeline.actions.compaction import CompactionOperation, decode_compaction_plan, encode_compaction_plan
 from hudi_core.timeline.instant import Action, Instant, State
 from hudi_core.timeline.timeline import Timeline
-from hudi_core.transaction.reconcile import list_partitions
+from hudi_core.transaction.reconcile import files_of, list_partitions
 
 
 def check_no_rows_lost(context: TableContext, timeline: Timeline, plan: PendingPlan) -> None:
@@ -46,12 +46,8 @@ def _users_of(context: TableContext, timeline: Timeline, plan: PendingPlan) -> t
     """Log files in the slices that the plan starts, listed now, and pending writes that may put some there."""
     if not opens_slices(context, plan):
         return [], []
-    logs = [
-        info.path
-        for _, files in list_partitions(context.storage, partitions_of(context, plan))
-        for info in files
-        if isinstance(name := parse_data_file(info.name), LogFileName) and name.instant == plan.instant.requested_time
-    ]
+    files = files_of(context.storage, plan.instant.requested_time, partitions_of(context, plan))
+    logs = [info.path for info, name in files if isinstance(name, LogFileName)]
     deltas = timeline.pending().of_actions(Action.DELTA_COMMIT)
     return sorted(logs), [item for item in deltas if item.pending_action == Action.DELTA_COMMIT]
 

@@ -10,10 +10,9 @@ from hudi_core.errors import ConfigError, CorruptFileError
 from hudi_core.model.names import FileGroupId
 from hudi_core.request.services import SERVICES, service_of_action
 from hudi_core.services.context import TableContext
-from hudi_core.services.restore.job import read_restore_plan
 from hudi_core.services.rollback.failed_writes import pending_rollbacks
 from hudi_core.timeline.instant import Action, Instant, State
-from hudi_core.timeline.pending_plans import planned_file_groups
+from hudi_core.timeline.pending_plans import planned_file_groups, read_restore_plan
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.view.listing import StorageListing
 
@@ -46,26 +45,22 @@ def find_pending(context: TableContext, timeline: Timeline, instant: str) -> Pen
         )
     target = found[0]
     action = target.pending_action
-    kind = service_of_action(action) or "write"
-    if action in (Action.COMPACTION, Action.LOG_COMPACTION, Action.CLUSTERING):
-        try:
-            groups = planned_file_groups(context.active, target)
-            if groups is None:
-                path = context.active.path(instant, action, State.REQUESTED)
-                remedy = "it may be a write that was cut short"
-                raise CorruptFileError("the file holds no plan", path=path, remedy=remedy)
-        except CorruptFileError as error:
-            return PendingPlan(target, kind, damaged=error)
-        return PendingPlan(target, kind, groups)
-    # In layout 1 an overwrite has the same action, so that only a readable plan identifies a clustering.
-    groups = planned_file_groups(context.active, target)
-    if groups is not None:
-        return PendingPlan(target, "clustering", groups)
     if action == Action.RESTORE:
-        return PendingPlan(target, action, restores_to=read_restore_plan(context, instant).target)
-    if action in (Action.ROLLBACK, Action.SAVEPOINT):
-        return PendingPlan(target, action)
-    return PendingPlan(target, kind)
+        return PendingPlan(target, action, restores_to=read_restore_plan(context.active, instant).target)
+    kind = action if action == Action.SAVEPOINT else service_of_action(action) or "write"
+    if action not in (Action.COMPACTION, Action.LOG_COMPACTION, Action.CLUSTERING):
+        # In layout 1 an overwrite has the same action, so that only a readable plan identifies a clustering.
+        groups = planned_file_groups(context.active, target)
+        return PendingPlan(target, kind) if groups is None else PendingPlan(target, "clustering", groups)
+    try:
+        groups = planned_file_groups(context.active, target)
+    except CorruptFileError as error:
+        return PendingPlan(target, kind, damaged=error)
+    if groups is None:
+        path = context.active.path(instant, action, State.REQUESTED)
+        remedy = "it may be a write that was cut short"
+        return PendingPlan(target, kind, damaged=CorruptFileError("the file holds no plan", path=path, remedy=remedy))
+    return PendingPlan(target, kind, groups)
 
 
 def partitions_of(context: TableContext, plan: PendingPlan) -> frozenset[str]:

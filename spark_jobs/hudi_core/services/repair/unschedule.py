@@ -1,5 +1,5 @@
-"""`unschedule`: drops a plan that will not be run, so that what waited for it can continue
-(CompactionAdminClient.unscheduleCompactionPlan).
+"""`unschedule`: drops a plan that will not be run, so that what waited for it can continue; the files that attempts at
+it wrote are deleted by services/rollback/failed_attempt.py (CompactionAdminClient.unscheduleCompactionPlan).
 
 Hudi renames the log files that were written after a compaction of layout 1, without an update of its metadata table.
 This engine refuses there.

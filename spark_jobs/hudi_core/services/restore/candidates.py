@@ -44,9 +44,13 @@ class RestoreCandidates:
             for item in self._timeline.commits()
         ]
 
+    def find(self, time: str) -> Instant | None:
+        """The completed commit at `time`."""
+        return next((instant for instant in self._timeline.commits() if instant.requested_time == time), None)
+
     def check(self, time: str) -> Instant:
         """The commit at `time`. Raises ConfigError without one, TimelineError naming why it cannot be restored."""
-        target = next((instant for instant in self._timeline.commits() if instant.requested_time == time), None)
+        target = self.find(time)
         if target is None:
             raise ConfigError(
                 f"the timeline holds no completed commit at instant {time}",
@@ -66,9 +70,9 @@ class RestoreCandidates:
         """Why the table cannot be restored to `target`; None when it can."""
         saved = target.requested_time in self._saved
         going = self.after(target)
-        kept = sorted(instant.requested_time for instant in going if instant.requested_time in self._saved)
+        kept = self._saved.intersection(instant.requested_time for instant in going)
         if kept:
-            return f"commit {kept[-1]} after it is savepointed; delete that savepoint first"
+            return f"commit {max(kept)} after it is savepointed; delete that savepoint first"
         if not saved and self._retained is not None and target.requested_time < self._retained:
             return (
                 f"cleans may have removed files of it; the oldest commit whose files are all there is {self._retained}"

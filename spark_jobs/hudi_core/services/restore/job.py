@@ -33,12 +33,11 @@ from hudi_core.timeline.actions.restore import (
     RestoredInstant,
     RestoreMetadata,
     RestorePlan,
-    decode_restore_plan,
     encode_restore_metadata,
 )
 from hudi_core.timeline.actions.rollback import RollbackMetadata
-from hudi_core.timeline.instant import COMMIT_ACTIONS, Action, Instant, State
-from hudi_core.timeline.pending_plans import pending_rollback_of, rollback_target
+from hudi_core.timeline.instant import COMMIT_ACTIONS, Action, Instant
+from hudi_core.timeline.pending_plans import pending_rollback_of, read_restore_plan, rollback_target
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.transaction.claim import Claim
 from hudi_core.transaction.claim_file import forget_claims
@@ -58,7 +57,7 @@ class RestoreJob(Job[RestorePlan, None]):
 
     def __init__(self, run: Run) -> None:
         super().__init__(run)
-        self._plan = read_restore_plan(run.context, run.instant)
+        self._plan = read_restore_plan(self.active, run.instant)
         self._files: dict[str, int] = {}
         self._made: set[str] = set()
         self._started = time.monotonic()
@@ -171,17 +170,12 @@ class RestoreJob(Job[RestorePlan, None]):
 
     def _warn_of_newcomers(self, timeline: Timeline) -> None:
         """SavepointHelpers.validateSavepointRestore, which comes too late to change anything."""
-        target = next((instant for instant in timeline.commits() if instant.requested_time == self._plan.target), None)
-        newer = [] if target is None else RestoreCandidates(self.context, timeline).after(target)
+        candidates = RestoreCandidates(self.context, timeline)
+        target = candidates.find(self._plan.target)
+        newer = [] if target is None else candidates.after(target)
         if newer:
             named = f"{newer[0].action} {newer[0].requested_time}"
             log.warning("%s was written while the table was restored to %s", named, self._plan.target)
-
-
-def read_restore_plan(context: TableContext, restore: str) -> RestorePlan:
-    """The plan of a restore, whatever its state."""
-    path = context.active.path(restore, Action.RESTORE, State.REQUESTED)
-    return decode_restore_plan(context.active.read_requested(restore, Action.RESTORE), path=path)
 
 
 def _refuse_savepoint(timeline: Timeline, target: Instant) -> None:

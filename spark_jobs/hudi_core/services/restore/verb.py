@@ -11,17 +11,20 @@ from hudi_core.errors import ConflictError, TimelineError
 from hudi_core.services.context import TableContext
 from hudi_core.services.lifecycle import Run, run_instant
 from hudi_core.services.restore.candidates import Restorable, RestoreCandidates
-from hudi_core.services.restore.job import RestoreJob, read_restore_plan
+from hudi_core.services.restore.job import RestoreJob
 from hudi_core.services.rollback.failed_writes import pending_rollbacks
 from hudi_core.services.rollback.job import run_rollback
 from hudi_core.services.rollback.strategies import failed_of, plan_undo, sizes_of
 from hudi_core.services.rollback.units import NOTHING, Removed
 from hudi_core.timeline.actions.restore import RestoredInstant, RestorePlan, encode_restore_plan
 from hudi_core.timeline.instant import Action, Instant
+from hudi_core.timeline.pending_plans import read_restore_plan
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.transaction.claim_file import current_claim
 from hudi_core.transaction.owner import Owner
 from hudi_core.transaction.writer_heartbeats import read_heartbeats
+
+_NOTHING_LATER = "nothing was written after it"
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +73,7 @@ def restore(context: TableContext, instant: str, owner: Owner, *, dry_run: bool 
         done = _last_restore(context, instant)
         if done is not None:
             run_instant(RestoreJob(Run(context, done, owner)))
-        return RestoreResult(done, instant, reason="nothing was written after it")
+        return RestoreResult(done, instant, reason=_NOTHING_LATER)
     job = RestoreJob(Run(context, pending, owner))
     run_instant(job)
     return RestoreResult(pending, instant, job.removed)
@@ -81,7 +84,7 @@ def _pending_restore(context: TableContext, timeline: Timeline, target: str) -> 
     pending = timeline.pending().of_actions(Action.RESTORE).last()
     if pending is None:
         return None
-    plan = read_restore_plan(context, pending.requested_time)
+    plan = read_restore_plan(context.active, pending.requested_time)
     if not plan.target:
         what = "is not finished, and its plan does not say which commit the table goes back to"
         raise TimelineError(f"restore {pending.requested_time} {what}", remedy="finish it with the Hudi that began it")
@@ -102,9 +105,7 @@ def _preview(context: TableContext, timeline: Timeline, instant: str) -> Restore
         steps = plan_undo(context, failed_of(context, item), timeline, use_markers=False, restoring=True)
         files.update(sizes_of(context, steps))
     removed = Removed(files, tuple(item.requested_time for item in going))
-    return RestoreResult(
-        None, instant, removed, None if going else "nothing was written after it", tuple(candidates.all())
-    )
+    return RestoreResult(None, instant, removed, None if going else _NOTHING_LATER, tuple(candidates.all()))
 
 
 def _request(context: TableContext, instant: str, owner: Owner) -> str | None:
@@ -146,6 +147,6 @@ def _refuse_live_writers(context: TableContext, going: list[Instant]) -> None:
 def _last_restore(context: TableContext, target: str) -> str | None:
     """The newest restore, when it was to `target`."""
     last = context.active.load().completed().of_actions(Action.RESTORE).last()
-    if last is None or read_restore_plan(context, last.requested_time).target != target:
+    if last is None or read_restore_plan(context.active, last.requested_time).target != target:
         return None
     return last.requested_time

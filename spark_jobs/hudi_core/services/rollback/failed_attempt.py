@@ -8,21 +8,22 @@ metadata table, its inflight file. A rollback instant on the data timeline recor
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from hudi_core.filegroup.write.markers import delete_markers, list_markers
 from hudi_core.filegroup.write.rollback_files import FileUndo
 from hudi_core.model.claim_names import CLAIMS
-from hudi_core.model.names import BaseFileName, parse_data_file
+from hudi_core.model.names import BaseFileName
 from hudi_core.services.context import TableContext
 from hudi_core.services.rollback.job import run_rollback
+from hudi_core.services.rollback.strategies import deletion_of
 from hudi_core.services.rollback.units import encode_plan
 from hudi_core.storage.base import FileInfo
 from hudi_core.timeline.instant import Action, Instant, State
 from hudi_core.timeline.pending_plans import pending_rollback_of, rollback_target
 from hudi_core.transaction.claim import Claim
-from hudi_core.transaction.reconcile import list_partitions
+from hudi_core.transaction.reconcile import files_of
 
 log = logging.getLogger(__name__)
 
@@ -52,15 +53,12 @@ def find_leftovers(context: TableContext, instant: str, action: str, partitions:
     )
 
 
-def attempt_files(context: TableContext, instant: str, action: str, partitions: Iterable[str]) -> Iterator[FileInfo]:
+def attempt_files(context: TableContext, instant: str, action: str, partitions: Iterable[str]) -> list[FileInfo]:
     """The files of attempts; log files named after a compaction's instant in version 6 are other writers'."""
     logs = action != Action.COMPACTION or context.config.features.log_name_has_delta_commit
     marked = {marker.partition for marker in list_markers(context.storage, instant)}
-    for _, files in list_partitions(context.storage, {*partitions, *marked}):
-        for info in files:
-            name = parse_data_file(info.name)
-            if name is not None and name.instant == instant and (logs or isinstance(name, BaseFileName)):
-                yield info
+    files = files_of(context.storage, instant, {*partitions, *marked})
+    return [info for info, name in files if logs or isinstance(name, BaseFileName)]
 
 
 def roll_back_attempt(
@@ -78,7 +76,7 @@ def roll_back_attempt(
         _clean_up_behind(context, instant, claim)
         delete_markers(context.storage, instant)
         return None, removed
-    steps = [FileUndo(info.path.rpartition("/")[0], delete=(info.name,)) for info in left.files]
+    steps = list(map(deletion_of, left.files))
     rollback = left.pending_rollback or _request(context, instant, action, steps, claim)
     log.info("rolling back an earlier attempt at %s %s as %s: %d files", action, instant, rollback, len(left.files))
     run_rollback(context, rollback, claim.owner, fenced_by=claim, extra=steps)

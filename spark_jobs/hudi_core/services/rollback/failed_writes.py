@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 
 from hudi_core.config.transaction_config import FAILED_WRITES_POLICY, SILENT_MINUTES, HeartbeatConfig
 from hudi_core.errors import StorageNotFoundError
 from hudi_core.services.context import TableContext
-from hudi_core.timeline.actions.restore import decode_restore_plan
 from hudi_core.timeline.actions.rollback import is_engine_plan
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import Action, Instant, State
-from hudi_core.timeline.pending_plans import rollback_target
+from hudi_core.timeline.pending_plans import read_restore_plan, rollback_target
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.transaction.claim_file import current_claim
 from hudi_core.transaction.writer_heartbeats import (
@@ -49,7 +49,7 @@ def dead_rollbacks(
     if not foreign:
         return pending
     # No rollback of Hudi 0.15 or 1.0 ever beats, whatever the policy's name says of writes.
-    heartbeats = _heartbeats(context, 60.0 * SILENT_MINUTES.read(context.options), dry_run)
+    heartbeats = heartbeats_of(context, dry_run, 60.0 * SILENT_MINUTES.read(context.options))
     changed = context.active.modified()
     alive = {
         time
@@ -70,7 +70,7 @@ def failed_writes(
     not among them (dead_rollbacks).
     """
     policy = FailedWrites.EAGER if eager else failed_writes_policy(context.options)
-    heartbeats = _heartbeats(context, silent_seconds(context.options), dry_run)
+    heartbeats = heartbeats_of(context, dry_run, silent_seconds(context.options))
     if policy is not FailedWrites.EAGER:
         warn_of_eager_writers(context.active, timeline, heartbeats)
     dead = dead_rollbacks(context, timeline, eager=eager, dry_run=dry_run)
@@ -107,8 +107,8 @@ def nothing_failed(context: TableContext, timeline: Timeline) -> str:
     )
 
 
-def _heartbeats(context: TableContext, silent: float, dry_run: bool) -> Heartbeats:
-    # A dry run may not write the file by which the storage's clock is read.
+def heartbeats_of(context: TableContext, dry_run: bool, silent: float = 0.0) -> Heartbeats:
+    """The writers' heartbeats; a dry run may not write the file by which the storage's clock is read."""
     return read_heartbeats(
         context.storage, HeartbeatConfig.of(context.options), now=time.time if dry_run else None, silent_seconds=silent
     )
@@ -125,10 +125,6 @@ def _restored(active: ActiveTimeline, timeline: Timeline) -> frozenset[str]:
     """The instants that restores on the timeline remove or removed."""
     found: set[str] = set()
     for restore in timeline.of_actions(Action.RESTORE):
-        path = active.path(restore.requested_time, Action.RESTORE, State.REQUESTED)
-        try:
-            plan = decode_restore_plan(active.read_requested(restore.requested_time, Action.RESTORE), path=path)
-        except StorageNotFoundError:
-            continue  # archived since the listing
-        found.update(instant.time for instant in plan.instants)
+        with suppress(StorageNotFoundError):  # archived since the listing
+            found.update(instant.time for instant in read_restore_plan(active, restore.requested_time).instants)
     return frozenset(found)

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
-from hudi_core.config.transaction_config import HeartbeatConfig
 from hudi_core.errors import ConflictError
 from hudi_core.model.claim_names import HUDI_HEARTBEATS
 from hudi_core.model.names import FileGroupId, parse_data_file
 from hudi_core.services.context import TableContext
 from hudi_core.services.rollback.checks import RollbackInputs
+from hudi_core.services.rollback.failed_writes import heartbeats_of
 from hudi_core.services.rollback.strategies import Failed
 from hudi_core.timeline.actions.clean import decode_clean_plan
 from hudi_core.timeline.actions.plan_fields import texts
@@ -19,7 +18,7 @@ from hudi_core.timeline.instant import Action, Instant, State
 from hudi_core.timeline.pending_plans import read_clustering_plans
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.transaction.claim_file import current_claim, has_let_go
-from hudi_core.transaction.writer_heartbeats import FailedWrites, failed_writes_policy, read_heartbeats
+from hudi_core.transaction.writer_heartbeats import FailedWrites, failed_writes_policy
 
 
 def read_inputs(context: TableContext, timeline: Timeline, failed: Failed) -> RollbackInputs:
@@ -36,13 +35,7 @@ def refuse_live_writer(context: TableContext, target: str, *, dry_run: bool = Fa
     """Raises ConflictError while a heartbeat shows a writer on `target`, unless a claim of ours decides that."""
     if current_claim(context.storage, target) is not None and not has_let_go(context.storage, target):
         return
-    # A dry run may not write the file by which the storage's clock is read.
-    if (
-        target
-        in read_heartbeats(
-            context.storage, HeartbeatConfig.of(context.options), now=time.time if dry_run else None
-        ).live()
-    ):
+    if target in heartbeats_of(context, dry_run).live():
         raise ConflictError(
             f"a writer is at work on instant {target}",
             path=f"{HUDI_HEARTBEATS}/{target}",
@@ -67,19 +60,17 @@ def _cleans_since(context: TableContext, timeline: Timeline, failed: Failed) -> 
 
 def _deleted_by(context: TableContext, clean: Instant) -> Iterator[tuple[FileGroupId, str]]:
     """File group and instant of each data file that a completed clean deleted, or the plan of a pending one names."""
-    for partition, names in _names_of(context, clean):
+    deleted: Mapping[str, Sequence[str]]
+    if clean.is_completed:
+        path = context.active.path_of(clean)
+        done = member(context.active.read_of(clean), "partitionMetadata", dict, path=path, default={})
+        deleted = {partition: texts(raw, "successDeleteFiles", path=path) for partition, raw in done.items()}
+    else:
+        path = context.active.path(clean.requested_time, Action.CLEAN, State.REQUESTED)
+        data = context.active.read_requested(clean.requested_time, Action.CLEAN)
+        deleted = decode_clean_plan(data, path=path).files
+    for partition, names in deleted.items():
         for name in names:
             parsed = parse_data_file(name.rpartition("/")[2])
             if parsed is not None:
                 yield FileGroupId(partition, parsed.file_id), parsed.instant
-
-
-def _names_of(context: TableContext, clean: Instant) -> Iterator[tuple[str, Sequence[str]]]:
-    if not clean.is_completed:
-        path = context.active.path(clean.requested_time, Action.CLEAN, State.REQUESTED)
-        data = context.active.read_requested(clean.requested_time, Action.CLEAN)
-        yield from decode_clean_plan(data, path=path).files.items()
-        return
-    path, done = context.active.path_of(clean), context.active.read_of(clean)
-    for partition, raw in member(done, "partitionMetadata", dict, path=path, default={}).items():
-        yield partition, texts(raw, "successDeleteFiles", path=path)

@@ -15,7 +15,6 @@ from hudi_core.metadata_table.records.file_statistics import FileChanges
 from hudi_core.metadata_table.timeline import MetadataTimeline
 from hudi_core.metadata_table.write.initialized_since import initialized_since
 from hudi_core.model.claim_names import HUDI_HEARTBEATS
-from hudi_core.model.names import parse_data_file
 from hudi_core.request.results import InstantResult
 from hudi_core.services.context import TableContext
 from hudi_core.services.lifecycle import Claimed, Completion, Job, Run, claimed, run_instant
@@ -29,7 +28,7 @@ from hudi_core.timeline.timeline import Timeline
 from hudi_core.transaction.claim import Claim
 from hudi_core.transaction.claim_file import current_claim, forget_claims
 from hudi_core.transaction.owner import Owner
-from hudi_core.transaction.reconcile import list_partitions
+from hudi_core.transaction.reconcile import files_of
 
 log = logging.getLogger(__name__)
 
@@ -51,21 +50,17 @@ class RollbackJob(Job[RollbackExecution, RollbackMetadata]):
         """
         super().__init__(run)
         self._execution = RollbackExecution(run.context, run.instant, run.owner)
-        self._failed = self._execution.plan.instant
+        self.failed = self._execution.plan.instant
+        """The instant that it rolls back."""
         self._is_fenced = fenced_by is not None
         self._target_claim = fenced_by
         self._extra = extra
         self._keeps_plan = False
 
     @property
-    def target(self) -> str:
-        """The instant that it rolls back."""
-        return self._failed
-
-    @property
     def removed(self) -> Removed:
         """What this run removed."""
-        return Removed(self._execution.removed, () if self._keeps_plan else (self._failed,))
+        return Removed(self._execution.removed, () if self._keeps_plan else (self.failed,))
 
     def find(self, timeline: Timeline) -> Instant:
         """The rollback. Raises TimelineError where it is gone."""
@@ -81,12 +76,12 @@ class RollbackJob(Job[RollbackExecution, RollbackMetadata]):
         if self._is_fenced:
             return
         target = self._execution.target(self.active.load())
-        found = stack.enter_context(fenced(self.context, self._failed, target, self.owner))
+        found = stack.enter_context(fenced(self.context, self.failed, target, self.owner))
         if found is None:
             return
         if found.completed is not None:
             raise ConflictError(
-                f"an earlier run had decided to complete {self._execution.plan.action} {self._failed}, and so it is "
+                f"an earlier run had decided to complete {self._execution.plan.action} {self.failed}, and so it is "
                 "completed now",
                 remedy="look at the timeline again",
             )
@@ -102,10 +97,8 @@ class RollbackJob(Job[RollbackExecution, RollbackMetadata]):
         self._check_target()
         undone = plan.undo_files(self._extra)
         metadata = plan.metadata(undone)
-        content = encode_rollback_metadata(
-            metadata.start_time, metadata.time_taken_ms, metadata.instant, metadata.action, metadata.partitions
-        )
-        return Completion(content, metadata, partial(self._publish, held.epoch, changes_of(undone)))
+        publish = partial(self._publish, held.epoch, changes_of(undone))
+        return Completion(encode_rollback_metadata(metadata), metadata, publish)
 
     def _check_target(self) -> None:
         if self._target_claim is not None:
@@ -116,7 +109,7 @@ class RollbackJob(Job[RollbackExecution, RollbackMetadata]):
         self._check_target()
         publisher = self.context.reloaded().metadata_publisher(epoch)
         if publisher is not None:
-            publisher.roll_back(self._failed, self.instant, changes)
+            publisher.roll_back(self.failed, self.instant, changes)
         target = self._execution.target(self.active.load())
         self._keeps_plan = target is not None and keeps_plan(self.context, target)
         if target is not None and target.is_completed:
@@ -124,11 +117,11 @@ class RollbackJob(Job[RollbackExecution, RollbackMetadata]):
                 "%s %s was completed while rollback %s was taking its files away: its writer was alive, and its "
                 "rows have to be written again",
                 target.action,
-                self._failed,
+                self.failed,
                 self.instant,
             )
         if target is not None and not self._keeps_plan:
-            self.active.undo(self._failed, target.pending_action)
+            self.active.undo(self.failed, target.pending_action)
 
     def clean_up(self, plan: RollbackExecution, done: RollbackMetadata) -> None:
         self._clean_up(executed=True)
@@ -149,26 +142,23 @@ class RollbackJob(Job[RollbackExecution, RollbackMetadata]):
             self._delete_late_files()
         if target is not None and executed and keeps_plan(self.context, target):
             self._keeps_plan = True
-            self.active.revert_to_requested(self._failed, target.pending_action)
+            self.active.revert_to_requested(self.failed, target.pending_action)
         if target is None or executed:
-            delete_markers(self.storage, self._failed)
-        if target is None and current_claim(self.storage, self._failed) is None:
-            self.storage.delete(f"{HUDI_HEARTBEATS}/{self._failed}")
+            delete_markers(self.storage, self.failed)
+        if target is None and current_claim(self.storage, self.failed) is None:
+            self.storage.delete(f"{HUDI_HEARTBEATS}/{self.failed}")
 
     def _delete_late_files(self) -> None:
         """Files that a writer presumed dead wrote since (hudi#18783); not of a compaction, whose logs others write."""
         partitions = {request.partition for request in self._execution.plan.requests}
-        for _, files in list_partitions(self.storage, partitions):
-            for info in files:
-                name = parse_data_file(info.name)
-                if name is not None and name.instant == self._failed:
-                    log.warning("%s was written after its instant had been rolled back: deleted", info.path)
-                    self.storage.delete(info.path)
+        for info, _ in files_of(self.storage, self.failed, partitions):
+            log.warning("%s was written after its instant had been rolled back: deleted", info.path)
+            self.storage.delete(info.path)
         publisher = self.context.metadata_publisher()
-        if publisher is not None and publisher.footprint(self._failed):
+        if publisher is not None and publisher.footprint(self.failed):
             with self.context.lock(self.owner) as lock:
                 lock.check()
-                publisher.roll_back(self._failed, self.instant)
+                publisher.roll_back(self.failed, self.instant)
 
     def forget(self) -> None:
         """The claims of the instant that went as well. Those of a plan that stays are kept: later epochs count on."""
@@ -177,7 +167,7 @@ class RollbackJob(Job[RollbackExecution, RollbackMetadata]):
             return
         target = self._execution.target(self.active.load())
         if target is None or target.is_completed:
-            forget_claims(self.storage, self._failed)
+            forget_claims(self.storage, self.failed)
 
     def refused(self) -> None:
         """A rollback whose plan was dropped is never run again."""

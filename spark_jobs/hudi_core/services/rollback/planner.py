@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from hudi_core.config.transaction_config import ROLLBACK_USING_MARKERS
-from hudi_core.engine.protocol import Json
 from hudi_core.errors import ConfigError, ConflictError, TimelineError
 from hudi_core.filegroup.write.rollback_files import FileUndo
 from hudi_core.services.context import TableContext
@@ -111,16 +110,10 @@ class RollbackService(SchedulingService):
             return Scheduled(None, None, nothing_failed(context, timeline))
         if dry_run:
             check_rollback(context, timeline, failed[0], dry_run=True)
-            return Scheduled(None, _preview(context, timeline, failed[0].requested_time))
+            plan = encode_plan(context, failed[0], plan_rollback(context, timeline, failed[0]))
+            return Scheduled(None, decode_any(plan, path=context.active.path_of(failed[0])))
         rollback = request_rollback(context, failed[0], owner)
-        path = context.active.path(rollback, Action.ROLLBACK, State.REQUESTED)
-        return Scheduled(rollback, decode_any(context.active.read_requested(rollback, Action.ROLLBACK), path=path))
+        return Scheduled(rollback, context.active.read_any(rollback, Action.ROLLBACK, State.REQUESTED))
 
     def job(self, run: Run) -> RollbackJob:
         return RollbackJob(run)
-
-
-def _preview(context: TableContext, timeline: Timeline, target: str) -> Json:
-    failed = next(instant for instant in timeline.pending() if instant.requested_time == target)
-    path = context.active.path_of(failed)
-    return decode_any(encode_plan(context, failed, plan_rollback(context, timeline, failed)), path=path)

@@ -27,7 +27,7 @@ from hudi_core.storage.base import FileInfo
 from hudi_core.timeline.actions.commit import CommitMetadata, Operation, decode_commit
 from hudi_core.timeline.instant import Action, Instant, State
 from hudi_core.timeline.timeline import Timeline
-from hudi_core.transaction.reconcile import list_partitions
+from hudi_core.transaction.reconcile import files_of, list_partitions
 from hudi_core.view.file_group import DataFile
 
 log = logging.getLogger(__name__)
@@ -86,6 +86,11 @@ def plan_undo(
     return sorted(_by_listing(context, failed, timeline, restoring), key=_order)
 
 
+def deletion_of(info: FileInfo) -> FileUndo:
+    """The step that deletes a file which was found by listing."""
+    return FileUndo(info.path.rpartition("/")[0], delete=(info.name,))
+
+
 def _order(step: FileUndo) -> tuple[str, str, tuple[str, ...]]:
     return step.partition, step.file_id, step.delete
 
@@ -134,13 +139,9 @@ def _is_log_of(info: FileInfo, base: BaseFileName) -> bool:
 def _by_listing(context: TableContext, failed: Failed, timeline: Timeline, restoring: bool) -> Iterator[FileUndo]:
     shared_logs = not context.config.features.rollback_deletes_logs
     base_files_only = shared_logs and failed.is_compaction and not restoring and not failed.instant.is_completed
-    for partition, files in list_partitions(context.storage, _partitions(context, failed, timeline)):
-        for info in files:
-            parsed = parse_data_file(info.name)
-            if parsed is None or parsed.instant != failed.time:
-                continue
-            if not (base_files_only and isinstance(parsed, LogFileName)):
-                yield FileUndo(partition, delete=(info.name,))
+    for info, name in files_of(context.storage, failed.time, _partitions(context, failed, timeline)):
+        if not (base_files_only and isinstance(name, LogFileName)):
+            yield deletion_of(info)
     appends = failed.instant.action in (Action.DELTA_COMMIT, Action.LOG_COMPACTION)
     if shared_logs and appends and not failed.is_compaction:
         yield from _cancelled_blocks(context, failed, timeline)

@@ -168,12 +168,11 @@ def is_planned(context: TableContext, instant: Instant) -> bool:
     )
 
 
-def changes_of(undone: Iterable[Undone]) -> FileChanges:
+def changes_of(undone: Sequence[Undone]) -> FileChanges:
     """What the metadata table must record: deleted files, log files of command blocks, and those that they cancel."""
-    parts = list(undone)
     return FileChanges(
-        {part.partition: {**part.kept_logs, **part.commands} for part in parts if part.commands},
-        {part.partition: frozenset(part.deleted) for part in parts if part.deleted},
+        {part.partition: {**part.kept_logs, **part.commands} for part in undone if part.commands},
+        {part.partition: frozenset(part.deleted) for part in undone if part.deleted},
     )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -22,8 +21,6 @@ from hudi_core.timeline.pending_plans import pending_rollback_of, planned_file_g
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.transaction.commit import check_inflight
 from hudi_core.transaction.owner import Owner
-
-log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +132,7 @@ def _finish(context: TableContext, rollback: str, owner: Owner, dry_run: bool) -
         return RollbackResult(None, execution.plan.instant, Removed(execution.planned(), goes))
     refuse_live_writer(context, rollback)
     job = run_rollback(context, rollback, owner)
-    return RollbackResult(rollback, job.target, job.removed)
+    return RollbackResult(rollback, job.failed, job.removed)
 
 
 def _back_to_requested(context: TableContext, target: Instant, owner: Owner) -> RollbackResult:

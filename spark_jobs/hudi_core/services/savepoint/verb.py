@@ -8,6 +8,7 @@ from typing import Any
 from hudi_core.errors import ConfigError
 from hudi_core.services.context import TableContext
 from hudi_core.services.lifecycle import Run, claimed, run_instant
+from hudi_core.services.rollback.units import NOTHING
 from hudi_core.services.savepoint.job import SavepointJob
 from hudi_core.timeline.actions.savepoint import SavepointMetadata, decode_savepoint
 from hudi_core.timeline.instant import Action, Instant
@@ -30,7 +31,7 @@ class Savepoint:
 
     def to_dict(self) -> dict[str, Any]:
         """An item of `savepoint list --json`; with `removed`, which is empty, the document of create and delete."""
-        return asdict(self) | {"removed": {"files": 0, "bytes": 0, "instants": []}}
+        return asdict(self) | {"removed": NOTHING.to_dict()}
 
 
 def savepoint_create(

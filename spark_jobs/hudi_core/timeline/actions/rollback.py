@@ -133,14 +133,9 @@ def _request(raw: dict[str, Any], path: str) -> RollbackRequest:
     )
 
 
-def encode_rollback_metadata(
-    start_time: str, time_taken_ms: int, instant: str, action: str, partitions: Iterable[RollbackPartition]
-) -> bytes:
-    """The content of `<R>.rollback`: `start_time` is the rollback's own instant, `time_taken_ms` its duration."""
-    return encode_datum(
-        "HoodieRollbackMetadata",
-        metadata_datum(RollbackMetadata(start_time, time_taken_ms, instant, action, tuple(partitions))),
-    )
+def encode_rollback_metadata(metadata: RollbackMetadata) -> bytes:
+    """The content of `<R>.rollback`."""
+    return encode_datum("HoodieRollbackMetadata", metadata_datum(metadata))
 
 
 def metadata_datum(metadata: RollbackMetadata) -> dict[str, Any]:

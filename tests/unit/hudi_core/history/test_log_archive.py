@@ -195,7 +195,7 @@ def test_a_block_without_a_schema_or_with_cut_records_is_damage() -> None:
     content = bytearray(encode_avro_block([encode_datum(SCHEMA, _record("1", "commit"))]))
     content[8:12] = (1 << 20).to_bytes(4, "big")
     _archive(storage, 1, encode_block(BlockType.AVRO_DATA, {HeaderKey.SCHEMA: json.dumps(SCHEMA)}, bytes(content)))
-    with pytest.raises(CorruptFileError, match="does not fit its block"):
+    with pytest.raises(CorruptFileError, match="needs 1048576 bytes, has"):
         _times(storage)
 
 

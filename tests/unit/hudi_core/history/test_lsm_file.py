@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from hudi_core.errors import CorruptFileError
-from hudi_core.history.lsm_file import REMEDY, ROW_VERSION, SCHEMA, HistoryFileWriter, read_batches
+from hudi_core.history.lsm_file import REMEDY, ROW_VERSION, SCHEMA, read_batches, write_batches
 from tests.support.memory_storage import MemoryStorage
 
 
@@ -16,9 +16,7 @@ def test_a_file_has_the_columns_and_the_footer_of_hudi() -> None:
     """HoodieLSMTimelineInstant: Hudi's readers take the Avro schema from the footer."""
     out = io.BytesIO()
     row = {"instantTime": "001", "completionTime": "002", "action": "commit", "metadata": b"m", "plan": None}
-    writer = HistoryFileWriter(out, path="x")
-    writer.write(pa.RecordBatch.from_pylist([{**row, "version": ROW_VERSION}], schema=SCHEMA))
-    writer.close()
+    write_batches(out, [pa.RecordBatch.from_pylist([{**row, "version": ROW_VERSION}], schema=SCHEMA)], path="x")
     file = pq.ParquetFile(io.BytesIO(out.getvalue()))
     assert file.read().to_pylist() == [{**row, "version": 1}]
     assert file.metadata.row_group(0).column(0).compression == "GZIP"

@@ -60,7 +60,7 @@ def test_a_partition_outside_of_the_table_is_refused(golden: Golden) -> None:
     context = context_of(golden("9", "mor_basic").table)
     opened = TablePartitions.open(context, context.active.load())
     with pytest.raises(FormatError):
-        opened.files("../elsewhere")
+        next(opened.inputs(["../elsewhere"]))
 
 
 def test_stored_files_are_data_files_alone(golden: Golden) -> None:
@@ -69,7 +69,8 @@ def test_stored_files_are_data_files_alone(golden: Golden) -> None:
     first = next(iter(opened.inputs()))
     stored = stored_data_files(context.storage, first.partition)
     assert ".hoodie_partition_metadata" not in stored
-    assert {file.name for file in opened.files(first.partition)} <= set(stored) == set(first.stored())
+    listed = {file.name for group in first.groups for item in group.slices for file in item.files}
+    assert listed <= set(stored) == set(first.stored())
 
 
 @pytest.mark.parametrize("layout", [1, 2])
@@ -81,7 +82,7 @@ def test_files_of_pending_plans_are_kept(layout: int) -> None:
     operations.compact("20260102000000000", A)
     operations.cluster("20260103000000000", B)
     operations.write("20260104000000000", C)
-    kept = TablePartitions.open(TableContext("memory://t", storage, config, active, {}, {}), active.load()).kept
+    kept = TablePartitions.open(TableContext("memory://t", storage, config, active, {}, {}), active.load())
     assert kept.by_plans == {"p": frozenset(f"{group.file_id}_0-0-0_{BASE}.parquet" for group in (A, B))}
-    assert kept.compacting == {A: (BASE,)}
+    assert kept.base_instants == {A: (BASE,)}
     assert kept.by_savepoints == {}

@@ -55,8 +55,7 @@ def rewritten(kind: str, data: bytes) -> bytes:
         plan = decode_rollback_plan(data, path="x")
         return encode_rollback_plan(plan.instant, plan.action, plan.requests)
     if kind == "rollback":
-        done = decode_rollback_metadata(data, path="x")
-        return encode_rollback_metadata(done.start_time, done.time_taken_ms, done.instant, done.action, done.partitions)
+        return encode_rollback_metadata(decode_rollback_metadata(data, path="x"))
     if kind == "restore.requested":
         return encode_restore_plan(decode_restore_plan(data, path="x"))
     if kind == "restore":

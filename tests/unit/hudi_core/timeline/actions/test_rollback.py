@@ -6,6 +6,7 @@ import pytest
 
 from hudi_core.timeline.actions.container import decode_datum
 from hudi_core.timeline.actions.rollback import (
+    RollbackMetadata,
     RollbackPartition,
     RollbackRequest,
     encode_rollback_metadata,
@@ -53,9 +54,13 @@ def test_plan_and_metadata_are_those_of_real_hudi(name: str) -> None:
                 )
                 for item in done["partitionMetadata"].values()
             ]
-            ours = encode_rollback_metadata(
-                done["startRollbackTime"], done["timeTakenInMillis"], target["commitTime"], target["action"], partitions
+            metadata = RollbackMetadata(
+                done["startRollbackTime"],
+                done["timeTakenInMillis"],
+                target["commitTime"],
+                target["action"],
+                tuple(partitions),
             )
-            assert decode_datum(ours, path="x") == done
+            assert decode_datum(encode_rollback_metadata(metadata), path="x") == done
             count += 1
     assert count

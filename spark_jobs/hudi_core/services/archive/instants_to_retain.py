@@ -1,5 +1,5 @@
-"""What keeps commits on the active timeline: the conditions that an archival must not pass. Pure (TimelineArchiverV1,
-TimelineArchiverV2).
+"""What keeps commits on the active timeline: the candidates for the earliest instant to retain, one rule each, by which
+planner.py decides what is archived. Pure (TimelineArchiverV1, TimelineArchiverV2).
 
 A commit stays where its absence would change what is visible: while an earlier instant is pending, while files exist
 that must stay invisible, and while file groups exist that it replaced.
@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import takewhile
-from typing import Final
 
 from hudi_core.config.archive_config import (
     ARCHIVE_BEYOND_SAVEPOINT,
@@ -19,11 +18,10 @@ from hudi_core.config.archive_config import (
     ArchiveConfig,
 )
 from hudi_core.config.clean_config import KEEP_LATEST_FILE_VERSIONS
+from hudi_core.history.archived_instant import InstantKey, key_of
 from hudi_core.timeline.actions.clean import LastClean
 from hudi_core.timeline.instant import WRITE_ACTIONS, Action, Instant
 from hudi_core.timeline.timeline import Timeline
-
-_REPLACES: Final = (Action.REPLACE_COMMIT, Action.CLUSTERING)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,11 +46,11 @@ class ArchiveInputs:
     has_metadata_table: bool = False
     metadata_compaction: str | None = None
     rolling_back: frozenset[str] = frozenset()
-    interrupted: frozenset[tuple[str, str]] = frozenset()
+    interrupted: frozenset[InstantKey] = frozenset()
 
     def left_by_interruption(self, instants: Iterable[Instant]) -> int:
         """How many of the first of these instants an interrupted archival has left: they go now in any case."""
-        return sum(1 for _ in takewhile(lambda item: (item.requested_time, item.action) in self.interrupted, instants))
+        return sum(1 for _ in takewhile(lambda item: key_of(item) in self.interrupted, instants))
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +161,7 @@ def _for_compaction(inputs: ArchiveInputs, config: ArchiveConfig) -> Hold | None
 
 def _replaced(inputs: ArchiveInputs) -> Hold | None:
     """The first replacecommit without a clean since (ClusteringUtils.getEarliestInstantToRetainForClustering)."""
-    replacing = inputs.timeline.of_actions(*_REPLACES)
+    replacing = inputs.timeline.of_actions(Action.REPLACE_COMMIT, Action.CLUSTERING)
     last = inputs.last_clean
     if last is not None:
         bound = _savepointed_replaced(inputs, last) or last.earliest or last.requested_time
