@@ -77,21 +77,21 @@ def lookups(scratch: Path, entries: int, block_kib: int) -> dict[str, Any]:
     path = scratch / f"{block_kib}-{entries}.hfile"
     if not path.is_file():
         items = ((b"key-%016d" % index, (b"%012d" % index) * 5) for index in range(entries))
-        path.write_bytes(write_hfile(items, schema='"bytes"', codec="GZ", block_size=block_kib << 10))
+        path.write_bytes(write_hfile(items, schema='"bytes"', block_size=block_kib << 10))
     random = Random(7)
     keys = [b"key-%016d" % random.randrange(entries) for _ in range(100_000)]
 
     def cold() -> None:
-        assert Counted(path).reader().lookup(keys[0]) is not None
+        assert list(Counted(path).reader().lookup_many(keys[:1]))
 
     cold_source = Counted(path)
-    cold_source.reader().lookup(keys[0])
+    list(cold_source.reader().lookup_many(keys[:1]))
     opened_source = Counted(path)
     metadata_snapshot = opened_source.reader()
-    metadata_snapshot.lookup(keys[0])
+    list(metadata_snapshot.lookup_many(keys[:1]))
     opened_source.reads = opened_source.bytes = 0
     single = keys[:300]
-    single_seconds = seconds_of(lambda: [metadata_snapshot.lookup(key) for key in single], 3)
+    single_seconds = seconds_of(lambda: [list(metadata_snapshot.lookup_many([key])) for key in single], 3)
     single_bytes = opened_source.bytes // (3 * len(single))
     batches = {}
     for count in (100, 1_000, 10_000, 100_000):

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import click
-from rich.console import Console
 from rich.markup import escape
 
-from hudi_cli.options import AS_WRITERS, Target, common, hudi_option, parse_pairs
+from hudi_cli.options import AS_WRITERS, Target, common, hudi_option
 from hudi_cli.output import Output
 from hudi_core.engine.protocol import Json
 from hudi_core.errors import EXIT_FAILED
@@ -35,11 +36,8 @@ def doctor(
 
     Nothing is written. The exit code is 0 also when there are findings.
     """
-    opened = target.open(parse_pairs(option, option="--option"))
-    document = opened.doctor(files=not timeline_only).to_dict()
-    output.result(document)
-    if not output.json_mode:
-        _print_doctor(output.people, document)
+    document = target.open(option).doctor(files=not timeline_only).to_dict()
+    output.result(document, _findings(document))
 
 
 @click.command("probe-store")
@@ -62,74 +60,51 @@ def probe_store(
     """
     report = probe(open_storage(target.table, target.storage_options()), writers, rounds)
     document = report.to_json()
-    output.result(document)
-    if not output.json_mode:
-        _print_probe(output.people, document)
+    output.result(document, _verdict(document))
     return None if report.can_carry_timeline else EXIT_FAILED
 
 
-def _print_doctor(console: Console, document: Json) -> None:
+def _findings(document: Json) -> Iterator[str]:
     findings = document["findings"]
-    console.print(f"[bold]{escape(document['name'])}[/]: {_count(len(findings))}", highlight=False)
+    count = f"{len(findings)} finding{'' if len(findings) == 1 else 's'}"
+    yield f"[bold]{escape(document['name'])}[/]: {count}"
     for finding in findings:
         style = _STYLE[finding["severity"]]
-        console.print(
-            f"[{style}]{finding['severity']}[/] [bold]{finding['rule']}[/] {escape(finding['what'])}",
-            highlight=False,
-            soft_wrap=True,
-        )
+        yield f"[{style}]{finding['severity']}[/] [bold]{finding['rule']}[/] {escape(finding['what'])}"
         for label, text in (
             ("file:", finding["path"]),
             ("holds back:", ", ".join(finding["blocks"])),
             ("fix:", finding["fix"]),
         ):
             if text:
-                console.print(f"  [bold]{label}[/] {escape(text)}", highlight=False, soft_wrap=True)
-    console.print("[bold]options that every writer of the table should have[/]", highlight=False)
+                yield f"  [bold]{label}[/] {escape(text)}"
+    yield "[bold]options that every writer of the table should have[/]"
     for row in document["writer_options"]:
         # In lines, not in a table: they are there to be copied.
-        console.print(f"  {escape(row['name'])}={escape(row['value'])}", highlight=False, soft_wrap=True)
-        console.print(
-            f"    now {escape(row['now'] or 'not known')}; {escape(row['why'])}", highlight=False, soft_wrap=True
-        )
+        yield f"  {escape(row['name'])}={escape(row['value'])}"
+        yield f"    now {escape(row['now'] or 'not known')}; {escape(row['why'])}"
     held, clock = document["lock"], document["clock"]
     by = "free" if held["holder"] is None else f"held by {held['holder']} for {held['age']:.0f} s"
-    console.print(
-        f"lock {escape(held['name'])}: {escape('cannot be read' if held['problem'] else by)}",
-        highlight=False,
-        soft_wrap=True,
-    )
-    console.print(f"zone: {escape(clock['zone'])} (LOCAL is {escape(clock['here'])} here)", highlight=False)
+    yield f"lock {escape(held['name'])}: {escape('cannot be read' if held['problem'] else by)}"
+    yield f"zone: {escape(clock['zone'])} (LOCAL is {escape(clock['here'])} here)"
     for wheel in document["wheels"]:
         here = wheel["version"] or "[bold red]missing[/]"
-        console.print(f"{wheel['side']}: {escape(wheel['name'])} {here}, {escape(wheel['why'])}", highlight=False)
+        yield f"{wheel['side']}: {escape(wheel['name'])} {here}, {escape(wheel['why'])}"
 
 
-def _count(findings: int) -> str:
-    return f"{findings} finding{'' if findings == 1 else 's'}"
-
-
-def _print_probe(console: Console, document: Json) -> None:
+def _verdict(document: Json) -> Iterator[str]:
     for name, key in (("a timeline", "can_carry_timeline"), ("a storage lease", "can_carry_lease")):
         verdict = "[green]yes[/], as far as a race can tell" if document[key] else "[bold red]no[/]"
-        console.print(f"can carry {name}: {verdict}", highlight=False)
+        yield f"can carry {name}: {verdict}"
     for kind in ("creates", "replaces"):
         found = document[kind]
         if found is not None:
-            text = (
-                f"{found['rounds']} races of {document['writers']} writers: {found['several_winners']} with several "
-                "winners, "
-            )
-            text += (
-                f"{found['no_winner']} with none, {found['wrong_content']} with wrong content, {found['failures']} "
-                "failed requests"
-            )
-            console.print(
-                f"{kind}: {text}; slowest request {found['slowest_seconds']:.2f} s", highlight=False, soft_wrap=True
+            yield (
+                f"{kind}: {found['rounds']} races of {document['writers']} writers: {found['several_winners']} with "
+                f"several winners, {found['no_winner']} with none, {found['wrong_content']} with wrong content, "
+                f"{found['failures']} failed requests; slowest request {found['slowest_seconds']:.2f} s"
             )
     for problem in document["problems"]:
-        console.print(f"  {escape(problem)}", highlight=False, soft_wrap=True)
+        yield f"  {escape(problem)}"
     if document["clock_ahead_seconds"]:
-        console.print(
-            f"the storage's clock is {document['clock_ahead_seconds']:+.1f} s beside this process's", highlight=False
-        )
+        yield f"the storage's clock is {document['clock_ahead_seconds']:+.1f} s beside this process's"

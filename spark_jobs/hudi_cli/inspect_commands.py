@@ -6,7 +6,7 @@ import click
 
 from hudi_cli.options import Target, common, metadata_option
 from hudi_cli.output import Output
-from hudi_cli.tables import file_table, instant_table, print_details
+from hudi_cli.tables import details, file_table, instant_table
 from hudi_core.engine.protocol import Json
 from hudi_core.errors import ConfigError
 from hudi_core.query.request import MetadataMode
@@ -38,11 +38,9 @@ def timeline(
         for instant in instants
         if action in (None, instant.action) and state in (None, instant.state.value)
     ]
-    output.result(
-        {"table": target.table, "name": opened.config.name, "version": int(opened.config.version), "instants": rows}
-    )
-    if not output.json_mode:
-        output.people.print(instant_table(opened.config.name, rows))
+    name = opened.config.name
+    document = {"table": target.table, "name": name, "version": opened.config.version, "instants": rows}
+    output.result(document, [instant_table(name, rows)])
 
 
 @click.command()
@@ -62,10 +60,9 @@ def show(
     commit's.
     """
     shown = target.open().show(instant, action)
-    document = {"instant": instant, "plan": shown.plan, "metadata": shown.metadata, "savepoint": shown.savepoint}
-    output.result({**document, "action": shown.instant.action, "state": shown.instant.state.value})
-    if not output.json_mode:
-        print_details(output.people, document)
+    document: Json = {"instant": instant, "plan": shown.plan, "metadata": shown.metadata, "savepoint": shown.savepoint}
+    document |= {"action": shown.instant.action, "state": shown.instant.state.value}
+    output.result(document, details(document))
 
 
 @click.command()
@@ -86,9 +83,7 @@ def files(
     """List the latest file slices, now or as of a time."""
     opened = target.open()
     slices = [_slice(item) for item in opened.files(partition, metadata, as_of=as_of)]
-    output.result({"slices": slices})
-    if not output.json_mode:
-        output.people.print(file_table(opened.config.name, slices))
+    output.result({"slices": slices}, [file_table(opened.config.name, slices)])
 
 
 def _instant(instant: Instant) -> Json:

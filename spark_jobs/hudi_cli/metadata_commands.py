@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 import click
-from rich.console import Console
 from rich.markup import escape
 
 from hudi_cli.options import AS_WRITERS, Target, common, engine_options, hudi_option, parse_pairs, table_of
@@ -24,11 +23,11 @@ from hudi_core.request.requests import (
 )
 
 _partition = click.option(
-    "--partition", "partition", multiple=True, metavar="KIND", help="Such as column_stats or record_index; repeatable."
+    "--partition", "partitions", multiple=True, metavar="KIND", help="Such as column_stats or record_index; repeatable."
 )
 _column = click.option(
     "--column",
-    "column",
+    "columns",
     multiple=True,
     metavar="NAME",
     help="A column of column_stats, nested ones with dots; repeatable. Without a rebuild.",
@@ -56,12 +55,10 @@ def validate(
     Nothing is written. Every listed data file is read once, and the rows of the latest slices. The exit code is 1 when
     anything differs.
     """
-    opened = target.open(parse_pairs(option, option="--option"))
+    opened = target.open(option)
     report = opened.validate_metadata()
     document = report.to_dict()
-    output.result(document)
-    if not output.json_mode:
-        _print_report(output.people, opened.config.name, document)
+    output.result(document, _differences(opened.config.name, document))
     return None if report.is_clean else EXIT_FAILED
 
 
@@ -72,7 +69,7 @@ def validate(
 def perf(
     output: Output,
     target: Target,
-    partition: tuple[str, ...],
+    partitions: tuple[str, ...],
 ) -> None:
     """Time lookups in the metadata table, beside the same lookups in the storage.
 
@@ -80,10 +77,8 @@ def perf(
     --partition alone. Nothing is written.
     """
     opened = target.open()
-    document = opened.metadata_timings(partition).to_dict()
-    output.result(document)
-    if not output.json_mode:
-        output.people.print(timing_table(opened.config.name, document))
+    document = opened.metadata_timings(partitions).to_dict()
+    output.result(document, [timing_table(opened.config.name, document)])
 
 
 @metadata.command()
@@ -93,7 +88,7 @@ def perf(
 @hudi_option()
 @engine_options("local", "Where files are read.")
 @click.pass_obj
-def create(output: Output, target: Target, **where: Any) -> None:
+def create(output: Output, target: Target, **given: Any) -> None:
     """Create the metadata table, and indexes in it, without a write of data.
 
     Initializes `files` where it is missing. Secondary and expression indexes must be defined in the table. Existing
@@ -103,7 +98,7 @@ def create(output: Output, target: Target, **where: Any) -> None:
     writers continue. Add them to the option hoodie.metadata.index.column.stats.column.list of all writers, too: a
     writer without them removes them again.
     """
-    _perform(output, MetadataCreateRequest, target, where)
+    _perform(output, MetadataCreateRequest, target, **given)
 
 
 @metadata.command()
@@ -112,14 +107,14 @@ def create(output: Output, target: Target, **where: Any) -> None:
 @hudi_option()
 @engine_options("local", "Where files are read.")
 @click.pass_obj
-def update(output: Output, target: Target, **where: Any) -> None:
+def update(output: Output, target: Target, **given: Any) -> None:
     """Apply missing instants to the metadata table, and run its own services.
 
     Commits, cleans, rollbacks and restores that are missing in it are applied in their order; then failed deltacommits
     are rolled back, and the metadata table is cleaned, compacted and archived as the options say. It is updated as a
     whole; --partition requires that an index exists.
     """
-    _perform(output, MetadataUpdateRequest, target, where)
+    _perform(output, MetadataUpdateRequest, target, **given)
 
 
 @metadata.command()
@@ -128,7 +123,7 @@ def update(output: Output, target: Target, **where: Any) -> None:
 @_column
 @hudi_option()
 @click.pass_obj
-def drop(output: Output, target: Target, **where: Any) -> None:
+def drop(output: Output, target: Target, **given: Any) -> None:
     """Drop indexes, columns of column_stats, or the whole metadata table.
 
     Without --partition and --column, or with `files`, the whole metadata table is dropped, and readers list the storage
@@ -137,24 +132,29 @@ def drop(output: Output, target: Target, **where: Any) -> None:
     --column removes columns from the definition of column_stats and partition_stats, which remain. Remove them from the
     option hoodie.metadata.index.column.stats.column.list of all writers first: a writer that has them adds them again.
     """
-    _perform(output, MetadataDropRequest, target, where)
+    _perform(output, MetadataDropRequest, target, **given)
 
 
-def _perform(output: Output, cls: type[MetadataRequest], target: Target, where: Json) -> None:
-    options = (("partitions", "partition"), ("columns", "column"))
-    names = {name: where[option] for name, option in options if option in where}
-    request = cls(**target.request_fields(where["option"]), **names)
+def _perform(
+    output: Output,
+    cls: type[MetadataRequest],
+    target: Target,
+    *,
+    option: tuple[str, ...],
+    engine: str = "local",
+    master: str = "",
+    spark_conf: tuple[str, ...] = (),
+    **names: tuple[str, ...],
+) -> None:
+    request = cls(**target.request_fields(option), **names)
     opened = table_of(request)
-    if where.get("engine") == "spark":
-        with spark_engine(output, where["master"], parse_pairs(where["spark_conf"], option="--spark-conf")) as engine:
-            engine.start()
-            document = opened.run(engine.with_zone(request), engine).to_dict()
+    if engine == "spark":
+        with spark_engine(output, master, parse_pairs(spark_conf, option="--spark-conf")) as spark:
+            spark.start()
+            document = opened.run(spark.with_zone(request), spark).to_dict()
     else:
         document = opened.run(request, LocalEngine()).to_dict()
-    output.result(document)
-    if not output.json_mode:
-        for line in _recorded(request.verb, document):
-            output.people.print(line, highlight=False, soft_wrap=True)
+    output.result(document, _recorded(request.verb, document))
 
 
 def _recorded(verb: str, document: Json) -> Iterator[str]:
@@ -178,30 +178,18 @@ def _recorded(verb: str, document: Json) -> Iterator[str]:
     yield f"the metadata table has: {escape(', '.join(document['partitions'])) or 'nothing; there is none'}"
 
 
-def _print_report(console: Console, name: str, document: Json) -> None:
+def _differences(name: str, document: Json) -> Iterator[str]:
     found = sum(document["counts"].values())
     verdict = "[green]no difference[/]" if not found else f"[bold red]{found} difference{'' if found == 1 else 's'}[/]"
-    console.print(
-        f"[bold]{escape(name)}[/]: {verdict} in {', '.join(map(escape, document['kinds']))}",
-        highlight=False,
-        soft_wrap=True,
-    )
+    yield f"[bold]{escape(name)}[/]: {verdict} in {', '.join(map(escape, document['kinds']))}"
     for partition_type, count in document["counts"].items():
+        label = f"[bold]{escape(partition_type)}[/]"
         kept = [item for item in document["differences"] if item["kind"] == partition_type]
         for item in kept[:_SHOWN]:
             place = "/".join(part for part in (item["partition"], item["file"]) if part)
-            console.print(
-                f"[bold]{escape(partition_type)}[/] {escape(place)}: {escape(item['what'])}",
-                highlight=False,
-                soft_wrap=True,
-            )
+            yield f"{label} {escape(place)}: {escape(item['what'])}"
         if count > _SHOWN:
-            console.print(
-                f"[bold]{escape(partition_type)}[/] and {count - min(len(kept), _SHOWN)} more", highlight=False
-            )
+            yield f"{label} and {count - min(len(kept), _SHOWN)} more"
     for item in document["not_checked"]:
-        console.print(
-            f"[yellow]not checked[/] {escape(item['kind'])}: {escape(item['why'])}", highlight=False, soft_wrap=True
-        )
-    looked = f"{document['partitions']} partitions, {document['files']} files, {document['rows']:,} rows"
-    console.print(f"examined {looked}", highlight=False)
+        yield f"[yellow]not checked[/] {escape(item['kind'])}: {escape(item['why'])}"
+    yield f"examined {document['partitions']} partitions, {document['files']} files, {document['rows']:,} rows"

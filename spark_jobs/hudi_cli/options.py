@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import wraps
 from getpass import getuser
@@ -28,9 +28,9 @@ class Target:
     storage_option: tuple[str, ...]
     storage_options_file: str | None
 
-    def open(self, options: Mapping[str, str] | None = None) -> HudiTable:
-        """Opens the table with Hudi's `options`."""
-        return HudiTable.open(self.table, self.storage_options(), options)
+    def open(self, option: Iterable[str] = ()) -> HudiTable:
+        """Opens the table with Hudi's options, texts `K=V`."""
+        return HudiTable.open(self.table, self.storage_options(), parse_pairs(option, option="--option"))
 
     def storage_options(self) -> dict[str, str]:
         """The storage options of the file and of the command line."""

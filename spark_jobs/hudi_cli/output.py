@@ -10,12 +10,13 @@ import json
 import os
 import sys
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, TextIO
 
-from rich.console import Console
+from rich.console import Console, RenderableType
 from rich.markup import escape
+from rich.table import Table
 
 from hudi_core.engine.protocol import Json
 from hudi_core.errors import HudiError
@@ -46,14 +47,17 @@ class Output:
         self.json_mode = json_mode
         self.debug = debug
         self._stdout = stdout
-        self.people = _console(stdout)
+        self._people = _console(stdout)
         self.log = _console(stderr)
         self._written = False
 
-    def result(self, document: Json) -> None:
-        """Prints the command's JSON document; in the other mode nothing, since `people` was used."""
+    def result(self, document: Json, shown: Iterable[RenderableType]) -> None:
+        """Prints the command's JSON document, or what is `shown` to people: lines of text, and tables."""
         if self.json_mode:
             self._write(document)
+            return
+        for item in shown:
+            self._people.print(item, highlight=False, soft_wrap=not isinstance(item, Table))
 
     def error(self, error: HudiError) -> None:
         """Prints an error with its file and remedy: as the JSON document, or to stderr."""
@@ -69,16 +73,23 @@ class Output:
             self.log.print(traceback.format_exc(), markup=False, highlight=False)
 
     def warn(self, text: str) -> None:
-        """A line on stderr, in both modes."""
-        self.log.print(f"[yellow]warning:[/] {escape(text)}", highlight=False, soft_wrap=True)
+        """A warning on stderr, in both modes."""
+        self._log_line(f"[yellow]warning:[/] {escape(text)}")
+
+    def complain(self, text: str) -> None:
+        """An error on stderr, in both modes."""
+        self._log_line(f"[bold red]error:[/] {escape(text)}")
 
     def _failure(self, body: Json) -> None:
-        self.log.print(f"[bold red]error:[/] {escape(body['message'])}", highlight=False, soft_wrap=True)
+        self.complain(body["message"])
         for label, key in (("file:", "path"), ("fix: ", "remedy")):
             if body[key]:
-                self.log.print(f"  [bold]{label}[/] {escape(body[key])}", highlight=False, soft_wrap=True)
+                self._log_line(f"  [bold]{label}[/] {escape(body[key])}")
         if self.json_mode and not self._written:
             self._write({"error": body})
+
+    def _log_line(self, text: str) -> None:
+        self.log.print(text, highlight=False, soft_wrap=True)
 
     def _write(self, document: Json) -> None:
         text = json.dumps(document, ensure_ascii=False, default=_plain)

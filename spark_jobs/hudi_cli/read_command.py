@@ -9,8 +9,9 @@ from typing import get_args
 
 import click
 import pyarrow.parquet as pq
+from rich.markup import escape
 
-from hudi_cli.options import Target, common, hudi_option, metadata_option, parse_pairs
+from hudi_cli.options import Target, common, hudi_option, metadata_option
 from hudi_cli.output import Output
 from hudi_core.errors import ConfigError
 from hudi_core.expr.sql.parse import DIALECTS
@@ -66,17 +67,16 @@ def read(
     The file holds the _hoodie_* columns first, then the table's columns in schema order. Of cdc it holds op, ts_ms,
     before and after.
     """
-    opened = target.open(parse_pairs(option, option="--option"))
+    opened = target.open(option)
     result = opened.read(
         query, _names(columns), metadata, as_of=as_of, begin=begin, end=end, where=where, dialect=dialect
     )
     rows = write_parquet(result, file)
-    output.result({"rows": rows, "files_read": result.files_read, "files_pruned": result.files_pruned})
-    if not output.json_mode:
-        pruned = f" ({result.files_pruned} pruned)" if where else ""
-        output.people.print(
-            f"{rows:,} rows from {result.files_read} files{pruned} into {file}", markup=False, highlight=False
-        )
+    pruned = f" ({result.files_pruned} pruned)" if where else ""
+    output.result(
+        {"rows": rows, "files_read": result.files_read, "files_pruned": result.files_pruned},
+        [escape(f"{rows:,} rows from {result.files_read} files{pruned} into {file}")],
+    )
 
 
 def write_parquet(result: ReadResult, target: Path) -> int:

@@ -88,7 +88,11 @@ def run(
         result = _run(output, opened, request, LocalEngine())
     else:
         result = _run_on_spark(output, opened, request, master, parse_pairs(spark_conf, option="--spark-conf"))
-    _print_result(output, result)
+    for failed in result.failed:
+        output.complain(f"{failed.action} {failed.instant}: {failed.error}")
+    document = result.to_dict()
+    nothing = escape(f"nothing to do: {result.reason}")
+    output.result(document, [run_table(document["instants"]) if result.instants else nothing])
     return result.exit_code
 
 
@@ -126,20 +130,3 @@ def spark_engine(output: Output, master: str, conf: Mapping[str, str]) -> Sessio
 def _run(output: Output, table: HudiTable, request: RunRequest, engine: Engine) -> RunResult:
     with RunProgress(output.log, SERVICES[request.service].units, shown=not output.json_mode) as progress:
         return table.run(request, engine, progress=progress)
-
-
-def _print_result(output: Output, result: RunResult) -> None:
-    document = result.to_dict()
-    output.result(document)
-    for failed in result.failed:
-        output.log.print(
-            f"[bold red]error:[/] {failed.action} {failed.instant}: {escape(failed.error or '')}",
-            highlight=False,
-            soft_wrap=True,
-        )
-    if output.json_mode:
-        return
-    if not document["instants"]:
-        output.people.print(f"nothing to do: {result.reason}", markup=False, highlight=False, soft_wrap=True)
-        return
-    output.people.print(run_table(document["instants"]))

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
-from rich.console import Console
 from rich.filesize import decimal
 from rich.json import JSON
 from rich.markup import escape
@@ -105,14 +104,14 @@ def timing_table(name: str, document: Json) -> Table:
     return table
 
 
-def print_details(console: Console, document: Json) -> None:
+def details(document: Json) -> Iterator[str | JSON]:
     """A plan and metadata as indented, coloured JSON, and the savepoint where there is one."""
     for key in ("plan", "metadata", *(("savepoint",) if document["savepoint"] else ())):
         if document[key] is None:
-            console.print(f"[bold]{key}[/]: none")
+            yield f"[bold]{key}[/]: none"
         else:
-            console.print(f"[bold]{key}[/]")
-            console.print(JSON.from_data(document[key], default=repr), soft_wrap=True)
+            yield f"[bold]{key}[/]"
+            yield JSON.from_data(document[key], default=repr)
 
 
 def _uncut(headings: Sequence[str], title: str | None = None) -> Table:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
 from hudi_cli.options import Target, common, hudi_option, table_of
 from hudi_cli.output import Output
 from hudi_cli.run_command import SERVICE_NAMES
 from hudi_cli.tables import savepoint_table
-from hudi_cli.verb_output import print_verb
+from hudi_cli.verb_output import verb_output
 from hudi_core.engine.local import LocalEngine
 from hudi_core.request.requests import (
     Request,
@@ -31,14 +33,13 @@ _dry_run = click.option("--dry-run", is_flag=True, help="Report what would be do
 @hudi_option()
 @_dry_run
 @click.pass_obj
-def schedule(output: Output, service: str, target: Target, option: tuple[str, ...], dry_run: bool) -> None:
+def schedule(output: Output, service: str, target: Target, **given: Any) -> None:
     """Plan an instant of SERVICE, or report the reason why not.
 
     Archive has no instants: this reports what it would do now.
     """
     check_service(service)
-    request = ScheduleRequest(service=service, dry_run=dry_run, **target.request_fields(option))
-    _perform(output, request, dry_run=dry_run)
+    _perform(output, ScheduleRequest, target, service=service, **given)
 
 
 @click.command()
@@ -47,14 +48,13 @@ def schedule(output: Output, service: str, target: Target, option: tuple[str, ..
 @hudi_option()
 @_dry_run
 @click.pass_obj
-def rollback(output: Output, target: Target, instant: str | None, option: tuple[str, ...], dry_run: bool) -> None:
+def rollback(output: Output, target: Target, **given: Any) -> None:
     """Undo a failed write, or the newest commit.
 
     An attempt at a compaction or clustering goes back to its plan. Without --instant the next failed write is rolled
     back.
     """
-    request = RollbackRequest(instant=instant, dry_run=dry_run, **target.request_fields(option))
-    _perform(output, request, dry_run=dry_run)
+    _perform(output, RollbackRequest, target, **given)
 
 
 @click.command()
@@ -63,17 +63,16 @@ def rollback(output: Output, target: Target, instant: str | None, option: tuple[
 @hudi_option()
 @_dry_run
 @click.pass_obj
-def restore(output: Output, target: Target, instant: str | None, option: tuple[str, ...], dry_run: bool) -> None:
+def restore(output: Output, target: Target, **given: Any) -> None:
     """Take the table back to an earlier commit.
 
     All its writers have to be stopped. --dry-run lists the commits that it can be restored to.
     """
-    if instant is None and not dry_run:
+    if given["instant"] is None and not given["dry_run"]:
         raise click.UsageError(
             "Missing option '--instant'; --dry-run without it lists the commits that the table can be restored to."
         )
-    request = RestoreRequest(instant=instant, dry_run=dry_run, **target.request_fields(option))
-    _perform(output, request, dry_run=dry_run)
+    _perform(output, RestoreRequest, target, **given)
 
 
 @click.command()
@@ -82,13 +81,12 @@ def restore(output: Output, target: Target, instant: str | None, option: tuple[s
 @hudi_option()
 @_dry_run
 @click.pass_obj
-def unschedule(output: Output, target: Target, instant: str, option: tuple[str, ...], dry_run: bool) -> None:
+def unschedule(output: Output, target: Target, **given: Any) -> None:
     """Drop a pending plan that will not be run.
 
     Files of attempts at it are deleted, too. Reports what that unblocks.
     """
-    request = UnscheduleRequest(instant=instant, dry_run=dry_run, **target.request_fields(option))
-    _perform(output, request, dry_run=dry_run)
+    _perform(output, UnscheduleRequest, target, **given)
 
 
 @click.command()
@@ -96,13 +94,12 @@ def unschedule(output: Output, target: Target, instant: str, option: tuple[str, 
 @click.argument("instant")
 @hudi_option()
 @click.pass_obj
-def takeover(output: Output, target: Target, instant: str, option: tuple[str, ...]) -> None:
+def takeover(output: Output, target: Target, **given: Any) -> None:
     """Free a pending instant whose owner is dead.
 
     Files of the attempt are deleted, and the next run starts at once. Reports what waits for the instant.
     """
-    request = TakeoverRequest(instant=instant, **target.request_fields(option))
-    _perform(output, request)
+    _perform(output, TakeoverRequest, target, **given)
 
 
 @click.group(no_args_is_help=False)
@@ -116,12 +113,9 @@ def savepoint() -> None:
 @click.option("--comment", default="", help="Why it is kept.")
 @hudi_option()
 @click.pass_obj
-def savepoint_create(
-    output: Output, target: Target, instant: str | None, comment: str, option: tuple[str, ...]
-) -> None:
+def savepoint_create(output: Output, target: Target, **given: Any) -> None:
     """Keep a commit's files until the savepoint is deleted."""
-    request = SavepointCreateRequest(instant=instant, comment=comment, **target.request_fields(option))
-    _perform(output, request)
+    _perform(output, SavepointCreateRequest, target, **given)
 
 
 @savepoint.command("delete")
@@ -129,10 +123,9 @@ def savepoint_create(
 @click.option("--instant", required=True, help="The savepoint.")
 @hudi_option()
 @click.pass_obj
-def savepoint_delete(output: Output, target: Target, instant: str, option: tuple[str, ...]) -> None:
+def savepoint_delete(output: Output, target: Target, **given: Any) -> None:
     """Give a savepoint up; the next clean may delete its files."""
-    request = SavepointDeleteRequest(instant=instant, **target.request_fields(option))
-    _perform(output, request)
+    _perform(output, SavepointDeleteRequest, target, **given)
 
 
 @savepoint.command("list")
@@ -142,13 +135,10 @@ def savepoint_list(output: Output, target: Target) -> None:
     """List the savepoints."""
     opened = target.open()
     rows = [item.to_dict() for item in opened.savepoints()]
-    output.result({"savepoints": rows})
-    if not output.json_mode:
-        output.people.print(savepoint_table(opened.config.name, rows))
+    output.result({"savepoints": rows}, [savepoint_table(opened.config.name, rows)])
 
 
-def _perform(output: Output, request: Request, *, dry_run: bool = False) -> None:
+def _perform(output: Output, cls: type[Request], target: Target, *, option: tuple[str, ...], **fields: Any) -> None:
+    request = cls(**target.request_fields(option), **fields)
     document = table_of(request).run(request, LocalEngine()).to_dict()
-    output.result(document)
-    if not output.json_mode:
-        print_verb(output.people, request.verb, document, dry_run=dry_run)
+    output.result(document, verb_output(request.verb, document, dry_run=fields.get("dry_run", False)))

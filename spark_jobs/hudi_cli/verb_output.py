@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from rich.console import Console
+from rich.console import RenderableType
 from rich.filesize import decimal
 from rich.json import JSON
 from rich.markup import escape
@@ -13,14 +13,13 @@ from hudi_cli.tables import restorable_table
 from hudi_core.engine.protocol import Json
 
 
-def print_verb(console: Console, verb: str, document: Json, *, dry_run: bool) -> None:
-    """Prints the document of a verb of request.parse.VERBS other than `run`."""
-    for line in _lines(verb, document, dry_run):
-        console.print(line, highlight=False, soft_wrap=True)
+def verb_output(verb: str, document: Json, *, dry_run: bool) -> Iterator[RenderableType]:
+    """What people see of the document of a verb of request.parse.VERBS other than `run`."""
+    yield from _lines(verb, document, dry_run)
     if verb == "schedule" and document["plan"] is not None:
-        console.print(JSON.from_data(document["plan"], default=repr), soft_wrap=True)
+        yield JSON.from_data(document["plan"], default=repr)
     if document.get("restorable"):
-        console.print(restorable_table(document["restorable"]))
+        yield restorable_table(document["restorable"])
 
 
 def _lines(verb: str, document: Json, dry_run: bool) -> Iterator[str]:

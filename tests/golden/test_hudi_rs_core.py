@@ -23,6 +23,7 @@ from hudi_core.config.table_config import TableConfig
 from hudi_core.errors import CorruptFileError
 from hudi_core.table import HudiTable
 from hudi_core.timeline.actions.commit import decode_commit
+from tests.support.hfiles import lookup
 from tests.support.hudi_rs_data import hudi_rs_root
 
 CORE = hudi_rs_root() / "core"
@@ -60,11 +61,11 @@ def test_hfile(path: Path) -> None:
     assert list(dict(reader.lookup_many(distinct))) == distinct
     assert list(reader.lookup_many(distinct, unique=False)) == items
     for missing in (b"", b"hudi-key-", b"hudi-key-000000000~", b"hudi-kez", b"\xff"):
-        assert reader.lookup(missing) is None
+        assert lookup(reader, missing) is None
     if keys:
         reads.clear()
         fresh = HFileReader(read, len(data), path.name)
-        assert fresh.lookup(items[cells // 2][0]) is not None
+        assert lookup(fresh, items[cells // 2][0]) is not None
         assert len(reads) <= 2 + fresh.trailer.data_index_levels
 
 

@@ -17,6 +17,7 @@ from hudi_core.codec.hfile.block import (
     read_block,
 )
 from hudi_core.codec.hfile.keyvalue import cell_key, encode_cell
+from hudi_core.codec.hfile.reader import HFileReader
 from hudi_core.codec.hfile.trailer import TRAILER_SIZE, Trailer, decode_trailer, encode_file_info, encode_trailer
 from hudi_core.codec.log.blocks import BlockType, LogBlock
 from hudi_core.codec.log.frames import walk
@@ -45,15 +46,20 @@ def log_hfiles(case: str) -> Iterator[tuple[str, bytes, LogBlock]]:
                     yield name, data[block.content_offset : block.content_offset + block.content_length], block
 
 
+def lookup(reader: HFileReader, key: bytes) -> bytes | None:
+    """The value of a key, or None."""
+    return dict(reader.lookup_many([key])).get(key)
+
+
 def meta_block(data: bytes, name: str) -> bytes | None:
     """The content of a named meta block such as `bloomFilter`, or None."""
     trailer = decode_trailer(data[-TRAILER_SIZE:], len(data), "f")
     section = Reader(data[trailer.load_on_open_offset :], "f")
     indexes = [read_block(section, trailer.codec, frozenset({Magic.ROOT_INDEX})) for _ in range(2)]
-    for entry in decode_root_index(indexes[1].data, trailer.meta_index_count, "f"):
+    for entry in decode_root_index(indexes[1], trailer.meta_index_count, "f"):
         if entry.key == name.encode():
             block = Reader(data[entry.offset : entry.offset + entry.disk_size], "f")
-            return read_block(block, trailer.codec, frozenset({Magic.META})).data
+            return read_block(block, trailer.codec, frozenset({Magic.META}))
     return None
 
 

@@ -96,7 +96,7 @@ def test_help_goes_to_stdout(arguments: list[str]) -> None:
 
 
 def test_a_defect_is_one_line_and_a_traceback_only_on_demand(golden: Golden, monkeypatch: pytest.MonkeyPatch) -> None:
-    def break_down(self: Output, document: object) -> None:
+    def break_down(self: Output, document: object, shown: object) -> None:
         raise RuntimeError("a [bold]defect[/]")
 
     monkeypatch.setattr(Output, "result", break_down)

@@ -10,7 +10,7 @@ import pytest
 from rich.console import Console
 from rich.table import Table
 
-from hudi_cli.tables import file_table, instant_table, print_details, run_table
+from hudi_cli.tables import details, file_table, instant_table, run_table
 from hudi_core.engine.protocol import Json
 from tests.support.golden_data import GoldenCase
 from tests.support.hudictl_runner import hudictl
@@ -88,7 +88,8 @@ def test_details(document: Callable[..., Json]) -> None:
     (instant, *_) = document("timeline")["instants"]
     shown = document("show", instant["requested_time"])
     out = io.StringIO()
-    print_details(Console(file=out, width=WIDTH), {"savepoint": None, **shown})
+    for item in details({"savepoint": None, **shown}):
+        Console(file=out, width=WIDTH).print(item, soft_wrap=True)
     paths = [stat["path"] for stats in shown["metadata"]["partitionToWriteStats"].values() for stat in stats]
     assert max(map(len, paths)) > WIDTH
     assert [path for path in paths if path not in out.getvalue()] == []

@@ -93,7 +93,7 @@ def _read(
         columns = read_fast(body, count, record, requested, prefix=True)
         if columns is not None:
             return columns
-    return read_reference(body, count, record, requested, prefix=True, path=path)
+    return read_reference(body, count, record, requested, path=path)
 
 
 def _record(schema: AvroSchema, path: str) -> AvroType:

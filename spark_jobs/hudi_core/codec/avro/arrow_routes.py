@@ -115,10 +115,8 @@ def read_fast(
     return [_single(table.column(f"f{index}")) for index in requested]
 
 
-def read_reference(
-    body: memoryview, count: int, avro: AvroType, requested: list[int], *, prefix: bool, path: str
-) -> list[pa.Array]:
-    """As read_fast, by fastavro, record by record.
+def read_reference(body: memoryview, count: int, avro: AvroType, requested: list[int], *, path: str) -> list[pa.Array]:
+    """As read_fast of records with a length in front, by fastavro, record by record.
 
     Raises CorruptFileError naming `path`, the record and its offset in the block.
     """
@@ -128,8 +126,7 @@ def read_reference(
     chunks = []
     for start in range(0, count, _CHUNK):
         rows = [
-            _next_record(codec, stream, len(body), index, prefix, path)
-            for index in range(start, min(count, start + _CHUNK))
+            _next_record(codec, stream, len(body), index, path) for index in range(start, min(count, start + _CHUNK))
         ]
         try:
             chunks.append(pa.array(rows, kind))
@@ -143,10 +140,8 @@ def read_reference(
     return [whole.field(index) for index in range(len(requested))]
 
 
-def _next_record(codec: DatumCodec, stream: io.BytesIO, size: int, index: int, prefix: bool, path: str) -> Any:
+def _next_record(codec: DatumCodec, stream: io.BytesIO, size: int, index: int, path: str) -> Any:
     at = stream.tell()
-    if not prefix:
-        return codec.read(stream, path=path)
     head = stream.read(4)
     length = int.from_bytes(head, "big", signed=True)
     if len(head) < 4 or not 0 <= length <= size - at - 4:

@@ -15,7 +15,7 @@ from types import ModuleType
 
 from hudi_core.codec.binary import Reader, encode_hadoop_vint
 from hudi_core.codec.hfile.checksum import CHECKSUMS, crc32c
-from hudi_core.errors import ConfigError, CorruptFileError, UnsupportedError
+from hudi_core.errors import CorruptFileError, UnsupportedError
 
 FASTEST: ModuleType
 try:
@@ -26,15 +26,15 @@ except ImportError:
 _GZIP_WINDOW = 31
 
 
-def inflate(member: bytes | memoryview, size: int, library: ModuleType = FASTEST) -> bytes:
+def inflate(member: bytes | memoryview, size: int) -> bytes:
     """The `size` bytes of a gzip member, of which at most one more is ever made.
 
     Raises ValueError with the reason, without a full stop.
     """
-    inflater = library.decompressobj(_GZIP_WINDOW)
+    inflater = FASTEST.decompressobj(_GZIP_WINDOW)
     try:
         data: bytes = inflater.decompress(member, size + 1)
-    except library.error as error:
+    except FASTEST.error as error:
         raise ValueError(f"HFile block does not decompress ({error})") from error
     if len(data) != size or not inflater.eof:
         raise ValueError(f"HFile block decompresses to another size than the {size} bytes it claims")
@@ -94,17 +94,8 @@ class Codec(Enum):
         return codec
 
 
-@dataclass(frozen=True, slots=True)
-class Block:
-    """A decoded block: what it holds, its data uncompressed, and its whole size on disk in bytes."""
-
-    magic: Magic
-    data: bytes
-    disk_size: int
-
-
-def read_block(source: Reader, codec: Codec, expected: frozenset[Magic]) -> Block:
-    """Reads the block at the cursor, verifies its checksums and leaves the cursor behind it.
+def read_block(source: Reader, codec: Codec, expected: frozenset[Magic]) -> bytes:
+    """The data, uncompressed, of the block at the cursor; verifies its checksums and leaves the cursor behind it.
 
     Raises CorruptFileError when the block is truncated, of another kind than `expected`, or fails a checksum.
     """
@@ -129,7 +120,7 @@ def read_block(source: Reader, codec: Codec, expected: frozenset[Magic]) -> Bloc
     body = source.view(disk_size)
     compressed = body[:compressed_size]
     _verify(source, checksum_type, per_checksum, b"".join((head, compressed)), body[compressed_size:])
-    return Block(magic, _decompress(source, codec, compressed, data_size), HEADER_SIZE + disk_size)
+    return _decompress(source, codec, compressed, data_size)
 
 
 def _verify(source: Reader, checksum_type: int, per_checksum: int, data: bytes, words: memoryview) -> None:
@@ -157,15 +148,8 @@ def _decompress(source: Reader, codec: Codec, compressed: memoryview, size: int)
         raise source.fail(f"{error} and ends") from error
 
 
-def write_codec(name: str) -> Codec:
-    """The codec to write with: GZ or NONE, the two that every Hudi reader knows. Raises ConfigError."""
-    if name not in ("GZ", "NONE"):
-        raise ConfigError(f"HFile compression codec {name!r} cannot be written", remedy="use GZ or NONE")
-    return Codec[name]
-
-
 def encode_block(magic: Magic, data: bytes, codec: Codec, previous_offset: int) -> bytes:
-    """A whole block with CRC32C checksums.
+    """A whole block with CRC32C checksums; `codec` is GZ or NONE, the two that every Hudi reader knows.
 
     `previous_offset` is where the previous block of this type starts, -1 for the first.
     """
@@ -227,10 +211,7 @@ def decode_root_index(data: bytes, count: int, path: str, *, has_mid_key: bool =
     source = Reader(data, path)
     if not 0 <= count <= len(data) // _MIN_ENTRY:
         raise source.fail(f"HFile index of {len(data)} bytes claims {count} entries")
-    entries = []
-    for _ in range(count):
-        offset, disk_size = source.i64(), source.i32()
-        entries.append(_checked(IndexEntry(source.bytes(source.hadoop_vint()), offset, disk_size), source))
+    entries = [_entry(source) for _ in range(count)]
     if not has_mid_key and not source.at_end():
         raise source.fail(f"HFile index holds more than the {count} entries that the trailer counts, going on")
     return entries
@@ -243,17 +224,16 @@ def decode_inner_index(data: bytes, path: str) -> list[IndexEntry]:
     if not 0 <= count <= len(data) // (_MIN_ENTRY + 3):
         raise source.fail(f"HFile index of {len(data)} bytes claims {count} entries")
     starts = [source.i32() for _ in range(count + 1)]
-    entries = []
-    for start, end in pairwise(starts):
-        offset, disk_size = source.i64(), source.i32()
-        entries.append(_checked(IndexEntry(source.bytes(end - start - _ENTRY.size), offset, disk_size), source))
-    return entries
+    return [_entry(source, end - start - _ENTRY.size) for start, end in pairwise(starts)]
 
 
-def _checked(entry: IndexEntry, source: Reader) -> IndexEntry:
-    if entry.offset < 0 or entry.disk_size <= 0:
-        raise source.fail(f"HFile index points to {entry.disk_size} bytes at {entry.offset}")
-    return entry
+def _entry(source: Reader, key_size: int | None = None) -> IndexEntry:
+    """The entry at the cursor; without `key_size` the key's length precedes it."""
+    offset, disk_size = source.i64(), source.i32()
+    key = source.bytes(source.hadoop_vint() if key_size is None else key_size)
+    if offset < 0 or disk_size <= 0:
+        raise source.fail(f"HFile index points to {disk_size} bytes at {offset}")
+    return IndexEntry(key, offset, disk_size)
 
 
 def encode_root_index(entries: list[IndexEntry]) -> bytes:

@@ -6,7 +6,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Sequence
 
 from hudi_core.codec.binary import Reader
-from hudi_core.codec.hfile.block import Block, IndexEntry, Magic, decode_inner_index, decode_root_index, read_block
+from hudi_core.codec.hfile.block import IndexEntry, Magic, decode_inner_index, decode_root_index, read_block
 from hudi_core.codec.hfile.cells import CellBlock, decode_cells
 from hudi_core.codec.hfile.keyvalue import row_of_key
 from hudi_core.codec.hfile.trailer import TRAILER_SIZE, Trailer, decode_file_info, decode_trailer
@@ -70,17 +70,11 @@ class HFileReader:
         text = self.file_info.get(_SCHEMA)
         return None if text is None else Reader(text, self._path).utf8(len(text))
 
-    def lookup(self, key: bytes) -> bytes | None:
-        """The value of a record key, or None.
-
-        A base HFile has unique keys; of a repeated key one of the values is returned.
-        """
-        return next((value for _, value in self.lookup_many((key,))), None)
-
     def lookup_many(self, keys: Sequence[bytes], *, unique: bool = True) -> Iterator[tuple[bytes, bytes]]:
         """The (key, value) pairs of those of `keys` that exist, in order; `keys` must be sorted and distinct.
 
-        Each data block that may hold a requested key is read once. Without `unique`, every cell of a repeated key is
+        Each data block that may hold a requested key is read once. With `unique`, as in a base HFile, of a repeated key
+        one of the values is returned. Without `unique`, every cell of a repeated key is
         returned, as in the HFile of a log block, at the cost of one more block where a key starts a block.
         """
         position = 0
@@ -155,12 +149,10 @@ class HFileReader:
         start = trailer.load_on_open_offset
         section = Reader(self._range(start, self._size - TRAILER_SIZE - start), self._path, base=start)
         root = read_block(section, trailer.codec, _INDEX)
-        index = decode_root_index(
-            root.data, trailer.data_index_count, self._path, has_mid_key=trailer.data_index_levels > 1
-        )
+        index = decode_root_index(root, trailer.data_index_count, self._path, has_mid_key=trailer.data_index_levels > 1)
         # The index of meta blocks, such as a bloom filter, is between: no reader of a metadata table needs them.
         section.skip(trailer.file_info_offset - start - section.position)
-        self._file_info = decode_file_info(read_block(section, trailer.codec, _FILE_INFO).data, self._path)
+        self._file_info = decode_file_info(read_block(section, trailer.codec, _FILE_INFO), self._path)
         self._refuse_foreign_features()
         self._rows = [row_of_key(entry.key, section) for entry in index]
         self._data_index = index
@@ -213,7 +205,7 @@ class HFileReader:
     def _children(self, entry: IndexEntry) -> tuple[list[IndexEntry], list[bytes]]:
         """An inner index block's entries and their rows; cached, since all of them are no larger than the index."""
         if entry.offset not in self._inner:
-            children = decode_inner_index(self._block(entry, _INNER).data, self._path)
+            children = decode_inner_index(self._block(entry, _INNER), self._path)
             if not children:
                 raise CorruptFileError(f"HFile index block at byte {entry.offset} is empty", path=self._path)
             self._inner[entry.offset] = (
@@ -226,10 +218,10 @@ class HFileReader:
         """The cells of a data block; the last one is kept."""
         if self._last_block is None or self._last_block[0] != entry:
             with_mvcc = int.from_bytes(self._file_info.get("KEY_VALUE_VERSION", b""), "big") == 1
-            self._last_block = entry, decode_cells(self._block(entry, _DATA).data, self._path, with_mvcc=with_mvcc)
+            self._last_block = entry, decode_cells(self._block(entry, _DATA), self._path, with_mvcc=with_mvcc)
         return self._last_block[1]
 
-    def _block(self, entry: IndexEntry, expected: frozenset[Magic]) -> Block:
+    def _block(self, entry: IndexEntry, expected: frozenset[Magic]) -> bytes:
         if entry.offset + entry.disk_size > self.trailer.load_on_open_offset:
             raise CorruptFileError(
                 f"HFile index points to {entry.disk_size} bytes at {entry.offset}, past the data blocks",

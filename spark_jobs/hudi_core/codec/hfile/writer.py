@@ -16,7 +16,6 @@ from hudi_core.codec.hfile.block import (
     Magic,
     encode_block,
     encode_root_index,
-    write_codec,
 )
 from hudi_core.codec.hfile.keyvalue import cell_key, encode_cell
 from hudi_core.codec.hfile.trailer import TRAILER_SIZE, Trailer, encode_file_info, encode_trailer
@@ -36,7 +35,7 @@ def write_hfile(
     items: Iterable[tuple[bytes, bytes]],
     *,
     schema: str,
-    codec: str = "GZ",
+    codec: Codec = Codec.GZ,
     block_size: int = DEFAULT_BLOCK_SIZE,
     extra_info: Mapping[str, bytes] | None = None,
     meta_blocks: Mapping[str, bytes] | None = None,
@@ -45,7 +44,7 @@ def write_hfile(
 
     `items` must be sorted by the keys' bytes; equal keys may follow each other and stay in one block. `codec` is GZ or
     NONE. `extra_info` is added to the file info, `meta_blocks` (such as `bloomFilter`) become meta blocks. Raises
-    ValueError for keys out of order or longer than 32767 bytes, ConfigError for another codec.
+    ValueError for keys out of order or longer than 32767 bytes.
     """
     out = io.BytesIO()
     writer = HFileWriter(out, codec=codec, block_size=block_size)
@@ -61,8 +60,8 @@ class HFileWriter:
     See write_hfile for the settings, the order of keys, and errors.
     """
 
-    def __init__(self, out: BinaryIO, *, codec: str = "GZ", block_size: int = DEFAULT_BLOCK_SIZE) -> None:
-        self._codec: Codec = write_codec(codec)
+    def __init__(self, out: BinaryIO, *, codec: Codec = Codec.GZ, block_size: int = DEFAULT_BLOCK_SIZE) -> None:
+        self._codec = codec
         self._block_size = block_size
         self._out = out
         self._offset = 0

@@ -56,7 +56,6 @@ class LogBlock:
     path: str
     offset: int
     length: int
-    footers: dict[HeaderKey, str]
 
     @property
     def instant_time(self) -> str | None:

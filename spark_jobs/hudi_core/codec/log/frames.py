@@ -34,17 +34,16 @@ _SMALLEST = 4 + 4 + 4 + 8 + 4 + 8
 """The least blockSize: version, type, header count, content length, footer count, reverse pointer."""
 
 
-def walk(read_at: ReadAt, size: int, path: str, check_corruption: bool = True) -> Iterator[LogBlock | CorruptBlock]:
+def walk(read_at: ReadAt, size: int, path: str) -> Iterator[LogBlock | CorruptBlock]:
     """The blocks of a log file of `size` bytes in file order; none for an empty file. Content is not read.
 
     Fewer bytes than a magic at the end are a write that was cut as it began and count as the end of the file, as in
     Hudi.
 
-    With `check_corruption`, bytes from a magic on that do not frame a block are one CorruptBlock up to the next magic
-    or the file's end. Hudi skips that check on storage whose writes are all or nothing (s3, s3a, gs); there a broken
-    frame is an error. Raises CorruptFileError naming `path` when the file does not start with the magic, when a frame
-    is broken and not checked for, and when a well-framed block has a broken header; UnsupportedError for a framing or
-    header that a newer Hudi may write.
+    Bytes from a magic on that do not frame a block are one CorruptBlock up to the next magic or the file's end; Hudi
+    skips that check on storage whose writes are all or nothing (s3, s3a, gs). Raises CorruptFileError naming `path`
+    when the file does not start with the magic, and when a well-framed block has a broken header; UnsupportedError for
+    a framing or header that a newer Hudi may write.
     """
     window = _Window(read_at, size, path)
     position = 0
@@ -56,8 +55,6 @@ def walk(read_at: ReadAt, size: int, path: str, check_corruption: bool = True) -
                 f"byte {position} does not start {what}: the magic #HUDI# is missing", path=path, remedy=remedy
             )
         fault = _frame_fault(window, position)
-        if fault and not check_corruption:
-            raise CorruptFileError(f"log block at byte {position}: {fault}", path=path)
         if fault:
             end = _next_magic(window, position + len(MAGIC))
             yield CorruptBlock(path, position, end - position, fault)
@@ -133,7 +130,7 @@ def _next_magic(window: _Window, start: int) -> int:
 
 
 def _read_frame(window: _Window, position: int) -> LogBlock:
-    """The block at `position`, whose size and reverse pointer are known to agree, or (unchecked) to fit in the file."""
+    """The block at `position`, whose size and reverse pointer are known to agree."""
     body = position + len(MAGIC) + 8
     length = int.from_bytes(window.get(body - 8, 8), "big", signed=True)
     # The length of the header map is known only entry by entry, so more is read until it is covered.
@@ -157,14 +154,12 @@ def _read_frame(window: _Window, position: int) -> LogBlock:
     tail = Reader(
         window.get(body + content + content_length, footer_room), window.path, base=body + content + content_length
     )
-    footers = _read_map(tail)
+    _read_map(tail)
     if not tail.at_end():
         raise CorruptFileError(
             f"log block at byte {position}: {tail.remaining} bytes between footer and reverse pointer", path=window.path
         )
-    return LogBlock(
-        kind, headers, body + content, content_length, window.path, position, len(MAGIC) + 8 + length, footers
-    )
+    return LogBlock(kind, headers, body + content, content_length, window.path, position, len(MAGIC) + 8 + length)
 
 
 def _read_head(reader: Reader) -> tuple[BlockType, dict[HeaderKey, str], int]:

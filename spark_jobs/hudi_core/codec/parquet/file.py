@@ -104,13 +104,9 @@ class BaseFileWriter:
         *,
         path: str,
         codec: str = "GZIP",
-        level: int | None = None,
         row_group_bytes: int = ROW_GROUP_BYTES,
     ) -> None:
-        """`codec` is a Parquet codec name in any case; `level` None is 6 for gzip and 1 for zstd.
-
-        Raises ConfigError for an unknown codec.
-        """
+        """`codec` is a Parquet codec name in any case. Raises ConfigError for an unknown one."""
         name = CODECS.get(codec.upper())
         if name is None:
             raise ConfigError(
@@ -120,7 +116,6 @@ class BaseFileWriter:
         self.schema = _bare(schema)
         self.num_rows = 0
         self._codec = name
-        self._level = LEVELS.get(name) if level is None else level
         self._file = file
         self._row_group_bytes = row_group_bytes
         self._pending: list[pa.Table] = []
@@ -169,7 +164,7 @@ class BaseFileWriter:
             self._file,
             self.schema,
             compression=self._codec,
-            compression_level=self._level,
+            compression_level=LEVELS.get(self._codec),
             use_dictionary=dictionary_columns(first) or False,
             store_schema=False,
         )

@@ -252,7 +252,7 @@ class DeltaWriter:
         headers = {HeaderKey.INSTANT_TIME: instant, HeaderKey.SCHEMA: schema}
         block = b""
         if part.cells:
-            content = write_hfile(part.cells, schema=schema, codec="GZ")
+            content = write_hfile(part.cells, schema=schema)
             block = encode_block(BlockType.HFILE_DATA, headers, content, hudi_1_headers=hudi_1)
         if part.deleted:
             keys = pa.array([key.encode() for key in part.deleted], pa.binary())

@@ -7,12 +7,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hudi_core.codec.bloom import BloomFilter
+from hudi_core.codec.hfile.block import Codec
 from hudi_core.codec.hfile.reader import HFileReader
 from hudi_core.codec.hfile.trailer import TRAILER_SIZE
 from hudi_core.codec.hfile.writer import write_hfile
 from hudi_core.errors import CorruptFileError, FormatError, UnsupportedError
 from tests.support.golden_data import golden_cases
-from tests.support.hfiles import base_hfiles, log_hfiles, meta_block, two_level_hfile
+from tests.support.hfiles import base_hfiles, log_hfiles, lookup, meta_block, two_level_hfile
 
 ITEMS = [(b"key-%03d" % index, b"value-%d" % index * 3) for index in range(200)]
 
@@ -41,8 +42,8 @@ def test_every_base_hfile_of_real_hudi_decodes() -> None:
             assert len(items) == reader.trailer.entry_count
             assert [key for key, _ in items] == sorted({key for key, _ in items})
             assert list(reader.lookup_many([key for key, _ in items])) == items
-            assert reader.lookup(b"\0") is None
-            assert reader.lookup(b"\xff" * 5) is None
+            assert lookup(reader, b"\0") is None
+            assert lookup(reader, b"\xff" * 5) is None
             assert str(reader.schema()).startswith('{"type":"record","name":"HoodieMetadataRecord"')
             bloom = BloomFilter.parse(
                 meta_block(data, "bloomFilter") or b"", reader.file_info["bloomFilterTypeCode"].decode(), path=name
@@ -68,16 +69,16 @@ def test_every_hfile_log_block_of_real_hudi_decodes() -> None:
 def test_a_lookup_reads_the_trailer_the_load_on_open_section_and_one_block() -> None:
     file = Counting(write_hfile(ITEMS, schema="{}", block_size=500))
     reader = file.open()
-    assert reader.lookup(b"key-117") == b"value-117" * 3
+    assert lookup(reader, b"key-117") == b"value-117" * 3
     trailer = reader.trailer
     assert trailer.data_index_count > 5
     end = len(file.data) - TRAILER_SIZE
     assert file.ranges[:2] == [(end, TRAILER_SIZE), (trailer.load_on_open_offset, end - trailer.load_on_open_offset)]
     (block,) = file.ranges[2:]
     assert block[0] + block[1] < trailer.load_on_open_offset
-    assert reader.lookup(b"key-117x") is None
+    assert lookup(reader, b"key-117x") is None
     assert len(file.ranges) == 3, "the block in hand answers for its neighbours"
-    assert reader.lookup(b"key-000") == b"value-0" * 3
+    assert lookup(reader, b"key-000") == b"value-0" * 3
     assert len(file.ranges) == 4
 
 
@@ -104,9 +105,9 @@ def test_deeper_indexes_are_followed() -> None:
     assert list(reader.prefix_items([b"key-03", b"key-1"])) == ITEMS[30:40] + ITEMS[100:]
     fresh = file.open()
     file.ranges.clear()
-    assert fresh.lookup(b"key-033") == b"value-33" * 3
+    assert lookup(fresh, b"key-033") == b"value-33" * 3
     assert len(file.ranges) == 4, "trailer, load-on-open section, one leaf index block and one data block"
-    assert fresh.lookup(b"a") is None
+    assert lookup(fresh, b"a") is None
 
 
 KEYS = st.integers(0, 40).map(lambda number: b"k%d" % number)
@@ -125,7 +126,7 @@ def test_keys_and_prefixes_give_every_cell_of_a_file_with_repeated_keys(
     once = list({row: (row, value) for row, value in items}.values())
     single = HFileReader.of_bytes(write_hfile(once, schema="{}", block_size=block_size), "f")
     assert list(single.lookup_many(keys)) == [item for item in once if item[0] in requested]
-    assert [single.lookup(key) for key in keys] == [dict(once).get(key) for key in keys]
+    assert [lookup(single, key) for key in keys] == [dict(once).get(key) for key in keys]
 
 
 def test_a_key_that_goes_on_in_the_next_block_is_found_whole() -> None:
@@ -145,12 +146,12 @@ def test_a_key_that_goes_on_in_the_next_block_is_found_whole() -> None:
 def test_an_empty_hfile_has_nothing() -> None:
     reader = HFileReader.of_bytes(write_hfile([], schema="{}"), "f")
     assert list(reader.items()) == []
-    assert reader.lookup(b"k") is None
+    assert lookup(reader, b"k") is None
     assert reader.schema() == "{}"
 
 
-@pytest.mark.parametrize("codec", ["GZ", "NONE"])
-def test_truncation_at_any_byte_is_a_corrupt_file(codec: str) -> None:
+@pytest.mark.parametrize("codec", [Codec.GZ, Codec.NONE])
+def test_truncation_at_any_byte_is_a_corrupt_file(codec: Codec) -> None:
     data = write_hfile(ITEMS[:20], schema="{}", codec=codec, block_size=200, meta_blocks={"bloomFilter": b"bits"})
     for end in range(len(data)):
         with pytest.raises(CorruptFileError) as caught:
@@ -159,7 +160,7 @@ def test_truncation_at_any_byte_is_a_corrupt_file(codec: str) -> None:
 
 
 def test_a_file_shorter_than_its_listed_size_is_corrupt() -> None:
-    data = write_hfile(ITEMS, schema="{}", codec="NONE")
+    data = write_hfile(ITEMS, schema="{}", codec=Codec.NONE)
     for end in (0, 100, len(data) - TRAILER_SIZE, len(data) - 1):
         part = data[:end]
         with pytest.raises(CorruptFileError):
@@ -167,8 +168,8 @@ def test_a_file_shorter_than_its_listed_size_is_corrupt() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("codec", ["GZ", "NONE"])
-def test_a_changed_byte_is_an_error_or_changes_nothing(codec: str) -> None:
+@pytest.mark.parametrize("codec", [Codec.GZ, Codec.NONE])
+def test_a_changed_byte_is_an_error_or_changes_nothing(codec: Codec) -> None:
     data = write_hfile(ITEMS[:20], schema="{}", codec=codec, block_size=200)
     noticed = 0
     for index in range(len(data) - TRAILER_SIZE + 120):

@@ -32,8 +32,8 @@ class File:
         self.reads.append((offset, length))
         return self.data[offset : offset + length]
 
-    def walk(self, *, check: bool = True) -> list[LogBlock | CorruptBlock]:
-        return list(walk(self.read_at, len(self.data), "log.1", check))
+    def walk(self) -> list[LogBlock | CorruptBlock]:
+        return list(walk(self.read_at, len(self.data), "log.1"))
 
 
 def frames(data: bytes) -> list[tuple[str, int, int]]:
@@ -44,9 +44,8 @@ def test_blocks_follow_each_other() -> None:
     first, second = File(BLOCK + OTHER).walk()
     assert isinstance(first, LogBlock)
     assert isinstance(second, LogBlock)
-    assert (first.headers, first.footers, first.instant_time, first.schema) == (
+    assert (first.headers, first.instant_time, first.schema) == (
         HEADERS,
-        {},
         "20260101000000000",
         '{"type":"record"}',
     )
@@ -126,13 +125,6 @@ def test_the_next_magic_is_found_across_read_buffers() -> None:
         ]
 
 
-def test_without_the_check_a_broken_frame_is_an_error() -> None:
-    for data in (BLOCK[:40], BLOCK[:-1] + b"\x00", BLOCK + b"garbage"):
-        with pytest.raises(CorruptFileError, match=r"log\.1: log block at byte 0"):
-            File(data).walk(check=False)
-    assert len(File(BLOCK + OTHER).walk(check=False)) == 2
-
-
 def test_a_file_that_starts_otherwise_is_an_error_with_a_remedy() -> None:
     with pytest.raises(CorruptFileError, match=r"log\.1: byte 0 does not start a log file") as caught:
         File(b"PAR1PAR1PAR1").walk()
@@ -182,7 +174,7 @@ def test_mutated_files_give_blocks_within_bounds_or_typed_errors(data: st.DataOb
     file = File(bytes(broken[:size]))
     with contextlib.suppress(FormatError):
         end = 0
-        for block in file.walk(check=data.draw(st.booleans())):
+        for block in file.walk():
             assert block.offset == end
             end += block.length
         assert size - len(MAGIC) < end <= size
@@ -220,12 +212,7 @@ def check_block(block: LogBlock, data: bytes, path: str) -> None:
     assert isinstance(read, LogBlock)
     # Header entries come in any order from Java, so the frames are compared field by field, and the bytes around the
     # map as they are.
-    assert (read.type, read.headers, read.footers, read.length) == (
-        block.type,
-        block.headers,
-        block.footers,
-        block.length,
-    )
+    assert (read.type, read.headers, read.length) == (block.type, block.headers, block.length)
     whole = data[block.offset : block.offset + block.length]
     assert again[:26] == whole[:26]
     assert again[read.content_offset - 8 :] == whole[block.content_offset - 8 - block.offset :]
