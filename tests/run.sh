@@ -16,7 +16,7 @@ room="$(awk '/^MemAvailable:/ {print $2}' /proc/meminfo)"
 scratch="$(mktemp -d "$memory/airflow-hudi-tests-XXXXXX")"
 trap 'rm -rf "$scratch"' EXIT
 mkdir "$scratch/tmp"
-export scratch TMPDIR="$scratch/tmp" COVERAGE_FILE="$scratch/coverage"
+export scratch TMPDIR="$scratch/tmp" COVERAGE_JSON="$scratch/coverage.json"
 
 python -m tests.interop.bundle >/dev/null || exit 1
 
@@ -35,7 +35,7 @@ export elsewhere
 
 xargs -P 3 -I{} bash -c 'part {}' <<'PARTS'
 interop tests/interop
-inside --cov --cov-report= --cov-fail-under=0 tests/unit/hudi_core
+inside -p tests.support.coverage_plugin tests/unit/hudi_core
 contract tests/contract tests/fuzz
 faults tests/faults
 golden tests/golden
@@ -44,7 +44,7 @@ others tests $elsewhere
 PARTS
 tested=$?
 
-coverage report | tail -n 12
+python -m tests.support.coverage_plugin "$COVERAGE_JSON" 95
 covered=$?
 python -m tests.support.junit_report "$scratch"/{inside,others,golden,faults,contract,interop,airflow}.xml
 counted=$?

@@ -1,0 +1,71 @@
+"""Coverage of hudi_core by SlipCover: `pytest -p tests.support.coverage_plugin`, with COVERAGE_JSON naming the report.
+
+coverage.py's tracer doubled the time of the unit tests on Python 3.10 and 3.11; SlipCover adds a third to it
+(docs/testing.md). It instruments modules as they are imported, so this plugin is imported before any of them.
+`python -m tests.support.coverage_plugin report.json PERCENT` prints the least covered modules and the sum, and fails
+below that percentage of lines and branches.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Sequence
+from importlib.machinery import ModuleSpec
+from pathlib import Path
+from types import ModuleType
+from typing import Final
+
+import pytest
+from slipcover import FileMatcher, Slipcover
+from slipcover.importer import SlipcoverMetaPathFinder
+
+CORE: Final = Path(__file__).parents[2] / "spark_jobs" / "hudi_core"
+EXCLUDED: Final = ["if TYPE_CHECKING:", r"^\s*\.\.\.$"]
+_SHOWN: Final = 10
+
+
+class CoreFinder(SlipcoverMetaPathFinder):  # type: ignore[misc]
+    """SlipCover's finder, for hudi_core only: it would hide packages of tests from pytest."""
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """None for every other package: the next finder is asked."""
+        if fullname.partition(".")[0] != CORE.name:
+            return None
+        found: ModuleSpec | None = super().find_spec(fullname, path, target)
+        return found
+
+
+def start() -> Slipcover:
+    """From here on, modules of hudi_core are instrumented when they are imported."""
+    if early := [name for name in sys.modules if name.partition(".")[0] == CORE.name]:
+        raise RuntimeError(f"{early[0]} is imported already, and would count as not covered")
+    measured = Slipcover(branch=True, source=[str(CORE)], exclude_also=EXCLUDED)
+    sys.meta_path.insert(0, CoreFinder(measured, FileMatcher(sources=[CORE])))
+    return measured
+
+
+def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
+    """Before conftest.py, which imports hudi_core. Code that tests run in other processes is not counted."""
+    measured = start()
+    report = Path(os.environ["COVERAGE_JSON"])
+    early_config.add_cleanup(lambda: report.write_text(json.dumps(measured.get_coverage())) and None)
+
+
+def main(report: str, least: str) -> int:
+    """0 when the covered lines and branches are at least that percentage."""
+    found = json.loads(Path(report).read_text())
+    files = {name: found["files"][name]["summary"] for name in found["files"]}
+    worst = sorted(files, key=lambda name: files[name]["percent_covered"])[:_SHOWN]
+    for name in worst:
+        print(f"{files[name]['percent_covered']:6.1f} %  {name}")
+    covered = float(found["summary"]["percent_covered"])
+    print(f"{covered:6.2f} %  of lines and branches of hudi_core; the least is {least} %")
+    return 0 if covered >= float(least) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))
