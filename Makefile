@@ -11,7 +11,6 @@ export UV_CACHE_DIR ?= $(XDG_CACHE_HOME)/uv
 export PATH := $(BIN):$(PATH)
 export AIRFLOW_HOME ?= $(XDG_CACHE_HOME)/airflow-tests
 ARGS ?= --help
-FAST := -m "not slow and not soak and not spark and not hudi and not airflow"
 
 .PHONY: help demo test test-fast soak lint format zip hudictl bench options lock clean
 
@@ -35,11 +34,7 @@ test: $(VENV)/.done lint ## every test; what CI runs
 	@bash tests/run.sh
 
 test-fast: $(VENV)/.done ## the unit tests that take no second and need no Spark and no Airflow, in two processes
-	@mkdir -p $(XDG_CACHE_HOME)
-	@half="tests/unit/hudi_core/services tests/unit/airflow_hudi"; log=$(XDG_CACHE_HOME)/test-fast.log; \
-	$(BIN)/python -m pytest -q $(FAST) $$half >$$log 2>&1 & services=$$!; \
-	$(BIN)/python -m pytest -q $(FAST) $${half//tests/--ignore=tests} tests/unit tests/arch; rest=$$?; \
-	wait $$services; services=$$?; cat $$log; exit $$((rest || services))
+	@bash tests/run_fast.sh
 
 soak: $(VENV)/.done ## damaged inputs, every kill of every service, races on versitygw, the demo judged by real Hudi
 	@$(BIN)/python -m benchmarks.fuzz

@@ -6,17 +6,8 @@
 set -uo pipefail
 cd "$(dirname "$0")/.."
 
-# Tables of tests lie in memory where it has room for them: every file of a timeline is flushed, and on a disk the tests
-# wait for that most of all.
-memory=/dev/shm
-room="$(awk '/^MemAvailable:/ {print $2}' /proc/meminfo)"
-[ "$(df --output=avail "$memory" 2>/dev/null | tail -n 1)" -gt 4000000 ] && [ "$room" -gt 10000000 ] &&
-    grep -q " $memory tmpfs " /proc/mounts && ! grep -q " $memory tmpfs [^ ]*noexec" /proc/mounts ||
-    memory="${TMPDIR:-/tmp}"
-scratch="$(mktemp -d "$memory/airflow-hudi-tests-XXXXXX")"
-trap 'rm -rf "$scratch"' EXIT
-mkdir "$scratch/tmp"
-export scratch TMPDIR="$scratch/tmp" COVERAGE_JSON="$scratch/coverage.json"
+. tests/scratch.sh
+export COVERAGE_JSON="$scratch/coverage.json"
 
 python -m tests.interop.bundle >/dev/null || exit 1
 
