@@ -145,7 +145,7 @@ def _planned_slices(active: ActiveTimeline, instant: Instant) -> list[tuple[str,
         operations = active.read_plan(instant.requested_time, action).operations
         return [(item.partition, item.file_id, item.base_file, set(item.log_files)) for item in operations]
     plan = read_clustering_plan(active, instant)
-    slices = [] if plan is None else [item for group in plan.groups for item in group.slices]
+    slices = [] if plan is None else plan.slices
     return [(item.partition, item.file_id, item.base_file, set(item.log_files)) for item in slices]
 
 

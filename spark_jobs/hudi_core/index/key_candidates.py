@@ -15,13 +15,13 @@ import pyarrow as pa
 from hudi_core.expr.bind import Bound
 from hudi_core.expr.leaves import All, Any, Comparison, Known, Membership, Node
 from hudi_core.expr.tree import EQ, Column, Operand
+from hudi_core.filegroup.merge.record_keys import EMPTY_KEY
 from hudi_core.filegroup.read.partition_columns import has_keys_in_rows
 from hudi_core.model.names import RECORD_KEY
 
 if TYPE_CHECKING:
     from hudi_core.config.table_config import TableConfig
 
-_EMPTY: Final = "__empty__"
 MAX_VALUES: Final = 100_000
 """More values than that are not looked up one by one."""
 
@@ -52,10 +52,12 @@ def _of_fields(bound: Bound, fields: tuple[str, ...]) -> frozenset[str] | None:
         # A complex key generator with one field wrote `field:value` up to 0.14 and from 1.1 on, and the bare value
         # between.
         bare = frozenset(value for value in values[0] if value)
-        return bare | frozenset(f"{fields[0]}:{value or _EMPTY}" for value in values[0])
+        return bare | frozenset(f"{fields[0]}:{value or EMPTY_KEY}" for value in values[0])
     if math.prod(len(item) for item in values) > MAX_VALUES:
         return None
-    parts = [[f"{name}:{value or _EMPTY}" for value in sorted(item)] for name, item in zip(fields, values, strict=True)]
+    parts = [
+        [f"{name}:{value or EMPTY_KEY}" for value in sorted(item)] for name, item in zip(fields, values, strict=True)
+    ]
     return frozenset(",".join(combination) for combination in itertools.product(*parts))
 
 

@@ -21,6 +21,7 @@ from hudi_core.filegroup.read.partition_columns import (
     DEFAULT_PARTITION,
     PartitionColumns,
     not_in_path,
+    path_parts,
     path_values,
     unescaped,
 )
@@ -119,14 +120,11 @@ def _in_path(partitions: Sequence[str], name: str, kind: pa.DataType, config: Ta
 
 def _spellings(partition: str, name: str, config: TableConfig) -> set[str | None]:
     """The texts that the column may have had when this path was made of it; None among them if the depth differs."""
-    fields = config.partition_fields
-    parts = [partition] if len(fields) == 1 else partition.split("/")
-    if not partition or len(parts) != len(fields):
+    part = path_parts(partition, config.partition_fields).get(name)
+    if part is None:
         return {None}
-    part = parts[fields.index(name)]
-    prefix = f"{name}="
-    plain = {part, part[len(prefix) :]} if part.startswith(prefix) else {part}
-    return {*plain, *(unescaped(text) for text in plain)}
+    plain = {part, part.removeprefix(f"{name}=")}
+    return {*plain, *map(unescaped, plain)}
 
 
 def _typed(text: str, kind: pa.DataType) -> Any:

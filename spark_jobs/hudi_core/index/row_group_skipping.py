@@ -17,6 +17,7 @@ from hudi_core.codec.parquet.statistics import chunk_ranges, leaf_columns
 from hudi_core.expr.bind import Bound, kind_of
 from hudi_core.expr.ranges import ColumnRange, may_match, operands_of
 from hudi_core.expr.tree import Column, Operand
+from hudi_core.filegroup.read.base_file import RowGroups
 from hudi_core.filegroup.read.partition_columns import partition_columns
 from hudi_core.index.slice_ranges import in_order_of
 from hudi_core.view.file_group import DataFile, FileSlice
@@ -33,8 +34,6 @@ MAX_BLOOM_KEYS: Final = 1000
 """With more keys a filter is not tested: each costs some microseconds per file, and one of many is likely in it."""
 Blooms = Callable[[str, list[str]], Mapping[str, BloomFilter]]
 """Of a partition and names of base files: the filters of those that have one."""
-RowGroups = Callable[[pq.FileMetaData], "list[int] | None"]
-"""Of a footer: the numbers of the row groups that may hold a row that matches; None for all of them."""
 
 
 def footer_may_match(storage: Storage, base: DataFile, choose: RowGroups | None, keys: Collection[str] | None) -> bool:
@@ -84,6 +83,15 @@ def filter_mask(slices: Sequence[FileSlice], values: Collection[str], filters: B
     return mask
 
 
+def flat_columns(bound: Bound, hidden: Collection[str]) -> dict[Column, pa.DataType]:
+    """The predicate's columns, without `hidden` ones and structs, lists and maps, each with its type."""
+    columns = [
+        operand for operand in operands_of(bound.node) if isinstance(operand, Column) and operand.path[0] not in hidden
+    ]
+    kinds = {column: kind_of(column, bound) for column in sorted(columns, key=lambda column: column.path)}
+    return {column: kind for column, kind in kinds.items() if not pa.types.is_nested(kind)}
+
+
 def row_group_chooser(
     bound: Bound, config: TableConfig, *, merged: bool, incremental: bool = False, by_other_name: Collection[str] = ()
 ) -> RowGroups | None:
@@ -98,11 +106,7 @@ def row_group_chooser(
         *partition_columns(config, merged=merged and config.is_merge_on_read, incremental=incremental).from_path,
         *by_other_name,
     }
-    columns = [
-        operand for operand in operands_of(bound.node) if isinstance(operand, Column) and operand.path[0] not in hidden
-    ]
-    kinds = {column: kind_of(column, bound) for column in sorted(columns, key=lambda column: column.path)}
-    flat = {column: kind for column, kind in kinds.items() if not pa.types.is_nested(kind)}
+    flat = flat_columns(bound, hidden)
     if not flat:
         return None
 

@@ -20,15 +20,15 @@ from numpy.typing import NDArray
 from hudi_core.config.read_config import DATA_SKIPPING, FOOTER_SKIPPING
 from hudi_core.config.write_config import MERGE_FUNCTION
 from hudi_core.engine.protocol import Json
-from hudi_core.expr.bind import Bound, kind_of
-from hudi_core.expr.ranges import ColumnRange, may_match, operands_of
-from hudi_core.expr.tree import Column, Operand
+from hudi_core.expr.bind import Bound
+from hudi_core.expr.ranges import ColumnRange, may_match
+from hudi_core.expr.tree import Operand
 from hudi_core.filegroup.read.partition_columns import partition_columns
 from hudi_core.index.expression_indexes import expression_mask
 from hudi_core.index.key_candidates import key_candidates
 from hudi_core.index.key_lookups import groups_of_keys, groups_of_values
 from hudi_core.index.partition_ranges import indexed_columns, partition_ranges, partition_statistics
-from hudi_core.index.row_group_skipping import filter_mask, footer_may_match, row_group_chooser
+from hudi_core.index.row_group_skipping import filter_mask, flat_columns, footer_may_match, row_group_chooser
 from hudi_core.index.slice_ranges import slice_ranges
 from hudi_core.metadata_table.partition_type import (
     BLOOM_FILTERS,
@@ -113,13 +113,9 @@ class SkippingPlan:
         self._hidden = {*self._rule.from_path, *by_other_name, FILE_NAME}
         self._keys = key_candidates(bound, config, self._hidden)
         self._columns = {
-            operand: kind
-            for operand in sorted(operands_of(bound.node), key=repr)
-            if isinstance(operand, Column)
-            and operand.path[0] not in self._hidden
-            and not any("." in name for name in operand.path)
-            for kind in [kind_of(operand, bound)]
-            if not pa.types.is_nested(kind)
+            column: kind
+            for column, kind in flat_columns(bound, self._hidden).items()
+            if not any("." in name for name in column.path)
         }
         self._verdicts: dict[str, str | None] = {}
 

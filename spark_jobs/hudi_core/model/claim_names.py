@@ -15,8 +15,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from hudi_core.model.partition import join
-
 CLAIMS: Final = ".hoodie/.airflow_hudi/claims"
 HUDI_HEARTBEATS: Final = ".hoodie/.heartbeat"
 """Folder of the heartbeats of Hudi's writers, one file an instant (HoodieHeartbeatClient). Claims renew them, too."""
@@ -25,20 +23,19 @@ _CLAIM = re.compile(r"^(\d{6})\.json$")
 
 @dataclass(frozen=True, slots=True)
 class ClaimFolder:
-    """The folder of an instant's claims, in the table at `base` below the storage's root."""
+    """The folder of an instant's claims."""
 
     instant: str
-    base: str = ""
 
     @property
     def path(self) -> str:
         """The folder."""
-        return join(self.base, f"{CLAIMS}/{self.instant}")
+        return f"{CLAIMS}/{self.instant}"
 
     @property
     def hudi_heartbeat(self) -> str:
         """The heartbeat of the instant that Hudi's writers look at."""
-        return join(self.base, f"{HUDI_HEARTBEATS}/{self.instant}")
+        return f"{HUDI_HEARTBEATS}/{self.instant}"
 
     @property
     def dropped_plan(self) -> str:

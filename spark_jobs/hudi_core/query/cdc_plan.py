@@ -16,14 +16,7 @@ from hudi_core.errors import StorageNotFoundError, UnsupportedError
 from hudi_core.filegroup.read.output_columns import select_columns
 from hudi_core.filegroup.read.schema_resolver import table_schema
 from hudi_core.history.completion import CompletionTimes
-from hudi_core.model.names import (
-    BaseFileName,
-    FileGroupId,
-    LogFileName,
-    parse_base_file,
-    parse_data_file,
-    parse_log_file,
-)
+from hudi_core.model.names import BaseFileName, FileGroupId, LogFileName, parse_data_file, parse_log_file
 from hudi_core.model.partition import check_relative_path, join
 from hudi_core.query.cdc_read import CDC_SCHEMA, Change, Image
 from hudi_core.query.commit_range import commits_in_range, slice_before_replacement
@@ -35,7 +28,7 @@ from hudi_core.timeline.actions.commit import CommitMetadata, Operation
 from hudi_core.timeline.actions.write_stats import WriteStat
 from hudi_core.timeline.instant import Instant
 from hudi_core.timeline.timeline import Timeline
-from hudi_core.view.file_group import DataFile, FileSlice
+from hudi_core.view.file_group import DataFile, FileSlice, slice_of_base
 from hudi_core.view.file_system_view import FileSystemView
 
 MODE_KEY: Final = "hoodie.table.cdc.supplemental.logging.mode"
@@ -113,7 +106,7 @@ class _ChangeFinder:
                 )
 
     def _of_base_file(self, requested: str, partition: str, stat: WriteStat, name: BaseFileName) -> Change:
-        after = _image(DataFile(partition, str(name), stat.file_size_in_bytes))
+        after = Image(slice_of_base(DataFile(partition, str(name), stat.file_size_in_bytes)))
         if stat.cdc_stats:
             logs = tuple(self._cdc_log(partition, path) for path, _ in stat.cdc_stats)
             mode = self.context.config.raw.get(MODE_KEY, _WHOLE_IMAGES).upper()
@@ -139,7 +132,7 @@ class _ChangeFinder:
         group = self.view.file_group(FileGroupId(partition, stat.file_id))
         for item in () if group is None else (*group.slices, *group.uncommitted):
             if item.base_instant == stat.prev_commit and item.base_file is not None:
-                return _image(item.base_file)
+                return Image(slice_of_base(item.base_file))
         raise _cleaned(join(partition, f"{stat.file_id}_*_{stat.prev_commit}"))
 
     def _of_logs(self, instant: Instant, group: FileGroupId, names: frozenset[str]) -> Change:
@@ -183,11 +176,6 @@ class _ChangeFinder:
         if partition not in self._names:
             self._names[partition] = {info.name: info.size for info in self.view.files(partition)}
         return self._names[partition]
-
-
-def _image(base: DataFile) -> Image:
-    name = parse_base_file(base.name)
-    return Image(FileSlice(FileGroupId(base.partition, name.file_id), name.instant, base))
 
 
 def _cleaned(path: str) -> StorageNotFoundError:

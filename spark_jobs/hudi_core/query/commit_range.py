@@ -22,7 +22,7 @@ from hudi_core.timeline.actions.commit import CommitMetadata, Operation
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import Action, Instant
 from hudi_core.timeline.instant_time import format_instant, parse_instant
-from hudi_core.timeline.pending_plans import is_clustering
+from hudi_core.timeline.pending_plans import pending_ingestion
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.view.file_group import FileSlice
 from hudi_core.view.file_system_view import FileSystemView
@@ -34,8 +34,7 @@ def first_incomplete_write(active: ActiveTimeline, timeline: Timeline) -> Instan
     As TimelineUtils.validateTimestampAsOf. Compactions and clusterings change no row, so they may stay pending. Raises
     FormatError for a plan that cannot be read.
     """
-    writes = timeline.pending().of_actions(Action.COMMIT, Action.DELTA_COMMIT, Action.REPLACE_COMMIT)
-    return next((instant for instant in writes if not is_clustering(active, instant)), None)
+    return next(pending_ingestion(active, timeline), None)
 
 
 _LONGEST_WRITE: Final = timedelta(days=1)

@@ -9,7 +9,6 @@ from typing import Any
 
 from hudi_core.errors import ConfigError
 from hudi_core.filegroup.read.schema_resolver import table_schema
-from hudi_core.model.names import FileGroupId, parse_base_file
 from hudi_core.query.cdc_plan import plan_cdc
 from hudi_core.query.commit_range import first_incomplete_write
 from hudi_core.query.context import ReadContext
@@ -20,7 +19,7 @@ from hudi_core.query.slices_plan import SlicesPlanner, reader_spec
 from hudi_core.timeline.instant import Action
 from hudi_core.timeline.instant_time import resolve_as_of
 from hudi_core.timeline.timeline import Timeline
-from hudi_core.view.file_group import DataFile, FileSlice
+from hudi_core.view.file_group import slice_of_base
 
 
 def plan_read(context: ReadContext, request: ReadRequest) -> ReadPlan:
@@ -49,12 +48,7 @@ def plan_snapshot(context: ReadContext, request: ReadRequest) -> ReadPlan:
     partitions = planner.partitions(view.partitions())
     if merged:
         return planner.plan([item for name in partitions for item in view.latest_merged_slices(name, as_of)])
-    return planner.plan([_alone(base) for name in partitions for base in view.latest_base_files(name, as_of)])
-
-
-def _alone(base: DataFile) -> FileSlice:
-    name = parse_base_file(base.name)
-    return FileSlice(FileGroupId(base.partition, name.file_id), name.instant, base)
+    return planner.plan([slice_of_base(base) for name in partitions for base in view.latest_base_files(name, as_of)])
 
 
 def as_of_instant(context: ReadContext, timeline: Timeline, text: str) -> str:

@@ -21,9 +21,10 @@ from hudi_core.engine.serializer import from_text, to_text
 from hudi_core.errors import ConfigError
 from hudi_core.expr.bind import bind
 from hudi_core.expr.json_form import from_json
+from hudi_core.filegroup.read.base_file import RowGroups
 from hudi_core.filegroup.read.read_spec import ReaderSpec, of_predicate
 from hudi_core.filegroup.read.slice_reader import SliceReader
-from hudi_core.index.row_group_skipping import RowGroups, row_group_chooser
+from hudi_core.index.row_group_skipping import row_group_chooser
 from hudi_core.model.names import COMMIT_TIME, IS_DELETED
 from hudi_core.query.cdc_read import CDC_SCHEMA, Change, ChangeReader
 from hudi_core.storage.arrow_store import open_data_storage

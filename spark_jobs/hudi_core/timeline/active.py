@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Protocol
+from typing import Any
 
+from hudi_core.config.table_config import TableConfig
 from hudi_core.errors import StorageExistsError, StorageNotFoundError, TimelineError
 from hudi_core.storage.base import Storage
 from hudi_core.timeline import naming_v1
@@ -18,20 +19,6 @@ from hudi_core.timeline.stable_read import read_stable
 from hudi_core.timeline.timeline import Timeline
 
 
-class LayoutConfig(Protocol):
-    """What a timeline needs of the table's configuration: config.table_config.TableConfig has it."""
-
-    @property
-    def layout_version(self) -> int:
-        """`hoodie.timeline.layout.version`."""
-        ...
-
-    @property
-    def timeline_folder(self) -> str:
-        """The timeline's folder below the table's base path."""
-        ...
-
-
 class ActiveTimeline:
     """The timeline of the table whose base path is `base` below the storage's root (`""`, or `.hoodie/metadata`).
 
@@ -40,7 +27,7 @@ class ActiveTimeline:
     exactly one moves the instant on.
     """
 
-    def __init__(self, storage: Storage, config: LayoutConfig, base: str = "", zone: str = "LOCAL") -> None:
+    def __init__(self, storage: Storage, config: TableConfig, base: str = "", zone: str = "LOCAL") -> None:
         """`zone` is the timeline's (config.table_config), for completion times taken from modification times."""
         self._storage = storage
         self._zone = zone

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from hudi_core.errors import StorageNotFoundError
 from hudi_core.model.names import FileGroupId
 from hudi_core.timeline.actions.clustering import ClusteringPlan, decode_clustering_plan
 from hudi_core.timeline.actions.restore import RestorePlan, decode_restore_plan
 from hudi_core.timeline.actions.rollback import instant_to_roll_back
 from hudi_core.timeline.active import ActiveTimeline
-from hudi_core.timeline.instant import Action, Instant, State
+from hudi_core.timeline.instant import COMMIT_ACTIONS, Action, Instant, State
 from hudi_core.timeline.timeline import Timeline
 
 
@@ -29,6 +31,12 @@ def is_clustering(active: ActiveTimeline, instant: Instant) -> bool:
         return read_clustering_plan(active, instant) is not None
     except StorageNotFoundError:
         return False
+
+
+def pending_ingestion(active: ActiveTimeline, timeline: Timeline) -> Iterator[Instant]:
+    """The requested and inflight commits, deltacommits and replacecommits that are no clusterings, oldest first."""
+    writes = timeline.pending().of_actions(*COMMIT_ACTIONS)
+    return (instant for instant in writes if not is_clustering(active, instant))
 
 
 def read_clustering_plans(active: ActiveTimeline, timeline: Timeline) -> dict[str, ClusteringPlan]:

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from hudi_core.errors import CorruptFileError
-from hudi_core.model.partition import join
 from hudi_core.storage.base import Storage
 from hudi_core.timeline.internal_schema import ColumnSource, InternalSchema, column_sources, parse_schema_history
 from hudi_core.timeline.naming_v1 import is_time
@@ -65,17 +64,16 @@ def _version(requested_time: str) -> int:
     return int(requested_time) if is_time(requested_time) else 0
 
 
-def internal_schema_history(storage: Storage, timeline: Timeline, base: str = "") -> SchemaHistory | None:
-    """The schema history of the table at `base`; None, after one listing, when schema-on-read never changed it.
+def internal_schema_history(storage: Storage, timeline: Timeline) -> SchemaHistory | None:
+    """The schema history of the table; None, after one listing, when schema-on-read never changed it.
 
     `timeline` is the active timeline: a history file whose instant is not committed does not count. Raises
     CorruptFileError naming the file, StorageError.
     """
-    folder = join(base, SCHEMA_FOLDER)
     commits = timeline.commits()
     committed = [
         (match["time"], info.path)
-        for info in storage.list_files(folder)
+        for info in storage.list_files(SCHEMA_FOLDER)
         for match in [_NAME.match(info.name)]
         if match is not None and commits.contains_or_before_start(match["time"])
     ]

@@ -155,7 +155,6 @@ def claim(
     now: Callable[[], float] | None = None,
     interval_ms: int = 60_000,
     tolerable_misses: int = 2,
-    base: str = "",
 ) -> Claim:
     """Makes this process the owner of `instant`, with its heartbeat running.
 
@@ -167,7 +166,7 @@ def claim(
         raise ConfigError(f"{instant!r} is not an instant time")
     if not 1 <= interval_ms <= MAX_INTERVAL_MS or not 1 <= tolerable_misses <= MAX_MISSES:
         raise ConfigError(f"heartbeat interval {interval_ms} ms with {tolerable_misses} misses is out of bounds")
-    folder = ClaimFolder(instant, base)
+    folder = ClaimFolder(instant)
     token = uuid.uuid4().hex
     hold_token(token)  # before the file shows: no thread of this process may take it for left behind
     try:

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
-from hudi_core.errors import ConflictError, CorruptFileError, StorageNotFoundError
+from hudi_core.errors import ConflictError, StorageNotFoundError
 from hudi_core.model.claim_names import CLAIMS, ClaimFolder, epochs_of, is_released
-from hudi_core.model.partition import join
 from hudi_core.storage.base import Storage
 from hudi_core.transaction.decision import find_decision
+from hudi_core.transaction.own_files import damaged, parse_own
 from hudi_core.transaction.owner import Owner
 
 _VERSION: Final = 1
@@ -56,36 +56,33 @@ class ClaimRecord:
     @staticmethod
     def decode(data: bytes, *, path: str, epoch: int, claimed: float) -> ClaimRecord:
         """The inverse of encode; raises CorruptFileError naming `path` for anything else."""
-        try:
-            value: Any = json.loads(data)
-        except ValueError as error:
-            raise _damaged("the claim is not JSON", path) from error
-        if not isinstance(value, dict) or value.get("version") != _VERSION or not isinstance(value.get("owner"), dict):
-            raise _damaged("the claim has no owner or another version", path)
+        value = parse_own(data, "the claim", path=path)
+        if value.get("version") != _VERSION or not isinstance(value.get("owner"), dict):
+            raise damaged("the claim has no owner or another version", path)
         token, interval, misses = value.get("token"), value.get("interval_ms"), value.get("tolerable_misses")
         if (
             not (isinstance(token, str) and isinstance(interval, int) and isinstance(misses, int))
             or not 1 <= interval <= MAX_INTERVAL_MS
             or not 1 <= misses <= MAX_MISSES
         ):
-            raise _damaged("the claim's token or heartbeat interval is not one", path)
+            raise damaged("the claim's token or heartbeat interval is not one", path)
         return ClaimRecord(path, epoch, token, Owner.from_json(value["owner"], path=path), interval, misses, claimed)
 
 
-def current_claim(storage: Storage, instant: str, *, base: str = "") -> ClaimRecord | None:
+def current_claim(storage: Storage, instant: str) -> ClaimRecord | None:
     """The claim with the highest epoch, released or not; None when the instant was never claimed."""
-    folder = ClaimFolder(instant, base)
+    folder = ClaimFolder(instant)
     epochs = epochs_on_record(storage, folder)
     return read_claim(storage, folder, epochs[-1]) if epochs else None
 
 
-def is_free(storage: Storage, instant: str, *, base: str = "") -> bool:
+def is_free(storage: Storage, instant: str) -> bool:
     """Whether a takeover would change nothing.
 
     That is so when no claim was ever made or the last owner released it, no decision is left to carry out, and neither
     that owner nor a writer of Hudi left a heartbeat. Heartbeats of dead owners before the last one do not count.
     """
-    folder = ClaimFolder(instant, base)
+    folder = ClaimFolder(instant)
     files = storage.list_files(folder.path)
     names = [info.name for info in files]
     epochs = epochs_of(names)
@@ -96,24 +93,24 @@ def is_free(storage: Storage, instant: str, *, base: str = "") -> bool:
     return all(find_decision(storage, folder, epoch) is None for epoch in epochs)
 
 
-def claimed_instants(storage: Storage, *, base: str = "") -> frozenset[str]:
+def claimed_instants(storage: Storage) -> frozenset[str]:
     """The instants with claims, whatever became of them; one listing."""
-    return frozenset(folder.rpartition("/")[2] for folder in storage.list_folders(join(base, CLAIMS)))
+    return frozenset(folder.rpartition("/")[2] for folder in storage.list_folders(CLAIMS))
 
 
-def has_let_go(storage: Storage, instant: str, *, base: str = "") -> bool:
+def has_let_go(storage: Storage, instant: str) -> bool:
     """Whether the last owner released the instant: a heartbeat of Hudi that is there now is another writer's."""
-    return is_released(info.name for info in storage.list_files(ClaimFolder(instant, base).path))
+    return is_released(info.name for info in storage.list_files(ClaimFolder(instant).path))
 
 
-def forget_claims(storage: Storage, instant: str, *, base: str = "") -> None:
+def forget_claims(storage: Storage, instant: str) -> None:
     """Removes all claims of an instant that is over: completed, or no longer on the timeline. Idempotent.
 
     Claims of an instant that may be run again are kept: its epochs distinguish attempts, in their claims and in the
     names of their files. The highest epoch is deleted last: an owner of an earlier one that wakes up meanwhile finds
     it, or nothing, and never its own as the highest.
     """
-    folder = ClaimFolder(instant, base)
+    folder = ClaimFolder(instant)
     for epoch in epochs_on_record(storage, folder)[:-1]:
         storage.delete(folder.claim(epoch))
     highest = set(map(folder.claim, epochs_on_record(storage, folder)[-1:]))
@@ -136,9 +133,3 @@ def read_claim(storage: Storage, folder: ClaimFolder, epoch: int) -> ClaimRecord
         return ClaimRecord.decode(storage.read(path), path=path, epoch=epoch, claimed=claimed)
     except StorageNotFoundError as error:
         raise ConflictError("the claim was removed while it was read", path=path, remedy="run again") from error
-
-
-def _damaged(reason: str, path: str) -> CorruptFileError:
-    return CorruptFileError(
-        reason, path=path, remedy="find out which process wrote it; delete it when no process runs the instant"
-    )

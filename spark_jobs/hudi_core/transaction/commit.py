@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from hudi_core.errors import ConflictError, StorageExistsError, TimelineError
 from hudi_core.timeline.active import ActiveTimeline
@@ -31,17 +32,17 @@ Precondition = Callable[[Timeline], None]
 log = logging.getLogger(__name__)
 
 
+@dataclass(frozen=True, slots=True)
 class Completer:
-    """Completes instants of one table for the owner of a claim."""
+    """Completes instants of one table for the owner of a claim.
 
-    def __init__(
-        self, timeline: ActiveTimeline, claim: Claim, lock: Callable[[], TableLock], clock: InstantClock
-    ) -> None:
-        """`lock` makes the table lock; `clock` draws completion times, which layout 2 records."""
-        self._timeline = timeline
-        self._claim = claim
-        self._lock = lock
-        self._clock = clock
+    `_lock` makes the table lock; `_clock` draws completion times, which layout 2 records.
+    """
+
+    _timeline: ActiveTimeline
+    _claim: Claim
+    _lock: Callable[[], TableLock]
+    _clock: InstantClock
 
     def complete(
         self,

@@ -17,7 +17,7 @@ from hudi_core.storage.base import Storage
 from hudi_core.timeline.actions.commit import CommitMetadata, Operation, commit_of
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import COMMIT_ACTIONS, Action, Instant, State
-from hudi_core.timeline.pending_plans import is_clustering, read_clustering_plan, rollback_target
+from hudi_core.timeline.pending_plans import is_clustering, planned_file_groups, rollback_target
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.transaction.conflict import (
     RULES,
@@ -102,12 +102,9 @@ def _read(active: ActiveTimeline, other: Other) -> ConcurrentOperation:
     instant = other.instant
     if instant.action == Action.ROLLBACK:
         return _operation(other, None, (), rollback_target(active, instant.requested_time))
-    if instant.action == Action.COMPACTION:
-        plan = active.read_plan(instant.requested_time)
-        return _operation(other, Operation.COMPACT, (operation.file_group for operation in plan.operations))
-    if other.clustering:
-        clustering = read_clustering_plan(active, instant)
-        return _operation(other, Operation.CLUSTER, () if clustering is None else clustering.file_groups())
+    if other.clustering or instant.action == Action.COMPACTION:
+        kind = Operation.CLUSTER if other.clustering else Operation.COMPACT
+        return _operation(other, kind, planned_file_groups(active, instant) or ())
     if instant.action in COMMIT_ACTIONS and (instant.is_completed or instant.state is State.INFLIGHT):
         metadata = commit_of(active.read_of(instant), path=active.path_of(instant))
         return _operation(other, metadata.operation_type, changed_groups(metadata, instant))

@@ -15,11 +15,11 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import Any
 
-from hudi_core.errors import ConflictError, CorruptFileError, StorageExistsError, StorageNotFoundError
+from hudi_core.errors import ConflictError, StorageExistsError, StorageNotFoundError
 from hudi_core.model.claim_names import ClaimFolder
 from hudi_core.storage.base import Storage
+from hudi_core.transaction.own_files import damaged, parse_own
 
 _VERSION = 1
 _CLOSED = json.dumps({"version": _VERSION, "closed": True}).encode()
@@ -84,23 +84,12 @@ def _encode(decision: Decision) -> bytes:
 
 def _decode(data: bytes, path: str) -> Decision | None:
     text, _, content = data.partition(b"\n")
-    try:
-        head: Any = json.loads(text)
-    except ValueError as error:
-        raise _damaged(path) from error
-    if not isinstance(head, dict) or head.get("version") != _VERSION:
-        raise _damaged(path)
+    head = parse_own(text, "the decision", path=path)
+    if head.get("version") != _VERSION:
+        raise damaged("the decision has another version", path)
     if head.get("closed") is True:
         return None
     action, completion = head.get("action"), head.get("completion_time")
     if not isinstance(action, str) or not (completion is None or isinstance(completion, str)) or not content:
-        raise _damaged(path)
+        raise damaged("the decision is not one", path)
     return Decision(action, completion, content)
-
-
-def _damaged(path: str) -> CorruptFileError:
-    return CorruptFileError(
-        "the decision is not one",
-        path=path,
-        remedy="find out which process wrote it; delete it when no process runs the instant",
-    )

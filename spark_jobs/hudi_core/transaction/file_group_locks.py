@@ -19,7 +19,6 @@ from typing import Any
 
 from hudi_core.errors import (
     ConflictError,
-    CorruptFileError,
     LockError,
     StorageConflictError,
     StorageExistsError,
@@ -28,6 +27,7 @@ from hudi_core.errors import (
 from hudi_core.model.names import FileGroupId
 from hudi_core.storage.base import Storage
 from hudi_core.transaction.claim import Claim
+from hudi_core.transaction.own_files import damaged, parse_own
 from hudi_core.transaction.owner import Owner
 from hudi_core.transaction.owner_liveness import is_live
 
@@ -136,18 +136,12 @@ def lock_path(group: FileGroupId) -> str:
 
 
 def _parse(data: bytes, path: str) -> dict[str, Any]:
-    error = CorruptFileError(
-        "the lock of a file group is not one",
-        path=path,
-        remedy="find out which process wrote it; delete it when no service runs",
-    )
-    try:
-        state: Any = json.loads(data)
-    except ValueError as cause:
-        raise error from cause
-    if not isinstance(state, dict) or state.get("version") != _VERSION or not isinstance(state.get("free"), bool):
-        raise error
+    state = parse_own(data, "the lock of a file group", path=path)
     instant, epoch, owner = state.get("instant"), state.get("epoch"), state.get("owner")
-    if not (isinstance(instant, str) and instant.isdigit() and isinstance(epoch, int) and isinstance(owner, dict)):
-        raise error
+    if (
+        state.get("version") != _VERSION
+        or not isinstance(state.get("free"), bool)
+        or not (isinstance(instant, str) and instant.isdigit() and isinstance(epoch, int) and isinstance(owner, dict))
+    ):
+        raise damaged("the lock of a file group is not one", path)
     return state

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from hudi_core.errors import CorruptFileError
+from hudi_core.transaction.own_files import damaged
 
 _DEAD_STATES = frozenset("ZXx")
 _held: set[str] = set()
@@ -84,11 +84,7 @@ class Owner:
         texts["run_id"] = value.get("run_id", "")
         pid = value.get("pid")
         if not all(isinstance(text, str) for text in texts.values()) or not isinstance(pid, int) or not 0 < pid < 2**31:
-            raise CorruptFileError(
-                "the owner in it is not one",
-                path=path,
-                remedy="find out which process wrote the file; delete it when no process runs",
-            )
+            raise damaged("the owner in it is not one", path)
         return Owner(pid=pid, **{name: str(text) for name, text in texts.items()})
 
     def _same_process_table(self, here: Owner) -> bool:

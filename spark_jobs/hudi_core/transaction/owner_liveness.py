@@ -14,11 +14,9 @@ from hudi_core.transaction.heartbeat_thread import storage_time
 from hudi_core.transaction.owner import is_left_behind
 
 
-def is_live(
-    storage: Storage, instant: str, epoch: int, *, now: Callable[[], float] | None = None, base: str = ""
-) -> bool:
+def is_live(storage: Storage, instant: str, epoch: int, *, now: Callable[[], float] | None = None) -> bool:
     """Whether the owner of `epoch` may still run the instant: neither released nor succeeded, dead or expired."""
-    folder = ClaimFolder(instant, base)
+    folder = ClaimFolder(instant)
     files = {info.path: info for info in storage.list_files(folder.path)}
     epochs = epochs_of(info.name for info in files.values())
     return bool(epochs) and epochs[-1] == epoch and silence(storage, folder, files, epoch, now) is not None

@@ -18,9 +18,9 @@ from hudi_core.errors import TimelineError
 from hudi_core.model.claim_names import HUDI_HEARTBEATS
 from hudi_core.storage.base import Storage
 from hudi_core.timeline.active import ActiveTimeline
-from hudi_core.timeline.instant import COMMIT_ACTIONS, Instant
+from hudi_core.timeline.instant import Instant
 from hudi_core.timeline.instant_time import parse_instant
-from hudi_core.timeline.pending_plans import is_clustering
+from hudi_core.timeline.pending_plans import pending_ingestion
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.transaction.heartbeat_thread import storage_time
 
@@ -104,7 +104,7 @@ def expired_writes(
     LAZY, a write that has no heartbeat and changed lately (Heartbeats.silent_seconds): Hudi takes it for dead, but it
     may be one that has not beaten yet, or the running write of an EAGER writer, which never beats.
     """
-    pending = list(reversed(pending_ingestion(active, timeline)))
+    pending = list(pending_ingestion(active, timeline))[::-1]
     if policy is FailedWrites.EAGER:
         return pending
     if policy is FailedWrites.NEVER:
@@ -144,11 +144,6 @@ def warn_of_eager_writers(active: ActiveTimeline, timeline: Timeline, heartbeats
             FAILED_WRITES_POLICY.name,
         )
     return found
-
-
-def pending_ingestion(active: ActiveTimeline, timeline: Timeline) -> list[Instant]:
-    """The requested and inflight commits, deltacommits and replacecommits that are no clusterings, oldest first."""
-    return [instant for instant in timeline.pending().of_actions(*COMMIT_ACTIONS) if not is_clustering(active, instant)]
 
 
 def _is_young(instant: Instant, active: ActiveTimeline, changed: Mapping[str, float], heartbeats: Heartbeats) -> bool:

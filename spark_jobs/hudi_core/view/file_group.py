@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from hudi_core.errors import FormatError
-from hudi_core.model.names import FileGroupId, parse_log_file
+from hudi_core.model.names import FileGroupId, parse_base_file, parse_log_file
 from hudi_core.model.partition import check_file_name, check_partition, join
 
 _SOURCE = "file slice of a unit"
@@ -65,6 +65,12 @@ class FileSlice:
         """
         logs = _in_scan_order(self.log_files + newer.log_files)
         return replace(self, log_files=logs, cdc_files=_in_scan_order(self.cdc_files + newer.cdc_files))
+
+
+def slice_of_base(base: DataFile) -> FileSlice:
+    """The slice of a base file alone, without log files."""
+    name = parse_base_file(base.name)
+    return FileSlice(FileGroupId(base.partition, name.file_id), name.instant, base)
 
 
 def _in_scan_order(logs: tuple[DataFile, ...]) -> tuple[DataFile, ...]:

@@ -108,11 +108,14 @@ def path_values(partition: str, names: Sequence[str], columns: Sequence[pa.Field
     Empty when the path's depth is not their number; one column alone may span several levels. Raises UnsupportedError
     naming the partition when a value is not of its column's type.
     """
+    texts = {name: _text(part, name) for name, part in path_parts(partition, names).items()}
+    return {field.name: _value(texts[field.name], field.type, partition) for field in columns} if texts else {}
+
+
+def path_parts(partition: str, names: Sequence[str]) -> dict[str, str]:
+    """The part of the path for each partition column, as it is; empty where path_values gives none."""
     parts = [partition] if len(names) == 1 else partition.split("/")
-    if not partition or len(parts) != len(names):
-        return {}
-    texts = {name: _text(part, name) for name, part in zip(names, parts, strict=True)}
-    return {field.name: _value(texts[field.name], field.type, partition) for field in columns}
+    return dict(zip(names, parts, strict=True)) if partition and len(parts) == len(names) else {}
 
 
 def as_text(column: pa.Array, *, path: str) -> pa.Array:
@@ -129,8 +132,7 @@ def unescaped(text: str) -> str:
 
 
 def _text(part: str, name: str) -> str | None:
-    prefix = f"{name}="
-    text = unescaped(part[len(prefix) :] if part.startswith(prefix) else part)
+    text = unescaped(part.removeprefix(f"{name}="))
     return None if text == DEFAULT_PARTITION else text
 
 

@@ -83,13 +83,13 @@ def undo_of(request: RollbackRequest, failed: str, *, source: str) -> FileUndo:
     return FileUndo(partition, request.file_id, request.base_instant, kept, request.log_blocks)
 
 
+@dataclass(frozen=True, slots=True)
 class FileRollback:
-    """Undoes the files of `failed` for the rollback instant `rollback`. Every step may be repeated after a crash."""
+    """Undoes the files of the instant `_failed` for that of the rollback. Every step may be repeated after a crash."""
 
-    def __init__(self, storage: Storage, failed: str, rollback: str) -> None:
-        self._storage = storage
-        self._failed = failed
-        self._rollback = rollback
+    _storage: Storage
+    _failed: str
+    _rollback: str
 
     def run(self, steps: Sequence[FileUndo]) -> list[Undone]:
         """Does all steps and returns what was done by partition, sorted.

@@ -50,9 +50,8 @@ def _files_of_plans(pending: PendingWork) -> Names:
         for _, operation in work.values():
             _add(found, operation.partition, operation.base_file, (*operation.log_files, *operation.cdc_files))
     for plan in pending.read_clusterings().values():
-        for group in plan.groups:
-            for item in group.slices:
-                _add(found, item.partition, item.base_file, item.log_files)
+        for item in plan.slices:
+            _add(found, item.partition, item.base_file, item.log_files)
     return {partition: frozenset(names) for partition, names in found.items()}
 
 

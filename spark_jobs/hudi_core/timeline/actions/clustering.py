@@ -8,8 +8,7 @@ partition of this table.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Final
 
 from hudi_core.errors import CorruptFileError, FormatError
@@ -17,7 +16,7 @@ from hudi_core.model.names import FileGroupId, parse_base_file, parse_log_file
 from hudi_core.model.partition import check_partition
 from hudi_core.timeline.actions.commit import Operation
 from hudi_core.timeline.actions.container import decode_datum
-from hudi_core.timeline.actions.plan_fields import name_in_partition, numbers, parsed, records, text, texts
+from hudi_core.timeline.actions.plan_fields import name_in_partition, parsed, records, text, texts
 from hudi_core.timeline.actions.pretty_json import member
 
 _REMEDY: Final = "the plan does not fit this table: find out which process wrote it"
@@ -39,28 +38,14 @@ class ClusteringSlice:
 
 
 @dataclass(frozen=True, slots=True)
-class ClusteringGroup:
-    """Slices that are merged into `output_groups` new file groups. `metrics` are Hudi's sizes and counts by name."""
+class ClusteringPlan:
+    """The slices of all input groups of a plan; into which new file groups they go is for the one that runs it."""
 
     slices: tuple[ClusteringSlice, ...]
-    output_groups: int = 1
-    metrics: Mapping[str, float] = field(default_factory=dict, hash=False)
 
-
-@dataclass(frozen=True, slots=True)
-class ClusteringPlan:
-    """A clustering plan. `strategy` is kept as it is: its class name means nothing to this engine."""
-
-    groups: tuple[ClusteringGroup, ...]
-    strategy: Mapping[str, Any] | None = field(default=None, hash=False)
-    extra_metadata: Mapping[str, str] | None = field(default=None, hash=False)
-    preserve_hoodie_metadata: bool | None = None
-
-    def file_groups(self) -> Iterator[FileGroupId]:
+    def file_groups(self) -> list[FileGroupId]:
         """The file groups that the clustering replaces."""
-        for group in self.groups:
-            for item in group.slices:
-                yield item.file_group
+        return [item.file_group for item in self.slices]
 
 
 def decode_clustering_plan(data: bytes, *, path: str) -> ClusteringPlan | None:
@@ -77,23 +62,13 @@ def decode_clustering_plan(data: bytes, *, path: str) -> ClusteringPlan | None:
     if raw["operationType"] != Operation.CLUSTER:
         return None
     plan = member(raw, "clusteringPlan", dict, path=path, default={})
+    groups = records(plan, "inputGroups", path=path)
     decoded = ClusteringPlan(
-        tuple(_group(item, path) for item in records(plan, "inputGroups", path=path)),
-        member(plan, "strategy", dict, path=path),
-        member(plan, "extraMetadata", dict, path=path),
-        member(plan, "preserveHoodieMetadata", bool, path=path),
+        tuple(_slice(item, path) for group in groups for item in records(group, "slices", path=path))
     )
-    named = list(decoded.file_groups())
-    if len(set(named)) != len(named):
+    if len(set(decoded.file_groups())) != len(decoded.slices):
         raise FormatError("the plan names a file group twice", path=path, remedy=_REMEDY)
     return decoded
-
-
-def _group(raw: dict[str, Any], path: str) -> ClusteringGroup:
-    slices = tuple(_slice(item, path) for item in records(raw, "slices", path=path))
-    return ClusteringGroup(
-        slices, member(raw, "numOutputFileGroups", int, path=path, default=1), numbers(raw, "metrics", path=path)
-    )
 
 
 def _slice(raw: dict[str, Any], path: str) -> ClusteringSlice:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import logging
 import random
 import time
+import uuid
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TypeVar
 
 from hudi_core.errors import HudiError, LockError
-from hudi_core.transaction.owner import Owner, is_left_behind
+from hudi_core.transaction.owner import Owner, drop_token, hold_token, is_left_behind
 
 _POLL_SECONDS = 0.05
 _MAX_POLL_SECONDS = 0.5
@@ -128,9 +129,37 @@ class PolledLock(TableLock):
             time.sleep(min(left, pause * random.uniform(0.5, 1.0)))
             pause = min(pause * 2, _MAX_POLL_SECONDS)
 
-    @abstractmethod
+    def release(self) -> bool:
+        """TableLock.release."""
+        token, self._token = self._token, None
+        if token is None:
+            return False
+        try:
+            return self._release(token)
+        finally:
+            # Also when the storage failed: the next run of this process may then take the lock at once.
+            drop_token(token)
+
     def _take(self) -> bool:
-        """One try; sets `_token` when it succeeds, and `_failure` (None when there was none) each time."""
+        """One try with a new token, which this process holds before the lock shows it, and drops when it failed."""
+        token = self._new_token()
+        hold_token(token)
+        try:
+            return self._try(token)
+        finally:
+            if self._token != token:
+                drop_token(token)
+
+    def _new_token(self) -> str:
+        return str(uuid.uuid4())
+
+    @abstractmethod
+    def _try(self, token: str) -> bool:
+        """Whether `token` has the lock now, and is `_token`; sets `_failure` (None when there was none) each time."""
+
+    @abstractmethod
+    def _release(self, token: str) -> bool:
+        """Gives the lock of `token` back; False when it was not ours any more."""
 
     @abstractmethod
     def _blocker(self) -> LockHolder | None:

@@ -17,10 +17,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from hudi_core.config.lock_config import DynamodbConfig
-from hudi_core.errors import CorruptFileError
 from hudi_core.transaction.locks.base import LockHolder
 from hudi_core.transaction.locks.dynamodb_table import LockTable
 from hudi_core.transaction.locks.lease import LeasedLock
+from hudi_core.transaction.own_files import damaged
 from hudi_core.transaction.owner import Owner
 
 _OURS = "airflowHudi"
@@ -144,11 +144,7 @@ def _decode(found: Mapping[str, str], path: str) -> _Item:
     """An item of ours or of AWS's lock client; raises CorruptFileError."""
     name, lease, version = (found.get(key, "") for key in ("ownerName", "leaseDuration", "recordVersionNumber"))
     if not lease.isdigit() or not 0 < int(lease[:11]) <= _MAX_LEASE_MS or not version:
-        raise CorruptFileError(
-            "the item is no lock",
-            path=path,
-            remedy="find out which process wrote it; delete it when no writer of the table runs",
-        )
+        raise damaged("the item is no lock", path)
     shown = "".join(char if char.isprintable() else "?" for char in name[:_MAX_NAME])
     owner, token, acquired = _ours(found.get(_OURS), path)
     return _Item(shown, int(lease), version, found.get("isReleased") is not None, owner, token or version, acquired)

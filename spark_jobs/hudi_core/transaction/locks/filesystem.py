@@ -6,11 +6,11 @@ import json
 import time
 import uuid
 from collections.abc import Callable
-from typing import Any
 
-from hudi_core.errors import CorruptFileError, StorageExistsError, StorageNotFoundError
+from hudi_core.errors import StorageExistsError, StorageNotFoundError
 from hudi_core.storage.base import Storage
 from hudi_core.transaction.locks.base import LockHolder, PolledLock, lost
+from hudi_core.transaction.own_files import damaged, parse_own
 from hudi_core.transaction.owner import Owner, drop_token, hold_token
 
 LOCK_PATH = ".hoodie/lock"
@@ -54,28 +54,23 @@ class FileSystemLock(PolledLock):
         self._settle_seconds = settle_ms / 1000
         self._clock = now
 
-    def _take(self) -> bool:
-        token = uuid.uuid4().hex
-        data = json.dumps({"version": 1, "token": token, "owner": self._owner.to_json()}).encode()
-        hold_token(token)
-        taken = False
+    def _new_token(self) -> str:
+        return uuid.uuid4().hex
+
+    def _try(self, token: str) -> bool:
         try:
-            self._storage.create_exclusive(self._path, data)
-            taken = self._settle(token)
+            self._storage.create_exclusive(self._path, self._content(token))
         except StorageExistsError:
             return False
-        finally:
-            if not taken:
-                drop_token(token)
-        self._token = token if taken else None
-        return taken
+        if self._settle_seconds:
+            time.sleep(self._settle_seconds)
+            if not self._is_held_by(token):
+                return False
+        self._token = token
+        return True
 
-    def _settle(self, token: str) -> bool:
-        """Whether the lock is still ours after that wait."""
-        if not self._settle_seconds:
-            return True
-        time.sleep(self._settle_seconds)
-        return self._is_held_by(token)
+    def _content(self, token: str) -> bytes:
+        return json.dumps({"version": 1, "token": token, "owner": self._owner.to_json()}).encode()
 
     def _is_held_by(self, token: str) -> bool:
         holder = self.holder()
@@ -91,17 +86,9 @@ class FileSystemLock(PolledLock):
         if self._token is None or holder is None or holder.token != self._token:
             raise lost(self.name, holder)
 
-    def release(self) -> bool:
-        """TableLock.release."""
-        token, self._token = self._token, None
-        if token is None:
-            return False
-        try:
-            holder = self.holder()
-            return holder is not None and holder.token == token and self._remove(holder)
-        finally:
-            # Also when the storage failed: the next run of this process may then remove the file.
-            drop_token(token)
+    def _release(self, token: str) -> bool:
+        holder = self.holder()
+        return holder is not None and holder.token == token and self._remove(holder)
 
     def holder(self) -> LockHolder | None:
         """TableLock.holder."""
@@ -121,7 +108,7 @@ class FileSystemLock(PolledLock):
 
     def _remove(self, holder: LockHolder) -> bool:
         """Removes the lock that `holder` describes and no other. False when another process is about to do it."""
-        token = uuid.uuid4().hex
+        token = self._new_token()
         hold_token(token)
         try:
             guards = self._guard(holder, token)
@@ -141,12 +128,11 @@ class FileSystemLock(PolledLock):
     def _guard(self, holder: LockHolder, token: str) -> list[str]:
         """Creates the guard, numbered after those of dead processes; none while another one removes the lock."""
         guards: list[str] = []
-        data = json.dumps({"version": 1, "token": token, "owner": self._owner.to_json()}).encode()
         for number in range(_MAX_BREAKERS):
             path = f"{self._breaks}/{holder.token}-{number:06d}.json"
             guards.append(path)
             try:
-                self._storage.create_exclusive(path, data)
+                self._storage.create_exclusive(path, self._content(token))
             except StorageExistsError:
                 breaker = self._holder_in(path)
                 if breaker is None or not self._is_stale(breaker):
@@ -168,17 +154,10 @@ def _parse(data: bytes, modified: float, path: str) -> LockHolder:
     foreign = LockHolder(f"hudi-{int(modified * 1000)}", None, modified)
     if not data.strip():
         return foreign
-    try:
-        value: Any = json.loads(data)
-    except ValueError as error:
-        raise _damaged("the lock is neither Hudi's nor ours", path) from error
-    if not isinstance(value, dict) or "token" not in value:
+    value = parse_own(data, "the lock", path=path)
+    if "token" not in value:
         return foreign
     token, owner = value["token"], value.get("owner")
     if not isinstance(token, str) or not token.isalnum() or len(token) > 64 or not isinstance(owner, dict):
-        raise _damaged("the lock's token or owner is not one", path)
+        raise damaged("the lock's token or owner is not one", path)
     return LockHolder(token, Owner.from_json(owner, path=path), modified)
-
-
-def _damaged(reason: str, path: str) -> CorruptFileError:
-    return CorruptFileError(reason, path=path, remedy="find out which process wrote it; delete it when no process runs")

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import threading
 import time
-import uuid
 from abc import abstractmethod
 from typing import Generic, Protocol, TypeVar
 
 from hudi_core.transaction.heartbeat_thread import Renewal
 from hudi_core.transaction.locks.base import LockHolder, PolledLock, lost
-from hudi_core.transaction.owner import Owner, drop_token, hold_token
+from hudi_core.transaction.owner import Owner
 
 
 class LeaseState(Protocol):
@@ -78,25 +77,18 @@ class LeasedLock(PolledLock, Generic[State]):
         """Whether our lease ended without being renewed."""
         return time.monotonic() >= self._alive_until
 
-    def _take(self) -> bool:
+    def _try(self, token: str) -> bool:
         self._seen, self._failure = None, None
         current = self._read()
         if current is not None and self._is_held(current):
             self._seen = self._holder_of(current)
             return False
-        token = str(uuid.uuid4())
-        hold_token(token)
-        taken = False
-        try:
-            taken = self._write_first(token, current)
-        finally:
-            if not taken:
-                drop_token(token)
-        if taken:
-            self._token, self._taken_away = token, False
-            self._renewal = Renewal(self._renew, interval_seconds=self._renew_seconds, name=self.name)
-            self._renewal.start()
-        return taken
+        if not self._write_first(token, current):
+            return False
+        self._token, self._taken_away = token, False
+        self._renewal = Renewal(self._renew, interval_seconds=self._renew_seconds, name=self.name)
+        self._renewal.start()
+        return True
 
     def _blocker(self) -> LockHolder | None:
         return self._seen
@@ -119,20 +111,11 @@ class LeasedLock(PolledLock, Generic[State]):
             if reason or current is None or not self._is_ours(current):
                 raise lost(self.name, None if current is None or current.released else self._holder_of(current), reason)
 
-    def release(self) -> bool:
-        """TableLock.release."""
-        token, self._token = self._token, None
-        if token is None:
-            return False
-        try:
-            if self._renewal is not None:
-                self._renewal.stop()
-            with self._mutex:
-                return not self._taken_away and self._give_back()
-        finally:
-            self._renewal = None
-            # Also when the change failed: the next run of this process may then take the lock at once.
-            drop_token(token)
+    def _release(self, token: str) -> bool:
+        if self._renewal is not None:
+            self._renewal.stop()
+        with self._mutex:
+            return not self._taken_away and self._give_back()
 
     def holder(self) -> LockHolder | None:
         """TableLock.holder."""

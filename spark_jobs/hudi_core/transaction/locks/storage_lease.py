@@ -13,7 +13,6 @@ from typing import Any
 
 from hudi_core.errors import (
     ConfigError,
-    CorruptFileError,
     StorageConflictError,
     StorageError,
     StorageExistsError,
@@ -22,6 +21,7 @@ from hudi_core.errors import (
 from hudi_core.storage.base import Storage
 from hudi_core.transaction.locks.base import LockHolder
 from hudi_core.transaction.locks.lease import LeasedLock
+from hudi_core.transaction.own_files import damaged, parse_own
 from hudi_core.transaction.owner import Owner
 
 LEASE_PATH = ".hoodie/.locks/table_lock.json"
@@ -188,28 +188,17 @@ class StorageLease(LeasedLock[_Lease]):
 def _decode(data: bytes) -> _Lease:
     """A lease of ours or of Hudi (StorageLockData); raises CorruptFileError."""
     if len(data) > _MAX_BYTES:
-        raise _damaged(f"{len(data)} bytes are too many for a lease")
-    try:
-        value: Any = json.loads(data)
-    except ValueError as error:
-        raise _damaged("the lease is not JSON") from error
-    if not isinstance(value, dict):
-        raise _damaged("the lease is not a JSON object")
+        raise damaged(f"{len(data)} bytes are too many for a lease", LEASE_PATH)
+    value = parse_own(data, "the lease", path=LEASE_PATH)
     expired, until, token = value.get("expired"), value.get("validUntil"), value.get("owner")
     if not isinstance(expired, bool) or type(until) is not int or not 0 <= until < 2**53:
-        raise _damaged("the lease has no valid time")
+        raise damaged("the lease has no valid time", LEASE_PATH)
     if not isinstance(token, str) or not 0 < len(token) <= _MAX_OWNER or not token.isprintable():
-        raise _damaged("the lease has no owner")
+        raise damaged("the lease has no owner", LEASE_PATH)
     ours = value.get(_OURS)
     if not isinstance(ours, dict):
         return _Lease(expired, until, token, None, None)
     owner, acquired = ours.get("owner"), ours.get("acquired")
     if not isinstance(owner, dict) or type(acquired) is not int:
-        raise _damaged("the holder in the lease is not one")
+        raise damaged("the holder in the lease is not one", LEASE_PATH)
     return _Lease(expired, until, token, Owner.from_json(owner, path=LEASE_PATH), acquired)
-
-
-def _damaged(reason: str) -> CorruptFileError:
-    return CorruptFileError(
-        reason, path=LEASE_PATH, remedy="find out which process wrote it; delete it when no writer of the table runs"
-    )

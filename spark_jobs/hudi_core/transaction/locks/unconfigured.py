@@ -91,15 +91,11 @@ def _young_inflight(storage: Storage, config: TableConfig, limit: float, now: fl
     forever.
     """
     naming = naming_for(config.layout_version)
-    names = storage.list_names(config.timeline_folder)
-    pending = {instant.requested_time for instant in naming.instants(names) if instant.state is State.INFLIGHT}
     found: dict[str, float] = {}
-    for name in names:
-        (instant,) = naming.instants([name]) or (None,)
-        if instant is None or instant.state is not State.INFLIGHT or instant.action == Action.ROLLBACK:
+    for instant in naming.instants(storage.list_names(config.timeline_folder)):
+        if instant.state is not State.INFLIGHT or instant.action == Action.ROLLBACK:
             continue
-        if instant.requested_time not in pending:
-            continue
+        name = naming.file_name(instant.requested_time, instant.action, State.INFLIGHT)
         try:
             age = max(0.0, now - storage.stat(join(config.timeline_folder, name)).modified)
         except StorageNotFoundError:

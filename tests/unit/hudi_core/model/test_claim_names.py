@@ -6,15 +6,15 @@ from hudi_core.model.claim_names import ClaimFolder, epochs_of, is_released
 
 
 def test_names_are_those_of_every_release() -> None:
-    folder = ClaimFolder("7", ".hoodie/metadata")
-    claims = ".hoodie/metadata/.hoodie/.airflow_hudi/claims/7"
+    folder = ClaimFolder("7")
+    claims = ".hoodie/.airflow_hudi/claims/7"
     assert folder.path == claims
     assert folder.claim(1) == f"{claims}/000001.json"
     assert folder.heartbeat(12) == f"{claims}/000012.heartbeat"
     assert folder.released(1) == f"{claims}/000001.released"
     assert folder.decision(1) == f"{claims}/000001.decision"
     assert folder.dropped_plan == f"{claims}/dropped.plan"
-    assert folder.hudi_heartbeat == ".hoodie/metadata/.hoodie/.heartbeat/7"
+    assert folder.hudi_heartbeat == ".hoodie/.heartbeat/7"
 
 
 def test_the_highest_epoch_counts() -> None:

@@ -16,6 +16,7 @@ from hudi_core.model.names import FileGroupId
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import Action, State
 from hudi_core.timeline.instant_time import parse_instant
+from hudi_core.timeline.pending_plans import pending_ingestion
 from hudi_core.transaction.writer_heartbeats import (
     FailedWrites,
     Heartbeats,
@@ -24,7 +25,6 @@ from hudi_core.transaction.writer_heartbeats import (
     expired_writes,
     failed_writes_policy,
     may_be_alive,
-    pending_ingestion,
     read_heartbeats,
     silent_seconds,
     warn_of_eager_writers,

@@ -114,7 +114,7 @@ def test_files_of_a_pending_clustering_stay(folder: str, golden: Golden) -> None
         case.table, {"hoodie.cleaner.policy": "KEEP_LATEST_FILE_VERSIONS", "hoodie.cleaner.fileversions.retained": "1"}
     )
     (pending,) = (plan for plan in context.view(context.active.load()).pending.read_clusterings().values())
-    item = pending.groups[0].slices[0]
+    item = pending.slices[0]
     newer = f"{item.file_id}_0-0-0_20261121000000000.parquet"
     (case.table / item.partition / newer).write_bytes(b"x")
     _commit_one(case.table, item.partition, newer)

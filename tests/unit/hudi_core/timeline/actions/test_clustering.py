@@ -45,28 +45,24 @@ def _plan(**changes: Any) -> bytes:
 def test_a_plan_of_real_hudi() -> None:
     plan = decode_clustering_plan(load_table(REAL).read(PATH), path=PATH)
     assert plan is not None
-    assert [len(group.slices) for group in plan.groups] == [2, 2, 2]
-    first = plan.groups[0].slices[0]
+    assert len(plan.slices) == 6
+    first = plan.slices[0]
     assert (first.partition, first.file_id, first.base_file, first.log_files) == (PARTITION, FILE_ID, BASE, (LOG,))
-    assert plan.groups[0].output_groups == 1
-    assert plan.groups[0].metrics["TOTAL_LOG_FILES"] == 2.0
     assert FileGroupId(PARTITION, FILE_ID) in set(plan.file_groups())
     assert len(set(plan.file_groups())) == 6
-    assert plan.strategy is not None
-    assert "strategyClassName" in plan.strategy
 
 
 @pytest.mark.parametrize("root", [ROOT, "/warehouse/t/2024-01-01", "s3://bucket/t/2024-01-01"])
 def test_of_a_path_only_the_name_counts(root: str) -> None:
     plan = decode_clustering_plan(_plan(dataFilePath=f"{root}/{BASE}", deltaFilePaths=[f"{root}/{LOG}"]), path=PATH)
     assert plan is not None
-    assert (plan.groups[0].slices[0].base_file, plan.groups[0].slices[0].log_files) == (BASE, (LOG,))
+    assert (plan.slices[0].base_file, plan.slices[0].log_files) == (BASE, (LOG,))
 
 
 def test_a_slice_may_be_all_logs() -> None:
     plan = decode_clustering_plan(_plan(dataFilePath=""), path=PATH)
     assert plan is not None
-    assert plan.groups[0].slices[0].base_file is None
+    assert plan.slices[0].base_file is None
 
 
 HOSTILE = [
@@ -164,8 +160,6 @@ def test_overwrites_and_instants_that_are_gone_are_no_clusterings() -> None:
     [
         ("inputGroups", {"type": "array", "items": "int"}, [1]),
         ("inputGroups", "string", "x"),
-        ("strategy", "string", "x"),
-        ("preserveHoodieMetadata", "int", 1),
     ],
 )
 def test_a_plan_of_other_types_is_refused(field: str, kind: Any, value: Any) -> None:

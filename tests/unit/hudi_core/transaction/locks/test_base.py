@@ -20,18 +20,17 @@ class Scripted(PolledLock):
         super().__init__("the lock", OWNER, wait_ms)
         self.tries, self.blockers, self.calls, self.released = tries, blockers, 0, True
 
-    def _take(self) -> bool:
+    def _try(self, token: str) -> bool:
         self.calls += 1
         found = self.tries.pop(0) if len(self.tries) > 1 else self.tries[0]
         self._failure = found if isinstance(found, StorageError) else None
-        self._token = "mine" if found is True else None
+        self._token = token if found is True else None
         return found is True
 
     def _blocker(self) -> LockHolder | None:
         return self.blockers.pop(0) if len(self.blockers) > 1 else self.blockers[0]
 
-    def release(self) -> bool:
-        self._token = None
+    def _release(self, token: str) -> bool:
         return self.released
 
     def check(self) -> None:
