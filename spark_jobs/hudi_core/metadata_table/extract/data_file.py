@@ -1,4 +1,4 @@
-"""The statistics of one data file for all partition types, by one read: the footer of a base file, the blocks of a log
+"""Reads the statistics of one data file for all partition types at once: the footer of a base file, the blocks of a log
 file. Runs on executors.
 
 A column without a range in the footer is read; of a log file every record counts, whatever the state of its instant, so
@@ -34,7 +34,7 @@ from hudi_core.metadata_table.records.file_statistics import (
     FileStatistics,
     FilterText,
 )
-from hudi_core.metadata_table.records.value_types import empty_range
+from hudi_core.metadata_table.records.range_merge import empty_range
 from hudi_core.model.names import parse_data_file
 from hudi_core.model.partition import join
 from hudi_core.storage.base import Storage

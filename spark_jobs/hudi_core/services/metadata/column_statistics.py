@@ -34,7 +34,7 @@ from hudi_core.metadata_table.records.file_statistics import (
     FileStatistics,
     Record,
 )
-from hudi_core.metadata_table.records.value_types import as_type, contains, is_unknown, merged
+from hudi_core.metadata_table.records.range_merge import as_type, contains, is_unknown, merged
 from hudi_core.metadata_table.statistics_columns import is_indexable
 from hudi_core.services.metadata.initialization import Snapshot, indexed_table
 from hudi_core.storage.arrow_store import open_data_storage
