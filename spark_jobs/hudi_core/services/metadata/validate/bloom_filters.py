@@ -15,9 +15,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from hudi_core.codec.bloom import DYNAMIC, BloomFilter
+from hudi_core.codec.bloom import BloomFilter, filter_in_footer
 from hudi_core.filegroup.merge.record_keys import record_keys
-from hudi_core.index.footers import BLOOM, BLOOM_TYPE
 from hudi_core.metadata_table.keys import bloom_filter_key, partition_id
 from hudi_core.metadata_table.partition_type import BLOOM_FILTERS
 from hudi_core.metadata_table.read.partition import MetadataPartition
@@ -85,16 +84,16 @@ class BloomFiltersCheck(PartitionCheck):
             return None
         key = bloom_filter_key(head.file.partition, head.file.name)
         digest = self._stored.get(key)
-        text, type_code = head.footer.get(BLOOM), head.footer.get(BLOOM_TYPE, DYNAMIC)
+        in_footer = filter_in_footer(head.footer)
         if digest is None:
-            if text is not None:
+            if in_footer is not None:
                 self._add(head, "has a filter in its footer, and none here")
             return None
         found: BloomFilter | None
-        if text is not None and digest == _digest(type_code, text.encode("utf-8")):
-            found = BloomFilter.parse(text, type_code, path=head.file.path)
+        if in_footer is not None and digest == _digest(in_footer[0], in_footer[1].encode("utf-8")):
+            found = BloomFilter.parse(in_footer[1], in_footer[0], path=head.file.path)
         else:
-            if text is not None:
+            if in_footer is not None:
                 self._add(head, "the filter is not that of the file's footer")
             stored = self._filters.get(key)
             found = None if stored is None else stored.parse()
