@@ -27,9 +27,9 @@ from hudi_core.metadata_table.partition_type import COLUMN_STATS, RECORD_INDEX
 from hudi_core.metadata_table.partitions.protocol import numbered_file_ids
 from hudi_core.metadata_table.partitions.record_groups import RecordGroups
 from hudi_core.metadata_table.partitions.record_index import RecordIndexRows
+from hudi_core.metadata_table.records.bound_encoding import Bound, ValueType
 from hudi_core.metadata_table.records.column_stats import file_record
 from hudi_core.metadata_table.records.file_statistics import ColumnRange, DataFileRef, Record
-from hudi_core.metadata_table.records.stat_values import Bound, ValueType
 from hudi_core.model.names import WriteToken
 from hudi_core.model.partition import join
 from hudi_core.storage.base import FileInfo

@@ -12,7 +12,8 @@ import base64
 import binascii
 import math
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -23,6 +24,9 @@ from hudi_core.errors import CorruptFileError, UnsupportedError
 
 DYNAMIC = "DYNAMIC_V0"
 SIMPLE = "SIMPLE"
+FOOTER: Final = "org.apache.hudi.bloomfilter"
+OLD_FOOTER: Final = "com.uber.hoodie.bloomfilter"
+FOOTER_TYPE: Final = "hoodie_bloom_filter_type_code"
 
 _VERSION = -1
 _MURMUR = 1
@@ -61,11 +65,6 @@ class BloomFilter:
         self._frozen = False
         # While it grows, a row is one byte per bit: setting bytes needs no read-modify-write, so it vectorises.
         self._rows: list[_Bytes] = [np.zeros(self.bits, dtype=np.uint8)]
-
-    @property
-    def row_count(self) -> int:
-        """How many bit vectors the filter has."""
-        return len(self._rows)
 
     def add_batch(self, keys: pa.Array) -> None:
         """Adds keys in order, a string or binary array without nulls. Raises ValueError on a parsed filter."""
@@ -121,7 +120,7 @@ class BloomFilter:
         return held
 
     def to_base64(self) -> str:
-        """The text of the parquet footer `org.apache.hudi.bloomfilter` (BloomFilter.serializeToString)."""
+        """The text in the footer of a Parquet file, under FOOTER (BloomFilter.serializeToString)."""
         head = _HEAD.pack(_VERSION, self.probes, _MURMUR, self.bits)
         rows = [head + np.packbits(row, bitorder="little").tobytes() for row in self._rows]
         if self.type_code == SIMPLE:
@@ -131,9 +130,8 @@ class BloomFilter:
 
     @staticmethod
     def parse(text: str | bytes, type_code: str, *, path: str) -> BloomFilter:
-        """The filter in a base file's footer or an HFile's `bloomFilter` block; `path` is the file, for errors.
-
-        Raises CorruptFileError, or UnsupportedError for another type code or hash.
+        """The filter in a footer, or an HFile's `bloomFilter` block. Raises CorruptFileError naming `path`, or
+        UnsupportedError for another type code or hash.
         """
         if type_code not in (DYNAMIC, SIMPLE):
             raise UnsupportedError(
@@ -158,6 +156,14 @@ class BloomFilter:
         if not source.at_end():
             raise source.fail(f"bloom filter is followed by {source.remaining} more bytes")
         return result
+
+
+def filter_in_footer(footer: Mapping[str, str]) -> tuple[str, str] | None:
+    """The type code and the text of the filter in a base file's footer; None where there is none
+    (BaseFileUtils.readBloomFilterFromMetadata).
+    """
+    text = footer.get(FOOTER, footer.get(OLD_FOOTER))
+    return None if text is None else (footer.get(FOOTER_TYPE, SIMPLE), text)
 
 
 def _read_rows(source: Reader, count: int, probes: int, bits: int) -> list[_Bytes]:

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from hudi_core.codec.bloom import DYNAMIC, BloomFilter
+from hudi_core.codec.bloom import BloomFilter, filter_in_footer
 from hudi_core.codec.parquet.file import ParquetBaseFile
 from hudi_core.codec.parquet.statistics import chunk_ranges, leaf_columns
 from hudi_core.expr.bind import Bound, kind_of
@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 
 MIN_KEY: Final = "hoodie_min_record_key"
 MAX_KEY: Final = "hoodie_max_record_key"
-BLOOM: Final = "org.apache.hudi.bloomfilter"
-BLOOM_TYPE: Final = "hoodie_bloom_filter_type_code"
 MAX_BLOOM_KEYS: Final = 1000
 """With more keys a filter is not tested: each costs some microseconds per file, and one of many is likely in it."""
 Blooms = Callable[[str, list[str]], Mapping[str, BloomFilter]]
@@ -53,10 +51,11 @@ def _may_hold(footer: dict[str, str], keys: Collection[str], path: str) -> bool:
     left = list(keys)
     if MIN_KEY in footer and MAX_KEY in footer:
         left = [key for key in left if _between(key, footer[MIN_KEY], footer[MAX_KEY])]
-    if BLOOM not in footer or not left:
+    found = filter_in_footer(footer)
+    if found is None or not left:
         return bool(left)
-    found = BloomFilter.parse(footer[BLOOM], footer.get(BLOOM_TYPE, DYNAMIC), path=path)
-    return any_may_be_in(found, left)
+    type_code, text = found
+    return any_may_be_in(BloomFilter.parse(text, type_code, path=path), left)
 
 
 def _between(key: str, low: str, high: str) -> bool:

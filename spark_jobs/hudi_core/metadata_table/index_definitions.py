@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -14,7 +13,8 @@ from hudi_core.config.table_config import TableConfig
 from hudi_core.errors import CorruptFileError, FormatError, StorageNotFoundError
 from hudi_core.model.partition import check_relative_path
 from hudi_core.storage.base import Storage
-from hudi_core.timeline.actions.pretty_json import dump
+from hudi_core.timeline.actions.plan_fields import text, texts
+from hudi_core.timeline.actions.pretty_json import dump, load_object, member
 from hudi_core.timeline.stable_read import read_stable
 
 PATH_KEY: Final = "hoodie.table.index.defs.path"
@@ -121,32 +121,25 @@ def render_index_definitions(definitions: Mapping[str, IndexDefinition]) -> byte
 def parse_index_definitions(data: bytes, *, path: str) -> dict[str, IndexDefinition]:
     """The definitions in the file's content; raises CorruptFileError naming `path`."""
     try:
-        document = json.loads(data) if data.strip() else {}
-    except (ValueError, RecursionError) as error:
-        raise CorruptFileError(f"index definitions are not JSON: {error}", path=path, remedy=_REMEDY) from error
-    entries = document.get("indexDefinitions", {}) if isinstance(document, dict) else None
-    if not isinstance(entries, dict):
-        raise CorruptFileError(
-            "index definitions are not a JSON object with `indexDefinitions`", path=path, remedy=_REMEDY
-        )
-    return {name: _definition(name, entry, path) for name, entry in entries.items()}
+        document = load_object(data, path=path) if data.strip() else {}
+        entries = member(document, "indexDefinitions", dict, path=path, default={})
+        return {name: _definition(name, entry, path) for name, entry in entries.items()}
+    except CorruptFileError as error:
+        raise CorruptFileError(f"index definitions: {error.message}", path=path, remedy=_REMEDY) from error
 
 
 def _definition(name: str, entry: Any, path: str) -> IndexDefinition:
     if not isinstance(entry, dict):
-        raise CorruptFileError(f"the definition of index {name!r} is not a JSON object", path=path, remedy=_REMEDY)
-    fields, options = entry.get("sourceFields") or [], entry.get("indexOptions") or {}
-    version = entry.get("version") or "V1"
-    texts = isinstance(fields, list) and all(isinstance(item, str) for item in fields)
-    if not texts or not isinstance(options, dict) or version not in ("V1", "V2"):
-        raise CorruptFileError(
-            f"the definition of index {name!r} has fields of another form than Hudi writes", path=path, remedy=_REMEDY
-        )
+        raise CorruptFileError(f"{name!r} is not a JSON object", path=path)
+    version = text(entry, "version", path=path) or "V1"
+    if version not in ("V1", "V2"):
+        raise CorruptFileError(f"{name!r} is of the unknown version {version!r}", path=path)
+    options = member(entry, "indexOptions", dict, path=path, default={})
     return IndexDefinition(
-        str(entry.get("indexName") or name),
-        str(entry.get("indexType") or ""),
-        str(entry.get("indexFunction") or ""),
-        tuple(fields),
-        {str(key): str(value) for key, value in options.items()},
+        text(entry, "indexName", path=path) or name,
+        text(entry, "indexType", path=path),
+        text(entry, "indexFunction", path=path),
+        tuple(texts(entry, "sourceFields", path=path)),
+        {key: str(value) for key, value in options.items()},
         int(version[1:]),
     )

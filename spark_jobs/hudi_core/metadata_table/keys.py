@@ -76,7 +76,8 @@ def secondary_prefix(value: str | None) -> str:
     """The prefix of the keys of `value` in a secondary index; it ends with the separator, so that other values' keys do
     not match.
     """
-    return (_NULL if value is None else _escaped(value)) + _SEPARATOR
+    text: str = secondary_prefixes(pa.array([value], pa.string()))[0].as_py()
+    return text
 
 
 def secondary_hashed_part(key: str) -> str:
@@ -97,10 +98,6 @@ def parse_secondary_key(key: str) -> tuple[str | None, str]:
 
 def _hashed(text: str) -> str:
     return base64.b64encode(xxh64(text.encode("utf-8"), _SEED).to_bytes(8, "big")).decode("ascii")
-
-
-def _escaped(text: str) -> str:
-    return text.replace(_ESCAPE, _ESCAPE * 2).replace(_SEPARATOR, _ESCAPE + _SEPARATOR).replace(_NULL, _ESCAPE + _NULL)
 
 
 def _escaped_texts(texts: pa.Array) -> pa.Array:

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from hudi_core.codec.avro.arrow import arrow_schema
 from hudi_core.codec.avro.schema import AvroSchema, add_meta_fields
-from hudi_core.codec.bloom import DYNAMIC, BloomFilter
+from hudi_core.codec.bloom import DYNAMIC, FOOTER, FOOTER_TYPE, BloomFilter
 from hudi_core.codec.parquet.file import BaseFileWriter
 from hudi_core.config.write_config import WriteConfig
 from hudi_core.model.names import FILE_NAME, RECORD_KEY
@@ -79,8 +79,8 @@ class BaseFileHandle:
 
     def _footer(self) -> dict[str, str]:
         footer = {
-            "org.apache.hudi.bloomfilter": self._bloom.to_base64(),
-            "hoodie_bloom_filter_type_code": DYNAMIC,
+            FOOTER: self._bloom.to_base64(),
+            FOOTER_TYPE: DYNAMIC,
             "parquet.avro.schema": json.dumps(self._avro, separators=(",", ":"), ensure_ascii=False),
             "writer.model.name": "avro",
         }

@@ -1,5 +1,5 @@
-"""Ranges of columns, from rows batch by batch (HoodieTableMetadataUtil.collectColumnRangeMetadata) or from a Parquet
-footer (ParquetUtils.readColumnStatsFromMetadata).
+"""Computes the range of a column, from rows batch by batch (HoodieTableMetadataUtil.collectColumnRangeMetadata) or from
+a Parquet footer (ParquetUtils.readColumnStatsFromMetadata). Which of both a file needs says data_file.
 """
 
 from __future__ import annotations
@@ -12,9 +12,10 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from hudi_core.codec.parquet.statistics import leaf_columns
+from hudi_core.metadata_table.records.bound_arrow import bound_of, logical_and_type
+from hudi_core.metadata_table.records.bound_encoding import Bound
 from hudi_core.metadata_table.records.file_statistics import ColumnRange
-from hudi_core.metadata_table.records.stat_values import Bound
-from hudi_core.metadata_table.records.value_types import bound_of, logical_and_type, merged, outer_bound
+from hudi_core.metadata_table.records.range_merge import merged, outer_bound
 
 
 class RowRanges:

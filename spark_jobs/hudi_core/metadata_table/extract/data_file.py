@@ -1,4 +1,4 @@
-"""The statistics of one data file for all partition types, by one read: the footer of a base file, the blocks of a log
+"""Reads the statistics of one data file for all partition types at once: the footer of a base file, the blocks of a log
 file. Runs on executors.
 
 A column without a range in the footer is read; of a log file every record counts, whatever the state of its instant, so
@@ -15,9 +15,9 @@ import pyarrow as pa
 
 from hudi_core.codec.avro.arrow import arrow_schema
 from hudi_core.codec.avro.schema import AvroSchema, field_names, parse_schema
-from hudi_core.codec.bloom import SIMPLE
+from hudi_core.codec.bloom import filter_in_footer
 from hudi_core.codec.log.blocks import BlockType, CorruptBlock
-from hudi_core.codec.parquet.file import BATCH_ROWS, ParquetBaseFile
+from hudi_core.codec.parquet.file import BATCH_ROWS
 from hudi_core.errors import UnsupportedError
 from hudi_core.filegroup.read.base_file import History, base_batches, open_base_file
 from hudi_core.filegroup.read.evolution import rename_fields
@@ -34,7 +34,7 @@ from hudi_core.metadata_table.records.file_statistics import (
     FileStatistics,
     FilterText,
 )
-from hudi_core.metadata_table.records.value_types import empty_range
+from hudi_core.metadata_table.records.range_merge import empty_range
 from hudi_core.model.names import parse_data_file
 from hudi_core.model.partition import join
 from hudi_core.storage.base import Storage
@@ -42,9 +42,6 @@ from hudi_core.timeline.internal_schema import ColumnSource
 from hudi_core.timeline.schema_history import renamed_columns, sources_at
 from hudi_core.view.file_group import DataFile
 
-BLOOM: Final = "org.apache.hudi.bloomfilter"
-OLD_BLOOM: Final = "com.uber.hoodie.bloomfilter"
-BLOOM_TYPE: Final = "hoodie_bloom_filter_type_code"
 _DATA: Final = frozenset({BlockType.AVRO_DATA, BlockType.HFILE_DATA, BlockType.PARQUET_DATA})
 
 
@@ -171,13 +168,8 @@ def _of_base(storage: Storage, file: DataFileRef, requirements: StatisticsRequir
                 rows.add(batch)
         found.update(rows.ranges(footer))
         ranges = (item for item in found.values() if item is not None)
-        return rows.statistics(file, ranges, _bloom(parquet, requirements), parquet.num_rows, partial=False)
-
-
-def _bloom(parquet: ParquetBaseFile, requirements: StatisticsRequirements) -> FilterText | None:
-    footer = parquet.footer if requirements.bloom else {}
-    text = footer.get(BLOOM, footer.get(OLD_BLOOM))
-    return None if text is None else FilterText(footer.get(BLOOM_TYPE, SIMPLE), text)
+        bloom = filter_in_footer(parquet.footer) if requirements.bloom else None
+        return rows.statistics(file, ranges, bloom and FilterText(*bloom), parquet.num_rows, partial=False)
 
 
 def _of_log(storage: Storage, file: DataFileRef, requirements: StatisticsRequirements) -> FileStatistics:

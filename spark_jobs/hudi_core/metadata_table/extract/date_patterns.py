@@ -22,52 +22,25 @@ _YEARS: Final = (1, 999_999)
 """Eras and years beyond are refused: `y` is the year of the era, and Java's signs differ there."""
 
 
-class WallClock:
-    """The parts of wall times, given in seconds since 1970 (int64; null as 0), by the proleptic Gregorian calendar."""
-
-    def __init__(self, seconds: pa.Array) -> None:
-        self._seconds: Numbers = pc.fill_null(seconds, 0).to_numpy(zero_copy_only=False).astype(np.int64)
-        self._dates = (self._seconds // DAY_SECONDS).astype("datetime64[D]")
-
-    @property
-    def year(self) -> Numbers:
-        """The year."""
-        return np.asarray(self._dates.astype("datetime64[Y]"), np.int64) + 1970
-
-    @property
-    def month(self) -> Numbers:
-        """1 to 12."""
-        return np.asarray(self._dates.astype("datetime64[M]"), np.int64) % 12 + 1
-
-    @property
-    def day(self) -> Numbers:
-        """1 to 31."""
-        return np.asarray(self._dates - self._dates.astype("datetime64[M]"), np.int64) + 1
-
-    @property
-    def hour(self) -> Numbers:
-        """0 to 23."""
-        return self._seconds % DAY_SECONDS // 3600
-
-    @property
-    def minute(self) -> Numbers:
-        """0 to 59."""
-        return self._seconds // 60 % 60
-
-    @property
-    def second(self) -> Numbers:
-        """0 to 59."""
-        return self._seconds % 60
+def numbers_of(counts: pa.Array) -> Numbers:
+    """An array of int64 as NumPy's, null as 0."""
+    return np.asarray(pc.fill_null(counts, 0).to_numpy(zero_copy_only=False), np.int64)
 
 
-_Part = Callable[[WallClock], "pa.Array | str"]
-_LETTERS: Final[dict[str, Callable[[WallClock], Numbers]]] = {
-    "M": lambda clock: clock.month,
-    "d": lambda clock: clock.day,
-    "H": lambda clock: clock.hour,
-    "m": lambda clock: clock.minute,
-    "s": lambda clock: clock.second,
+def _dates(seconds: Numbers) -> NDArray[np.datetime64]:
+    return (seconds // DAY_SECONDS).astype("datetime64[D]")
+
+
+PARTS: Final[dict[str, Callable[[Numbers], Numbers]]] = {
+    "y": lambda seconds: _dates(seconds).astype("datetime64[Y]").astype(np.int64) + 1970,
+    "M": lambda seconds: _dates(seconds).astype("datetime64[M]").astype(np.int64) % 12 + 1,
+    "d": lambda seconds: (_dates(seconds) - _dates(seconds).astype("datetime64[M]")).astype(np.int64) + 1,
+    "H": lambda seconds: seconds % DAY_SECONDS // 3600,
+    "m": lambda seconds: seconds // 60 % 60,
+    "s": lambda seconds: seconds % 60,
 }
+"""The parts of wall times by their letters, of seconds since 1970, by the proleptic Gregorian calendar."""
+_Part = Callable[[Numbers], "pa.Array | str"]
 
 
 class DatePattern:
@@ -84,13 +57,13 @@ class DatePattern:
         """The text of each wall time, given in seconds since 1970 (int64); null of null. Raises UnsupportedError for
         years that it has not.
         """
-        clock = WallClock(seconds)
-        years = clock.year
+        numbers = numbers_of(seconds)
+        years = PARTS["y"](numbers)
         if len(years) and not _YEARS[0] <= years.min() <= years.max() <= _YEARS[1]:
             raise UnsupportedError(
                 "a time lies before the year 1 or far beyond 9999, for which this release has no text"
             )
-        texts = [make(clock) for make in self._parts]
+        texts = [make(numbers) for make in self._parts]
         # The first column makes the texts as many as the times, also of a pattern of quoted text alone.
         empty = pa.array([""] * len(seconds), pa.string())
         joined = pc.binary_join_element_wise(empty, *texts, "")
@@ -100,20 +73,20 @@ class DatePattern:
 def _part(token: str, pattern: str) -> _Part:
     if token.startswith("'"):
         text = "'" if token == "''" else token[1:-1].replace("''", "'")
-        return lambda clock: text
+        return lambda seconds: text
     if not token[0].isalpha():
         if any(char in "[]{}#" for char in token):
             raise UnsupportedError(f"the date pattern {pattern!r} has optional parts")
-        return lambda clock: token
+        return lambda seconds: token
     letter, width = token[0], len(token)
     if letter == "y" and width == 4:
-        return lambda clock: _year(clock.year)
-    take = _LETTERS.get(letter)
-    if take is None or width > 2:
+        return lambda seconds: _year(PARTS["y"](seconds))
+    take = PARTS.get(letter)
+    if take is None or letter == "y" or width > 2:
         raise UnsupportedError(
             f"the date pattern {pattern!r} has the letters {token!r}, whose text this release does not make"
         )
-    return lambda clock: _digits(take(clock), width)
+    return lambda seconds: _digits(take(seconds), width)
 
 
 def _digits(numbers: Numbers, width: int) -> pa.Array:

@@ -18,7 +18,7 @@ from hudi_core.codec.bloom import BloomFilter
 from hudi_core.config.metadata_config import EXPRESSION_ZONE
 from hudi_core.errors import UnsupportedError
 from hudi_core.metadata_table.extract.column_ranges import RowRanges
-from hudi_core.metadata_table.extract.date_patterns import DAY_SECONDS, DatePattern, Numbers, WallClock
+from hudi_core.metadata_table.extract.date_patterns import DAY_SECONDS, PARTS, DatePattern, Numbers, numbers_of
 from hudi_core.metadata_table.partition_type import COLUMN_STATS
 from hudi_core.metadata_table.records.file_statistics import ColumnRange, Expression, FilterText
 
@@ -200,7 +200,7 @@ def _formatted(seconds: Function, fits: Callable[[_Call], bool]) -> Callable[[_C
     return make
 
 
-def _part(unit: Callable[[WallClock], Numbers], *, of_dates: bool) -> Callable[[_Call], Function]:
+def _part(letter: str, *, of_dates: bool) -> Callable[[_Call], Function]:
     def make(call: _Call) -> Function:
         is_date = of_dates and call.is_date
         call.require(is_date or call.is_instant)
@@ -208,7 +208,7 @@ def _part(unit: Callable[[WallClock], Numbers], *, of_dates: bool) -> Callable[[
         def part(values: pa.Array) -> pa.Array:
             days = values.cast(pa.int32()).cast(pa.int64()) if is_date else None
             seconds = call.wall_seconds(_seconds(values)) if days is None else pc.multiply(days, DAY_SECONDS)
-            return _masked(unit(WallClock(seconds)), seconds).cast(pa.int32())
+            return _masked(PARTS[letter](numbers_of(seconds)), seconds).cast(pa.int32())
 
         return part
 
@@ -218,7 +218,7 @@ def _part(unit: Callable[[WallClock], Numbers], *, of_dates: bool) -> Callable[[
 def _seconds(values: pa.Array) -> pa.Array:
     """Whole seconds of timestamps, rounded down: Arrow has no floor division of integers."""
     per = {"s": 1, "ms": 1000, "us": 1_000_000, "ns": 1_000_000_000}[values.type.unit]
-    return _masked(pc.fill_null(values.cast(pa.int64()), 0).to_numpy(zero_copy_only=False) // per, values)
+    return _masked(numbers_of(values.cast(pa.int64())) // per, values)
 
 
 def _masked(numbers: Numbers, values: pa.Array) -> pa.Array:
@@ -243,10 +243,10 @@ _FUNCTIONS: Final[Mapping[str, Callable[[_Call], Function]]] = {
         lambda values: values.cast(pa.int64()), lambda call: pa.types.is_integer(call.arrow_type)
     ),
     "date_format": _formatted(_seconds, lambda call: call.is_instant and "format" in call.options),
-    "year": _part(lambda clock: clock.year, of_dates=True),
-    "month": _part(lambda clock: clock.month, of_dates=True),
-    "day": _part(lambda clock: clock.day, of_dates=True),
-    "hour": _part(lambda clock: clock.hour, of_dates=False),
+    "year": _part("y", of_dates=True),
+    "month": _part("M", of_dates=True),
+    "day": _part("d", of_dates=True),
+    "hour": _part("H", of_dates=False),
 }
 """Of Hudi's list, `split` gives arrays, which have no order, and the regular expressions are Java's."""
 

@@ -1,4 +1,6 @@
-"""Ranges that the metadata table holds, as statistics of files, for `partition_stats` and expression indexes."""
+"""Which ranges of files need not be read from the files again, as the metadata table holds them: those of files that a
+commit did not write, for `partition_stats` and the ranges of expression indexes over whole partitions.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,7 @@ from hudi_core.metadata_table.keys import column_id, column_stats_key, partition
 from hudi_core.metadata_table.read.partition import MetadataPartition
 from hudi_core.metadata_table.records.column_stats import ColumnStats
 from hudi_core.metadata_table.records.file_statistics import ColumnRange, DataFileRef, FileStatistics
-from hudi_core.metadata_table.records.value_types import is_unknown
+from hudi_core.metadata_table.records.range_merge import is_unknown
 
 
 def remaining_statistics(

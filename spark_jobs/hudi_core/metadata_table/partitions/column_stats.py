@@ -1,4 +1,6 @@
-"""The partition type `column_stats`: the range of each indexed column in each base and log file."""
+"""The partition type `column_stats`: which records an action makes of the range of each indexed column in each base and
+log file. Which columns those are says statistics_columns, the records' form records.column_stats.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +15,7 @@ from hudi_core.metadata_table.keys import column_id, file_id, partition_id
 from hudi_core.metadata_table.partition_type import COLUMN_STATS
 from hudi_core.metadata_table.partitions.protocol import Data, MergeData, PartitionType, numbered_file_ids
 from hudi_core.metadata_table.record import FILE_NAME, FileDatum, RecordType
+from hudi_core.metadata_table.records.bound_encoding import Bound
 from hudi_core.metadata_table.records.column_stats import ColumnStatsRules, deletion, file_record, replaces
 from hudi_core.metadata_table.records.file_statistics import (
     MAX_DELETIONS,
@@ -22,8 +25,7 @@ from hudi_core.metadata_table.records.file_statistics import (
     Needs,
     Record,
 )
-from hudi_core.metadata_table.records.stat_values import Bound
-from hudi_core.metadata_table.records.value_types import NUMBERS, outer_bounds, widened, wider
+from hudi_core.metadata_table.records.range_merge import NUMBERS, outer_bounds, widened, wider
 from hudi_core.metadata_table.statistics_columns import indexed_types
 from hudi_core.model.names import META_FIELDS
 

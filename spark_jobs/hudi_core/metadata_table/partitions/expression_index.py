@@ -34,7 +34,7 @@ from hudi_core.metadata_table.records.file_statistics import (
     Needs,
     Record,
 )
-from hudi_core.metadata_table.records.value_types import merge_statistics
+from hudi_core.metadata_table.records.range_merge import merge_statistics
 
 _TYPES: Final = (COLUMN_STATS, BLOOM_FILTERS)
 _FILTER_TYPE: Final = EXPRESSION_FILTER_TYPE.name

@@ -15,7 +15,6 @@ from hudi_core.metadata_table.records.files import (
     listing_records,
     merge,
     rollback_records,
-    sync_records,
 )
 from hudi_core.model.names import LogFileName, parse_data_file
 
@@ -42,8 +41,11 @@ class FilesPartition(PartitionType):
         return _items(deletion_records(changes.deleted, changes.dropped_partitions))
 
     def of_restore(self, instant: str, changes: FileChanges) -> Iterator[Record]:
-        """What makes the listing that of the storage (fetchOutofSyncFilesRecordsFromMetadataTable)."""
-        return _items(sync_records(changes.written, changes.deleted, changes.dropped_partitions))
+        """What makes the listing that of the storage (fetchOutofSyncFilesRecordsFromMetadataTable,
+        convertMissingPartitionRecords).
+        """
+        dropped = deletion_records({}, changes.dropped_partitions)
+        return _items([*rollback_records(changes.written, changes.deleted), *dropped])
 
     def of_rollback(self, changes: FileChanges) -> Iterator[Record]:
         """The log files that the rollback appended, and those that it deleted.

@@ -24,7 +24,7 @@ from hudi_core.metadata_table.partitions.protocol import MergeData, PartitionTyp
 from hudi_core.metadata_table.record import RecordType
 from hudi_core.metadata_table.records.column_stats import partition_deletion, partition_record
 from hudi_core.metadata_table.records.file_statistics import ColumnRange, CommitUpdate, FileStatistics, Needs, Record
-from hudi_core.metadata_table.records.value_types import as_type, contains, merge_statistics
+from hudi_core.metadata_table.records.range_merge import as_type, contains, merge_statistics
 from hudi_core.metadata_table.statistics_columns import indexed_types
 
 _REMEDY: Final = "drop it with `hudictl metadata drop TABLE --partition partition_stats`"

@@ -21,6 +21,8 @@ from numpy.typing import NDArray
 from hudi_core.codec.avro.column_walk import ColumnWalk, Encoded, Leaf, Path, Positions
 from hudi_core.errors import CorruptFileError, FormatError
 from hudi_core.metadata_table.record import MetadataCodec
+from hudi_core.metadata_table.records.bound_arrow import to_arrow
+from hudi_core.metadata_table.records.bound_encoding import WRAPPERS, Bound, bound_type, decode_bound
 from hudi_core.metadata_table.records.column_stats import (
     STATISTICS_TYPES,
     ColumnStats,
@@ -28,7 +30,6 @@ from hudi_core.metadata_table.records.column_stats import (
     live,
     statistics_table,
 )
-from hudi_core.metadata_table.records.stat_values import WRAPPERS, Bound, bound_type, decode_bound, to_arrow
 from hudi_core.model.partition import NON_PARTITIONED
 
 _LEAST_RUN: Final = 64
@@ -174,7 +175,7 @@ _PLAIN: Final = {
     "string": (pa.string(),),
     "date": (pa.date32(),),
 }
-"""By a bound's type, the column types whose values need no conversion (stat_values.to_arrow)."""
+"""By a bound's type, the column types whose values need no conversion (bound_arrow.to_arrow)."""
 _PHYSICAL: Final = {"boolean": "bool", "float": "float32", "double": "float64"}
 
 

@@ -1,8 +1,7 @@
-"""Records of column statistics, per file, per partition or of an expression: their encoding, how they merge, and Arrow
-tables of them.
+"""The form of the records of `column_stats`, `partition_stats` and `expr_index_*`: decoded, encoded, merged by key, and
+as Arrow tables (HoodieMetadataColumnStats, HoodieMetadataPayload; HoodieTableMetadataUtil.mergeColumnStatsRecords).
 
-Records of `column_stats`, `partition_stats` and `expr_index_*` (HoodieMetadataColumnStats, HoodieMetadataPayload;
-HoodieTableMetadataUtil.mergeColumnStatsRecords).
+Which records an action makes say partitions.column_stats and its neighbours; how ranges merge says range_merge.
 """
 
 from __future__ import annotations
@@ -22,9 +21,10 @@ from hudi_core.metadata_table.keys import (
     partition_stats_key,
 )
 from hudi_core.metadata_table.record import RecordType
+from hudi_core.metadata_table.records.bound_arrow import natural_type, to_arrow
+from hudi_core.metadata_table.records.bound_encoding import ValueType, decode_bound, encode_bound
 from hudi_core.metadata_table.records.file_statistics import ColumnRange, DataFileRef, Record
-from hudi_core.metadata_table.records.stat_values import ValueType, decode_bound, encode_bound, natural_type, to_arrow
-from hudi_core.metadata_table.records.value_types import empty_type, is_unknown, merged
+from hudi_core.metadata_table.records.range_merge import empty_type, is_unknown, merged
 from hudi_core.model.partition import NON_PARTITIONED
 
 STATISTICS_TYPES = frozenset({RecordType.COLUMN_STATS, RecordType.PARTITION_STATS})

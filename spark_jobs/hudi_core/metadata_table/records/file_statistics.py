@@ -1,5 +1,5 @@
-"""Statistics of data files, and what an action did to files: the values from which each partition of the metadata table
-is written.
+"""The input of partition types, as plain values: statistics of data files, and what an action did to files. They are
+read by extract, and encoded by the modules of each record.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Final
 
 from hudi_core.metadata_table.partition_type import COLUMN_STATS
 from hudi_core.metadata_table.record import Datum
-from hudi_core.metadata_table.records.stat_values import Bound, ValueType
+from hudi_core.metadata_table.records.bound_encoding import Bound, ValueType
 from hudi_core.model.names import LogFileName, parse_data_file
 from hudi_core.timeline.actions.write_stats import WriteStat
 
@@ -132,7 +132,7 @@ class CommitUpdate:
 
     `recorded` are, of each of those partitions, the ranges of the partition as a whole that the index holds, by column:
     used by operations that only rewrite rows (`rewrites`). `by_partition`: the records of single files are made
-    elsewhere (prepare), and `written` holds one entry for all files of a partition (value_types.merge_statistics), for
+    elsewhere (prepare), and `written` holds one entry for all files of a partition (range_merge.merge_statistics), for
     partition types with records of whole partitions.
     """
 

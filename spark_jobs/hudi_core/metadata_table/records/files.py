@@ -44,16 +44,15 @@ def commit_records(stats: Mapping[str, Sequence[WriteStat]]) -> list[FilesRecord
     and their sizes, change-data files included. Of a file with several stats the largest size counts. Raises
     FormatError for a path outside its partition or a size that is not positive.
     """
-    records = [_partitions_record(stats)]
+    files: dict[str, dict[str, int]] = {}
     for partition, partition_stats in stats.items():
-        sizes: dict[str, int] = {}
+        sizes = files[partition] = {}
         for stat in partition_stats:
             name = _file_name(partition, stat.path)
             sizes[name] = max(stat.file_size_in_bytes, sizes.get(name, 0))
             for path, size in stat.cdc_stats:
                 sizes[_file_name(partition, path)] = size
-        records.append(_files_record(partition, sizes, ()))
-    return records
+    return list(listing_records(files))
 
 
 def rollback_records(
@@ -76,12 +75,12 @@ def listing_records(files: Mapping[str, Mapping[str, int]]) -> Iterator[FilesRec
     """The records with which the partition is initialized: one of all partitions, one of each partition's files by name
     and size in bytes (HoodieBackedTableMetadataWriter.initializeFilesPartition). Raises as commit_records.
     """
-    yield _partitions_record(files)
+    yield FilesRecord(ALL_PARTITIONS, RecordType.PARTITIONS, dict.fromkeys(map(partition_key, files), FileEntry(0)))
     for partition, sizes in files.items():
         yield _files_record(partition, sizes, ())
 
 
-def deletion_records(deleted: Mapping[str, Iterable[str]], dropped_partitions: Iterable[str] = ()) -> list[FilesRecord]:
+def deletion_records(deleted: Mapping[str, Iterable[str]], dropped_partitions: Iterable[str]) -> list[FilesRecord]:
     """The records of deleted files, by partition path, and of partitions that were deleted as a whole, as those of a
     clean (convertMetadataToFilesPartitionRecords(HoodieCleanMetadata)).
 
@@ -93,13 +92,6 @@ def deletion_records(deleted: Mapping[str, Iterable[str]], dropped_partitions: I
         entries = dict.fromkeys(map(partition_key, gone), _GONE)
         records.append(FilesRecord(ALL_PARTITIONS, RecordType.PARTITIONS, entries))
     return records
-
-
-def sync_records(
-    added: Mapping[str, Mapping[str, int]], deleted: Mapping[str, Iterable[str]], dropped_partitions: Iterable[str]
-) -> list[FilesRecord]:
-    """The records that make the listing that of the storage, after a restore (convertMissingPartitionRecords)."""
-    return [*rollback_records(added, deleted), *deletion_records({}, dropped_partitions)]
 
 
 def merge(older: FilesRecord, newer: FilesRecord, *, path: str) -> FilesRecord:
@@ -150,12 +142,6 @@ def live_entries(record: FilesRecord | None) -> dict[str, int]:
     """Names and sizes of a merged record's files that are not deleted."""
     return (
         {} if record is None else {name: entry.size for name, entry in record.entries.items() if not entry.is_deleted}
-    )
-
-
-def _partitions_record(partitions: Iterable[str]) -> FilesRecord:
-    return FilesRecord(
-        ALL_PARTITIONS, RecordType.PARTITIONS, {partition_key(partition): FileEntry(0) for partition in partitions}
     )
 
 

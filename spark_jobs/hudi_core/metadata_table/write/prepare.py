@@ -27,7 +27,7 @@ from hudi_core.metadata_table.partitions.protocol import unknown_partition
 from hudi_core.metadata_table.partitions.registry import registered
 from hudi_core.metadata_table.record import RecordEncoder
 from hudi_core.metadata_table.records.file_statistics import DataFileRef, FileStatistics, Record
-from hudi_core.metadata_table.records.value_types import merge_statistics
+from hudi_core.metadata_table.records.range_merge import merge_statistics
 from hudi_core.metadata_table.write.staged_logs import StagedLog, StagingTarget, Workers
 from hudi_core.storage.arrow_store import open_data_storage
 

@@ -35,7 +35,7 @@ from hudi_core.metadata_table.records.file_statistics import (
     FileStatistics,
     Record,
 )
-from hudi_core.metadata_table.records.value_types import as_type, contains, is_unknown, merged
+from hudi_core.metadata_table.records.range_merge import as_type, contains, is_unknown, merged
 from hudi_core.metadata_table.statistics_columns import is_indexable
 from hudi_core.metadata_table.write.staged_logs import Workers
 from hudi_core.services.metadata.file_statistics import read_statistics

@@ -20,6 +20,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
+from hudi_core.codec.bloom import filter_in_footer
 from hudi_core.errors import ConfigError, MetadataUnavailableError
 from hudi_core.expr.functions import evaluate
 from hudi_core.expr.tree import Column
@@ -27,7 +28,6 @@ from hudi_core.filegroup.merge.record_keys import record_keys
 from hudi_core.filegroup.read.base_file import open_base_file
 from hudi_core.filegroup.read.schema_resolver import table_schema
 from hudi_core.filegroup.read.slice_reader import SliceReader
-from hudi_core.index.row_group_skipping import BLOOM, BLOOM_TYPE
 from hudi_core.metadata_table.index_definitions import IndexDefinition
 from hudi_core.metadata_table.partition_type import (
     BLOOM_FILTERS,
@@ -259,10 +259,9 @@ class _Queries:
     def _first_column(self) -> str:
         return str(self._schema["fields"][0]["name"])
 
-    def _footer(self, path: str) -> tuple[object, str | None, str | None]:
+    def _footer(self, path: str) -> tuple[object, object]:
         with open_base_file(self._data, path) as file:
-            footer = file.footer
-            return file.metadata, footer.get(BLOOM), footer.get(BLOOM_TYPE)
+            return file.metadata, filter_in_footer(file.footer)
 
     def _keys(self) -> list[str]:
         """Record keys of the first slices with rows."""

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import base64
 import io
 from collections.abc import Collection, Mapping
 from typing import Any
@@ -9,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 
-from hudi_core.codec.bloom import DYNAMIC
+from hudi_core.codec.bloom import DYNAMIC, FOOTER, FOOTER_TYPE, OLD_FOOTER
 from hudi_core.codec.parquet.file import BaseFileWriter
 from hudi_core.config.table_config import TableConfig
 from hudi_core.errors import CorruptFileError, StorageNotFoundError
@@ -18,8 +19,6 @@ from hudi_core.expr.rows import row_mask
 from hudi_core.expr.sql.parse import parse_predicate
 from hudi_core.expr.tree import Expr
 from hudi_core.index.row_group_skipping import (
-    BLOOM,
-    BLOOM_TYPE,
     MAX_BLOOM_KEYS,
     MAX_KEY,
     MIN_KEY,
@@ -48,8 +47,8 @@ def storage_with(footer: Mapping[str, str]) -> MemoryStorage:
 
 def bloom_of(*keys: str) -> dict[str, str]:
     return {
-        BLOOM: build(pa.array(keys, pa.string()), entries=100).to_base64(),
-        BLOOM_TYPE: DYNAMIC,
+        FOOTER: build(pa.array(keys, pa.string()), entries=100).to_base64(),
+        FOOTER_TYPE: DYNAMIC,
     }
 
 
@@ -85,6 +84,15 @@ def test_a_filter_is_not_tested_with_very_many_keys() -> None:
     assert may_match(bloom_of("b"), {f"x{number}" for number in range(MAX_BLOOM_KEYS + 1)})
 
 
+def test_a_filter_without_a_type_code_is_a_simple_one() -> None:
+    """BaseFileUtils.readBloomFilterFromMetadata: writers of old releases name no type."""
+    row = base64.b64decode(bloom_of("b")[FOOTER])[13 + 12 :]
+    for name in (FOOTER, OLD_FOOTER):
+        footer = {name: base64.b64encode(row).decode()}
+        assert may_match(footer, {"b"})
+        assert not may_match(footer, {"a"})
+
+
 def test_row_groups_decide_too() -> None:
     storage = storage_with({})
     assert not footer_may_match(storage, FILE, lambda metadata: [], None)
@@ -94,7 +102,7 @@ def test_row_groups_decide_too() -> None:
 
 def test_a_broken_filter_and_a_missing_file_are_errors() -> None:
     with pytest.raises(CorruptFileError, match=r"f\.parquet"):
-        may_match({BLOOM: "no base64!", BLOOM_TYPE: DYNAMIC}, {"a"})
+        may_match({FOOTER: "no base64!", FOOTER_TYPE: DYNAMIC}, {"a"})
     with pytest.raises(StorageNotFoundError):
         footer_may_match(MemoryStorage(), FILE, None, {"a"})
 

@@ -15,9 +15,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from hudi_core.codec.bloom import DYNAMIC, BloomFilter
+from hudi_core.codec.bloom import BloomFilter, filter_in_footer
 from hudi_core.filegroup.merge.record_keys import record_keys
-from hudi_core.index.row_group_skipping import BLOOM, BLOOM_TYPE
 from hudi_core.metadata_table.keys import bloom_filter_key, partition_id
 from hudi_core.metadata_table.partition_type import BLOOM_FILTERS
 from hudi_core.metadata_table.read.partition import MetadataPartition
@@ -94,16 +93,16 @@ class BloomFiltersCheck(FiltersCheck):
             self.findings.not_checked(BLOOM_FILTERS, "filters of base files that are not Parquet")
             return None
         digest = self.stored.get(bloom_filter_key(head.file.partition, head.file.name))
-        text, type_code = head.footer.get(BLOOM), head.footer.get(BLOOM_TYPE, DYNAMIC)
+        in_footer = filter_in_footer(head.footer)
         if digest is None:
-            if text is not None:
+            if in_footer is not None:
                 self.add_of_file(head, "has a filter in its footer, and none here")
             return None
         found: BloomFilter | None
-        if text is not None and digest == _digest(type_code, text.encode("utf-8")):
-            found = BloomFilter.parse(text, type_code, path=head.file.path)
+        if in_footer is not None and digest == _digest(in_footer[0], in_footer[1].encode("utf-8")):
+            found = BloomFilter.parse(in_footer[1], in_footer[0], path=head.file.path)
         else:
-            if text is not None:
+            if in_footer is not None:
                 self.add_of_file(head, "the filter is not that of the file's footer")
             stored = self.read(head)
             found = None if stored is None else stored.parse()

@@ -11,8 +11,8 @@ import pytest
 from hudi_core.codec.bloom import BloomFilter
 from hudi_core.errors import UnsupportedError
 from hudi_core.metadata_table.extract.expressions import ExpressionValues, function_of
+from hudi_core.metadata_table.records.bound_encoding import Bound, ValueType, encode_bound
 from hudi_core.metadata_table.records.file_statistics import ColumnRange, Expression, FilterText
-from hudi_core.metadata_table.records.stat_values import Bound, ValueType, encode_bound
 
 UTC = pa.timestamp("us", tz="UTC")
 

@@ -11,9 +11,9 @@ import pytest
 from hudi_core.metadata_table.keys import column_stats_key
 from hudi_core.metadata_table.partitions.column_stats import ColumnStatsPartition, merge_statistics
 from hudi_core.metadata_table.partitions.registry import merge_data
+from hudi_core.metadata_table.records.bound_encoding import Bound, ValueType
 from hudi_core.metadata_table.records.file_statistics import ColumnRange, CommitUpdate, DataFileRef, FileStatistics
-from hudi_core.metadata_table.records.stat_values import Bound, ValueType
-from hudi_core.metadata_table.records.value_types import as_type, merged
+from hudi_core.metadata_table.records.range_merge import as_type, merged
 from hudi_core.model.names import META_FIELDS
 from tests.support.clean_updates import BASE, INDEXED, LOG, indexed_table, records
 from tests.support.golden_metadata_cells import GoldenCells, plain_datum

@@ -12,6 +12,7 @@ from hudi_core.metadata_table.index_definitions import IndexDefinition
 from hudi_core.metadata_table.keys import column_stats_key
 from hudi_core.metadata_table.partitions.expression_index import expression_of
 from hudi_core.metadata_table.partitions.registry import partition_type_of
+from hudi_core.metadata_table.records.bound_encoding import Bound, ValueType
 from hudi_core.metadata_table.records.column_stats import whole_key
 from hudi_core.metadata_table.records.file_statistics import (
     ColumnRange,
@@ -20,8 +21,7 @@ from hudi_core.metadata_table.records.file_statistics import (
     FileStatistics,
     Record,
 )
-from hudi_core.metadata_table.records.stat_values import Bound, ValueType
-from hudi_core.metadata_table.records.value_types import merged
+from hudi_core.metadata_table.records.range_merge import merged
 from tests.support.clean_updates import BASE
 from tests.support.golden_metadata_cells import GoldenCells, plain_datum
 from tests.support.golden_statistics import WRITER, Golden, compared_commits, table_of

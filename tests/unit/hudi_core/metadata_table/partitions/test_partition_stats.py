@@ -17,9 +17,9 @@ from hudi_core.metadata_table.partitions.partition_stats import PartitionStatsPa
 from hudi_core.metadata_table.partitions.registry import (
     partition_type_of,
 )
+from hudi_core.metadata_table.records.bound_encoding import Bound
 from hudi_core.metadata_table.records.column_stats import ColumnStatsRules
 from hudi_core.metadata_table.records.file_statistics import CommitUpdate, DataFileRef, FileChanges, FileStatistics
-from hudi_core.metadata_table.records.stat_values import Bound
 from hudi_core.metadata_table.statistics_columns import indexed_types, statistics_columns
 from hudi_core.model.names import BaseFileName, WriteToken
 from hudi_core.storage.local import LocalStorage

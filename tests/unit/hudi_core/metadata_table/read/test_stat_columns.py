@@ -17,7 +17,7 @@ from hudi_core.errors import CorruptFileError
 from hudi_core.metadata_table.read import stat_columns
 from hudi_core.metadata_table.read.stat_columns import StatColumns
 from hudi_core.metadata_table.record import RecordEncoder
-from hudi_core.metadata_table.records.stat_values import Bound, ValueType, encode_bound
+from hudi_core.metadata_table.records.bound_encoding import Bound, ValueType, encode_bound
 
 SCHEMAS = {
     version: resources.files("hudi_core.metadata_table").joinpath(f"schema_v{version}.avsc").read_text("utf-8").strip()

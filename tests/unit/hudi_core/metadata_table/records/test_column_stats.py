@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from hudi_core.errors import CorruptFileError
+from hudi_core.metadata_table.records.bound_encoding import Bound, ValueType
 from hudi_core.metadata_table.records.column_stats import ColumnStats, ColumnStatsRules, live, statistics_table
 from hudi_core.metadata_table.records.file_statistics import ColumnRange
-from hudi_core.metadata_table.records.stat_values import Bound, ValueType
 
 RULES = ColumnStatsRules()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hudi_core.engine.serializer import from_text, to_text
+from hudi_core.metadata_table.records.bound_encoding import Bound, ValueType
 from hudi_core.metadata_table.records.file_statistics import (
     ColumnRange,
     CommitUpdate,
@@ -13,7 +14,6 @@ from hudi_core.metadata_table.records.file_statistics import (
     FileStatistics,
     FilterText,
 )
-from hudi_core.metadata_table.records.stat_values import Bound, ValueType
 
 BASE = "f1-0_0-1-2_20250101000000000.parquet"
 LOG = ".f1-0_20250101000000000.log.1_0-1-2"

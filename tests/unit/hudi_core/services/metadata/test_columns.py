@@ -16,9 +16,9 @@ from hudi_core.engine.protocol import UnitTask
 from hudi_core.errors import ConfigError, ConflictError, HudiError, MetadataUnavailableError, UnsupportedError
 from hudi_core.metadata_table.index_definitions import load_index_definitions
 from hudi_core.metadata_table.partition_type import STATISTICS
+from hudi_core.metadata_table.records.bound_encoding import Bound, ValueType
 from hudi_core.metadata_table.records.column_stats import partition_record
 from hudi_core.metadata_table.records.file_statistics import ColumnRange
-from hudi_core.metadata_table.records.stat_values import Bound, ValueType
 from hudi_core.metadata_table.timeline import MetadataTimeline
 from hudi_core.metadata_table.write.delta_writer import DeltaWriter
 from hudi_core.metadata_table.write.restore_reach import reach_of

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from hudi_core.errors import FormatError
-from hudi_core.metadata_table.records.stat_values import Bound, ValueType, decode_bound, encode_bound
+from hudi_core.metadata_table.records.bound_encoding import Bound, ValueType, decode_bound, encode_bound
 
 NAMESPACE = "org.apache.hudi.avro.model."
 

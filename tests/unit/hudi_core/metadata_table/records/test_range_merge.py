@@ -1,4 +1,4 @@
-"""Types of bounds, and how the ranges of one column merge."""
+"""How the ranges of one column compare and merge."""
 
 from __future__ import annotations
 
@@ -7,18 +7,10 @@ import math
 import pyarrow as pa
 import pytest
 
-from hudi_core.errors import UnsupportedError
 from hudi_core.metadata_table.extract.column_ranges import RowRanges
+from hudi_core.metadata_table.records.bound_encoding import Bound, ValueType
 from hudi_core.metadata_table.records.file_statistics import ColumnRange
-from hudi_core.metadata_table.records.stat_values import Bound, ValueType
-from hudi_core.metadata_table.records.value_types import (
-    as_type,
-    empty_range,
-    is_unknown,
-    logical_and_type,
-    merged,
-    outer_bound,
-)
+from hudi_core.metadata_table.records.range_merge import as_type, empty_range, is_unknown, merged, outer_bound
 
 
 def ranged(
@@ -29,47 +21,6 @@ def ranged(
 
 def ints(low: int, high: int) -> ColumnRange:
     return ranged(Bound("int", low), Bound("int", high))
-
-
-@pytest.mark.parametrize(
-    ("kind", "first", "second"),
-    [
-        (pa.bool_(), ("boolean", 0), ("boolean", 2)),
-        (pa.int32(), ("int", 0), ("int", 3)),
-        (pa.int64(), ("long", 0), ("long", 4)),
-        (pa.float32(), ("float", 0), ("float", 5)),
-        (pa.float64(), ("double", 0), ("double", 6)),
-        (pa.string(), ("string", 0), ("string", 7)),
-        (pa.binary(), ("bytes", 0), ("bytes", 8)),
-        (pa.binary(4), ("bytes", 0), ("bytes", 9)),
-        (pa.decimal128(10, 2), ("decimal", 0), ("decimal", 10)),
-        (pa.date32(), ("date", 0), ("date", 12)),
-        (pa.time32("ms"), ("int", 0), ("time_millis", 13)),
-        (pa.time64("us"), ("long", 0), ("time_micros", 14)),
-        (pa.timestamp("ms", tz="UTC"), ("long", 0), ("timestamp_millis", 15)),
-        (pa.timestamp("us", tz="UTC"), ("long", 0), ("timestamp_micros", 16)),
-        (pa.timestamp("ns", tz="UTC"), ("long", 0), ("timestamp_nanos", 17)),
-        (pa.timestamp("ms"), ("long", 0), ("timestamp_millis", 18)),
-        (pa.timestamp("us"), ("long", 0), ("timestamp_micros", 19)),
-    ],
-)
-def test_each_type_has_its_logical_type_in_both_versions(
-    kind: pa.DataType, first: tuple[str, int], second: tuple[str, int]
-) -> None:
-    assert [(name, found.ordinal) for name, found in (logical_and_type(kind, 1), logical_and_type(kind, 2))] == [
-        first,
-        second,
-    ]
-
-
-def test_a_decimal_has_its_precision_and_scale() -> None:
-    assert logical_and_type(pa.decimal128(10, 2), 2)[1].info == "10,2"
-
-
-@pytest.mark.parametrize("kind", [pa.list_(pa.int32()), pa.struct([("a", pa.int32())]), pa.null()])
-def test_a_type_without_an_order_is_refused(kind: pa.DataType) -> None:
-    with pytest.raises(UnsupportedError):
-        logical_and_type(kind, 2)
 
 
 def test_ranges_merge_to_the_wider_one_and_counts_add_up() -> None:

@@ -1,17 +1,15 @@
-"""Bounds of column statistics: from both encodings to plain values, and to Arrow columns of the table's types
-(ValueType).
+"""The bounds of a range as metadata records hold them, in both encodings (ValueType, ValueMetadata). As values of Arrow
+columns: bound_arrow.
 
 Version 1 (tables 6 and 8) wraps the logical value, version 2 (table 9) the physical one with a type number beside it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from decimal import Context, Decimal, InvalidOperation
+from decimal import Context, Decimal
 from typing import Annotated, Any, Final, NamedTuple
 
-import numpy as np
 import pyarrow as pa
 
 from hudi_core.errors import CorruptFileError, FormatError
@@ -19,11 +17,11 @@ from hudi_core.errors import CorruptFileError, FormatError
 _V1_SCALE = 15
 """HoodieMetadataColumnStats' DecimalWrapper is a decimal(30, 15)."""
 _V1_PRECISION: Final = 30
-_CONTEXT: Final = Context(prec=76)
+CONTEXT: Final = Context(prec=76)
 _NAMESPACE: Final = "org.apache.hudi.avro.model."
 
 
-class _Form(NamedTuple):
+class Form(NamedTuple):
     """The wrappers of both versions ("": version 1 has none), the Python type, and the Arrow type (None: by value)."""
 
     wrapper_1: str
@@ -33,29 +31,29 @@ class _Form(NamedTuple):
 
 
 _INSTANTS: Final = pa.timestamp("us", tz="UTC")
-_FORMS: Final = {
-    "boolean": _Form("BooleanWrapper", "BooleanWrapper", bool, pa.bool_()),
-    "int": _Form("IntWrapper", "IntWrapper", int, pa.int32()),
-    "long": _Form("LongWrapper", "LongWrapper", int, pa.int64()),
-    "float": _Form("FloatWrapper", "FloatWrapper", (float, int), pa.float32()),
-    "double": _Form("DoubleWrapper", "DoubleWrapper", (float, int), pa.float64()),
-    "bytes": _Form("BytesWrapper", "BytesWrapper", bytes, pa.binary()),
-    "string": _Form("StringWrapper", "StringWrapper", str, pa.string()),
-    "date": _Form("DateWrapper", "IntWrapper", int, pa.date32()),
-    "decimal": _Form("DecimalWrapper", "BytesWrapper", Decimal, None),
-    "time_millis": _Form("", "IntWrapper", int, pa.time32("ms")),
-    "time_micros": _Form("TimeMicrosWrapper", "LongWrapper", int, pa.time64("us")),
-    "timestamp_millis": _Form("", "LongWrapper", int, _INSTANTS),
-    "timestamp_micros": _Form("TimestampMicrosWrapper", "LongWrapper", int, _INSTANTS),
-    "timestamp_nanos": _Form("", "LongWrapper", int, _INSTANTS),
+FORMS: Final = {
+    "boolean": Form("BooleanWrapper", "BooleanWrapper", bool, pa.bool_()),
+    "int": Form("IntWrapper", "IntWrapper", int, pa.int32()),
+    "long": Form("LongWrapper", "LongWrapper", int, pa.int64()),
+    "float": Form("FloatWrapper", "FloatWrapper", (float, int), pa.float32()),
+    "double": Form("DoubleWrapper", "DoubleWrapper", (float, int), pa.float64()),
+    "bytes": Form("BytesWrapper", "BytesWrapper", bytes, pa.binary()),
+    "string": Form("StringWrapper", "StringWrapper", str, pa.string()),
+    "date": Form("DateWrapper", "IntWrapper", int, pa.date32()),
+    "decimal": Form("DecimalWrapper", "BytesWrapper", Decimal, None),
+    "time_millis": Form("", "IntWrapper", int, pa.time32("ms")),
+    "time_micros": Form("TimeMicrosWrapper", "LongWrapper", int, pa.time64("us")),
+    "timestamp_millis": Form("", "LongWrapper", int, _INSTANTS),
+    "timestamp_micros": Form("TimestampMicrosWrapper", "LongWrapper", int, _INSTANTS),
+    "timestamp_nanos": Form("", "LongWrapper", int, _INSTANTS),
 }
 _V1_LOGICAL: Final = {
-    **{form.wrapper_1: logical for logical, form in _FORMS.items() if form.wrapper_1},
+    **{form.wrapper_1: logical for logical, form in FORMS.items() if form.wrapper_1},
     "LocalDateWrapper": "date",
 }
 WRAPPERS: Final = tuple(_V1_LOGICAL)
 """The records that a bound is wrapped in, but for arrays, which have no order."""
-_V2_LOGICAL: Final = (
+V2_LOGICAL: Final = (
     "",
     "null",
     "boolean",
@@ -119,7 +117,7 @@ def decode_bound(wrapped: Any, value_type: Any, *, path: str) -> Bound | None:
         value = _decimal(value, scale, path)
     elif logical == "null":
         return None
-    expected = _FORMS[logical].python
+    expected = FORMS[logical].python
     if not isinstance(value, expected) or (expected is int and isinstance(value, bool)):
         raise CorruptFileError(f"column statistics hold the {logical} {value!r}", path=path)
     return Bound(logical, value)
@@ -134,9 +132,9 @@ def encode_bound(bound: Bound | None, value_type: ValueType) -> tuple[str, dict[
     """
     if bound is None:
         return None
-    form = _FORMS[bound.logical]
+    form = FORMS[bound.logical]
     wrapper = form.wrapper_2 if value_type.ordinal else form.wrapper_1
-    if not wrapper or (value_type.ordinal and _V2_LOGICAL[value_type.ordinal] != bound.logical):
+    if not wrapper or (value_type.ordinal and V2_LOGICAL[value_type.ordinal] != bound.logical):
         raise FormatError(f"a {bound.logical} cannot be stored as a bound of value type {value_type.ordinal}")
     value = bound.value
     if bound.logical == "decimal":
@@ -149,7 +147,7 @@ def _unscaled(value: Decimal, scale: int, *, whole: bool) -> bytes:
     """The decimal's digits at that scale as the least number of big-endian bytes (BigInteger.toByteArray); `whole`: at
     most 30 digits.
     """
-    scaled = value.scaleb(scale, context=_CONTEXT)
+    scaled = value.scaleb(scale, context=CONTEXT)
     number = int(scaled)
     if number != scaled:
         raise FormatError(f"the decimal {value} has more than {scale} digits behind the point")
@@ -182,9 +180,9 @@ def _logical_type(wrapper: str, value_type: Any, path: str) -> tuple[str, int]:
             raise CorruptFileError(f"column statistics hold a bound in an unknown {wrapper}", path=path)
         return _V1_LOGICAL[wrapper], _V1_SCALE
     ordinal = value_type.get("typeOrdinal") if isinstance(value_type, dict) else None
-    if not isinstance(ordinal, int) or not 1 <= ordinal < len(_V2_LOGICAL):
+    if not isinstance(ordinal, int) or not 1 <= ordinal < len(V2_LOGICAL):
         raise CorruptFileError(f"column statistics have the value type {ordinal!r}", path=path)
-    logical = _V2_LOGICAL[ordinal]
+    logical = V2_LOGICAL[ordinal]
     return logical, _scale(value_type.get("additionalInfo"), path) if logical == "decimal" else 0
 
 
@@ -201,97 +199,3 @@ def _decimal(value: Any, scale: int, path: str) -> Decimal:
         raise CorruptFileError("column statistics hold a decimal that is not some bytes", path=path)
     # Not scaleb: that rounds to the context's 28 digits.
     return Decimal(f"{int.from_bytes(value, 'big', signed=True)}E-{scale}")
-
-
-def widened_float(value: float) -> float:
-    """A float in a column that is a double now: by its text, 1.1 and not 1.10000002384 (codec.avro.arrow_conform)."""
-    return float(str(np.float32(value)))
-
-
-_MICROS: Final = {"timestamp_millis": (1000, 1), "timestamp_micros": (1, 1), "timestamp_nanos": (1, 1000)}
-
-
-def to_arrow(
-    bounds: Sequence[Bound | None], arrow_type: pa.DataType, *, long_unit: str = "us", upper: bool = False
-) -> pa.Array:
-    """The bounds as a column of type `arrow_type`, a type that Spark reports; null where a bound is unknown.
-
-    A bound is unknown where it does not order as the column does now: numbers of a column that has become text, for
-    instance. `long_unit` is what plain longs of a timestamp column count, `ms` or `us`. Nanoseconds are rounded away
-    from the range (`upper`: up).
-    """
-    values = [None if bound is None else _as_column(bound, arrow_type, long_unit, upper) for bound in bounds]
-    if pa.types.is_date32(arrow_type) or pa.types.is_time32(arrow_type):
-        return pa.array(values, pa.int32()).cast(arrow_type)
-    if pa.types.is_timestamp(arrow_type) or pa.types.is_time64(arrow_type):
-        return pa.array(values, pa.int64()).cast(arrow_type)
-    return pa.array(values, arrow_type)
-
-
-def natural_type(bounds: Sequence[Bound | None]) -> pa.DataType:
-    """The Arrow type of the bounds themselves, for values that are no column of the table; null type when there are
-    none or they differ.
-    """
-    found = {bound.logical for bound in bounds if bound is not None}
-    if len(found) != 1:
-        return pa.null()
-    (logical,) = found
-    if logical == "decimal":
-        scale = max(-int(bound.value.as_tuple().exponent) for bound in bounds if bound is not None)
-        return pa.decimal128(38, scale)
-    return _FORMS[logical].arrow
-
-
-def _as_column(bound: Bound, arrow_type: pa.DataType, long_unit: str, upper: bool) -> Any:
-    if pa.types.is_timestamp(arrow_type):
-        return _micros(bound, long_unit, upper)
-    if pa.types.is_decimal(arrow_type):
-        return _rescaled(bound, arrow_type)
-    if bound.logical not in _COMPARABLE.get(arrow_type.id, ()):
-        return None
-    if bound.logical == "float" and pa.types.is_float64(arrow_type):
-        return widened_float(bound.value)
-    if pa.types.is_floating(arrow_type):
-        return float(bound.value)
-    if pa.types.is_integer(arrow_type) and not -(1 << (arrow_type.bit_width - 1)) <= bound.value < 1 << (
-        arrow_type.bit_width - 1
-    ):
-        return None
-    return bound.value
-
-
-_COMPARABLE: Final[dict[int, frozenset[str]]] = {
-    pa.bool_().id: frozenset({"boolean"}),
-    pa.int32().id: frozenset({"int", "long"}),
-    pa.int64().id: frozenset({"int", "long"}),
-    pa.float32().id: frozenset({"int", "long", "float"}),
-    pa.float64().id: frozenset({"int", "long", "float", "double"}),
-    pa.string().id: frozenset({"string"}),
-    pa.binary().id: frozenset({"bytes"}),
-    pa.date32().id: frozenset({"date", "int"}),
-    pa.time32("ms").id: frozenset({"time_millis", "int"}),
-    pa.time64("us").id: frozenset({"time_micros", "long"}),
-}
-"""By the column's type: the types of bounds that order as its values do, also those of a column that was widened."""
-
-
-def _micros(bound: Bound, long_unit: str, upper: bool) -> int | None:
-    if bound.logical == "long":
-        return int(bound.value) * (1000 if long_unit == "ms" else 1)
-    if bound.logical not in _MICROS:
-        return None
-    factor, divisor = _MICROS[bound.logical]
-    value = int(bound.value) * factor
-    return -(-value // divisor) if upper else value // divisor
-
-
-def _rescaled(bound: Bound, arrow_type: pa.DataType) -> Decimal | None:
-    """The value at the column's scale; unknown when that loses digits."""
-    if bound.logical not in ("decimal", "int", "long"):
-        return None
-    value = Decimal(bound.value)
-    try:
-        exact = value.quantize(Decimal((0, (1,), -arrow_type.scale)), context=_CONTEXT)
-    except InvalidOperation:
-        return None
-    return exact if exact == value and len(exact.as_tuple().digits) <= arrow_type.precision else None

@@ -1,5 +1,5 @@
-"""Bounds of Arrow columns in both value encodings, and how ranges of one column merge (ValueType, ValueMetadata,
-HoodieColumnRangeMetadata).
+"""How ranges of one column compare and merge: of the files of a partition, of two records of one key, of a column that
+was widened (HoodieColumnRangeMetadata, HoodieTableMetadataUtil.mergeColumnStatsRecords).
 """
 
 from __future__ import annotations
@@ -11,65 +11,11 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from hudi_core.errors import UnsupportedError
+from hudi_core.metadata_table.records.bound_arrow import logical_and_type, widened_float
+from hudi_core.metadata_table.records.bound_encoding import Bound, ValueType
 from hudi_core.metadata_table.records.file_statistics import ColumnRange, DataFileRef, FileStatistics
-from hudi_core.metadata_table.records.stat_values import Bound, ValueType, widened_float
 
 _NULL_TYPE: Final = 1
-_DECIMAL: Final = 10
-_PLAIN: Final[dict[int, tuple[str, int]]] = {
-    pa.bool_().id: ("boolean", 2),
-    pa.int8().id: ("int", 3),
-    pa.int16().id: ("int", 3),
-    pa.int32().id: ("int", 3),
-    pa.int64().id: ("long", 4),
-    pa.float32().id: ("float", 5),
-    pa.float64().id: ("double", 6),
-    pa.string().id: ("string", 7),
-    pa.large_string().id: ("string", 7),
-    pa.binary().id: ("bytes", 8),
-    pa.large_binary().id: ("bytes", 8),
-    pa.binary(1).id: ("bytes", 9),
-    pa.date32().id: ("date", 12),
-    pa.time32("ms").id: ("time_millis", 13),
-    pa.time64("us").id: ("time_micros", 14),
-}
-_UNITS: Final = {
-    "ms": ("timestamp_millis", 15, 18),
-    "us": ("timestamp_micros", 16, 19),
-    "ns": ("timestamp_nanos", 17, 20),
-}
-
-
-def logical_and_type(arrow_type: pa.DataType, version: int) -> tuple[str, ValueType]:
-    """What bounds of an Arrow column are (Bound.logical), and how an index of that version stores them.
-
-    Raises UnsupportedError for a type without an order.
-    """
-    info: str | None = None
-    if pa.types.is_timestamp(arrow_type) and arrow_type.unit in _UNITS:
-        found, utc, local = _UNITS[arrow_type.unit]
-        ordinal = local if arrow_type.tz is None else utc
-    elif pa.types.is_decimal(arrow_type):
-        found, ordinal, info = "decimal", _DECIMAL, f"{arrow_type.precision},{arrow_type.scale}"
-    elif arrow_type.id in _PLAIN and not (pa.types.is_time(arrow_type) and arrow_type.unit not in ("ms", "us")):
-        found, ordinal = _PLAIN[arrow_type.id]
-    else:
-        raise UnsupportedError(f"a column of the type {arrow_type} has no bounds that an index stores")
-    if version > 1:
-        return found, ValueType(ordinal, info)
-    # Times and timestamps are stored as the plain numbers that Parquet holds.
-    return ("int" if found == "time_millis" else "long") if found.startswith("time") else found, ValueType(0)
-
-
-def bound_of(scalar: pa.Scalar, logical: str) -> Bound | None:
-    """The bound that a value of a column is; None for null. `logical` is that of logical_and_type."""
-    if not scalar.is_valid:
-        return None
-    counted = pa.types.is_date32(scalar.type) or pa.types.is_time(scalar.type) or pa.types.is_timestamp(scalar.type)
-    return Bound(logical, scalar.value if counted else scalar.as_py())
-
-
 NUMBERS: Final = ("int", "long", "float", "double")
 """Kinds that compare with each other, each wider than those before it: a column may have been widened."""
 
