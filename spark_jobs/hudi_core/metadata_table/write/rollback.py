@@ -88,9 +88,7 @@ class MetadataRollback:
         """Raises TimelineError when a compaction of the metadata table has merged the failed instant: only a rebuild
         helps then.
         """
-        timeline = self._metadata_timeline.active.load()
-        if self._footprint(timeline, failed):
-            self._check_not_merged(timeline, failed)
+        self._checked_footprint(self._metadata_timeline.active.load(), failed)
 
     def run(self, failed: str, rollback: str, changes: FileChanges | None = None) -> None:
         """Rolls `failed` back as part of the data table's rollback `rollback`; continues an earlier attempt.
@@ -103,9 +101,7 @@ class MetadataRollback:
         started = time.monotonic()
         active = self._metadata_timeline.active
         timeline = active.load()
-        footprint = self._footprint(timeline, failed)
-        if footprint:
-            self._check_not_merged(timeline, failed)
+        footprint = self._checked_footprint(timeline, failed)
         self._publish(rollback, changes or FileChanges())
         if not footprint:
             return
@@ -139,6 +135,13 @@ class MetadataRollback:
         live, requests = self._strategy.find(timeline, failed)
         pending = pending_rollback_of(self._metadata_timeline.active, timeline, failed)
         return Footprint(timeline.find(failed, Action.DELTA_COMMIT), pending, live, requests)
+
+    def _checked_footprint(self, timeline: Timeline, failed: str) -> Footprint:
+        """The footprint; raises as _check_not_merged where there is one."""
+        found = self._footprint(timeline, failed)
+        if found:
+            self._check_not_merged(timeline, failed)
+        return found
 
     def _check_not_merged(self, timeline: Timeline, failed: str) -> None:
         """Raises TimelineError when a compaction or log compaction of the metadata table has merged `failed`, or is

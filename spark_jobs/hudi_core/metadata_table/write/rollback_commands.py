@@ -8,8 +8,8 @@ precedes the command in any case.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 
 from hudi_core.codec.log.blocks import ROLLBACK_COMMAND, BlockType, HeaderKey
 from hudi_core.codec.log.frames import encode_block
@@ -27,13 +27,12 @@ from hudi_core.timeline.instant import Action, Instant, State
 from hudi_core.timeline.timeline import Timeline
 
 
+@dataclass(frozen=True, slots=True)
 class CommandBlocks:
     """The rollback strategy of metadata tables whose log files carry the base instant of their slice."""
 
-    def __init__(self, storage: Storage, metadata_timeline: MetadataTimeline) -> None:
-        self._storage = storage
-        self._metadata_timeline = metadata_timeline
-        self._active = metadata_timeline.active
+    storage: Storage
+    metadata_timeline: MetadataTimeline
 
     def instant_of(self, rollback: str) -> str:
         """The instant of the rollback on the metadata timeline: that of the data table's, with a suffix."""
@@ -45,7 +44,9 @@ class CommandBlocks:
         """
         groups = self._groups(timeline, failed)
         return [info for _, blocks in groups for info in blocks.live], [
-            RollbackRequest(place.partition, place.file_id, place.base_instant, (), self._sizes(blocks.live))
+            RollbackRequest(
+                place.partition, place.file_id, place.base_instant, (), sizes_by_address(self.storage, blocks.live)
+            )
             for place, blocks in groups
             if blocks.live
         ]
@@ -56,14 +57,14 @@ class CommandBlocks:
         Deltacommit R may have joined a group since `files` were found, so the next versions are those of a new look.
         Raises ConflictError where the instant's writer, presumed dead, wrote more meanwhile.
         """
-        timeline, hudi_1 = self._active.load(), self._metadata_timeline.features.hudi_1_log_headers
+        timeline = self.metadata_timeline.active.load()
         awaited = self._awaited(timeline.find(failed, Action.DELTA_COMMIT))
         for place, blocks in self._groups(timeline, failed):
             if blocks.live:
-                append_command(self._storage, place, failed, rollback, hudi_1_headers=hudi_1)
+                append_command(self.storage, place, failed, rollback)
             elif awaited(place) and all(by != rollback for _, by in blocks.commands):
-                append_command(self._storage, place, failed, rollback, hudi_1_headers=hudi_1, behind=1)
-        self._active.undo(failed, Action.DELTA_COMMIT)
+                append_command(self.storage, place, failed, rollback, behind=1)
+        self.metadata_timeline.active.undo(failed, Action.DELTA_COMMIT)
         return self._undone(failed, rollback, files)
 
     def _awaited(self, delta_commit: Instant | None) -> Callable[[LatestSlice], bool]:
@@ -72,9 +73,13 @@ class CommandBlocks:
         """
         if delta_commit is None or delta_commit.is_completed:
             return lambda place: False
-        profile = b"" if delta_commit.state is State.REQUESTED else self._active.read_details(delta_commit)
+        profile = (
+            b"" if delta_commit.state is State.REQUESTED else self.metadata_timeline.active.read_details(delta_commit)
+        )
         stats = (
-            decode_commit(profile, path=self._active.path_of(delta_commit)).partition_to_write_stats if profile else {}
+            decode_commit(profile, path=self.metadata_timeline.active.path_of(delta_commit)).partition_to_write_stats
+            if profile
+            else {}
         )
         named = {(partition, stat.file_id) for partition, items in stats.items() for stat in items}
         return lambda place: place.partition == FILES_PARTITION or (place.partition, place.file_id) in named
@@ -82,29 +87,29 @@ class CommandBlocks:
     def _undone(self, failed: str, rollback: str, files: Sequence[FileInfo]) -> list[RollbackPartition]:
         """By partition the commands of `rollback`, those of an earlier attempt included, and the logs in `files`."""
         commands: dict[str, dict[str, int]] = {}
-        for place, blocks in self._groups(self._active.load(), failed):
+        for place, blocks in self._groups(self.metadata_timeline.active.load(), failed):
             if blocks.live:
                 raise still_written(failed, blocks.live[0].path)
             for info, instant in blocks.commands:
                 if instant == rollback:
-                    commands.setdefault(place.partition, {})[status_address(self._storage, info.path)] = info.size
-        logs = {name: self._sizes(found) for name, found in by_partition(files).items()}
+                    commands.setdefault(place.partition, {})[status_address(self.storage, info.path)] = info.size
+        logs = {name: sizes_by_address(self.storage, found) for name, found in by_partition(files).items()}
         names = sorted({*logs, *commands}) or [FILES_PARTITION]
         return [RollbackPartition(name, (), (), commands.get(name, {}), logs.get(name, {})) for name in names]
 
     def _groups(self, timeline: Timeline, failed: str) -> list[tuple[LatestSlice, BlocksOf]]:
         return [
-            (place, blocks_of(self._storage, place.logs, failed))
-            for place in self._metadata_timeline.all_slices(timeline)
+            (place, blocks_of(self.storage, place.logs, failed))
+            for place in self.metadata_timeline.all_slices(timeline)
         ]
 
-    def _sizes(self, files: Sequence[FileInfo]) -> dict[str, int]:
-        return {plan_address(self._storage, info.path): info.size for info in files}
+
+def sizes_by_address(storage: Storage, files: Iterable[FileInfo]) -> dict[str, int]:
+    """The sizes of log files whose blocks are cancelled, as rollbacks record them."""
+    return {plan_address(storage, info.path): info.size for info in files}
 
 
-def append_command(
-    storage: Storage, place: LatestSlice, target: str, rollback: str, *, hudi_1_headers: bool, behind: int = 0
-) -> FileInfo:
+def append_command(storage: Storage, place: LatestSlice, target: str, rollback: str, *, behind: int = 0) -> FileInfo:
     """Appends the rollback's command block against `target` to a file group, as a separate log file, `behind` versions
     further on than the next.
     """
@@ -113,7 +118,7 @@ def append_command(
         HeaderKey.TARGET_INSTANT_TIME: target,
         HeaderKey.COMMAND_BLOCK_TYPE: ROLLBACK_COMMAND,
     }
-    block = encode_block(BlockType.COMMAND, headers, hudi_1_headers=hudi_1_headers)
+    block = encode_block(BlockType.COMMAND, headers)
     name = place.next_log(ROLLBACK_TOKEN)
     path = metadata_path(replace(name, version=name.version + behind), place.partition)
     storage.create_exclusive(path, block)

@@ -5,6 +5,7 @@ their names, are deleted (ListingBasedRollbackStrategy of Hudi 1.x).
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 from hudi_core.errors import ConflictError
 from hudi_core.metadata_table.partition_type import FILES_PARTITION
@@ -20,12 +21,12 @@ from hudi_core.timeline.instant import Action, State
 from hudi_core.timeline.timeline import Timeline
 
 
+@dataclass(frozen=True, slots=True)
 class FileDeletion:
     """The rollback strategy of metadata tables whose log files carry the instant that writes them."""
 
-    def __init__(self, storage: Storage, metadata_timeline: MetadataTimeline) -> None:
-        self._storage = storage
-        self._active = metadata_timeline.active
+    storage: Storage
+    metadata_timeline: MetadataTimeline
 
     def instant_of(self, rollback: str) -> str:
         """The instant of the rollback on the metadata timeline: that of the data table's."""
@@ -33,8 +34,8 @@ class FileDeletion:
 
     def find(self, timeline: Timeline, failed: str) -> tuple[list[FileInfo], list[RollbackRequest]]:
         """The files of `failed`, and the requests to delete them: one listing of each partition."""
-        files = [info for info, _ in files_written_by(self._storage, frozenset({failed}))]
-        addresses = addresses_by_partition(self._storage, files)
+        files = [info for info, _ in files_written_by(self.storage, frozenset({failed}))]
+        addresses = addresses_by_partition(self.storage, files)
         return files, [
             RollbackRequest(partition, files_to_delete=(address,))
             for partition, found in addresses.items()
@@ -46,15 +47,15 @@ class FileDeletion:
 
         Raises ConflictError where its writer, presumed dead, wrote more meanwhile.
         """
-        self._active.remove(failed, Action.DELTA_COMMIT, State.COMPLETED)
+        self.metadata_timeline.active.remove(failed, Action.DELTA_COMMIT, State.COMPLETED)
         for info in files:
-            self._storage.delete(info.path)
-        self._active.undo(failed, Action.DELTA_COMMIT)
-        timeline = self._active.load()
+            self.storage.delete(info.path)
+        self.metadata_timeline.active.undo(failed, Action.DELTA_COMMIT)
+        timeline = self.metadata_timeline.active.load()
         late, _ = self.find(timeline, failed)
         if late or timeline.find(failed, Action.DELTA_COMMIT) is not None:
-            raise still_written(failed, late[0].path if late else self._active.folder)
-        deleted = addresses_by_partition(self._storage, files) or {FILES_PARTITION: ()}
+            raise still_written(failed, late[0].path if late else self.metadata_timeline.active.folder)
+        deleted = addresses_by_partition(self.storage, files) or {FILES_PARTITION: ()}
         return [RollbackPartition(partition, addresses) for partition, addresses in deleted.items()]
 
 
