@@ -23,8 +23,12 @@ from hudi_core.metadata_table.records.file_statistics import FileChanges
 from hudi_core.metadata_table.timeline import MetadataTimeline
 from hudi_core.metadata_table.write.delta_writer import DeltaWriter
 from hudi_core.metadata_table.write.restore_reach import completed_at, instants_after
-from hudi_core.metadata_table.write.rollback_commands import append_command, sizes_by_address
-from hudi_core.metadata_table.write.rollback_deletion import addresses_by_partition, files_written_by
+from hudi_core.metadata_table.write.rollback_strategies import (
+    addresses_by_partition,
+    append_command,
+    files_written_by,
+    sizes_by_address,
+)
 from hudi_core.model.names import LogFileName, WriteToken, parse_data_file
 from hudi_core.storage.base import FileInfo, Storage
 from hudi_core.storage.registry import status_address

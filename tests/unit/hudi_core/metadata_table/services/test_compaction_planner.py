@@ -26,7 +26,10 @@ def planned(logs: tuple[FileInfo, ...], base: FileInfo | None) -> list[str]:
         [Instant("20260101000000400", Action.DELTA_COMMIT, State.COMPLETED, "20260101000000410")]
     )
     plan = compaction_plan(
-        [LatestSlice("files-0000-0", "20260101000000300", base, logs)], metadata_timeline, "20260101000000500", V8
+        [LatestSlice("files-0000-0", "20260101000000300", base, logs, "files")],
+        metadata_timeline,
+        "20260101000000500",
+        V8,
     )
     return [name.split("_")[1].partition(".")[0] for operation in plan.operations for name in operation.log_files]
 

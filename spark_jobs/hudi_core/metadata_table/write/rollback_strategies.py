@@ -1,9 +1,12 @@
-"""How table version 6 undoes an instant in the metadata table: by command blocks, with the same bytes as Hudi 0.15.
+"""How an instant is undone in the metadata table, by the table's version: FileDeletion and CommandBlocks.
 
-In every file group with blocks of the failed instant T a command block `.log.<N+1>_1-0-1` against T comes behind them,
-then T's deltacommit is removed. Beyond Hudi: where T's deltacommit is inflight without its block, its writer may be
-slow. A command one version further on awaits the block: the writer chose its log's version at its start, so the block
-precedes the command in any case.
+From version 8 on the files that it wrote, which carry it in their names, are deleted (ListingBasedRollbackStrategy of
+Hudi 1.x).
+
+In version 6 command blocks cancel its blocks, with the same bytes as Hudi 0.15. In every file group with blocks of the
+failed instant T a command block `.log.<N+1>_1-0-1` against T comes behind them, then T's deltacommit is removed. Beyond
+Hudi: where T's deltacommit is inflight without its block, its writer may be slow. A command one version further on
+awaits the block: the writer chose its log's version at its start, so the block precedes the command in any case.
 """
 
 from __future__ import annotations
@@ -13,11 +16,19 @@ from dataclasses import dataclass, replace
 
 from hudi_core.codec.log.blocks import ROLLBACK_COMMAND, BlockType, HeaderKey
 from hudi_core.codec.log.frames import encode_block
+from hudi_core.errors import ConflictError
 from hudi_core.metadata_table.instants import OperationSuffix
 from hudi_core.metadata_table.partition_type import FILES_PARTITION
-from hudi_core.metadata_table.read.file_group import BlocksOf, LatestSlice, blocks_of, metadata_path
+from hudi_core.metadata_table.read.file_group import (
+    ROOT,
+    BlocksOf,
+    LatestSlice,
+    blocks_of,
+    data_files,
+    metadata_path,
+    partition_folders,
+)
 from hudi_core.metadata_table.timeline import MetadataTimeline
-from hudi_core.metadata_table.write.rollback_deletion import by_partition, still_written
 from hudi_core.model.names import ROLLBACK_TOKEN
 from hudi_core.storage.base import FileInfo, Storage
 from hudi_core.storage.registry import plan_address, status_address
@@ -25,6 +36,44 @@ from hudi_core.timeline.actions.commit import decode_commit
 from hudi_core.timeline.actions.rollback import RollbackPartition, RollbackRequest
 from hudi_core.timeline.instant import Action, Instant, State
 from hudi_core.timeline.timeline import Timeline
+
+
+@dataclass(frozen=True, slots=True)
+class FileDeletion:
+    """The rollback strategy of metadata tables whose log files carry the instant that writes them."""
+
+    storage: Storage
+    metadata_timeline: MetadataTimeline
+
+    def instant_of(self, rollback: str) -> str:
+        """The instant of the rollback on the metadata timeline: that of the data table's."""
+        return rollback
+
+    def find(self, timeline: Timeline, failed: str) -> tuple[list[FileInfo], list[RollbackRequest]]:
+        """The files of `failed`, and the requests to delete them: one listing of each partition."""
+        files = [info for info, _ in files_written_by(self.storage, frozenset({failed}))]
+        addresses = addresses_by_partition(self.storage, files)
+        return files, [
+            RollbackRequest(partition, files_to_delete=(address,))
+            for partition, found in addresses.items()
+            for address in found
+        ]
+
+    def undo(self, failed: str, rollback: str, files: Sequence[FileInfo]) -> list[RollbackPartition]:
+        """Deletes the files. First the instant stops being completed, so that no reader misses one.
+
+        Raises ConflictError where its writer, presumed dead, wrote more meanwhile.
+        """
+        self.metadata_timeline.active.remove(failed, Action.DELTA_COMMIT, State.COMPLETED)
+        for info in files:
+            self.storage.delete(info.path)
+        self.metadata_timeline.active.undo(failed, Action.DELTA_COMMIT)
+        timeline = self.metadata_timeline.active.load()
+        late, _ = self.find(timeline, failed)
+        if late or timeline.find(failed, Action.DELTA_COMMIT) is not None:
+            raise still_written(failed, late[0].path if late else self.metadata_timeline.active.folder)
+        deleted = addresses_by_partition(self.storage, files) or {FILES_PARTITION: ()}
+        return [RollbackPartition(partition, addresses) for partition, addresses in deleted.items()]
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,11 +153,6 @@ class CommandBlocks:
         ]
 
 
-def sizes_by_address(storage: Storage, files: Iterable[FileInfo]) -> dict[str, int]:
-    """The sizes of log files whose blocks are cancelled, as rollbacks record them."""
-    return {plan_address(storage, info.path): info.size for info in files}
-
-
 def append_command(storage: Storage, place: LatestSlice, target: str, rollback: str, *, behind: int = 0) -> FileInfo:
     """Appends the rollback's command block against `target` to a file group, as a separate log file, `behind` versions
     further on than the next.
@@ -123,3 +167,44 @@ def append_command(storage: Storage, place: LatestSlice, target: str, rollback: 
     path = metadata_path(replace(name, version=name.version + behind), place.partition)
     storage.create_exclusive(path, block)
     return FileInfo(path, len(block), 0.0)
+
+
+def still_written(failed: str, path: str) -> ConflictError:
+    """The error for a writer that writes `path` under the instant that is rolled back."""
+    return ConflictError(
+        f"something of the failed instant {failed} appeared while it was rolled back: its writer is still alive",
+        path=path,
+        remedy="stop that writer, then run the instant again",
+    )
+
+
+def files_written_by(storage: Storage, instants: frozenset[str]) -> list[tuple[FileInfo, str]]:
+    """The base and log files of all partitions of the metadata table whose names carry one of `instants`, each with
+    that, by path.
+    """
+    return [
+        (info, name.instant)
+        for partition in partition_folders(storage)
+        for info, name in data_files(storage.list_files(f"{ROOT}/{partition}"))
+        if name.instant in instants
+    ]
+
+
+def by_partition(files: Iterable[FileInfo]) -> dict[str, list[FileInfo]]:
+    """Files of the metadata table by its partitions."""
+    found: dict[str, list[FileInfo]] = {}
+    for info in files:
+        found.setdefault(info.path.removeprefix(f"{ROOT}/").rpartition("/")[0], []).append(info)
+    return found
+
+
+def addresses_by_partition(storage: Storage, files: Iterable[FileInfo]) -> dict[str, tuple[str, ...]]:
+    """Their addresses, as rollbacks record them."""
+    return {
+        name: tuple(plan_address(storage, info.path) for info in found) for name, found in by_partition(files).items()
+    }
+
+
+def sizes_by_address(storage: Storage, files: Iterable[FileInfo]) -> dict[str, int]:
+    """The sizes of log files whose blocks are cancelled, as rollbacks record them."""
+    return {plan_address(storage, info.path): info.size for info in files}
