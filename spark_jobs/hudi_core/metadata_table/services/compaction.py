@@ -27,7 +27,7 @@ from hudi_core.metadata_table.services.compaction_units import (
 )
 from hudi_core.metadata_table.services.outcome import ServiceOutcome
 from hudi_core.metadata_table.timeline import MetadataTimeline
-from hudi_core.metadata_table.write.delta_commit import latest_schema
+from hudi_core.metadata_table.write.delta_commit import NEWER_COUNTS, latest_schema
 from hudi_core.metadata_table.write.staged_logs import Workers
 from hudi_core.model.names import BaseFileName, WriteToken, parse_data_file
 from hudi_core.model.partition import join
@@ -203,7 +203,7 @@ def _stat(operation: CompactionOperation, result: CompactedGroup, *, newer: bool
     """What the commit says of a base file (HoodieCompactor, HoodieMergeHandle, HoodieCreateHandle)."""
     counts = result.counts
     log_bytes = int(operation.metrics.get("TOTAL_LOG_FILES_SIZE", 0))
-    extra = {"numUpdates": 0, "totalLogReadTimeMs": 0, "prevBaseFile": operation.base_file} if newer else {}
+    extra = {**NEWER_COUNTS, "prevBaseFile": operation.base_file} if newer else {}
     return WriteStat(
         file_id=operation.file_id,
         path=join(operation.partition, str(result.name)),

@@ -9,19 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Final
 
 from hudi_core.config.metadata_config import METADATA_DELTA_COMMITS
 from hudi_core.config.versions import TableVersion
-from hudi_core.errors import TimelineError
 from hudi_core.metadata_table.instants import OperationSuffix, latest_compaction
 from hudi_core.metadata_table.read.file_group import LatestSlice
 from hudi_core.model.names import parse_base_file, parse_log_file
 from hudi_core.storage.base import FileInfo
 from hudi_core.timeline.actions.compaction import CompactionOperation, CompactionPlan
 from hudi_core.timeline.instant import Action, Instant, State
-from hudi_core.timeline.instant_time import DIGITS, format_instant
+from hudi_core.timeline.instant_time import format_instant, parse_instant
 from hudi_core.timeline.timeline import Timeline
 
 _MIB: Final = 1 << 20
@@ -116,13 +115,8 @@ def _since_compaction(metadata_timeline: Timeline, deltas: Timeline, features: T
 
 
 def _millisecond_before(instant: str) -> str:
-    try:
-        moment = datetime.strptime(instant[:14], "%Y%m%d%H%M%S") + timedelta(milliseconds=int(instant[14:DIGITS]) - 1)
-    except ValueError as error:
-        raise TimelineError(
-            f"the pending instant {instant!r} is no date", remedy="look at the data table's timeline"
-        ) from error
-    return format_instant(moment)
+    # In any zone without changes of the clock: the digits are what counts.
+    return format_instant(parse_instant(instant, "UTC") - timedelta(milliseconds=1))
 
 
 def compaction_plan(

@@ -16,7 +16,7 @@ from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.timeline import Timeline
 
 Stats = Mapping[str, tuple[WriteStat, ...]]
-_NEWER_COUNTS: Final = {"numUpdates": 0, "totalLogReadTimeMs": 0}
+NEWER_COUNTS: Final = {"numUpdates": 0, "totalLogReadTimeMs": 0}
 """Members of a write stat that Hudi 1.x added."""
 
 
@@ -51,7 +51,7 @@ def profile_stat(place: LatestSlice, records: int, *, metadata_instant: bool) ->
     (WorkloadStat).
     """
     unknown = {"path": None, "partitionPath": None, "runtimeStats": None}
-    extra = unknown | _NEWER_COUNTS if metadata_instant else unknown
+    extra = unknown | NEWER_COUNTS if metadata_instant else unknown
     return WriteStat(place.file_id, "", "", place.base_instant, 0, 0, records, 0, 0, 0, extra=extra)
 
 
@@ -80,5 +80,5 @@ def log_stat(
         log_offset=0,
         base_file="" if base_file is None else base_file.name,
         log_files=(*older, str(name)),
-        extra=_NEWER_COUNTS if metadata_instant else {"recordsStats": {"val": None}},
+        extra=NEWER_COUNTS if metadata_instant else {"recordsStats": {"val": None}},
     )
