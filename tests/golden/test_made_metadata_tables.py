@@ -178,15 +178,6 @@ def test_the_partitioned_record_index(written: Path) -> None:
     found = metadata_snapshot.metadata.record_locations([*expected, "absent"])
     assert {key: {(place.partition, place.file_id) for place in places} for key, places in found.items()} == expected
     assert max(map(len, found.values())) == 2
-    partition = "eu_west/2024-01-02"
-    here = metadata_snapshot.metadata.record_locations(expected, partition)
-    assert here == {
-        key: tuple(place for place in places if place.partition == partition)
-        for key, places in found.items()
-        if key in here
-    }
-    assert here.keys() == {key for key, places in expected.items() if any(place == partition for place, _ in places)}
-    assert metadata_snapshot.metadata.record_locations(expected, "absent") == {}
     assert sum(1 for _ in index.all()) == metadata_snapshot.snapshot.num_rows
 
 

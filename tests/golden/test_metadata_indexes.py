@@ -124,9 +124,6 @@ def test_the_record_index_knows_every_row_and_no_other(golden: Golden, version: 
         # A log record's file name is the file group's id alone.
         assert row["_hoodie_file_name"].split("_")[0] == location.file_id
         assert location.instant in instants
-    partition = metadata_snapshot.metadata.list_partitions()[0]
-    here = metadata_snapshot.metadata.record_locations(found, partition)
-    assert here == {key: (location,) for key, location in found.items() if location.partition == partition}
 
 
 def test_the_empty_text_is_no_record_key(golden: Golden) -> None:

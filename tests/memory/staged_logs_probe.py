@@ -62,7 +62,7 @@ def stage(table: Table, instant: str, rows: int) -> int:
             found = index.came("p", FILE_ID, instant, keys)
             yield pa.RecordBatch.from_arrays([found.column(1), found.column(2)], schema=SHARD_ROWS)
 
-    target = StagingTarget(str(table.path), {}, instant, schema, True, staging_folder(instant, 1))
+    target = StagingTarget(str(table.path), {}, instant, schema, staging_folder(instant, 1))
 
     def work() -> int:
         staged = target.stage(

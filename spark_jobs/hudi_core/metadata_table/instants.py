@@ -89,6 +89,11 @@ def metadata_only_instant(instant: str, features: TableVersion) -> str:
     return f"{instant}{_FIRST_INITIALIZATION:03d}" if features.metadata_suffixes else instant
 
 
+def latest_compaction(metadata_timeline: Timeline) -> Instant | None:
+    """The metadata table's newest completed compaction: its only commits that are no deltacommits."""
+    return metadata_timeline.completed().of_actions(Action.COMMIT).last()
+
+
 def unfinished_initializations(metadata_timeline: Timeline, features: TableVersion) -> list[Instant]:
     """The pending deltacommits of initializations, which no writer will complete: a writer that initializes a partition
     holds the table lock.

@@ -169,22 +169,21 @@ def log_contents(
     schema: str,
     *,
     conflict: Conflict,
-    hudi_1_headers: bool,
     limit: int = LOG_BYTES,
 ) -> Iterator[LogContent]:
     """A shard's log files under `instant`: each an HFile block of records and a DELETE block of deleted keys
     (HoodieDeleteBlock), each if not empty.
 
-    None without records. `schema` is that of the values; `hudi_1_headers` as encode_block; `conflict` as distinct_rows.
-    Memory: some three times `limit`, and a batch.
+    None without records. `schema` is that of the values; `conflict` as distinct_rows. Memory: some three times
+    `limit`, and a batch.
     """
     headers = {HeaderKey.INSTANT_TIME: instant, HeaderKey.SCHEMA: schema}
-    filling = _Filling(partition, headers, hudi_1_headers)
+    filling = _Filling(partition, headers)
     for batch in distinct_rows(batches, conflict=conflict):
         filling.add(batch)
         if filling.size >= limit:
             yield filling.close()
-            filling = _Filling(partition, headers, hudi_1_headers)
+            filling = _Filling(partition, headers)
     if filling.size:
         yield filling.close()
 
@@ -192,10 +191,9 @@ def log_contents(
 class _Filling:
     """The log file that is being filled."""
 
-    def __init__(self, partition: str, headers: Mapping[HeaderKey, str], hudi_1_headers: bool) -> None:
+    def __init__(self, partition: str, headers: Mapping[HeaderKey, str]) -> None:
         self._partition = partition
         self._headers = headers
-        self._hudi_1 = hudi_1_headers
         self._block = io.BytesIO()
         self._writer = HFileWriter(self._block)
         self._deleted: list[pa.Array] = []
@@ -218,10 +216,8 @@ class _Filling:
         data, count = b"", self._writer.count
         if count:
             self._writer.finish(self._headers[HeaderKey.SCHEMA], {}, {})
-            data = encode_block(
-                BlockType.HFILE_DATA, self._headers, self._block.getvalue(), hudi_1_headers=self._hudi_1
-            )
+            data = encode_block(BlockType.HFILE_DATA, self._headers, self._block.getvalue())
         if self._deleted:
             content = encode_natural_deletes(pa.concat_arrays(self._deleted), self._partition)
-            data += encode_block(BlockType.DELETE, self._headers, content, hudi_1_headers=self._hudi_1)
+            data += encode_block(BlockType.DELETE, self._headers, content)
         return LogContent(data, count, sum(map(len, self._deleted)))

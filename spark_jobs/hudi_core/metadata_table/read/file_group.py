@@ -104,7 +104,7 @@ class LatestSlice:
     base_instant: str
     base_file: FileInfo | None
     logs: tuple[FileInfo, ...]
-    partition: str = FILES_PARTITION
+    partition: str
 
     def next_log(self, token: WriteToken, instant: str | None = None) -> LogFileName:
         """The name of the next log file (HoodieLogFormat.WriterBuilder): one version above every log file of this base
@@ -219,7 +219,7 @@ def blocks_by_instant(storage: Storage, logs: Iterable[FileInfo]) -> dict[str, B
     }
 
 
-def metadata_path(name: LogFileName, partition: str = FILES_PARTITION) -> str:
+def metadata_path(name: LogFileName, partition: str) -> str:
     """The path of a log file of a partition, relative to the data table's base path."""
     return join(f"{ROOT}/{partition}", str(name))
 

@@ -90,30 +90,32 @@ class Split(Generic[T]):
     cells: Cells
 
 
-class _Query(NamedTuple):
-    """The cells of an HFile that a query selects, in order, and the selected keys of a delete block."""
+class Query(NamedTuple):
+    """What a query selects: cells of an HFile, in order, and keys of a delete block."""
 
     cells: Callable[[Records], Cells]
     dropped: Callable[[Deletes], Iterable[bytes]]
 
 
-def _of_keys(keys: Sequence[bytes]) -> _Query:
+def of_keys(keys: Sequence[bytes]) -> Query:
+    """The existing `keys`, which must be sorted and distinct."""
     requested = frozenset(keys)
-    return _Query(
+    return Query(
         lambda records: records.hfile.lookup_many(keys, unique=records.unique),
         lambda deletes: deletes.keys & requested,
     )
 
 
-def _of_prefixes(prefixes: Sequence[bytes]) -> _Query:
+def of_prefixes(prefixes: Sequence[bytes]) -> Query:
+    """The keys that start with one of `prefixes`, which must be sorted."""
     starts = tuple(prefixes)
-    return _Query(
+    return Query(
         lambda records: records.hfile.prefix_items(starts),
         lambda deletes: [key for key in deletes.keys if key.startswith(starts)],
     )
 
 
-_EVERYTHING = _Query(lambda records: records.hfile.items(), lambda deletes: deletes.keys)
+_EVERYTHING = Query(lambda records: records.hfile.items(), lambda deletes: deletes.keys)
 
 
 class GroupReader(Generic[T]):
@@ -144,41 +146,27 @@ class GroupReader(Generic[T]):
         """Closes the loaded files; the next query opens them again."""
         self._loaded = None
 
-    def lookup(self, keys: Sequence[bytes]) -> dict[bytes, T]:
-        """The records of the existing `keys`, which must be sorted and distinct."""
-        return self._merged(_of_keys(keys))
-
-    def with_prefixes(self, prefixes: Sequence[bytes]) -> dict[bytes, T]:
-        """The records whose keys start with one of `prefixes`, which must be sorted."""
-        return self._merged(_of_prefixes(prefixes))
-
     def all(self) -> dict[bytes, T]:
         """Every record."""
-        return self._merged(_EVERYTHING)
+        return self.records(_EVERYTHING)
 
-    def split(self, keys: Sequence[bytes]) -> Split[T]:
-        """As lookup, but records that only the base file holds stay encoded."""
-        return self._split(_of_keys(keys))
-
-    def split_prefixes(self, prefixes: Sequence[bytes]) -> Split[T]:
-        """As with_prefixes, but records that only the base file holds stay encoded."""
-        return self._split(_of_prefixes(prefixes))
-
-    def _split(self, query: _Query) -> Split[T]:
+    def split(self, query: Query) -> Split[T]:
+        """As records, but those that only the base file holds stay encoded."""
         with rebuild_as_remedy():
             sources = self._sources()
             first = sources[0] if sources else None
             if not isinstance(first, Records) or not first.unique:
-                return Split(self._merged(query), None, ())
+                return Split(self.records(query), None, ())
             in_logs: set[bytes] = set()
             for source in sources[1:]:
                 in_logs.update(
                     query.dropped(source) if isinstance(source, Deletes) else (key for key, _ in query.cells(source))
                 )
-            merged = self.lookup(sorted(in_logs)) if in_logs else {}
+            merged = self.records(of_keys(sorted(in_logs))) if in_logs else {}
             return Split(merged, first, _without(query.cells(first), in_logs))
 
-    def _merged(self, query: _Query) -> dict[bytes, T]:
+    def records(self, query: Query) -> dict[bytes, T]:
+        """The merged records of what a query selects."""
         merged: dict[bytes, T] = {}
         rules = self._rules
         with rebuild_as_remedy():

@@ -131,11 +131,9 @@ class MetadataTable:
         found = self._partition(index, BloomFilterRules()).lookup(keys)
         return {keys[key]: stored.parse() for key, stored in found.items() if not stored.is_deleted and stored.text}
 
-    def record_locations(
-        self, keys: Iterable[str], partition: str | None = None
-    ) -> dict[str, tuple[RecordLocation, ...]]:
+    def record_locations(self, keys: Iterable[str]) -> dict[str, tuple[RecordLocation, ...]]:
         """See RecordIndex.locations."""
-        return self.record_index.locations(keys, partition)
+        return self.record_index.locations(keys)
 
     def secondary_keys(self, index: str, values: Iterable[str | None]) -> dict[str | None, list[str]]:
         """The record keys of the rows with each of `values` in the column of an index (`secondary_index_<name>`),

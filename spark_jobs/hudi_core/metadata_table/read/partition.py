@@ -13,7 +13,7 @@ from typing import Generic, TypeVar
 
 from hudi_core.codec.hashing import file_group_indexes
 from hudi_core.errors import CorruptFileError
-from hudi_core.metadata_table.read.group_reader import GroupReader
+from hudi_core.metadata_table.read.group_reader import GroupReader, of_keys, of_prefixes
 
 T = TypeVar("T")
 A = TypeVar("A")
@@ -167,9 +167,9 @@ class MetadataPartition(Generic[T]):
 
 def _lookup(group: GroupReader[T], keys: list[str]) -> dict[str, T]:
     """The records of sorted keys, which their UTF-8 sorts alike."""
-    found = group.lookup([key.encode("utf-8", "surrogatepass") for key in keys])
+    found = group.records(of_keys([key.encode("utf-8", "surrogatepass") for key in keys]))
     return {key.decode("utf-8", "surrogatepass"): record for key, record in found.items()}
 
 
 def _with_prefixes(group: GroupReader[T], prefixes: list[str]) -> dict[bytes, T]:
-    return group.with_prefixes(sorted(prefix.encode("utf-8", "surrogatepass") for prefix in prefixes))
+    return group.records(of_prefixes(sorted(prefix.encode("utf-8", "surrogatepass") for prefix in prefixes)))

@@ -116,8 +116,8 @@ class RecordIndex:
         """Whether keys are unique per data partition only."""
         return None not in self.parts
 
-    def locations(self, keys: Iterable[str], partition: str | None = None) -> dict[str, tuple[RecordLocation, ...]]:
-        """The locations of the rows of existing `keys`, each file group read once; in one data partition, or in all.
+    def locations(self, keys: Iterable[str]) -> dict[str, tuple[RecordLocation, ...]]:
+        """The locations of the rows of existing `keys`, each file group read once.
 
         A global index gives one location per key, a partitioned one up to one per data partition. Raises ConfigError
         for the empty text, which is no key.
@@ -125,17 +125,14 @@ class RecordIndex:
         distinct = dict.fromkeys(keys)
         if "" in distinct:
             raise ConfigError("the empty text is no record key")
-        if partition is None and not self.is_partitioned:
+        if not self.is_partitioned:
             return _one_each(self.parts[None].lookup(distinct))
         # Each part sorts its keys: once is enough.
         requested = sorted(distinct)
         found: dict[str, tuple[RecordLocation, ...]] = {}
-        for name, part in self.parts.items():
-            if partition is not None and name not in (None, partition):
-                continue
+        for part in self.parts.values():
             for key, location in part.lookup(requested).items():
-                if partition is None or location.partition == partition:
-                    found[key] = (*found.get(key, ()), location)
+                found[key] = (*found.get(key, ()), location)
         return found
 
     def all(self) -> Iterator[tuple[str, RecordLocation]]:

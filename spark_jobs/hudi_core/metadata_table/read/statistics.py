@@ -16,7 +16,7 @@ from hudi_core.codec.avro.resolve import AvroType, resolve
 from hudi_core.codec.avro.schema import AvroSchema
 from hudi_core.metadata_table.keys import ID_LENGTH, PARTITION_STATISTICS, column_id, column_stats_key, partition_id
 from hudi_core.metadata_table.read.file_group import ROOT
-from hudi_core.metadata_table.read.group_reader import GroupReader, Split, rebuild_as_remedy
+from hudi_core.metadata_table.read.group_reader import GroupReader, Query, of_keys, of_prefixes, rebuild_as_remedy
 from hudi_core.metadata_table.read.partition import MetadataPartition
 from hudi_core.metadata_table.read.stat_columns import StatColumns
 from hudi_core.metadata_table.records.column_stats import ColumnStats, live, statistics_table
@@ -81,11 +81,11 @@ def column_stats(
             for name in names
         }
         keys = {partition_id(path): path for path in files}
-        answers = index.of_keys(places, partial(_stat_tables, GroupReader.split, by_id))
+        answers = index.of_keys(places, partial(_stat_tables, of_keys, by_id))
     else:
         keys = {partition_id(path): path for path in (known() if partitions is None else partitions)}
         prefixes = [start + key for start in by_id for key in keys] if partitions is not None else list(by_id)
-        query = partial(_stat_tables, GroupReader.split_prefixes, by_id)
+        query = partial(_stat_tables, of_prefixes, by_id)
         answers = index.of_all_groups(prefixes, query) if prefixes else iter(())
     for answer in answers:
         for column, table in answer:
@@ -94,14 +94,14 @@ def column_stats(
 
 
 def _stat_tables(
-    split_group: Callable[[GroupReader[ColumnStats], Sequence[bytes]], Split[ColumnStats]],
+    query: Callable[[Sequence[bytes]], Query],
     columns: Mapping[str, tuple[str, StatColumns]],
     group: GroupReader[ColumnStats],
     requested: list[str],
 ) -> list[tuple[str, pa.Table]]:
     """By column, by its id, a file group's records of the requested keys or prefixes."""
     found = []
-    split = split_group(group, sorted(key.encode("utf-8") for key in requested))
+    split = group.split(query(sorted(key.encode("utf-8") for key in requested)))
     merged: dict[str, list[tuple[str, ColumnStats]]] = defaultdict(list)
     for encoded, stats in split.merged.items():
         key = encoded.decode("utf-8")

@@ -11,12 +11,12 @@ import logging
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from typing import Final
 
 from hudi_core.config.clean_config import KEEP_LATEST_COMMITS, KEEP_LATEST_FILE_VERSIONS
-from hudi_core.metadata_table.instants import OperationSuffix
+from hudi_core.metadata_table.instants import OperationSuffix, latest_compaction
 from hudi_core.metadata_table.read.file_group import ROOT, file_groups, partition_folders, pending_bases
+from hudi_core.metadata_table.services.outcome import ServiceOutcome
 from hudi_core.metadata_table.timeline import MetadataTimeline
 from hudi_core.model.partition import join
 from hudi_core.storage.base import Storage
@@ -45,114 +45,94 @@ _THREADS: Final = 16
 """Deletes at a time: on object stores each is a request that waits."""
 
 
-@dataclass(frozen=True, slots=True)
-class Cleaned:
-    """The instants of the cleans that were completed, and how many files they deleted; or why there was nothing to
-    do.
+def clean(storage: Storage, metadata_timeline: MetadataTimeline, data_commits_retained: int) -> ServiceOutcome:
+    """Finishes what is pending, else cleans the metadata table of the data table in `storage`; `data_commits_retained`
+    is what the data table's clean keeps (`hoodie.clean.commits.retained`).
+
+    The caller holds the table lock. Killed anywhere, it can be run again. Raises FormatError for a pending plan that
+    names something else than files of the metadata table.
     """
-
-    instants: tuple[str, ...]
-    files: int = 0
-    reason: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class MetadataCleaning:
-    """Cleans the metadata table of the data table in `storage`. The caller holds the table lock while `run` is
-    called.
-    """
-
-    storage: Storage
-    metadata_timeline: MetadataTimeline
-
-    def run(self, data_commits_retained: int) -> Cleaned:
-        """Finishes what is pending, else cleans; `data_commits_retained` is what the data table's clean keeps
-        (`hoodie.clean.commits.retained`).
-
-        Killed anywhere, it can be run again. Raises FormatError for a pending plan that names something else than files
-        of the metadata table.
-        """
-        metadata_timeline = self.metadata_timeline.active.load()
-        pending = metadata_timeline.pending().of_actions(Action.CLEAN)
-        if pending.instants:
-            return self._execute_all(pending)
-        latest = metadata_timeline.completed().of_actions(Action.DELTA_COMMIT).last()
-        compaction = metadata_timeline.completed().of_actions(Action.COMMIT).last()
-        if latest is None or compaction is None:
-            return Cleaned((), reason="the metadata table was never compacted: it has one slice of each file group")
-        if len(metadata_timeline.completed().after(compaction.requested_time)) < _INSTANTS_BETWEEN:
-            return Cleaned(
-                (),
-                reason=(
-                    f"fewer than {_INSTANTS_BETWEEN} instants came after compaction {compaction.requested_time}: "
-                    "readers may need them"
-                ),
-            )
-        plan = self._plan(metadata_timeline, max(_LEAST_COMMITS, int(data_commits_retained * _MORE_THAN_DATA)))
-        if not plan.files:
-            return Cleaned((), reason="every slice of the metadata table is to be kept")
-        if self.metadata_timeline.features.metadata_suffixes:
-            instant = OperationSuffix.CLEAN.of(latest.requested_time)
-        else:
-            instant = self.metadata_timeline.clock.next(metadata_timeline)
-        if instant in metadata_timeline.requested_times:
-            return Cleaned(
-                (), reason=f"the metadata table was cleaned at {instant}, and nothing was written to it since"
-            )
-        content = encode_clean_plan(plan, lambda path: plan_address(self.storage, f"{ROOT}/{path}"))
-        return self._execute_all([self.metadata_timeline.active.create_requested(instant, Action.CLEAN, content)])
-
-    def _plan(self, metadata_timeline: Timeline, retained: int) -> CleanPlan:
-        commits = metadata_timeline.commits()
-        last = commits.last()
-        by_versions = self.metadata_timeline.features.metadata_keeps_versions
-        earliest = None if by_versions or len(commits) <= retained else commits.instants[len(commits) - retained]
-        layout = self.metadata_timeline.features.layout
-        compactions = pending_bases(self.metadata_timeline.active, metadata_timeline).items()
-        files: dict[str, tuple[str, ...]] = {}
-        for partition in partition_folders(self.storage):
-            names: list[str] = []
-            listed = self.storage.list_files(f"{ROOT}/{partition}")
-            for group in file_groups(partition, listed, metadata_timeline, layout, compactions):
-                old = group.slices[_VERSIONS:] if by_versions else _before(group, earliest)
-                names += [file.name for item in old for file in item.files]
-            if names:
-                files[partition] = tuple(sorted(names))
-        return CleanPlan(
-            KEEP_LATEST_FILE_VERSIONS if by_versions else KEEP_LATEST_COMMITS,
-            files,
-            "" if last is None else last.requested_time,
-            None if earliest is None else RetainedInstant(earliest.requested_time, earliest.action),
+    active, features = metadata_timeline.active, metadata_timeline.features
+    timeline = active.load()
+    pending = timeline.pending().of_actions(Action.CLEAN)
+    if pending.instants:
+        return _execute_all(storage, metadata_timeline, pending)
+    latest = timeline.completed().of_actions(Action.DELTA_COMMIT).last()
+    compaction = latest_compaction(timeline)
+    if latest is None or compaction is None:
+        return ServiceOutcome(reason="the metadata table was never compacted: it has one slice of each file group")
+    if len(timeline.completed().after(compaction.requested_time)) < _INSTANTS_BETWEEN:
+        return ServiceOutcome(
+            reason=f"fewer than {_INSTANTS_BETWEEN} instants came after compaction {compaction.requested_time}: "
+            "readers may need them"
         )
-
-    def _execute_all(self, cleans: Timeline | list[Instant]) -> Cleaned:
-        times = tuple(item.requested_time for item in cleans)
-        return Cleaned(times, sum(map(self._execute, times)))
-
-    def _execute(self, instant: str) -> int:
-        """Deletes the plan's files and completes the clean; returns how many were there."""
-        started = time.monotonic()
-        active = self.metadata_timeline.active
-        path = active.path(instant, Action.CLEAN, State.REQUESTED)
-        content = self.storage.read(path)
-        plan = decode_clean_plan(content, path=path)
-        active.to_inflight(
-            instant, Action.CLEAN, content if self.metadata_timeline.features.clean_plan_in_inflight else b""
+    retained = max(_LEAST_COMMITS, int(data_commits_retained * _MORE_THAN_DATA))
+    plan = _plan(storage, metadata_timeline, timeline, retained)
+    if not plan.files:
+        return ServiceOutcome(reason="every slice of the metadata table is to be kept")
+    if features.metadata_suffixes:
+        instant = OperationSuffix.CLEAN.of(latest.requested_time)
+    else:
+        instant = metadata_timeline.clock.next(timeline)
+    if instant in timeline.requested_times:
+        return ServiceOutcome(
+            reason=f"the metadata table was cleaned at {instant}, and nothing was written to it since"
         )
-        paths = [f"{ROOT}/{join(partition, name)}" for partition, names in plan.files.items() for name in names]
-        with ThreadPoolExecutor(_THREADS, "metadata-clean") as pool:
-            deleted = sum(pool.map(self.storage.delete, paths))
-        metadata = CleanMetadata(
-            instant,
-            plan.policy,
-            {partition: CleanedPartition(names) for partition, names in plan.files.items()},
-            "" if plan.earliest is None else plan.earliest.timestamp,
-            plan.last_completed,
-            int((time.monotonic() - started) * 1000),
-        )
-        self.metadata_timeline.complete(instant, Action.CLEAN, encode_clean_metadata(metadata))
-        log.info("clean %s of the metadata table deleted %d files", instant, deleted)
-        return deleted
+    content = encode_clean_plan(plan, lambda path: plan_address(storage, f"{ROOT}/{path}"))
+    return _execute_all(storage, metadata_timeline, [active.create_requested(instant, Action.CLEAN, content)])
+
+
+def _plan(storage: Storage, metadata_timeline: MetadataTimeline, timeline: Timeline, retained: int) -> CleanPlan:
+    features, commits = metadata_timeline.features, timeline.commits()
+    last, by_versions = commits.last(), features.metadata_keeps_versions
+    earliest = None if by_versions or len(commits) <= retained else commits.instants[len(commits) - retained]
+    compactions = pending_bases(metadata_timeline.active, timeline).items()
+    files: dict[str, tuple[str, ...]] = {}
+    for partition in partition_folders(storage):
+        names: list[str] = []
+        listed = storage.list_files(f"{ROOT}/{partition}")
+        for group in file_groups(partition, listed, timeline, features.layout, compactions):
+            old = group.slices[_VERSIONS:] if by_versions else _before(group, earliest)
+            names += [file.name for item in old for file in item.files]
+        if names:
+            files[partition] = tuple(sorted(names))
+    return CleanPlan(
+        KEEP_LATEST_FILE_VERSIONS if by_versions else KEEP_LATEST_COMMITS,
+        files,
+        "" if last is None else last.requested_time,
+        None if earliest is None else RetainedInstant(earliest.requested_time, earliest.action),
+    )
+
+
+def _execute_all(
+    storage: Storage, metadata_timeline: MetadataTimeline, cleans: Timeline | list[Instant]
+) -> ServiceOutcome:
+    times = tuple(item.requested_time for item in cleans)
+    return ServiceOutcome(times, sum(_execute(storage, metadata_timeline, item) for item in times))
+
+
+def _execute(storage: Storage, metadata_timeline: MetadataTimeline, instant: str) -> int:
+    """Deletes the plan's files and completes the clean; returns how many were there."""
+    started = time.monotonic()
+    active = metadata_timeline.active
+    path = active.path(instant, Action.CLEAN, State.REQUESTED)
+    content = storage.read(path)
+    plan = decode_clean_plan(content, path=path)
+    active.to_inflight(instant, Action.CLEAN, content if metadata_timeline.features.clean_plan_in_inflight else b"")
+    paths = [f"{ROOT}/{join(partition, name)}" for partition, names in plan.files.items() for name in names]
+    with ThreadPoolExecutor(_THREADS, "metadata-clean") as pool:
+        deleted = sum(pool.map(storage.delete, paths))
+    metadata = CleanMetadata(
+        instant,
+        plan.policy,
+        {partition: CleanedPartition(names) for partition, names in plan.files.items()},
+        "" if plan.earliest is None else plan.earliest.timestamp,
+        plan.last_completed,
+        int((time.monotonic() - started) * 1000),
+    )
+    metadata_timeline.complete(instant, Action.CLEAN, encode_clean_metadata(metadata))
+    log.info("clean %s of the metadata table deleted %d files", instant, deleted)
+    return deleted
 
 
 def _before(group: FileGroup, earliest: Instant | None) -> Sequence[FileSlice]:

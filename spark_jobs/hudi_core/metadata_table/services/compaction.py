@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 
 from hudi_core.config.metadata_config import METADATA_DELTA_COMMITS
 from hudi_core.config.table_config import TableConfig
@@ -18,15 +18,16 @@ from hudi_core.errors import ExecutionError
 from hudi_core.metadata_table.read.file_group import ROOT, LatestSlice
 from hudi_core.metadata_table.read.snapshot import MetadataTableSnapshot
 from hudi_core.metadata_table.record import block_schema
-from hudi_core.metadata_table.services.compaction_planner import Due, compaction_plan, due
+from hudi_core.metadata_table.services.compaction_planner import compaction_plan, due
 from hudi_core.metadata_table.services.compaction_units import (
     CompactedGroup,
     GroupUnit,
     compact_group,
     compact_group_task,
 )
+from hudi_core.metadata_table.services.outcome import ServiceOutcome
 from hudi_core.metadata_table.timeline import MetadataTimeline
-from hudi_core.metadata_table.write.delta_commit import latest_schema
+from hudi_core.metadata_table.write.delta_commit import NEWER_COUNTS, latest_schema
 from hudi_core.metadata_table.write.staged_logs import Workers
 from hudi_core.model.names import BaseFileName, WriteToken, parse_data_file
 from hudi_core.model.partition import join
@@ -44,18 +45,7 @@ from hudi_core.view.file_group import DataFile, FileSlice
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class Compacted:
-    """What a run did: the instants that it completed, the base files written and their bytes; or why there was nothing
-    to do.
-    """
-
-    instants: tuple[str, ...]
-    files: int = 0
-    size: int = 0
-    reason: str = ""
-
-
+@dataclass(frozen=True)
 class MetadataCompaction:
     """Compacts the metadata table of the data table in `storage`. The caller holds the table lock while `run` is
     called.
@@ -64,21 +54,17 @@ class MetadataCompaction:
     process, else by `workers`.
     """
 
-    def __init__(
-        self,
-        storage: Storage,
-        config: TableConfig,
-        token: WriteToken,
-        clock: InstantClock | None = None,
-        workers: Workers | None = None,
-    ) -> None:
-        self._storage = storage
-        self._config = config
-        self._token = token
-        self._metadata_timeline = MetadataTimeline(storage, config, clock)
-        self._workers = workers
+    storage: Storage
+    config: TableConfig
+    token: WriteToken
+    clock: InstantClock | None = None
+    workers: Workers | None = None
 
-    def run(self, trigger: int = METADATA_DELTA_COMMITS.default) -> Compacted:
+    @cached_property
+    def _metadata_timeline(self) -> MetadataTimeline:
+        return MetadataTimeline(self.storage, self.config, self.clock)
+
+    def run(self, trigger: int = METADATA_DELTA_COMMITS.default) -> ServiceOutcome:
         """Finishes what is pending, else compacts where `trigger` deltacommits came since the last compaction.
 
         Raises as MetadataTableSnapshot.timeline and compact_group; ExecutionError when results do not fit the plan.
@@ -87,7 +73,7 @@ class MetadataCompaction:
         finished = self.finish()
         if finished.instants:
             return finished
-        data = ActiveTimeline(self._storage, self._config).load()
+        data = ActiveTimeline(self.storage, self.config).load()
         metadata_timeline = self._metadata_timeline.active.load()
         decided = due(
             data,
@@ -96,34 +82,34 @@ class MetadataCompaction:
             trigger=trigger,
             draw=lambda: self._draw(data, metadata_timeline),
         )
-        if not isinstance(decided, Due):
-            return Compacted((), reason=decided.reason)
+        if isinstance(decided, str):
+            return ServiceOutcome(reason=decided)
         plan = compaction_plan(
             self._places(metadata_timeline), metadata_timeline, decided.before, self._metadata_timeline.features
         )
         if not plan.operations:
-            return Compacted((), reason="no file group of the metadata table has a log file to compact")
+            return ServiceOutcome(reason="no file group of the metadata table has a log file to compact")
         self._metadata_timeline.active.create_requested(
             decided.instant, Action.COMPACTION, encode_compaction_plan(plan)
         )
         return self._execute_all([decided.instant], data)
 
-    def finish(self) -> Compacted:
+    def finish(self) -> ServiceOutcome:
         """Executes what is planned and not completed, oldest first; errors as run."""
         pending = [item.requested_time for item in self._metadata_timeline.active.load().pending_compactions()]
         if not pending:
-            return Compacted((), reason="no compaction of the metadata table is pending")
-        return self._execute_all(pending, ActiveTimeline(self._storage, self._config).load())
+            return ServiceOutcome(reason="no compaction of the metadata table is pending")
+        return self._execute_all(pending, ActiveTimeline(self.storage, self.config).load())
 
-    def _execute_all(self, instants: Sequence[str], data: Timeline) -> Compacted:
+    def _execute_all(self, instants: Sequence[str], data: Timeline) -> ServiceOutcome:
         stats = [stat for instant in instants for stat in self._execute(instant, data)]
-        return Compacted(tuple(instants), len(stats), sum(stat.file_size_in_bytes for stat in stats))
+        return ServiceOutcome(tuple(instants), len(stats), sum(stat.file_size_in_bytes for stat in stats))
 
     def _places(self, metadata_timeline: Timeline) -> list[LatestSlice]:
         """The file groups of all partitions that are listed or being built; the folder of another is what a crash
         left.
         """
-        kept = self._config.metadata_partitions | self._config.metadata_partitions_inflight
+        kept = self.config.metadata_partitions | self.config.metadata_partitions_inflight
         return [place for place in self._metadata_timeline.all_slices(metadata_timeline) if place.partition in kept]
 
     def _draw(self, data: Timeline, metadata_timeline: Timeline) -> str:
@@ -147,11 +133,11 @@ class MetadataCompaction:
         return stats
 
     def _units(self, plan: CompactionPlan, instant: str, schema: str, data: Timeline) -> list[GroupUnit]:
-        blocks = MetadataTableSnapshot(self._storage, self._config, data).blocks
-        uri, options = ("", {}) if self._workers is None else (self._workers.uri, self._workers.storage_options)
+        blocks = MetadataTableSnapshot(self.storage, self.config, data).blocks
+        uri, options = ("", {}) if self.workers is None else (self.workers.uri, self.workers.storage_options)
         stored, entries = block_schema(schema), self._metadata_timeline.features.metadata_bloom_entries
         listed = {
-            partition: {info.name: info.size for info in self._storage.list_files(f"{ROOT}/{partition}")}
+            partition: {info.name: info.size for info in self.storage.list_files(f"{ROOT}/{partition}")}
             for partition in {item.partition for item in plan.operations}
         }
         units = []
@@ -163,10 +149,10 @@ class MetadataCompaction:
         return units
 
     def _run(self, units: Sequence[GroupUnit]) -> Sequence[CompactedGroup]:
-        if self._workers is not None:
-            return self._workers.engine.run(compact_group_task, units, run_epoch=self._workers.epoch)
+        if self.workers is not None:
+            return self.workers.engine.run(compact_group_task, units, run_epoch=self.workers.epoch)
         return [
-            compact_group(self._storage, unit, replace(self._token, partition_id=at)) for at, unit in enumerate(units)
+            compact_group(self.storage, unit, replace(self.token, partition_id=at)) for at, unit in enumerate(units)
         ]
 
     def _remove_losers(self, plan: CompactionPlan, instant: str, stats: Iterable[WriteStat]) -> None:
@@ -174,7 +160,7 @@ class MetadataCompaction:
         completed.
         """
         winners = {f"{ROOT}/{stat.path}": stat.file_size_in_bytes for stat in stats}
-        remove_losers(self._storage, instant, {f"{ROOT}/{item.partition}" for item in plan.operations}, winners)
+        remove_losers(self.storage, instant, {f"{ROOT}/{item.partition}" for item in plan.operations}, winners)
 
     def _content(self, stats: Sequence[WriteStat], schema: str) -> bytes:
         partitions = dict.fromkeys(stat.partition_path for stat in stats)
@@ -217,7 +203,7 @@ def _stat(operation: CompactionOperation, result: CompactedGroup, *, newer: bool
     """What the commit says of a base file (HoodieCompactor, HoodieMergeHandle, HoodieCreateHandle)."""
     counts = result.counts
     log_bytes = int(operation.metrics.get("TOTAL_LOG_FILES_SIZE", 0))
-    extra = {"numUpdates": 0, "totalLogReadTimeMs": 0, "prevBaseFile": operation.base_file} if newer else {}
+    extra = {**NEWER_COUNTS, "prevBaseFile": operation.base_file} if newer else {}
     return WriteStat(
         file_id=operation.file_id,
         path=join(operation.partition, str(result.name)),

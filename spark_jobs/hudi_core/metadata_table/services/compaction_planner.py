@@ -9,19 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Final
 
 from hudi_core.config.metadata_config import METADATA_DELTA_COMMITS
 from hudi_core.config.versions import TableVersion
-from hudi_core.errors import TimelineError
-from hudi_core.metadata_table.instants import OperationSuffix
+from hudi_core.metadata_table.instants import OperationSuffix, latest_compaction
 from hudi_core.metadata_table.read.file_group import LatestSlice
 from hudi_core.model.names import parse_base_file, parse_log_file
 from hudi_core.storage.base import FileInfo
 from hudi_core.timeline.actions.compaction import CompactionOperation, CompactionPlan
 from hudi_core.timeline.instant import Action, Instant, State
-from hudi_core.timeline.instant_time import DIGITS, format_instant
+from hudi_core.timeline.instant_time import format_instant, parse_instant
 from hudi_core.timeline.timeline import Timeline
 
 _MIB: Final = 1 << 20
@@ -39,17 +38,10 @@ class Due:
     before: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class NotNow:
-    """Why there is no compaction to plan."""
-
-    reason: str
-
-
 def due(
     data: Timeline, metadata_timeline: Timeline, features: TableVersion, *, trigger: int, draw: Callable[[], str]
-) -> Due | NotNow:
-    """Whether a compaction is due after `trigger` deltacommits since the last one, and its instant. `draw` gives a new
+) -> Due | str:
+    """The compaction that is due after `trigger` deltacommits since the last one, or why none is. `draw` gives a new
     instant of the table.
 
     `data` and `metadata_timeline` are the timelines of the data table and of the metadata table, loaded under the table
@@ -58,16 +50,16 @@ def due(
     deltas = metadata_timeline.completed().of_actions(Action.DELTA_COMMIT)
     latest = deltas.last()
     if latest is None:
-        return NotNow("the metadata table holds no deltacommit")
+        return "the metadata table holds no deltacommit"
     merging = metadata_timeline.pending_log_compactions().first()
     if merging is not None:
-        return NotNow(f"log compaction {merging.requested_time} of the metadata table is pending")
+        return f"log compaction {merging.requested_time} of the metadata table is pending"
     since = len(_since_compaction(metadata_timeline, deltas, features))
     if since < trigger:
-        return NotNow(f"{since} deltacommits since the last compaction, but {METADATA_DELTA_COMMITS.name} is {trigger}")
+        return f"{since} deltacommits since the last compaction, but {METADATA_DELTA_COMMITS.name} is {trigger}"
     building = _building(data, metadata_timeline)
     if building is not None:
-        return NotNow(
+        return (
             f"indexing {building.requested_time} is building an index: compacted now, the index would lose what was "
             "there before it"
         )
@@ -78,9 +70,9 @@ def due(
     # after it.
     first = next((item for item in data.pending() if item.requested_time in recorded), None)
     instant = draw() if first is None else _millisecond_before(first.requested_time)
-    last = metadata_timeline.completed().of_actions(Action.COMMIT).last()
+    last = latest_compaction(metadata_timeline)
     if instant in recorded or (last is not None and instant <= last.requested_time):
-        return NotNow(
+        return (
             f"the metadata table was compacted at {instant} or later, and {first.requested_time if first else ''} is "
             "pending since"
         )
@@ -96,27 +88,25 @@ def _building(data: Timeline, metadata_timeline: Timeline) -> Instant | None:
     return next((item for item in inflight if item.requested_time not in recorded), None)
 
 
-def _due_at_rest(data: Timeline, metadata_timeline: Timeline, latest: str) -> Due | NotNow:
+def _due_at_rest(data: Timeline, metadata_timeline: Timeline, latest: str) -> Due | str:
     pending = [item.requested_time for item in data.pending() if item.requested_time <= latest]
     if pending:
-        return NotNow(
-            f"actions of the table are pending that the metadata table may have recorded: {', '.join(pending)}"
-        )
+        return f"actions of the table are pending that the metadata table may have recorded: {', '.join(pending)}"
     instant = OperationSuffix.COMPACTION.of(latest)
     if instant in metadata_timeline.completed().requested_times:
-        return NotNow(f"the metadata table was compacted at {instant}, and nothing was written to it since")
+        return f"the metadata table was compacted at {instant}, and nothing was written to it since"
     earlier = [
         item.requested_time
         for item in metadata_timeline.pending()
         if item.action == Action.DELTA_COMMIT and item.requested_time <= instant
     ]
     if earlier:
-        return NotNow(f"deltacommits of the metadata table are pending: {', '.join(earlier)}")
+        return f"deltacommits of the metadata table are pending: {', '.join(earlier)}"
     return Due(instant, None)
 
 
 def _since_compaction(metadata_timeline: Timeline, deltas: Timeline, features: TableVersion) -> Timeline:
-    last = metadata_timeline.completed().of_actions(Action.COMMIT).last()
+    last = latest_compaction(metadata_timeline)
     if last is None:
         return deltas
     if features.completion_time_in_name:
@@ -125,13 +115,8 @@ def _since_compaction(metadata_timeline: Timeline, deltas: Timeline, features: T
 
 
 def _millisecond_before(instant: str) -> str:
-    try:
-        moment = datetime.strptime(instant[:14], "%Y%m%d%H%M%S") + timedelta(milliseconds=int(instant[14:DIGITS]) - 1)
-    except ValueError as error:
-        raise TimelineError(
-            f"the pending instant {instant!r} is no date", remedy="look at the data table's timeline"
-        ) from error
-    return format_instant(moment)
+    # In any zone without changes of the clock: the digits are what counts.
+    return format_instant(parse_instant(instant, "UTC") - timedelta(milliseconds=1))
 
 
 def compaction_plan(

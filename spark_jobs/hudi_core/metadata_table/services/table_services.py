@@ -14,9 +14,10 @@ from hudi_core.config.metadata_config import METADATA_DELTA_COMMITS
 from hudi_core.config.table_config import TableConfig
 from hudi_core.history.manifest import Guard
 from hudi_core.metadata_table.instants import is_of_indexing, unfinished_initializations
-from hudi_core.metadata_table.services.archival import Archived, archive
-from hudi_core.metadata_table.services.cleaning import Cleaned, MetadataCleaning
-from hudi_core.metadata_table.services.compaction import Compacted, MetadataCompaction
+from hudi_core.metadata_table.services.archival import archive
+from hudi_core.metadata_table.services.cleaning import clean
+from hudi_core.metadata_table.services.compaction import MetadataCompaction
+from hudi_core.metadata_table.services.outcome import ServiceOutcome
 from hudi_core.metadata_table.timeline import MetadataTimeline
 from hudi_core.metadata_table.write.rollback import MetadataRollback
 from hudi_core.metadata_table.write.staged_logs import Workers
@@ -34,9 +35,9 @@ class ServiceResults:
     """The results of the services."""
 
     rolled_back: tuple[str, ...]
-    compacted: Compacted
-    cleaned: Cleaned
-    archived: Archived
+    compacted: ServiceOutcome
+    cleaned: ServiceOutcome
+    archived: ServiceOutcome
 
 
 def perform_table_services(
@@ -63,7 +64,7 @@ def perform_table_services(
     compaction = MetadataCompaction(storage, config, token, clock, workers)
     finished = compaction.finish()
     guard()
-    cleaned = MetadataCleaning(storage, metadata_timeline).run(retained)
+    cleaned = clean(storage, metadata_timeline, retained)
     guard()
     compacted = finished if finished.instants else compaction.run(trigger)
     guard()

@@ -69,14 +69,13 @@ class _Part:
         return len(self.cells) + sum(item.records for item in self.staged)
 
 
+@dataclass(frozen=True, slots=True)
 class DeltaWriter:
     """Writes deltacommits of the metadata table in `storage`; `token` makes the log files' names this attempt's own."""
 
-    def __init__(self, storage: Storage, metadata_timeline: MetadataTimeline, token: WriteToken) -> None:
-        self._storage = storage
-        self._metadata_timeline = metadata_timeline
-        self._active = metadata_timeline.active
-        self._token = token
+    storage: Storage
+    metadata_timeline: MetadataTimeline
+    token: WriteToken
 
     def write(self, instant: str, records: Mapping[str, Iterable[Record]], staged: Staged = _NOTHING) -> None:
         """Writes and completes deltacommit `instant` with `records` by metadata partition; it may be empty. No effect
@@ -87,10 +86,10 @@ class DeltaWriter:
         partition without file groups, before anything is written, and ConflictError for staged blocks that are not as
         they were written.
         """
-        timeline = self._active.load()
+        timeline = self.metadata_timeline.active.load()
         found = timeline.find(instant, Action.DELTA_COMMIT)
         if found is None or not found.is_completed:
-            self._write(instant, records, staged, timeline, found, self._token)
+            self._write(instant, records, staged, timeline, found, self.token)
 
     def write_alone(self, instant: str, records: Mapping[str, Iterable[Record]], staged: Staged = _NOTHING) -> None:
         """As `write`, where the metadata table may hold nothing else of `instant`: it is rolled back there before it is
@@ -100,20 +99,22 @@ class DeltaWriter:
         Raises ConflictError when another attempt's deltacommit, unfinished rollback or block is there, or appears
         meanwhile.
         """
-        timeline = self._active.load()
+        timeline = self.metadata_timeline.active.load()
         found = timeline.find(instant, Action.DELTA_COMMIT)
         if found is not None:
-            raise _conflict("another attempt's deltacommit is on the metadata table", self._active.path_of(found))
-        rollback = pending_rollback_of(self._active, timeline, instant)
+            raise _conflict(
+                "another attempt's deltacommit is on the metadata table", self.metadata_timeline.active.path_of(found)
+            )
+        rollback = pending_rollback_of(self.metadata_timeline.active, timeline, instant)
         if rollback is not None:
             raise _conflict(f"rollback {rollback} of this instant is unfinished on the metadata table", ROOT)
-        token = _ONE_FOR_ALL if self._by_instant else self._token
+        token = _ONE_FOR_ALL if self._by_instant else self.token
         self._write(instant, records, staged, timeline, None, token, alone=True)
 
     @property
     def _by_instant(self) -> bool:
         """Whether log files are named after the instant that writes them."""
-        return self._metadata_timeline.features.log_name_has_delta_commit
+        return self.metadata_timeline.features.log_name_has_delta_commit
 
     def _write(
         self,
@@ -126,7 +127,7 @@ class DeltaWriter:
         *,
         alone: bool = False,
     ) -> None:
-        schema = latest_schema(self._active, timeline)
+        schema = latest_schema(self.metadata_timeline.active, timeline)
         encoder = RecordEncoder(block_schema(schema))
         changes = {name: _encoded(encoder, items) for name, items in records.items()}
         parts = self._parts(timeline, changes, staged)
@@ -136,28 +137,28 @@ class DeltaWriter:
             for path in (info.path for part in parts for info in part.written):
                 raise _conflict(_OTHERS_BLOCK, path)
         if found is None:
-            self._active.create_requested(instant, Action.DELTA_COMMIT)
+            self.metadata_timeline.active.create_requested(instant, Action.DELTA_COMMIT)
         if found is None or found.state is State.REQUESTED:
             profile = _by_partition(
                 (part, [profile_stat(part.place, part.records, metadata_instant=self._by_instant)]) for part in parts
             )
-            content = delta_commit_content(self._metadata_timeline, profile)
-            self._active.to_inflight(instant, Action.DELTA_COMMIT, content)
+            content = delta_commit_content(self.metadata_timeline, profile)
+            self.metadata_timeline.active.to_inflight(instant, Action.DELTA_COMMIT, content)
         stats = _by_partition((part, self._write_part(part, instant, encoder.schema, token)) for part in parts)
         if alone:
             self._refuse_newcomers(timeline, instant, parts, stats)
-        content = delta_commit_content(self._metadata_timeline, stats, schema)
-        self._metadata_timeline.complete(instant, Action.DELTA_COMMIT, content)
+        content = delta_commit_content(self.metadata_timeline, stats, schema)
+        self.metadata_timeline.complete(instant, Action.DELTA_COMMIT, content)
 
     def _parts(self, timeline: Timeline, changes: Mapping[str, tuple[Cells, list[str]]], staged: Staged) -> list[_Part]:
-        pending = self._metadata_timeline.pending_bases(timeline)
+        pending = self.metadata_timeline.pending_bases(timeline)
         parts: list[_Part] = []
         for partition in dict.fromkeys((*changes, *staged)):
             cells, deleted = changes.get(partition, ([], []))
             blocks = staged.get(partition, ())
             if not cells and not deleted and not blocks:
                 continue
-            places = self._metadata_timeline.latest_slices(timeline, partition, pending)
+            places = self.metadata_timeline.latest_slices(timeline, partition, pending)
             groups = [_Part(place) for place in places]
             part_of = self._hashed_part(partition)
             hashed = [*(part_of(key.decode("utf-8")) for key, _ in cells), *map(part_of, deleted)]
@@ -181,13 +182,13 @@ class DeltaWriter:
         if found is None:
             return str
         return found.hashed_part(
-            lambda: load_index_definitions(self._storage, TableConfig.load(self._storage)).get(partition)
+            lambda: load_index_definitions(self.storage, TableConfig.load(self.storage)).get(partition)
         )
 
     def _with_written(self, parts: Iterable[_Part], instant: str) -> list[_Part]:
         """The parts with the log files in which they have blocks of the instant."""
         if not self._by_instant:
-            return [replace(part, written=blocks_of(self._storage, part.place.logs, instant).live) for part in parts]
+            return [replace(part, written=blocks_of(self.storage, part.place.logs, instant).live) for part in parts]
         partitions = {part.place.partition for part in parts}
         named = [info for name in sorted(partitions) for info in self._named_after(instant, name)]
         found = {f"{ROOT}/{part.place.partition}/.{part.place.file_id}_{instant}.log.": part for part in parts}
@@ -198,7 +199,7 @@ class DeltaWriter:
 
     def _named_after(self, instant: str, partition: str) -> Iterator[FileInfo]:
         """The files of a partition that `instant` wrote, by their names."""
-        found = data_files(self._storage.list_files(f"{ROOT}/{partition}"))
+        found = data_files(self.storage.list_files(f"{ROOT}/{partition}"))
         return (info for info, name in found if name.instant == instant)
 
     def _refuse_newcomers(
@@ -212,9 +213,9 @@ class DeltaWriter:
             if self._by_instant:
                 late = [info for info in self._named_after(instant, partition) if info.path not in known]
             else:
-                places = self._metadata_timeline.latest_slices(timeline, partition)
+                places = self.metadata_timeline.latest_slices(timeline, partition)
                 logs = (info for place in places if (partition, place.file_id) in file_ids for info in place.logs)
-                late = [*blocks_of(self._storage, (info for info in logs if info.path not in known), instant).live]
+                late = [*blocks_of(self.storage, (info for info in logs if info.path not in known), instant).live]
             if late:
                 raise _conflict("another attempt's block appeared in the metadata table", late[0].path)
 
@@ -242,29 +243,28 @@ class DeltaWriter:
         if (part.cells or part.deleted) and not part.written:
             yield self._encode(part, instant, schema), len(part.cells), len(part.deleted)
         for item in part.staged:
-            block = self._storage.read(item.path)
+            block = self.storage.read(item.path)
             if len(block) != item.size:
                 raise _conflict(f"{item.size} bytes were staged for the index {part.place.partition}", item.path)
             yield block, item.records, item.deletions
 
     def _encode(self, part: _Part, instant: str, schema: str) -> bytes:
-        hudi_1 = self._metadata_timeline.features.hudi_1_log_headers
         headers = {HeaderKey.INSTANT_TIME: instant, HeaderKey.SCHEMA: schema}
         block = b""
         if part.cells:
             content = write_hfile(part.cells, schema=schema)
-            block = encode_block(BlockType.HFILE_DATA, headers, content, hudi_1_headers=hudi_1)
+            block = encode_block(BlockType.HFILE_DATA, headers, content)
         if part.deleted:
             keys = pa.array([key.encode() for key in part.deleted], pa.binary())
             content = encode_natural_deletes(keys, part.place.partition)
-            block += encode_block(BlockType.DELETE, headers, content, hudi_1_headers=hudi_1)
+            block += encode_block(BlockType.DELETE, headers, content)
         return block
 
     def _put(self, path: str, block: bytes) -> None:
         try:
-            self._storage.create_exclusive(path, block)
+            self.storage.create_exclusive(path, block)
         except StorageExistsError as error:
-            if self._storage.read(path) != block:
+            if self.storage.read(path) != block:
                 raise _conflict(_OTHERS_BLOCK, path) from error
 
 

@@ -11,6 +11,7 @@ from hudi_core.config.table_config import TableConfig
 from hudi_core.errors import ConflictError
 from hudi_core.metadata_table.extract.data_file import StatisticsRequirements
 from hudi_core.metadata_table.indexed_table import StoredTable
+from hudi_core.metadata_table.instants import latest_compaction
 from hudi_core.metadata_table.partition_type import FILES_PARTITION
 from hudi_core.metadata_table.partitions.registry import clean_updates, known_partition
 from hudi_core.metadata_table.read.file_group import ROOT
@@ -28,7 +29,6 @@ from hudi_core.metadata_table.write.staged_logs import Workers, forget_staged
 from hudi_core.model.names import WriteToken
 from hudi_core.storage.base import Storage
 from hudi_core.timeline.actions.commit import CommitMetadata
-from hudi_core.timeline.instant import Action
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.transaction.instant_generator import InstantClock
 
@@ -123,7 +123,7 @@ class MetadataPublisher:
         the requirements of an index have grown. The caller ensures that the table lists the same indexes as then.
         """
         records = self._partition_types(metadata.operation_type or "").records(instant, metadata, written, requested)
-        DeltaWriter(self._storage, self._metadata_timeline, self._token).write_alone(instant, records)
+        self._writer.write_alone(instant, records)
 
     def prepare_commit(
         self,
@@ -164,7 +164,7 @@ class MetadataPublisher:
                 )
         partition_types = self._partition_types(metadata.operation_type or "")
         records = partition_types.records(instant, metadata, prepared.wholes, requested, by_partition=True)
-        DeltaWriter(self._storage, self._metadata_timeline, self._token).write_alone(instant, records, prepared.staged)
+        self._writer.write_alone(instant, records, prepared.staged)
 
     def publish_deletes(self, instant: str, changes: FileChanges) -> None:
         """Writes and completes deltacommit `instant` of a clean: the files in `changes.deleted` are gone.
@@ -173,7 +173,7 @@ class MetadataPublisher:
         metadata).
         """
         records = clean_updates(instant, changes, self._recorded.metadata_partitions, self._table())
-        DeltaWriter(self._storage, self._metadata_timeline, self._token).write(instant, records)
+        self._writer.write(instant, records)
 
     def check_roll_back(self, failed: str) -> None:
         """Raises TimelineError when the metadata table was compacted since `failed` reached it: only a rebuild helps
@@ -230,7 +230,7 @@ class MetadataPublisher:
         """The requested time of the metadata table's newest completed compaction: data instants may be archived before
         it. None: none yet.
         """
-        found = self._metadata_timeline.active.load().completed().of_actions(Action.COMMIT).last()
+        found = latest_compaction(self._metadata_timeline.active.load())
         return None if found is None else found.requested_time
 
     def _partition_types(self, operation: str) -> CommitPartitions:
@@ -247,6 +247,10 @@ class MetadataPublisher:
             name for name in self._config.metadata_partitions_inflight if self._storage.list_files(f"{ROOT}/{name}")
         }
         return replace(self._config, metadata_partitions=self._config.metadata_partitions | building)
+
+    @property
+    def _writer(self) -> DeltaWriter:
+        return DeltaWriter(self._storage, self._metadata_timeline, self._token)
 
     @cached_property
     def _rollback(self) -> MetadataRollback:

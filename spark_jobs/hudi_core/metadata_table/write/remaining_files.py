@@ -75,7 +75,7 @@ class RemainingFiles:
         stats = self.written.get(partition, ())
         if self._has_completed:
             names = {stat.path.rpartition("/")[2] for stat in stats}
-            return [_reference(file) for item in slices for file in _merged_files(item) if file.name not in names]
+            return [_reference(file) for item in slices for file in item.data_files if file.name not in names]
         rewritten = {stat.file_id for stat in stats if _is_base(stat.path.rpartition("/")[2])}
         replaced = frozenset(self._replaced.get(partition, ()))
         found: list[DataFileRef] = []
@@ -83,7 +83,7 @@ class RemainingFiles:
             file_id = item.file_group.file_id
             kept = self._on_top(item) if file_id in rewritten else item
             if kept is not None and file_id not in replaced:
-                found += map(_reference, _merged_files(kept))
+                found += map(_reference, kept.data_files)
         return found
 
     def _on_top(self, item: FileSlice) -> FileSlice | None:
@@ -168,11 +168,6 @@ class RecordedRanges(_ByPartition[Mapping[str, ColumnRange]]):
     def _read(self, partition: str) -> Mapping[str, ColumnRange]:
         keys = {whole_key(column, partition, of_expression=self._of_expression): column for column in self._columns}
         return {keys[key]: stored.range for key, stored in self._index.lookup(keys).items() if not stored.is_deleted}
-
-
-def _merged_files(item: FileSlice) -> tuple[DataFile, ...]:
-    """Without change-data logs, which no reader merges."""
-    return (*(() if item.base_file is None else (item.base_file,)), *item.log_files)
 
 
 def _is_base(name: str) -> bool:

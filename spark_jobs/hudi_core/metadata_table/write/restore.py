@@ -23,11 +23,15 @@ from hudi_core.metadata_table.records.file_statistics import FileChanges
 from hudi_core.metadata_table.timeline import MetadataTimeline
 from hudi_core.metadata_table.write.delta_writer import DeltaWriter
 from hudi_core.metadata_table.write.restore_reach import completed_at, instants_after
-from hudi_core.metadata_table.write.rollback_commands import append_command
-from hudi_core.metadata_table.write.rollback_deletion import addresses_by_partition, files_written_by
+from hudi_core.metadata_table.write.rollback_strategies import (
+    addresses_by_partition,
+    append_command,
+    files_written_by,
+    sizes_by_address,
+)
 from hudi_core.model.names import LogFileName, WriteToken, parse_data_file
 from hudi_core.storage.base import FileInfo, Storage
-from hudi_core.storage.registry import plan_address, status_address
+from hudi_core.storage.registry import status_address
 from hudi_core.timeline.actions.restore import (
     RestoredInstant,
     RestoreMetadata,
@@ -63,71 +67,70 @@ class _RolledBack:
         )
 
 
+@dataclass(frozen=True, slots=True)
 class MetadataRestore:
     """Restores the metadata table of the data table in `storage`. The caller holds the table lock."""
 
-    def __init__(
-        self, storage: Storage, config: TableConfig, metadata_timeline: MetadataTimeline, token: WriteToken
-    ) -> None:
-        self._storage = storage
-        self._config = config
-        self._metadata_timeline = metadata_timeline
-        self._active = metadata_timeline.active
-        self._data = ActiveTimeline(storage, config)
-        self._token = token
+    storage: Storage
+    config: TableConfig
+    metadata_timeline: MetadataTimeline
+    token: WriteToken
 
     def run(self, target: str, restore: str) -> None:
         """Goes back to `target` as part of the data table's pending restore `restore`; continues an earlier attempt.
 
         The metadata table can go back there (restore_reach), and the data table's files are as the restore leaves them.
         """
-        found = self._of_restore(self._active.load(), Action.RESTORE, restore)
+        found = self._of_restore(self.metadata_timeline.active.load(), Action.RESTORE, restore)
         if found is None or not found.is_completed:
             self._roll_back_to(target, restore, found)
         self._sync(restore)
 
     def _of_restore(self, timeline: Timeline, action: str, after: str) -> Instant | None:
         """The metadata table's instant of the pending restore: no other writer creates one while that is pending."""
-        data = self._data.load()
+        data = self._data_timeline()
         for item in timeline.of_actions(action):
             if item.requested_time > after and not data.contains(item.requested_time):
                 return item
         return None
 
+    def _data_timeline(self) -> Timeline:
+        return ActiveTimeline(self.storage, self.config).load()
+
     def _roll_back_to(self, target: str, restore: str, found: Instant | None) -> None:
         started = time.monotonic()
         instant = self._request(target, restore) if found is None else found.requested_time
         planned = self._read_plan(instant).instants
-        self._active.to_inflight(instant, Action.RESTORE)
+        self.metadata_timeline.active.to_inflight(instant, Action.RESTORE)
         done = self._roll_back(planned, instant)
         rollbacks = {
-            item.time: RollbackMetadata(instant, 0, item.time, item.action, done[item.time].partitions(self._storage))
+            item.time: RollbackMetadata(instant, 0, item.time, item.action, done[item.time].partitions(self.storage))
             for item in planned
         }
         took = int((time.monotonic() - started) * 1000)
         metadata = encode_restore_metadata(RestoreMetadata(instant, took, planned, rollbacks))
-        self._metadata_timeline.complete(instant, Action.RESTORE, metadata)
+        self.metadata_timeline.complete(instant, Action.RESTORE, metadata)
         self._forget_rollbacks(target, instant)
 
     def _request(self, target: str, restore: str) -> str:
-        timeline = self._active.load()
-        until = completed_at(self._metadata_timeline, timeline, target)
+        timeline = self.metadata_timeline.active.load()
+        until = completed_at(self.metadata_timeline, timeline, target)
         if until is None:
             raise TimelineError(
                 f"the metadata table's timeline does not hold {target}",
-                path=self._active.folder,
+                path=self.metadata_timeline.active.folder,
                 remedy="drop the metadata table",
             )
-        later = instants_after(self._metadata_timeline, timeline, target, until)
+        later = instants_after(self.metadata_timeline, timeline, target, until)
         plan = RestorePlan(target, tuple(RestoredInstant(item.requested_time, item.action) for item in later))
-        instant = self._metadata_timeline.clock.next(timeline, minimum=restore)
-        self._active.create_requested(instant, Action.RESTORE, encode_restore_plan(plan))
+        instant = self.metadata_timeline.clock.next(timeline, minimum=restore)
+        self.metadata_timeline.active.create_requested(instant, Action.RESTORE, encode_restore_plan(plan))
         return instant
 
     def _read_plan(self, instant: str) -> RestorePlan:
-        path = self._active.path(instant, Action.RESTORE, State.REQUESTED)
+        path = self.metadata_timeline.active.path(instant, Action.RESTORE, State.REQUESTED)
         try:
-            return decode_restore_plan(self._active.read_requested(instant, Action.RESTORE), path=path)
+            return decode_restore_plan(self.metadata_timeline.active.read_requested(instant, Action.RESTORE), path=path)
         except CorruptFileError as error:
             error.remedy = "drop the metadata table: Hudi's next write rebuilds it"
             raise
@@ -143,7 +146,7 @@ class MetadataRestore:
         written, since new log files join the slice that a pending one starts.
         """
         done = {item.time: _RolledBack() for item in planned}
-        for info, instant in files_written_by(self._storage, frozenset(done)):
+        for info, instant in files_written_by(self.storage, frozenset(done)):
             done[instant].deleted.append(info)
         for item in planned:
             self._remove(item, completed_only=True)
@@ -153,7 +156,7 @@ class MetadataRestore:
         for item in planned:
             if item.action not in _COMPACTING:
                 self._delete(done[item.time].deleted)
-        if not self._metadata_timeline.features.rollback_deletes_logs:
+        if not self.metadata_timeline.features.rollback_deletes_logs:
             self._cancel_blocks(done, restore)
         for item in planned:
             self._remove(item)
@@ -161,42 +164,37 @@ class MetadataRestore:
 
     def _delete(self, files: Sequence[FileInfo]) -> None:
         for info in files:
-            self._storage.delete(info.path)
+            self.storage.delete(info.path)
 
     def _remove(self, item: RestoredInstant, *, completed_only: bool = False) -> None:
-        found = self._active.load().find(item.time, item.action)
+        found = self.metadata_timeline.active.load().find(item.time, item.action)
         if found is None:
             return
         if completed_only:
-            self._active.remove(item.time, found.pending_action, State.COMPLETED)
+            self.metadata_timeline.active.remove(item.time, found.pending_action, State.COMPLETED)
         else:
-            self._active.undo(item.time, found.pending_action)
+            self.metadata_timeline.active.undo(item.time, found.pending_action)
 
     def _cancel_blocks(self, done: Mapping[str, _RolledBack], restore: str) -> None:
-        hudi_1 = self._metadata_timeline.features.hudi_1_log_headers
-        for place in self._metadata_timeline.all_slices(self._active.load()):
-            blocks, logs = blocks_by_instant(self._storage, place.logs), place.logs
+        for place in self.metadata_timeline.all_slices(self.metadata_timeline.active.load()):
+            blocks, logs = blocks_by_instant(self.storage, place.logs), place.logs
             for instant, rolled_back in done.items():
                 live = blocks[instant].live if instant in blocks else ()
                 if live:
-                    written = append_command(
-                        self._storage, replace(place, logs=logs), instant, restore, hudi_1_headers=hudi_1
-                    )
+                    written = append_command(self.storage, replace(place, logs=logs), instant, restore)
                     logs = (*logs, written)
                     commands = rolled_back.commands.setdefault(place.partition, {})
-                    commands[status_address(self._storage, written.path)] = written.size
-                    rolled_back.logs.setdefault(place.partition, {}).update(
-                        {plan_address(self._storage, info.path): info.size for info in live}
-                    )
+                    commands[status_address(self.storage, written.path)] = written.size
+                    rolled_back.logs.setdefault(place.partition, {}).update(sizes_by_address(self.storage, live))
 
     def _forget_rollbacks(self, target: str, restore: str) -> None:
         """Removes the rollbacks of instants that are gone (BaseRestoreActionExecutor.finishRestore)."""
-        for item in self._active.load().of_actions(Action.ROLLBACK):
+        for item in self.metadata_timeline.active.load().of_actions(Action.ROLLBACK):
             if target < item.requested_time < restore:
-                self._active.undo(item.requested_time, Action.ROLLBACK)
+                self.metadata_timeline.active.undo(item.requested_time, Action.ROLLBACK)
 
     def _sync(self, restore: str) -> None:
-        timeline = self._active.load()
+        timeline = self.metadata_timeline.active.load()
         done = self._of_restore(timeline, Action.RESTORE, restore)
         after = restore if done is None else done.requested_time
         found = self._of_restore(timeline, Action.DELTA_COMMIT, after)
@@ -205,13 +203,13 @@ class MetadataRestore:
         if found is not None:
             instant = found.requested_time
         else:
-            instant = self._metadata_timeline.clock.next(timeline, minimum=after)
-            if self._metadata_timeline.features.metadata_suffixes:
+            instant = self.metadata_timeline.clock.next(timeline, minimum=after)
+            if self.metadata_timeline.features.metadata_suffixes:
                 instant = OperationSuffix.RESTORE.of(instant)
-        changes = sync_changes(self._storage, self._config, self._data.load(), restore)
-        table = StoredTable(self._storage, self._config, {})
-        records = restore_updates(instant, changes, self._config.metadata_partitions, table)
-        DeltaWriter(self._storage, self._metadata_timeline, self._token).write(instant, records)
+        changes = sync_changes(self.storage, self.config, self._data_timeline(), restore)
+        table = StoredTable(self.storage, self.config, {})
+        records = restore_updates(instant, changes, self.config.metadata_partitions, table)
+        DeltaWriter(self.storage, self.metadata_timeline, self.token).write(instant, records)
 
 
 def sync_changes(storage: Storage, config: TableConfig, data_timeline: Timeline, restore: str) -> FileChanges:

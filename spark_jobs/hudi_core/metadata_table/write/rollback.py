@@ -3,7 +3,7 @@
 
 For the data table's rollback R of a failed instant T the metadata table has a rollback where it holds something of T,
 `R` from version 8 on and `<R>006` in version 6, and T's deltacommit leaves its timeline. What becomes of T's blocks is
-in rollback_deletion and rollback_commands. In version 6 deltacommit R comes first, with the log files that the data
+in rollback_strategies. In version 6 deltacommit R comes first, with the log files that the data
 table's rollback wrote, or without files; later the data table's rollback adds no file, so that `files` needs no record.
 Rollback R may complete on the data timeline only afterwards, because from then on readers count every block of T that
 is left (HoodieTableMetadataUtil.getValidInstantTimestamps).
@@ -23,8 +23,7 @@ from hudi_core.metadata_table.partitions.registry import rollback_updates
 from hudi_core.metadata_table.records.file_statistics import FileChanges
 from hudi_core.metadata_table.timeline import MetadataTimeline
 from hudi_core.metadata_table.write.delta_writer import DeltaWriter
-from hudi_core.metadata_table.write.rollback_commands import CommandBlocks
-from hudi_core.metadata_table.write.rollback_deletion import FileDeletion
+from hudi_core.metadata_table.write.rollback_strategies import CommandBlocks, FileDeletion
 from hudi_core.model.names import WriteToken
 from hudi_core.storage.base import FileInfo, Storage
 from hudi_core.timeline.actions.rollback import (
@@ -40,7 +39,6 @@ from hudi_core.transaction.instant_generator import InstantClock
 
 log = logging.getLogger(__name__)
 
-_TOKEN = WriteToken(0, 0, 0)
 _REBUILD = (
     "drop it with `hudictl metadata drop TABLE`, roll the instant back again, then rebuild it: `hudictl metadata "
     "create TABLE --partition …`, or let Hudi's next write do so"
@@ -68,7 +66,7 @@ class MetadataRollback:
     """
 
     def __init__(
-        self, storage: Storage, config: TableConfig, token: WriteToken = _TOKEN, clock: InstantClock | None = None
+        self, storage: Storage, config: TableConfig, token: WriteToken, clock: InstantClock | None = None
     ) -> None:
         """`token` is the write token of the log file in `files` with the files of the data table's rollback."""
         self._storage = storage
@@ -89,9 +87,7 @@ class MetadataRollback:
         """Raises TimelineError when a compaction of the metadata table has merged the failed instant: only a rebuild
         helps then.
         """
-        timeline = self._metadata_timeline.active.load()
-        if self._footprint(timeline, failed):
-            self._check_not_merged(timeline, failed)
+        self._checked_footprint(self._metadata_timeline.active.load(), failed)
 
     def run(self, failed: str, rollback: str, changes: FileChanges | None = None) -> None:
         """Rolls `failed` back as part of the data table's rollback `rollback`; continues an earlier attempt.
@@ -104,9 +100,7 @@ class MetadataRollback:
         started = time.monotonic()
         active = self._metadata_timeline.active
         timeline = active.load()
-        footprint = self._footprint(timeline, failed)
-        if footprint:
-            self._check_not_merged(timeline, failed)
+        footprint = self._checked_footprint(timeline, failed)
         self._publish(rollback, changes or FileChanges())
         if not footprint:
             return
@@ -140,6 +134,13 @@ class MetadataRollback:
         live, requests = self._strategy.find(timeline, failed)
         pending = pending_rollback_of(self._metadata_timeline.active, timeline, failed)
         return Footprint(timeline.find(failed, Action.DELTA_COMMIT), pending, live, requests)
+
+    def _checked_footprint(self, timeline: Timeline, failed: str) -> Footprint:
+        """The footprint; raises as _check_not_merged where there is one."""
+        found = self._footprint(timeline, failed)
+        if found:
+            self._check_not_merged(timeline, failed)
+        return found
 
     def _check_not_merged(self, timeline: Timeline, failed: str) -> None:
         """Raises TimelineError when a compaction or log compaction of the metadata table has merged `failed`, or is

@@ -64,7 +64,6 @@ class Workers:
             dict(self.storage_options),
             instant,
             block_schema(latest_schema(active, active.load())),
-            metadata_timeline.features.hudi_1_log_headers,
             staging_folder(instant, self.epoch),
         )
 
@@ -77,14 +76,13 @@ def staging_folder(instant: str, epoch: int) -> str:
 @dataclass(frozen=True, slots=True)
 class StagingTarget:
     """Where the tasks of one attempt at an instant stage blocks, and what these say. `schema` is that of the records
-    (record.block_schema), `hudi_1_headers` as encode_block, `folder` as staging_folder.
+    (record.block_schema), `folder` as staging_folder.
     """
 
     uri: str
     storage_options: Mapping[str, str]
     instant: str
     schema: str
-    hudi_1_headers: bool
     folder: str
 
     def stage(
@@ -107,7 +105,6 @@ class StagingTarget:
             self.instant,
             self.schema,
             conflict=conflict,
-            hudi_1_headers=self.hudi_1_headers,
             limit=limit,
         )
         token = f"{attempt.partition_id}-{attempt.stage_id}-{attempt.attempt_id}"

@@ -92,7 +92,6 @@ def test_log_files_hold_records_then_deletions(limit: int) -> None:
             "20261120225335999",
             schema,
             conflict=index.conflict,
-            hudi_1_headers=True,
             limit=limit,
         )
     )
@@ -119,9 +118,7 @@ def test_log_files_hold_records_then_deletions(limit: int) -> None:
 
 def test_no_rows_make_no_log_file() -> None:
     index = RecordIndexRows(RecordGroups({None: 1}), stored_schema(V9), "UTC")
-    contents = log_contents(
-        "record_index", iter([]), "20261120225335999", stored_schema(V9), conflict=index.conflict, hudi_1_headers=True
-    )
+    contents = log_contents("record_index", iter([]), "20261120225335999", stored_schema(V9), conflict=index.conflict)
     assert list(contents) == []
     assert list(base_cells(index, iter([]))) == []
 

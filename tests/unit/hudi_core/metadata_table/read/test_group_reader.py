@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from hudi_core.errors import CorruptFileError
-from hudi_core.metadata_table.read.group_reader import GroupReader
+from hudi_core.metadata_table.read.group_reader import GroupReader, of_keys, of_prefixes
 from hudi_core.metadata_table.read.metadata_table import MetadataTable
 from hudi_core.metadata_table.read.missing_files import DAMAGED
 from tests.support.golden_cleans import context_of
@@ -65,8 +65,8 @@ def test_what_is_split_is_what_is_looked_up(golden: Golden, version: str) -> Non
     everything = group.all()
     half = sorted(everything)[::2]
     for split, requirements in (
-        (group.split(half), set(half)),
-        (group.split_prefixes([half[0][:12]]), {key for key in everything if key[:12] == half[0][:12]}),
+        (group.split(of_keys(half)), set(half)),
+        (group.split(of_prefixes([half[0][:12]])), {key for key in everything if key[:12] == half[0][:12]}),
     ):
         cells = list(split.cells)
         assert {key for key, _ in cells}.isdisjoint(split.merged)
@@ -87,13 +87,13 @@ def reader(base: Rows | None, *logs: bytes, rules: Numbers | None = None) -> Gro
 
 
 def test_a_group_without_base_file_has_no_encoded_records() -> None:
-    split = reader(None, data("1", {"a": 1}), data("2", {"a": 2, "b": 5})).split([b"a", b"c"])
+    split = reader(None, data("1", {"a": 1}), data("2", {"a": 2, "b": 5})).split(of_keys([b"a", b"c"]))
     assert (split.merged, split.base, list(split.cells)) == ({b"a": 3}, None, [])
 
 
 def test_a_deleted_key_is_in_neither_part() -> None:
     group = reader({"a": 1, "b": 2, "c": 3}, deletes("1", "a"), data("2", {"b": 10}))
-    for split in (group.split([b"a", b"b", b"c"]), group.split_prefixes([b"a", b"b", b"c"])):
+    for split in (group.split(of_keys([b"a", b"b", b"c"])), group.split(of_prefixes([b"a", b"b", b"c"]))):
         assert split.merged == {b"b": 12}
         assert [key for key, _ in split.cells] == [b"c"]
         assert split.base is not None
@@ -101,7 +101,7 @@ def test_a_deleted_key_is_in_neither_part() -> None:
 
 def test_a_key_that_is_inserted_after_its_deletion_merges_with_later_records_only() -> None:
     group = reader({"a": 1}, deletes("1", "a"), data("2", {"a": 5}), data("3", {"a": 2}))
-    assert group.all() == group.lookup([b"a"]) == group.with_prefixes([b"a"]) == {b"a": 7}
+    assert group.all() == group.records(of_keys([b"a"])) == group.records(of_prefixes([b"a"])) == {b"a": 7}
 
 
 class OddCells(Numbers):
@@ -122,12 +122,12 @@ def test_rules_may_decode_some_cells_faster() -> None:
 def test_a_released_group_is_read_again() -> None:
     groups = Groups(({"a": 1}, []))
     (group,) = groups.partition.groups
-    assert group.lookup([b"a"]) == {b"a": 1}
+    assert group.records(of_keys([b"a"])) == {b"a": 1}
     once = sum(groups.storage.bytes_read.values())
-    group.lookup([b"a"])
+    group.records(of_keys([b"a"]))
     kept = sum(groups.storage.bytes_read.values())
     group.release()
-    assert group.lookup([b"a"]) == {b"a": 1}
+    assert group.records(of_keys([b"a"])) == {b"a": 1}
     assert sum(groups.storage.bytes_read.values()) - kept >= once > kept - once
     assert group.kept_bytes == groups.storage.stat("x/g-0000-0_0-0-0_0.hfile").size
 

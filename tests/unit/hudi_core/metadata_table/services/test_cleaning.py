@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hudi_core.metadata_table.read.file_group import ROOT
-from hudi_core.metadata_table.services.cleaning import MetadataCleaning
+from hudi_core.metadata_table.services.cleaning import clean
 from hudi_core.timeline.instant import Action
 from tests.support.metadata_records import Table
 from tests.support.metadata_services import VERSIONS, Golden, data_files, many_slices, metadata_timeline_of
@@ -16,7 +16,7 @@ from tests.unit.hudi_core.metadata_table.services.test_compaction import compact
 def test_a_clean_leaves_what_is_read(golden: Golden, version: str) -> None:
     table = many_slices(golden, version)
     before, files = held(table), data_files(table)
-    done = MetadataCleaning(table.storage, metadata_timeline_of(table)).run(1)
+    done = clean(table.storage, metadata_timeline_of(table), 1)
     assert done.files > 4, done.reason
     (instant,) = done.instants
     assert version != "6" or instant.endswith("002")
@@ -32,7 +32,7 @@ def test_a_clean_leaves_what_is_read(golden: Golden, version: str) -> None:
     assert len(names) == metadata["totalFilesDeleted"] == done.files
     assert not any((table.path / ROOT / partition / name).exists() for partition, name in names)
     assert data_files(table) == files - done.files
-    again = MetadataCleaning(table.storage, metadata_timeline_of(table)).run(1)
+    again = clean(table.storage, metadata_timeline_of(table), 1)
     assert not again.instants
     assert again.reason
 
@@ -41,11 +41,9 @@ def test_a_clean_leaves_what_is_read(golden: Golden, version: str) -> None:
 def test_a_clean_waits_for_readers_behind_a_compaction(golden: Golden, version: str) -> None:
     table = Table(golden(version, "mdt_all_mor_compacted").table)
     compaction(table).run(trigger=1)
-    assert (
-        "instants came after compaction" in MetadataCleaning(table.storage, metadata_timeline_of(table)).run(1).reason
-    )
+    assert "instants came after compaction" in clean(table.storage, metadata_timeline_of(table), 1).reason
     fresh = Table(golden("6", "mdt_all_mor").table)
-    assert "never compacted" in MetadataCleaning(fresh.storage, metadata_timeline_of(fresh)).run(1).reason
+    assert "never compacted" in clean(fresh.storage, metadata_timeline_of(fresh), 1).reason
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -54,7 +52,7 @@ def test_commits_that_a_clean_is_to_keep(golden: Golden, version: str) -> None:
     but two slices.
     """
     table = many_slices(golden, version)
-    done = MetadataCleaning(table.storage, metadata_timeline_of(table)).run(10000)
+    done = clean(table.storage, metadata_timeline_of(table), 10000)
     assert bool(done.instants) is (version == "9")
     assert all(
         len(list(folder.glob("files-0000-0_*.hfile"))) == 2

@@ -17,7 +17,7 @@ from tests.support.fault_storage import MUTATIONS, FaultPlan, FaultStorage, Inje
 from tests.support.golden_data import GoldenCase
 from tests.support.metadata_records import TOKEN, Table
 from tests.support.metadata_services import clock
-from tests.unit.hudi_core.metadata_table.write.test_rollback_commands import (
+from tests.unit.hudi_core.metadata_table.write.test_rollback_strategies import (
     FAILED,
     METADATA_ROLLBACK,
     ROLLBACK,
@@ -47,7 +47,7 @@ def test_a_rollback_that_died_anywhere_is_resumed(golden: Golden, tmp_path: Path
         table = FailedTable(golden("6", "compaction_inflight").table)
         plan = FaultPlan(kill_at=number, timing="after", counts=MUTATIONS)
         with contextlib.suppress(InjectedCrash):
-            MetadataRollback(FaultStorage(table.storage, plan), table.config).run(FAILED, ROLLBACK)
+            MetadataRollback(FaultStorage(table.storage, plan), table.config, TOKEN).run(FAILED, ROLLBACK)
         table.rollback.run(FAILED, ROLLBACK)
         assert not table.rollback.footprint(FAILED)
         assert table.blocks() == ([], [METADATA_ROLLBACK])

@@ -39,7 +39,7 @@ class FailedTable:
         self.storage = LocalStorage(table)
         self.config = TableConfig.load(self.storage)
         self.active = ActiveTimeline(self.storage, self.config, ROOT)
-        self.rollback = MetadataRollback(self.storage, self.config)
+        self.rollback = MetadataRollback(self.storage, self.config, WriteToken(0, 0, 0))
 
     def names(self) -> set[str]:
         return set(self.active.names()) | {info.name for info in self.storage.list_files(FOLDER)}
@@ -147,7 +147,7 @@ def test_a_late_block_of_a_dead_writer_stops_the_publication(failed: tuple[Faile
     """It is written between our look at the slice and our log file."""
     ours, real = failed
     ours.rollback.run(FAILED, ROLLBACK)
-    late = metadata_path(ours.place().next_log(WriteToken(0, 9, 9)))
+    late = metadata_path(ours.place().next_log(WriteToken(0, 9, 9)), "files")
 
     def fire() -> None:
         ours.storage.write(late, encode_block(BlockType.HFILE_DATA, {HeaderKey.INSTANT_TIME: FAILED}, b""))
@@ -195,6 +195,6 @@ def test_a_command_awaits_the_block_of_an_inflight_deltacommit(failed: tuple[Fai
     commands = [info.name for info in ours.storage.list_files(FOLDER) if info.name.endswith("_1-0-1")]
     assert [int(name.partition(".log.")[2].partition("_")[0]) for name in commands] == [awaited.version + 1]
     ours.storage.write(
-        metadata_path(awaited), encode_block(BlockType.HFILE_DATA, {HeaderKey.INSTANT_TIME: FAILED}, b"")
+        metadata_path(awaited, "files"), encode_block(BlockType.HFILE_DATA, {HeaderKey.INSTANT_TIME: FAILED}, b"")
     )
     assert ours.blocks() == ([], [METADATA_ROLLBACK])
