@@ -46,3 +46,8 @@ class WriteStat:
 
     They are kept so that a file round-trips.
     """
+
+    @property
+    def name(self) -> str:
+        """The file's plain name."""
+        return self.path.rpartition("/")[2]

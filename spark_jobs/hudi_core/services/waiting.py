@@ -81,7 +81,7 @@ def writers_at_work(context: TableContext, awaited: Collection[str], rule: Rule 
 def wait_for_writers(
     context: TableContext,
     awaited: Collection[str],
-    check: Callable[[], None],
+    check: Callable[[], None] = lambda: None,
     sleep: Callable[[float], None] = time.sleep,
     *,
     rule: Rule = is_at_work,

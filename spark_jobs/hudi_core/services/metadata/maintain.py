@@ -139,7 +139,7 @@ def update_metadata(context: TableContext, engine: Engine, owner: Owner, epoch: 
                     if delisted or not REBUILD_ROW_INDEXES.read(context.options):
                         raise
                     users, delisted = delist_for_rebuild(current.reloaded(), error, workers.token), True
-        wait_for_writers(context, users, lambda: None)
+        wait_for_writers(context, users)
 
 
 def _update(context: TableContext, workers: Workers, guard: Callable[[], None], applied: list[str]) -> Updated:
@@ -181,7 +181,7 @@ def drop_metadata(context: TableContext, names: Collection[str], owner: Owner) -
     refuse_running_builds(context, names)
     with context.lock(owner):
         users = delist_row_level(context, names)
-    wait_for_writers(context, users, lambda: None)
+    wait_for_writers(context, users)
     abandon_builds(context, names, owner)
     with context.lock(owner):
         initialized = inflight_build(context, names)

@@ -105,12 +105,11 @@ def refuse_running_builds(context: TableContext, names: Collection[str]) -> None
             )
 
 
-def abandon_builds(context: TableContext, names: Collection[str], owner: Owner) -> list[str]:
-    """Removes the pending indexing actions of the named partitions from the timeline; returns their instants.
+def abandon_builds(context: TableContext, names: Collection[str], owner: Owner) -> None:
+    """Removes the pending indexing actions of the named partitions from the timeline.
 
     Raises ConflictError while one is running. It may be repeated after a crash.
     """
-    abandoned = []
     for instant, partitions in pending_builds(context, context.active.load()).items():
         if not _builds_any(partitions, names):
             continue
@@ -125,8 +124,6 @@ def abandon_builds(context: TableContext, names: Collection[str], owner: Owner) 
                         context.active.remove(instant, Action.INDEXING, state)
         forget_claims(context.storage, instant)
         log.info("indexing %s of %s was abandoned", instant, ", ".join(planned))
-        abandoned.append(instant)
-    return abandoned
 
 
 def _builds_any(partitions: Collection[IndexedPartition], names: Collection[str]) -> bool:
