@@ -68,14 +68,14 @@ def requested_indexes(
         definitions[item.name] = item
         names.add(item.name)
     if PARTITIONED_RECORD_INDEX_ENABLE.read(options):
-        if not config.features.defines_record_index:
+        definition = record_index_definition(config.features, partitioned=True)
+        if definition is None:
             raise UnsupportedError(
                 "a record index of each partition needs table version 9",
                 path=config.path,
                 remedy=f"use {RECORD_INDEX_ENABLE.name}",
             )
-        definition = record_index_definition(config.features, partitioned=True)
-        definitions.update({} if definition is None else {RECORD_INDEX: definition})
+        definitions[RECORD_INDEX] = definition
     if not names:
         switches = ", ".join(key.name for key, _ in _BY_SWITCH)
         raise ConfigError(
@@ -105,11 +105,7 @@ def _defined_by(
         if not config.features.merge_modes:
             raise UnsupportedError(f"an index such as {name} needs table version 8", path=config.path)
         made = known if column is None else _definition(prefix, name, column, config, options)
-        if (
-            known is not None
-            and made is not None
-            and (made.source_fields, made.function) != (known.source_fields, known.function)
-        ):
+        if known and made and (made.source_fields, made.function) != (known.source_fields, known.function):
             raise ConfigError(
                 f"the index {name} is defined already, on {', '.join(known.source_fields)}",
                 remedy="drop it first, or choose another name",
