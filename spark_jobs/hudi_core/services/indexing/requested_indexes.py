@@ -33,8 +33,8 @@ from hudi_core.metadata_table.partition_type import (
     SECONDARY_INDEX,
     SECONDARY_PREFIX,
 )
-from hudi_core.metadata_table.partitions.record_index import record_index_definition
 from hudi_core.model.partition import check_file_name
+from hudi_core.services.metadata.initialization import partitioned_record_index
 
 _IDENTITY: Final = "identity"
 _BY_SWITCH: Final[tuple[tuple[ConfigKey[bool], str], ...]] = (
@@ -67,15 +67,7 @@ def requested_indexes(
     for item in _defined_by(config, defined, options):
         definitions[item.name] = item
         names.add(item.name)
-    if PARTITIONED_RECORD_INDEX_ENABLE.read(options):
-        definition = record_index_definition(config.features, partitioned=True)
-        if definition is None:
-            raise UnsupportedError(
-                "a record index of each partition needs table version 9",
-                path=config.path,
-                remedy=f"use {RECORD_INDEX_ENABLE.name}",
-            )
-        definitions[RECORD_INDEX] = definition
+    definitions.update(partitioned_record_index(config, options))
     if not names:
         switches = ", ".join(key.name for key, _ in _BY_SWITCH)
         raise ConfigError(
