@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import logging
 from abc import abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -18,8 +18,7 @@ from hudi_core.errors import ConflictError, FormatError, HudiError
 from hudi_core.filegroup.write.markers import delete_markers, list_markers
 from hudi_core.metadata_table.extract.data_file import StatisticsRequirements
 from hudi_core.metadata_table.records.file_statistics import DataFileRef, FileStatistics
-from hudi_core.metadata_table.write.prepare import DRIVER_FILES, Prepared
-from hudi_core.metadata_table.write.publish import MetadataPublisher
+from hudi_core.metadata_table.write.prepare import DRIVER_FILES
 from hudi_core.metadata_table.write.staged_logs import forget_staged
 from hudi_core.model.claim_names import CLAIMS
 from hudi_core.model.names import FileGroupId, parse_base_file
@@ -141,14 +140,17 @@ class RewriteJob(Job[Plan, Stats], Generic[Plan, Unit, UnitResult]):
                 operation_start_at(timeline, self.instant),
             ),
         )
-        learned: Sequence[FileStatistics] | Prepared = statistics
-        if publisher is not None and requirements is not None and prepares:
-            workers = self.context.workers(self.run.engine, held.epoch)
-            learned = publisher.prepare_commit(
-                self.instant, self.operation, list(rewritten.files), requirements, workers
-            )
-        publish = partial(self._publish, publisher, metadata, learned, requirements)
-        return Completion(self._encoded(metadata), stats, publish, preconditions)
+        publish: Callable[[], None] | None = None
+        if publisher is not None and requirements is not None:
+            if prepares:
+                workers = self.context.workers(self.run.engine, held.epoch)
+                prepared = publisher.prepare_commit(
+                    self.instant, self.operation, list(rewritten.files), requirements, workers
+                )
+                publish = partial(publisher.publish_prepared, self.instant, metadata, prepared, requirements)
+            else:
+                publish = partial(publisher.publish_commit, self.instant, metadata, statistics, requirements)
+        return Completion(self._encoded(metadata), stats, partial(self._publish, publish), preconditions)
 
     def _encoded(self, metadata: CommitMetadata) -> bytes:
         """The completed file, as the table's version has it."""
@@ -157,13 +159,7 @@ class RewriteJob(Job[Plan, Stats], Generic[Plan, Unit, UnitResult]):
         # The schema's default for `version` is 1, but Hudi writes null (CommitMetadataSerDe).
         return encode_commit_avro(replace(metadata, extra={"version": None}))
 
-    def _publish(
-        self,
-        publisher: MetadataPublisher | None,
-        metadata: CommitMetadata,
-        statistics: Sequence[FileStatistics] | Prepared,
-        requirements: StatisticsRequirements | None,
-    ) -> None:
+    def _publish(self, publish: Callable[[], None] | None) -> None:
         """Under the lock. The files were not read for an index that was created meanwhile."""
         listed, config = TableConfig.load(self.storage), self.context.config
         if (listed.metadata_partitions, listed.metadata_partitions_inflight) != (
@@ -175,12 +171,8 @@ class RewriteJob(Job[Plan, Stats], Generic[Plan, Unit, UnitResult]):
                 path=listed.path,
                 remedy="run it again",
             )
-        if publisher is None or requirements is None:
-            return
-        if isinstance(statistics, Prepared):
-            publisher.publish_prepared(self.instant, metadata, statistics, requirements)
-        else:
-            publisher.publish_commit(self.instant, metadata, statistics, requirements)
+        if publish is not None:
+            publish()
 
     def _withdraw_bad_input(self, plan: Plan, held: Claim) -> None:
         """Bad input may show only when it is read: the instant is requested again, without files of the attempt."""

@@ -41,13 +41,11 @@ def writes_of_others(context: TableContext, timeline: Timeline) -> frozenset[str
     """The pending instants of writers that may not read the definitions of indexes again. Our own services do,
     under the lock (CommitPartitions.records).
     """
-
-    def is_ours(instant: str) -> bool:
-        claimed = current_claim(context.storage, instant)
-        return claimed is not None and is_live(context.storage, instant, claimed.epoch)
-
     times = timeline.pending().of_actions(*WRITE_ACTIONS).requested_times
-    return frozenset(time for time in times if not is_ours(time))
+    claims = {time: current_claim(context.storage, time) for time in times}
+    return frozenset(
+        time for time, claimed in claims.items() if claimed is None or not is_live(context.storage, time, claimed.epoch)
+    )
 
 
 def is_at_work(context: TableContext, item: Instant, heartbeats: Heartbeats) -> bool:
@@ -82,7 +80,7 @@ def writers_at_work(context: TableContext, awaited: Collection[str], rule: Rule 
 def wait_for_writers(
     context: TableContext,
     awaited: Collection[str],
-    check: Callable[[], None],
+    check: Callable[[], None] = lambda: None,
     sleep: Callable[[float], None] = time.sleep,
     *,
     rule: Rule = is_at_work,

@@ -74,9 +74,9 @@ class RemainingFiles:
         slices = self._view.latest_merged_slices(partition)
         stats = self.written.get(partition, ())
         if self._has_completed:
-            names = {stat.path.rpartition("/")[2] for stat in stats}
+            names = {stat.name for stat in stats}
             return [_reference(file) for item in slices for file in item.data_files if file.name not in names]
-        rewritten = {stat.file_id for stat in stats if _is_base(stat.path.rpartition("/")[2])}
+        rewritten = {stat.file_id for stat in stats if _is_base(stat.name)}
         replaced = frozenset(self._replaced.get(partition, ()))
         found: list[DataFileRef] = []
         for item in slices:

@@ -80,7 +80,7 @@ def _unproved(what: str, source: str | None = None) -> ExecutionError:
 
 
 def _base_file_ref(stat: WriteStat) -> DataFileRef:
-    return DataFileRef(stat.partition_path, stat.path.rpartition("/")[2], stat.file_size_in_bytes, is_base=True)
+    return DataFileRef(stat.partition_path, stat.name, stat.file_size_in_bytes, is_base=True)
 
 
 def _statistics_of(stat: WriteStat, result: CompactedSlice) -> FileStatistics:

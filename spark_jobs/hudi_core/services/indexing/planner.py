@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
+from contextlib import nullcontext
 
 from hudi_core.config.table_config import TableConfig
 from hudi_core.engine.local import LocalEngine
@@ -46,17 +47,14 @@ class IndexingService(SchedulingService):
         """
         requested = self._requested(context)
         counts = requested_counts(requested.names, context.options)
-        if dry_run:
-            timeline = context.active.load()
-            left = self._left(context, requested, counts, timeline)
-            plan = _plan(left, timeline, counts)
-            return Scheduled(None, _document(plan)) if plan else Scheduled(None, None, _nothing(requested, left))
-        with context.lock(owner) as lock:
+        with nullcontext() if dry_run else context.lock(owner) as lock:
             config, timeline = TableConfig.load(context.storage), context.active.load()
-            left = self._left(context, requested, counts, timeline)
+            left = self._left(context, config, requested, counts, timeline)
             plan = _plan(left, timeline, counts)
             if not plan:
                 return Scheduled(None, None, _nothing(requested, left))
+            if lock is None:
+                return Scheduled(None, _document(plan))
             # A listed index keeps the definition that its files are by.
             new = [
                 item
@@ -90,9 +88,13 @@ class IndexingService(SchedulingService):
         return requested
 
     def _left(
-        self, context: TableContext, requested: RequestedIndexes, counts: Mapping[str, int], timeline: Timeline
+        self,
+        context: TableContext,
+        config: TableConfig,
+        requested: RequestedIndexes,
+        counts: Mapping[str, int],
+        timeline: Timeline,
     ) -> tuple[str, ...]:
-        config = TableConfig.load(context.storage)
         resized = misfits(context, config, counts)
         known = load_index_definitions(context.storage, config)
         for name in resized:

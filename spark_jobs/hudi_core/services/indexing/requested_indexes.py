@@ -33,8 +33,8 @@ from hudi_core.metadata_table.partition_type import (
     SECONDARY_INDEX,
     SECONDARY_PREFIX,
 )
-from hudi_core.metadata_table.partitions.record_index import record_index_definition
 from hudi_core.model.partition import check_file_name
+from hudi_core.services.metadata.initialization import partitioned_record_index
 
 _IDENTITY: Final = "identity"
 _BY_SWITCH: Final[tuple[tuple[ConfigKey[bool], str], ...]] = (
@@ -67,15 +67,7 @@ def requested_indexes(
     for item in _defined_by(config, defined, options):
         definitions[item.name] = item
         names.add(item.name)
-    if PARTITIONED_RECORD_INDEX_ENABLE.read(options):
-        if not config.features.defines_record_index:
-            raise UnsupportedError(
-                "a record index of each partition needs table version 9",
-                path=config.path,
-                remedy=f"use {RECORD_INDEX_ENABLE.name}",
-            )
-        definition = record_index_definition(config.features, partitioned=True)
-        definitions.update({} if definition is None else {RECORD_INDEX: definition})
+    definitions.update(partitioned_record_index(config, options))
     if not names:
         switches = ", ".join(key.name for key, _ in _BY_SWITCH)
         raise ConfigError(
@@ -105,11 +97,7 @@ def _defined_by(
         if not config.features.merge_modes:
             raise UnsupportedError(f"an index such as {name} needs table version 8", path=config.path)
         made = known if column is None else _definition(prefix, name, column, config, options)
-        if (
-            known is not None
-            and made is not None
-            and (made.source_fields, made.function) != (known.source_fields, known.function)
-        ):
+        if known and made and (made.source_fields, made.function) != (known.source_fields, known.function):
             raise ConfigError(
                 f"the index {name} is defined already, on {', '.join(known.source_fields)}",
                 remedy="drop it first, or choose another name",

@@ -128,5 +128,4 @@ def _of_base_files(context: TableContext, names: Iterable[str]) -> frozenset[str
 
 
 def _wrote_base_files(metadata: CommitMetadata) -> bool:
-    names = (stat.path.rpartition("/")[2] for stat in metadata.write_stats())
-    return any(isinstance(parse_data_file(name), BaseFileName) for name in names)
+    return any(isinstance(parse_data_file(stat.name), BaseFileName) for stat in metadata.write_stats())

@@ -130,7 +130,7 @@ class ActionUpdates:
         files: dict[str, dict[str, int]] = {}
         for partition, stats in metadata.partition_to_write_stats.items():
             sizes = {info.name: info.size for info in self.listing.files(partition)}
-            files[partition] = {name: sizes[name] for name in (_name(stat.path) for stat in stats)}
+            files[partition] = {name: sizes[name] for name in (stat.name for stat in stats)}
         references = files_of_all_slices(files)
         written = list(read_statistics(self.workers, references, requested))
         recorded = partition_types.records(instant, metadata, written, requested, self.listing)
@@ -172,9 +172,9 @@ class ActionUpdates:
         stats: dict[str, tuple[WriteStat, ...]] = {}
         for partition, found in metadata.partition_to_write_stats.items():
             there = {info.name for info in self.listing.files(partition)}
-            remaining = tuple(_without_gone(stat, there) for stat in found if _name(stat.path) in there)
+            remaining = tuple(_without_gone(stat, there) for stat in found if stat.name in there)
             if len(remaining) < len(found) and not explained:
-                gone = next(stat.path for stat in found if _name(stat.path) not in there)
+                gone = next(stat.path for stat in found if stat.name not in there)
                 raise CorruptFileError(
                     f"{path} wrote this file, but it is not there", path=gone, remedy="restore it from a copy"
                 )
@@ -220,11 +220,7 @@ def _type_of(datum: Datum | None) -> int | None:
 
 
 def _without_gone(stat: WriteStat, there: Collection[str]) -> WriteStat:
-    return replace(stat, cdc_stats=tuple(item for item in stat.cdc_stats if _name(item[0]) in there))
-
-
-def _name(path: str) -> str:
-    return path.rpartition("/")[2]
+    return replace(stat, cdc_stats=tuple(item for item in stat.cdc_stats if item[0].rpartition("/")[2] in there))
 
 
 def clean_changes(details: dict[str, Any], *, path: str) -> FileChanges:

@@ -121,7 +121,7 @@ class ColumnStatisticsReader:
         }
         stored: dict[DataFileRef, dict[str, ColumnRange]] = defaultdict(dict)
         doubtful: dict[DataFileRef, dict[str, ColumnRange]] = defaultdict(dict)
-        for key, found in self._stored(context, snapshot.timeline, keys):
+        for key, found in self._records(context, snapshot.timeline, COLUMN_STATS, keys if self._files else None):
             if key not in keys:
                 self._left[key] = (found.range.column, found.name)
                 continue
@@ -177,7 +177,8 @@ class ColumnStatisticsReader:
         """
         stored = indexed_table(context, snapshot.timeline).arrow_schema()
         types = {name: found for name in self._columns if (found := column_type(stored, name)) is not None}
-        older = self._older(context, snapshot.timeline)
+        recorded = self._records(context, snapshot.timeline, PARTITION_STATS)
+        older = {key: item.range for key, item in recorded if item.range.least is not None}
         is_written = len(snapshot.timeline.pending().of_actions(*COMMIT_ACTIONS)) > 0
         by_partition: dict[str, dict[str, ColumnRange]] = {}
         for item in snapshot.slices(context):
@@ -210,25 +211,16 @@ class ColumnStatisticsReader:
                 both = merged((ranges[found.column], found) if found.column in ranges else (found,))
                 ranges[found.column] = found if both is None else both
 
-    def _older(self, context: TableContext, timeline: Timeline) -> dict[str, ColumnRange]:
-        """The ranges with bounds of whole partitions that the index holds of the columns, by key."""
-        index = MetadataTableSnapshot(context.storage, context.config, timeline).partition(
-            PARTITION_STATS, ColumnStatsRules(counted=True)
-        )
-        found = index.with_prefixes([column_id(name) for name in self._columns])
-        return {key: item.range for key, item in found if not item.is_deleted and item.range.least is not None}
-
-    def _stored(
-        self, context: TableContext, timeline: Timeline, keys: Collection[str]
+    def _records(
+        self, context: TableContext, timeline: Timeline, index: str, keys: Collection[str] | None = None
     ) -> Iterator[tuple[str, ColumnStats]]:
-        """The live records of the columns: all of them at first, then those of `keys`."""
-        index = MetadataTableSnapshot(context.storage, context.config, timeline).partition(
-            COLUMN_STATS, ColumnStatsRules(counted=True)
-        )
+        """The live records of the columns in an index: those of `keys`, or all."""
+        snapshot = MetadataTableSnapshot(context.storage, context.config, timeline)
+        partition = snapshot.partition(index, ColumnStatsRules(counted=True))
         found = (
-            index.lookup(keys).items()
-            if self._files
-            else index.with_prefixes([column_id(name) for name in self._columns])
+            partition.with_prefixes([column_id(name) for name in self._columns])
+            if keys is None
+            else partition.lookup(keys).items()
         )
         return ((key, item) for key, item in found if not item.is_deleted)
 

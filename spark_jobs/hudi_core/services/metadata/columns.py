@@ -21,7 +21,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from hudi_core.config.metadata_config import STATISTICS_COLUMNS
@@ -56,16 +56,6 @@ _FEW: Final = 100
 """Files that may be left to be read under the table lock; more are read without it first, up to _ROUNDS times."""
 
 
-@dataclass(frozen=True, slots=True)
-class ColumnsChanged:
-    """`columns` were added or dropped, or the index had them and some files lacked them; `indexed` are all that it has
-    then, none in table version 6, which does not record them.
-    """
-
-    columns: tuple[str, ...]
-    indexed: tuple[str, ...]
-
-
 def check_columns(context: TableContext, columns: Collection[str]) -> None:
     """Raises ConfigError where no column is named, or one that the table does not have or that STATISTICS_COLUMNS
     of `context` lacks; UnsupportedError for one that cannot be indexed.
@@ -85,8 +75,9 @@ def check_columns(context: TableContext, columns: Collection[str]) -> None:
 
 def add_columns(
     context: TableContext, columns: Collection[str], engine: Engine, owner: Owner, epoch: int = 0
-) -> ColumnsChanged:
-    """Adds statistics of `columns` (dotted names) of every file to `column_stats` and an existing `partition_stats`.
+) -> tuple[str, ...]:
+    """Adds statistics of `columns` (dotted names) of every file to `column_stats` and an existing `partition_stats`;
+    returns those that the index, or some file, lacked.
 
     Files that lack a column that the index has already, as after a change of its writers' options, get it, too. Raises,
     before anything is written, MetadataUnavailableError without the index; as check_columns; UnsupportedError for a
@@ -113,8 +104,8 @@ def add_columns(
             log.info("%s: waited for", error.message)
 
 
-def drop_columns(context: TableContext, columns: Collection[str], owner: Owner) -> ColumnsChanged:
-    """Takes `columns` out of the index's definition; no record is read or written.
+def drop_columns(context: TableContext, columns: Collection[str], owner: Owner) -> tuple[str, ...]:
+    """Takes `columns` out of the index's definition, and returns those that it had; no record is read or written.
 
     Their records stay, unread, until the index is rebuilt; a column that is added again needs only newer files. Raises
     MetadataUnavailableError without the index; ConfigError for a column that every index has, that STATISTICS_COLUMNS
@@ -139,7 +130,7 @@ def drop_columns(context: TableContext, columns: Collection[str], owner: Owner) 
         _check_drop(current, columns, kept)
         if dropped:
             put_index_definitions(current.storage, current.config, [replace(definition, source_fields=kept)])
-    return ColumnsChanged(dropped, kept)
+    return dropped
 
 
 def _read_files(context: TableContext, statistics: ColumnStatisticsReader) -> None:
@@ -154,7 +145,7 @@ def _read_files(context: TableContext, statistics: ColumnStatisticsReader) -> No
 def _wait(context: TableContext, owner: Owner, deadline: float) -> bool:
     """Waits for the writes that are pending now, and rolls back those that died; False where there was none."""
     awaited = writes_of_others(context, context.active.load())
-    if awaited and wait_for_writers(context, awaited, lambda: None, rule=may_be_at_work, deadline=deadline):
+    if awaited and wait_for_writers(context, awaited, rule=may_be_at_work, deadline=deadline):
         for result in clean_failed_writes(context, owner):
             log.info("the failed write %s was rolled back", result.target)
     return bool(awaited)
@@ -187,7 +178,7 @@ def _publish(
     statistics: ColumnStatisticsReader,
     token: WriteToken,
     guard: Callable[[], None],
-) -> ColumnsChanged:
+) -> tuple[str, ...]:
     """Reads the remaining statistics and writes all records. The caller holds the table lock, `context.config` was
     loaded under it.
     """
@@ -219,12 +210,10 @@ def _publish(
         roll_back_failed(storage, config, token, context.clock())
         DeltaWriter(storage, metadata_timeline, token).write(instant, recorded)
         guard()
-    added = tuple(name for name in columns if name in fresh)
-    if definition is None:
-        return ColumnsChanged(added, ())
-    fields = tuple(dict.fromkeys([*definition.source_fields, *columns]))
-    _write_definition(context, definition, fields, timeline)
-    return ColumnsChanged(added, fields)
+    if definition is not None:
+        fields = tuple(dict.fromkeys([*definition.source_fields, *columns]))
+        _write_definition(context, definition, fields, timeline)
+    return tuple(name for name in columns if name in fresh)
 
 
 def _write_definition(

@@ -10,6 +10,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from hudi_core.config.indexing_config import PARTITIONED_RECORD_INDEX_ENABLE, RECORD_INDEX_ENABLE
+from hudi_core.config.table_config import TableConfig
 from hudi_core.engine.serializer import to_text
 from hudi_core.errors import UnsupportedError
 from hudi_core.filegroup.read.base_file import open_base_file
@@ -24,7 +26,8 @@ from hudi_core.metadata_table.initialize.exchange import (
 )
 from hudi_core.metadata_table.initialize.initialize import Initialization, committed_files
 from hudi_core.metadata_table.instants import SOLO_COMMIT
-from hudi_core.metadata_table.partition_type import COLUMN_STATS, PARTITION_STATS, is_row_level
+from hudi_core.metadata_table.partition_type import COLUMN_STATS, PARTITION_STATS, RECORD_INDEX, is_row_level
+from hudi_core.metadata_table.partitions.record_index import record_index_definition
 from hudi_core.metadata_table.partitions.registry import partition_type_of, partition_types_of, row_level_type
 from hudi_core.metadata_table.write.staged_logs import Workers
 from hudi_core.model.names import parse_data_file
@@ -53,6 +56,22 @@ def indexed_table(
         context.options,
         None if history is None else history.to_json(),
     )
+
+
+def partitioned_record_index(config: TableConfig, options: Mapping[str, str]) -> dict[str, IndexDefinition]:
+    """The definition of a record index of each data partition, where the options request one. Raises UnsupportedError
+    where the table's version has none.
+    """
+    if not PARTITIONED_RECORD_INDEX_ENABLE.read(options):
+        return {}
+    definition = record_index_definition(config.features, partitioned=True)
+    if definition is None:
+        raise UnsupportedError(
+            "a record index of each data partition needs table version 9",
+            path=config.path,
+            remedy=f"use {RECORD_INDEX_ENABLE.name} in place of {PARTITIONED_RECORD_INDEX_ENABLE.name}",
+        )
+    return {RECORD_INDEX: definition}
 
 
 @dataclass(frozen=True, slots=True)

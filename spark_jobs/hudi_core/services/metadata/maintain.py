@@ -10,14 +10,12 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from hudi_core.config.indexing_config import PARTITIONED_RECORD_INDEX_ENABLE
 from hudi_core.config.metadata_config import REBUILD_ROW_INDEXES
 from hudi_core.config.table_config import TableConfig
 from hudi_core.errors import ConfigError, ConflictError, UnsupportedError
 from hudi_core.metadata_table.index_definitions import IndexDefinition, load_index_definitions, put_index_definitions
 from hudi_core.metadata_table.initialize.initialize import MetadataCreation
 from hudi_core.metadata_table.partition_type import FILES_PARTITION, PARTITION_STATS, RECORD_INDEX
-from hudi_core.metadata_table.partitions.record_index import record_index_definition
 from hudi_core.metadata_table.partitions.registry import initialization_order
 from hudi_core.metadata_table.services.compaction import MetadataCompaction
 from hudi_core.metadata_table.services.table_services import ServiceResults, perform_table_services
@@ -34,7 +32,7 @@ from hudi_core.services.metadata.index_drop import (
     row_level_among,
     users_of,
 )
-from hudi_core.services.metadata.initialization import Initializations, Snapshot
+from hudi_core.services.metadata.initialization import Initializations, Snapshot, partitioned_record_index
 from hudi_core.services.metadata.pending_indexing import abandon_builds, inflight_build, refuse_running_builds
 from hudi_core.services.metadata.row_changes import RowsUnknownError
 from hudi_core.services.waiting import wait_for_writers
@@ -60,26 +58,12 @@ def create_metadata(
     if PARTITION_STATS in names and not context.config.partition_fields:
         raise UnsupportedError("a table without partitions has no statistics of them", path=context.config.path)
     requirements = sorted({*names} - {FILES_PARTITION}, key=initialization_order)
-    defined = _defined(context, requirements)
+    defined = partitioned_record_index(context.config, context.options) if RECORD_INDEX in requirements else {}
     workers = context.workers(engine, epoch)
     Initializations(context, workers, defined).check(requirements)
     with context.lock(owner) as lock:
         config = MetadataCreation(context.storage, workers.token, context.clock()).initialize_table()
         return _begin(replace(context, config=config), requirements, workers, lock.check, defined)
-
-
-def _defined(context: TableContext, names: Collection[str]) -> dict[str, IndexDefinition]:
-    """The definitions that the options require and the table lacks."""
-    if RECORD_INDEX not in names or not PARTITIONED_RECORD_INDEX_ENABLE.read(context.options):
-        return {}
-    definition = record_index_definition(context.config.features, partitioned=True)
-    if definition is None:
-        raise UnsupportedError(
-            "a record index of each data partition needs table version 9",
-            path=context.config.path,
-            remedy=f"leave {PARTITIONED_RECORD_INDEX_ENABLE.name} out",
-        )
-    return {RECORD_INDEX: definition}
 
 
 def _begin(
@@ -139,7 +123,7 @@ def update_metadata(context: TableContext, engine: Engine, owner: Owner, epoch: 
                     if delisted or not REBUILD_ROW_INDEXES.read(context.options):
                         raise
                     users, delisted = delist_for_rebuild(current.reloaded(), error, workers.token), True
-        wait_for_writers(context, users, lambda: None)
+        wait_for_writers(context, users)
 
 
 def _update(context: TableContext, workers: Workers, guard: Callable[[], None], applied: list[str]) -> Updated:
@@ -181,7 +165,7 @@ def drop_metadata(context: TableContext, names: Collection[str], owner: Owner) -
     refuse_running_builds(context, names)
     with context.lock(owner):
         users = delist_row_level(context, names)
-    wait_for_writers(context, users, lambda: None)
+    wait_for_writers(context, users)
     abandon_builds(context, names, owner)
     with context.lock(owner):
         initialized = inflight_build(context, names)

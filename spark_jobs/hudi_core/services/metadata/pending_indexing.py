@@ -51,11 +51,8 @@ def inflight_build(context: TableContext, names: Collection[str]) -> str | None:
     lock.
     """
     timeline = context.active.load()
-    for instant, partitions in pending_builds(context, timeline).items():
-        item = timeline.get(instant, Action.INDEXING)
-        if item.state is State.INFLIGHT and _builds_any(partitions, names):
-            return instant
-    return None
+    builds = _builds_of(context, timeline, names)
+    return next((time for time in builds if timeline.get(time, Action.INDEXING).state is State.INFLIGHT), None)
 
 
 def planned_partitions(context: TableContext, timeline: Timeline, instant: str) -> tuple[str, ...]:
@@ -94,9 +91,7 @@ def remove_build(context: TableContext, instant: str, names: Collection[str], *,
 
 def refuse_running_builds(context: TableContext, names: Collection[str]) -> None:
     """Raises ConflictError while an indexing action runs that builds one of the named partitions, with `files` any."""
-    for instant, partitions in pending_builds(context, context.active.load()).items():
-        if not _builds_any(partitions, names):
-            continue
+    for instant in _builds_of(context, context.active.load(), names):
         claim = current_claim(context.storage, instant)
         if claim is not None and is_live(context.storage, instant, claim.epoch):
             raise ConflictError(
@@ -106,16 +101,12 @@ def refuse_running_builds(context: TableContext, names: Collection[str]) -> None
             )
 
 
-def abandon_builds(context: TableContext, names: Collection[str], owner: Owner) -> list[str]:
-    """Removes the pending indexing actions of the named partitions from the timeline; returns their instants.
+def abandon_builds(context: TableContext, names: Collection[str], owner: Owner) -> None:
+    """Removes the pending indexing actions of the named partitions from the timeline.
 
     Raises ConflictError while one is running. It may be repeated after a crash.
     """
-    abandoned = []
-    for instant, partitions in pending_builds(context, context.active.load()).items():
-        if not _builds_any(partitions, names):
-            continue
-        planned = [item.name for item in partitions]
+    for instant, planned in _builds_of(context, context.active.load(), names).items():
         with claimed(context, instant, owner) as found:
             if found.completed is None:
                 with context.lock(owner) as lock:
@@ -126,9 +117,11 @@ def abandon_builds(context: TableContext, names: Collection[str], owner: Owner) 
                         context.active.remove(instant, Action.INDEXING, state)
         forget_claims(context.storage, instant)
         log.info("indexing %s of %s was abandoned", instant, ", ".join(planned))
-        abandoned.append(instant)
-    return abandoned
 
 
-def _builds_any(partitions: Collection[IndexedPartition], names: Collection[str]) -> bool:
-    return FILES_PARTITION in names or not {item.name for item in partitions}.isdisjoint(names)
+def _builds_of(context: TableContext, timeline: Timeline, names: Collection[str]) -> dict[str, list[str]]:
+    """The pending indexing actions that build one of the named partitions, with `files` all, with what they build."""
+    builds = {time: [item.name for item in found] for time, found in pending_builds(context, timeline).items()}
+    return {
+        time: built for time, built in builds.items() if FILES_PARTITION in names or not set(built).isdisjoint(names)
+    }

@@ -111,7 +111,7 @@ class RowChanges:
         """Raises RowsUnknownError where a clean has deleted since what the commit wrote, replaced or wrote upon."""
         for partition, stats in metadata.partition_to_write_stats.items():
             for stat in stats:
-                group, name = (partition, stat.file_id), stat.path.rpartition("/")[2]
+                group, name = (partition, stat.file_id), stat.name
                 old, new = before.get(group), after.get(group)
                 if new is None or all(item.name != name for item in new.files):
                     raise _unknown(instant, stat.path)

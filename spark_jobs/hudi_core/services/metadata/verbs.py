@@ -63,7 +63,7 @@ def _create(context: TableContext, request: MetadataCreateRequest, engine: Engin
     config = create_metadata(replace(context, options=options), names, engine, owner, epoch)
     added = tuple(columns)
     if columns and not is_new:
-        added = add_columns(replace(context, config=config), columns, engine, owner, epoch).columns
+        added = add_columns(replace(context, config=config), columns, engine, owner, epoch)
     after = config.metadata_partitions
     nothing = not (after - before or added)
     return {
@@ -105,7 +105,7 @@ def _update(context: TableContext, names: tuple[str, ...], engine: Engine, owner
 def _drop(context: TableContext, request: MetadataDropRequest, owner: Owner) -> Json:
     before = context.config.metadata_partitions
     if request.columns:
-        dropped = drop_columns(context, request.columns, owner).columns
+        dropped = drop_columns(context, request.columns, owner)
         return {
             "dropped": [],
             "partitions": sorted(before),

@@ -77,6 +77,11 @@ class WriteStat:
     They are kept so that a file round-trips.
     """
 
+    @property
+    def name(self) -> str:
+        """The file's plain name."""
+        return self.path.rpartition("/")[2]
+
 
 def stat_to_json(stat: WriteStat) -> dict[str, Any]:
     """The JSON object of a write stat: the keys real Hudi 0.15 writes, plus whatever `stat.extra` carries."""

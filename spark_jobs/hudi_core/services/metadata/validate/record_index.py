@@ -4,7 +4,7 @@ Exact: every key of a row is mapped, to its partition and file group (a key that
 other key is. Loose: the instant of a location, as of several writes of a row Hudi keeps the one that brought it to its
 file group.
 
-Memory: the keys as key_buckets has them, and one file group of the index: some 250 bytes for each of its keys.
+Memory: the keys as index_keys has them, and one file group of the index: some 250 bytes for each of its keys.
 """
 
 from __future__ import annotations
@@ -21,11 +21,12 @@ from hudi_core.metadata_table.read.partition import MetadataPartition
 from hudi_core.metadata_table.read.row_level import RecordIndex, RecordLocation
 from hudi_core.model.names import FileGroupId
 from hudi_core.services.metadata.validate.check import Difference, Findings, PartitionCheck, PartitionFiles
-from hudi_core.services.metadata.validate.key_buckets import (
-    KeyBuckets,
+from hudi_core.services.metadata.validate.index_keys import (
+    IndexKeys,
     StoredGroup,
     compare_keys,
     stored_groups,
+    text_at,
     why_extra,
 )
 from hudi_core.view.file_group import FileSlice
@@ -40,7 +41,7 @@ class RecordIndexCheck(PartitionCheck):
         self._is_partitioned = index.is_partitioned
         self._key_columns = key_columns
         self._places: dict[FileGroupId, int] = {}
-        self._buckets = self._new_buckets(None)
+        self._index_keys = self._new_keys(None)
         self._seen: set[str] = set()
         self._unindexed: dict[str, int] = {}
 
@@ -49,7 +50,7 @@ class RecordIndexCheck(PartitionCheck):
 
     def open_partition(self, files: PartitionFiles) -> None:
         if self._is_partitioned:
-            self._buckets = self._new_buckets(files.partition)
+            self._index_keys = self._new_keys(files.partition)
 
     def add_rows(self, file_slice: FileSlice, batch: pa.RecordBatch) -> None:
         group = file_slice.file_group
@@ -59,7 +60,7 @@ class RecordIndexCheck(PartitionCheck):
             return
         keys = record_keys(batch, self._key_columns, path=group.file_id)
         place = self._places.setdefault(group, len(self._places))
-        self._buckets.add(group_indexes(keys, len(part.groups)), keys, place)
+        self._index_keys.add(group_indexes(keys, len(part.groups)), keys, place)
 
     def close_partition(self, files: PartitionFiles) -> None:
         if self._is_partitioned:
@@ -73,18 +74,18 @@ class RecordIndexCheck(PartitionCheck):
             what = f"the index has no file groups of the partition, which has {rows} rows"
             self.add_difference(what, partition=partition)
         for partition in sorted({name for name in self._parts if name is not None} - self._seen):
-            self._buckets = self._new_buckets(partition)
+            self._index_keys = self._new_keys(partition)
             self._compare(partition)
 
-    def _new_buckets(self, partition: str | None) -> KeyBuckets:
+    def _new_keys(self, partition: str | None) -> IndexKeys:
         part = self._parts.get(partition)
-        return KeyBuckets(1 if part is None else len(part.groups))
+        return IndexKeys(1 if part is None else len(part.groups))
 
     def _compare(self, partition: str | None) -> None:
         part = self._parts.get(partition)
         if part is not None:
             names = list(self._places)
-            for group in stored_groups(self._buckets, part.groups):
+            for group in stored_groups(self._index_keys, part.groups):
                 self._compare_group(group, len(part.groups), names)
 
     def _compare_group(self, group: StoredGroup[RecordLocation], count: int, names: Sequence[FileGroupId]) -> None:
@@ -100,15 +101,15 @@ class RecordIndexCheck(PartitionCheck):
 
         def missing(at: int) -> Difference:
             right = names[int(group.places[at])]
-            what = f"key {group.keys[at].as_py()!r} is not mapped, but the file group has a row of it"
+            what = f"key {text_at(group.keys, at)!r} is not mapped, but the file group has a row of it"
             return Difference(RECORD_INDEX, right.partition, right.file_id, what)
 
         def wrong(at: int, why: str) -> Difference:
-            what = f"key {_text(keys, at)!r} is mapped to the file group, but {why}"
+            what = f"key {text_at(keys, at)!r} is mapped to the file group, but {why}"
             return Difference(RECORD_INDEX, locations[at].partition, locations[at].file_id, what)
 
         def extra(at: int) -> Difference:
-            return wrong(at, why_extra(group.position, file_group_index(_text(keys, at), count)))
+            return wrong(at, why_extra(group.position, file_group_index(text_at(keys, at), count)))
 
         def elsewhere(at: int, first: int) -> Difference:
             right = names[int(group.places[first])]
@@ -117,7 +118,3 @@ class RecordIndexCheck(PartitionCheck):
         self.add_each(missing, found.missing)
         self.add_each(extra, found.extra)
         self.add_each(elsewhere, found.elsewhere, found.first)
-
-
-def _text(keys: pa.Array, at: int) -> str:
-    return str(keys[at].as_py(), "utf-8", "replace")

@@ -22,11 +22,12 @@ from hudi_core.filegroup.merge.record_keys import record_keys
 from hudi_core.metadata_table.keys import parse_secondary_key, secondary_hashed_part, secondary_keys, secondary_prefixes
 from hudi_core.metadata_table.read.partition import MetadataPartition
 from hudi_core.services.metadata.validate.check import Difference, Findings, PartitionCheck
-from hudi_core.services.metadata.validate.key_buckets import (
-    KeyBuckets,
+from hudi_core.services.metadata.validate.index_keys import (
+    IndexKeys,
     StoredGroup,
     compare_keys,
     stored_groups,
+    text_at,
     why_extra,
 )
 from hudi_core.view.file_group import FileSlice
@@ -53,7 +54,7 @@ class SecondaryIndexCheck(PartitionCheck):
         self._key_columns = key_columns
         self._by_value = by_value
         self._is_whole = is_whole
-        self._buckets = KeyBuckets(len(partition.groups))
+        self._index_keys = IndexKeys(len(partition.groups))
         self._places: list[FileSlice] = []
 
     def row_columns(self) -> frozenset[str]:
@@ -66,10 +67,10 @@ class SecondaryIndexCheck(PartitionCheck):
         keys = record_keys(batch, self._key_columns, path=file_slice.file_group.file_id)
         pairs = secondary_keys(heads, keys)
         groups = group_indexes(heads if self._by_value else pairs, len(self._partition.groups))
-        self._buckets.add(groups, pairs, len(self._places) - 1)
+        self._index_keys.add(groups, pairs, len(self._places) - 1)
 
     def finish(self) -> None:
-        for group in stored_groups(self._buckets, self._partition.groups):
+        for group in stored_groups(self._index_keys, self._partition.groups):
             self._compare_group(group)
 
     def _compare_group(self, group: StoredGroup[bool]) -> None:
@@ -79,11 +80,11 @@ class SecondaryIndexCheck(PartitionCheck):
 
         def missing(at: int) -> Difference:
             right = self._places[int(group.places[at])].file_group
-            what = f"{_pair(group.keys[at].as_py())} is not in the index, but the file group has it"
+            what = f"{_pair(text_at(group.keys, at))} is not in the index, but the file group has it"
             return Difference(self.name, right.partition, right.file_id, what)
 
         def extra(at: int) -> Difference:
-            text = stored[at].as_py().decode("utf-8", "replace")
+            text = text_at(stored, at)
             hashed = secondary_hashed_part(text) if self._by_value else text
             why = why_extra(group.position, file_group_index(hashed, len(self._partition.groups)))
             return Difference(self.name, None, None, f"{_pair(text)} is in the index, but {why}")

@@ -25,7 +25,7 @@ from hudi_core.metadata_table.write.restore_reach import reach_of
 from hudi_core.model.names import WriteToken
 from hudi_core.request.requests import RunRequest
 from hudi_core.services.context import TableContext
-from hudi_core.services.metadata.columns import ColumnsChanged, add_columns, drop_columns
+from hudi_core.services.metadata.columns import add_columns, drop_columns
 from hudi_core.services.metadata.maintain import create_metadata, drop_metadata, update_metadata
 from hudi_core.storage.base import Storage
 from hudi_core.table import HudiTable
@@ -75,7 +75,7 @@ def index_only(table: Table, *columns: str) -> None:
 
 def add(
     table: Table, *columns: str, engine: LocalEngine | None = None, storage: Storage | None = None
-) -> ColumnsChanged:
+) -> tuple[str, ...]:
     return add_columns(context(table, None, storage), columns, engine or CountingEngine(), OWNER, 5)
 
 
@@ -126,19 +126,15 @@ def test_added_columns_are_as_if_the_index_was_initialized_with_them(golden: Gol
     engine = CountingEngine()
     done = add(table, *ADDED, engine=engine)
     assert statistics(table) == whole
-    assert done.columns == ADDED
+    assert done == ADDED
     assert len(set(table.metadata_timeline.names()) - set(names)) == 3, "one deltacommit"
     assert engine.files == len({key[12:] for key in narrow["column_stats"]}), "each file once"
     assert table.config.metadata_partitions == folder
     if version != "6":
-        assert (
-            done.indexed
-            == indexed(table)
-            == ("_hoodie_commit_time", "_hoodie_partition_path", "_hoodie_record_key", "id", *ADDED)
-        )
+        assert indexed(table) == ("_hoodie_commit_time", "_hoodie_partition_path", "_hoodie_record_key", "id", *ADDED)
     assert findings(table) == []
     names, again = table.metadata_timeline.names(), CountingEngine()
-    assert add(table, *ADDED, engine=again) == ColumnsChanged((), done.indexed)
+    assert add(table, *ADDED, engine=again) == ()
     assert table.metadata_timeline.names() == names
     if version != "6":
         assert again.files == 0, "the index has them all"
@@ -150,13 +146,14 @@ def test_a_dropped_column_costs_its_definition_and_comes_back_without_a_read(gol
     table = Table(golden(version, "mdt_all_mor").table)
     before, fields, names = statistics(table), indexed(table), table.metadata_timeline.names()
     done = drop_columns(context(table), ["qty", "not indexed"], OWNER)
-    assert done == ColumnsChanged(("qty",), tuple(name for name in fields if name != "qty"))
-    assert indexed(table) == done.indexed
+    assert done == ("qty",)
+    assert indexed(table) == (left := tuple(name for name in fields if name != "qty"))
     assert table.metadata_timeline.names() == names
     assert findings(table) == []
-    assert drop_columns(context(table), ["qty"], OWNER) == ColumnsChanged((), done.indexed)
+    assert drop_columns(context(table), ["qty"], OWNER) == ()
     engine = CountingEngine()
-    assert add(table, "qty", engine=engine) == ColumnsChanged(("qty",), (*done.indexed, "qty"))
+    assert add(table, "qty", engine=engine) == ("qty",)
+    assert indexed(table) == (*left, "qty")
     assert engine.files == 0
     assert statistics(table)["column_stats"] == before["column_stats"]
     assert findings(table) == []
@@ -252,7 +249,7 @@ def test_a_pending_clean_comes_first(golden: Golden, version: str) -> None:
     HudiTable.open(str(table.path)).run(RunRequest(str(table.path), "clean"), LocalEngine(2))
     cleaned = set(statistics(table)["column_stats"])
     assert cleaned < before
-    assert add(table, "name").columns == ("name",)
+    assert add(table, "name") == ("name",)
     assert set(statistics(table)["column_stats"]) < cleaned, "the dropped column still had records of cleaned files"
     assert findings(table) == []
 
@@ -263,7 +260,7 @@ def test_version_6_adds_beside_a_pending_clean(golden: Golden, tmp_path: Path) -
     held = planned.rename(tmp_path / planned.name)
     create_metadata(context(table, {LIST: "id"}), ["column_stats"], LocalEngine(2), OWNER, 2)
     held.rename(planned)
-    assert add(table, "name").columns == ("name",)
+    assert add(table, "name") == ("name",)
     HudiTable.open(str(table.path)).run(RunRequest(str(table.path), "clean"), LocalEngine(2))
     assert findings(table) == []
 

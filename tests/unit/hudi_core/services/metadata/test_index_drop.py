@@ -73,12 +73,12 @@ def test_a_drop_waits_for_writes_that_may_tag_by_the_index(
     whole, writer = files_of(table), at_work(table)
     seen: list[tuple[bool, int]] = []
 
-    def wait(context: Any, awaited: frozenset[str], check: Callable[[], None]) -> frozenset[str]:
+    def wait(context: Any, awaited: frozenset[str]) -> frozenset[str]:
         assert awaited == {writer}
         with context.lock(Owner.current("the writer")):
             seen.append(("record_index" in table.config.metadata_partitions, files_of(table)))
         table.data.undo(writer, Action.COMMIT)
-        return wait_for_writers(context, awaited, check)
+        return wait_for_writers(context, awaited)
 
     monkeypatch.setattr(maintain, "wait_for_writers", wait)
     done = drop(table, *names, options=BEATS)
@@ -106,7 +106,7 @@ def test_an_index_that_a_writer_builds_meanwhile_stays(golden: Golden, monkeypat
     table = Table(golden("8", "mdt_record_index_lookup").table)
     writer = at_work(table)
 
-    def wait(context: Any, awaited: frozenset[str], check: Callable[[], None]) -> frozenset[str]:
+    def wait(context: Any, awaited: frozenset[str]) -> frozenset[str]:
         table.data.undo(writer, Action.COMMIT)
         create_metadata(context, ["record_index"], ENGINE, Owner.current("the writer"), 7)
         return frozenset()
@@ -196,13 +196,13 @@ def test_a_rebuild_waits_for_writes_that_may_tag_by_the_index(
     forget_these(table, [missing])
     whole, writer, seen = files_of(table), at_work(table), list[tuple[set[str], int]]()
 
-    def wait(context: Any, awaited: frozenset[str], check: Callable[[], None]) -> frozenset[str]:
+    def wait(context: Any, awaited: frozenset[str]) -> frozenset[str]:
         if awaited:
             assert awaited == {writer}
             with context.lock(Owner.current("the writer")):
                 seen.append((row_indexes(table), files_of(table)))
             table.data.undo(writer, Action.COMMIT)
-        return wait_for_writers(context, awaited, check)
+        return wait_for_writers(context, awaited)
 
     monkeypatch.setattr(maintain, "wait_for_writers", wait)
     done = rebuilt(table, BEATS)

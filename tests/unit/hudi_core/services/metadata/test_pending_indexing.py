@@ -88,11 +88,11 @@ def test_abandoned_builds_leave_the_timeline(golden: Golden, version: str) -> No
     context = context_of(table.path)
     names = [item.name for item in read_index_plan(context, instant)]
     table.data.to_inflight(instant, Action.INDEXING)
-    assert abandon_builds(context, ["expr_index_none"], OWNER) == []
+    abandon_builds(context, ["expr_index_none"], OWNER)
     assert table.data.load().contains(instant)
-    assert abandon_builds(context, names[:1], OWNER) == [instant]
+    abandon_builds(context, names[:1], OWNER)
     assert not table.data.load().contains(instant)
-    assert abandon_builds(context, names, OWNER) == []
+    abandon_builds(context, names, OWNER)
 
 
 def test_a_listed_partition_stays_when_its_build_is_removed(golden: Golden) -> None:
