@@ -130,14 +130,9 @@ def _passed_over(inputs: ArchiveInputs) -> Hold | None:
 
 
 def _savepointed(timeline: Timeline) -> Hold | None:
-    first = min(savepoints(timeline), default=None)
+    first = min(timeline.savepoints(), default=None)
     remedy = f"delete the savepoint, or set {ARCHIVE_BEYOND_SAVEPOINT.name}=true"
     return None if first is None else Hold(first, f"commit {first} is savepointed: {remedy}")
-
-
-def savepoints(timeline: Timeline) -> frozenset[str]:
-    """The requested times of the commits that completed savepoints keep."""
-    return timeline.completed().of_actions(Action.SAVEPOINT).requested_times
 
 
 def _for_compaction(inputs: ArchiveInputs, config: ArchiveConfig) -> Hold | None:

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from hudi_core.config.archive_config import KEEP_MAX, KEEP_MIN, ArchiveConfig
-from hudi_core.services.archive.instants_to_retain import ArchiveInputs, Findings, Hold, holds_of, savepoints
+from hudi_core.services.archive.instants_to_retain import ArchiveInputs, Findings, Hold, holds_of
 from hudi_core.timeline.instant import WRITE_ACTIONS, Action, Instant
 from hudi_core.timeline.timeline import Timeline
 
@@ -62,7 +62,7 @@ def start_after(timeline: Timeline, gone: frozenset[str]) -> str | None:
 def _commits(inputs: ArchiveInputs, config: ArchiveConfig, holds: list[Hold]) -> tuple[list[Instant], str]:
     commits = inputs.timeline.commits()
     least, most, why = _kept(inputs, config)
-    saved = savepoints(inputs.timeline) if config.beyond_savepoint else frozenset()
+    saved = inputs.timeline.savepoints() if config.beyond_savepoint else frozenset()
     first = min(holds, key=lambda hold: hold.since, default=None)
     passable = commits if first is None else commits.before(first.since)
     free = [item for item in passable if item.requested_time not in saved]

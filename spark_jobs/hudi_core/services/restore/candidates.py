@@ -127,7 +127,7 @@ class RestoreCandidates:
 
     @cached_property
     def _saved(self) -> frozenset[str]:
-        return self._timeline.completed().of_actions(Action.SAVEPOINT).requested_times
+        return self._timeline.savepoints()
 
     @cached_property
     def _retained(self) -> str | None:

@@ -7,9 +7,9 @@ from hudi_core.errors import ConfigError, ConflictError, TimelineError
 from hudi_core.filegroup.write.rollback_files import FileUndo
 from hudi_core.services.context import TableContext
 from hudi_core.services.lifecycle import Run
+from hudi_core.services.rollback.checks import guard, refuse_live_writer
 from hudi_core.services.rollback.failed_writes import dead_rollbacks, failed_writes, nothing_failed
-from hudi_core.services.rollback.inputs import refuse_live_writer
-from hudi_core.services.rollback.job import RollbackJob, guard
+from hudi_core.services.rollback.job import RollbackJob
 from hudi_core.services.rollback.strategies import failed_of, plan_undo
 from hudi_core.services.rollback.units import encode_plan, is_planned
 from hudi_core.services.service import Scheduled, SchedulingService
