@@ -8,7 +8,7 @@ from datetime import datetime, timezone
 from hudi_core.config.archive_config import IGNORE_ORPHANS, ArchiveConfig
 from hudi_core.config.clean_config import KEEP_LATEST_BY_HOURS, CleanConfig
 from hudi_core.history.archiving import archive_writer
-from hudi_core.services.archive.instants_to_retain import ArchiveInputs, Findings
+from hudi_core.services.archive.instants_to_retain import NOT_LISTED, ArchiveInputs, Findings
 from hudi_core.services.archive.listing import Partition, Search, appended_log_bytes, search
 from hudi_core.services.archive.planner import ArchivePlan, plan_archival, start_after
 from hudi_core.services.clean.earliest_commit import RetentionInputs, earliest_to_retain
@@ -54,7 +54,7 @@ def find(
     """
     most = plan_archival(inputs, config)
     if not most.commits:
-        return most, Findings()  # cleans and rollbacks alone do not move the timeline's start
+        return most, NOT_LISTED  # cleans and rollbacks alone do not move the timeline's start
     replaced = replaced_file_groups(Timeline(most.commits), lambda instant: _read_checked(context, instant))
     requested = Search(None, None, frozenset(), replaced)
     if config.orphans != IGNORE_ORPHANS:

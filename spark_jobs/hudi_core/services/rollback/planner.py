@@ -22,13 +22,11 @@ from hudi_core.transaction.owner import Owner
 
 def write_at(context: TableContext, timeline: Timeline, time: str) -> Instant | None:
     """The write requested at `time`. Raises ConfigError when only other actions are there."""
-    actions = {
-        item.action: item for item in timeline if item.requested_time == time and item.action != Action.SAVEPOINT
-    }
-    found = next((item for action, item in actions.items() if action in WRITE_ACTIONS), None)
-    if found is None and actions:
+    at_time = [item for item in timeline if item.requested_time == time and item.action != Action.SAVEPOINT]
+    found = next((item for item in at_time if item.action in WRITE_ACTIONS), None)
+    if found is None and at_time:
         raise ConfigError(
-            f"{next(iter(actions))} {time} cannot be rolled back",
+            f"{at_time[0].action} {time} cannot be rolled back",
             path=context.active.folder,
             remedy="only writes, compactions and clusterings can; a clean or a rollback is run again until it "
             "completes",
