@@ -26,8 +26,8 @@ from hudi_core.services import rewrite
 from hudi_core.services.clean import checks as guard
 from hudi_core.services.clean import slices_to_delete as policies
 from hudi_core.services.context import TableContext
+from hudi_core.services.rollback import checks as rollback_checks
 from hudi_core.services.rollback import failed_attempt as attempt
-from hudi_core.services.rollback import job as finish
 from hudi_core.services.rollback.verb import rollback
 from hudi_core.storage.base import FileInfo, Storage
 from hudi_core.table import HudiTable
@@ -92,7 +92,7 @@ def test_hudi_4863_a_rollback_takes_no_file_of_a_pending_compaction(
         _a_failed_compaction_goes_without_the_logs_of_later_writes(golden, monkeypatch)
     test_rollback_run.test_hudi_4863_a_failed_write_goes_while_a_compaction_is_inflight(golden, version)
     test_rollback_run.test_a_commit_that_a_plan_was_made_on_does_not_go(golden, version)
-    monkeypatch.setattr(finish, "check_may_roll_back", lambda *_: None)
+    monkeypatch.setattr(rollback_checks, "check_may_roll_back", lambda *_: None)
     with pytest.raises(DID_NOT_RAISE):
         test_rollback_run.test_a_commit_that_a_plan_was_made_on_does_not_go(golden, version)
     table = golden(version, "mor_compaction_requested_only").table

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from hudi_core.config.archive_config import ArchiveConfig
-from hudi_core.services.archive.instants_to_retain import ArchiveInputs, Findings
+from hudi_core.services.archive.instants_to_retain import NOT_LISTED, ArchiveInputs, Findings
 from hudi_core.services.archive.planner import ArchivePlan, plan_archival
 from hudi_core.timeline.instant import Instant, State, completed_action
 from hudi_core.timeline.timeline import Timeline
@@ -33,7 +33,7 @@ def commits(*times: int) -> list[Instant]:
 
 
 def plan(
-    instants: Iterable[Instant], config: ArchiveConfig = FEW, findings: Findings | None = None, **inputs: Any
+    instants: Iterable[Instant], config: ArchiveConfig = FEW, findings: Findings = NOT_LISTED, **inputs: Any
 ) -> ArchivePlan:
     return plan_archival(ArchiveInputs(Timeline(instants), **inputs), config, findings)
 

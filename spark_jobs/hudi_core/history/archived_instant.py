@@ -22,8 +22,9 @@ _NUMBERS: Final = tuple(
     name for name, _ in (*WRITE_COUNTS, *LOG_COUNTS) if name not in ("totalLogFilesCompacted", "totalLogSizeCompacted")
 )
 """What the record has of a write stat besides its texts."""
-_COMPLETED: Final = {Action.CLEAN: "hoodieCleanMetadata", Action.ROLLBACK: "hoodieRollbackMetadata"}
-_PENDING: Final = {
+_MEMBERS: Final = {
+    (Action.CLEAN, State.COMPLETED): "hoodieCleanMetadata",
+    (Action.ROLLBACK, State.COMPLETED): "hoodieRollbackMetadata",
     (Action.CLEAN, State.REQUESTED): "hoodieCleanerPlan",
     (Action.CLEAN, State.INFLIGHT): "hoodieCleanerPlan",
     (Action.COMPACTION, State.REQUESTED): "hoodieCompactionPlan",
@@ -98,7 +99,7 @@ def _content(file: StateFile) -> dict[str, Any]:
     action, state, path = file.action, file.state, file.path
     if not file.data and (action not in (Action.COMMIT, Action.DELTA_COMMIT) or state is State.COMPLETED):
         return {}
-    name = _COMPLETED.get(action) if state is State.COMPLETED else _PENDING.get((action, state))
+    name = _MEMBERS.get((action, state))
     if name is None and action not in COMMIT_ACTIONS:
         return {}
     raw = decode_any(file.data, path=path)

@@ -102,6 +102,6 @@ def _way_back(timeline: Timeline, instant: str) -> str:
     read = max(
         (commit.requested_time for commit in timeline.commits() if commit.requested_time <= instant), default=None
     )
-    if read is not None and read in timeline.completed().of_actions(Action.SAVEPOINT).requested_times:
+    if read is not None and read in timeline.savepoints():
         return f"commit {read} is savepointed: `hudictl restore TABLE --instant {read}` takes the table back to it"
     return "a longer retention of the cleaner keeps more from now on"

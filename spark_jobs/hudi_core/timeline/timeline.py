@@ -82,6 +82,10 @@ class Timeline:
             ),
         )
 
+    def savepoints(self) -> frozenset[str]:
+        """The requested times of the commits that completed savepoints keep."""
+        return self.completed().of_actions(Action.SAVEPOINT).requested_times
+
     def before(self, time: str) -> Timeline:
         """The instants requested before `time`."""
         return self.filter(lambda instant: instant.requested_time < time)

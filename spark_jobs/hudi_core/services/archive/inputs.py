@@ -7,9 +7,8 @@ from datetime import datetime, timezone
 
 from hudi_core.config.archive_config import IGNORE_ORPHANS, ArchiveConfig
 from hudi_core.config.clean_config import KEEP_LATEST_BY_HOURS, CleanConfig
-from hudi_core.config.table_config import timeline_zone
 from hudi_core.history.archiving import archive_writer
-from hudi_core.services.archive.instants_to_retain import ArchiveInputs, Findings, savepoints
+from hudi_core.services.archive.instants_to_retain import NOT_LISTED, ArchiveInputs, Findings
 from hudi_core.services.archive.listing import Partition, Search, appended_log_bytes, search
 from hudi_core.services.archive.planner import ArchivePlan, plan_archival, start_after
 from hudi_core.services.clean.earliest_commit import RetentionInputs, earliest_to_retain
@@ -55,7 +54,7 @@ def find(
     """
     most = plan_archival(inputs, config)
     if not most.commits:
-        return most, Findings()  # cleans and rollbacks alone do not move the timeline's start
+        return most, NOT_LISTED  # cleans and rollbacks alone do not move the timeline's start
     replaced = replaced_file_groups(Timeline(most.commits), lambda instant: _read_checked(context, instant))
     requested = Search(None, None, frozenset(), replaced)
     if config.orphans != IGNORE_ORPHANS:
@@ -87,7 +86,7 @@ def _read_checked(context: TableContext, instant: Instant) -> CommitMetadata:
 
 def _hidden(context: TableContext, timeline: Timeline, plan: ArchivePlan) -> dict[str, str]:
     """The files of the plan's commits behind the first savepoint, by path, with the commit's requested time."""
-    first = min(savepoints(timeline), default=None)
+    first = min(timeline.savepoints(), default=None)
     behind = [item for item in plan.commits if first is not None and item.requested_time > first]
     return {
         stat.path: item.requested_time for item in behind for stat in context.active.read_commit(item).write_stats()
@@ -96,9 +95,9 @@ def _hidden(context: TableContext, timeline: Timeline, plan: ArchivePlan) -> dic
 
 def _cleaner_keeps(context: TableContext, timeline: Timeline, clean: CleanConfig) -> str | None:
     """The earliest commit that the cleaner keeps; by hours, as of the last commit and not of now (ArchivalUtils)."""
-    zone = timeline_zone(context.config, context.options)
     last = timeline.commits().last()
-    by_hours = clean.policy == KEEP_LATEST_BY_HOURS and last is not None
-    now = parse_instant(last.requested_time, zone) if by_hours and last is not None else datetime.now(timezone.utc)
-    found = earliest_to_retain(RetentionInputs(timeline, now, zone), clean)
+    now = datetime.now(timezone.utc)
+    if clean.policy == KEEP_LATEST_BY_HOURS and last is not None:
+        now = parse_instant(last.requested_time, context.zone)
+    found = earliest_to_retain(RetentionInputs(timeline, now, context.zone), clean)
     return None if found is None else found.requested_time

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import takewhile
+from typing import Final
 
 from hudi_core.config.archive_config import (
     ARCHIVE_BEYOND_SAVEPOINT,
@@ -66,6 +67,10 @@ class Findings:
     hidden: Mapping[str, str] = field(default_factory=dict)
 
 
+NOT_LISTED: Final = Findings()
+"""Of a table whose files were not looked at yet: the conditions on the timeline alone hold commits."""
+
+
 @dataclass(frozen=True, slots=True)
 class Hold:
     """Commits requested at `since` or later stay; `reason` names the option or action that would change it."""
@@ -74,8 +79,8 @@ class Hold:
     reason: str
 
 
-def holds_of(inputs: ArchiveInputs, config: ArchiveConfig, findings: Findings | None = None) -> list[Hold]:
-    """Every hold on commits of the timeline; without `findings` those that need no listing."""
+def holds_of(inputs: ArchiveInputs, config: ArchiveConfig, findings: Findings) -> list[Hold]:
+    """Every hold on commits of the timeline."""
     found = (
         _restoring(inputs.timeline),
         _rolling_back(inputs),
@@ -87,10 +92,8 @@ def holds_of(inputs: ArchiveInputs, config: ArchiveConfig, findings: Findings | 
         _for_metadata(inputs),
         _for_clean(inputs) if config.block_on_clean else None,
     )
-    holds = [hold for hold in found if hold is not None]
-    if findings is not None:
-        holds += [*_uncleaned(findings), *_orphaned(inputs.timeline, findings), *_hidden(findings)]
-    return holds
+    listed = (*_uncleaned(findings), *_orphaned(inputs.timeline, findings), *_hidden(findings))
+    return [*(hold for hold in found if hold is not None), *listed]
 
 
 def _restoring(timeline: Timeline) -> Hold | None:
@@ -130,14 +133,9 @@ def _passed_over(inputs: ArchiveInputs) -> Hold | None:
 
 
 def _savepointed(timeline: Timeline) -> Hold | None:
-    first = min(savepoints(timeline), default=None)
+    first = min(timeline.savepoints(), default=None)
     remedy = f"delete the savepoint, or set {ARCHIVE_BEYOND_SAVEPOINT.name}=true"
     return None if first is None else Hold(first, f"commit {first} is savepointed: {remedy}")
-
-
-def savepoints(timeline: Timeline) -> frozenset[str]:
-    """The requested times of the commits that completed savepoints keep."""
-    return timeline.completed().of_actions(Action.SAVEPOINT).requested_times
 
 
 def _for_compaction(inputs: ArchiveInputs, config: ArchiveConfig) -> Hold | None:

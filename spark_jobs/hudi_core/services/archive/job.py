@@ -11,7 +11,6 @@ from collections import Counter
 from collections.abc import Collection, Iterable
 
 from hudi_core.config.archive_config import ORPHANS, REFUSE_ORPHANS, ArchiveConfig
-from hudi_core.config.table_config import timeline_zone
 from hudi_core.errors import OrphanFilesError
 from hudi_core.filegroup.write.markers import TEMP_FOLDER
 from hudi_core.history.archived_instant import ArchivedInstant
@@ -120,7 +119,7 @@ def _archive(
     with_markers = {folder.rsplit("/", 1)[-1] for folder in context.storage.list_folders(TEMP_FOLDER)}
     claimed = claimed_instants(context.storage) - inputs.timeline.pending().requested_times
     results: list[InstantResult] = []
-    for taken in rounds(context.storage, context.active, timeline_zone(context.config, context.options), instants):
+    for taken in rounds(context.storage, context.active, context.zone, instants):
         times = {item.instant.requested_time for item in taken}
         for time in sorted(times & with_markers):  # markers of a completed instant are not used
             context.storage.delete_folder(f"{TEMP_FOLDER}/{time}")

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from hudi_core.config.archive_config import KEEP_MAX, KEEP_MIN, ArchiveConfig
-from hudi_core.services.archive.instants_to_retain import ArchiveInputs, Findings, Hold, holds_of, savepoints
+from hudi_core.services.archive.instants_to_retain import NOT_LISTED, ArchiveInputs, Findings, Hold, holds_of
 from hudi_core.timeline.instant import WRITE_ACTIONS, Action, Instant
 from hudi_core.timeline.timeline import Timeline
 
@@ -38,7 +38,7 @@ class ArchivePlan:
         return Timeline(item for item in self.instants if item.action in WRITE_ACTIONS).instants
 
 
-def plan_archival(inputs: ArchiveInputs, config: ArchiveConfig, findings: Findings | None = None) -> ArchivePlan:
+def plan_archival(inputs: ArchiveInputs, config: ArchiveConfig, findings: Findings = NOT_LISTED) -> ArchivePlan:
     """What to archive. Without `findings` the most that there can be: what is to be looked up in the listing."""
     holds = holds_of(inputs, config, findings)
     commits, reason = _commits(inputs, config, holds)
@@ -62,7 +62,7 @@ def start_after(timeline: Timeline, gone: frozenset[str]) -> str | None:
 def _commits(inputs: ArchiveInputs, config: ArchiveConfig, holds: list[Hold]) -> tuple[list[Instant], str]:
     commits = inputs.timeline.commits()
     least, most, why = _kept(inputs, config)
-    saved = savepoints(inputs.timeline) if config.beyond_savepoint else frozenset()
+    saved = inputs.timeline.savepoints() if config.beyond_savepoint else frozenset()
     first = min(holds, key=lambda hold: hold.since, default=None)
     passable = commits if first is None else commits.before(first.since)
     free = [item for item in passable if item.requested_time not in saved]
@@ -86,9 +86,7 @@ def _kept(inputs: ArchiveInputs, config: ArchiveConfig) -> tuple[int, int, str]:
     return config.keep_min, config.keep_max, ""
 
 
-def _by_number(
-    inputs: ArchiveInputs, config: ArchiveConfig, holds: list[Hold], findings: Findings | None
-) -> list[Instant]:
+def _by_number(inputs: ArchiveInputs, config: ArchiveConfig, holds: list[Hold], findings: Findings) -> list[Instant]:
     """Layout 1: the oldest cleans, and apart from them the oldest rollbacks, when there are too many of that action.
 
     A rollback stays while a file exists that it should have deleted (hudi#18783); that file's instant is older.
@@ -96,14 +94,16 @@ def _by_number(
     if any(hold.since == "" for hold in holds):
         return []
     least, most, _ = _kept(inputs, config)
-    orphans = [] if findings is None else list(findings.orphans)
     compaction = inputs.metadata_compaction if inputs.has_metadata_table else None
     chosen: list[Instant] = []
     for action in (Action.ROLLBACK, Action.CLEAN):
         completed = inputs.timeline.completed().of_actions(action).instants
         room = max(0, len(completed) - least)
         free = completed[: room if len(completed) > most else min(room, inputs.left_by_interruption(completed))]
-        bounds = [*(orphans if action == Action.ROLLBACK else ()), *([] if compaction is None else [compaction])]
+        bounds = [
+            *(findings.orphans if action == Action.ROLLBACK else ()),
+            *([] if compaction is None else [compaction]),
+        ]
         chosen += [item for item in free if not bounds or item.requested_time < min(bounds)]
     return chosen
 

@@ -11,12 +11,11 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime, timezone
 from functools import partial
 
 from hudi_core.config.clean_config import CLEAN_PARTITIONS, KEEP_LATEST_BY_HOURS, KEEP_LATEST_COMMITS, CleanConfig
-from hudi_core.config.table_config import timeline_zone
 from hudi_core.config.transaction_config import FAILED_WRITES_POLICY
 from hudi_core.engine.protocol import Json
 from hudi_core.errors import ConflictError, StorageNotFoundError
@@ -56,7 +55,7 @@ class Planned:
     """A plan and the bytes that it frees, by partition."""
 
     plan: CleanPlan
-    sizes: Mapping[str, int] = field(default_factory=dict)
+    sizes: Mapping[str, int]
 
     def to_json(self) -> Json:
         """The plan as hudictl prints it: files and bytes to delete, by partition."""
@@ -126,9 +125,9 @@ def make_plan(context: TableContext, timeline: Timeline, *, now: datetime | None
     inputs = RetentionInputs(
         timeline=timeline,
         now=now or datetime.now(timezone.utc),
-        zone=timeline_zone(context.config, context.options),
+        zone=context.zone,
         last_clean=last_clean(context.active, timeline),
-        savepoints=timeline.completed().of_actions(Action.SAVEPOINT).requested_times,
+        savepoints=timeline.savepoints(),
     )
     scope = retention(inputs, config)
     if isinstance(scope, Nothing):

@@ -57,11 +57,7 @@ class CompactionJob(RewriteJob[CompactionPlan, CompactionUnit, CompactedSlice]):
     def find(self, timeline: Timeline) -> Instant:
         """See Job."""
         found = timeline.find(self.instant, Action.COMPACTION)
-        if (
-            found is None
-            or found.pending_action not in (Action.COMPACTION, Action.COMMIT)
-            or self._is_plain_commit(found)
-        ):
+        if found is None or not self._is_compaction(found):
             raise ConfigError(
                 f"the timeline holds no compaction at instant {self.instant}",
                 path=self.active.folder,
@@ -69,11 +65,11 @@ class CompactionJob(RewriteJob[CompactionPlan, CompactionUnit, CompactedSlice]):
             )
         return found
 
-    def _is_plain_commit(self, found: Instant) -> bool:
+    def _is_compaction(self, found: Instant) -> bool:
         """A completed compaction and a write to a copy-on-write table have one action; the pending files differ."""
-        if found.pending_action == Action.COMPACTION:
-            return False
-        return not found.is_completed or not self.active.read_commit(found).compacted
+        if found.pending_action == Action.COMMIT and found.is_completed:
+            return self.active.read_commit(found).compacted
+        return found.pending_action == Action.COMPACTION
 
     def plan(self, timeline: Timeline) -> CompactionPlan:
         """The stored plan. Raises FormatError, StorageNotFoundError, CorruptFileError, UnsupportedError (checks)."""

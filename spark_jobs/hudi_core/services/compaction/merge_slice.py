@@ -151,10 +151,10 @@ class _Compaction:
                 self.name,
                 MarkerType.CREATE if base is None else MarkerType.MERGE,
             )
+            replaced_codec = None if base is None else base.compression
+            codec = self.config.parquet_codec or replaced_codec or DEFAULT_CODEC
             handle = stack.enter_context(
-                BaseFileHandle(
-                    self.storage, join(self.partition, self.name), self.schema, self.config, codec=self._codec(base)
-                )
+                BaseFileHandle(self.storage, join(self.partition, self.name), self.schema, self.config, codec=codec)
             )
             merge = stack.enter_context(
                 merging(
@@ -184,10 +184,6 @@ class _Compaction:
         """The plan's log files in scan order; raises StorageNotFoundError naming the first that is gone."""
         names = sorted(self.log_names, key=lambda name: parse_log_file(name).scan_order)
         return [DataFile(self.partition, name, self.storage.stat(join(self.partition, name)).size) for name in names]
-
-    def _codec(self, base: ParquetBaseFile | None) -> str:
-        """The compression of the options, else that of the file that is replaced, else Hudi's default."""
-        return self.config.parquet_codec or (base.compression if base is not None else None) or DEFAULT_CODEC
 
     def _write(self, base: ParquetBaseFile | None, merge: SliceMerge, handle: BaseFileHandle) -> None:
         """Streams the merged rows into the new file; checks that no row was lost or doubled."""

@@ -88,10 +88,13 @@ class RestoreCandidates:
 
     def after(self, target: Instant) -> list[Instant]:
         """What has to go, in order, for the table to be as after `target`: pending clusterings, then newest first."""
-        late = self._timeline.of_actions(*WRITE_ACTIONS).filter(lambda instant: self._is_after(instant, target))
-        clusterings = late.after(target.requested_time).filter(lambda item: item.requested_time in self._clusterings)
-        rest = (instant for instant in late if instant not in clusterings.instants)
-        return [*reversed(clusterings.instants), *sorted(rest, key=self._order, reverse=True)]
+
+        def order(item: Instant) -> tuple[bool, tuple[bool, str, str]]:
+            later = item.requested_time > target.requested_time
+            return later and item.requested_time in self._clusterings, self._order(item)
+
+        writes = self._timeline.of_actions(*WRITE_ACTIONS)
+        return sorted((item for item in writes if self._is_after(item, target)), key=order, reverse=True)
 
     def _is_after(self, instant: Instant, target: Instant) -> bool:
         """Layout 1 goes by requested time, as do compactions of a merge-on-read table
@@ -104,12 +107,9 @@ class RestoreCandidates:
         by_request = self._context.config.is_merge_on_read and (
             instant.action in _BY_REQUEST or target.action in _BY_REQUEST
         )
-        if self._context.active.layout == 1 or by_request:
+        if by_request:
             return instant.requested_time > target.requested_time
-        return not instant.is_completed or (instant.completed_at, instant.requested_time) > (
-            target.completed_at,
-            target.requested_time,
-        )
+        return self._order(instant) > self._order(target)
 
     def _order(self, instant: Instant) -> tuple[bool, str, str]:
         if self._context.active.layout == 1:
@@ -127,7 +127,7 @@ class RestoreCandidates:
 
     @cached_property
     def _saved(self) -> frozenset[str]:
-        return self._timeline.completed().of_actions(Action.SAVEPOINT).requested_times
+        return self._timeline.savepoints()
 
     @cached_property
     def _retained(self) -> str | None:

@@ -179,7 +179,7 @@ class RestoreJob(Job[RestorePlan, None]):
 
 
 def _refuse_savepoint(timeline: Timeline, target: Instant) -> None:
-    if timeline.completed().of_actions(Action.SAVEPOINT).contains(target.requested_time):
+    if target.requested_time in timeline.savepoints():
         raise TimelineError(
             f"{target.action} {target.requested_time} was savepointed while the table was restored to an older commit",
             remedy=f"delete it: `hudictl savepoint delete TABLE --instant {target.requested_time}`; then restore again",

@@ -1,18 +1,34 @@
 """Whether an instant may be rolled back: Hudi's rules (BaseRollbackActionExecutor), and further ones that prevent the
 loss of rows.
 
-Pure: inputs in, error out. Hudi checks the order of commits only where the failed-writes policy is EAGER. A completed
-commit is checked under every policy: later commits were written on top of its rows.
+check_may_roll_back is pure: inputs in, error out; `guard` reads its inputs. Hudi checks the order of commits only where
+the failed-writes policy is EAGER. A completed commit is checked under every policy: later commits were written on top
+of its rows.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from hudi_core.errors import TimelineError, UnsupportedError
-from hudi_core.timeline.instant import COMMIT_ACTIONS, Action, Instant
+from hudi_core.errors import ConflictError, HudiError, TimelineError, UnsupportedError
+from hudi_core.metadata_table.partition_type import FILES_PARTITION
+from hudi_core.metadata_table.timeline import MetadataTimeline
+from hudi_core.metadata_table.write.initialized_since import initialized_since
+from hudi_core.model.claim_names import HUDI_HEARTBEATS
+from hudi_core.model.names import FileGroupId, parse_data_file
+from hudi_core.services.context import TableContext
+from hudi_core.services.rollback.failed_writes import heartbeats_of
+from hudi_core.services.rollback.strategies import Failed, failed_of
+from hudi_core.timeline.actions.clean import decode_clean_plan
+from hudi_core.timeline.actions.plan_fields import texts
+from hudi_core.timeline.actions.pretty_json import member
+from hudi_core.timeline.instant import COMMIT_ACTIONS, Action, Instant, State
+from hudi_core.timeline.pending_plans import read_clustering_plans
 from hudi_core.timeline.timeline import Timeline
+from hudi_core.transaction.claim_file import current_claim, has_let_go
+from hudi_core.transaction.writer_heartbeats import FailedWrites, failed_writes_policy
 
 _SERVICES: Final = (Action.COMPACTION, Action.LOG_COMPACTION, Action.CLUSTERING)
 
@@ -34,7 +50,7 @@ class RollbackInputs:
 
 def check_may_roll_back(timeline: Timeline, target: Instant, inputs: RollbackInputs) -> None:
     """Raises TimelineError, saying what to do first, or UnsupportedError for an instant that another layout wrote."""
-    if timeline.of_actions(Action.SAVEPOINT).completed().contains(target.requested_time):
+    if target.requested_time in timeline.savepoints():
         raise _refused(
             target,
             "is savepointed",
@@ -118,3 +134,92 @@ def _is_service(instant: Instant, inputs: RollbackInputs) -> bool:
 
 def _refused(target: Instant, why: str, remedy: str) -> TimelineError:
     return TimelineError(f"{target.action} {target.requested_time} {why}", remedy=remedy)
+
+
+def guard(context: TableContext, timeline: Timeline, target: Instant) -> None:
+    """Raises when services.rollback.checks or the metadata table's own rule forbid a rollback of the instant."""
+    try:
+        check_may_roll_back(timeline, target, read_inputs(context, timeline, failed_of(context, target)))
+    except HudiError as error:
+        error.path = error.path or context.active.path_of(target)  # which the rules, being pure, do not know
+        raise
+    current = context.reloaded()
+    check_not_initialized_since(current, target)
+    publisher = current.metadata_publisher()
+    if publisher is not None and publisher.footprint(target.requested_time):
+        publisher.check_roll_back(target.requested_time)
+
+
+def check_not_initialized_since(context: TableContext, target: Instant) -> None:
+    """Raises TimelineError where partitions were initialized since `target` completed.
+
+    Checked under the table lock when a rollback begins: that makes its instant pending, so later partitions lack it.
+    """
+    if not target.is_completed or not context.has_metadata_table:
+        return
+    metadata_timeline = MetadataTimeline(context.storage, context.config)
+    late = sorted(initialized_since(context.storage, context.config, metadata_timeline, target))
+    if late:
+        options = "" if FILES_PARTITION in late else "".join(f" --partition {name}" for name in late)
+        drop = f"hudictl metadata drop TABLE{options}"
+        raise TimelineError(
+            f"{', '.join(late)} of the metadata table began after {target.action} {target.requested_time}, which "
+            "cannot be taken out of that",
+            path=context.active.path_of(target),
+            remedy=f"drop it with `{drop}`, roll the instant back again, then create it again",
+        )
+
+
+def read_inputs(context: TableContext, timeline: Timeline, failed: Failed) -> RollbackInputs:
+    """The inputs for rolling `failed` back now."""
+    return RollbackInputs(
+        eager=failed_writes_policy(context.options) is FailedWrites.EAGER,
+        clusterings=frozenset(read_clustering_plans(context.active, timeline)),
+        heartbeat=context.storage.exists(f"{HUDI_HEARTBEATS}/{failed.time}"),
+        cleaned=_cleans_since(context, timeline, failed) if failed.instant.is_completed else (),
+    )
+
+
+def refuse_live_writer(context: TableContext, target: str, *, dry_run: bool = False) -> None:
+    """Raises ConflictError while a heartbeat shows a writer on `target`, unless a claim of ours decides that."""
+    if current_claim(context.storage, target) is not None and not has_let_go(context.storage, target):
+        return
+    if target in heartbeats_of(context, dry_run).live():
+        raise ConflictError(
+            f"a writer is at work on instant {target}",
+            path=f"{HUDI_HEARTBEATS}/{target}",
+            remedy="wait for it, or stop it and wait until its heartbeat expires",
+        )
+
+
+def _cleans_since(context: TableContext, timeline: Timeline, failed: Failed) -> tuple[str, ...]:
+    """The cleans after the instant that delete its replaced files, or the previous slice of a file it wrote."""
+    if failed.metadata is None:
+        return ()
+    previous = {
+        FileGroupId(stat.partition_path, stat.file_id): stat.prev_commit for stat in failed.metadata.write_stats()
+    }
+    replaced = frozenset(failed.metadata.replaced_file_groups())
+    return tuple(
+        clean.requested_time
+        for clean in timeline.of_actions(Action.CLEAN).after(failed.time)
+        if any(group in replaced or previous.get(group) == instant for group, instant in _deleted_by(context, clean))
+    )
+
+
+def _deleted_by(context: TableContext, clean: Instant) -> Iterator[tuple[FileGroupId, str]]:
+    """File group and instant of each data file that a completed clean deleted, or the plan of a pending one names."""
+    deleted: Mapping[str, Sequence[str]]
+    if clean.is_completed:
+        path = context.active.path_of(clean)
+        done = member(context.active.read_of(clean), "partitionMetadata", dict, path=path, default={})
+        deleted = {partition: texts(raw, "successDeleteFiles", path=path) for partition, raw in done.items()}
+    else:
+        path = context.active.path(clean.requested_time, Action.CLEAN, State.REQUESTED)
+        data = context.active.read_requested(clean.requested_time, Action.CLEAN)
+        deleted = decode_clean_plan(data, path=path).files
+    for partition, names in deleted.items():
+        for name in names:
+            parsed = parse_data_file(name.rpartition("/")[2])
+            if parsed is not None:
+                yield FileGroupId(partition, parsed.file_id), parsed.instant

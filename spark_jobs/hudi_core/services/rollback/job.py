@@ -7,20 +7,15 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
 
-from hudi_core.errors import ConflictError, HudiError, TimelineError
+from hudi_core.errors import ConflictError, TimelineError
 from hudi_core.filegroup.write.markers import delete_markers
 from hudi_core.filegroup.write.rollback_files import FileUndo
-from hudi_core.metadata_table.partition_type import FILES_PARTITION
 from hudi_core.metadata_table.records.file_statistics import FileChanges
-from hudi_core.metadata_table.timeline import MetadataTimeline
-from hudi_core.metadata_table.write.initialized_since import initialized_since
 from hudi_core.model.claim_names import HUDI_HEARTBEATS
 from hudi_core.request.results import InstantResult
 from hudi_core.services.context import TableContext
 from hudi_core.services.lifecycle import Claimed, Completion, Job, Run, claimed, run_instant
-from hudi_core.services.rollback.checks import check_may_roll_back
-from hudi_core.services.rollback.inputs import read_inputs
-from hudi_core.services.rollback.strategies import failed_of
+from hudi_core.services.rollback.checks import guard
 from hudi_core.services.rollback.units import Removed, RollbackExecution, changes_of, is_planned
 from hudi_core.timeline.actions.rollback import RollbackMetadata, decode_rollback_metadata, encode_rollback_metadata
 from hudi_core.timeline.instant import Action, Instant, State
@@ -243,37 +238,3 @@ def keeps_plan(context: TableContext, target: Instant) -> bool:
     if target.state is not State.INFLIGHT or not is_planned(context, target):
         return False
     return target.pending_action != Action.LOG_COMPACTION or context.config.features.rollback_deletes_logs
-
-
-def guard(context: TableContext, timeline: Timeline, target: Instant) -> None:
-    """Raises when services.rollback.checks or the metadata table's own rule forbid a rollback of the instant."""
-    try:
-        check_may_roll_back(timeline, target, read_inputs(context, timeline, failed_of(context, target)))
-    except HudiError as error:
-        error.path = error.path or context.active.path_of(target)  # which the rules, being pure, do not know
-        raise
-    current = context.reloaded()
-    check_not_initialized_since(current, target)
-    publisher = current.metadata_publisher()
-    if publisher is not None and publisher.footprint(target.requested_time):
-        publisher.check_roll_back(target.requested_time)
-
-
-def check_not_initialized_since(context: TableContext, target: Instant) -> None:
-    """Raises TimelineError where partitions were initialized since `target` completed.
-
-    Checked under the table lock when a rollback begins: that makes its instant pending, so later partitions lack it.
-    """
-    if not target.is_completed or not context.has_metadata_table:
-        return
-    metadata_timeline = MetadataTimeline(context.storage, context.config)
-    late = sorted(initialized_since(context.storage, context.config, metadata_timeline, target))
-    if late:
-        options = "" if FILES_PARTITION in late else "".join(f" --partition {name}" for name in late)
-        drop = f"hudictl metadata drop TABLE{options}"
-        raise TimelineError(
-            f"{', '.join(late)} of the metadata table began after {target.action} {target.requested_time}, which "
-            "cannot be taken out of that",
-            path=context.active.path_of(target),
-            remedy=f"drop it with `{drop}`, roll the instant back again, then create it again",
-        )

@@ -7,9 +7,9 @@ from hudi_core.errors import ConfigError, ConflictError, TimelineError
 from hudi_core.filegroup.write.rollback_files import FileUndo
 from hudi_core.services.context import TableContext
 from hudi_core.services.lifecycle import Run
+from hudi_core.services.rollback.checks import guard, refuse_live_writer
 from hudi_core.services.rollback.failed_writes import dead_rollbacks, failed_writes, nothing_failed
-from hudi_core.services.rollback.inputs import refuse_live_writer
-from hudi_core.services.rollback.job import RollbackJob, guard
+from hudi_core.services.rollback.job import RollbackJob
 from hudi_core.services.rollback.strategies import failed_of, plan_undo
 from hudi_core.services.rollback.units import encode_plan, is_planned
 from hudi_core.services.service import Scheduled, SchedulingService
@@ -22,13 +22,11 @@ from hudi_core.transaction.owner import Owner
 
 def write_at(context: TableContext, timeline: Timeline, time: str) -> Instant | None:
     """The write requested at `time`. Raises ConfigError when only other actions are there."""
-    actions = {
-        item.action: item for item in timeline if item.requested_time == time and item.action != Action.SAVEPOINT
-    }
-    found = next((item for action, item in actions.items() if action in WRITE_ACTIONS), None)
-    if found is None and actions:
+    at_time = [item for item in timeline if item.requested_time == time and item.action != Action.SAVEPOINT]
+    found = next((item for item in at_time if item.action in WRITE_ACTIONS), None)
+    if found is None and at_time:
         raise ConfigError(
-            f"{next(iter(actions))} {time} cannot be rolled back",
+            f"{at_time[0].action} {time} cannot be rolled back",
             path=context.active.folder,
             remedy="only writes, compactions and clusterings can; a clean or a rollback is run again until it "
             "completes",

@@ -8,9 +8,9 @@ from typing import Any
 from hudi_core.errors import ConfigError
 from hudi_core.services.context import TableContext
 from hudi_core.services.lifecycle import claimed
+from hudi_core.services.rollback.checks import refuse_live_writer
 from hudi_core.services.rollback.failed_attempt import roll_back_attempt
 from hudi_core.services.rollback.failed_writes import dead_rollbacks, failed_writes, nothing_failed
-from hudi_core.services.rollback.inputs import refuse_live_writer
 from hudi_core.services.rollback.job import keeps_plan, run_rollback
 from hudi_core.services.rollback.planner import check_rollback, plan_rollback, request_rollback, write_at
 from hudi_core.services.rollback.strategies import sizes_of

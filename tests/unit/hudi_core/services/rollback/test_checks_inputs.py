@@ -1,4 +1,4 @@
-"""What the guards of a rollback read of a table."""
+"""What `guard` reads of a table, and a live writer on the instant."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from hudi_core.errors import ConflictError
-from hudi_core.services.rollback.inputs import read_inputs, refuse_live_writer
+from hudi_core.services.rollback.checks import read_inputs, refuse_live_writer
 from hudi_core.services.rollback.strategies import failed_of
 from tests.support.changed_tables import an_owner, open_context, pending_write
 from tests.support.golden_data import GoldenCase
