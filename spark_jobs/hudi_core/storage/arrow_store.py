@@ -149,7 +149,7 @@ class ArrowStorage(Storage):
 
     def open_input(self, path: str) -> BinaryIO:
         file = self._open(path)
-        return cast(BinaryIO, GuardedInput(cast(BinaryIO, file), lambda _: translated(path, self.uri, _FAILURES)))
+        return cast(BinaryIO, GuardedInput(file, lambda _: translated(path, self.uri, _FAILURES)))
 
     def open_output(self, path: str) -> BinaryIO:
         target = self._file(path)
@@ -157,7 +157,7 @@ class ArrowStorage(Storage):
             if self._has_folders:
                 self._fs.create_dir(target.rsplit("/", 1)[0], recursive=True)
             file = self._fs.open_output_stream(target)
-        return cast(BinaryIO, GuardedOutput(cast(BinaryIO, file), lambda _: translated(path, self.uri, _FAILURES)))
+        return cast(BinaryIO, GuardedOutput(file, lambda _: translated(path, self.uri, _FAILURES)))
 
     def _refused(self, path: str, what: str) -> UnsupportedError:
         check_file_path(path, self.uri)

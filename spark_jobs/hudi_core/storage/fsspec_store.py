@@ -138,7 +138,7 @@ class FsspecStorage(Storage):
         size = self.stat(path).size  # s3fs opens a prefix as if it were an empty file
         with translated(path, self.uri):
             file = self._fs.open(self._target(path), "rb", size=size, cache_type="none")
-        return cast(BinaryIO, GuardedInput(cast(BinaryIO, file), lambda _: translated(path, self.uri)))
+        return cast(BinaryIO, GuardedInput(file, lambda _: translated(path, self.uri)))
 
     def open_output(self, path: str) -> BinaryIO:
         target = self._file(path)
@@ -151,9 +151,7 @@ class FsspecStorage(Storage):
             file.closed = True  # else its finaliser stumbles over the discarded buffer
 
         can_discard = isinstance(file, AbstractBufferedFile)
-        guarded = GuardedOutput(
-            cast(BinaryIO, file), lambda _: translated(path, self.uri), discard=discard if can_discard else None
-        )
+        guarded = GuardedOutput(file, lambda _: translated(path, self.uri), discard=discard if can_discard else None)
         return cast(BinaryIO, guarded)
 
     def _target(self, path: str) -> str:
