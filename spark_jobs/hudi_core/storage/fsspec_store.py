@@ -15,8 +15,8 @@ from fsspec.spec import AbstractBufferedFile
 from hudi_core.errors import StorageError, StorageNotFoundError, UnsupportedError
 from hudi_core.model.partition import check_relative_path
 from hudi_core.storage.base import ByteRange, FileInfo, Storage
-from hudi_core.storage.failures import check_file_path, check_removable, translated
-from hudi_core.storage.s3_conditional import S3Conditional, service_code
+from hudi_core.storage.failures import check_file_path, check_removable, service_code, translated
+from hudi_core.storage.s3_conditional import S3Conditional
 from hudi_core.storage.streams import GuardedInput, GuardedOutput
 
 EXCLUSIVE_PROTOCOLS = frozenset({"s3", "s3a"})
