@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
 import click
 import pyarrow.parquet as pq
@@ -51,26 +51,21 @@ from hudi_core.table import ReadResult
 def read(
     output: Output,
     target: Target,
+    *,
     query: Query,
     columns: str | None,
-    as_of: str | None,
-    begin: str | None,
-    end: str | None,
     where: str | None,
-    dialect: str,
     option: tuple[str, ...],
     metadata: MetadataMode,
     file: Path,
+    **given: Any,
 ) -> None:
     """Write the rows of a query to a Parquet file.
 
     The file holds the _hoodie_* columns first, then the table's columns in schema order. Of cdc it holds op, ts_ms,
     before and after.
     """
-    opened = target.open(option)
-    result = opened.read(
-        query, _names(columns), metadata, as_of=as_of, begin=begin, end=end, where=where, dialect=dialect
-    )
+    result = target.open(option).read(query, _names(columns), metadata, where=where, **given)
     rows = write_parquet(result, file)
     pruned = f" ({result.files_pruned} pruned)" if where else ""
     output.result(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from importlib.resources import as_file, files
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 from rich.markup import escape
@@ -16,7 +16,6 @@ from hudi_cli.tables import run_table
 from hudi_core.engine.local import LocalEngine
 from hudi_core.engine.protocol import Engine
 from hudi_core.errors import ConfigError
-from hudi_core.query.request import MetadataMode
 from hudi_core.request.requests import RunRequest
 from hudi_core.request.results import RunResult
 from hudi_core.request.services import NOT_IN_RELEASE, SERVICES, check_service
@@ -52,37 +51,23 @@ SERVICE_NAMES = (*SERVICES, *NOT_IN_RELEASE)
 @click.pass_obj
 def run(
     output: Output,
-    service: str,
     target: Target,
-    instant: str | None,
-    all_pending: bool,
-    schedule: bool,
+    *,
     engine: str,
     master: str,
     spark_conf: tuple[str, ...],
     option: tuple[str, ...],
-    max_minutes: int | None,
-    allow_corrupt_log_blocks: bool,
-    metadata: MetadataMode,
+    **given: Any,
 ) -> int:
     """Execute planned instants of SERVICE.
 
     With --schedule an instant is planned first when none is pending. This release runs archive, clean, compaction and
     rollback. Archive and rollback never start Spark; archive has no instants and runs at once.
     """
-    check_service(service)
-    if instant is not None and (all_pending or schedule):
+    check_service(given["service"])
+    if given["instant"] is not None and (given["all_pending"] or given["schedule"]):
         raise ConfigError("--instant excludes --all-pending and --schedule", remedy="give one of them")
-    request = RunRequest(
-        service=service,
-        instant=instant,
-        all_pending=all_pending,
-        schedule=schedule,
-        max_minutes=max_minutes,
-        metadata=metadata,
-        allow_corrupt_log_blocks=allow_corrupt_log_blocks,
-        **target.request_fields(option),
-    )
+    request = RunRequest(**given, **target.request_fields(option))
     opened = table_of(request)
     if engine == "local" or not request.needs_executors:
         result = _run(output, opened, request, LocalEngine())

@@ -9,6 +9,7 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
@@ -20,7 +21,7 @@ from hudi_core.errors import ExecutionError
 from hudi_spark.exchange import RowProducer, ShardConsumer, exchanged
 from hudi_spark.failure import SPARK_FAILURES, translate
 from hudi_spark.progress import ProgressFolder
-from hudi_spark.task_attempts import RESULT_SCHEMA, attempt_of, outcome_of, result_row
+from hudi_spark.task_attempts import RESULT_SCHEMA, attempt_of, numbers_of, outcome_of, result_row
 from hudi_spark.task_errors import error_from_json
 
 if TYPE_CHECKING:
@@ -127,15 +128,13 @@ class UnitRunner:
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Takes the partition's one row (the index of its unit) and yields one row of RESULT_SCHEMA."""
-        for batch in batches:
-            # One row per partition, so there is nothing to vectorise.
-            for index in batch.column(0).to_pylist():
-                failed, body = self._run_unit(index)
-                ProgressFolder.tick(self.ticks, index)
-                yield result_row(index, failed, body)
+        for index in numbers_of(batches):
+            failed, body = outcome_of(partial(self._run_unit, index))
+            ProgressFolder.tick(self.ticks, index)
+            yield result_row(index, failed, body)
 
-    def _run_unit(self, index: int) -> tuple[bool, bytes]:
-        return outcome_of(lambda: self.task(self.units.unit(index), attempt_of(self.run_epoch)))
+    def _run_unit(self, index: int) -> Any:
+        return self.task(self.units.unit(index), attempt_of(self.run_epoch))
 
 
 def _results(rows: Sequence[Row], result: type[R], count: int, word: str) -> list[R]:

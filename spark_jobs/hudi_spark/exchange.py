@@ -10,6 +10,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,9 +20,8 @@ import pyarrow.compute as pc
 from hudi_core.engine.exchange import SHARD_ROWS, check_rows
 from hudi_core.engine.packed_units import PackedUnits
 from hudi_core.engine.protocol import Consume, Produce
-from hudi_core.errors import ExecutionError, HudiError
 from hudi_spark.progress import ProgressFolder
-from hudi_spark.task_attempts import RESULT_SCHEMA, attempt_of, outcome_of, result_row
+from hudi_spark.task_attempts import RESULT_SCHEMA, attempt_of, numbers_of, outcome_of, result_row
 from hudi_spark.task_errors import TaskFailure
 
 if TYPE_CHECKING:
@@ -61,17 +61,13 @@ class RowProducer:
         Every error fails the task: rows that it returned already cannot be withdrawn otherwise. Spark tries again, and
         the driver gets the typed error in the end.
         """
-        for batch in batches:
-            # One row per partition, so there is nothing to vectorise.
-            for index in batch.column(0).to_pylist():
-                try:
-                    for rows in self.produce(self.units.unit(index), attempt_of(self.run_epoch)):
-                        yield check_rows(rows, self.shards)
-                except HudiError as error:
-                    raise TaskFailure(error) from error
-                except Exception as error:
-                    raise TaskFailure(ExecutionError(f"{type(error).__name__}: {error}")) from error
-                ProgressFolder.tick(self.ticks, index)
+        for index in numbers_of(batches):
+            try:
+                for rows in self.produce(self.units.unit(index), attempt_of(self.run_epoch)):
+                    yield check_rows(rows, self.shards)
+            except Exception as error:
+                raise TaskFailure(error) from error
+            ProgressFolder.tick(self.ticks, index)
 
 
 @dataclass(frozen=True)
@@ -89,12 +85,13 @@ class ShardConsumer:
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Takes the partition's rows, sorted by shard and key, and yields one row of RESULT_SCHEMA for each shard."""
         for shard, pieces in itertools.groupby(_pieces(batches), key=lambda piece: piece[0]):
-            failed, body = self._run_shard(shard, (rows for _, rows in pieces if rows.num_rows))
+            rows = (piece for _, piece in pieces if piece.num_rows)
+            failed, body = outcome_of(partial(self._run_shard, shard, rows))
             ProgressFolder.tick(self.ticks, self.first_tick + shard)
             yield result_row(shard, failed, body)
 
-    def _run_shard(self, shard: int, rows: Iterator[pa.RecordBatch]) -> tuple[bool, bytes]:
-        return outcome_of(lambda: self.consume(shard, rows, attempt_of(self.run_epoch, shard)))
+    def _run_shard(self, shard: int, rows: Iterator[pa.RecordBatch]) -> Any:
+        return self.consume(shard, rows, attempt_of(self.run_epoch, shard))
 
 
 def _pieces(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[int, pa.RecordBatch]]:

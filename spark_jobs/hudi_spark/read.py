@@ -11,6 +11,7 @@ from hudi_core.engine.packed_units import PackedUnits, pack_units
 from hudi_core.errors import HudiError
 from hudi_core.query.read_plan import read_split
 from hudi_core.storage.arrow_store import open_data_storage
+from hudi_spark.task_attempts import numbers_of
 from hudi_spark.task_errors import TaskFailure
 
 if TYPE_CHECKING:
@@ -75,17 +76,15 @@ class SplitReader:
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Takes rows of one column, the numbers of bins, and yields the rows of their splits."""
-        for batch in batches:
-            # One row per task, so there is nothing to vectorise.
-            for index in batch.column(0).to_pylist():
-                unit = self.bins.unit(index)
-                try:
-                    yield from self._read(unit.common, unit.splits)
-                except HudiError as error:
-                    # A lazy read has no other way back to the driver than the text of the task's failure, of which
-                    # Spark Connect keeps 2 KiB: the error's own traceback stays in the executor's log.
-                    log.error("%s", error, exc_info=error)
-                    raise TaskFailure(error) from None
+        for index in numbers_of(batches):
+            unit = self.bins.unit(index)
+            try:
+                yield from self._read(unit.common, unit.splits)
+            except HudiError as error:
+                # A lazy read has no other way back to the driver than the text of the task's failure, of which Spark
+                # Connect keeps 2 KiB: the error's own traceback stays in the executor's log.
+                log.error("%s", error, exc_info=error)
+                raise TaskFailure(error) from None
 
     def _read(self, common: Json, splits: Sequence[Json]) -> Iterator[pa.RecordBatch]:
         storage = open_data_storage(common["uri"], common["storage_options"])

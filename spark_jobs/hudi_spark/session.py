@@ -32,7 +32,7 @@ def open_session(
     require_pyspark()
     if master.startswith("sc://"):
         return _connect(master, zip_file, conf, app_name)
-    return _classic(master, zip_file, classic_conf(master, zip_file, conf, log_config), app_name)
+    return _classic(master, classic_conf(master, zip_file, conf, log_config), app_name)
 
 
 def require_pyspark() -> None:
@@ -65,7 +65,7 @@ def classic_conf(master: str, zip_file: Path, conf: Mapping[str, str], log_confi
     return settings
 
 
-def _classic(master: str, zip_file: Path, settings: Mapping[str, str], app_name: str) -> SparkSession:
+def _classic(master: str, settings: Mapping[str, str], app_name: str) -> SparkSession:
     from pyspark.sql import SparkSession
 
     from hudi_spark.failure import SPARK_FAILURES
@@ -74,11 +74,8 @@ def _classic(master: str, zip_file: Path, settings: Mapping[str, str], app_name:
     for name in ("JAVA_HOME", "SPARK_HOME", "PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON", "PATH"):
         if name in environment:
             os.environ[name] = environment[name]
-    builder = SparkSession.builder.master(master).appName(app_name)
-    for key, value in settings.items():
-        builder = builder.config(key, value)
     try:
-        return builder.getOrCreate()
+        return SparkSession.builder.master(master).appName(app_name).config(map=dict(settings)).getOrCreate()
     except SPARK_FAILURES as error:
         lines = str(error).strip().splitlines() or ["no reason given"]
         raise ExecutionError(
@@ -92,10 +89,7 @@ def _connect(url: str, zip_file: Path, conf: Mapping[str, str], app_name: str) -
     from hudi_spark.failure import SPARK_FAILURES
 
     try:
-        builder = SparkSession.builder.remote(url).appName(app_name)
-        for key, value in conf.items():
-            builder = builder.config(key, value)
-        spark = builder.getOrCreate()
+        spark = SparkSession.builder.remote(url).appName(app_name).config(map=dict(conf)).getOrCreate()
         spark.addArtifacts(str(zip_file), pyfile=True)
     except ImportError as error:
         raise ConfigError(f"Spark Connect cannot start: {error}", remedy="pip install 'pyspark[connect]'") from error

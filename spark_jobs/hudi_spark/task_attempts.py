@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pyarrow as pa
@@ -39,14 +39,16 @@ def outcome_of(work: Callable[[], Any]) -> tuple[bool, bytes]:
     """
     try:
         return False, to_text(work()).encode()
-    except HudiError as error:
-        if is_transient(error):
-            raise TaskFailure(error) from error
-        return True, json.dumps(error_to_json(error)).encode()
-    # Not the engine's own error: a defect, or the machine's state (disk full, out of memory). Spark may try again
-    # elsewhere, and the driver must still get the cause in a typed form.
     except Exception as error:
-        raise TaskFailure(ExecutionError(f"{type(error).__name__}: {error}")) from error
+        if isinstance(error, HudiError) and not is_transient(error):
+            return True, json.dumps(error_to_json(error)).encode()
+        raise TaskFailure(error) from error
+
+
+def numbers_of(batches: Iterator[pa.RecordBatch]) -> Iterator[int]:
+    """The numbers of units or bins in a partition: one row each, so there is nothing to vectorise."""
+    for batch in batches:
+        yield from batch.column(0).to_pylist()
 
 
 def result_row(index: int, failed: bool, body: bytes) -> pa.RecordBatch:

@@ -11,16 +11,20 @@ import re
 from hudi_core import errors
 from hudi_core.engine.protocol import Json
 from hudi_core.errors import ExecutionError, HudiError
-from hudi_core.errors import is_transient as is_transient
 
 _MARKER = "HUDI_TASK_ERROR"
 _MARKED = re.compile(rf"{_MARKER} (\{{.*\}})")
 
 
 class TaskFailure(Exception):
-    """Raised out of a Spark task so that Spark runs it again; its text carries the typed error for the driver."""
+    """Raised out of a Spark task so that Spark runs it again; its text carries the typed error for the driver.
 
-    def __init__(self, error: HudiError) -> None:
+    An error that is not the engine's own is a defect, or the machine's state (disk full, out of memory).
+    """
+
+    def __init__(self, error: Exception) -> None:
+        if not isinstance(error, HudiError):
+            error = ExecutionError(f"{type(error).__name__}: {error}")
         super().__init__(f"{_MARKER} {json.dumps(error_to_json(error))}")
 
 

@@ -55,11 +55,11 @@ def meta_block(data: bytes, name: str) -> bytes | None:
     """The content of a named meta block such as `bloomFilter`, or None."""
     trailer = decode_trailer(data[-TRAILER_SIZE:], len(data), "f")
     section = Reader(data[trailer.load_on_open_offset :], "f")
-    indexes = [read_block(section, trailer.codec, frozenset({Magic.ROOT_INDEX})) for _ in range(2)]
+    indexes = [read_block(section, trailer.codec, Magic.ROOT_INDEX) for _ in range(2)]
     for entry in decode_root_index(indexes[1], trailer.meta_index_count, "f"):
         if entry.key == name.encode():
             block = Reader(data[entry.offset : entry.offset + entry.disk_size], "f")
-            return read_block(block, trailer.codec, frozenset({Magic.META}))
+            return read_block(block, trailer.codec, Magic.META)
     return None
 
 

@@ -12,6 +12,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from hudi_core.codec.buffers import octets
+
 _native: Callable[[bytes, int], int] | None
 try:
     from xxhash import xxh64_intdigest as _native
@@ -62,13 +64,10 @@ def group_indexes(keys: pa.Array, count: int) -> NDArray[np.int32]:
     _require_groups(count)
     if count == 1 or not len(keys):
         return np.zeros(len(keys), dtype=np.int32)
-    _, offset_buffer, data_buffer = keys.buffers()
-    offsets = np.frombuffer(offset_buffer, dtype=np.int32)[keys.offset : keys.offset + len(keys) + 1].astype(np.int64)
-    data = np.frombuffer(data_buffer, dtype=np.uint8) if data_buffer is not None else np.zeros(0, dtype=np.uint8)
-    used = data[offsets[0] : offsets[-1]]
-    if len(used) and int(used.max()) >= _ASCII_END:
+    offsets, data = octets(keys)
+    if len(data) and int(data.max()) >= _ASCII_END:
         return file_group_indexes(keys.to_pylist(), count).astype(np.int32)
-    return _groups(used, np.diff(offsets), count).astype(np.int32)
+    return _groups(data, np.diff(offsets), count).astype(np.int32)
 
 
 def _require_groups(count: int) -> None:

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 import pyarrow.orc as orc
 
 from hudi_core.codec.binary import Reader, read_fields
+from hudi_core.codec.buffers import unsliced, with_children
 from hudi_core.codec.parquet.file import arrow_errors
 from hudi_core.errors import CorruptFileError, UnsupportedError
 
@@ -82,18 +83,17 @@ def _micros(array: pa.Array, zone: str) -> pa.Array:
         return pc.cast(wall, pa.timestamp("us", tz="UTC"))
     if not _has_timestamps(kind):
         return array
-    if array.offset:
-        array = pa.concat_arrays([array])
+    array = unsliced(array)
     if pa.types.is_struct(kind):
         children = [_micros(array.field(index), zone) for index in range(kind.num_fields)]
         fields = [kind.field(index).with_type(child.type) for index, child in enumerate(children)]
-        return pa.Array.from_buffers(pa.struct(fields), len(array), array.buffers()[:1], children=children)
+        return with_children(array, pa.struct(fields), children)
     values = _micros(array.values, zone)
     if pa.types.is_map(kind):
         made: pa.DataType = pa.map_(values.type.field(0).type, values.type.field(1))
     else:
         made = pa.list_(kind.value_field.with_type(values.type))
-    return pa.Array.from_buffers(made, len(array), array.buffers()[:2], children=[values])
+    return with_children(array, made, [values])
 
 
 _NONE, _ZLIB, _SNAPPY, _LZ4, _ZSTD = 0, 1, 2, 4, 5

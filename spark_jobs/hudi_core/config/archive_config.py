@@ -56,7 +56,7 @@ HISTORY_MANIFESTS = number(
     "number of snapshots of the archive of versions 8 and 9 that are kept for slow readers",
     high=10_000,
 )
-COMPACTION_TRIGGER: ConfigKey[str] = ConfigKey(
+COMPACTION_TRIGGER = ConfigKey(
     "hoodie.compact.inline.trigger.strategy",
     "NUM_COMMITS",
     one_of("NUM_COMMITS", "NUM_COMMITS_AFTER_LAST_REQUEST", "TIME_ELAPSED", "NUM_AND_TIME", "NUM_OR_TIME"),
@@ -65,7 +65,7 @@ COMPACTION_TRIGGER: ConfigKey[str] = ConfigKey(
 COMPACTION_DELTA_COMMITS = number(
     "hoodie.compact.inline.max.delta.commits", 5, "delta commits since the last compaction that make the next one due"
 )
-ORPHANS: ConfigKey[str] = ConfigKey(
+ORPHANS = ConfigKey(
     "airflow_hudi.archive.orphans",
     REFUSE_ORPHANS,
     one_of(REFUSE_ORPHANS, LEAVE_ORPHANS, IGNORE_ORPHANS),

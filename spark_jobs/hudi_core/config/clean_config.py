@@ -24,7 +24,7 @@ def _pattern(value: str) -> str | None:
     return value or None
 
 
-CLEAN_POLICY: ConfigKey[str | None] = ConfigKey(
+CLEAN_POLICY = ConfigKey(
     "hoodie.clean.policy",
     None,
     one_of(KEEP_LATEST_COMMITS, KEEP_LATEST_FILE_VERSIONS, KEEP_LATEST_BY_HOURS),
@@ -51,7 +51,7 @@ CLEAN_VERSIONS_RETAINED = number(
     "number of file slices of each file group that KEEP_LATEST_FILE_VERSIONS keeps",
     aliases=("hoodie.cleaner.fileversions.retained",),
 )
-CLEAN_TRIGGER: ConfigKey[str] = ConfigKey(
+CLEAN_TRIGGER = ConfigKey(
     "hoodie.clean.trigger.strategy",
     "NUM_COMMITS",
     one_of("NUM_COMMITS"),
@@ -88,7 +88,7 @@ CLEAN_MAX_COMMITS = number(
     "largest number of commits by which one clean advances; not for file versions",
     high=_NO_CAP,
 )
-CLEAN_PARTITION_REGEX: ConfigKey[str | None] = ConfigKey(
+CLEAN_PARTITION_REGEX = ConfigKey(
     "hoodie.clean.partition.filter.regex",
     None,
     _pattern,

@@ -41,13 +41,13 @@ EXPRESSION_OPTIONS = optional(
     "hoodie.metadata.index.expression.options",
     "the expression and its settings as name=value, separated by commas: expr=from_unixtime,format=yyyy-MM-dd",
 )
-EXPRESSION_TYPE: ConfigKey[str] = ConfigKey(
+EXPRESSION_TYPE = ConfigKey(
     "hoodie.expression.index.type",
     "COLUMN_STATS",
     one_of("COLUMN_STATS", "BLOOM_FILTERS", "SECONDARY_INDEX"),
     "what an expression index holds: COLUMN_STATS or BLOOM_FILTERS",
 )
-FILE_GROUPS: ConfigKey[int | None] = ConfigKey(
+FILE_GROUPS = ConfigKey(
     "airflow_hudi.indexing.file_groups",
     None,
     whole_number(1, 10_000),

@@ -68,9 +68,9 @@ def flag(name: str, doc: str, *, default: bool = False, aliases: tuple[str, ...]
     return ConfigKey(name, default, boolean, doc, aliases)
 
 
-def optional(name: str, doc: str, *, aliases: tuple[str, ...] = ()) -> ConfigKey[str | None]:
+def optional(name: str, doc: str) -> ConfigKey[str | None]:
     """An option of text; None when it is absent or empty."""
-    return ConfigKey(name, None, optional_text, doc, aliases)
+    return ConfigKey(name, None, lambda value: value or None, doc)
 
 
 def names(name: str, doc: str, *, aliases: tuple[str, ...] = ()) -> ConfigKey[tuple[str, ...]]:
@@ -83,16 +83,6 @@ def number(
 ) -> ConfigKey[int]:
     """An option of an integer within bounds, both inclusive."""
     return ConfigKey(name, default, whole_number(low, high), doc, aliases)
-
-
-def text(value: str) -> str:
-    """The text itself."""
-    return value
-
-
-def optional_text(value: str) -> str | None:
-    """The text, or None when it is empty."""
-    return value or None
 
 
 def name_list(value: str) -> tuple[str, ...]:

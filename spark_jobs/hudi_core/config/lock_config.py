@@ -36,7 +36,7 @@ LOCK_EXPIRE_MINUTES = number(
     low=0,
     high=10**6,
 )
-UNCONFIGURED: ConfigKey[str] = ConfigKey(
+UNCONFIGURED = ConfigKey(
     "airflow_hudi.lock.unconfigured",
     "warn",
     one_of("warn", "refuse"),
@@ -56,7 +56,7 @@ BASE_PATH = optional(
 ZOOKEEPER_URL = optional(
     "hoodie.write.lock.zookeeper.url", "ZooKeeper servers: host:port,host:port, and a chroot after the last"
 )
-ZOOKEEPER_PORT: ConfigKey[int | None] = ConfigKey(
+ZOOKEEPER_PORT = ConfigKey(
     "hoodie.write.lock.zookeeper.port",
     None,
     whole_number(1, 65_535),
@@ -103,7 +103,7 @@ DYNAMODB_REGION = optional(
     "hoodie.write.lock.dynamodb.region", "AWS region of that table; AWS_REGION, else us-east-1, when absent"
 )
 DYNAMODB_ENDPOINT = optional("hoodie.write.lock.dynamodb.endpoint_url", "address of DynamoDB where it is not AWS's own")
-DYNAMODB_BILLING: ConfigKey[str] = ConfigKey(
+DYNAMODB_BILLING = ConfigKey(
     "hoodie.write.lock.dynamodb.billing_mode",
     "PAY_PER_REQUEST",
     one_of("PAY_PER_REQUEST", "PROVISIONED"),

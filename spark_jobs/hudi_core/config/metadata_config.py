@@ -43,7 +43,7 @@ EXPRESSION_INDEX_GROUPS = number(
     2,
     "number of file groups with which an expression index is initialized",
 )
-EXPRESSION_FILTER_TYPE: ConfigKey[str] = ConfigKey(
+EXPRESSION_FILTER_TYPE = ConfigKey(
     "hoodie.bloom.index.filter.type",
     "DYNAMIC_V0",
     one_of("DYNAMIC_V0", "SIMPLE"),
@@ -76,7 +76,7 @@ PARTITIONED_RECORD_INDEX_MAXIMUM = number(
     10,
     "largest number of file groups of each data partition with which a partitioned record index is initialized",
 )
-RECORD_INDEX_GROWTH: ConfigKey[float] = ConfigKey(
+RECORD_INDEX_GROWTH = ConfigKey(
     "hoodie.metadata.record.index.growth.factor",
     2.0,
     real_number(0.0, float("inf")),

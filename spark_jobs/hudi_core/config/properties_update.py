@@ -6,7 +6,7 @@ is replaced at once; the backup exists meanwhile all the same, so that Hudi's ow
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from datetime import datetime, timezone
 
 from hudi_core.config.properties import parse_properties, render_properties
@@ -19,64 +19,60 @@ from hudi_core.errors import (
     StorageExistsError,
     StorageNotFoundError,
 )
-from hudi_core.model.partition import join
 from hudi_core.storage.base import Storage
 
 _REMEDY = "no writer may change the properties without the table lock; find the other writer, then run again"
 
 
-def update_properties(
-    storage: Storage, changes: Mapping[str, str], *, delete: Collection[str] = (), base: str = ""
-) -> TableConfig:
-    """Sets and deletes properties of the table at `base` (`""`: the storage's root); returns all properties.
+def update_properties(storage: Storage, changes: Mapping[str, str]) -> TableConfig:
+    """Sets properties of the table; returns all of them.
 
     The caller holds the table lock. It may be repeated: nothing is written where nothing changes, and what a crash left
     of an earlier update is repaired first. Raises ConflictError when another writer is changing the properties, the
     errors of TableConfig.load when there are none that are whole.
     """
-    main, backup = join(base, PROPERTIES), join(base, BACKUP)
-    old = _recovered(storage, main, backup)
-    raw = parse_properties(old, path=main)
-    new = {key: value for key, value in (raw | dict(changes)).items() if key not in delete}
+    old = _recovered(storage)
+    raw = parse_properties(old, path=PROPERTIES)
+    new = raw | dict(changes)
     if not CHECKSUM.is_set(new):
         new[CHECKSUM.name] = str(table_checksum(new.get(DATABASE.name, ""), new[NAME.name]))
     if new == raw:
-        return TableConfig.of(raw, path=main)
+        return TableConfig.of(raw)
     # Every check that a reader makes, before anything is written.
-    config = TableConfig.of(new, path=main)
+    config = TableConfig.of(new)
     data = render_properties(new, comments=_stamp())
     try:
-        storage.create_exclusive(backup, old)
+        storage.create_exclusive(BACKUP, old)
     except StorageExistsError as error:
-        raise ConflictError("another writer is changing the table's properties", path=backup, remedy=_REMEDY) from error
-    storage.write(main, data)
-    if parse_properties(storage.read(main), path=main) != new:
-        raise ConflictError("the properties are not what was just written", path=main, remedy=_REMEDY)
-    storage.delete(backup)
+        raise ConflictError("another writer is changing the table's properties", path=BACKUP, remedy=_REMEDY) from error
+    storage.write(PROPERTIES, data)
+    if parse_properties(storage.read(PROPERTIES), path=PROPERTIES) != new:
+        raise ConflictError("the properties are not what was just written", path=PROPERTIES, remedy=_REMEDY)
+    storage.delete(BACKUP)
     return config
 
 
-def _recovered(storage: Storage, main: str, backup: str) -> bytes:
+def _recovered(storage: Storage) -> bytes:
     """The whole file, after a crash is repaired: a damaged or missing file is restored from the backup.
 
     The backup is deleted then.
     """
     failure: FormatError | ConfigError | None = None
-    for path in (main, backup):
+    for path in (PROPERTIES, BACKUP):
         try:
             data = storage.read(path)
             TableConfig.parse(data, path=path)
         except StorageNotFoundError:
             continue
         except (CorruptFileError, ConfigError) as error:
-            failure = error if path == main else failure
+            failure = error if path == PROPERTIES else failure
             continue
-        if path == backup:
-            storage.write(main, data)
-        storage.delete(backup)
+        if path == BACKUP:
+            storage.write(PROPERTIES, data)
+        storage.delete(BACKUP)
         return data
     raise failure or ConfigError(
-        f"{storage.uri} is not a Hudi table: the file is missing", path=main, remedy="check the table's address"
+        f"{storage.uri} is not a Hudi table: the file is missing", path=PROPERTIES, remedy="check the table's address"
     )
 
 

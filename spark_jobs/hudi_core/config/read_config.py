@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from hudi_core.config.keys import ConfigKey, boolean, flag, keys_in, one_of, optional, text
+from hudi_core.config.keys import ConfigKey, boolean, flag, keys_in, one_of, optional
 
-TIMELINE_ZONE: ConfigKey[str] = ConfigKey(
+TIMELINE_ZONE = ConfigKey(
     "airflow_hudi.timeline.zone",
     "LOCAL",
-    text,
+    str,
     "time zone of the writers of a table whose instants are LOCAL, such as Europe/Berlin",
 )
 READ_ZONE = optional(
@@ -22,7 +22,7 @@ FOOTER_SKIPPING = flag(
     "airflow_hudi.read.footer_skipping",
     "skip base files by their footers where no index covers them; opens each of them to plan",
 )
-FULL_SCAN: ConfigKey[bool | None] = ConfigKey(
+FULL_SCAN = ConfigKey(
     "hoodie.datasource.read.incr.fallback.fulltablescan.enable",
     None,
     boolean,
@@ -33,7 +33,7 @@ END_SCHEMA = flag(
     "hoodie.datasource.read.schema.use.end.instanttime",
     "read with the schema of the last commit of the range instead of the latest schema",
 )
-HOLLOW_COMMITS: ConfigKey[str] = ConfigKey(
+HOLLOW_COMMITS = ConfigKey(
     "hoodie.read.timeline.holes.resolution.policy",
     "FAIL",
     one_of("FAIL", "BLOCK"),

@@ -7,7 +7,7 @@ import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from hudi_core.config.keys import ConfigKey, flag, names, number, one_of, optional, read_fields, text
+from hudi_core.config.keys import ConfigKey, flag, names, number, one_of, optional, read_fields
 from hudi_core.config.properties import parse_properties
 from hudi_core.config.read_config import TIMELINE_ZONE
 from hudi_core.config.versions import TableVersion, require_supported
@@ -41,11 +41,9 @@ LANCE = "LANCE"
 _ATTEMPTS = 5
 _PAUSE_SECONDS = 0.2
 
-NAME: ConfigKey[str] = ConfigKey("hoodie.table.name", "", text, "name of the table")
-DATABASE: ConfigKey[str] = ConfigKey("hoodie.database.name", "", text, "database of the table, may be empty")
-TABLE_TYPE: ConfigKey[str] = ConfigKey(
-    "hoodie.table.type", "", one_of(COPY_ON_WRITE, MERGE_ON_READ), "COPY_ON_WRITE or MERGE_ON_READ"
-)
+NAME = ConfigKey("hoodie.table.name", "", str, "name of the table")
+DATABASE = ConfigKey("hoodie.database.name", "", str, "database of the table, may be empty")
+TABLE_TYPE = ConfigKey("hoodie.table.type", "", one_of(COPY_ON_WRITE, MERGE_ON_READ), "COPY_ON_WRITE or MERGE_ON_READ")
 VERSION = number("hoodie.table.version", -1, "version of the table format", low=0)
 LAYOUT = number("hoodie.timeline.layout.version", -1, "layout of the timeline: 1 or 2", low=0)
 CHECKSUM = number("hoodie.table.checksum", -1, "CRC32 of `database.name`", low=0, high=2**32 - 1)
@@ -57,7 +55,7 @@ ORDERING = names(
     aliases=("hoodie.table.precombine.field",),
 )
 PAYLOAD = optional("hoodie.compaction.payload.class", "class of Hudi that merges two versions of a row")
-BASE_FORMAT: ConfigKey[str] = ConfigKey(
+BASE_FORMAT = ConfigKey(
     "hoodie.table.base.file.format", "PARQUET", one_of("PARQUET", "ORC", "HFILE", LANCE), "format of base files"
 )
 METADATA = names("hoodie.table.metadata.partitions", "partitions of the metadata table")
@@ -65,17 +63,13 @@ METADATA_INFLIGHT = names(
     "hoodie.table.metadata.partitions.inflight", "partitions of the metadata table that are being built"
 )
 POPULATE_META = flag("hoodie.populate.meta.fields", "whether rows carry the _hoodie_ columns", default=True)
-TIMEZONE: ConfigKey[str] = ConfigKey(
+TIMEZONE = ConfigKey(
     "hoodie.table.timeline.timezone", "LOCAL", one_of("LOCAL", "UTC"), "zone of the instant times: LOCAL or UTC"
 )
-ARCHIVE_FOLDER: ConfigKey[str] = ConfigKey(
-    "hoodie.archivelog.folder", "archived", text, "folder of the archived timeline below .hoodie"
-)
-TIMELINE_FOLDER: ConfigKey[str] = ConfigKey(
-    "hoodie.timeline.path", "timeline", text, "folder of the timeline of layout 2 below .hoodie"
-)
-HISTORY_FOLDER: ConfigKey[str] = ConfigKey(
-    "hoodie.timeline.history.path", "history", text, "folder of the archived timeline of layout 2"
+ARCHIVE_FOLDER = ConfigKey("hoodie.archivelog.folder", "archived", str, "folder of the archived timeline below .hoodie")
+TIMELINE_FOLDER = ConfigKey("hoodie.timeline.path", "timeline", str, "folder of the timeline of layout 2 below .hoodie")
+HISTORY_FOLDER = ConfigKey(
+    "hoodie.timeline.history.path", "history", str, "folder of the archived timeline of layout 2"
 )
 DROP_PARTITION = flag("hoodie.datasource.write.drop.partition.columns", "base files lack the partition columns")
 

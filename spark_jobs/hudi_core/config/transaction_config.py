@@ -49,20 +49,20 @@ CLOCK_SKEW_MS = number(
     low=0,
     high=60_000,
 )
-CONCURRENCY_MODE: ConfigKey[str | None] = ConfigKey(
+CONCURRENCY_MODE = ConfigKey(
     "hoodie.write.concurrency.mode",
     None,
     one_of("SINGLE_WRITER", "OPTIMISTIC_CONCURRENCY_CONTROL", "NON_BLOCKING_CONCURRENCY_CONTROL"),
     "concurrency mode of the table's writers",
 )
-CONFLICT_STRATEGY: ConfigKey[Strategy] = ConfigKey(
+CONFLICT_STRATEGY = ConfigKey(
     "hoodie.write.conflict.resolution.strategy",
     Strategy.SIMPLE,
     _strategy,
     "class name of the rule by which a commit finds conflicts with concurrent ones; only known class names are "
     "accepted, and no class is loaded",
 )
-FAILED_WRITES_POLICY: ConfigKey[str] = ConfigKey(
+FAILED_WRITES_POLICY = ConfigKey(
     "hoodie.cleaner.policy.failed.writes",
     "LAZY",
     one_of("EAGER", "LAZY", "NEVER"),

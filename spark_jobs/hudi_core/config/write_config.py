@@ -9,7 +9,7 @@ from hudi_core.config.keys import ConfigKey, flag, keys_in, number, one_of, opti
 
 _MAX = 2**53
 
-PARQUET_CODEC: ConfigKey[str | None] = ConfigKey(
+PARQUET_CODEC = ConfigKey(
     "hoodie.parquet.compression.codec",
     None,
     one_of("UNCOMPRESSED", "SNAPPY", "GZIP", "LZ4", "LZ4_RAW", "ZSTD", "BROTLI"),
@@ -24,7 +24,7 @@ BLOOM_ENTRIES = number(
     "number of keys for which the bloom filter of a base file is sized at first",
     high=10**9,
 )
-BLOOM_ERROR_RATE: ConfigKey[float] = ConfigKey(
+BLOOM_ERROR_RATE = ConfigKey(
     "hoodie.index.bloom.fpp", 1e-9, real_number(0.0, 1.0), "rate of false positives of the bloom filter of a base file"
 )
 BLOOM_MAX_ENTRIES = number(
@@ -69,8 +69,6 @@ class WriteConfig:
     bloom_max_entries: int = BLOOM_MAX_ENTRIES.field()
     parquet_codec: str | None = PARQUET_CODEC.field()
     row_group_bytes: int = PARQUET_ROW_GROUP_BYTES.field()
-    delete_field: str | None = DELETE_FIELD.field()
-    delete_marker: str | None = DELETE_MARKER.field()
     memory_bytes: int = MEMORY_BYTES.field()
     batch_rows: int = BATCH_ROWS.field()
     allow_corrupt_log_blocks: bool = ALLOW_CORRUPT.field()

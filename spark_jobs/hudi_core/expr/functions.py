@@ -28,11 +28,11 @@ _BLANK: Final = " "
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """How many literals follow the operand, at least and at most, and how it is computed."""
+    """How it is computed, and how many literals follow the operand, at least and at most."""
 
-    least: int
-    most: int
     compute: Compute
+    least: int = 0
+    most: int = 0
 
 
 def call(name: str, array: pa.Array, literals: Sequence[Literal], zone: str) -> pa.Array:
@@ -107,8 +107,8 @@ def _from_unixtime(array: pa.Array, literals: Sequence[Literal], zone: str) -> p
 
 
 def _substring(array: pa.Array, literals: Sequence[Literal], zone: str) -> pa.Array:
-    start = _whole_of(literals[0], "substring")
-    length = _whole_of(literals[1], "substring") if len(literals) > 1 else None
+    start = _whole_of(literals[0])
+    length = _whole_of(literals[1]) if len(literals) > 1 else None
     if start < 0:
         raise ConfigError(
             "substring from the end of a text is not supported in predicates", remedy="count from the start, with 1"
@@ -124,30 +124,30 @@ def _text_of(literal: Literal, name: str) -> str:
     return literal.value
 
 
-def _whole_of(literal: Literal, name: str) -> int:
+def _whole_of(literal: Literal) -> int:
     if literal.kind != "integer" or not isinstance(literal.value, int):
-        raise ConfigError(f"{name} takes an integer here, not {literal.value!r}")
+        raise ConfigError(f"substring takes an integer here, not {literal.value!r}")
     return literal.value
 
 
 FUNCTIONS: Final[dict[str, Function]] = {
-    "abs": Function(0, 0, lambda array, literals, zone: pc.abs(array)),
-    "lower": Function(0, 0, _text_function(_cased(pc.utf8_lower, str.lower))),
-    "upper": Function(0, 0, _text_function(_cased(pc.utf8_upper, str.upper))),
-    "trim": Function(0, 0, _text_function(partial(pc.utf8_trim, characters=_BLANK))),
-    "ltrim": Function(0, 0, _text_function(partial(pc.utf8_ltrim, characters=_BLANK))),
-    "rtrim": Function(0, 0, _text_function(partial(pc.utf8_rtrim, characters=_BLANK))),
-    "length": Function(0, 0, _text_function(pc.utf8_length)),
-    "substring": Function(1, 2, _substring),
-    "year": Function(0, 0, lambda array, literals, zone: WallTime.of(array, zone).year()),
-    "month": Function(0, 0, _part(pc.month)),
-    "day": Function(0, 0, _part(pc.day)),
-    "hour": Function(0, 0, _part(pc.hour)),
-    "minute": Function(0, 0, _part(pc.minute)),
-    "second": Function(0, 0, _part(pc.second)),
-    "to_date": Function(0, 0, lambda array, literals, zone: WallTime.of(array, zone).date()),
-    "date_format": Function(1, 1, _date_format),
-    "from_unixtime": Function(0, 1, _from_unixtime),
+    "abs": Function(lambda array, literals, zone: pc.abs(array)),
+    "lower": Function(_text_function(_cased(pc.utf8_lower, str.lower))),
+    "upper": Function(_text_function(_cased(pc.utf8_upper, str.upper))),
+    "trim": Function(_text_function(partial(pc.utf8_trim, characters=_BLANK))),
+    "ltrim": Function(_text_function(partial(pc.utf8_ltrim, characters=_BLANK))),
+    "rtrim": Function(_text_function(partial(pc.utf8_rtrim, characters=_BLANK))),
+    "length": Function(_text_function(pc.utf8_length)),
+    "substring": Function(_substring, 1, 2),
+    "year": Function(lambda array, literals, zone: WallTime.of(array, zone).year()),
+    "month": Function(_part(pc.month)),
+    "day": Function(_part(pc.day)),
+    "hour": Function(_part(pc.hour)),
+    "minute": Function(_part(pc.minute)),
+    "second": Function(_part(pc.second)),
+    "to_date": Function(lambda array, literals, zone: WallTime.of(array, zone).date()),
+    "date_format": Function(_date_format, 1, 1),
+    "from_unixtime": Function(_from_unixtime, 0, 1),
 }
 _OF_TIME: Final = frozenset({"year", "month", "day", "hour", "minute", "second", "to_date", "date_format"})
 

@@ -84,8 +84,7 @@ class _Ranges:
             return _fold(np.logical_and, [self.mask(inner) for inner in node.nodes])
         if isinstance(node, Any):
             return _fold(np.logical_or, [self.mask(inner) for inner in node.nodes])
-        known = None if isinstance(node, Pair) else self._ranges.get(node.operand)
-        if known is None or isinstance(node, Pair):
+        if isinstance(node, Pair) or (known := self._ranges.get(node.operand)) is None:
             return self._all()
         if isinstance(node, NullCheck) and not node.negated:
             return self._all() if known.null_count is None else _mask(pc.greater(known.null_count, 0))

@@ -8,10 +8,10 @@ from typing import BinaryIO, cast
 import pyarrow as pa
 from pyarrow import fs as arrow_fs
 
-from hudi_core.errors import ConfigError, StorageError, StorageNotFoundError, UnsupportedError
+from hudi_core.errors import ConfigError, StorageNotFoundError, UnsupportedError
 from hudi_core.model.partition import check_relative_path
 from hudi_core.storage.base import ByteRange, FileInfo, Storage
-from hudi_core.storage.failures import check_file_path, check_removable, translated
+from hudi_core.storage.failures import check_file_path, check_removable, missing_bucket, translated
 from hudi_core.storage.local import LocalStorage
 from hudi_core.storage.registry import arrow_s3_options, open_fsspec, scheme_of
 from hudi_core.storage.streams import GuardedInput, GuardedOutput
@@ -149,7 +149,7 @@ class ArrowStorage(Storage):
 
     def open_input(self, path: str) -> BinaryIO:
         file = self._open(path)
-        return cast(BinaryIO, GuardedInput(cast(BinaryIO, file), lambda _: translated(path, self.uri, _FAILURES)))
+        return cast(BinaryIO, GuardedInput(file, lambda _: translated(path, self.uri, _FAILURES)))
 
     def open_output(self, path: str) -> BinaryIO:
         target = self._file(path)
@@ -157,7 +157,7 @@ class ArrowStorage(Storage):
             if self._has_folders:
                 self._fs.create_dir(target.rsplit("/", 1)[0], recursive=True)
             file = self._fs.open_output_stream(target)
-        return cast(BinaryIO, GuardedOutput(cast(BinaryIO, file), lambda _: translated(path, self.uri, _FAILURES)))
+        return cast(BinaryIO, GuardedOutput(file, lambda _: translated(path, self.uri, _FAILURES)))
 
     def _refused(self, path: str, what: str) -> UnsupportedError:
         check_file_path(path, self.uri)
@@ -210,9 +210,5 @@ class ArrowStorage(Storage):
         except OSError:
             absent = False  # it may not be ours to look at, but it is there
         if absent:
-            raise StorageError(
-                f"the bucket of {self.uri} does not exist",
-                path=path,
-                remedy="check the address of the table and the endpoint",
-            )
+            raise missing_bucket(path, self.uri)
         self._bucket_seen = True

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import cast
 
 from hudi_core.errors import HudiError, StorageError, StorageExistsError, StorageNotFoundError
 from hudi_core.model.partition import check_relative_path
@@ -27,24 +28,28 @@ def check_removable(folder: str, uri: str) -> None:
     check_relative_path(folder, source=uri)
 
 
-def missing_bucket(error: BaseException | None) -> bool:
-    """Whether an error (or its cause) reports that the bucket is absent, which is not "this file is absent"."""
+def service_code(error: BaseException | None) -> str | None:
+    """The S3 error code of a failure or its cause (`PreconditionFailed`, …)."""
     while error is not None:
         response = getattr(error, "response", None)
-        if isinstance(response, dict) and response.get("Error", {}).get("Code") == "NoSuchBucket":
-            return True
+        if isinstance(response, dict):
+            return cast("str | None", response.get("Error", {}).get("Code"))
         error = error.__cause__
-    return False
+    return None
+
+
+def missing_bucket(path: str, uri: str) -> StorageError:
+    """The error for an absent bucket, which is not "this file is absent"."""
+    remedy = "check the address of the table and the endpoint"
+    return StorageError(f"the bucket of {uri} does not exist", path=path, remedy=remedy)
 
 
 def to_storage_error(error: Exception, path: str, uri: str) -> HudiError:
     """The error of the port for a failure of the layer below. `path` is relative to `uri`."""
     if isinstance(error, HudiError):
         return error
-    if missing_bucket(error):
-        return StorageError(
-            f"the bucket of {uri} does not exist", path=path, remedy="check the address of the table and the endpoint"
-        )
+    if service_code(error) == "NoSuchBucket":
+        return missing_bucket(path, uri)
     if isinstance(error, _ABSENT):
         return StorageNotFoundError(f"no such file in {uri}", path=path)
     if isinstance(error, FileExistsError):

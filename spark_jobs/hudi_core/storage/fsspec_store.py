@@ -15,8 +15,8 @@ from fsspec.spec import AbstractBufferedFile
 from hudi_core.errors import StorageError, StorageNotFoundError, UnsupportedError
 from hudi_core.model.partition import check_relative_path
 from hudi_core.storage.base import ByteRange, FileInfo, Storage
-from hudi_core.storage.failures import check_file_path, check_removable, translated
-from hudi_core.storage.s3_conditional import S3Conditional, service_code
+from hudi_core.storage.failures import check_file_path, check_removable, service_code, translated
+from hudi_core.storage.s3_conditional import S3Conditional
 from hudi_core.storage.streams import GuardedInput, GuardedOutput
 
 EXCLUSIVE_PROTOCOLS = frozenset({"s3", "s3a"})
@@ -138,7 +138,7 @@ class FsspecStorage(Storage):
         size = self.stat(path).size  # s3fs opens a prefix as if it were an empty file
         with translated(path, self.uri):
             file = self._fs.open(self._target(path), "rb", size=size, cache_type="none")
-        return cast(BinaryIO, GuardedInput(cast(BinaryIO, file), lambda _: translated(path, self.uri)))
+        return cast(BinaryIO, GuardedInput(file, lambda _: translated(path, self.uri)))
 
     def open_output(self, path: str) -> BinaryIO:
         target = self._file(path)
@@ -151,9 +151,7 @@ class FsspecStorage(Storage):
             file.closed = True  # else its finaliser stumbles over the discarded buffer
 
         can_discard = isinstance(file, AbstractBufferedFile)
-        guarded = GuardedOutput(
-            cast(BinaryIO, file), lambda _: translated(path, self.uri), discard=discard if can_discard else None
-        )
+        guarded = GuardedOutput(file, lambda _: translated(path, self.uri), discard=discard if can_discard else None)
         return cast(BinaryIO, guarded)
 
     def _target(self, path: str) -> str:

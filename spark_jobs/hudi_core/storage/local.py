@@ -108,13 +108,8 @@ class LocalStorage(Storage):
 
     def write(self, path: str, data: bytes) -> None:
         target = self._file(path)
-
-        def replace(temporary: str) -> None:
-            _remove(_side_file(target))
-            os.replace(temporary, target)
-
         with translated(path, self.uri):
-            _publish(target, data, replace)
+            _publish(target, data, os.replace)
 
     def create_exclusive(self, path: str, data: bytes) -> None:
         """A hard link of a finished temporary file: the kernel lets one win, and the name has the whole content."""
@@ -122,8 +117,7 @@ class LocalStorage(Storage):
         if os.path.lexists(target):
             raise StorageExistsError(f"the file exists already in {self.uri}", path=path)
 
-        def link(temporary: str) -> None:
-            _remove(_side_file(target))
+        def link(temporary: str, target: str) -> None:
             try:
                 os.link(temporary, target)
             except OSError as error:
@@ -182,7 +176,7 @@ class LocalStorage(Storage):
         target = self._file(path)
         with translated(path, self.uri):
             file = open(target, "rb", buffering=0)  # noqa: SIM115 (the caller closes it)
-        return cast(BinaryIO, GuardedInput(cast(BinaryIO, file), lambda _: translated(path, self.uri)))
+        return cast(BinaryIO, GuardedInput(file, lambda _: translated(path, self.uri)))
 
     def open_output(self, path: str) -> BinaryIO:
         target = self._file(path)
@@ -245,34 +239,30 @@ def _remove(target: str) -> bool:
     return False
 
 
-def _publish(target: str, data: bytes, give_name: Callable[[str], None]) -> None:
-    """Writes a temporary file that `give_name` turns into `target`; again when the folder vanished meanwhile."""
+def _publish(target: str, data: bytes, give_name: Callable[[str, str], None]) -> None:
+    """Writes a temporary file beside `target`, and gives it that name once `data` is on the disk.
+
+    The side file of an earlier content goes before that. Starts again when the folder vanished meanwhile.
+    """
+    folder = os.path.dirname(target)
     for attempt in range(_ATTEMPTS):
+        temporary = os.path.join(folder, f".airflow-hudi-{uuid.uuid4().hex}.tmp")
         try:
-            with _temporary_file(target, data) as temporary:
-                give_name(temporary)
-                _sync_folder(target)
+            os.makedirs(folder, exist_ok=True)
+            with open(temporary, "xb") as file:
+                file.write(data)
+                file.flush()
+                if data:
+                    os.fsync(file.fileno())
+            _remove(_side_file(target))
+            give_name(temporary, target)
+            _sync_folder(target)
             return
         except FileNotFoundError:
             if attempt == _ATTEMPTS - 1:
                 raise
-
-
-@contextmanager
-def _temporary_file(target: str, data: bytes) -> Iterator[str]:
-    """A file beside `target` that holds `data` on the disk; its name is removed afterwards."""
-    folder = os.path.dirname(target)
-    os.makedirs(folder, exist_ok=True)
-    temporary = os.path.join(folder, f".airflow-hudi-{uuid.uuid4().hex}.tmp")
-    try:
-        with open(temporary, "xb") as file:
-            file.write(data)
-            file.flush()
-            if data:
-                os.fsync(file.fileno())
-        yield temporary
-    finally:
-        _remove(temporary)
+        finally:
+            _remove(temporary)
 
 
 def _version(data: bytes) -> str:

@@ -9,7 +9,7 @@ from typing import Any, cast
 from fsspec.asyn import sync
 
 from hudi_core.errors import ConfigError, StorageConflictError, StorageError, StorageExistsError, StorageNotFoundError
-from hudi_core.storage.failures import to_storage_error, translated
+from hudi_core.storage.failures import service_code, to_storage_error, translated
 
 _TAG = "airflow-hudi-create"
 _ATTEMPTS = 5
@@ -114,17 +114,6 @@ def _etag(answer: Any) -> str:
     if not isinstance(etag, str) or not etag:
         raise StorageError("the S3 client returns no ETag", remedy="install s3fs 2025.7 or later")
     return etag
-
-
-def service_code(error: BaseException) -> str | None:
-    """The S3 error code of a failure (`PreconditionFailed`, …)."""
-    cause: BaseException | None = error
-    while cause is not None:
-        response = getattr(cause, "response", None)
-        if isinstance(response, dict):
-            return cast("str | None", response.get("Error", {}).get("Code"))
-        cause = cause.__cause__
-    return None
 
 
 def _is_precondition(error: OSError, code: str | None) -> bool:

@@ -15,9 +15,9 @@ Guard = Callable[[str], AbstractContextManager[Any]]
 class GuardedInput(io.RawIOBase):
     """A seekable reader over `inner`; closing it closes `inner`."""
 
-    def __init__(self, inner: BinaryIO, guard: Guard) -> None:
+    def __init__(self, inner: Any, guard: Guard) -> None:
         super().__init__()
-        self._inner = inner
+        self._inner: BinaryIO = inner
         self._guard = guard
 
     def readable(self) -> bool:
@@ -75,7 +75,7 @@ class GuardedOutput(io.RawIOBase):
 
     def __init__(
         self,
-        inner: BinaryIO,
+        inner: Any,
         guard: Guard,
         *,
         finish: Callable[[], None] | None = None,

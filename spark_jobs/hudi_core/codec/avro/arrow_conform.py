@@ -10,6 +10,7 @@ from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hudi_core.codec.buffers import unsliced, with_children
 from hudi_core.errors import CorruptFileError, FormatError
 
 
@@ -42,14 +43,13 @@ def conform_array(array: pa.Array, field: pa.Field, *, path: str, where: str = "
     target = field.type
     if array.type.equals(target):
         return array
-    if array.offset and pa.types.is_nested(array.type):
-        # The nested forms below share whole buffers.
-        array = pa.concat_arrays([array])
+    if pa.types.is_nested(array.type):
+        array = unsliced(array)
     if pa.types.is_struct(target) and pa.types.is_struct(array.type):
         return _struct(array, target, at, path)
     if _is_list(target) and _is_list(array.type):
         values = conform_array(array.values, target.value_field, path=path, where=f"{at}.element")
-        return _with_offsets(array, target, values)
+        return with_children(array, target, [values])
     if pa.types.is_map(target) and (pa.types.is_map(array.type) or _is_list(array.type)):
         return _map(array, target, at, path)
     if pa.types.is_null(array.type):
@@ -70,32 +70,24 @@ def _struct(array: pa.Array, target: pa.DataType, at: str, path: str) -> pa.Arra
         requested = target.field(index)
         name = f"{at}.{requested.name}"
         found = array.type.get_field_index(requested.name)
-        if found >= 0 and not requested.nullable and array.null_count:
+        if found < 0:
+            children.append(_absent(requested, len(array), name, path))
+            continue
+        if array.null_count:
             # Below a null struct its children hold placeholders, which are not nulls of the child.
-            child = conform_array(array.field(found), requested.with_nullable(True), path=path, where=name)
-        elif found >= 0:
-            child = conform_array(array.field(found), requested, path=path, where=name)
-        else:
-            child = _absent(requested, len(array), name, path)
-        children.append(child)
-    return pa.Array.from_buffers(target, len(array), array.buffers()[:1], children=children)
+            requested = requested.with_nullable(True)
+        children.append(conform_array(array.field(found), requested, path=path, where=name))
+    return with_children(array, target, children)
 
 
 def _map(array: pa.Array, target: pa.DataType, at: str, path: str) -> pa.Array:
-    entries = array.values
-    if entries.offset:
-        entries = pa.concat_arrays([entries])
+    entries = unsliced(array.values)
     if not pa.types.is_struct(entries.type) or entries.type.num_fields != 2:
         raise FormatError(f"column {at!r} is {array.type} in the data, which is no map", path=path)
     keys = conform_array(entries.field(0), target.key_field, path=path, where=f"{at}.key")
     items = conform_array(entries.field(1), target.item_field, path=path, where=f"{at}.value")
     made = pa.StructArray.from_arrays([keys, items], fields=[target.key_field, target.item_field])
-    return _with_offsets(array, target, made)
-
-
-def _with_offsets(array: pa.Array, target: pa.DataType, values: pa.Array) -> pa.Array:
-    offsets = pc.cast(array.offsets, pa.int64() if pa.types.is_large_list(target) else pa.int32())
-    return pa.Array.from_buffers(target, len(array), [array.buffers()[0], offsets.buffers()[1]], children=[values])
+    return with_children(array, target, [made])
 
 
 def _cast(array: pa.Array, target: pa.DataType, at: str, path: str) -> pa.Array:
@@ -129,6 +121,10 @@ def _is_text(kind: pa.DataType) -> bool:
     return bool(binary or pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
 
 
+def _is_number(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind))
+
+
 def _widens_number(have: pa.DataType, want: pa.DataType) -> bool:
     order = (pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.float32(), pa.float64())
     return have in order and want in order and order.index(have) < order.index(want)
@@ -140,13 +136,12 @@ def _changes_text(have: pa.DataType, want: pa.DataType) -> bool:
 
 
 def _becomes_text(have: pa.DataType, want: pa.DataType) -> bool:
-    number = pa.types.is_integer(have) or pa.types.is_floating(have) or pa.types.is_decimal(have)
-    return bool((number or pa.types.is_date(have)) and (pa.types.is_string(want) or pa.types.is_large_string(want)))
+    printed = _is_number(have) or pa.types.is_decimal(have) or pa.types.is_date(have)
+    return bool(printed and (pa.types.is_string(want) or pa.types.is_large_string(want)))
 
 
 def _becomes_decimal(have: pa.DataType, want: pa.DataType) -> bool:
-    number = pa.types.is_integer(have) or pa.types.is_floating(have) or pa.types.is_string(have)
-    return bool(number and pa.types.is_decimal(want))
+    return bool((_is_number(have) or pa.types.is_string(have)) and pa.types.is_decimal(want))
 
 
 def _widens_decimal(have: pa.DataType, want: pa.DataType) -> bool:

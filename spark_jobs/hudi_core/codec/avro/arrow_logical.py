@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from hudi_core.codec.avro.arrow_types import logical_type
 from hudi_core.codec.avro.resolve import AvroType
+from hudi_core.codec.buffers import unsliced, with_children
 from hudi_core.errors import CorruptFileError
 
 _MAX_DECIMAL_BYTES = 64
@@ -24,9 +25,7 @@ def to_logical(array: pa.Array, avro: AvroType, *, path: str, alive: pa.Array | 
     struct, decoders leave values of their own making, such as a decimal of no bytes. Raises CorruptFileError naming
     `path` for an enum number without symbol and for a decimal that its precision cannot hold.
     """
-    if array.offset:
-        # What follows works on whole buffers.
-        array = pa.concat_arrays([array])
+    array = unsliced(array)
     if avro.kind == "record":
         below = alive
         if array.null_count:
@@ -35,8 +34,7 @@ def to_logical(array: pa.Array, avro: AvroType, *, path: str, alive: pa.Array | 
             to_logical(array.field(index), child.type, path=path, alive=below)
             for index, child in enumerate(avro.fields)
         ]
-        kind = logical_type(avro, path=path)
-        return pa.Array.from_buffers(kind, len(array), array.buffers()[:1], children=children)
+        return with_children(array, logical_type(avro, path=path), children)
     if avro.item is not None:
         return _list(array, avro, avro.item, path)
     if avro.kind == "enum":
@@ -53,15 +51,13 @@ def to_logical(array: pa.Array, avro: AvroType, *, path: str, alive: pa.Array | 
 
 def _list(array: pa.Array, avro: AvroType, item: AvroType, path: str) -> pa.Array:
     kind = logical_type(avro, path=path)
-    offsets = pc.cast(array.offsets, pa.int32())
-    values = array.values
     if avro.kind == "map":
-        entries = values if not values.offset else pa.concat_arrays([values])
+        entries = unsliced(array.values)
         columns = [pc.cast(entries.field(0), pa.string()), to_logical(entries.field(1), item, path=path)]
         made = pa.StructArray.from_arrays(columns, fields=[kind.key_field, kind.item_field])
     else:
-        made = to_logical(values, item, path=path)
-    return pa.Array.from_buffers(kind, len(array), [array.buffers()[0], offsets.buffers()[1]], children=[made])
+        made = to_logical(array.values, item, path=path)
+    return with_children(array, kind, [made])
 
 
 def _symbols(array: pa.Array, avro: AvroType, path: str) -> pa.Array:

@@ -22,6 +22,7 @@ from hudi_core.codec.avro.arrow_types import physical_type
 from hudi_core.codec.avro.container import assemble, schema_bytes
 from hudi_core.codec.avro.datum import DatumCodec
 from hudi_core.codec.avro.resolve import AvroType
+from hudi_core.codec.buffers import octets
 from hudi_core.errors import CorruptFileError
 
 PREFIX = "length"
@@ -164,7 +165,7 @@ def _lengths_lead(column: pa.Array, body: memoryview) -> bool:
 
     Then polars and the block agree on where records begin.
     """
-    heads = _bytes_of(column)
+    heads = octets(column)[1]
     if heads.size != 4 * len(column):
         return False
     lengths = heads.view(">i4").astype(np.int64)
@@ -174,14 +175,6 @@ def _lengths_lead(column: pa.Array, body: memoryview) -> bool:
     starts = ends - lengths - 4
     data = np.frombuffer(body, np.uint8)
     return bool((data[starts[:, None] + np.arange(4)] == heads.reshape(-1, 4)).all())
-
-
-def _bytes_of(column: pa.Array) -> np.ndarray[Any, np.dtype[np.uint8]]:
-    _, offsets, data = column.buffers()
-    if data is None:
-        return np.zeros(0, np.uint8)
-    span = np.frombuffer(offsets, np.int64)[[column.offset, column.offset + len(column)]]
-    return np.frombuffer(data, np.uint8)[span[0] : span[1]]
 
 
 def _single(column: pa.ChunkedArray) -> pa.Array:

@@ -57,9 +57,8 @@ class Encoded:
     @staticmethod
     def of(data: Sequence[bytes]) -> Encoded:
         """The data one after the other; they are copied."""
-        starts = np.zeros(len(data) + 1, dtype=np.int64)
-        np.cumsum(np.fromiter(map(len, data), dtype=np.int64, count=len(data)), out=starts[1:])
-        return Encoded(np.frombuffer(b"".join((*data, bytes(PADDING))), dtype=np.uint8), starts)
+        lengths = np.fromiter(map(len, data), dtype=np.int64, count=len(data))
+        return Encoded(np.frombuffer(b"".join((*data, bytes(PADDING))), dtype=np.uint8), _running(lengths))
 
     def __len__(self) -> int:
         return len(self.starts) - 1
@@ -97,11 +96,17 @@ class Encoded:
         return _array(kind, offsets, octets)
 
     def _gathered(self, begins: Positions, lengths: Positions, kind: pa.DataType) -> pa.Array:
-        offsets = np.zeros(len(lengths) + 1, dtype=np.int64)
-        np.cumsum(lengths, out=offsets[1:])
+        offsets = _running(lengths)
         return _array(
             kind, offsets, self.octets[np.arange(int(offsets[-1])) + np.repeat(begins - offsets[:-1], lengths)]
         )
+
+
+def _running(lengths: Positions) -> Positions:
+    """The sums of the lengths before each place, and of all at the end."""
+    sums = np.zeros(len(lengths) + 1, dtype=np.int64)
+    np.cumsum(lengths, out=sums[1:])
+    return sums
 
 
 def _array(kind: pa.DataType, offsets: Positions, octets: NDArray[np.uint8]) -> pa.Array:

@@ -94,7 +94,7 @@ class Codec(Enum):
         return codec
 
 
-def read_block(source: Reader, codec: Codec, expected: frozenset[Magic]) -> bytes:
+def read_block(source: Reader, codec: Codec, *expected: Magic) -> bytes:
     """The data, uncompressed, of the block at the cursor; verifies its checksums and leaves the cursor behind it.
 
     Raises CorruptFileError when the block is truncated, of another kind than `expected`, or fails a checksum.

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from hudi_core.codec.buffers import octets
 from hudi_core.codec.hfile.cells import CellBlock
 from hudi_core.codec.hfile.keyvalue import KEY_TAIL, MAX_ROW
 from hudi_core.codec.hfile.writer import LARGE_CELL, HFileWriter
@@ -83,7 +84,7 @@ class _EncodedCells:
             at = stop
 
 
-def _cells(keys: pa.Array, values: pa.Array) -> tuple[NDArray[np.int32], memoryview]:
+def _cells(keys: pa.Array, values: pa.Array) -> tuple[NDArray[np.int64], memoryview]:
     """Where each cell begins and the last ends, and all cells one after the other."""
     lengths = _lengths(keys)
     if len(lengths) and int(lengths.max()) > MAX_ROW:
@@ -95,10 +96,8 @@ def _cells(keys: pa.Array, values: pa.Array) -> tuple[NDArray[np.int32], memoryv
     heads = pa.FixedSizeBinaryArray.from_buffers(pa.binary(_HEAD.itemsize), len(keys), [None, pa.py_buffer(head)]).cast(
         pa.binary()
     )
-    joined = pc.binary_join_element_wise(heads, keys, _TAIL, values, _NO_MVCC, _NOTHING)
-    _, offsets, data = joined.buffers()
-    found = np.frombuffer(offsets, dtype=np.int32)[joined.offset : joined.offset + len(joined) + 1]
-    return found, memoryview(b"" if data is None else data)
+    offsets, data = octets(pc.binary_join_element_wise(heads, keys, _TAIL, values, _NO_MVCC, _NOTHING))
+    return offsets, data.data
 
 
 def _lengths(array: pa.Array) -> NDArray[np.int32]:

@@ -15,10 +15,6 @@ from hudi_core.errors import CorruptFileError, UnsupportedError
 ReadRange = Callable[[int, int], bytes]
 """Offset and length to the bytes there; fewer bytes only where the file ends."""
 
-_DATA = frozenset({Magic.DATA})
-_INDEX = frozenset({Magic.ROOT_INDEX})
-_INNER = frozenset({Magic.LEAF_INDEX, Magic.INTERMEDIATE_INDEX})
-_FILE_INFO = frozenset({Magic.FILE_INFO})
 _MAX_LEVELS = 8
 _SCHEMA = "schema"
 
@@ -148,11 +144,11 @@ class HFileReader:
             raise CorruptFileError(f"HFile claims {trailer.data_index_levels} index levels", path=self._path)
         start = trailer.load_on_open_offset
         section = Reader(self._range(start, self._size - TRAILER_SIZE - start), self._path, base=start)
-        root = read_block(section, trailer.codec, _INDEX)
+        root = read_block(section, trailer.codec, Magic.ROOT_INDEX)
         index = decode_root_index(root, trailer.data_index_count, self._path, has_mid_key=trailer.data_index_levels > 1)
         # The index of meta blocks, such as a bloom filter, is between: no reader of a metadata table needs them.
         section.skip(trailer.file_info_offset - start - section.position)
-        self._file_info = decode_file_info(read_block(section, trailer.codec, _FILE_INFO), self._path)
+        self._file_info = decode_file_info(read_block(section, trailer.codec, Magic.FILE_INFO), self._path)
         self._refuse_foreign_features()
         self._rows = [row_of_key(entry.key, section) for entry in index]
         self._data_index = index
@@ -205,7 +201,7 @@ class HFileReader:
     def _children(self, entry: IndexEntry) -> tuple[list[IndexEntry], list[bytes]]:
         """An inner index block's entries and their rows; cached, since all of them are no larger than the index."""
         if entry.offset not in self._inner:
-            children = decode_inner_index(self._block(entry, _INNER), self._path)
+            children = decode_inner_index(self._block(entry, Magic.LEAF_INDEX, Magic.INTERMEDIATE_INDEX), self._path)
             if not children:
                 raise CorruptFileError(f"HFile index block at byte {entry.offset} is empty", path=self._path)
             self._inner[entry.offset] = (
@@ -218,17 +214,17 @@ class HFileReader:
         """The cells of a data block; the last one is kept."""
         if self._last_block is None or self._last_block[0] != entry:
             with_mvcc = int.from_bytes(self._file_info.get("KEY_VALUE_VERSION", b""), "big") == 1
-            self._last_block = entry, decode_cells(self._block(entry, _DATA), self._path, with_mvcc=with_mvcc)
+            self._last_block = entry, decode_cells(self._block(entry, Magic.DATA), self._path, with_mvcc=with_mvcc)
         return self._last_block[1]
 
-    def _block(self, entry: IndexEntry, expected: frozenset[Magic]) -> bytes:
+    def _block(self, entry: IndexEntry, *expected: Magic) -> bytes:
         if entry.offset + entry.disk_size > self.trailer.load_on_open_offset:
             raise CorruptFileError(
                 f"HFile index points to {entry.disk_size} bytes at {entry.offset}, past the data blocks",
                 path=self._path,
             )
         source = Reader(self._range(entry.offset, entry.disk_size), self._path, base=entry.offset)
-        return read_block(source, self.trailer.codec, expected)
+        return read_block(source, self.trailer.codec, *expected)
 
     def _range(self, offset: int, length: int) -> bytes:
         data = self._read_range(offset, length)

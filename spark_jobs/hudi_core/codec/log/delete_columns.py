@@ -21,6 +21,7 @@ from hudi_core.codec.avro.arrow_routes import fast_route_available, read_fast
 from hudi_core.codec.avro.arrow_types import physical_type
 from hudi_core.codec.avro.resolve import AvroField, AvroType
 from hudi_core.codec.binary import Reader, encode_zigzag
+from hudi_core.codec.buffers import octets
 from hudi_core.codec.log.content import (
     DECIMAL_SCALE,
     DELETE_BLOCK_VERSION,
@@ -161,7 +162,5 @@ def encode_natural_deletes(keys: pa.Array, partition: str) -> bytes:
         name = partition.encode("utf-8")
         tail = pa.scalar(_PRESENT + encode_zigzag(len(name)) + name + _ZERO, pa.binary())
         joined = pc.binary_join_element_wise(starts, keys, tail, pa.scalar(b"", pa.binary()))
-        _, offsets, buffer = joined.buffers()
-        end = int(np.frombuffer(offsets, dtype=np.int32)[joined.offset + len(joined)])
-        data = encode_zigzag(len(keys)) + memoryview(buffer)[:end].tobytes() + _END
+        data = encode_zigzag(len(keys)) + octets(joined)[1].tobytes() + _END
     return _DELETE_HEAD.pack(DELETE_BLOCK_VERSION, len(data)) + data

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import decimal
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -54,8 +54,8 @@ def chunk_ranges(metadata: pq.FileMetaData, number: int, kind: pa.DataType) -> C
         return None
     found = [chunk.statistics if chunk.is_stats_set else None for chunk in chunks]
     bounded = [item if item is not None and item.has_min_max else None for item in found]
-    lower = _values([None if item is None else item.min_raw for item in bounded], convert)
-    upper = _values([None if item is None else item.max_raw for item in bounded], convert)
+    lower = [None if item is None else convert(item.min_raw) for item in bounded]
+    upper = [None if item is None else convert(item.max_raw) for item in bounded]
     if pa.types.is_floating(kind) and not str(metadata.created_by or "").startswith(_ORDERS_NAN):
         upper = [None] * len(upper)
     return ChunkRanges(
@@ -64,10 +64,6 @@ def chunk_ranges(metadata: pq.FileMetaData, number: int, kind: pa.DataType) -> C
         pa.array([item.null_count if item is not None and item.has_null_count else None for item in found], pa.int64()),
         pa.array([chunk.num_values for chunk in chunks], pa.int64()),
     )
-
-
-def _values(raw: Sequence[Any], convert: Callable[[Any], Any]) -> list[Any]:
-    return [None if value is None else convert(value) for value in raw]
 
 
 def _converter(kind: pa.DataType, physical: str) -> Callable[[Any], Any] | None:

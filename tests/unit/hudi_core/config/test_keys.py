@@ -15,7 +15,6 @@ from hudi_core.config.keys import (
     number,
     one_of,
     optional,
-    optional_text,
     read_fields,
     real_number,
     whole_number,
@@ -39,7 +38,7 @@ def test_the_first_name_that_is_set_wins_and_absence_gives_the_default() -> None
 def test_parsers() -> None:
     assert name_list(" a, b,,c ") == ("a", "b", "c")
     assert name_list("") == ()
-    assert optional_text("") is None
+    assert TITLE.read({"title": ""}) is None
     assert boolean("TRUE") is True
     assert one_of("GZIP", "ZSTD")("gzip") == "GZIP"
     assert real_number(0, 1)("1e-9") == 1e-9

@@ -37,11 +37,10 @@ def stored(storage: MemoryStorage) -> dict[str, str]:
     return parse_properties(storage.read(PROPERTIES), path=PROPERTIES)
 
 
-def test_changes_and_deletes() -> None:
+def test_changes() -> None:
     storage = table()
-    config = update_properties(storage, CHANGES, delete=["some.key"])
-    expected = {**{key: value for key, value in RAW.items() if key != "some.key"}, **CHANGES}
-    assert stored(storage) == expected == config.raw
+    config = update_properties(storage, CHANGES)
+    assert stored(storage) == RAW | CHANGES == config.raw
     assert TableConfig.load(storage).metadata_partitions == {"files"} == config.metadata_partitions
     assert not storage.exists(BACKUP)
     assert re.match(
@@ -52,7 +51,7 @@ def test_changes_and_deletes() -> None:
 def test_nothing_is_written_where_nothing_changes() -> None:
     storage = table()
     before = storage.read(PROPERTIES)
-    update_properties(storage, {"hoodie.table.name": "trips"}, delete=["unknown"])
+    update_properties(storage, {"hoodie.table.name": "trips"})
     assert storage.read(PROPERTIES) == before
 
 
@@ -134,10 +133,3 @@ def test_a_lost_write_is_noticed() -> None:
     with pytest.raises(ConflictError, match="just written"):
         update_properties(storage, CHANGES)
     assert storage.exists(BACKUP)
-
-
-def test_the_metadata_tables_own_properties() -> None:
-    storage = MemoryStorage()
-    storage.write(f".hoodie/metadata/{PROPERTIES}", render_properties(RAW))
-    update_properties(storage, CHANGES, base=".hoodie/metadata")
-    assert parse_properties(storage.read(f".hoodie/metadata/{PROPERTIES}"), path=PROPERTIES) == RAW | CHANGES

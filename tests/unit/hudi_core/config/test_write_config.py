@@ -8,8 +8,8 @@ from hudi_core.errors import ConfigError
 
 
 def test_what_tasks_get_is_what_was_read() -> None:
-    config = WriteConfig.of({BLOOM_ENTRIES.name: "123", "hoodie.payload.delete.field": "gone"})
-    assert (config.bloom_entries, config.delete_field, config.delete_marker) == (123, "gone", None)
+    config = WriteConfig.of({BLOOM_ENTRIES.name: "123", "hoodie.parquet.compression.codec": "gzip"})
+    assert (config.bloom_entries, config.parquet_codec) == (123, "GZIP")
     assert from_text(WriteConfig, to_text(config)) == config
 
 
@@ -30,8 +30,7 @@ def test_options_are_read_and_cross_as_json() -> None:
         {
             "hoodie.parquet.compression.codec": "zstd",
             "airflow_hudi.memory.bytes": str(1 << 22),
-            "hoodie.payload.delete.field": "op",
         }
     )
-    assert (write.parquet_codec, write.memory_bytes, write.delete_field) == ("ZSTD", 1 << 22, "op")
+    assert (write.parquet_codec, write.memory_bytes) == ("ZSTD", 1 << 22)
     assert from_text(WriteConfig, to_text(write)) == write

@@ -10,7 +10,7 @@ from hudi_core.errors import (
     StorageNotFoundError,
     is_transient,
 )
-from hudi_core.storage.failures import check_file_path, missing_bucket, to_storage_error, translated
+from hudi_core.storage.failures import check_file_path, service_code, to_storage_error, translated
 
 
 class ServiceError(Exception):
@@ -43,8 +43,8 @@ def test_our_own_errors_pass() -> None:
 def test_a_missing_bucket_is_no_missing_file() -> None:
     error = FileNotFoundError("a")
     error.__cause__ = ServiceError()
-    assert missing_bucket(error)
-    assert not missing_bucket(FileNotFoundError("a"))
+    assert service_code(error) == "NoSuchBucket"
+    assert service_code(FileNotFoundError("a")) is None
     found = to_storage_error(error, "a", "s3://bucket/t")
     assert type(found) is StorageError
     assert "bucket of s3://bucket/t does not exist" in found.message

@@ -23,7 +23,7 @@ from hudi_core.codec.hfile.block import (
 )
 from hudi_core.errors import CorruptFileError
 
-DATA = frozenset({Magic.DATA})
+DATA = Magic.DATA
 
 
 @settings(max_examples=30, deadline=None)
