@@ -2,7 +2,7 @@
 (RFC-8).
 
 The index is delisted first, and its files are deleted when every write has ended that may have read the older
-properties (metadata.retired).
+properties (metadata.index_drop).
 """
 
 from __future__ import annotations

@@ -46,18 +46,22 @@ def unrecorded(
     deltacommit that was on the metadata timeline before the build was lost with the files of an earlier attempt.
     """
     known = {(item.requested_time, item.action) for item in before.completed()}
-    since = [
-        item
-        for item in now.completed()
-        if (item.requested_time, item.action) not in known and item.action not in _WITHOUT_EFFECT
-    ]
     recorded = metadata_timeline.active.load().completed()
     of_base_files = _of_base_files(context, build.targets)
-    behind = [
-        item.requested_time
-        for item in since
-        if not _has_recorded(context, build, item, recorded, metadata_timeline, early, of_base_files)
-    ]
+    behind: list[str] = []
+    for item in now.completed():
+        time = item.requested_time
+        if (time, item.action) in known or item.action in _WITHOUT_EFFECT:
+            continue
+        silent = [name for name in build.targets if not _says_nothing(context, item, name, of_base_files)]
+        found = recorded.find(time, Action.DELTA_COMMIT)
+        if silent and found is not None and time not in build.recorded_before:
+            wrote = metadata_timeline.active.read_commit(found).partition_to_write_stats
+            silent = [name for name in silent if name not in wrote]
+            if silent == [RECORD_INDEX] and time not in early and _only_updated(context, item):
+                continue
+        if silent:
+            behind.append(time)
     return [*behind, *_rolled_back(context, before, now)]
 
 
@@ -66,28 +70,6 @@ def _rolled_back(context: TableContext, before: Timeline, now: Timeline) -> list
     held, older = before.commits().requested_times, before.completed().of_actions(Action.ROLLBACK).requested_times
     rollbacks = (item for item in now.completed().of_actions(Action.ROLLBACK) if item.requested_time not in older)
     return sorted({time for item in rollbacks for time in rolled_back_by(context.active, item)} & held)
-
-
-def _has_recorded(
-    context: TableContext,
-    build: Build,
-    item: Instant,
-    recorded: Timeline,
-    metadata_timeline: MetadataTimeline,
-    early: Collection[str],
-    of_base_files: Collection[str],
-) -> bool:
-    names = [name for name in build.targets if not _says_nothing(context, item, name, of_base_files)]
-    if not names:
-        return True
-    found = recorded.find(item.requested_time, Action.DELTA_COMMIT)
-    if found is None or item.requested_time in build.recorded_before:
-        return False
-    wrote = metadata_timeline.active.read_commit(found).partition_to_write_stats
-    silent = [name for name in names if name not in wrote]
-    return not silent or (
-        silent == [RECORD_INDEX] and item.requested_time not in early and _only_updated(context, item)
-    )
 
 
 def _says_nothing(context: TableContext, item: Instant, name: str, of_base_files: Collection[str]) -> bool:

@@ -100,7 +100,7 @@ def update_metadata(context: TableContext, engine: Engine, owner: Owner, epoch: 
     (perform_table_services).
 
     Row-level indexes that cannot be updated are delisted and rebuilt where the options allow it (REBUILD_ROW_INDEXES);
-    the writes that may use them are waited for without the lock. After a crash the next update continues (rebuild).
+    the writes that may use them are waited for without the lock. After a crash the next update continues (index_drop).
     Raises as these, ConfigError for a table without a metadata table, ConflictError as wait_for_writers, and LockError.
     """
     if not context.has_metadata_table:
