@@ -16,6 +16,7 @@ from hudi_core.codec.avro.schema import parse_schema
 from hudi_core.codec.log.blocks import LogBlock
 from hudi_core.codec.log.content import avro_block_records
 from hudi_core.codec.log.frames import walk
+from hudi_core.config.archive_config import ArchiveConfig
 from hudi_core.config.table_config import TableConfig
 from hudi_core.history.archived import load_history
 from hudi_core.history.archived_instant import ArchivedInstant, StateFile
@@ -139,7 +140,9 @@ def test_layout_2_snapshots_and_the_merge_of_level_0(version: str, case: str) ->
     golden = load_table(case, version)
     levels = [read_manifest(golden, FOLDER, number) for number in (1, 2, 3)]
     storage = MemoryStorage()
-    writer = LsmWriter(storage, FOLDER, lambda: None, batch=3, file_bytes=1 << 30, retained=3)
+    writer = LsmWriter(
+        storage, FOLDER, lambda: None, ArchiveConfig(history_batch=3, history_file_bytes=1 << 30, manifests_retained=3)
+    )
     for file in levels[-1]:
         writer.write(instants_of(pq.read_table(io.BytesIO(golden.read(file.path))).to_pylist()))
     for number, files in enumerate(levels, 1):

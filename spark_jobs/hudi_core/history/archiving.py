@@ -45,8 +45,7 @@ def archive_writer(
 ) -> ArchiveWriter:
     """The writer of the archive in `folder` by its timeline's layout; `guard` raises without the table lock."""
     if features.completion_time_in_name:
-        batch, file_bytes, retained = config.history_batch, config.history_file_bytes, config.manifests_retained
-        return LsmWriter(storage, folder, guard, batch=batch, file_bytes=file_bytes, retained=retained)
+        return LsmWriter(storage, folder, guard, config)
     return LogArchiveWriter(storage, folder, config.batch)
 
 

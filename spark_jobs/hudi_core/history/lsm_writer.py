@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from hudi_core.codec.avro.container import is_container
+from hudi_core.config.archive_config import ArchiveConfig
 from hudi_core.errors import CorruptFileError
 from hudi_core.history.archived_instant import ArchivedInstant, InstantKey, key_of
 from hudi_core.history.lsm import LsmHistory
@@ -37,16 +38,14 @@ log = logging.getLogger(__name__)
 class LsmWriter:
     """Adds to the archive in `folder`; see archiving.ArchiveWriter.
 
-    `batch` files of a level are merged, of `file_bytes` at most; `retained` snapshots are kept for readers that started
-    before the latest.
+    `history_batch` files of a level are merged, of `history_file_bytes` at most; `manifests_retained` snapshots are
+    kept for readers that started before the latest.
     """
 
     storage: Storage
     folder: str
     guard: Guard
-    batch: int
-    file_bytes: int
-    retained: int
+    config: ArchiveConfig
 
     def held(self, instants: Sequence[Instant]) -> frozenset[InstantKey]:
         """See ArchiveWriter. Reads times and actions of the files whose range overlaps."""
@@ -77,9 +76,10 @@ class LsmWriter:
 
     def finish(self) -> None:
         """See ArchiveWriter: merges levels that have too many files, removes old snapshots and their files."""
-        merged = compact_levels(self.storage, self.folder, self.guard, batch=self.batch, most_bytes=self.file_bytes)
+        batch, most_bytes = self.config.history_batch, self.config.history_file_bytes
+        merged = compact_levels(self.storage, self.folder, self.guard, batch=batch, most_bytes=most_bytes)
         self.guard()
-        remove_unused(self.storage, self.folder, keep=self.retained + merged)
+        remove_unused(self.storage, self.folder, keep=self.config.manifests_retained + merged)
 
 
 def encode_history(instants: Sequence[ArchivedInstant], *, path: str) -> bytes:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from hudi_core.codec.log.blocks import LogBlock
 from hudi_core.filegroup.read.log_scan import DATA_TYPES, log_blocks
@@ -13,8 +12,7 @@ from hudi_core.model.partition import join
 from hudi_core.services.archive.instants_to_retain import Findings
 from hudi_core.services.context import TableContext
 from hudi_core.storage.base import FileInfo, Storage
-from hudi_core.timeline.actions.plan_fields import numbers
-from hudi_core.timeline.actions.pretty_json import member
+from hudi_core.timeline.actions.rollback import metadata_of
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import Action, Instant
 from hudi_core.timeline.timeline import Timeline
@@ -93,11 +91,10 @@ def written_log_bytes(active: ActiveTimeline, timeline: Timeline) -> dict[str, i
             if stat.log_version is not None:
                 written[stat.path] = max(written.get(stat.path, 0), (stat.log_offset or 0) + stat.total_write_bytes)
     for instant in timeline.completed().of_actions(Action.ROLLBACK):
-        path = active.path_of(instant)
-        undone: dict[str, Any] = member(active.read_of(instant), "partitionMetadata", dict, path=path, default={})
-        for partition, done in undone.items():
-            for name, size in numbers(done if isinstance(done, dict) else {}, "rollbackLogFiles", path=path).items():
-                written[join(partition, name.rsplit("/", 1)[-1])] = int(size)
+        raw = active.read_of(instant)
+        for part in metadata_of(raw, path=active.path_of(instant)).partitions if raw else ():
+            for name, size in part.rollback_log_files.items():
+                written[join(part.partition, name.rsplit("/", 1)[-1])] = size
     return written
 
 

@@ -84,14 +84,17 @@ def plan_clean(
     partitioned: bool,
 ) -> Planned | Nothing:
     """The plan over these partitions, which are read lazily, or why there is nothing to delete. Pure."""
-    earliest = scope.earliest
+    before, retained = None, None
+    if scope.earliest is not None:
+        before = scope.earliest.requested_time
+        retained = RetainedInstant(before, scope.earliest.action, scope.earliest.state.name)
     files: dict[str, tuple[str, ...]] = {}
     sizes: dict[str, int] = {}
     dropped: list[str] = []
     looked_at = 0
     for partition in partitions:
         looked_at += 1
-        found = deletes(partition, config, None if earliest is None else earliest.requested_time)
+        found = deletes(partition, config, before)
         if found.files:
             files[found.partition] = tuple(file.name for file in found.files)
             sizes[found.partition] = sum(file.size for file in found.files)
@@ -105,9 +108,7 @@ def plan_clean(
         policy=config.policy,
         files=files,
         last_completed="" if last is None else last.requested_time,
-        earliest=None
-        if earliest is None
-        else RetainedInstant(earliest.requested_time, earliest.action, earliest.state.name),
+        earliest=retained,
         dropped_partitions=tuple(dropped),
         extra_metadata={SAVEPOINTED_KEY: saved} if saved else {},
     )
@@ -159,11 +160,9 @@ def _changed_partitions(active: ActiveTimeline, commits: Iterable[Instant]) -> s
 
 
 def _nothing_to_delete(config: CleanConfig, scope: Scope, looked_at: int) -> str:
-    where = (
-        f"the {looked_at} partitions that changed since the last clean"
-        if scope.commits is not None
-        else f"{looked_at} partitions"
-    )
+    where = f"{looked_at} partitions"
+    if scope.commits is not None:
+        where = f"the {where} that changed since the last clean"
     if config.has_partition_filter:
         where += f" that the filter lets through ({CLEAN_PARTITIONS.name})"
     kept = {KEEP_LATEST_COMMITS: "commits", KEEP_LATEST_BY_HOURS: "hours"}.get(

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from hudi_core.config.transaction_config import HeartbeatConfig
 from hudi_core.errors import ConflictError, TimelineError
 from hudi_core.services.context import TableContext
 from hudi_core.services.lifecycle import Run, run_instant
 from hudi_core.services.restore.candidates import Restorable, RestoreCandidates
 from hudi_core.services.restore.job import RestoreJob
-from hudi_core.services.rollback.failed_writes import pending_rollbacks
+from hudi_core.services.rollback.failed_writes import heartbeats_of, pending_rollbacks
 from hudi_core.services.rollback.job import run_rollback
 from hudi_core.services.rollback.strategies import failed_of, plan_undo, sizes_of
 from hudi_core.services.rollback.units import NOTHING, Removed
@@ -22,7 +20,6 @@ from hudi_core.timeline.pending_plans import read_restore_plan
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.transaction.claim_file import current_claim
 from hudi_core.transaction.owner import Owner
-from hudi_core.transaction.writer_heartbeats import read_heartbeats
 
 _NOTHING_LATER = "nothing was written after it"
 
@@ -136,7 +133,7 @@ def _refuse_live_writers(context: TableContext, going: list[Instant]) -> None:
     ]
     if not pending:
         return
-    live = read_heartbeats(context.storage, HeartbeatConfig.of(context.options), now=time.time).live() & set(pending)
+    live = heartbeats_of(context, read_only=True).live().intersection(pending)
     if live:
         raise ConflictError(
             f"a writer is at work on instant {min(live)}",

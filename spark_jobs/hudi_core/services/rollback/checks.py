@@ -22,8 +22,7 @@ from hudi_core.services.context import TableContext
 from hudi_core.services.rollback.failed_writes import heartbeats_of
 from hudi_core.services.rollback.strategies import Failed, failed_of
 from hudi_core.timeline.actions.clean import decode_clean_plan
-from hudi_core.timeline.actions.plan_fields import texts
-from hudi_core.timeline.actions.pretty_json import member
+from hudi_core.timeline.actions.plan_fields import record_map, texts
 from hudi_core.timeline.instant import COMMIT_ACTIONS, Action, Instant, State
 from hudi_core.timeline.pending_plans import read_clustering_plans
 from hudi_core.timeline.timeline import Timeline
@@ -184,7 +183,7 @@ def refuse_live_writer(context: TableContext, target: str, *, dry_run: bool = Fa
     """Raises ConflictError while a heartbeat shows a writer on `target`, unless a claim of ours decides that."""
     if current_claim(context.storage, target) is not None and not has_let_go(context.storage, target):
         return
-    if target in heartbeats_of(context, dry_run).live():
+    if target in heartbeats_of(context, read_only=dry_run).live():
         raise ConflictError(
             f"a writer is at work on instant {target}",
             path=f"{HUDI_HEARTBEATS}/{target}",
@@ -212,7 +211,7 @@ def _deleted_by(context: TableContext, clean: Instant) -> Iterator[tuple[FileGro
     deleted: Mapping[str, Sequence[str]]
     if clean.is_completed:
         path = context.active.path_of(clean)
-        done = member(context.active.read_of(clean), "partitionMetadata", dict, path=path, default={})
+        done = record_map(context.active.read_of(clean), "partitionMetadata", path=path)
         deleted = {partition: texts(raw, "successDeleteFiles", path=path) for partition, raw in done.items()}
     else:
         path = context.active.path(clean.requested_time, Action.CLEAN, State.REQUESTED)

@@ -49,7 +49,7 @@ def dead_rollbacks(
     if not foreign:
         return pending
     # No rollback of Hudi 0.15 or 1.0 ever beats, whatever the policy's name says of writes.
-    heartbeats = heartbeats_of(context, dry_run, 60.0 * SILENT_MINUTES.read(context.options))
+    heartbeats = heartbeats_of(context, read_only=dry_run, silent=60.0 * SILENT_MINUTES.read(context.options))
     changed = context.active.modified()
     alive = {
         time
@@ -70,7 +70,7 @@ def failed_writes(
     not among them (dead_rollbacks).
     """
     policy = FailedWrites.EAGER if eager else failed_writes_policy(context.options)
-    heartbeats = heartbeats_of(context, dry_run, silent_seconds(context.options))
+    heartbeats = heartbeats_of(context, read_only=dry_run, silent=silent_seconds(context.options))
     if policy is not FailedWrites.EAGER:
         warn_of_eager_writers(context.active, timeline, heartbeats)
     dead = dead_rollbacks(context, timeline, eager=eager, dry_run=dry_run)
@@ -107,10 +107,13 @@ def nothing_failed(context: TableContext, timeline: Timeline) -> str:
     )
 
 
-def heartbeats_of(context: TableContext, dry_run: bool, silent: float = 0.0) -> Heartbeats:
-    """The writers' heartbeats; a dry run may not write the file by which the storage's clock is read."""
+def heartbeats_of(context: TableContext, *, read_only: bool, silent: float = 0.0) -> Heartbeats:
+    """The writers' heartbeats; `read_only`, as in a dry run: without the file by which the storage's clock is read."""
     return read_heartbeats(
-        context.storage, HeartbeatConfig.of(context.options), now=time.time if dry_run else None, silent_seconds=silent
+        context.storage,
+        HeartbeatConfig.of(context.options),
+        now=time.time if read_only else None,
+        silent_seconds=silent,
     )
 
 

@@ -200,7 +200,6 @@ def _has_block(context: TableContext, file: DataFile, instant: str, torn: bool) 
 
 def sizes_of(context: TableContext, steps: Iterable[FileUndo]) -> Mapping[str, int]:
     """The files that `steps` delete and that are there now, by path, with their sizes in bytes."""
-    steps = list(steps)
     requested = {(step.partition, name) for step in steps for name in step.delete}
     listed = list_partitions(context.storage, {partition for partition, _ in requested})
     return {

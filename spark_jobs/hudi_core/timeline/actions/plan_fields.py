@@ -20,6 +20,14 @@ def records(raw: dict[str, Any], name: str, *, path: str) -> list[dict[str, Any]
     return items
 
 
+def record_map(raw: dict[str, Any], name: str, *, path: str) -> dict[str, dict[str, Any]]:
+    """A map of records, empty when it is absent or null; raises CorruptFileError naming `path`."""
+    items: dict[str, Any] = member(raw, name, dict, path=path, default={})
+    if not all(isinstance(item, dict) for item in items.values()):
+        raise CorruptFileError(f"{name!r} holds something other than records", path=path)
+    return items
+
+
 def texts(raw: dict[str, Any], name: str, *, path: str) -> list[str]:
     """A list of texts, empty when it is absent or null; raises CorruptFileError naming `path`."""
     items: list[Any] = member(raw, name, list, path=path, default=[])

@@ -15,7 +15,7 @@ from hudi_core.codec.avro.container import container_metadata
 from hudi_core.errors import CorruptFileError
 from hudi_core.model.partition import check_partition
 from hudi_core.timeline.actions.container import decode_datum, encode_datum
-from hudi_core.timeline.actions.plan_fields import numbers, records, text, texts
+from hudi_core.timeline.actions.plan_fields import numbers, record_map, records, text, texts
 from hudi_core.timeline.actions.pretty_json import member
 
 _RELEASE: Final = "airflow_hudi.version"
@@ -129,7 +129,7 @@ def _request(raw: dict[str, Any], path: str) -> RollbackRequest:
         text(raw, "fileId", path=path),
         text(raw, "latestBaseInstant", path=path),
         tuple(texts(raw, "filesToBeDeleted", path=path)),
-        {name: int(size) for name, size in numbers(raw, "logBlocksToBeDeleted", path=path).items()},
+        _sizes(raw, "logBlocksToBeDeleted", path),
     )
 
 
@@ -177,20 +177,19 @@ def metadata_of(raw: dict[str, Any], *, path: str) -> RollbackMetadata:
         member(raw, "timeTakenInMillis", int, path=path, default=0),
         commits[0],
         text(done[0], "action", path=path) if done else "",
-        tuple(
-            _partition(name, item, path)
-            for name, item in member(raw, "partitionMetadata", dict, path=path, default={}).items()
-        ),
+        tuple(_partition(*item, path) for item in record_map(raw, "partitionMetadata", path=path).items()),
     )
 
 
-def _partition(name: str, raw: Any, path: str) -> RollbackPartition:
-    if not isinstance(raw, dict):
-        raise CorruptFileError("'partitionMetadata' holds something other than records", path=path)
+def _partition(name: str, raw: dict[str, Any], path: str) -> RollbackPartition:
     return RollbackPartition(
         check_partition(name, source=path),
         tuple(texts(raw, "successDeleteFiles", path=path)),
         tuple(texts(raw, "failedDeleteFiles", path=path)),
-        {file: int(size) for file, size in numbers(raw, "rollbackLogFiles", path=path).items()},
-        {file: int(size) for file, size in numbers(raw, "logFilesFromFailedCommit", path=path).items()},
+        _sizes(raw, "rollbackLogFiles", path),
+        _sizes(raw, "logFilesFromFailedCommit", path),
     )
+
+
+def _sizes(raw: dict[str, Any], name: str, path: str) -> dict[str, int]:
+    return {file: int(size) for file, size in numbers(raw, name, path=path).items()}

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from hudi_core.errors import CorruptFileError
 from hudi_core.model.partition import check_file_name, check_partition
 from hudi_core.timeline.actions.container import decode_datum, encode_datum
-from hudi_core.timeline.actions.plan_fields import text, texts
+from hudi_core.timeline.actions.plan_fields import record_map, text, texts
 from hudi_core.timeline.actions.pretty_json import member
 
 
@@ -43,9 +42,7 @@ def decode_savepoint(data: bytes, *, path: str) -> SavepointMetadata:
     """Decodes the completed file. Raises CorruptFileError, FormatError for a path outside the table, naming `path`."""
     raw = decode_datum(data, path=path)
     files: dict[str, tuple[str, ...]] = {}
-    for partition, item in member(raw, "partitionMetadata", dict, path=path, default={}).items():
-        if not isinstance(item, dict):
-            raise CorruptFileError("'partitionMetadata' holds something other than records", path=path)
+    for partition, item in record_map(raw, "partitionMetadata", path=path).items():
         names = texts(item, "savepointDataFile", path=path)
         files[check_partition(partition, source=path)] = tuple(check_file_name(name, source=path) for name in names)
     at_ms = member(raw, "savepointedAt", int, path=path, default=0)

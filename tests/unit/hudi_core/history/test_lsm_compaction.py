@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from hudi_core.config.archive_config import ArchiveConfig
 from hudi_core.errors import CorruptFileError, FormatError
 from hudi_core.history.lsm import LsmHistory
 from hudi_core.history.lsm_compaction import candidates, compact_levels, remove_unused
@@ -21,7 +22,12 @@ from tests.support.memory_storage import MemoryStorage
 
 class TestLayout2:
     def writer(self, storage: MemoryStorage, batch: int = 2, file_bytes: int = 1 << 30) -> LsmWriter:
-        return LsmWriter(storage, LSM, lambda: None, batch=batch, file_bytes=file_bytes, retained=1)
+        return LsmWriter(
+            storage,
+            LSM,
+            lambda: None,
+            ArchiveConfig(history_batch=batch, history_file_bytes=file_bytes, manifests_retained=1),
+        )
 
     def add(self, storage: MemoryStorage, *numbers: int) -> None:
         self.writer(storage).write([archived(number) for number in numbers])

@@ -7,6 +7,7 @@ import io
 import pyarrow.parquet as pq
 import pytest
 
+from hudi_core.config.archive_config import ArchiveConfig
 from hudi_core.errors import CorruptFileError, LockError
 from hudi_core.history.archived_instant import ArchivedInstant, StateFile
 from hudi_core.history.lsm import LsmHistory
@@ -19,7 +20,12 @@ from tests.support.memory_storage import MemoryStorage
 
 class TestLayout2:
     def writer(self, storage: MemoryStorage, batch: int = 2, file_bytes: int = 1 << 30) -> LsmWriter:
-        return LsmWriter(storage, LSM, lambda: None, batch=batch, file_bytes=file_bytes, retained=1)
+        return LsmWriter(
+            storage,
+            LSM,
+            lambda: None,
+            ArchiveConfig(history_batch=batch, history_file_bytes=file_bytes, manifests_retained=1),
+        )
 
     def add(self, storage: MemoryStorage, *numbers: int) -> None:
         self.writer(storage).write([archived(number) for number in numbers])
@@ -82,7 +88,9 @@ class TestLayout2:
             if left[0] < 0:
                 raise LockError("lost")
 
-        writer = LsmWriter(storage, LSM, guard, batch=3, file_bytes=1 << 30, retained=1)
+        writer = LsmWriter(
+            storage, LSM, guard, ArchiveConfig(history_batch=3, history_file_bytes=1 << 30, manifests_retained=1)
+        )
 
         def work() -> None:
             writer.write([archived(3)])
@@ -122,7 +130,9 @@ def test_actions_whose_plans_layout_2_keeps() -> None:
         item(number, pending, action, requested, inflight)
         for number, (pending, action, requested, inflight, _) in enumerate(cases)
     ]
-    LsmWriter(storage, LSM, lambda: None, batch=2, file_bytes=1, retained=1).write(instants)
+    LsmWriter(
+        storage, LSM, lambda: None, ArchiveConfig(history_batch=2, history_file_bytes=1, manifests_retained=1)
+    ).write(instants)
     (file,) = read_snapshot(storage, LSM)
     assert pq.read_table(io.BytesIO(storage.read(file.path)))["plan"].to_pylist() == [
         expected for *_, expected in cases

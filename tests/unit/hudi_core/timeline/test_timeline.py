@@ -23,6 +23,11 @@ NAMES = [
 ]  # fmt: skip
 
 
+def test_completed_savepoints_keep_their_commits() -> None:
+    names = ["003.commit", "003.savepoint.inflight", "003.savepoint", "006.deltacommit", "006.savepoint.inflight"]
+    assert timeline_of(names).savepoints() == {"003"}
+
+
 def test_queries() -> None:
     timeline = timeline_of(NAMES)
 

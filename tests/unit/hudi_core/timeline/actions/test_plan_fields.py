@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hudi_core.errors import CorruptFileError, FormatError
-from hudi_core.timeline.actions.plan_fields import name_in_partition, numbers, records, text, texts
+from hudi_core.timeline.actions.plan_fields import name_in_partition, numbers, record_map, records, text, texts
 
 PATH = ".hoodie/001.compaction.requested"
 
@@ -32,6 +32,8 @@ def test_fields_of_the_due_type() -> None:
         (texts, "ab"),
         (text, 1),
         (text, b"a"),
+        (record_map, {"a": 1}),
+        (record_map, [{}]),
         (numbers, {"a": "1"}),
         (numbers, [1]),
     ],
