@@ -82,15 +82,15 @@ class FooterRanges:
         found = None if number is None or not self._groups else chunk_ranges(self._metadata, number, arrow_type)
         if found is None or found.null_count.null_count:
             return None
-        with_values = pc.less(found.null_count, found.value_count)
+        nulls, values = found.null_count.to_pylist(), found.value_count.to_pylist()
+        with_values = pa.array([null_count < count for null_count, count in zip(nulls, values, strict=True)])
         minimum, maximum = found.minimum.filter(with_values), found.maximum.filter(with_values)
         if minimum.null_count or maximum.null_count:
             return None
         name, value_type = logical_and_type(arrow_type, version)
         least = _bounds(minimum, name)[0] if len(minimum) else None
         greatest = _bounds(maximum, name)[1] if len(maximum) else None
-        nulls, values = pc.sum(found.null_count).as_py(), pc.sum(found.value_count).as_py()
-        return ColumnRange(column, least, greatest, nulls, values, *self.sizes(column), value_type)
+        return ColumnRange(column, least, greatest, sum(nulls), sum(values), *self.sizes(column), value_type)
 
     def sizes(self, column: str) -> tuple[int, int]:
         """Compressed and uncompressed bytes of a column's chunks; zeros for a column that has none of its own."""
