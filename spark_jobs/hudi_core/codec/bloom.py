@@ -45,9 +45,8 @@ class BloomFilter:
     """A filter that grows by `add_batch`, or one parsed from a file, which only answers."""
 
     def __init__(self, *, entries: int = 60000, error_rate: float = 1e-9, max_entries: int = 100000) -> None:
-        """An empty dynamic filter with `entries` keys per row at that false-positive rate.
-
-        Raises ValueError for impossible settings.
+        """An empty dynamic filter with `entries` keys per row at that false-positive rate. Raises ValueError for
+        impossible settings.
         """
         if entries < 1 or not 0 < error_rate < 1:
             raise ValueError(

@@ -35,9 +35,8 @@ from hudi_core.metadata_table.partitions.row_level import Counts, SliceChange
 from hudi_core.metadata_table.record import RecordEncoder
 from hudi_core.metadata_table.records.file_statistics import DataFileRef
 from hudi_core.metadata_table.write.staged_logs import Workers
-from hudi_core.model.names import BaseFileName, parse_data_file
 from hudi_core.storage.arrow_store import open_data_storage
-from hudi_core.view.file_group import FileSlice
+from hudi_core.view.file_group import DataFile, FileSlice
 
 if TYPE_CHECKING:
     from hudi_core.engine.protocol import Produce, TaskAttempt
@@ -54,12 +53,16 @@ U = TypeVar("U")
 
 def files_of_all_slices(files: Sizes) -> list[DataFileRef]:
     """All committed files (initialize.committed_files): for partition types with `needs.older_slices`."""
-    return [_reference(partition, name, size) for partition, sizes in files.items() for name, size in sizes.items()]
+    return [
+        DataFileRef.of(DataFile(partition, name, size))
+        for partition, sizes in files.items()
+        for name, size in sizes.items()
+    ]
 
 
 def files_of_latest_slices(slices: Iterable[FileSlice]) -> list[DataFileRef]:
     """The files of the slices that a snapshot query reads: for all other partition types of files."""
-    return [_reference(file.partition, file.name, file.size) for item in slices for file in item.files]
+    return [DataFileRef.of(file) for item in slices for file in item.files]
 
 
 def initialization_from_files(
@@ -210,7 +213,3 @@ def _chunks(items: Iterable[T], size: int) -> Iterator[list[T]]:
     source = iter(items)
     while chunk := list(itertools.islice(source, size)):
         yield chunk
-
-
-def _reference(partition: str, name: str, size: int) -> DataFileRef:
-    return DataFileRef(partition, name, size, isinstance(parse_data_file(name), BaseFileName))

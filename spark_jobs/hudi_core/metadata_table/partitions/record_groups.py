@@ -22,11 +22,6 @@ from hudi_core.config.metadata_config import (
 from hudi_core.errors import ConfigError
 from hudi_core.metadata_table.partitions.protocol import not_blank, numbered_file_ids
 
-GLOBAL_MINIMUM: Final = RECORD_INDEX_MINIMUM.name
-GLOBAL_MAXIMUM: Final = RECORD_INDEX_MAXIMUM.name
-PARTITIONED_MINIMUM: Final = PARTITIONED_RECORD_INDEX_MINIMUM.name
-PARTITIONED_MAXIMUM: Final = PARTITIONED_RECORD_INDEX_MAXIMUM.name
-
 PREFIX: Final = "record-index-"
 _RECORD_BYTES: Final = 48
 """HoodieBackedTableMetadataWriter.RECORD_INDEX_AVERAGE_RECORD_SIZE."""

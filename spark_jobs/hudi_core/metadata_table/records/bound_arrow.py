@@ -15,19 +15,12 @@ from hudi_core.errors import UnsupportedError
 from hudi_core.metadata_table.records.bound_encoding import CONTEXT, FORMS, V2_LOGICAL, Bound, ValueType
 
 _LOGICAL: Final[dict[int, str]] = {
-    pa.bool_().id: "boolean",
+    **{form.arrow.id: logical for logical, form in FORMS.items() if form.arrow is not None},
     pa.int8().id: "int",
     pa.int16().id: "int",
-    pa.int32().id: "int",
-    pa.int64().id: "long",
-    pa.float32().id: "float",
-    pa.float64().id: "double",
-    pa.string().id: "string",
     pa.large_string().id: "string",
-    pa.binary().id: "bytes",
     pa.large_binary().id: "bytes",
     pa.binary(1).id: "bytes",
-    pa.date32().id: "date",
 }
 _TIMES: Final = {"ms": "time_millis", "us": "time_micros"}
 _TIMESTAMPS: Final = {"ms": "timestamp_millis", "us": "timestamp_micros", "ns": "timestamp_nanos"}

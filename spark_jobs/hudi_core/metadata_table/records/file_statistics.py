@@ -11,8 +11,9 @@ from typing import Final
 from hudi_core.metadata_table.partition_type import COLUMN_STATS
 from hudi_core.metadata_table.record import Datum
 from hudi_core.metadata_table.records.bound_encoding import Bound, ValueType
-from hudi_core.model.names import LogFileName, parse_data_file
+from hudi_core.model.names import BaseFileName, LogFileName, parse_data_file
 from hudi_core.timeline.actions.write_stats import WriteStat
+from hudi_core.view.file_group import DataFile
 
 Record = tuple[str, Datum | None]
 """A key and its Avro datum; None is the deletion of the key, an entry of a DELETE block (`record_index`)."""
@@ -38,6 +39,11 @@ class DataFileRef:
     name: str
     size: int
     is_base: bool
+
+    @staticmethod
+    def of(file: DataFile) -> DataFileRef:
+        """The reference to a file of a listing or a slice."""
+        return DataFileRef(file.partition, file.name, file.size, isinstance(parse_data_file(file.name), BaseFileName))
 
     @property
     def is_cdc(self) -> bool:

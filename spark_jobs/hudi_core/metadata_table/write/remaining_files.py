@@ -175,4 +175,4 @@ def _is_base(name: str) -> bool:
 
 
 def _reference(file: DataFile) -> DataFileRef:
-    return DataFileRef(file.partition, file.name, file.size, _is_base(file.name))
+    return DataFileRef.of(file)

@@ -13,17 +13,17 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import Final
 
 from hudi_core.config.indexing_config import FILE_GROUPS
+from hudi_core.config.metadata_config import (
+    PARTITIONED_RECORD_INDEX_MAXIMUM,
+    PARTITIONED_RECORD_INDEX_MINIMUM,
+    RECORD_INDEX_MAXIMUM,
+    RECORD_INDEX_MINIMUM,
+)
 from hudi_core.config.table_config import TableConfig
 from hudi_core.errors import ConfigError, CorruptFileError
 from hudi_core.metadata_table.initialize.target import first_log
 from hudi_core.metadata_table.instants import is_early
 from hudi_core.metadata_table.partition_type import is_row_level
-from hudi_core.metadata_table.partitions.record_groups import (
-    GLOBAL_MAXIMUM,
-    GLOBAL_MINIMUM,
-    PARTITIONED_MAXIMUM,
-    PARTITIONED_MINIMUM,
-)
 from hudi_core.metadata_table.read.file_group import ROOT
 from hudi_core.metadata_table.timeline import MetadataTimeline
 from hudi_core.model.names import parse_data_file
@@ -76,7 +76,13 @@ def planned_counts(plan: Iterable[IndexedPartition], options: Mapping[str, str],
 
 def settings_for(count: int) -> dict[str, str]:
     """Hudi's options by which a row-level index is initialized with that many file groups."""
-    return dict.fromkeys((GLOBAL_MINIMUM, GLOBAL_MAXIMUM, PARTITIONED_MINIMUM, PARTITIONED_MAXIMUM), str(count))
+    limits = (
+        RECORD_INDEX_MINIMUM,
+        RECORD_INDEX_MAXIMUM,
+        PARTITIONED_RECORD_INDEX_MINIMUM,
+        PARTITIONED_RECORD_INDEX_MAXIMUM,
+    )
+    return {key.name: str(count) for key in limits}
 
 
 def group_counts(storage: Storage, name: str) -> dict[str, int]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 from hudi_core.config.metadata_config import (
+    PARTITIONED_RECORD_INDEX_MAXIMUM,
+    PARTITIONED_RECORD_INDEX_MINIMUM,
     RECORD_INDEX_GROUP_BYTES,
     RECORD_INDEX_GROWTH,
     RECORD_INDEX_MAXIMUM,
@@ -12,16 +14,13 @@ from hudi_core.config.metadata_config import (
 )
 from hudi_core.errors import ConfigError
 from hudi_core.metadata_table.partitions.record_groups import (
-    GLOBAL_MAXIMUM,
-    GLOBAL_MINIMUM,
-    PARTITIONED_MAXIMUM,
-    PARTITIONED_MINIMUM,
     RecordGroups,
     escape_file_name,
     global_group_count,
     partitioned_group_count,
 )
 
+PARTITIONED = (PARTITIONED_RECORD_INDEX_MINIMUM.name, PARTITIONED_RECORD_INDEX_MAXIMUM.name)
 A_GROUP = (1 << 30) // 48
 
 GROWTH, MAXIMUM_BYTES = RECORD_INDEX_GROWTH.name, RECORD_INDEX_GROUP_BYTES.name
@@ -40,7 +39,11 @@ GROWTH, MAXIMUM_BYTES = RECORD_INDEX_GROWTH.name, RECORD_INDEX_GROUP_BYTES.name
         (1000, {MAXIMUM_BYTES: "1", GROWTH: "1"}, 1000),
         (10**9, {OLD_MINIMUM: "4", OLD_MAXIMUM: "4"}, 4),
         (10**9, {OLD_MINIMUM: "4", OLD_MAXIMUM: "6"}, 6),
-        (10**9, {OLD_MINIMUM: "4", OLD_MAXIMUM: "6", GLOBAL_MAXIMUM: "7", GLOBAL_MINIMUM: "7"}, 7),
+        (
+            10**9,
+            {OLD_MINIMUM: "4", OLD_MAXIMUM: "6", RECORD_INDEX_MAXIMUM.name: "7", RECORD_INDEX_MINIMUM.name: "7"},
+            7,
+        ),
         # (float) 16777217 is 16777216.
         (16777217, {MAXIMUM_BYTES: "48", GROWTH: "1", OLD_MAXIMUM: "100000000"}, 16777216),
     ],
@@ -52,7 +55,7 @@ def test_the_count_is_estimated_as_hudi_does(records: int, settings: dict[str, s
 def test_a_data_partition_has_limits_of_its_own() -> None:
     assert partitioned_group_count({OLD_MINIMUM: "4"}, 0) == 1
     assert partitioned_group_count({}, 10**12) == 10
-    assert partitioned_group_count({PARTITIONED_MINIMUM: "3", PARTITIONED_MAXIMUM: "3"}, 10**12) == 3
+    assert partitioned_group_count(dict.fromkeys(PARTITIONED, "3"), 10**12) == 3
 
 
 @pytest.mark.parametrize(

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from hudi_core.config.indexing_config import PARTITIONED_RECORD_INDEX_ENABLE
+from hudi_core.config.metadata_config import PARTITIONED_RECORD_INDEX_MINIMUM
 from hudi_core.errors import UnsupportedError
 from hudi_core.metadata_table.index_definitions import load_index_definitions
-from hudi_core.metadata_table.partitions.record_groups import PARTITIONED_MINIMUM
 from hudi_core.metadata_table.read.file_group import ROOT
 from hudi_core.metadata_table.read.metadata_table import MetadataTable
 from hudi_core.services.metadata.maintain import create_metadata, drop_metadata
@@ -26,7 +26,7 @@ from tests.unit.hudi_core.services.metadata.test_catch_up import ENGINE, OWNER, 
 
 NAME = "partitioned_v9"
 INDEX = "record_index"
-GROUPS = {PARTITIONED_MINIMUM: "2"}
+GROUPS = {PARTITIONED_RECORD_INDEX_MINIMUM.name: "2"}
 """As real Hudi's writer had it."""
 OPTIONS = {PARTITIONED_RECORD_INDEX_ENABLE.name: "true", **GROUPS}
 
