@@ -67,7 +67,7 @@ def refuse_missing(
                 )
 
 
-def _makers(files: Sequence[FileInfo]) -> Mapping[str, frozenset[str]]:
+def _makers(files: Sequence[FileInfo]) -> Mapping[str, Collection[str]]:
     """By file group, the instants of its base files and of its first, empty log files: among them that under which the
     group was made.
     """
@@ -75,7 +75,7 @@ def _makers(files: Sequence[FileInfo]) -> Mapping[str, frozenset[str]]:
     for info, name in data_files(files):
         if isinstance(name, BaseFileName) or info.size <= _EMPTY_LOG or is_solo(name.instant):
             found.setdefault(name.file_id, set()).add(name.instant)
-    return {file_id: frozenset(instants) for file_id, instants in found.items()}
+    return found
 
 
 def _starts(slices: Sequence[MergedSlice], timeline: Timeline, makers: Mapping[str, Collection[str]]) -> dict[str, str]:

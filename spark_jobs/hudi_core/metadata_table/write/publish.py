@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from hudi_core.config.table_config import TableConfig
@@ -35,6 +35,7 @@ from hudi_core.transaction.instant_generator import InstantClock
 log = logging.getLogger(__name__)
 
 
+@dataclass(frozen=True)
 class MetadataPublisher:
     """Keeps the metadata table consistent while a service changes the data table.
 
@@ -49,35 +50,24 @@ class MetadataPublisher:
     wrote, each file's bloom filter as text (430 KB with Hudi's defaults), and the ranges of one partition's files
     (remaining_files.RemainingFiles). Of a prepared commit 600 for each column of each data partition, and one staged
     log file at a time (row_exchange.LOG_BYTES), however many rows and files it wrote.
+
+    `config` lists a metadata table (`files` is among its metadata partitions). `token` makes the names of log files
+    this attempt's own. `clock` is as in MetadataTimeline. `settings` are the options of the run, Hudi's names.
     """
 
-    def __init__(
-        self,
-        storage: Storage,
-        config: TableConfig,
-        token: WriteToken,
-        clock: InstantClock | None = None,
-        settings: Mapping[str, str] | None = None,
-    ) -> None:
-        """`config` lists a metadata table (`files` is among its metadata partitions). `token` makes the names of log
-        files this attempt's own.
-
-        `clock` is as in MetadataTimeline. `settings` are the options of the run, Hudi's names.
-        """
-        self._storage = storage
-        self._config = config
-        self._token = token
-        self._clock = clock
-        self._settings = dict(settings or {})
-        self._metadata_timeline = MetadataTimeline(storage, config, clock)
+    storage: Storage
+    config: TableConfig
+    token: WriteToken
+    clock: InstantClock | None = None
+    settings: Mapping[str, str] = field(default_factory=dict)
 
     def check(self) -> None:
         """Raises where the metadata table cannot be maintained: MetadataUnavailableError when there is no readable one,
         StorageNotFoundError for a listed partition without file groups, UnsupportedError for one of an unknown type.
         """
-        timeline = MetadataTableSnapshot(self._storage, self._config, Timeline()).timeline
+        timeline = MetadataTableSnapshot(self.storage, self.config, Timeline()).timeline
         table = self._table()
-        for name in sorted(self._config.metadata_partitions):
+        for name in sorted(self.config.metadata_partitions):
             known_partition(name, table)
             self._metadata_timeline.latest_slices(timeline, name)
 
@@ -87,11 +77,11 @@ class MetadataPublisher:
         Also raises UnsupportedError for a partition that this release cannot update; ConflictError for one that is to
         be built and has no file groups yet: its builder would assume that this commit is in it.
         """
-        absent = sorted(self._config.metadata_partitions_inflight - self._recorded.metadata_partitions)
+        absent = sorted(self.config.metadata_partitions_inflight - self._recorded.metadata_partitions)
         if absent:
             raise ConflictError(
                 f"the metadata partitions {', '.join(absent)} are being initialized",
-                path=self._config.path,
+                path=self.config.path,
                 remedy=(
                     "run it again when they have file groups; where no process builds them any more, drop them with "
                     "`hudictl metadata drop`"
@@ -142,9 +132,7 @@ class MetadataPublisher:
         """
         timeline = self._metadata_timeline.active.load()
         names = self._partition_types(operation).from_files()
-        groups = {
-            name: [item.file_id for item in self._metadata_timeline.latest_slices(timeline, name)] for name in names
-        }
+        groups = {name: self._file_ids(timeline, name) for name in names}
         staging = workers.staging_target(self._metadata_timeline, instant)
         return prepare_files(workers, staging, files, requested, groups)
 
@@ -158,7 +146,7 @@ class MetadataPublisher:
         """
         timeline = self._metadata_timeline.active.load()
         for name, file_ids in prepared.groups.items():
-            if [item.file_id for item in self._metadata_timeline.latest_slices(timeline, name)] != list(file_ids):
+            if self._file_ids(timeline, name) != list(file_ids):
                 raise ConflictError(
                     f"the index {name} was rebuilt while this ran", path=f"{ROOT}/{name}", remedy="run it again"
                 )
@@ -189,7 +177,7 @@ class MetadataPublisher:
         instant are deleted as well. Raises as check_roll_back, before anything is written.
         """
         self._rollback.run(failed, rollback, changes)
-        forget_staged(self._storage, failed)
+        forget_staged(self.storage, failed)
 
     def footprint(self, instant: str) -> Footprint:
         """What the metadata table holds of an instant: true while there is something that a rollback must take out."""
@@ -202,17 +190,17 @@ class MetadataPublisher:
         The whole metadata table where it was compacted or initialized since, as Hudi does; else the indexes that were
         or are being built since. Returns the new properties; without `files` in them there is nothing to restore.
         """
-        reach = reach_of(self._storage, self._config, self._metadata_timeline, target)
+        reach = reach_of(self.storage, self.config, self._metadata_timeline, target)
         if reach.reason is not None:
             log.warning(
                 "the metadata table is dropped, Hudi's next write rebuilds it: it cannot go back to %s, as %s",
                 target,
                 reach.reason,
             )
-            return drop_metadata_table(self._storage)
+            return drop_metadata_table(self.storage)
         if reach.late:
             log.warning("indexes are dropped that cannot go back to %s: %s", target, ", ".join(sorted(reach.late)))
-        return drop_partitions(self._storage, self._config, reach.late)
+        return drop_partitions(self.storage, self.config, reach.late)
 
     def restore(self, target: str, restore: str) -> TableConfig:
         """Brings the metadata table back to what it was after `target`, as part of the data table's pending restore
@@ -223,7 +211,7 @@ class MetadataPublisher:
         """
         config = self.prepare_restore(target)
         if FILES_PARTITION in config.metadata_partitions:
-            MetadataRestore(self._storage, config, self._metadata_timeline, self._token).run(target, restore)
+            MetadataRestore(self.storage, config, self._metadata_timeline, self.token).run(target, restore)
         return config
 
     def latest_compaction(self) -> str | None:
@@ -234,7 +222,7 @@ class MetadataPublisher:
         return None if found is None else found.requested_time
 
     def _partition_types(self, operation: str) -> CommitPartitions:
-        return CommitPartitions(self._storage, self._recorded, self._settings, operation)
+        return CommitPartitions(self.storage, self._recorded, self.settings, operation)
 
     @cached_property
     def _recorded(self) -> TableConfig:
@@ -244,17 +232,24 @@ class MetadataPublisher:
         (HoodieTableConfig.getMetadataPartitionsInflight).
         """
         building = {
-            name for name in self._config.metadata_partitions_inflight if self._storage.list_files(f"{ROOT}/{name}")
+            name for name in self.config.metadata_partitions_inflight if self.storage.list_files(f"{ROOT}/{name}")
         }
-        return replace(self._config, metadata_partitions=self._config.metadata_partitions | building)
+        return replace(self.config, metadata_partitions=self.config.metadata_partitions | building)
+
+    def _file_ids(self, timeline: Timeline, partition: str) -> list[str]:
+        return [item.file_id for item in self._metadata_timeline.latest_slices(timeline, partition)]
+
+    @cached_property
+    def _metadata_timeline(self) -> MetadataTimeline:
+        return MetadataTimeline(self.storage, self.config, self.clock)
 
     @property
     def _writer(self) -> DeltaWriter:
-        return DeltaWriter(self._storage, self._metadata_timeline, self._token)
+        return DeltaWriter(self.storage, self._metadata_timeline, self.token)
 
     @cached_property
     def _rollback(self) -> MetadataRollback:
-        return MetadataRollback(self._storage, self._config, self._token, self._clock)
+        return MetadataRollback(self.storage, self.config, self.token, self.clock)
 
     def _table(self) -> StoredTable:
-        return StoredTable(self._storage, self._recorded, self._settings)
+        return StoredTable(self.storage, self._recorded, self.settings)
