@@ -30,18 +30,14 @@ def instant_table(name: str, rows: Sequence[Json]) -> Table:
 def file_table(name: str, slices: Sequence[Json]) -> Table:
     """File slices with their sizes; log files are counted."""
     title = f"{name}: {len(slices)} file slices, {decimal(sum(item['bytes'] for item in slices))}"
-    table = _uncut(("partition", "file id", "base instant", "base file"), title)
-    table.add_column("logs", justify="right")
-    table.add_column("size", justify="right")
+    table = _uncut(("partition", "file id", "base instant", "base file"), title, numbers=("logs", "size"))
     for item in slices:
-        base = escape(item["base_file"] or "-")
-        logs = str(len(item["log_files"]))
         table.add_row(
             escape(item["partition"]) or ".",
             escape(item["file_id"]),
             item["base_instant"],
-            base,
-            logs,
+            escape(item["base_file"] or "-"),
+            str(len(item["log_files"])),
             decimal(item["bytes"]),
         )
     return table
@@ -50,9 +46,8 @@ def file_table(name: str, slices: Sequence[Json]) -> Table:
 def run_table(rows: Sequence[Json]) -> Table:
     """What a run did, one line per instant; with the files that it deleted where it deleted any."""
     deleted = any(row["files_deleted"] for row in rows)
-    table = _uncut(("instant", "action", "state"))
-    for heading in ("written", "size", *(("deleted",) if deleted else ()), "records", "seconds"):
-        table.add_column(heading, justify="right", overflow="fold")
+    headings = ("written", "size", *(("deleted",) if deleted else ()), "records", "seconds")
+    table = _uncut(("instant", "action", "state"), numbers=headings)
     for row in rows:
         gone = (str(row["files_deleted"]),) if deleted else ()
         numbers = (
@@ -68,8 +63,7 @@ def run_table(rows: Sequence[Json]) -> Table:
 
 def savepoint_table(name: str, rows: Sequence[Json]) -> Table:
     """The savepoints of a table."""
-    table = _uncut(("instant", "by", "at (UTC)", "comment"), f"{name}: {len(rows)} savepoints")
-    table.add_column("files", justify="right")
+    table = _uncut(("instant", "by", "at (UTC)", "comment"), f"{name}: {len(rows)} savepoints", numbers=("files",))
     for row in rows:
         at = time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(row["at_ms"] / 1000))
         table.add_row(row["instant"], escape(row["by"]), at, escape(row["comment"]), str(row["files"]))
@@ -91,9 +85,8 @@ def restorable_table(rows: Sequence[Json]) -> Table:
 
 def timing_table(name: str, document: Json) -> Table:
     """How long the metadata table took, and what it spares; times of one question, in milliseconds."""
-    table = _uncut(("question",), f"{name}: {document['files']} files in {document['partitions']} partitions")
-    for heading in ("items", "just opened", "open", "without"):
-        table.add_column(heading, justify="right", overflow="fold")
+    title = f"{name}: {document['files']} files in {document['partitions']} partitions"
+    table = _uncut(("question",), title, numbers=("items", "just opened", "open", "without"))
     for row in document["timings"]:
         times = (row["cold_ms"], row["open_ms"], row["without_ms"])
         table.add_row(
@@ -114,11 +107,13 @@ def details(document: Json) -> Iterator[str | JSON]:
             yield JSON.from_data(document[key], default=repr)
 
 
-def _uncut(headings: Sequence[str], title: str | None = None) -> Table:
-    """A table with columns of text; instants stay in one line."""
+def _uncut(headings: Sequence[str], title: str | None = None, *, numbers: Sequence[str] = ()) -> Table:
+    """A table with columns of text, and then of numbers; instants stay in one line."""
     table = Table(title=None if title is None else escape(title), title_justify="left")
     for heading in headings:
         table.add_column(heading, overflow="fold", no_wrap=heading in _TIMES)
+    for heading in numbers:
+        table.add_column(heading, justify="right", overflow="fold")
     return table
 
 

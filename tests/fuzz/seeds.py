@@ -11,6 +11,7 @@ from functools import cache
 from hudi_core.codec.hfile.block import Codec
 from hudi_core.codec.hfile.writer import write_hfile
 from tests.support.golden_data import golden_root
+from tests.support.hfiles import hfile
 from tests.support.hudi_rs_data import hudi_rs_root
 
 LARGEST = 192 << 10
@@ -63,8 +64,8 @@ def hfiles() -> list[bytes]:
     schema = '{"type":"record","name":"r","fields":[]}'
     small = [(f"key-{index:04}".encode(), bytes([index % 251]) * (index % 40)) for index in range(120)]
     own = [
-        write_hfile(small, schema=schema, codec=Codec.NONE, block_size=512),
-        write_hfile(small, schema=schema, block_size=1024, meta_blocks={"bloomFilter": b"0123456789" * 8}),
+        hfile(small, schema=schema, codec=Codec.NONE, block_size=512),
+        hfile(small, schema=schema, block_size=1024, meta_blocks={"bloomFilter": b"0123456789" * 8}),
         write_hfile([], schema=schema),
     ]
     folder = hudi_rs_root() / "core" / "hfile"

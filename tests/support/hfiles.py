@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import struct
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from hudi_core.codec.binary import Reader
 from hudi_core.codec.hfile.block import (
@@ -19,6 +20,7 @@ from hudi_core.codec.hfile.block import (
 from hudi_core.codec.hfile.keyvalue import cell_key, encode_cell
 from hudi_core.codec.hfile.reader import HFileReader
 from hudi_core.codec.hfile.trailer import TRAILER_SIZE, Trailer, decode_trailer, encode_file_info, encode_trailer
+from hudi_core.codec.hfile.writer import HFileWriter
 from hudi_core.codec.log.blocks import BlockType, LogBlock
 from hudi_core.codec.log.frames import walk
 from tests.support.golden_data import golden_root
@@ -44,6 +46,24 @@ def log_hfiles(case: str) -> Iterator[tuple[str, bytes, LogBlock]]:
             for block in walk(lambda start, length, data=data: data[start : start + length], len(data), name):  # type: ignore[misc]
                 if isinstance(block, LogBlock) and block.type is BlockType.HFILE_DATA:
                     yield name, data[block.content_offset : block.content_offset + block.content_length], block
+
+
+def hfile(
+    items: Iterable[tuple[bytes, bytes]],
+    *,
+    codec: Codec = Codec.GZ,
+    block_size: int = 1 << 20,
+    schema: str = "{}",
+    extra_info: Mapping[str, bytes] | None = None,
+    meta_blocks: Mapping[str, bytes] | None = None,
+) -> bytes:
+    """An HFile of sorted items, with the settings that write_hfile does not have."""
+    out = io.BytesIO()
+    writer = HFileWriter(out, codec=codec, block_size=block_size)
+    for key, value in items:
+        writer.add(key, value)
+    writer.finish(schema, extra_info or {}, meta_blocks or {})
+    return out.getvalue()
 
 
 def lookup(reader: HFileReader, key: bytes) -> bytes | None:

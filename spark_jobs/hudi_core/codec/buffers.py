@@ -22,7 +22,7 @@ def octets(array: pa.Array) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
     offsets = np.frombuffer(offset_buffer, dtype=np.int64 if wide else np.int32)
     offsets = offsets[array.offset : array.offset + len(array) + 1].astype(np.int64)
     data = np.frombuffer(data_buffer, dtype=np.uint8)[offsets[0] : offsets[-1]]
-    return offsets - offsets[0], data
+    return offsets - offsets[0] if offsets[0] else offsets, data
 
 
 def unsliced(array: pa.Array) -> pa.Array:

@@ -52,11 +52,6 @@ def call(name: str, array: pa.Array, literals: Sequence[Literal], zone: str) -> 
         raise ConfigError(f"{name} cannot be computed of {array.type}: {error}") from error
 
 
-def uses_zone(name: str, kind: pa.DataType) -> bool:
-    """Whether the function's value for an argument of this type depends on the zone of local time."""
-    return name == "from_unixtime" or (name in _OF_TIME and pa.types.is_timestamp(kind) and kind.tz is not None)
-
-
 def _text_function(compute: Callable[[pa.Array], pa.Array]) -> Compute:
     def apply(array: pa.Array, literals: Sequence[Literal], zone: str) -> pa.Array:
         return compute(_text(array))
@@ -178,4 +173,7 @@ def needs_zone(operand: Operand, batch: pa.RecordBatch, zone: str) -> bool:
     if isinstance(operand, (Column, Literal)):
         return False
     head = operand.arguments[0]
-    return needs_zone(head, batch, zone) or uses_zone(operand.name, evaluate(head, batch, zone).type)
+    if needs_zone(head, batch, zone) or operand.name == "from_unixtime":
+        return True
+    kind = evaluate(head, batch, zone).type
+    return operand.name in _OF_TIME and bool(pa.types.is_timestamp(kind)) and kind.tz is not None

@@ -72,6 +72,14 @@ def fold(operator: str, at: Place) -> bool | tuple[str, pa.Scalar]:
     return (LE if operator in (LT, LE) else GT), at.value
 
 
+def _at(kind: pa.DataType, value: Any, *, exact: bool = True) -> Place:
+    return Place(kind, pa.scalar(value, kind), exact)
+
+
+def _beyond(kind: pa.DataType, number: int | decimal.Decimal) -> Place:
+    return Place(kind, None, side=1 if number > 0 else -1)
+
+
 def _remedy(kind: pa.DataType) -> str:
     if pa.types.is_nested(kind):
         return "a struct, list or map can only be tested for NULL; name a field of a struct as column.field"
@@ -83,30 +91,30 @@ def _remedy(kind: pa.DataType) -> str:
 def _integer(kind: pa.DataType, literal: Literal, zone: str) -> Place | None:
     bits = _INTEGER_BITS[kind]
     if literal.kind == "double":
-        return _double(pa.float64(), literal, zone)
+        return _at(pa.float64(), literal.value)
     number = _number(literal, fractions=False)
     if number is None:
         return None
     floor = math.floor(number)
     if not -(1 << bits - 1) <= floor < 1 << bits - 1:
-        return Place(kind, None, side=1 if floor > 0 else -1)
-    return Place(kind, pa.scalar(floor, kind), floor == number)
+        return _beyond(kind, floor)
+    return _at(kind, floor, exact=floor == number)
 
 
 def _decimal(kind: pa.DataType, literal: Literal, zone: str) -> Place | None:
     if literal.kind == "double":
-        return _double(pa.float64(), literal, zone)
+        return _at(pa.float64(), literal.value)
     number = _number(literal)
     if number is None:
         return None
     step = decimal.Decimal(1).scaleb(-kind.scale)
     highest = _EXACT.subtract(decimal.Decimal(10) ** (kind.precision - kind.scale), step)
     if abs(number) > highest:
-        return Place(kind, None, side=1 if number > 0 else -1)
+        return _beyond(kind, number)
     floor = number.quantize(step, rounding=decimal.ROUND_FLOOR, context=_EXACT)
     if floor < -highest:
         return Place(kind, None, side=-1)
-    return Place(kind, pa.scalar(floor, kind), floor == number)
+    return _at(kind, floor, exact=floor == number)
 
 
 def _double(kind: pa.DataType, literal: Literal, zone: str) -> Place | None:
@@ -119,7 +127,7 @@ def _double(kind: pa.DataType, literal: Literal, zone: str) -> Place | None:
         return Place(kind, _float_scalar(_as_float(literal.value), kind))
     if literal.kind in ("double", "decimal"):
         # Spark compares a float column with a double or a decimal as doubles.
-        return Place(pa.float64(), pa.scalar(_as_float(literal.value), pa.float64()))
+        return _at(pa.float64(), _as_float(literal.value))
     return None
 
 
@@ -156,13 +164,13 @@ def _number(literal: Literal, *, fractions: bool = True) -> decimal.Decimal | No
 
 
 def _text(kind: pa.DataType, literal: Literal, zone: str) -> Place | None:
-    return Place(kind, pa.scalar(literal.value, kind)) if literal.kind == "text" else None
+    return _at(kind, literal.value) if literal.kind == "text" else None
 
 
 def _binary(kind: pa.DataType, literal: Literal, zone: str) -> Place | None:
     if literal.kind == "text":
-        return Place(pa.binary(), pa.scalar(str(literal.value).encode(), pa.binary()))
-    return Place(pa.binary(), pa.scalar(literal.value, pa.binary())) if literal.kind == "bytes" else None
+        return _at(pa.binary(), str(literal.value).encode())
+    return _at(pa.binary(), literal.value) if literal.kind == "bytes" else None
 
 
 def _boolean(kind: pa.DataType, literal: Literal, zone: str) -> Place | None:
@@ -170,18 +178,18 @@ def _boolean(kind: pa.DataType, literal: Literal, zone: str) -> Place | None:
     if literal.kind == "text":
         value = {"true": True, "false": False}.get(str(value).strip().lower())
     # Arrow does not order booleans; as integers false precedes true.
-    return Place(pa.int8(), pa.scalar(int(value), pa.int8())) if isinstance(value, bool) else None
+    return _at(pa.int8(), int(value)) if isinstance(value, bool) else None
 
 
 def _date(kind: pa.DataType, literal: Literal, zone: str) -> Place | None:
     if literal.kind == "text":
-        return Place(kind, pa.scalar(parse_date(str(literal.value)), kind))
+        return _at(kind, parse_date(str(literal.value)))
     if isinstance(literal.value, dt.datetime):
         # Spark takes the day for its first moment in the zone.
         wall = _in_zone(literal.value, zone)
         midnight = dt.datetime.combine(wall.date(), dt.time())
-        return Place(kind, pa.scalar(wall.date(), kind), _instant(wall, zone) == _instant(midnight, zone))
-    return Place(kind, pa.scalar(literal.value, kind)) if isinstance(literal.value, dt.date) else None
+        return _at(kind, wall.date(), exact=_instant(wall, zone) == _instant(midnight, zone))
+    return _at(kind, literal.value) if isinstance(literal.value, dt.date) else None
 
 
 def _timestamp(kind: pa.DataType, literal: Literal, zone: str) -> Place | None:
@@ -194,7 +202,7 @@ def _timestamp(kind: pa.DataType, literal: Literal, zone: str) -> Place | None:
     times, per = _MICROS[kind.unit]
     floor, rest = divmod(micros * times, per)
     if not -(1 << 63) <= floor < 1 << 63:
-        return Place(kind, None, side=1 if floor > 0 else -1)
+        return _beyond(kind, floor)
     return Place(kind, pa.scalar(floor, pa.int64()).cast(kind), rest == 0)
 
 

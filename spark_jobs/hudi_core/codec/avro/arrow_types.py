@@ -116,12 +116,12 @@ _AVRO_OF: Final[dict[pa.DataType, Any]] = {
 }
 
 
-def avro_schema(schema: pa.Schema, *, name: str = "record", path: str) -> AvroSchema:
+def avro_schema(schema: pa.Schema, *, path: str) -> AvroSchema:
     """An Avro record schema of the same columns.
 
     The inverse of codec.avro.arrow.arrow_schema except for names, enums and fixed sizes.
     """
-    return _avro_record(name, list(schema), path)
+    return _avro_record("record", list(schema), path)
 
 
 def _avro_record(name: str, fields: list[pa.Field], path: str) -> AvroSchema:

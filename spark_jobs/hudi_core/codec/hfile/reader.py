@@ -91,7 +91,7 @@ class HFileReader:
             if end > position:
                 yield from cells.select(keys[position:end])
             elif not unique and key == last:
-                yield from self._repeated(key)
+                yield from ((row, value) for row, value in self._from(key) if row == key)
                 end = position + 1
             position = max(end, position + 1)
 
@@ -106,9 +106,6 @@ class HFileReader:
                 continue
             covered = prefix
             yield from self._from(prefix)
-
-    def _repeated(self, key: bytes) -> Iterator[tuple[bytes, bytes]]:
-        return ((row, value) for row, value in self._from(key) if row == key)
 
     def _from(self, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
         """The cells whose rows start with `prefix`."""

@@ -35,29 +35,22 @@ def write_hfile(
     items: Iterable[tuple[bytes, bytes]],
     *,
     schema: str,
-    codec: Codec = Codec.GZ,
     block_size: int = DEFAULT_BLOCK_SIZE,
-    extra_info: Mapping[str, bytes] | None = None,
-    meta_blocks: Mapping[str, bytes] | None = None,
 ) -> bytes:
-    """A whole HFile of (record key in UTF-8, value) pairs, with a one-level index and CRC32C checksums.
-
-    `items` must be sorted by the keys' bytes; equal keys may follow each other and stay in one block. `codec` is GZ or
-    NONE. `extra_info` is added to the file info, `meta_blocks` (such as `bloomFilter`) become meta blocks. Raises
-    ValueError for keys out of order or longer than 32767 bytes.
-    """
+    """A whole HFile of (record key in UTF-8, value) pairs; order and errors as HFileWriter."""
     out = io.BytesIO()
-    writer = HFileWriter(out, codec=codec, block_size=block_size)
+    writer = HFileWriter(out, block_size=block_size)
     for key, value in items:
         writer.add(key, value)
-    writer.finish(schema, extra_info or {}, meta_blocks or {})
+    writer.finish(schema, {}, {})
     return out.getvalue()
 
 
 class HFileWriter:
-    """Writes an HFile into `out` block by block, which it does not close. Memory: one block, and the index.
+    """Writes an HFile into `out`, which it does not close, block by block. Memory: one block, and the index.
 
-    See write_hfile for the settings, the order of keys, and errors.
+    The index has one level; checksums are CRC32C. Keys must be sorted by their bytes; equal keys may follow each other
+    and stay in one block. `codec` is GZ or NONE.
     """
 
     def __init__(self, out: BinaryIO, *, codec: Codec = Codec.GZ, block_size: int = DEFAULT_BLOCK_SIZE) -> None:
@@ -143,7 +136,10 @@ class HFileWriter:
         self._offset += len(data)
 
     def finish(self, schema: str, extra_info: Mapping[str, bytes], meta_blocks: Mapping[str, bytes]) -> None:
-        """Writes what follows the data blocks; nothing may be added afterwards."""
+        """Writes what follows the data blocks; nothing may be added afterwards.
+
+        `extra_info` is added to the file info, `meta_blocks` (such as `bloomFilter`) become meta blocks.
+        """
         self._flush()
         meta_index = [
             IndexEntry(name.encode("utf-8"), *self._append(Magic.META, meta_blocks[name]))

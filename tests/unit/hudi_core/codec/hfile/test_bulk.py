@@ -14,6 +14,7 @@ from hudi_core.codec.hfile.cells import CellBlock, decode_cells
 from hudi_core.codec.hfile.keyvalue import encode_cell
 from hudi_core.codec.hfile.reader import HFileReader
 from hudi_core.codec.hfile.writer import LARGE_CELL, HFileWriter, write_hfile
+from tests.support.hfiles import hfile
 
 SCHEMA = '{"type":"record","name":"r","fields":[]}'
 
@@ -39,7 +40,7 @@ def test_the_bytes_are_those_of_single_cells(block_size: int, seed: int) -> None
     keys = sorted(source.randbytes(source.randrange(3)) + b"k" * source.randrange(30) for _ in range(700))
     items = [(key, source.randbytes(source.randrange(60))) for key in keys]
     cuts = sorted(source.randrange(len(items)) for _ in range(seed))
-    assert bulk(items, cuts, block_size) == write_hfile(items, schema=SCHEMA, codec=Codec.NONE, block_size=block_size)
+    assert bulk(items, cuts, block_size) == hfile(items, schema=SCHEMA, codec=Codec.NONE, block_size=block_size)
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3, 4])
@@ -49,7 +50,7 @@ def test_large_cells_have_blocks_to_themselves(seed: int) -> None:
     items = [(key, source.randbytes(source.choice([3, 3, LARGE_CELL, LARGE_CELL * 2]))) for key in keys]
     cuts = sorted(source.randrange(len(items)) for _ in range(seed))
     data = bulk(items, cuts, 1 << 20)
-    assert data == write_hfile(items, schema=SCHEMA, codec=Codec.NONE)
+    assert data == hfile(items, schema=SCHEMA, codec=Codec.NONE)
     large = {key for key, value in items if len(value) >= LARGE_CELL and keys.count(key) == 1}
     assert large
     for block in HFileReader.of_bytes(data, "f").blocks():
@@ -58,8 +59,8 @@ def test_large_cells_have_blocks_to_themselves(seed: int) -> None:
 
 
 def test_no_cells_and_cells_without_bytes() -> None:
-    assert bulk([], [], 100) == write_hfile([], schema=SCHEMA, codec=Codec.NONE)
-    assert bulk([(b"", b"")], [], 100) == write_hfile([(b"", b"")], schema=SCHEMA, codec=Codec.NONE, block_size=100)
+    assert bulk([], [], 100) == hfile([], schema=SCHEMA, codec=Codec.NONE)
+    assert bulk([(b"", b"")], [], 100) == hfile([(b"", b"")], schema=SCHEMA, codec=Codec.NONE, block_size=100)
 
 
 @pytest.mark.parametrize(("keys", "message"), [([b"b", b"a"], "sorted"), ([b"a" * 40000], "does not fit")])

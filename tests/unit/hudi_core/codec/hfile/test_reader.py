@@ -13,7 +13,7 @@ from hudi_core.codec.hfile.trailer import TRAILER_SIZE
 from hudi_core.codec.hfile.writer import write_hfile
 from hudi_core.errors import CorruptFileError, FormatError, UnsupportedError
 from tests.support.golden_data import golden_cases
-from tests.support.hfiles import base_hfiles, log_hfiles, lookup, meta_block, two_level_hfile
+from tests.support.hfiles import base_hfiles, hfile, log_hfiles, lookup, meta_block, two_level_hfile
 
 ITEMS = [(b"key-%03d" % index, b"value-%d" % index * 3) for index in range(200)]
 
@@ -152,7 +152,7 @@ def test_an_empty_hfile_has_nothing() -> None:
 
 @pytest.mark.parametrize("codec", [Codec.GZ, Codec.NONE])
 def test_truncation_at_any_byte_is_a_corrupt_file(codec: Codec) -> None:
-    data = write_hfile(ITEMS[:20], schema="{}", codec=codec, block_size=200, meta_blocks={"bloomFilter": b"bits"})
+    data = hfile(ITEMS[:20], schema="{}", codec=codec, block_size=200, meta_blocks={"bloomFilter": b"bits"})
     for end in range(len(data)):
         with pytest.raises(CorruptFileError) as caught:
             list(HFileReader.of_bytes(data[:end], "cut.hfile").items())
@@ -160,7 +160,7 @@ def test_truncation_at_any_byte_is_a_corrupt_file(codec: Codec) -> None:
 
 
 def test_a_file_shorter_than_its_listed_size_is_corrupt() -> None:
-    data = write_hfile(ITEMS, schema="{}", codec=Codec.NONE)
+    data = hfile(ITEMS, schema="{}", codec=Codec.NONE)
     for end in (0, 100, len(data) - TRAILER_SIZE, len(data) - 1):
         part = data[:end]
         with pytest.raises(CorruptFileError):
@@ -170,7 +170,7 @@ def test_a_file_shorter_than_its_listed_size_is_corrupt() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("codec", [Codec.GZ, Codec.NONE])
 def test_a_changed_byte_is_an_error_or_changes_nothing(codec: Codec) -> None:
-    data = write_hfile(ITEMS[:20], schema="{}", codec=codec, block_size=200)
+    data = hfile(ITEMS[:20], schema="{}", codec=codec, block_size=200)
     noticed = 0
     for index in range(len(data) - TRAILER_SIZE + 120):
         for bit in (0x01, 0x80):
@@ -189,7 +189,7 @@ def test_features_hudi_never_uses_are_refused_by_name() -> None:
         ({"DATA_BLOCK_ENCODING": b"FAST_DIFF"}, "FAST_DIFF"),
     ):
         with pytest.raises(UnsupportedError, match=message):
-            list(HFileReader.of_bytes(write_hfile(ITEMS, schema="{}", extra_info=info), "f").items())
+            list(HFileReader.of_bytes(hfile(ITEMS, schema="{}", extra_info=info), "f").items())
 
 
 def test_an_index_that_repeats_a_block_is_corrupt() -> None:

@@ -10,7 +10,7 @@ from hudi_core.codec.hfile.block import Codec
 from hudi_core.codec.hfile.reader import HFileReader
 from hudi_core.codec.hfile.writer import write_hfile
 from tests.support.golden_data import golden_cases
-from tests.support.hfiles import base_hfiles, log_hfiles, meta_block
+from tests.support.hfiles import base_hfiles, hfile, log_hfiles, meta_block
 
 
 def rewrite(data: bytes) -> bytes:
@@ -21,7 +21,7 @@ def rewrite(data: bytes) -> bytes:
         if name in ("minRecordKey", "maxRecordKey", "bloomFilterTypeCode")
     }
     bloom = meta_block(data, "bloomFilter")
-    return write_hfile(
+    return hfile(
         reader.items(),
         schema=str(reader.schema()),
         extra_info=extra,
@@ -52,7 +52,7 @@ def test_writing_what_hbase_wrote_gives_the_same_bytes() -> None:
 )
 def test_round_trip(cells: list[tuple[bytes, bytes]], block_size: int, codec: Codec) -> None:
     items = sorted(cells, key=lambda cell: cell[0])
-    data = write_hfile(
+    data = hfile(
         items,
         schema='{"type":"null"}',
         codec=codec,
