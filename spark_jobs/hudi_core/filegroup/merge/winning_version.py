@@ -61,26 +61,23 @@ def log_step(
     if policy.rules in (Rules.COMMIT_TIME, Rules.FUNCTION):
         return _modes(np.ones(len(old), dtype=np.bool_), old, new)
     if policy.rules is Rules.EVENT_TIME:
-        return _modes(_event_time_logs(old, new, above, deletes_win), old, new)
+        return _modes(_event_time(old, new, above, deletes_win), old, new)
     if policy.rules is Rules.CUSTOM_1_0:
         step = _custom_1_0(policy.payload, old, new, above, compared)
         return Step(
-            np.where(new >= Kind.TYPED_DELETE, _event_time_logs(old, new, above, deletes_win), step.replace), step.merge
+            np.where(new >= Kind.TYPED_DELETE, _event_time(old, new, above, deletes_win), step.replace), step.merge
         )
     return _custom_1_1(policy.payload, old, new, above, compared)
 
 
 def base_step(policy: MergePolicy, new: Kinds, above: Mask, *, compared: bool = True) -> Step:
-    """Of a base row and what the logs have left of its key."""
-    old = np.zeros(len(new), dtype=np.uint8)
+    """Of a base row and what the logs have left of its key: in Hudi 1.x as of a record and a newer version in logs."""
     if policy.rules is Rules.PAYLOAD_0_15:
         return _payload_0_15_base(policy.payload, new, above)
-    if policy.rules in (Rules.COMMIT_TIME, Rules.FUNCTION):
-        return _modes(np.ones(len(new), dtype=np.bool_), old, new)
-    if policy.rules is Rules.EVENT_TIME:
-        return _modes(_event_time(old, new, above), old, new)
-    custom = _custom_1_0 if policy.rules is Rules.CUSTOM_1_0 else _custom_1_1
-    return custom(policy.payload, old, new, above, compared)
+    record = np.full(len(new), Kind.RECORD, dtype=np.uint8)
+    if policy.rules is Rules.CUSTOM_1_0:
+        return _custom_1_0(policy.payload, record, new, above, compared)  # the same as in logs, for a record
+    return log_step(policy, record, new, above, compared=compared)
 
 
 def compares_with_base(policy: MergePolicy) -> bool:
@@ -129,19 +126,14 @@ def _completed(payload: Payload, replace: Mask) -> Mask:
     return replace if payload is Payload.POSTGRES else np.zeros(len(replace), dtype=np.bool_)
 
 
-def _event_time(old: Kinds, new: Kinds, above: Mask) -> Mask:
+def _event_time(old: Kinds, new: Kinds, above: Mask, deletes_win: bool) -> Mask:
     """Where the newer version wins under EVENT_TIME_ORDERING (BufferedRecordMergerFactory.shouldKeepNewerRecord).
 
-    A natural delete wins over all before it and loses to any row after it.
+    A natural delete wins over all before it and loses to any row after it; a delete entry after it changes nothing
+    (deltaMergeDeleteRecord).
     """
-    wins: Mask = ~above | (new == Kind.NATURAL_DELETE) | (old == Kind.NATURAL_DELETE)
-    return wins
-
-
-def _event_time_logs(old: Kinds, new: Kinds, above: Mask, deletes_win: bool) -> Mask:
-    """The same in logs (deltaMergeDeleteRecord): an entry after a natural delete changes nothing."""
     entry = new == Kind.TYPED_DELETE
-    wins = _event_time(old, new, above)
+    wins = ~above | (new == Kind.NATURAL_DELETE) | (old == Kind.NATURAL_DELETE)
     changed: Mask = (wins | entry if deletes_win else wins) & ~(entry & (old == Kind.NATURAL_DELETE))
     return changed
 

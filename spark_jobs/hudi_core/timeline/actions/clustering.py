@@ -11,11 +11,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Final
 
-from hudi_core.errors import CorruptFileError, FormatError
+from hudi_core.errors import FormatError
 from hudi_core.model.names import FileGroupId, parse_base_file, parse_log_file
 from hudi_core.model.partition import check_partition
 from hudi_core.timeline.actions.commit import Operation
-from hudi_core.timeline.actions.container import decode_datum
+from hudi_core.timeline.actions.container import decode_record
 from hudi_core.timeline.actions.plan_fields import name_in_partition, parsed, records, text, texts
 from hudi_core.timeline.actions.pretty_json import member
 
@@ -56,9 +56,7 @@ def decode_clustering_plan(data: bytes, *, path: str) -> ClusteringPlan | None:
     """
     if not data:
         return None  # an overwrite may be requested with an empty file
-    raw = decode_datum(data, path=path)
-    if "operationType" not in raw:
-        raise CorruptFileError("the Avro record is no requested replacecommit", path=path)
+    raw = decode_record(data, "operationType", "requested replacecommit", path=path)
     if raw["operationType"] != Operation.CLUSTER:
         return None
     plan = member(raw, "clusteringPlan", dict, path=path, default={})

@@ -11,10 +11,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from hudi_core.errors import CorruptFileError, FormatError, UnsupportedError
+from hudi_core.errors import FormatError, UnsupportedError
 from hudi_core.model.names import FileGroupId, parse_base_file, parse_log_file
 from hudi_core.model.partition import check_file_name, check_partition
-from hudi_core.timeline.actions.container import decode_datum, encode_datum
+from hudi_core.timeline.actions.container import decode_record, encode_datum
 from hudi_core.timeline.actions.plan_fields import (
     name_in_partition,
     numbers,
@@ -74,10 +74,8 @@ def decode_compaction_plan(data: bytes, *, path: str, layout: int = 1) -> Compac
     CorruptFileError when the bytes are no plan, FormatError when an operation names a file that cannot be its own,
     UnsupportedError for bootstrap files; each names `path`, the plan's file.
     """
-    raw = decode_datum(data, path=path)
+    raw = decode_record(data, "operations", "compaction plan", path=path)
     version = plan_version(raw, "compaction plan", path=path)
-    if "operations" not in raw:
-        raise CorruptFileError("the Avro record is no compaction plan", path=path)
     operations = tuple(_operation(item, version, layout, path) for item in records(raw, "operations", path=path))
     groups = {operation.file_group for operation in operations}
     if len(groups) != len(operations):

@@ -23,6 +23,14 @@ def load_schema(name: str) -> dict[str, Any]:
     return schema
 
 
+def decode_record(data: bytes, name: str, what: str, *, path: str) -> dict[str, Any]:
+    """As decode_datum; raises CorruptFileError also for a record without the field `name`, which is no `what`."""
+    raw = decode_datum(data, path=path)
+    if name not in raw:
+        raise CorruptFileError(f"the Avro record is no {what}", path=path)
+    return raw
+
+
 def decode_datum(data: bytes, *, path: str) -> dict[str, Any]:
     """The one record of a container; raises CorruptFileError naming `path` when there is not exactly one."""
     _, records = read_container(data, path=path)

@@ -11,7 +11,7 @@ from typing import Any, Final
 from hudi_core.codec.avro.container import write_container
 from hudi_core.errors import CorruptFileError, UnsupportedError
 from hudi_core.model.partition import check_file_name
-from hudi_core.timeline.actions.container import decode_datum, load_schema
+from hudi_core.timeline.actions.container import decode_record, load_schema
 from hudi_core.timeline.actions.plan_fields import records, text, text_map
 from hudi_core.timeline.actions.pretty_json import member
 
@@ -48,9 +48,7 @@ def decode_index_plan(data: bytes, *, path: str) -> tuple[IndexedPartition, ...]
     Raises CorruptFileError when the bytes are neither or name no partition, FormatError for a name outside the metadata
     table, UnsupportedError for an unknown version; each names `path`.
     """
-    raw = decode_datum(data, path=path)
-    if "indexPartitionInfos" not in raw:
-        raise CorruptFileError("the Avro record is no plan of an indexing action", path=path)
+    raw = decode_record(data, "indexPartitionInfos", "plan of an indexing action", path=path)
     version = member(raw, "version", int, path=path, default=PLAN_VERSION)
     if version != PLAN_VERSION:
         raise UnsupportedError(

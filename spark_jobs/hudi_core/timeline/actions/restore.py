@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from hudi_core.errors import CorruptFileError
-from hudi_core.timeline.actions.container import decode_datum, encode_datum
+from hudi_core.timeline.actions.container import decode_record, encode_datum
 from hudi_core.timeline.actions.plan_fields import records, text
 from hudi_core.timeline.actions.rollback import RollbackMetadata, metadata_datum
 
@@ -56,10 +56,8 @@ def encode_restore_plan(plan: RestorePlan) -> bytes:
 
 def decode_restore_plan(data: bytes, *, path: str) -> RestorePlan:
     """Decodes `<R>.restore.requested`; `target` is `""` in a plan of version 1. Raises CorruptFileError."""
-    raw = decode_datum(data, path=path)
-    if "instantsToRollback" not in raw:
-        raise CorruptFileError("the Avro record is no restore plan", path=path)
-    return RestorePlan(text(raw, "savepointToRestoreTimestamp", path=path), _instants(raw, "instantsToRollback", path))
+    raw = decode_record(data, "instantsToRollback", "restore plan", path=path)
+    return RestorePlan(text(raw, "savepointToRestoreTimestamp", path=path), _instants(raw, path))
 
 
 def encode_restore_metadata(metadata: RestoreMetadata) -> bytes:
@@ -81,10 +79,10 @@ def _infos(instants: tuple[RestoredInstant, ...]) -> list[dict[str, str]]:
     return [{"commitTime": instant.time, "action": instant.action} for instant in instants]
 
 
-def _instants(raw: dict[str, Any], name: str, path: str) -> tuple[RestoredInstant, ...]:
+def _instants(raw: dict[str, Any], path: str) -> tuple[RestoredInstant, ...]:
     found = tuple(
         RestoredInstant(text(item, "commitTime", path=path), text(item, "action", path=path))
-        for item in records(raw, name, path=path)
+        for item in records(raw, "instantsToRollback", path=path)
     )
     if not all(item.time and item.action for item in found):
         raise CorruptFileError("the restore names an instant without time or action", path=path)
