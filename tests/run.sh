@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The tests of `make test`: seven parts, the longest first, three at a time, so that the machine is not idle while one
+# The tests of `make test`: seven parts, the longest first, four at a time, so that the machine is not idle while one
 # part waits for a JVM. The unit tests of hudi_core run under coverage, all others without it. A skipped test is a
 # failure: a part that is missing gets installed, not passed over. What is marked soak is left to `make soak`
 # (docs/testing.md).
@@ -24,7 +24,7 @@ export -f part
 elsewhere="$(printf -- ' --ignore=tests/%s' interop unit/hudi_core faults golden airflow contract fuzz)"
 export elsewhere
 
-xargs -P 3 -I{} bash -c 'part {}' <<'PARTS'
+xargs -P 4 -I{} bash -c 'part {}' <<'PARTS'
 interop tests/interop
 inside -p tests.support.coverage_plugin tests/unit/hudi_core
 contract tests/contract tests/fuzz
