@@ -1,20 +1,21 @@
-"""Every error that the engine raises on purpose.
+"""Every error that the engine raises on purpose, with the exit code of hudictl where it is not 1.
 
     HudiError
-    ├── ConfigError                 an option or a table property is missing, unknown or invalid
+    ├── ConfigError (2)             an option or a table property is missing, unknown or invalid
     │   └── MetadataUnavailableError    the table has no metadata table that could be read
     ├── StorageError                the storage failed or refused
-    │   ├── StorageNotFoundError    the object is not there (the only error that means "absent")
+    │   ├── StorageNotFoundError (2)    the object is not there (the only error that means "absent")
     │   ├── StorageExistsError      an exclusive create found the object already there
     │   └── StorageConflictError    a conditional write found another version there, or nothing
-    ├── FormatError                 bytes or names that are not what the format says
-    │   ├── CorruptFileError        truncated, failing its checksum, or out of its own bounds
+    ├── FormatError (2)             bytes or names that are not what the format says
+    │   ├── CorruptFileError        damaged: truncated, failing its checksum, or out of its own bounds
     │   └── UnsupportedError        valid Hudi that this engine refuses by name
     │       └── UnsupportedVersionError
     ├── TimelineError               a state change that the timeline does not allow
     │   └── OrphanFilesError        files of instants that never completed are in the way
-    ├── ConflictError               another process owns the work; safe to retry
-    │   └── LockError               a lock was not obtained in time
+    ├── ConflictError (3)           another process owns the work; safe to retry
+    │   ├── LockError               a lock was not obtained in time
+    │   └── BuildRolledBackError    another writer rolled the build of an index back
     └── ExecutionError              the work itself failed
 
 Each error has the file that it is about and the remedy as fields, and can be pickled, so that it crosses a Spark task

@@ -1,4 +1,7 @@
-"""Which row groups of a base file are read, by its footer's statistics; which files keys and bloom filters exclude."""
+"""Which row groups of a base file are read, by its footer's statistics (row_group_chooser).
+
+And which base files cannot hold some keys, by the key range and the bloom filter in the footer.
+"""
 
 from __future__ import annotations
 
@@ -32,54 +35,6 @@ MAX_BLOOM_KEYS: Final = 1000
 """With more keys a filter is not tested: each costs some microseconds per file, and one of many is likely in it."""
 Blooms = Callable[[str, list[str]], Mapping[str, BloomFilter]]
 """Of a partition and names of base files: the filters of those that have one."""
-
-
-def footer_may_match(storage: Storage, base: DataFile, choose: RowGroups | None, keys: Collection[str] | None) -> bool:
-    """Whether the base file may hold a matching row, by row-group statistics and, unless None, by its `keys`.
-
-    For tables without an index; optional, as it opens each file.
-
-    Raises StorageNotFoundError, or CorruptFileError for a file or filter that is broken.
-    """
-    with storage.open_input(base.path) as stream, ParquetBaseFile(stream, base.path) as file:
-        if choose is not None and choose(file.metadata) == []:
-            return False
-        return keys is None or _may_hold(file.footer, keys, base.path)
-
-
-def _may_hold(footer: dict[str, str], keys: Collection[str], path: str) -> bool:
-    left = list(keys)
-    if MIN_KEY in footer and MAX_KEY in footer:
-        left = [key for key in left if _between(key, footer[MIN_KEY], footer[MAX_KEY])]
-    found = filter_in_footer(footer)
-    if found is None or not left:
-        return bool(left)
-    type_code, text = found
-    return any_may_be_in(BloomFilter.parse(text, type_code, path=path), left)
-
-
-def _between(key: str, low: str, high: str) -> bool:
-    """In an order by which Hudi's writers find the least and the greatest key: that of Java's strings, or Spark's."""
-    first, tested, last = (text.encode("utf-16-be", "surrogatepass") for text in (low, key, high))
-    return first <= tested <= last or low <= key <= high
-
-
-def any_may_be_in(bloom: BloomFilter, keys: Collection[str]) -> bool:
-    """Whether one of the keys may be in the filter; true without a test of more than MAX_BLOOM_KEYS."""
-    return len(keys) > MAX_BLOOM_KEYS or any(bloom.might_contain(key.encode()) for key in keys)
-
-
-def filter_mask(slices: Sequence[FileSlice], values: Collection[str], filters: Blooms) -> NDArray[np.bool_]:
-    """By filters over base files: log files may hold one of the values, and so may a file without a filter."""
-    mask = np.ones(len(slices), dtype=np.bool_)
-    by_partition: dict[str, dict[str, int]] = defaultdict(dict)
-    for number, item in enumerate(slices):
-        if item.base_file is not None and not item.log_files:
-            by_partition[item.file_group.partition][item.base_file.name] = number
-    for partition, names in by_partition.items():
-        for name, found in filters(partition, list(names)).items():
-            mask[names[name]] = any_may_be_in(found, values)
-    return mask
 
 
 def flat_columns(bound: Bound, hidden: Collection[str]) -> dict[Column, pa.DataType]:
@@ -139,3 +94,51 @@ def _type_at(schema: pa.Schema, path: tuple[str, ...]) -> pa.DataType:
     for name in path[1:]:
         kind = kind.field(name).type
     return kind
+
+
+def footer_may_match(storage: Storage, base: DataFile, choose: RowGroups | None, keys: Collection[str] | None) -> bool:
+    """Whether the base file may hold a matching row, by row-group statistics and, unless None, by its `keys`.
+
+    For tables without an index; optional, as it opens each file.
+
+    Raises StorageNotFoundError, or CorruptFileError for a file or filter that is broken.
+    """
+    with storage.open_input(base.path) as stream, ParquetBaseFile(stream, base.path) as file:
+        if choose is not None and choose(file.metadata) == []:
+            return False
+        return keys is None or _may_hold(file.footer, keys, base.path)
+
+
+def _may_hold(footer: dict[str, str], keys: Collection[str], path: str) -> bool:
+    left = list(keys)
+    if MIN_KEY in footer and MAX_KEY in footer:
+        left = [key for key in left if _between(key, footer[MIN_KEY], footer[MAX_KEY])]
+    found = filter_in_footer(footer)
+    if found is None or not left:
+        return bool(left)
+    type_code, text = found
+    return any_may_be_in(BloomFilter.parse(text, type_code, path=path), left)
+
+
+def _between(key: str, low: str, high: str) -> bool:
+    """In an order by which Hudi's writers find the least and the greatest key: that of Java's strings, or Spark's."""
+    first, tested, last = (text.encode("utf-16-be", "surrogatepass") for text in (low, key, high))
+    return first <= tested <= last or low <= key <= high
+
+
+def any_may_be_in(bloom: BloomFilter, keys: Collection[str]) -> bool:
+    """Whether one of the keys may be in the filter; true without a test of more than MAX_BLOOM_KEYS."""
+    return len(keys) > MAX_BLOOM_KEYS or any(bloom.might_contain(key.encode()) for key in keys)
+
+
+def filter_mask(slices: Sequence[FileSlice], values: Collection[str], filters: Blooms) -> NDArray[np.bool_]:
+    """By filters over base files: log files may hold one of the values, and so may a file without a filter."""
+    mask = np.ones(len(slices), dtype=np.bool_)
+    by_partition: dict[str, dict[str, int]] = defaultdict(dict)
+    for number, item in enumerate(slices):
+        if item.base_file is not None and not item.log_files:
+            by_partition[item.file_group.partition][item.base_file.name] = number
+    for partition, names in by_partition.items():
+        for name, found in filters(partition, list(names)).items():
+            mask[names[name]] = any_may_be_in(found, values)
+    return mask

@@ -135,7 +135,9 @@ def candidates(
     *,
     merge_on_read: bool,
 ) -> list[Other]:
-    """The instants to compare with, in timeline order: getCandidateInstants, and what completed of `began.pending`."""
+    """The instants to compare with, in timeline order: getCandidateInstants, and what was pending when the operation
+    started and has completed.
+    """
 
     def counts(other: Other) -> bool:
         if strategy is not Strategy.PREFER_WRITER:

@@ -8,7 +8,8 @@ file that it is about to put on the timeline, or by its successor, to close the 
   this: a process may be stopped between the two. It is what makes layout 2 as safe as layout 1, where two owners that
   draw two completion times would both create a completed file.
 
-commit.Completer.finish_decided carries a decision out.
+It is recorded after the metadata table's deltacommit of the instant: a death between the two leaves a deltacommit that
+no reader counts and that is rolled back (commit.py). commit.Completer.finish_decided carries a decision out.
 """
 
 from __future__ import annotations

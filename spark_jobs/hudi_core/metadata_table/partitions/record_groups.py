@@ -1,4 +1,6 @@
-"""The number and names of the file groups of a record index or a secondary index (HoodieTableMetadataUtil)."""
+"""The file groups of a record index or a secondary index: how many, their names, and which of them hold the keys of a
+data partition (HoodieTableMetadataUtil). codec.hashing chooses among those by the key.
+"""
 
 from __future__ import annotations
 

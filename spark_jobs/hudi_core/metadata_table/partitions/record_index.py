@@ -1,4 +1,4 @@
-"""The partition type `record_index`: which file group holds the row of a record key
+"""The partition type `record_index`: an entry for each record key, with the data file group that holds its row
 (HoodieMetadataPayload.createRecordIndexUpdate).
 
 Only the key differs among the records of one file group and instant, so that their value is encoded once.

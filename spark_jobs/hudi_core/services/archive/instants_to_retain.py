@@ -1,6 +1,8 @@
 """What keeps commits on the active timeline: the candidates for the earliest instant to retain, one rule each, by which
 planner.py decides what is archived. Pure (TimelineArchiverV1, TimelineArchiverV2).
 
+How many commits stay in any case (minimum and maximum) is in planner.py.
+
 A commit stays where its absence would change what is visible: while an earlier instant is pending, while files exist
 that must stay invisible, and while file groups exist that it replaced.
 """

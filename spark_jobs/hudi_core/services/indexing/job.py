@@ -16,7 +16,7 @@ from hudi_core.metadata_table.timeline import MetadataTimeline
 from hudi_core.request.results import InstantResult
 from hudi_core.services.indexing.build import IndexBuilder, Written
 from hudi_core.services.indexing.resize import group_counts, misfits, planned_counts, remove_leftovers
-from hudi_core.services.indexing.visibility import unrecorded
+from hudi_core.services.indexing.unrecorded_commits import unrecorded
 from hudi_core.services.lifecycle import Completion, Job, Run
 from hudi_core.services.metadata.index_drop import counts_early, delist, left_over, refuse_compacting
 from hudi_core.services.metadata.initialization import Initializations, Snapshot
@@ -73,7 +73,7 @@ class IndexingJob(Job[Planned, Sequence[NewBaseFile]]):
     def __init__(self, run: Run) -> None:
         super().__init__(run)
         self._early: frozenset[str] | None = None
-        """See visibility.unrecorded."""
+        """See unrecorded_commits.unrecorded."""
         self._alive = BuildHeartbeat(run.context.storage)
         self._attempts = 0
 

@@ -20,7 +20,7 @@ from hudi_core.model.claim_names import HUDI_HEARTBEATS
 from hudi_core.model.names import FileGroupId, parse_data_file
 from hudi_core.services.context import TableContext
 from hudi_core.services.rollback.failed_writes import heartbeats_of
-from hudi_core.services.rollback.strategies import Failed, failed_of
+from hudi_core.services.rollback.files_to_undo import Failed, failed_of
 from hudi_core.timeline.actions.clean import decode_clean_plan
 from hudi_core.timeline.actions.plan_fields import record_map, texts
 from hudi_core.timeline.instant import COMMIT_ACTIONS, Action, Instant, State

@@ -1,4 +1,4 @@
-"""Rolls back what an attempt at a planned instant left, so that the plan can be run again
+"""Rolls back what an attempt at a planned instant left, so that the plan can be run again, or withdrawn by `unschedule`
 (HoodieTable.rollbackInflightCompaction).
 
 The requested file stays: a plan is sticky. What goes: the files of the instant, its markers, its deltacommit in the
@@ -16,8 +16,8 @@ from hudi_core.filegroup.write.rollback_files import FileUndo
 from hudi_core.model.claim_names import CLAIMS
 from hudi_core.model.names import BaseFileName
 from hudi_core.services.context import TableContext
+from hudi_core.services.rollback.files_to_undo import deletion_of
 from hudi_core.services.rollback.job import run_rollback
-from hudi_core.services.rollback.strategies import deletion_of
 from hudi_core.services.rollback.units import encode_plan
 from hudi_core.storage.base import FileInfo
 from hudi_core.timeline.instant import Action, Instant, State

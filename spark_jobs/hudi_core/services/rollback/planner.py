@@ -9,8 +9,8 @@ from hudi_core.services.context import TableContext
 from hudi_core.services.lifecycle import Run
 from hudi_core.services.rollback.checks import guard, refuse_live_writer
 from hudi_core.services.rollback.failed_writes import dead_rollbacks, failed_writes, nothing_failed
+from hudi_core.services.rollback.files_to_undo import failed_of, plan_undo
 from hudi_core.services.rollback.job import RollbackJob
-from hudi_core.services.rollback.strategies import failed_of, plan_undo
 from hudi_core.services.rollback.units import encode_plan, is_planned
 from hudi_core.services.service import Scheduled, SchedulingService
 from hudi_core.timeline.actions.container import decode_any

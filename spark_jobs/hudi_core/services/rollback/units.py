@@ -14,7 +14,7 @@ from hudi_core.filegroup.write.rollback_files import FileRollback, FileUndo, Und
 from hudi_core.metadata_table.records.file_statistics import FileChanges
 from hudi_core.model.partition import join
 from hudi_core.services.context import TableContext
-from hudi_core.services.rollback.strategies import sizes_of
+from hudi_core.services.rollback.files_to_undo import sizes_of
 from hudi_core.storage.registry import plan_address, status_address
 from hudi_core.timeline.actions.rollback import (
     RollbackMetadata,

@@ -11,9 +11,9 @@ from hudi_core.services.lifecycle import claimed
 from hudi_core.services.rollback.checks import refuse_live_writer
 from hudi_core.services.rollback.failed_attempt import roll_back_attempt
 from hudi_core.services.rollback.failed_writes import dead_rollbacks, failed_writes, nothing_failed
+from hudi_core.services.rollback.files_to_undo import sizes_of
 from hudi_core.services.rollback.job import keeps_plan, run_rollback
 from hudi_core.services.rollback.planner import check_rollback, plan_rollback, request_rollback, write_at
-from hudi_core.services.rollback.strategies import sizes_of
 from hudi_core.services.rollback.units import NOTHING, Removed, RollbackExecution, is_planned
 from hudi_core.timeline.actions.rollback import decode_rollback_metadata
 from hudi_core.timeline.instant import Action, Instant, State

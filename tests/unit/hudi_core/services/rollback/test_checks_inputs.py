@@ -8,7 +8,7 @@ import pytest
 
 from hudi_core.errors import ConflictError
 from hudi_core.services.rollback.checks import read_inputs, refuse_live_writer
-from hudi_core.services.rollback.strategies import failed_of
+from hudi_core.services.rollback.files_to_undo import failed_of
 from tests.support.changed_tables import an_owner, open_context, pending_write
 from tests.support.golden_data import GoldenCase
 

@@ -1,5 +1,6 @@
-"""Whether an index contains all actions completed since its build started, so that it is complete with its new base
-files.
+"""Which actions completed since the build of an index started and are not in it: it may be used when there are none.
+
+job.py builds again what lacks any, and publishes it.
 """
 
 from __future__ import annotations
