@@ -10,7 +10,7 @@ from airflow.sdk import BaseSensorOperator, PokeReturnValue, conf
 
 from airflow_hudi.exceptions import HudiSensorFailed
 from airflow_hudi.hooks.hudi import HudiHook
-from airflow_hudi.service_instants import PENDING, InstantCondition
+from airflow_hudi.instant_condition import PENDING, InstantCondition
 from airflow_hudi.timeline_reader import TimelineReader
 from airflow_hudi.triggers.instant import HudiInstantTrigger, instant_event
 

@@ -1,4 +1,4 @@
-"""Waits in the triggerer for an instant on a timeline."""
+"""Waits in the triggerer until instant_condition.InstantCondition holds on a timeline."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
 from airflow_hudi.hooks.hudi import HudiHook
-from airflow_hudi.service_instants import PENDING, InstantCondition
+from airflow_hudi.instant_condition import PENDING, InstantCondition
 from airflow_hudi.timeline_reader import TimelineReader
 from hudi_core.errors import StorageError, StorageNotFoundError
 from hudi_core.timeline.instant import Instant

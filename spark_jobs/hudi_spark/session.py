@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 # The JVM only coordinates, so an optimising compiler and a parallel collector cost more than they bring (measured:
-# docs, performance).
+# docs/benchmarks.md).
 _LOCAL_JVM_FLAGS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 

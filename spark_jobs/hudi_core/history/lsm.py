@@ -1,5 +1,7 @@
 """The archived timeline of layout 2: Parquet files of instants, sorted by requested time (ArchivedTimelineV2).
 
+manifest.py says which files are in force.
+
 A row holds requested and completion time, the action under which the instant completed, and the bytes of its completed
 file and of its plan. Lists of instants are made of the first three columns alone; the bytes are read for single
 instants, a few rows at a time.

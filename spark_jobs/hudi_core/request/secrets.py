@@ -1,6 +1,7 @@
 """Which option names hold secrets, and the file on the driver that may hold them.
 
-Secrets never travel in arguments, requests, logs or error texts.
+The driver takes secrets from its environment, its role or that file, and hands them to executors with the units of
+work. They never are in arguments, requests, logs or error texts.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""The services of this release, one line each, and what a run of one does: the only list of service names.
+"""The services of this release, one line each, and whether a run of one takes a pending plan or makes one (next_step).
+
+The only list of service names.
 
 Standard library only, and the implementations are named, not imported: Airflow checks names without the engine.
 """

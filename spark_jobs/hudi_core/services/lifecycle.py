@@ -5,7 +5,7 @@ check → find → plan → claim → carry out an earlier owner's decision → 
 
 Every step may be cut off. A process that claims the instant next finds what the earlier one left, and goes on, rolls it
 back, or only cleans up. A service adds a Job with its own steps; the order of the steps is written here and nowhere
-else.
+else. Claims of a completed instant that no process runs again are deleted when it is archived (archive/job.py).
 """
 
 from __future__ import annotations

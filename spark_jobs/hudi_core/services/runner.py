@@ -1,4 +1,7 @@
-"""From a request to instants to results: which instants a run covers, and what becomes of one that fails."""
+"""From a request to instants to results: which instants a run covers, and what becomes of one that fails.
+
+request.services.next_step decides whether a pending plan is run or a new one is made.
+"""
 
 from __future__ import annotations
 

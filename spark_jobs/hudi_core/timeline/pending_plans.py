@@ -1,4 +1,6 @@
-"""Plans of pending instants, read through the timeline (ClusteringUtils.getClusteringPlan, getPendingRollbackInfo)."""
+"""Plans of pending instants, and the file groups that each occupies, so that nothing else may be planned on them
+(ClusteringUtils.getClusteringPlan, getPendingRollbackInfo).
+"""
 
 from __future__ import annotations
 

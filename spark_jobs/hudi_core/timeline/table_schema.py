@@ -1,4 +1,6 @@
-"""The table's Avro schema, as the latest commit that may change it recorded it (TableSchemaResolver)."""
+"""The order of the sources of a table's schema: its latest commit that may change it, its properties, its data files,
+its archived commits (TableSchemaResolver). filegroup.read.schema_resolver reads them.
+"""
 
 from __future__ import annotations
 

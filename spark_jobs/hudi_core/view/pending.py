@@ -1,5 +1,7 @@
-"""The work on file groups that is planned and not done: what a writer must keep off, and what opens a new slice.
-file_system_view.py chooses the slice to read."""
+"""The plans that are pending on file groups, and where they open a new slice; file_system_view.py chooses what is read.
+
+The file groups that one plan occupies, of compaction, log compaction or clustering: timeline.pending_plans.
+"""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ from hudi_core.view.file_group import DataFile
 from hudi_core.view.slicing import PENDING_WRITES
 
 IsCommitted = Callable[[str], bool]
-"""Whether blocks of an instant count: CommittedInstants for a data table; the metadata table has a rule of its own."""
+"""Whether blocks of an instant count: CommittedInstants, but in the metadata table metadata_table.validity."""
 
 DATA_TYPES: Final = frozenset({BlockType.AVRO_DATA, BlockType.HFILE_DATA, BlockType.PARQUET_DATA, BlockType.DELETE})
 

@@ -1,5 +1,5 @@
-"""The table's schema: as its commits or its properties record it, else as its data files have it (TableSchemaResolver
-of 0.15 and 1.x). Readers, services and the metadata table resolve it here.
+"""The table's schema: as its commits or its properties record it, else as its data files have it, else as archived
+commits do (TableSchemaResolver of 0.15 and 1.x). Readers, services and the metadata table resolve it here.
 """
 
 from __future__ import annotations

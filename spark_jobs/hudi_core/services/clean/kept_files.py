@@ -1,5 +1,7 @@
-"""The table's partitions one after the other, never all of them in memory: their file groups, and the files that a
-clean must keep, those of savepoints and of pending plans. And the deletion of partitions that a clean leaves empty.
+"""Which files a clean must keep: those of savepoints and of pending plans, partition by partition.
+
+slices_to_delete.py leaves their slices out of the plan, and checks.py looks again before files are deleted. The
+partitions are read one after the other, never all of them in memory; those that a clean leaves empty are deleted.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""Which instants the table may be restored to, what goes for that, and for the other instants why not."""
+"""Which instants the table may be restored to, which go for that and in which order (pending clusterings, then the
+newest first), and for the other instants why not.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Carries out a restore's plan: each instant is rolled back, newest first, and the restore alone completes.
+"""Carries out a restore's plan: each instant is rolled back in the plan's order, and the restore alone completes.
 
 The instants stay on the timeline, pending, until the metadata table has gone back: as long as one is pending no reader
 takes what the metadata table has of it. (Real Hudi removes each at once, and readers of its metadata table fail until

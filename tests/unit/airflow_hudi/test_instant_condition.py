@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_hudi.service_instants import InstantCondition, first_after, newest_time, of_action, oldest_pending
+from airflow_hudi.instant_condition import InstantCondition, first_after, newest_time, of_action, oldest_pending
 from hudi_core.errors import ConfigError
 from hudi_core.timeline.layout import timeline_of
 from hudi_core.timeline.timeline import Timeline

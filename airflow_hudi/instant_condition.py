@@ -1,4 +1,4 @@
-"""Which instants of a timeline are a service's to run, and what a sensor or a trigger waits for.
+"""What a sensor or a trigger waits for on a timeline, and which of its instants are a service's to run.
 
 Pure rules over a timeline that operators, sensors and triggers share.
 """
