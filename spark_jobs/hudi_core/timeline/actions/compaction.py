@@ -60,10 +60,12 @@ class CompactionOperation:
 
 @dataclass(frozen=True, slots=True)
 class CompactionPlan:
-    """A compaction or log compaction plan."""
+    """A compaction or log compaction plan. `strategy` is the record of that name, kept as it is."""
 
     operations: tuple[CompactionOperation, ...]
     extra_metadata: Mapping[str, str] | None = None
+    strategy: Mapping[str, Any] | None = None
+    preserve_hoodie_metadata: bool | None = False
 
 
 def decode_compaction_plan(data: bytes, *, path: str, layout: int = 1) -> CompactionPlan:
@@ -80,7 +82,8 @@ def decode_compaction_plan(data: bytes, *, path: str, layout: int = 1) -> Compac
     groups = {operation.file_group for operation in operations}
     if len(groups) != len(operations):
         raise FormatError("the plan names a file group twice", path=path, remedy=_REMEDY)
-    return CompactionPlan(operations, member(raw, "extraMetadata", dict, path=path))
+    extra, strategy = member(raw, "extraMetadata", dict, path=path), member(raw, "strategy", dict, path=path)
+    return CompactionPlan(operations, extra, strategy, member(raw, "preserveHoodieMetadata", bool, path=path))
 
 
 def _operation(raw: dict[str, Any], version: int, layout: int, path: str) -> CompactionOperation:
@@ -153,8 +156,8 @@ def encode_compaction_plan(plan: CompactionPlan) -> bytes:
             "operations": [_to_avro(operation) for operation in plan.operations],
             "extraMetadata": None if plan.extra_metadata is None else dict(plan.extra_metadata),
             "version": PLAN_VERSION,
-            "strategy": None,
-            "preserveHoodieMetadata": False,
+            "strategy": None if plan.strategy is None else dict(plan.strategy),
+            "preserveHoodieMetadata": plan.preserve_hoodie_metadata,
         },
     )
 
