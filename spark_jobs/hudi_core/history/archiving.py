@@ -1,4 +1,7 @@
-"""Archival of a timeline, the data table's or the metadata table's: what is read and written, a round at a time."""
+"""The rounds of an archival, of the data table's timeline or the metadata table's: what is read and written in one.
+
+The order of the steps, and what the next run does after a death, are in services.archive.job.
+"""
 
 from __future__ import annotations
 

@@ -57,6 +57,8 @@ def read_clustering_plans(active: ActiveTimeline, timeline: Timeline) -> dict[st
 def planned_file_groups(active: ActiveTimeline, instant: Instant) -> frozenset[FileGroupId] | None:
     """The file groups of a compaction's, log compaction's or clustering's plan; None for other writes.
 
+    Of a clustering these are the file groups that it replaces (actions.clustering).
+
     Raises FormatError naming the plan's file when it is not safe, StorageNotFoundError.
     """
     if instant.pending_action in (Action.COMPACTION, Action.LOG_COMPACTION):

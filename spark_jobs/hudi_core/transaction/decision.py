@@ -79,6 +79,7 @@ def _read(storage: Storage, path: str) -> bytes:
 
 
 def _encode(decision: Decision) -> bytes:
+    """A line of JSON with action and completion time, then the bytes of the completed file."""
     head = {"version": _VERSION, "action": decision.action, "completion_time": decision.completion_time}
     return json.dumps(head).encode() + b"\n" + decision.content
 

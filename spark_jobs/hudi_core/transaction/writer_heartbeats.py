@@ -3,6 +3,9 @@
 `.hoodie/.heartbeat/<instant>` is an empty file that a writer with the lazy policy creates again every interval; its
 modification time is the heartbeat. A writer with the eager policy makes none: it considers itself the only one and
 rolls back whatever it finds pending (BaseHoodieTableServiceClient).
+
+A write has failed when its heartbeat is older than interval times tolerable misses, or when it has none and is older
+than SILENT_MINUTES (config.transaction_config has the defaults).
 """
 
 from __future__ import annotations

@@ -129,8 +129,8 @@ def _completed(payload: Payload, replace: Mask) -> Mask:
 def _event_time(old: Kinds, new: Kinds, above: Mask, deletes_win: bool) -> Mask:
     """Where the newer version wins under EVENT_TIME_ORDERING (BufferedRecordMergerFactory.shouldKeepNewerRecord).
 
-    A natural delete wins over all before it and loses to any row after it; a delete entry after it changes nothing
-    (deltaMergeDeleteRecord).
+    On equal values the newer version wins. A natural delete wins over all before it and loses to any row after it; a
+    delete entry after it changes nothing (deltaMergeDeleteRecord).
     """
     entry = new == Kind.TYPED_DELETE
     wins = ~above | (new == Kind.NATURAL_DELETE) | (old == Kind.NATURAL_DELETE)

@@ -2,6 +2,8 @@
 
 Of each round the archive is written first. Then the pending files leave the timeline and, oldest first, the completed
 ones (HUDI-7207). So an instant is on the timeline, in the archive, or for a while in both; readers take one of the two.
+What an interrupted archival left in both is not written again: the next one only removes it from the timeline, also
+where fewer instants than the maximum are left.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""One run of spark-submit that can be stopped gently and that nothing outlives."""
+"""The process of spark-submit: started, awaited, stopped gently, and outlived by nothing.
+
+spark_job.py makes its arguments.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A run request as a spark-submit: what is sent, where to, in which environment."""
+"""What a Spark job is started with: a run request as a spark-submit, where to, in which environment."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from airflow_hudi.jobs.job_log import JobLog, failure_of
-from airflow_hudi.jobs.submit import SparkSubmission, SparkTarget, job_environment
+from airflow_hudi.jobs.submit_process import SparkSubmission, SparkTarget, job_environment
 from airflow_hudi.jobs.zip import entry_file, publish_zip
 from hudi_core.errors import ConfigError, CorruptFileError, StorageNotFoundError
 from hudi_core.request.requests import Request, RunRequest, ScheduleRequest

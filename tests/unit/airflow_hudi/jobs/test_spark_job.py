@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from airflow.sdk import Connection
 
-from airflow_hudi.jobs.job import SparkJob, SparkSettings, spark_target
+from airflow_hudi.jobs.spark_job import SparkJob, SparkSettings, spark_target
 from hudi_core.errors import ConfigError
 from hudi_core.request.parse import parse_request
 from hudi_core.request.requests import PROBE_RESULTS, RESULTS, ProbeStoreRequest, Request, RunRequest
@@ -146,7 +146,7 @@ def test_the_spark_provider_agrees(monkeypatch: pytest.MonkeyPatch, fields: dict
 
     monkeypatch.setenv("AIRFLOW_CONN_SPARK_TEST", json.dumps(fields))
     hook = SparkSubmitHook(conn_id="spark_test")
-    # The one private name that jobs.submit reads: a new provider version that renames it must fail here.
+    # The one private name that jobs.submit_process reads: a new provider version that renames it must fail here.
     assert hook._submit_sp is None
     assert hook._connection["master"] == spark_target(Connection(conn_id="x", **fields)).master
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from airflow.sdk.exceptions import AirflowException
 
-from airflow_hudi.jobs.submit import SparkSubmission, SparkTarget, job_environment
+from airflow_hudi.jobs.submit_process import SparkSubmission, SparkTarget, job_environment
 from hudi_core.errors import ConfigError
 
 LOCAL = SparkTarget("local[2]", "client")
