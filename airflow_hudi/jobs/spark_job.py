@@ -49,7 +49,7 @@ def spark_target(connection: Connection, deploy_mode: str | None = None) -> Spar
 
 
 class SparkJob:
-    """Runs a request on Spark, any number of times. See jobs.retry.Job.
+    """Runs a request on Spark, any number of times. See jobs.run_until_completed.Job.
 
     In client mode the job's result and exit code are those of spark-submit. In cluster mode the driver's output is not
     visible, and spark-submit has exit codes of its own: the job writes its result to a file in the table, which is read

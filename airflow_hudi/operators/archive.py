@@ -6,7 +6,7 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from airflow_hudi.jobs.retry import run_until_done
+from airflow_hudi.jobs.run_until_completed import run_until_done
 from airflow_hudi.operators.base import BaseHudiOperator
 from airflow_hudi.operators.service import MODES, REASON_OUT_OF_REACH
 from airflow_hudi.timeline_reader import TimelineReader

@@ -12,7 +12,7 @@ from airflow.sdk import BaseOperator
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
 from airflow_hudi.hooks.hudi import HudiHook
-from airflow_hudi.jobs.retry import Patience
+from airflow_hudi.jobs.run_until_completed import Patience
 from airflow_hudi.jobs.spark_job import SparkJob, SparkSettings
 from airflow_hudi.jobs.task_store import TaskStore
 from airflow_hudi.timeline_reader import TimelineReader

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from airflow.sdk.exceptions import AirflowFailException
 
 from airflow_hudi.exceptions import HudiJobFailed
-from airflow_hudi.jobs.retry import run_until_done
+from airflow_hudi.jobs.run_until_completed import run_until_done
 from airflow_hudi.operators.base import BaseHudiOperator
 from airflow_hudi.timeline_reader import TimelineReader
 from hudi_core.request.requests import Request

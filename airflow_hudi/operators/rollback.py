@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from airflow_hudi.instant_condition import newest_time, of_action, oldest_pending
-from airflow_hudi.jobs.retry import run_until_done
+from airflow_hudi.jobs.run_until_completed import run_until_done
 from airflow_hudi.operators.service import REASON_OUT_OF_REACH, BaseHudiServiceOperator
 from airflow_hudi.results import NUMBERS, instant_result
 from airflow_hudi.timeline_reader import TimelineReader

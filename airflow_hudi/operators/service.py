@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from airflow_hudi.exceptions import HudiInstantNotFound
 from airflow_hudi.instant_condition import first_after, newest_time, oldest_pending
-from airflow_hudi.jobs.retry import InstantWatch, run_until_completed, run_until_done
+from airflow_hudi.jobs.run_until_completed import InstantWatch, run_until_completed, run_until_done
 from airflow_hudi.operators.base import BaseHudiOperator
 from airflow_hudi.results import instant_result, nothing_result, removed_result
 from airflow_hudi.timeline_reader import TimelineReader

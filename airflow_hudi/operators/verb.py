@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from airflow_hudi.jobs.retry import run_until_done
+from airflow_hudi.jobs.run_until_completed import run_until_done
 from airflow_hudi.operators.base import BaseHudiOperator
 from airflow_hudi.timeline_reader import TimelineReader
 from hudi_core.errors import ConfigError

@@ -97,7 +97,7 @@ def commits_in_range(context: ReadContext, timeline: Timeline, request: ReadRequ
     metadata = {}
     for instant in sorted(found, key=lambda instant: instant.sort_key):
         commit = found[instant]
-        if not _is_wanted(context, instant, commit):
+        if not _is_read(context, instant, commit):
             continue
         source = context.active.path_of(instant)
         commit.check_paths(source=source)
@@ -139,7 +139,7 @@ def _earliest_requested(begin: str, context: ReadContext) -> str:
         return begin
 
 
-def _is_wanted(context: ReadContext, instant: Instant, commit: CommitMetadata) -> bool:
+def _is_read(context: ReadContext, instant: Instant, commit: CommitMetadata) -> bool:
     if SKIP_COMPACTION.read(context.options) and context.config.is_merge_on_read and instant.action == Action.COMMIT:
         return False
     return not (SKIP_CLUSTERING.read(context.options) and commit.operation_type == Operation.CLUSTER)

@@ -23,11 +23,11 @@ _PARALLEL_FROM = 8
 
 def list_partitions(storage: Storage, partitions: Iterable[str]) -> list[tuple[str, list[FileInfo]]]:
     """The files of each partition, partitions sorted: one listing per partition, several at a time."""
-    wanted = sorted(set(partitions))
-    if len(wanted) < _PARALLEL_FROM:
-        return [(partition, storage.list_files(partition)) for partition in wanted]
+    names = sorted(set(partitions))
+    if len(names) < _PARALLEL_FROM:
+        return [(partition, storage.list_files(partition)) for partition in names]
     with ThreadPoolExecutor(max_workers=_LISTERS, thread_name_prefix="list") as pool:
-        return list(zip(wanted, pool.map(storage.list_files, wanted), strict=True))
+        return list(zip(names, pool.map(storage.list_files, names), strict=True))
 
 
 def files_of(

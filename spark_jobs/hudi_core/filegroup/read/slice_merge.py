@@ -1,6 +1,8 @@
 """The merge of a file slice: its base rows with what its log files hold of each key (HoodieMergeHandle of 0.15,
 FileGroupReaderBasedMergeHandle and HoodieFileGroupReader of 1.x). Readers and compaction merge by this loop.
 
+The logs are merged in merge.log_merge, a batch of base rows with them in merge.base_merge.
+
 Memory: `budget` bytes of log records, beyond which they lie in memory-mapped temporary files; for every log record its
 key, its ordering value and 9 bytes; an eighth of the budget of base rows, and the merged copy of one batch.
 """

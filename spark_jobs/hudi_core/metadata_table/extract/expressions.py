@@ -1,6 +1,8 @@
 """The functions of expression indexes over Arrow arrays, as Spark computes them (ExpressionIndexSparkFunctions), and
 what an index holds of the values of a file (SparkMetadataWriterUtils.getExprIndexRecords).
 
+The patterns of date_format are in date_patterns.py.
+
 Only what is computed exactly is here: anything else is refused, since an index of other values would hide rows.
 """
 

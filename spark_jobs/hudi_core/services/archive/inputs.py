@@ -56,9 +56,9 @@ def find(
     if not most.commits:
         return most, NOT_LISTED  # cleans and rollbacks alone do not move the timeline's start
     replaced = replaced_file_groups(Timeline(most.commits), lambda instant: _read_checked(context, instant))
-    wanted = Search(None, None, frozenset(), replaced)
+    searched = Search(None, None, frozenset(), replaced)
     if config.orphans != IGNORE_ORPHANS:
-        wanted = Search(
+        searched = Search(
             begin=start_after(timeline, frozenset()),
             end=start_after(timeline, frozenset(item.requested_time for item in most.commits))
             or timeline.commits().instants[-1].requested_time,
@@ -67,14 +67,14 @@ def find(
             written=appended_log_bytes(context, timeline),
             hidden=_hidden(context, timeline, most),
         )
-    return most, search(context.storage, _partitions(context, wanted), wanted)
+    return most, search(context.storage, _partitions(context, searched), searched)
 
 
-def _partitions(context: TableContext, wanted: Search) -> Iterator[Partition]:
-    if wanted.begin is not None:
+def _partitions(context: TableContext, searched: Search) -> Iterator[Partition]:
+    if searched.begin is not None:
         yield from walk_partitions(context.storage, context.storage.list_files)
         return
-    for partition in sorted({group.partition for group in wanted.replaced}):
+    for partition in sorted({group.partition for group in searched.replaced}):
         yield partition, context.storage.list_files(partition)
 
 

@@ -94,7 +94,10 @@ def _expired(
 
 
 def _before(group: FileGroup, operations: tuple[str, ...], earliest: str) -> Iterator[FileSlice]:
-    """By commits and by hours: the slice of a query that started right before `earliest` stays (HUDI-7226)."""
+    """KEEP_LATEST_COMMITS and KEEP_LATEST_BY_HOURS, with `earliest` of earliest_commit.py.
+
+    The slice of a query that started right before `earliest` stays (HUDI-7226).
+    """
     newest = group.slices[0].base_instant
     in_use = next((item.base_instant for item in group.slices if item.base_instant < earliest), None)
     for item in group.slices:

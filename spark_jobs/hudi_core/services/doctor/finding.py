@@ -218,7 +218,7 @@ class Observations:
     pending: tuple[PendingObservations, ...] = ()
     eager: tuple[str, ...] = ()
     other_writers: tuple[str, ...] = ()
-    """Signs of another live writer, in words (transaction.locks.unconfigured)."""
+    """Signs of another live writer, in words (transaction.locks.unlocked_writers)."""
     strange_names: tuple[str, ...] = ()
     """Paths in the timeline's folder that look like a timeline file's and are none."""
     overtaken: Overtaken | None = None

@@ -35,7 +35,7 @@ from hudi_core.timeline.instant import KNOWN_ACTIONS, WRITE_ACTIONS, Action, Ins
 from hudi_core.timeline.layout import naming_for
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.transaction.claim_file import current_claim
-from hudi_core.transaction.locks.unconfigured import read_signs
+from hudi_core.transaction.locks.unlocked_writers import read_signs
 from hudi_core.transaction.owner_liveness import is_live
 from hudi_core.transaction.writer_heartbeats import Heartbeats, eager_writers, read_heartbeats
 

@@ -1,5 +1,7 @@
 """Carries out a restore's plan: each instant is rolled back in the plan's order, and the restore alone completes.
 
+A restore that was requested is always continued, under its own instant and to the same target; verb.py finds it.
+
 The instants stay on the timeline, pending, until the metadata table has gone back: as long as one is pending no reader
 takes what the metadata table has of it. (Real Hudi removes each at once, and readers of its metadata table fail until
 the restore is done.) The rollbacks stay pending as well: by them a restore that died in between knows what it did.

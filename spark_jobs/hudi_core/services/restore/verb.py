@@ -1,4 +1,7 @@
-"""`restore`: the table goes back to what it was after a commit. All writers have to be stopped, as with Hudi."""
+"""`restore`: finishes the pending restore, or plans and runs one: the table goes back to what it was after a commit.
+
+All writers have to be stopped, as with Hudi.
+"""
 
 from __future__ import annotations
 

@@ -166,15 +166,15 @@ def _cancelled_blocks(context: TableContext, failed: Failed, timeline: Timeline)
     if stats is not None and failed.metadata is not None:
         failed.metadata.check_paths(source=context.active.path_of(failed.instant))
     for partition in view.partitions() if stats is None else sorted(stats):
-        wanted = None
+        appended = None
         if stats is not None:
-            wanted = {stat.file_id for stat in stats[partition] if stat.prev_commit not in ("", _NO_COMMIT)}
-            if not wanted:
+            appended = {stat.file_id for stat in stats[partition] if stat.prev_commit not in ("", _NO_COMMIT)}
+            if not appended:
                 continue
         for item in view.latest_slices_up_to(partition, failed.time):
-            if item.base_instant < failed.time and (wanted is None or item.file_group.file_id in wanted):
+            if item.base_instant < failed.time and (appended is None or item.file_group.file_id in appended):
                 blocks = _files_with_blocks(
-                    context, item.log_files, failed.time, torn=wanted is not None and not failed.instant.is_completed
+                    context, item.log_files, failed.time, torn=appended is not None and not failed.instant.is_completed
                 )
                 if blocks:
                     yield FileUndo(partition, item.file_group.file_id, item.base_instant, log_blocks=blocks)
@@ -200,6 +200,6 @@ def _has_block(context: TableContext, file: DataFile, instant: str, torn: bool) 
 
 def sizes_of(context: TableContext, steps: Iterable[FileUndo]) -> Mapping[str, int]:
     """The files that `steps` delete and that are there now, by path, with their sizes in bytes."""
-    wanted = {(step.partition, name) for step in steps for name in step.delete}
-    listed = list_partitions(context.storage, {partition for partition, _ in wanted})
-    return {info.path: info.size for partition, files in listed for info in files if (partition, info.name) in wanted}
+    deleted = {(step.partition, name) for step in steps for name in step.delete}
+    listed = list_partitions(context.storage, {partition for partition, _ in deleted})
+    return {info.path: info.size for partition, files in listed for info in files if (partition, info.name) in deleted}

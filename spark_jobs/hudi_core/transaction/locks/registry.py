@@ -1,4 +1,7 @@
-"""Which lock a table has: Hudi's own options decide, by an allow-list of its class names. No class is ever loaded."""
+"""Which lock a table has: Hudi's own options decide, and the file-system lock is taken where they name none.
+
+There is an allow-list of Hudi's class names; no class is ever loaded.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +32,7 @@ from hudi_core.storage.registry import open_storage
 from hudi_core.transaction.locks.base import TableLock
 from hudi_core.transaction.locks.filesystem import BREAKS, FileSystemLock
 from hudi_core.transaction.locks.storage_lease import StorageLease
-from hudi_core.transaction.locks.unconfigured import check_alone, read_signs
+from hudi_core.transaction.locks.unlocked_writers import check_alone, read_signs
 from hudi_core.transaction.owner import Owner
 
 _CLIENT = "org.apache.hudi.client.transaction.lock."

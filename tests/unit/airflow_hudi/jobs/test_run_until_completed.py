@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from airflow_hudi.exceptions import HudiInstantBusy, HudiInstantNotFound, HudiJobFailed, HudiJobKilled
-from airflow_hudi.jobs.retry import InstantWatch, Patience, run_until_completed, run_until_done
+from airflow_hudi.jobs.run_until_completed import InstantWatch, Patience, run_until_completed, run_until_done
 from airflow_hudi.timeline_reader import TimelineReader
 from hudi_core.errors import ConfigError
 from hudi_core.model.claim_names import CLAIMS, HUDI_HEARTBEATS

@@ -1,4 +1,6 @@
-"""What to do when no lock provider is configured: whether other writers may be alive, and what follows from it.
+"""Whether writers may be alive that take no lock, as no lock provider is configured, and so whether to warn or refuse.
+
+The lock that is taken even then is chosen in registry.py.
 
 Hudi runs without a lock provider when it considers itself the only writer, and only logs that. Our processes exclude
 each other by the file-system lock even then; Hudi's writers do not use that lock unless they are configured for it.

@@ -1,8 +1,9 @@
 """Runs a job again until its work is done: until the timeline shows its instant completed, by whichever process, or
 until the job itself reports success where it has no instant of its own yet.
 
-A retry of a task names the same instant (operators/service.py), and a completed one is not run again. Whether the job
-may take an instant over from a dead owner is decided on the cluster (hudi_core/transaction/claim.py).
+A retry of a task resumes the instant that task_store.py kept (operators/service.py), and a completed one is not run
+again. Whether the job may take an instant over from a dead owner is decided on the cluster
+(hudi_core/transaction/claim.py).
 """
 
 from __future__ import annotations
