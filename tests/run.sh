@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The tests of `make test`: eight parts, the longest first, four at a time, so that the machine is not idle while one
+# The tests of `make test`: seven parts, the longest first, four at a time, so that the machine is not idle while one
 # part waits for a JVM. The unit tests of hudi_core run under coverage, all others without it. A skipped test is a
 # failure: a part that is missing gets installed, not passed over. What is marked soak is left to `make soak`
 # (docs/testing.md).
@@ -25,10 +25,9 @@ elsewhere="$(printf -- ' --ignore=tests/%s' interop unit/hudi_core faults golden
 export elsewhere
 
 xargs -d '\n' -P 4 -I{} bash -c 'part {}' <<'PARTS'
-metadata tests/interop -k test_metadata
+interop tests/interop
 inside -p tests.support.coverage_plugin tests/unit/hudi_core
 contract tests/contract tests/fuzz
-interop tests/interop -k 'not test_metadata'
 faults tests/faults
 golden tests/golden
 airflow tests/airflow
@@ -38,6 +37,6 @@ tested=$?
 
 python -m tests.support.coverage_plugin "$COVERAGE_JSON" 97
 covered=$?
-python -m tests.support.junit_report "$scratch"/{inside,others,golden,faults,contract,interop,metadata,airflow}.xml
+python -m tests.support.junit_report "$scratch"/{inside,others,golden,faults,contract,interop,airflow}.xml
 counted=$?
 exit $((tested || covered || counted))

@@ -1,6 +1,8 @@
 """A table service with instants of its own: what is planned is run, what is not planned is planned first.
 
-A retry re-attaches to the instant of the attempt before it; a completed instant is not run again."""
+A retry re-attaches to the instant of the attempt before it, which jobs/task_store.py keeps in Airflow's task state
+store; a completed instant is not run again.
+"""
 
 from __future__ import annotations
 

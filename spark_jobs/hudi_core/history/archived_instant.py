@@ -1,4 +1,6 @@
-"""Completed instants with their state files, and those as records of layout 1 (MetadataConversionUtils of 0.15)."""
+"""Completed instants with their state files, and what a record of the archive of layout 1 holds of each
+(MetadataConversionUtils of 0.15).
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Writes the archive of layout 1: log files of Avro blocks (HoodieTimelineArchiver of Hudi 0.15).
+"""Writes the archive of layout 1: log files of Avro blocks, with records of archived_instant.py (HoodieTimelineArchiver
+of Hudi 0.15).
 
 Every call writes one whole new file of the next number, created exclusively. Nothing is ever appended: the last file
 may be one that a crash has cut, and what follows a cut block is lost to readers.

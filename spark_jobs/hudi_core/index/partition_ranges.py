@@ -1,4 +1,5 @@
-"""What a partition's path shows of the values in its rows (HoodieFileIndex.listMatchingPartitionPaths).
+"""What a partition's path shows of the values in its rows, by which skipping.py excludes partitions
+(HoodieFileIndex.listMatchingPartitionPaths).
 
 A path that is read for the column's value gives it exactly. Where rows hold the value themselves, the path has it as
 the writer wrote it: escaped or not, behind `column=` or not, and null and the empty text alike as

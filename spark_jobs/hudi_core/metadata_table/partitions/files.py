@@ -1,4 +1,7 @@
-"""The partition type `files`: the listing of the table."""
+"""The partition type `files`: the listing of the table.
+
+Its records are made in records/files.py; write/commit_updates.py has them made for a commit.
+"""
 
 from __future__ import annotations
 
