@@ -1,7 +1,8 @@
 """The straight line of every service, as code: one function brings an instant from `requested` to `completed`.
 
 check → find → plan → claim → carry out an earlier owner's decision (transaction/commit.py) → begin (what a dead owner's
-attempt left is rolled back, by rollback/failed_attempt.py for services that rewrite files; inflight) → execute → complete (lock: owner, conflicts, metadata table, put) → clean up → forget claims
+attempt left is rolled back, of rewrites by rollback/failed_attempt.py; inflight) → execute → complete (lock: owner,
+conflicts, metadata table, put) → clean up → forget claims
 
 Every step may be cut off. A process that claims the instant next finds what the earlier one left, and goes on, rolls it
 back, or only cleans up. A service adds a Job with its own steps; the order of the steps is written here and nowhere
