@@ -42,7 +42,7 @@ def start_session(jar: str, cores: str, memory: str) -> Any:
         "spark.sql.codegen.wholeStage": "false",
         "spark.sql.codegen.factoryMode": "NO_CODEGEN",
         # Hudi sends file system views to executors with their locks, which Kryo cannot open on Java 17 otherwise.
-        "spark.driver.extraJavaOptions": "-Duser.timezone=UTC -XX:+UseSerialGC -XX:TieredStopAtLevel=1 "
+        "spark.driver.extraJavaOptions": "-Duser.timezone=UTC -XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Xms1g -Xmn600m "
         "--add-opens=java.base/java.util.concurrent.locks=ALL-UNNAMED",
     }
     builder = SparkSession.builder.master(f"local[{cores}]").appName("real-hudi")
