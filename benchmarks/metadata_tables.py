@@ -27,6 +27,7 @@ from hudi_core.metadata_table.partition_type import COLUMN_STATS, RECORD_INDEX
 from hudi_core.metadata_table.partitions.protocol import numbered_file_ids
 from hudi_core.metadata_table.partitions.record_groups import RecordGroups
 from hudi_core.metadata_table.partitions.record_index import RecordIndexRows
+from hudi_core.metadata_table.partitions.row_exchange import RowsOfIndex
 from hudi_core.metadata_table.records.bound_encoding import Bound, ValueType
 from hudi_core.metadata_table.records.column_stats import file_record
 from hudi_core.metadata_table.records.file_statistics import ColumnRange, DataFileRef, Record
@@ -140,7 +141,7 @@ def make_record_index(storage: LocalStorage, entries: int, groups: int, places: 
 
     def fill(target: NewPartition) -> Sequence[NewBaseFile]:
         rows = RecordIndexRows(RecordGroups({None: groups}), target.schema, ZONE)
-        shards = IndexShards(storage.uri, {}, target, rows)
+        shards = IndexShards(storage.uri, {}, target, RowsOfIndex.of(rows))
         made = LocalEngine(2).exchange(
             partial(_produce, rows, places), units, partial(write_base_shard, shards), shards=groups, run_epoch=0
         )
