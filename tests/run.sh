@@ -24,7 +24,7 @@ export -f part
 elsewhere="$(printf -- ' --ignore=tests/%s' interop unit/hudi_core faults golden airflow contract fuzz)"
 export elsewhere
 
-xargs -d '\n' -P 4 -I{} bash -c 'part {}' <<'PARTS'
+xargs -P 4 -I{} bash -c 'part {}' <<'PARTS'
 interop tests/interop
 inside -p tests.support.coverage_plugin tests/unit/hudi_core
 contract tests/contract tests/fuzz

@@ -20,6 +20,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from hudi_core.codec.binary import Reader
+from hudi_core.codec.buffers import octets
 from hudi_core.errors import CorruptFileError, UnsupportedError
 
 DYNAMIC = "DYNAMIC_V0"
@@ -69,7 +70,7 @@ class BloomFilter:
         """Adds keys in order, a string or binary array without nulls. Raises ValueError on a parsed filter."""
         if self._frozen:
             raise ValueError("a bloom filter that was read from a file cannot take further keys")
-        positions, data = _buffers(keys)
+        positions, data = octets(keys)
         for row, chosen in self._assign(len(keys)):
             for part in _by_length(positions, data, chosen):
                 self._rows[row][_probed(part, self.bits, self.probes).reshape(-1)] = 1
@@ -108,7 +109,7 @@ class BloomFilter:
 
     def lacking(self, keys: pa.Array) -> int:
         """How many of the keys were not added; they are given as for add_batch."""
-        return len(keys) - sum(int(self._held(part).sum()) for part in _by_length(*_buffers(keys), slice(None)))
+        return len(keys) - sum(int(self._held(part).sum()) for part in _by_length(*octets(keys), slice(None)))
 
     def _held(self, keys: _Bytes) -> NDArray[np.bool_]:
         """Whether some row has every probe's bit of a key, for a matrix of one key per row."""
@@ -191,16 +192,6 @@ def _read_head(source: Reader) -> tuple[int, int]:
 def _read_bits(source: Reader, bits: int) -> _Bytes:
     packed = np.frombuffer(source.view((bits + 7) // 8), dtype=np.uint8)
     return np.unpackbits(packed, count=bits, bitorder="little")
-
-
-def _buffers(keys: pa.Array) -> tuple[NDArray[np.int64], _Bytes]:
-    """Where each key begins and the last one ends, and the bytes of all."""
-    if not len(keys):
-        return np.zeros(1, np.int64), np.empty(0, np.uint8)
-    _, offsets, data = keys.buffers()
-    is_large = pa.types.is_large_string(keys.type) or pa.types.is_large_binary(keys.type)
-    positions = np.frombuffer(offsets, np.int64 if is_large else np.int32)[keys.offset : keys.offset + len(keys) + 1]
-    return positions.astype(np.int64), np.frombuffer(b"" if data is None else data, np.uint8)
 
 
 def _by_length(positions: NDArray[np.int64], data: _Bytes, keys: slice) -> Iterator[_Bytes]:

@@ -77,8 +77,8 @@ def read_batches(
 
 
 def write_batches(file: BinaryIO, batches: Iterable[pa.RecordBatch], *, path: str) -> None:
-    """Writes one file of rows in SCHEMA, which go by requested time; GZIP as Hudi's. The caller closes `file`. Holds
-    16 MiB of rows at most.
+    """Writes one file of `batches` in SCHEMA, sorted by requested time; GZIP as Hudi's. The caller closes `file`.
+    Holds 16 MiB of them at most.
     """
     writer = BaseFileWriter(file, SCHEMA, path=path, codec="GZIP", row_group_bytes=_ROW_GROUP_BYTES)
     for rows in batches:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -27,20 +27,29 @@ def numbers_of(counts: pa.Array) -> Numbers:
     return np.asarray(pc.fill_null(counts, 0).to_numpy(zero_copy_only=False), np.int64)
 
 
-def _dates(seconds: Numbers) -> NDArray[np.datetime64]:
-    return (seconds // DAY_SECONDS).astype("datetime64[D]")
+class WallTimes(NamedTuple):
+    """Wall times in seconds since 1970, and the dates they are on."""
+
+    seconds: Numbers
+    dates: NDArray[np.datetime64]
+
+    @staticmethod
+    def of(seconds: pa.Array) -> WallTimes:
+        """Seconds as int64, null as 0."""
+        numbers = numbers_of(seconds)
+        return WallTimes(numbers, (numbers // DAY_SECONDS).astype("datetime64[D]"))
 
 
-PARTS: Final[dict[str, Callable[[Numbers], Numbers]]] = {
-    "y": lambda seconds: _dates(seconds).astype("datetime64[Y]").astype(np.int64) + 1970,
-    "M": lambda seconds: _dates(seconds).astype("datetime64[M]").astype(np.int64) % 12 + 1,
-    "d": lambda seconds: (_dates(seconds) - _dates(seconds).astype("datetime64[M]")).astype(np.int64) + 1,
-    "H": lambda seconds: seconds % DAY_SECONDS // 3600,
-    "m": lambda seconds: seconds // 60 % 60,
-    "s": lambda seconds: seconds % 60,
+PARTS: Final[dict[str, Callable[[WallTimes], Numbers]]] = {
+    "y": lambda times: times.dates.astype("datetime64[Y]").astype(np.int64) + 1970,
+    "M": lambda times: times.dates.astype("datetime64[M]").astype(np.int64) % 12 + 1,
+    "d": lambda times: (times.dates - times.dates.astype("datetime64[M]")).astype(np.int64) + 1,
+    "H": lambda times: times.seconds % DAY_SECONDS // 3600,
+    "m": lambda times: times.seconds // 60 % 60,
+    "s": lambda times: times.seconds % 60,
 }
-"""The parts of wall times by their letters, of seconds since 1970, by the proleptic Gregorian calendar."""
-_Part = Callable[[Numbers], "pa.Array | str"]
+"""The parts of wall times by their letters, by the proleptic Gregorian calendar."""
+_Part = Callable[[WallTimes], "pa.Array | str"]
 
 
 class DatePattern:
@@ -57,13 +66,13 @@ class DatePattern:
         """The text of each wall time, given in seconds since 1970 (int64); null of null. Raises UnsupportedError for
         years that it has not.
         """
-        numbers = numbers_of(seconds)
-        years = PARTS["y"](numbers)
+        times = WallTimes.of(seconds)
+        years = PARTS["y"](times)
         if len(years) and not _YEARS[0] <= years.min() <= years.max() <= _YEARS[1]:
             raise UnsupportedError(
                 "a time lies before the year 1 or far beyond 9999, for which this release has no text"
             )
-        texts = [make(numbers) for make in self._parts]
+        texts = [make(times) for make in self._parts]
         # The first column makes the texts as many as the times, also of a pattern of quoted text alone.
         empty = pa.array([""] * len(seconds), pa.string())
         joined = pc.binary_join_element_wise(empty, *texts, "")
@@ -73,20 +82,20 @@ class DatePattern:
 def _part(token: str, pattern: str) -> _Part:
     if token.startswith("'"):
         text = "'" if token == "''" else token[1:-1].replace("''", "'")
-        return lambda seconds: text
+        return lambda times: text
     if not token[0].isalpha():
         if any(char in "[]{}#" for char in token):
             raise UnsupportedError(f"the date pattern {pattern!r} has optional parts")
-        return lambda seconds: token
+        return lambda times: token
     letter, width = token[0], len(token)
     if letter == "y" and width == 4:
-        return lambda seconds: _year(PARTS["y"](seconds))
+        return lambda times: _year(PARTS["y"](times))
     take = PARTS.get(letter)
     if take is None or letter == "y" or width > 2:
         raise UnsupportedError(
             f"the date pattern {pattern!r} has the letters {token!r}, whose text this release does not make"
         )
-    return lambda seconds: _digits(take(seconds), width)
+    return lambda times: _digits(take(times), width)
 
 
 def _digits(numbers: Numbers, width: int) -> pa.Array:

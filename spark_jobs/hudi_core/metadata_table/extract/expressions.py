@@ -20,7 +20,14 @@ from hudi_core.codec.bloom import BloomFilter
 from hudi_core.config.metadata_config import EXPRESSION_ZONE
 from hudi_core.errors import UnsupportedError
 from hudi_core.metadata_table.extract.column_ranges import RowRanges
-from hudi_core.metadata_table.extract.date_patterns import DAY_SECONDS, PARTS, DatePattern, Numbers, numbers_of
+from hudi_core.metadata_table.extract.date_patterns import (
+    DAY_SECONDS,
+    PARTS,
+    DatePattern,
+    Numbers,
+    WallTimes,
+    numbers_of,
+)
 from hudi_core.metadata_table.partition_type import COLUMN_STATS
 from hudi_core.metadata_table.records.file_statistics import ColumnRange, Expression, FilterText
 
@@ -210,7 +217,7 @@ def _part(letter: str, *, of_dates: bool) -> Callable[[_Call], Function]:
         def part(values: pa.Array) -> pa.Array:
             days = values.cast(pa.int32()).cast(pa.int64()) if is_date else None
             seconds = call.wall_seconds(_seconds(values)) if days is None else pc.multiply(days, DAY_SECONDS)
-            return _masked(PARTS[letter](numbers_of(seconds)), seconds).cast(pa.int32())
+            return _masked(PARTS[letter](WallTimes.of(seconds)), seconds).cast(pa.int32())
 
         return part
 

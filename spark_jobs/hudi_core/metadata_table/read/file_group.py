@@ -143,7 +143,7 @@ def latest_slices(
     planned = pending or {}
     found = []
     for item in slices:
-        instants = [parse_log_file(info.name).instant for info in item.logs]
+        instants = (parse_log_file(info.name).instant for info in item.logs)
         if layout == V6.layout:
             start = max([item.base_instant, planned.get(FileGroupId(partition, item.file_id), ""), *instants])
         else:

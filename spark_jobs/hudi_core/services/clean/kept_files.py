@@ -149,6 +149,8 @@ def drop_partitions(storage: Storage, plan: CleanPlan, timeline: Timeline) -> fr
     One that is in use again is kept: with a data file or a folder in it, or with a live writer that may have listed it
     already. Hudi deletes the folder with any content. Idempotent: a partition that is gone counts as deleted.
     """
+    if not plan.dropped_partitions:
+        return frozenset()
     if timeline.pending().of_actions(*COMMIT_ACTIONS).instants:
         log.info("%d empty partitions are left: a writer is at work", len(plan.dropped_partitions))
         return frozenset(partition for partition in plan.dropped_partitions if not storage.list_names(partition))

@@ -1,6 +1,6 @@
 """One build of planned indexes: from a snapshot of the table to their base files, in file groups that are inflight.
 
-When indexes are built, and published, is in job; which deltacommits they need in visibility.
+When indexes are built, and published, is in job; which actions they lack in unrecorded_commits.
 """
 
 from __future__ import annotations

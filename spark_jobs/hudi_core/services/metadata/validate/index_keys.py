@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from hudi_core.codec.buffers import octets
 from hudi_core.engine.exchange import SHARD_ROWS, RunBuffer, exchange_rows, fewer_runs, merged_rows
 from hudi_core.metadata_table.read.group_reader import GroupReader
 
@@ -109,8 +110,9 @@ class IndexKeys:
             runs = fewer_runs(Path(self._folder.name), self._rows.finish())
         for group in range(self._groups):
             table = pa.Table.from_batches(merged_rows(runs, group), SHARD_ROWS)
-            places = np.frombuffer(b"".join(table.column("value").to_pylist()), dtype=np.int32)
-            yield pa.concat_arrays([pa.array([], pa.binary()), *table.column("key").chunks]), places
+            keys = pa.concat_arrays([pa.array([], pa.binary()), *table.column("key").chunks])
+            places = pa.concat_arrays([pa.array([], pa.binary()), *table.column("value").chunks])
+            yield keys, octets(places)[1].view(np.int32)
 
 
 @dataclass(frozen=True, slots=True)

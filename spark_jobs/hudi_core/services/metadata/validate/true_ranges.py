@@ -7,6 +7,7 @@ signed, bound nothing. NaN is greater than every number.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
@@ -160,7 +161,7 @@ def contradictions(stored: Statistic, true: TrueRange, counts: Counts, *, bounds
             yield f"the stored maximum is {_text(greatest)}, but there is {_text(upper)}"
 
 
-class StatisticsCheck(PartitionCheck):
+class StatisticsCheck(PartitionCheck, ABC):
     """Compares the statistics of files; what a file may lack, a subclass says."""
 
     def __init__(self, name: str, indexed: IndexedOperands, findings: Findings) -> None:
@@ -170,9 +171,9 @@ class StatisticsCheck(PartitionCheck):
     def file_columns(self) -> frozenset[str]:
         return self.indexed.columns()
 
+    @abstractmethod
     def lacks(self, head: FileHead, names: Sequence[str], records: int) -> None:
         """A file has no statistics of the operands `names`, which are some that it has."""
-        raise NotImplementedError
 
 
 class FileStatisticsCheck:
