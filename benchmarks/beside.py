@@ -16,6 +16,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -40,11 +41,11 @@ class Code:
 
     root: Path
 
-    def run(self, program: str, *arguments: str) -> tuple[float, dict[str, Any]]:
+    def run(self, program: str, *arguments: str | Path) -> tuple[float, dict[str, Any]]:
         """CPU seconds of the whole process, and the JSON line that it ends with."""
         paths = os.pathsep.join((str(self.root), str(self.root / "spark_jobs")))
         command = ["env", "-C", str(self.root), f"PYTHONPATH={paths}", sys.executable, "-m", f"benchmarks.{program}"]
-        cost, output = run_whole_process([*command, *arguments])
+        cost, output = run_whole_process([*command, *map(str, arguments)])
         found: dict[str, Any] = json.loads(output.strip().splitlines()[-1])
         return cost.cpu, found
 
@@ -54,7 +55,7 @@ Figures = dict[str, float]
 
 def compaction(code: Code) -> Figures:
     """Plan to commit of a million rows with 300,000 updates, in a warm session on Spark."""
-    (_, found), _ = on_a_copy(table_of("1m"), lambda copy: code.run("ours", str(copy)), lambda _: None)
+    (_, found), _ = on_a_copy(table_of("1m"), lambda copy: code.run("ours", copy), lambda _: None)
     return {"compaction, plan to commit": found["warm"]["cpu"]}
 
 
@@ -72,9 +73,7 @@ def table_services(code: Code) -> Figures:
     figures = {}
     for name, size in services.SIZES["full"].items():
         table = services.table_of(name, size)
-        (_, found), _ = on_a_copy(
-            table, lambda copy, name=name: code.run("service_process", "ours", name, str(copy)), lambda _: None
-        )  # type: ignore[misc]
+        (_, found), _ = on_a_copy(table, partial(code.run, "service_process", "ours", name), lambda _: None)
         figures[name] = found["warm"]["cpu"]
     return figures
 

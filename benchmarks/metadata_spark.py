@@ -15,6 +15,7 @@ import sys
 import time
 from collections.abc import Callable
 from functools import partial
+from operator import methodcaller
 from pathlib import Path
 from typing import Any
 
@@ -198,9 +199,7 @@ def keys(hudi: RealHudi, requested: dict[str, Any]) -> dict[str, Any]:
     for count in (number for number in BATCHES if number <= len(sample)):
         batch = hudi.texts(sample[:count])
         _same(table.readRecordIndex(batch).size(), count)
-        taken = _three(
-            hudi, lambda table, batch=batch: table.readRecordIndex(batch), lambda table: None, count / 1000, FEW_TURNS
-        )  # type: ignore[misc]
+        taken = _three(hudi, methodcaller("readRecordIndex", batch), lambda table: None, count / 1000, FEW_TURNS)
         found["batched_us_per_key"][str(count)] = taken
     return found
 
