@@ -49,6 +49,8 @@ MEMORY_BYTES = number(
     low=1 << 20,
     high=_MAX,
 )
+QUERY_MEMORY_BYTES = 256 << 20
+"""What a task of a query holds where `airflow_hudi.memory.bytes` is not set."""
 BATCH_ROWS = number(
     "airflow_hudi.batch.rows", 65_536, "number of rows of a base file that are read at once", high=10**7
 )

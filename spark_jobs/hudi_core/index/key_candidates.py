@@ -16,7 +16,7 @@ from hudi_core.expr.bind import Bound
 from hudi_core.expr.leaves import All, Any, Comparison, Known, Membership, Node
 from hudi_core.expr.tree import EQ, Column, Operand
 from hudi_core.filegroup.merge.record_keys import EMPTY_KEY
-from hudi_core.filegroup.read.partition_columns import has_keys_in_rows
+from hudi_core.filegroup.read.partition_values import has_keys_in_rows
 from hudi_core.model.names import RECORD_KEY
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from hudi_core.errors import UnsupportedError
 from hudi_core.expr.bind import Bound
 from hudi_core.expr.ranges import ColumnRange
 from hudi_core.expr.tree import Column, Operand
-from hudi_core.filegroup.read.partition_columns import (
+from hudi_core.filegroup.read.partition_values import (
     DEFAULT_PARTITION,
     PartitionColumns,
     not_in_path,

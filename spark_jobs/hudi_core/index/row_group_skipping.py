@@ -21,7 +21,7 @@ from hudi_core.expr.bind import Bound, kind_of
 from hudi_core.expr.ranges import ColumnRange, may_match, operands_of
 from hudi_core.expr.tree import Column, Operand
 from hudi_core.filegroup.read.base_file import RowGroups
-from hudi_core.filegroup.read.partition_columns import partition_columns
+from hudi_core.filegroup.read.partition_values import partition_columns
 from hudi_core.index.slice_ranges import in_order_of
 from hudi_core.view.file_group import DataFile, FileSlice
 
@@ -52,7 +52,7 @@ def row_group_chooser(
     """The filter for row groups of a base file that is read alone; None when no footer statistics can help.
 
     Not for base files that log files are merged with: a row that does not match may decide the result of its key.
-    `merged` and `incremental` are as for filegroup.read.partition_columns; columns that are read from the path are not
+    `merged` and `incremental` are as for filegroup.read.partition_values; columns that are read from the path are not
     filtered by the file. `by_other_name` are columns that older files may hold under another name, or not at all under
     theirs (schema-on-read).
     """

@@ -23,7 +23,7 @@ from hudi_core.engine.protocol import Json
 from hudi_core.expr.bind import Bound
 from hudi_core.expr.ranges import ColumnRange, may_match
 from hudi_core.expr.tree import Operand
-from hudi_core.filegroup.read.partition_columns import partition_columns
+from hudi_core.filegroup.read.partition_values import partition_columns
 from hudi_core.index.expression_indexes import expression_mask
 from hudi_core.index.key_candidates import key_candidates
 from hudi_core.index.key_lookups import groups_of_keys, groups_of_values

@@ -1,4 +1,4 @@
-"""Partition paths and the checks that make a path from a table safe to use."""
+"""Which paths from a table are safe to use: checks of partition paths; filegroup/read/partition_values reads values."""
 
 from __future__ import annotations
 

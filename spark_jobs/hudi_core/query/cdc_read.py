@@ -1,5 +1,5 @@
-"""Reads change-data queries: one commit's changes of one file group as rows (CDCFileGroupIterator), and the logs that
-hold them (HoodieCDCLogRecordIterator).
+"""Reads change-data queries: one commit's changes of one file group as rows with their images (CDCFileGroupIterator),
+and the logs that hold them (HoodieCDCLogRecordIterator). cdc_plan.py chooses the slices before and after the commit.
 
 Memory: entries of the change-data logs where these keep keys only; of a comparison, the rows that the commit wrote and
 the keys of the slice. Rows of images that are all new or all deleted are streamed.

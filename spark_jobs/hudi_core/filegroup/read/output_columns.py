@@ -13,7 +13,7 @@ from hudi_core.codec.avro.arrow_conform import conform_batch
 from hudi_core.codec.avro.schema import AvroSchema, add_meta_fields, field, without_meta_fields
 from hudi_core.config.table_config import TableConfig
 from hudi_core.errors import ConfigError
-from hudi_core.filegroup.read.partition_columns import PartitionColumns, as_text, path_values
+from hudi_core.filegroup.read.partition_values import PartitionColumns, as_text, path_values
 from hudi_core.model.names import OPERATION
 
 

@@ -19,7 +19,7 @@ from hudi_core.expr.json_form import from_json
 from hudi_core.expr.rows import row_mask
 from hudi_core.filegroup.read.log_scan import CommittedInstants
 from hudi_core.filegroup.read.output_columns import OutputColumns
-from hudi_core.filegroup.read.partition_columns import partition_columns
+from hudi_core.filegroup.read.partition_values import partition_columns
 from hudi_core.model.names import COMMIT_TIME
 
 

@@ -12,7 +12,7 @@ from functools import cached_property
 
 import pyarrow as pa
 
-from hudi_core.config.write_config import MEMORY_BYTES
+from hudi_core.config.write_config import MEMORY_BYTES, QUERY_MEMORY_BYTES
 from hudi_core.filegroup.merge.log_merge import merge_columns
 from hudi_core.filegroup.merge.merge_mode import reads_as_hudi_1
 from hudi_core.filegroup.merge.ordering_values import Ordering
@@ -26,7 +26,6 @@ from hudi_core.model.names import OPERATION
 from hudi_core.storage.base import Storage
 from hudi_core.view.file_group import DataFile, FileSlice
 
-READ_BUDGET = 256 << 20
 READ_ROWS = 64 << 10
 
 
@@ -34,7 +33,8 @@ READ_ROWS = 64 << 10
 class SliceReader:
     """Reads the slices of one query.
 
-    Rows of log records take up at most the bytes of the query's option `airflow_hudi.memory.bytes`, else READ_BUDGET.
+    Rows of log records take up at most the bytes of the query's option `airflow_hudi.memory.bytes`, else
+    QUERY_MEMORY_BYTES.
     """
 
     storage: Storage
@@ -87,7 +87,7 @@ class SliceReader:
 
     @cached_property
     def _budget(self) -> int:
-        return MEMORY_BYTES.read(self.spec.options) if MEMORY_BYTES.is_set(self.spec.options) else READ_BUDGET
+        return MEMORY_BYTES.read(self.spec.options) if MEMORY_BYTES.is_set(self.spec.options) else QUERY_MEMORY_BYTES
 
     def _base_only(
         self, file_slice: FileSlice, names: Collection[str], row_groups: RowGroups | None

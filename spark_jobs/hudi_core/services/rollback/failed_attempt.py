@@ -2,7 +2,8 @@
 (HoodieTable.rollbackInflightCompaction).
 
 The requested file stays: a plan is sticky. What goes: the files of the instant, its markers, its deltacommit in the
-metadata table, its inflight file. A rollback instant on the data timeline records it, as real Hudi does.
+metadata table, its inflight file. A rollback instant on the data timeline records it, as real Hudi does. An attempt
+that had decided to complete is never rolled back: transaction/commit.py completes it.
 """
 
 from __future__ import annotations

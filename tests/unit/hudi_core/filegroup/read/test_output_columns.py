@@ -6,7 +6,7 @@ import pytest
 from hudi_core.config.table_config import TableConfig
 from hudi_core.errors import ConfigError
 from hudi_core.filegroup.read.output_columns import OutputColumns
-from hudi_core.filegroup.read.partition_columns import PartitionColumns
+from hudi_core.filegroup.read.partition_values import PartitionColumns
 
 SCHEMA = {
     "type": "record",

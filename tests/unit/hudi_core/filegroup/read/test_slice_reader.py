@@ -87,7 +87,7 @@ def test_unknown_column_is_a_config_error_that_lists_the_columns(golden: Golden)
 def test_small_budget_reads_the_same(golden: Golden, version: str, monkeypatch: pytest.MonkeyPatch) -> None:
     reader, slices = opened(golden(version, "types_mor").table)
     whole = rows(reader, slices)
-    monkeypatch.setattr(reader_module, "READ_BUDGET", 1)
+    monkeypatch.setattr(reader_module, "QUERY_MEMORY_BYTES", 1)
     assert rows(SliceReader(reader.storage, reader.spec), slices) == whole
 
 
@@ -393,7 +393,7 @@ def test_the_budget_is_an_option(golden: Golden, monkeypatch: pytest.MonkeyPatch
     for options in ({}, {"airflow_hudi.memory.bytes": "2000000"}):
         reader, slices = opened(table, options=options)
         rows(reader, slices[:1])
-    assert budgets == [reader_module.READ_BUDGET, 2_000_000]
+    assert budgets == [reader_module.QUERY_MEMORY_BYTES, 2_000_000]
 
 
 def test_statistics_of_a_float_that_has_become_a_double_rule_nothing_out_wrongly(tmp_path: Path) -> None:

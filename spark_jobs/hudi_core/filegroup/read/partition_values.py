@@ -1,4 +1,4 @@
-"""Partition columns: which of them a query reads from the path, and the values that a path has of them.
+"""The values that a partition path holds (hive style, URL escapes), and which columns a query reads from the path.
 
 As HoodieHadoopFsRelationFactory, BaseHoodieTableFileIndex and Spark's PartitioningUtils. The values of a path and of
 rows differ for empty values, which become `__HIVE_DEFAULT_PARTITION__` in the path and null when it is read, and for

@@ -7,7 +7,7 @@ from hudi_core.config.table_config import TableConfig
 from hudi_core.errors import UnsupportedError
 from hudi_core.filegroup.merge.merge_mode import reads_as_hudi_1
 from hudi_core.filegroup.read.output_columns import OutputColumns
-from hudi_core.filegroup.read.partition_columns import as_text, partition_columns, path_values
+from hudi_core.filegroup.read.partition_values import as_text, partition_columns, path_values
 
 SIMPLE = {"hoodie.table.partition.fields": "day"}
 TIMESTAMP_CLASS = {**SIMPLE, "hoodie.table.keygenerator.class": "org.apache.hudi.keygen.TimestampBasedKeyGenerator"}
