@@ -14,7 +14,7 @@ def parse_object(text: str | bytes, *, what: str) -> dict[str, Any]:
     """The JSON object in `text`; raises ConfigError, naming `what`, for anything else."""
     try:
         value = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ConfigError(f"{what} is not JSON: {error}") from error
     if not isinstance(value, dict):
         raise ConfigError(f"{what} is not a JSON object")

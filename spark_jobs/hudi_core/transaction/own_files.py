@@ -12,7 +12,7 @@ def parse_own(data: bytes, what: str, *, path: str) -> dict[str, Any]:
     """The JSON object in `data`; raises CorruptFileError naming `path` when `what` is none."""
     try:
         value: Any = json.loads(data)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise damaged(f"{what} is not JSON", path) from error
     if not isinstance(value, dict):
         raise damaged(f"{what} is not a JSON object", path)

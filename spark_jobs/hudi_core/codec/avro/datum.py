@@ -15,6 +15,7 @@ import threading
 from collections import OrderedDict
 from typing import Any
 
+from hudi_core.codec.avro.bounds import check_bounds
 from hudi_core.errors import CorruptFileError, FormatError
 
 if importlib.util.find_spec("fastavro") is None:
@@ -48,8 +49,8 @@ class DatumCodec:
         """
         self.schema = schema
         try:
+            check_bounds(schema, path=path, names=names)
             self.parsed = parse_schema(_physical(schema), names)
-            refuse_zero_size_items(self.parsed, path=path)
         except (SchemaParseException, UnknownType, *_ENCODE_ERRORS) as error:
             raise FormatError(f"not an Avro schema: {type(error).__name__}: {error}", path=path) from error
 
@@ -122,40 +123,3 @@ def _physical(schema: Any) -> Any:
     if isinstance(plain.get("fields"), list):
         plain["fields"] = [_physical(entry) for entry in plain["fields"]]
     return plain
-
-
-def refuse_zero_size_items(schema: Any, *, path: str | None = None) -> None:
-    """Raises FormatError naming `path` when `schema`, with names in full, holds an array of items that take no bytes.
-
-    A few bytes may claim any number of them. Any other item takes a byte at least, so that the length of the data
-    bounds what decoding them allocates. Hudi writes no such array.
-    """
-    _is_zero_size(schema, {}, path)
-
-
-def _is_zero_size(schema: Any, named: dict[str, bool], path: str | None) -> bool:
-    """Whether a datum of `schema` takes no bytes: null, and fixed data and records of nothing else."""
-    if isinstance(schema, str):
-        return schema == "null" or named.get(schema, False)
-    if isinstance(schema, list):
-        for branch in schema:
-            _is_zero_size(branch, named, path)
-        return False  # the branch's number is written in any case
-    kind = schema["type"]
-    if kind in ("array", "map"):
-        zero = _is_zero_size(schema["items" if kind == "array" else "values"], named, path)
-        if zero and kind == "array":
-            raise FormatError(
-                "the Avro schema has an array of items that take no bytes: nothing bounds their number", path=path
-            )
-        return False
-    if kind in ("record", "error"):
-        # A record within itself takes bytes before it is met again, or no datum of it ends.
-        named[schema["name"]] = False
-        fields = [_is_zero_size(field["type"], named, path) for field in schema.get("fields") or ()]
-        named[schema["name"]] = all(fields)
-        return named[schema["name"]]
-    if kind == "fixed":
-        named[schema["name"]] = schema["size"] == 0
-        return named[schema["name"]]
-    return bool(kind == "null")

@@ -10,11 +10,10 @@ import re
 from dataclasses import dataclass, replace
 from typing import Any
 
+from hudi_core.codec.avro.bounds import MAX_DEPTH
 from hudi_core.errors import CorruptFileError, FormatError, UnsupportedError
 
 PRIMITIVES = frozenset({"null", "boolean", "int", "long", "float", "double", "bytes", "string"})
-MAX_DEPTH = 64
-"""Levels of nesting; deeper schemas are refused (each level costs a stack frame in every decoder)."""
 MAX_FIXED_BYTES = 1 << 16
 MAX_DECIMAL_PRECISION = 38
 """Spark's limit, and that of a 128-bit decimal."""

@@ -1,7 +1,7 @@
 """Avro schemas as JSON: parsing and the `_hoodie_*` fields.
 
-A schema comes from a log block's header, a container's header or commit metadata, and is untrusted: it is parsed with a
-bound on its size and depth before anything is built from it.
+A schema comes from a log block's header, a container's header or commit metadata, and is untrusted: its text is bounded
+here, what it may make decoders allocate in bounds.py, before anything is built from it.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from hudi_core.codec.avro.bounds import check_bounds
 from hudi_core.errors import CorruptFileError
 from hudi_core.model.names import META_FIELDS, OPERATION
 
@@ -20,7 +21,7 @@ MAX_SCHEMA_BYTES = 16 << 20
 
 
 def parse_schema(text: str, *, path: str) -> AvroSchema:
-    """The schema in `text` as a JSON object, checked to be one that resolves; raises CorruptFileError naming `path`.
+    """The schema in `text` as a JSON object; raises CorruptFileError naming `path`, and as bounds.check_bounds.
 
     A schema that is a union or a primitive at the top is refused: Hudi's records and plans are records.
     """
@@ -43,6 +44,7 @@ def parse_schema(text: str, *, path: str) -> AvroSchema:
         raise CorruptFileError(
             "Avro schema is not that of a record: it has no fields, or some without a name", path=path
         )
+    check_bounds(schema, path=path)
     return schema
 
 

@@ -152,7 +152,7 @@ def _decode(found: Mapping[str, str], path: str) -> _Item:
 
 def _ours(text: str | None, path: str) -> tuple[Owner | None, str, float | None]:
     value: Any = None
-    with suppress(ValueError):
+    with suppress(ValueError, RecursionError):
         value = json.loads(text or "null")
     found = value if isinstance(value, dict) else {}
     owner, token, acquired = found.get("owner"), found.get("token"), found.get("acquired")

@@ -208,7 +208,7 @@ def _sequence(name: str) -> str:
 
 def _owner_in(data: bytes, path: str) -> Owner | None:
     """The owner that a node of ours names; None for one of Hudi or Curator."""
-    with suppress(ValueError, CorruptFileError):
+    with suppress(ValueError, RecursionError, CorruptFileError):
         value: Any = json.loads(data)
         if isinstance(value, dict) and isinstance(value.get("owner"), dict):
             return Owner.from_json(value["owner"], path=path)

@@ -77,7 +77,7 @@ def test_what_no_field_names_is_not_read() -> None:
     assert read_fields(Sample, {"text": "x", "other": 1}, what="x") == {"text": "x"}
 
 
-@pytest.mark.parametrize("text", ["", "[]", "{", "null", "1", b"\xff"])
+@pytest.mark.parametrize("text", ["", "[]", "{", "null", "1", b"\xff", "[" * 100_000])
 def test_what_is_no_object_is_refused(text: str | bytes) -> None:
     with pytest.raises(ConfigError, match="the file is not"):
         parse_object(text, what="the file")

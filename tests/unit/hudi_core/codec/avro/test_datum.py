@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import hudi_core.codec.avro.container as container
-from hudi_core.codec.avro.datum import IS_PURE, DatumCodec, codec_of, refuse_zero_size_items
+from hudi_core.codec.avro.datum import IS_PURE, DatumCodec, codec_of
 from hudi_core.errors import CorruptFileError, FormatError
 from tests.support.avro_columns import tables
 from tests.support.avro_data import decode_datum, encode_datum
@@ -136,15 +136,6 @@ def test_a_name_stands_for_what_it_was_given_to() -> None:
     fields = [{"name": "a", "type": NOTHING}, {"name": "b", "type": {"type": "array", "items": "n.nothing"}}]
     with pytest.raises(FormatError, match="no bytes"):
         DatumCodec({"type": "record", "name": "r", "namespace": "n", "fields": fields})
-    tree = {
-        "type": "record",
-        "name": "tree",
-        "fields": [{"name": "v", "type": "int"}, {"name": "below", "type": {"type": "array", "items": "tree"}}],
-    }
-    assert decode_datum(tree, encode_datum(tree, {"v": 1, "below": [{"v": 2, "below": []}]})) == {
-        "v": 1,
-        "below": [{"v": 2, "below": []}],
-    }
 
 
 def test_codecs_are_cached_by_schema_object() -> None:
@@ -158,48 +149,6 @@ def test_codecs_are_cached_by_schema_object() -> None:
 
 def test_the_compiled_fastavro_is_in_use_here() -> None:
     assert not IS_PURE
-
-
-def record(name: str, *types: Any) -> dict[str, Any]:
-    return {"type": "record", "name": name, "fields": [{"name": f"f{at}", "type": of} for at, of in enumerate(types)]}
-
-
-def array(items: Any) -> dict[str, Any]:
-    return {"type": "array", "items": items}
-
-
-NO_BYTES = {"type": "fixed", "name": "nothing", "size": 0}
-
-
-@pytest.mark.parametrize(
-    "items",
-    [
-        "null",
-        NO_BYTES,
-        record("empty"),
-        record("nulls", "null", NO_BYTES),
-        {"type": "null"},
-        record("outer", record("in")),
-    ],
-)
-def test_items_without_bytes(items: Any) -> None:
-    for schema in (array(items), record("row", array(items)), {"type": "map", "values": ["null", array(items)]}):
-        with pytest.raises(FormatError, match="items that take no bytes") as caught:
-            refuse_zero_size_items(schema, path="the log")
-        assert caught.value.path == "the log"
-
-
-def test_a_name_stands_for_its_type() -> None:
-    with pytest.raises(FormatError):
-        refuse_zero_size_items(record("row", NO_BYTES, array("nothing")))
-
-
-@pytest.mark.parametrize(
-    "items",
-    ["int", ["null"], array("int"), {"type": "enum", "name": "e", "symbols": ["a"]}, record("node", ["null", "node"])],
-)
-def test_items_with_bytes(items: Any) -> None:
-    refuse_zero_size_items(record("row", array(items)))
 
 
 SCRIPT = """
