@@ -15,6 +15,7 @@ from airflow_hudi.jobs.submit_process import SparkSubmission, SparkTarget, job_e
 from airflow_hudi.jobs.zip import entry_file, publish_zip
 from hudi_core.errors import ConfigError, CorruptFileError, StorageNotFoundError
 from hudi_core.request.requests import Request, RunRequest, ScheduleRequest
+from hudi_core.request.secrets import refuse_secrets
 from hudi_core.storage.base import Storage
 
 if TYPE_CHECKING:
@@ -24,6 +25,10 @@ log = logging.getLogger(__name__)
 
 _OURS = frozenset({"conn_id", "conf", "env_vars", "application_args"})
 """Arguments of SparkSubmitHook that `submit_kwargs` may not set."""
+_CONF_REMEDY = (
+    "conf becomes arguments, which every process can read: put it into spark-defaults.conf or core-site.xml of "
+    "spark-submit, or give it by env_vars"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +67,7 @@ class SparkJob:
             raise ConfigError(
                 f"submit_kwargs may not set {', '.join(clash)}", remedy="use the operator's own arguments for them"
             )
+        refuse_secrets(settings.conf, where="conf", remedy=_CONF_REMEDY)
         self._request = request
         self._settings = settings
         self._environ = environ

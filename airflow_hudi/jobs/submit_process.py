@@ -19,6 +19,7 @@ from airflow.sdk.exceptions import AirflowException
 
 from hudi_core.errors import EXIT_FAILED, ConfigError
 from hudi_core.request.java import spark_environment
+from hudi_core.request.secrets import is_secret_key, refuse_secrets
 
 # Waits until the process group $1 has ended and kills its remaining processes after $2 seconds. It is a process of its
 # own: Airflow's supervisor gives a killed task 5 s before SIGKILL, which is less than Spark's shutdown may take.
@@ -61,6 +62,8 @@ class SparkTarget:
         """Properties that give these variables to a driver that the cluster starts; none for a child of spark-submit.
 
         As SparkSubmitHook's env_vars, which are not used: they replace the rest of spark-submit's environment.
+        Properties are arguments, which every process of the machine can read: a secret goes by the environment of
+        spark-submit alone, and where the driver is no child of that, raises ConfigError.
         """
         prefix = (
             "spark.yarn.appMasterEnv"
@@ -69,7 +72,17 @@ class SparkTarget:
             if "k8s" in self.master
             else None
         )
-        return {f"{prefix}.{name}": value for name, value in variables.items()} if prefix else {}
+        if prefix is None:
+            return {}
+        if self.is_cluster_mode:
+            refuse_secrets(
+                variables,
+                where="env_vars of a driver in cluster mode",
+                remedy="on Kubernetes set spark.kubernetes.driver.secretKeyRef.NAME=secret:key in conf, or mount the "
+                "secret and name it with storage_options_file; on YARN use a keytab, a role, or a Hadoop credential "
+                "provider",
+            )
+        return {f"{prefix}.{name}": value for name, value in variables.items() if not is_secret_key(name)}
 
 
 class SparkSubmission:

@@ -19,16 +19,31 @@
     └── ExecutionError              the work itself failed
 
 Each error has the file that it is about and the remedy as fields, and can be pickled, so that it crosses a Spark task
-boundary whole. Classes whose remedy does not depend on the raising code have a default one, `usual_remedy`.
+boundary whole. Classes whose remedy does not depend on the raising code have a default one, `usual_remedy`. Passwords
+in addresses and signatures in their queries are masked: libraries put whole addresses into their messages.
 """
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 EXIT_FAILED = 1
 EXIT_BAD_INPUT = 2
 EXIT_RETRY = 3
+
+USER_INFO = re.compile(r"://[^/@\s:\[]*:(?!\d{1,5}(?:/|$))[^@\s]*@")
+"""A user and a password in an address; keys of AWS may hold slashes. `host:port/folder@name` is none."""
+_SIGNED = re.compile(
+    r"([?&][\w.%-]*(?:sig|key|token|secret|passw|credential|auth)[\w.%-]*=)[^&#\s'\"<>)]+", re.IGNORECASE
+)
+
+
+def masked(text: str) -> str:
+    """The text with `***` for what is secret in the addresses in it."""
+    if "://" not in text:
+        return text
+    return _SIGNED.sub(r"\1***", USER_INFO.sub("://***@", text))
 
 
 class HudiError(Exception):
@@ -38,9 +53,10 @@ class HudiError(Exception):
     usual_remedy: str | None = None
 
     def __init__(self, message: str, *, path: str | None = None, remedy: str | None = None) -> None:
+        message = masked(message)
         super().__init__(message)
         self.message = message
-        self.path = path
+        self.path = None if path is None else masked(path)
         self.remedy = remedy or self.usual_remedy
 
     def __str__(self) -> str:

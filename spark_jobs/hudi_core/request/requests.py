@@ -13,7 +13,7 @@ from dataclasses import KW_ONLY, asdict, dataclass, field
 from typing import ClassVar, Final, TypeAlias
 
 from hudi_core.errors import ConfigError
-from hudi_core.request.secrets import refuse_secrets
+from hudi_core.request.secrets import refuse_secret_address, refuse_secrets
 from hudi_core.request.services import SERVICES
 
 REQUEST_VERSION: Final = 1
@@ -70,6 +70,7 @@ class Request:
             raise ConfigError(
                 f"{_WHAT}: {self.result_name!r} is no name of a result", remedy="use up to 64 letters, digits, - and _"
             )
+        refuse_secret_address(self.table, what="the address of the table")
         refuse_secrets(self.options, where="options")
         refuse_secrets(self.storage_options, where="storage options of a run request")
         self._check()

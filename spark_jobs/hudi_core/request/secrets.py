@@ -1,4 +1,4 @@
-"""Which option names hold secrets, and the file on the driver that may hold them.
+"""Which option names and addresses hold secrets, and the file on the driver that may hold them.
 
 The driver takes secrets from its environment, its role or that file, and hands them to executors with the units of
 work. They never are in arguments, requests, logs or error texts: requests.py checks every request when it is made.
@@ -8,36 +8,81 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from itertools import pairwise
 from pathlib import Path
+from urllib.parse import parse_qsl, urlsplit
 
-from hudi_core.errors import ConfigError
+from hudi_core.errors import USER_INFO, ConfigError, masked
 from hudi_core.request.json_fields import parse_object
 
-_SECRET = re.compile(
-    r"(^|[._-])(key|secret|secrets|token|password|passwd|passphrase|credential|credentials|sas)($|[._-])"
-    r"|access_?key|secret_?key|account_?key|api_?key|private_?key|session_?token|connection_?string",
-    re.IGNORECASE,
+_WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
+_SECRET_WORD = re.compile(
+    r"secrets?|tokens?|passwords?|passwd|passphrase|pwd|pass|credentials?|sas|bearer|pkey|signature|sig|cookies?"
+    r"|authorization|jaas"
+    # Words that are several, written together.
+    r"|.*((access|secret|account|api|private|storage|shared|session|encryption|master)key|connectionstring).*"
+    r"|.*(client|app)secret|.*(access|auth|bearer|id|oauth|refresh|session|sas)tokens?|.*password.*"
 )
-_NOT_SECRET = re.compile(r"(lock|partition|record|sort|row|map|primary)[._-]?key($|[._-])", re.IGNORECASE)
+_SECRET_AT_END = frozenset({"auth", "header", "headers"})
+_HARMLESS_BEFORE_KEY = re.compile("lock|partition|record|sort|row|map|primary|foreign|group|order|hash|range")
 """Keys of rows and of locks, as in `hoodie.write.lock.zookeeper.lock_key`."""
+_HARMLESS_AFTER_KEY = re.compile("store|tab|length|size|generator|gen|gens|fields?|columns?|prefix")
+_HARMLESS_END = re.compile(
+    "providers?|type|class|files?|paths?|dir|enabled?|names?|duration|expiration|expiry|location|timeout|mode|algorithm"
+    "|interval|seconds|ms"
+)
+"""What says of a secret where it is, or how it is made, and is none."""
+_REMEDY = "give secrets by the environment (AWS_ACCESS_KEY_ID, …), an instance role or a storage options file"
+_REFERENCE = re.compile(r"^spark\.kubernetes\.(driver|executor)\.(secrets|secretKeyRef)\.", re.IGNORECASE)
+"""Names of Kubernetes secrets and where they are mounted, not what is in them."""
 
 
 def is_secret_key(name: str) -> bool:
-    """Whether an option of this name looks like a secret (`key`, `secret`, `fs.s3a.secret.key`, `account_key`, …)."""
-    return _SECRET.search(_NOT_SECRET.sub(".", name)) is not None
+    """Whether an option of this name looks like a secret, in any case and with any separators (`key`, `sasToken`,
+    `fs.s3a.secret.key`, `AWS_SESSION_TOKEN`, …).
+    """
+    words = [word.lower() for word in _WORDS.findall(name)]
+    if not words or _HARMLESS_END.fullmatch(words[-1]) or _REFERENCE.match(name):
+        return False
+    return (
+        words[-1] in _SECRET_AT_END
+        or any(_SECRET_WORD.fullmatch(word) for word in words)
+        or ("connection", "string") in pairwise(words)
+        or any(
+            word == "key" and not _HARMLESS_BEFORE_KEY.fullmatch(before) and not _HARMLESS_AFTER_KEY.fullmatch(after)
+            for before, word, after in zip(["", *words[:-1]], words, [*words[1:], ""], strict=True)
+        )
+    )
 
 
-def refuse_secrets(options: Mapping[str, str], *, where: str) -> None:
-    """Raises ConfigError when an option looks like a secret, without showing its value.
+def refuse_secret_address(address: str, *, what: str) -> None:
+    """Raises ConfigError, without showing the secret, for an address with a password or a signed query."""
+    if "://" not in address:
+        return
+    try:
+        names = [name for name, _ in parse_qsl(urlsplit(address).query, keep_blank_values=True)]
+    except ValueError:
+        names = []  # no address that any storage opens, which says so
+    if USER_INFO.search(address) or any(is_secret_key(name) for name in names):
+        raise ConfigError(
+            f"{what} must not hold secrets: {masked(address)} names a password or a signature", remedy=_REMEDY
+        )
 
-    `where` names the place of the options, for the message.
+
+def refuse_secrets(options: Mapping[str, str], *, where: str, remedy: str | None = None) -> None:
+    """Raises ConfigError when an option looks like a secret, by its name or by an address in it, without showing its
+    value.
+
+    `where` names the place of the options, for the message; without a `remedy` it is that of requests.
     """
     found = sorted(name for name in options if is_secret_key(name))
     if found:
         raise ConfigError(
             f"{where} must not hold secrets, found {', '.join(found)}",
-            remedy="give secrets by the environment (AWS_ACCESS_KEY_ID, …), an instance role or a storage options file",
+            remedy=remedy or _REMEDY,
         )
+    for name, value in options.items():
+        refuse_secret_address(value, what=f"{where}, {name},")
 
 
 def merge_storage_options(options: Mapping[str, str], file: str | None) -> dict[str, str]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from hudi_core.errors import ConfigError
+from hudi_core.request.secrets import refuse_secret_address
 from hudi_core.storage.base import Storage
 from hudi_core.storage.local import LocalStorage, local_path
 
@@ -25,8 +26,9 @@ def open_storage(uri: str, options: Mapping[str, str] | None = None) -> Storage:
     """The control side: timeline, locks, properties, listings.
 
     A plain path or `file:` is local, everything else uses fsspec. Raises ConfigError for a scheme whose library is not
-    installed and for options that the scheme does not know.
+    installed, for options that the scheme does not know, and for an address that holds a secret.
     """
+    refuse_secret_address(uri, what="the address of the table")
     scheme = scheme_of(uri)
     return LocalStorage(uri) if scheme == "file" else open_fsspec(uri, scheme, options or {})
 

@@ -46,3 +46,21 @@ def test_exit_codes() -> None:
         "LockError",
         "BuildRolledBackError",
     }
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("cannot reach https://me:pa/ss@host:9000/x", "cannot reach https://***@host:9000/x"),
+        ("GET 'https://h/t?sv=1&sig=abc&x=2' failed", "GET 'https://h/t?sv=1&sig=***&x=2' failed"),
+        ("s3://b/t?X-Amz-Signature=abc", "s3://b/t?X-Amz-Signature=***"),
+        (
+            "hdfs://nn:8020/a@b and abfss://c@account/t?version=3",
+            "hdfs://nn:8020/a@b and abfss://c@account/t?version=3",
+        ),
+        ("/a?sig=b", "/a?sig=b"),
+    ],
+)
+def test_secrets_of_addresses_are_masked(text: str, shown: str) -> None:
+    error = HudiError(text, path=text)
+    assert (error.message, error.path, error.args) == (shown, shown, (shown,))

@@ -106,6 +106,36 @@ def test_on_yarn_the_drivers_environment_goes_with_the_application(
     assert "spark.yarn.appMasterEnv.AWS_PROFILE=hudi" in submitted(spark)
 
 
+def test_a_secret_goes_by_the_environment_of_spark_submit_alone(
+    spark: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AIRFLOW_CONN_SPARK_TEST", json.dumps({"conn_type": "spark", "host": "yarn"}))
+    secret = {"AWS_SECRET_ACCESS_KEY": "hunter2", "AWS_PROFILE": "hudi"}
+    SparkJob(REQUEST, settings(env_vars=secret), spark, LocalStorage(table_of(spark))).run()
+    assert not [argument for argument in submitted(spark) if "hunter2" in argument]
+    assert [argument for argument in submitted(spark) if argument.endswith("AWS_PROFILE=hudi")]
+    assert "AWS_SECRET_ACCESS_KEY=hunter2" in Path(spark["FAKE_OUTPUT"] + ".env").read_text().splitlines()
+
+
+@pytest.mark.parametrize("host", ["yarn", "k8s://https://cluster:6443"])
+def test_a_secret_of_a_driver_in_the_cluster_is_refused(
+    spark: dict[str, str], monkeypatch: pytest.MonkeyPatch, host: str
+) -> None:
+    monkeypatch.setenv("AIRFLOW_CONN_SPARK_TEST", json.dumps({"conn_type": "spark", "host": host}))
+    secret = settings(env_vars={"AWS_SECRET_ACCESS_KEY": "hunter2"}, submit_kwargs={"deploy_mode": "cluster"})
+    with pytest.raises(ConfigError, match=r"secretKeyRef.*keytab") as caught:
+        SparkJob(REQUEST, secret, spark, LocalStorage(table_of(spark))).run()
+    assert "hunter2" not in str(caught.value)
+    assert not Path(spark["FAKE_OUTPUT"]).exists()
+
+
+def test_a_secret_in_conf_is_refused(spark: dict[str, str]) -> None:
+    secret = settings(conf={"spark.hadoop.fs.s3a.secret.key": "hunter2"})
+    with pytest.raises(ConfigError, match=r"conf must not hold secrets.*core-site") as caught:
+        SparkJob(REQUEST, secret, spark, LocalStorage(table_of(spark)))
+    assert "hunter2" not in str(caught.value)
+
+
 def test_the_operators_own_arguments_cannot_be_overridden(spark: dict[str, str]) -> None:
     with pytest.raises(ConfigError, match="application_args"):
         SparkJob(REQUEST, settings(submit_kwargs={"application_args": []}), spark, LocalStorage(table_of(spark)))

@@ -5,25 +5,94 @@ from pathlib import Path
 
 import pytest
 
+from hudi_core.config.options import KEYS
 from hudi_core.errors import ConfigError
-from hudi_core.request.secrets import is_secret_key, merge_storage_options, refuse_secrets
+from hudi_core.request.requests import DoctorRequest
+from hudi_core.request.secrets import is_secret_key, merge_storage_options, refuse_secret_address, refuse_secrets
+from hudi_core.storage.registry import open_storage
 
 SECRET = [
     "key",
     "secret",
     "token",
+    "password",
+    "accessKey",
+    "pwd",
+    "pass",
+    "auth",
+    "bearer",
+    "signature",
+    "sig",
+    "cookie",
+    "headers",
+    "Headers",
+    "COOKIE",
+    "Authorization",
+    "passphrase",
+    "credential",
+    "apikey",
+    "apiKey",
+    "pkey",
+    "private_key",
+    "secretKey",
+    "sharedKey",
+    "storageKey",
+    "accountKey",
+    "session_token",
+    "clientSecret",
+    "client_secret",
+    "clientsecret",
+    "CLIENTSECRET",
+    "CLIENT-SECRET",
+    "sasToken",
+    "sas_token",
+    "sastoken",
+    "accessToken",
+    "access.token",
+    "X-Amz-Signature",
+    "X-Amz-Security-Token",
+    "X-Amz-Credential",
+    "aws_access_key_id",
+    "AWS_ACCESS_KEY_ID",
+    "aws_secret_access_key",
+    "AWS_SECRET_ACCESS_KEY",
+    "AWS_SESSION_TOKEN",
+    "account_key",
+    "connection_string",
+    "azure_storage_account_key",
+    "AZURE_STORAGE_CONNECTION_STRING",
+    "AZURE_CLIENT_SECRET",
     "hoodie.aws.access.key",
     "hoodie.aws.secret.key",
     "hoodie.aws.session.token",
     "hoodie.metrics.datadog.api.key",
     "fs.s3a.access.key",
-    "aws_secret_access_key",
-    "AWS_SESSION_TOKEN",
-    "account_key",
-    "connection_string",
-    "password",
-    "accessKey",
+    "fs.s3a.secret.key",
+    "fs.s3a.session.token",
+    "fs.s3a.encryption.key",
+    "fs.s3a.proxy.password",
+    "fs.azure.account.key.acct.dfs.core.windows.net",
+    "fs.azure.sas.fixed.token.acct",
+    "fs.azure.account.oauth2.client.secret",
+    "fs.azure.account.oauth2.refresh.token",
+    "fs.gs.auth.service.account.private.key",
+    "fs.gs.auth.service.account.private.key.id",
+    "fs.gs.auth.client.secret",
+    "fs.gs.encryption.key",
+    "fs.gs.proxy.password",
+    "fs.oss.accessKeySecret",
+    "fs.oss.securityToken",
+    "fs.cosn.userinfo.secretKey",
+    "fs.obs.secret.key",
+    "spark.ssl.keyPassword",
+    "spark.ssl.keyStorePassword",
+    "spark.authenticate.secret",
+    "spark.kubernetes.authenticate.submission.oauthToken",
+    "spark.databricks.token",
+    "spark.hadoop.fs.s3a.secret.key",
+    "sasl.jaas.config",
 ]
+"""Of s3fs, gcsfs, adlfs, pyarrow, paramiko and fsspec's HTTP storage; of Hadoop's connectors, Spark, Kafka and Hudi."""
 HARMLESS = [
     "hoodie.table.recordkey.fields",
     "hoodie.datasource.write.recordkey.field",
@@ -31,10 +100,84 @@ HARMLESS = [
     "hoodie.write.lock.dynamodb.partition_key",
     "hoodie.table.keygenerator.class",
     "hoodie.payload.delete.marker",
+    "hoodie.keep.max.commits",
     "endpoint_url",
     "region",
     "anon",
+    "client_id",
+    "tenant_id",
+    "account_name",
+    "use_ssl",
+    "bypass",
+    "keyboard",
+    "authority",
+    "spark.ssl.keyStore",
+    "spark.ssl.keyStoreType",
+    "spark.ssl.trustStore",
+    "spark.yarn.keytab",
+    "spark.kerberos.keytab",
+    "spark.kerberos.principal",
+    "spark.authenticate",
+    "spark.network.crypto.keyLength",
+    "spark.io.encryption.keySizeBits",
+    "spark.hadoop.fs.s3a.aws.credentials.provider",
+    "hadoop.security.credential.provider.path",
+    "fs.azure.account.auth.type",
+    "fs.azure.account.oauth.provider.type",
+    "fs.azure.account.oauth2.client.id",
+    "fs.gs.auth.access.token.provider",
+    "fs.gs.auth.service.account.email",
+    "fs.gs.auth.service.account.json.keyfile",
+    "fs.s3a.signing-algorithm",
+    "spark.kubernetes.driver.secrets.spark-secret",
+    "spark.kubernetes.executor.secretKeyRef.AWS_SECRET_ACCESS_KEY",
+    "spark.kubernetes.authenticate.submission.oauthTokenFile",
+    "AWS_WEB_IDENTITY_TOKEN_FILE",
 ]
+
+
+def test_no_option_of_ours_is_a_secret() -> None:
+    assert not [key.name for key in KEYS if is_secret_key(key.name)]
+
+
+ADDRESSES = [
+    "s3://AKIA:hunter2@bucket/table",
+    "s3://AKIA:hun/ter2@bucket/table",
+    "https://user:hunter2@host:9000/x",
+    "jdbc:mysql://host/db?user=me&password=hunter2",
+    "https://acct.blob.core.windows.net/c/t?sv=2024&sig=hunter2",
+    "https://bucket.s3.amazonaws.com/t?X-Amz-Credential=hunter2&X-Amz-Signature=hunter2",
+]
+
+
+@pytest.mark.parametrize("address", ADDRESSES)
+def test_an_address_with_a_secret_is_refused_and_not_shown(address: str) -> None:
+    for refused in (
+        lambda: refuse_secret_address(address, what="the address of the table"),
+        lambda: refuse_secrets({"endpoint_url": address}, where="options"),
+        lambda: open_storage(address),
+        lambda: DoctorRequest(address),
+    ):
+        with pytest.raises(ConfigError, match="must not hold secrets") as caught:
+            refused()
+        assert "hunter2" not in str(caught.value)
+        assert "ter2" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "/data/a?sig=b",
+        "s3://bucket/t",
+        "hdfs://nn:8020/tables/t@v1",
+        "abfss://container@account.dfs.core.windows.net/t",
+        "http://[::1]:9000/x@y",
+        "https://host:443/t?version=3",
+        "s3://bucket/dt=10:30/x",
+    ],
+)
+def test_other_addresses_are_let_pass(address: str) -> None:
+    refuse_secret_address(address, what="the table")
 
 
 @pytest.mark.parametrize("name", SECRET)
