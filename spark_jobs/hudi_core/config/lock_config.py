@@ -1,6 +1,6 @@
 """Options of the table's lock, under Hudi's own names: the provider, and what each provider needs.
 
-As HoodieLockConfig and the classes beside it.
+As HoodieLockConfig and the classes beside it. How often a lock is tried within its wait is in transaction/locks/base.
 """
 
 from __future__ import annotations

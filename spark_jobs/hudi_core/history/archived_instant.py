@@ -1,5 +1,5 @@
-"""Completed instants with their state files, and what a record of the archive of layout 1 holds of each
-(MetadataConversionUtils of 0.15).
+"""Completed instants with their state files, and what a record of the archive holds of each, in layout 1 and layout 2
+(MetadataConversionUtils of 0.15 and 1.x).
 """
 
 from __future__ import annotations
@@ -8,7 +8,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from hudi_core.codec.avro.container import is_container
 from hudi_core.errors import CorruptFileError
+from hudi_core.timeline.actions.commit import decode_commit, encode_commit_avro
 from hudi_core.timeline.actions.container import decode_any
 from hudi_core.timeline.actions.pretty_json import member
 from hudi_core.timeline.actions.write_stats import LOG_COUNTS, WRITE_COUNTS
@@ -81,8 +83,33 @@ class ArchivedInstant:
         return next((file.data for file in self.files if file.state is state), b"")
 
 
+def lsm_metadata(item: ArchivedInstant) -> bytes | None:
+    """The metadata of a row of layout 2: the completed file's bytes, None of an empty one; JSON of a commit that an
+    upgrade left becomes Avro.
+    """
+    data = item.content(State.COMPLETED)
+    if data and item.instant.action in COMMIT_ACTIONS and not is_container(data):
+        return encode_commit_avro(decode_commit(data, path=item.files[-1].path))
+    return data or None
+
+
+def lsm_plan(item: ArchivedInstant) -> bytes | None:
+    """The plan of a row of layout 2 (MetadataConversionUtils.createLSMTimelineInstant); of an overwrite it is the
+    workload.
+    """
+    action = item.instant.pending_action
+    requested, inflight = item.content(State.REQUESTED), item.content(State.INFLIGHT)
+    if action in (Action.COMPACTION, Action.LOG_COMPACTION):
+        return requested or None
+    if action == Action.CLEAN:
+        return requested or inflight or None
+    if action in (Action.REPLACE_COMMIT, Action.CLUSTERING):
+        return inflight or requested or None
+    return None
+
+
 def archived_entry(requested_time: str, file: StateFile) -> dict[str, Any]:
-    """The record of one state file, without members that are empty. Raises CorruptFileError naming the file.
+    """The record of a state file in layout 1, without members that are empty. Raises CorruptFileError naming the file.
 
     As in Hudi, an empty file is a record of its time, action and state alone; a commit's requested and inflight files
     count as commits that wrote nothing.

@@ -9,10 +9,9 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from hudi_core.codec.avro.container import is_container
 from hudi_core.config.archive_config import ArchiveConfig
 from hudi_core.errors import CorruptFileError
-from hudi_core.history.archived_instant import ArchivedInstant, InstantKey, key_of
+from hudi_core.history.archived_instant import ArchivedInstant, InstantKey, key_of, lsm_metadata, lsm_plan
 from hudi_core.history.lsm import LsmHistory
 from hudi_core.history.lsm_compaction import compact_levels, remove_unused
 from hudi_core.history.lsm_file import (
@@ -28,8 +27,7 @@ from hudi_core.history.lsm_file import (
 )
 from hudi_core.history.manifest import Guard, HistoryFile, publish_snapshot, read_snapshot
 from hudi_core.storage.base import Storage
-from hudi_core.timeline.actions.commit import decode_commit, encode_commit_avro
-from hudi_core.timeline.instant import COMMIT_ACTIONS, Action, Instant, State
+from hudi_core.timeline.instant import Instant
 
 log = logging.getLogger(__name__)
 
@@ -89,8 +87,8 @@ def encode_history(instants: Sequence[ArchivedInstant], *, path: str) -> bytes:
             TIME: item.instant.requested_time,
             COMPLETION: item.instant.completed_at,
             ACTION: item.instant.action,
-            METADATA: _metadata(item),
-            PLAN: _plan(item),
+            METADATA: lsm_metadata(item),
+            PLAN: lsm_plan(item),
             VERSION: ROW_VERSION,
         }
         for item in instants
@@ -98,24 +96,3 @@ def encode_history(instants: Sequence[ArchivedInstant], *, path: str) -> bytes:
     out = io.BytesIO()
     write_batches(out, [pa.RecordBatch.from_pylist(rows, schema=SCHEMA)], path=path)
     return out.getvalue()
-
-
-def _metadata(item: ArchivedInstant) -> bytes | None:
-    """The completed file's bytes, None of an empty one; JSON of a commit that an upgrade left becomes Avro."""
-    data = item.content(State.COMPLETED)
-    if data and item.instant.action in COMMIT_ACTIONS and not is_container(data):
-        return encode_commit_avro(decode_commit(data, path=item.files[-1].path))
-    return data or None
-
-
-def _plan(item: ArchivedInstant) -> bytes | None:
-    """The plan that Hudi keeps (MetadataConversionUtils.createLSMTimelineInstant); of an overwrite its workload."""
-    action = item.instant.pending_action
-    requested, inflight = item.content(State.REQUESTED), item.content(State.INFLIGHT)
-    if action in (Action.COMPACTION, Action.LOG_COMPACTION):
-        return requested or None
-    if action == Action.CLEAN:
-        return requested or inflight or None
-    if action in (Action.REPLACE_COMMIT, Action.CLUSTERING):
-        return inflight or requested or None
-    return None

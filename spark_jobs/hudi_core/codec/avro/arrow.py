@@ -7,7 +7,6 @@ from typing import Literal
 import pyarrow as pa
 
 from hudi_core.codec.avro.arrow_conform import conform_batch
-from hudi_core.codec.avro.arrow_logical import to_logical
 from hudi_core.codec.avro.arrow_routes import (
     Deferral,
     fast_route_allowed,
@@ -17,6 +16,7 @@ from hudi_core.codec.avro.arrow_routes import (
     read_reference,
 )
 from hudi_core.codec.avro.arrow_types import logical_field, logical_type, spark_field
+from hudi_core.codec.avro.logical_arrays import to_logical
 from hudi_core.codec.avro.resolve import AvroType, resolve
 from hudi_core.codec.avro.schema import AvroSchema
 from hudi_core.errors import CorruptFileError, UnsupportedError

@@ -1,7 +1,8 @@
 """Which of two versions of a row wins: by EVENT_TIME_ORDERING, COMMIT_TIME_ORDERING, CUSTOM, or the payload of 0.15.
 
 table_policy.py says which of these a table has, ordering_values.py how ordering values compare; fold_per_key.py applies
-them to all versions of a key. The rules are NumPy over many pairs at once.
+them to all versions of a key; among log records it has the two most frequent rules in a form of its own. The rules are
+NumPy over many pairs at once.
 
 A pair is an older version, the newer one, and whether the older one's ordering value is the greater (`above`). The
 answer is a Step. Each rule names Hudi's code for the same question.
