@@ -20,7 +20,7 @@ from hudi_cli.output import Output, results_only_stdout
 from hudi_cli.read_command import read
 from hudi_cli.run_command import run
 from hudi_cli.verb_commands import restore, rollback, savepoint, schedule, takeover, unschedule
-from hudi_core.errors import EXIT_BAD_INPUT, EXIT_FAILED, HudiError
+from hudi_core.errors import EXIT_BAD_INPUT, EXIT_FAILED, HudiError, LogFormatter
 from hudi_spark.signals import Termination
 
 EXIT_DONE = 0
@@ -98,7 +98,9 @@ def main() -> None:
     termination = Termination()
     termination.install()
     level = logging.INFO if "--debug" in sys.argv else logging.WARNING
-    logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="%(levelname)s: %(message)s")
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(LogFormatter("%(levelname)s: %(message)s"))
+    logging.basicConfig(level=logging.WARNING, handlers=[handler])
     logging.getLogger("hudi_core").setLevel(level)
     with results_only_stdout() as stdout:
         code = execute(sys.argv[1:], stdout, sys.stderr, termination)

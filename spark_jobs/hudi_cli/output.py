@@ -17,9 +17,10 @@ from typing import Any, TextIO
 from rich.console import Console, RenderableType
 from rich.markup import escape
 from rich.table import Table
+from rich.text import Text
 
 from hudi_core.engine.protocol import Json
-from hudi_core.errors import HudiError
+from hudi_core.errors import CONTROLS, HudiError, without_controls
 from hudi_spark.task_errors import error_to_json
 
 _WIDTH_WITHOUT_TERMINAL = 200
@@ -89,17 +90,28 @@ class Output:
             self._write({"error": body})
 
     def _log_line(self, text: str) -> None:
-        self.log.print(text, highlight=False, soft_wrap=True)
+        self.log.print(text.replace("\n", "\n  "), highlight=False, soft_wrap=True)
 
     def _write(self, document: Json) -> None:
-        text = json.dumps(document, ensure_ascii=False, default=_plain)
+        # JSON escapes most control characters itself; of the others, inside of texts, the escape is JSON as well.
+        text = CONTROLS.sub(
+            lambda found: f"\\u{ord(found[0]):04x}", json.dumps(document, ensure_ascii=False, default=_plain)
+        )
         self._written = True
         self._stdout.write(text + "\n")
         self._stdout.flush()
 
 
+class _TableConsole(Console):
+    """Texts from a table, in lines and in cells, have their control characters escaped."""
+
+    def render_str(self, text: str, **given: Any) -> Text:
+        """See Console."""
+        return super().render_str(without_controls(text), **given)
+
+
 def _console(stream: TextIO) -> Console:
-    return Console(file=stream, width=None if stream.isatty() else _WIDTH_WITHOUT_TERMINAL)
+    return _TableConsole(file=stream, width=None if stream.isatty() else _WIDTH_WITHOUT_TERMINAL)
 
 
 def _plain(value: Any) -> Any:

@@ -16,6 +16,8 @@ from hudi_cli.output import Output
 from hudi_core.errors import ConfigError
 from hudi_core.expr.sql.parse import DIALECTS
 from hudi_core.query.request import MetadataMode, Query
+from hudi_core.storage.local import local_path
+from hudi_core.storage.registry import scheme_of
 from hudi_core.table import ReadResult
 
 
@@ -65,13 +67,25 @@ def read(
     The file holds the _hoodie_* columns first, then the table's columns in schema order. Of cdc it holds op, ts_ms,
     before and after.
     """
-    result = target.open(option).read(query, _names(columns), metadata, where=where, **given)
+    table = target.open(option)
+    _refuse_inside(file, target.table)
+    result = table.read(query, _names(columns), metadata, where=where, **given)
     rows = write_parquet(result, file)
     pruned = f" ({result.files_pruned} pruned)" if where else ""
     output.result(
         {"rows": rows, "files_read": result.files_read, "files_pruned": result.files_pruned},
         [escape(f"{rows:,} rows from {result.files_read} files{pruned} into {file}")],
     )
+
+
+def _refuse_inside(file: Path, table: str) -> None:
+    """Raises ConfigError for a file below the table's folder, which readers of the table would take for one of it."""
+    if scheme_of(table) == "file":
+        root = Path(local_path(table)).resolve()
+        if root in (file.resolve(), *file.resolve().parents, *file.absolute().parents):
+            raise ConfigError(
+                "--output is below the table's folder", path=str(file), remedy="write the file outside the table"
+            )
 
 
 def write_parquet(result: ReadResult, target: Path) -> int:

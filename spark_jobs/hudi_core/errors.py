@@ -20,11 +20,13 @@
 
 Each error has the file that it is about and the remedy as fields, and can be pickled, so that it crosses a Spark task
 boundary whole. Classes whose remedy does not depend on the raising code have a default one, `usual_remedy`. Passwords
-in addresses and signatures in their queries are masked: libraries put whole addresses into their messages.
+in addresses and signatures in their queries are masked, since libraries put whole addresses into their messages.
+Control characters are escaped: names from a table get into messages, and these into terminals and logs.
 """
 
 from __future__ import annotations
 
+import logging
 import re
 from typing import Any
 
@@ -32,6 +34,8 @@ EXIT_FAILED = 1
 EXIT_BAD_INPUT = 2
 EXIT_RETRY = 3
 
+CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+"""Of terminals, and those that reorder or break a line; all but the tab and the line feed."""
 USER_INFO = re.compile(r"://[^/@\s:\[]*:(?!\d{1,5}(?:/|$))[^@\s]*@")
 """A user and a password in an address; keys of AWS may hold slashes. `host:port/folder@name` is none."""
 _SIGNED = re.compile(
@@ -46,6 +50,21 @@ def masked(text: str) -> str:
     return _SIGNED.sub(r"\1***", USER_INFO.sub("://***@", text))
 
 
+def without_controls(text: str) -> str:
+    """The text with control characters as `\\x1b`. Idempotent."""
+    return CONTROLS.sub(lambda found: ascii(found[0])[1:-1], text)
+
+
+class LogFormatter(logging.Formatter):
+    """Log lines without control characters and secrets; further lines of a message are indented, so that none of them
+    passes for another message.
+    """
+
+    def format(self, record: logging.LogRecord) -> str:
+        """See logging.Formatter."""
+        return without_controls(masked(super().format(record))).replace("\n", "\n  ")
+
+
 class HudiError(Exception):
     """Root of the tree. `path` is the file the error is about, `remedy` what the reader can do."""
 
@@ -53,10 +72,10 @@ class HudiError(Exception):
     usual_remedy: str | None = None
 
     def __init__(self, message: str, *, path: str | None = None, remedy: str | None = None) -> None:
-        message = masked(message)
+        message = without_controls(masked(message))
         super().__init__(message)
         self.message = message
-        self.path = None if path is None else masked(path)
+        self.path = None if path is None else without_controls(masked(path))
         self.remedy = remedy or self.usual_remedy
 
     def __str__(self) -> str:

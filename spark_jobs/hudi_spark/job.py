@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NoReturn, TypeGuard
 
 from hudi_core.config.table_config import PROPERTIES
 from hudi_core.engine.protocol import Json
-from hudi_core.errors import EXIT_FAILED, ConfigError, HudiError
+from hudi_core.errors import EXIT_FAILED, ConfigError, HudiError, LogFormatter
 from hudi_core.request.parse import parse_request
 from hudi_core.request.requests import REQUEST_VERSION, ProbeStoreRequest, Request
 from hudi_core.request.results import RunResult
@@ -46,9 +46,9 @@ def main(arguments: Sequence[str]) -> int:
     """
     termination = Termination()
     termination.install()
-    logging.basicConfig(
-        stream=sys.stderr, level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
-    )
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(LogFormatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+    logging.basicConfig(level=logging.WARNING, handlers=[handler])
     logging.getLogger("hudi_core").setLevel(logging.INFO)
     try:
         request = read_request(arguments)

@@ -12,6 +12,7 @@ import stat as stat_bits
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from io import FileIO
 from typing import BinaryIO, cast
 from urllib.parse import unquote, urlsplit
 
@@ -51,7 +52,8 @@ class LocalStorage(Storage):
 
     Hadoop's local file system keeps a checksum of `name` in `.name.crc` and refuses a file that does not match it, so
     every change of a file removes its side file first; listings hide side files as Hadoop's do (ChecksumFileSystem).
-    Symbolic links that lead out of the root are refused: the content of a table is untrusted.
+    Symbolic links below the root are refused, as the content of a table is untrusted: those that lead out of it, and
+    those that give a file or a folder a second name. So are pipes, sockets and devices.
     """
 
     supports_exclusive_create = True
@@ -76,7 +78,7 @@ class LocalStorage(Storage):
             if _is_hidden(entry.name):
                 continue
             try:
-                if entry.is_file():
+                if entry.is_file(follow_symlinks=False):
                     status = entry.stat()
                     found.append(FileInfo(join(folder, entry.name), status.st_size, status.st_mtime))
             except FileNotFoundError:
@@ -87,20 +89,22 @@ class LocalStorage(Storage):
         return [
             entry.name
             for entry in self._entries(folder)
-            if entry.is_file() and not (entry.name[0] == "." and _is_hidden(entry.name))
+            if entry.is_file(follow_symlinks=False) and not (entry.name[0] == "." and _is_hidden(entry.name))
         ]
 
     def list_folders(self, folder: str) -> list[str]:
-        return sorted(join(folder, entry.name) for entry in self._entries(folder) if entry.is_dir())
+        return sorted(
+            join(folder, entry.name) for entry in self._entries(folder) if entry.is_dir(follow_symlinks=False)
+        )
 
     def read(self, path: str) -> bytes:
         target = self._file(path)
-        with translated(path, self.uri), open(target, "rb") as file:
+        with translated(path, self.uri), _opened(target, path) as file:
             return file.read()
 
     def read_range(self, path: str, span: ByteRange) -> bytes:
         target = self._file(path)
-        with translated(path, self.uri), open(target, "rb") as file:
+        with translated(path, self.uri), _opened(target, path) as file:
             size = os.fstat(file.fileno()).st_size
             start = max(0, size + span.start) if span.start < 0 else span.start
             file.seek(start)
@@ -175,7 +179,7 @@ class LocalStorage(Storage):
     def open_input(self, path: str) -> BinaryIO:
         target = self._file(path)
         with translated(path, self.uri):
-            file = open(target, "rb", buffering=0)  # noqa: SIM115 (the caller closes it)
+            file = _opened(target, path)
         return cast(BinaryIO, GuardedInput(file, lambda _: translated(path, self.uri)))
 
     def open_output(self, path: str) -> BinaryIO:
@@ -201,16 +205,26 @@ class LocalStorage(Storage):
         return self._inside(check_file_path(path, self.uri))
 
     def _inside(self, path: str) -> str:
-        """The absolute path, refused when a symbolic link on the way leads out of the root."""
+        """The absolute path, refused when there is a symbolic link on the way."""
         target = os.path.join(self._root, path) if path else self._root
         real = os.path.realpath(target)
+        if real != (os.path.join(self._real_root, path) if path else self._real_root):
+            raise self._linked(path, real)
+        return target
+
+    def _linked(self, path: str, real: str) -> FormatError:
         if real != self._real_root and not real.startswith(self._real_root.rstrip(os.sep) + os.sep):
-            raise FormatError(
+            return FormatError(
                 f"path {path!r} leads out of the table through a symbolic link",
                 path=self.uri,
                 remedy="remove the link, or open the table at the place it points to",
             )
-        return target
+        return FormatError(
+            f"path {path!r} is a second name of {os.path.relpath(real, self._real_root)!r} by a symbolic link: its "
+            "rows would be there twice",
+            path=self.uri,
+            remedy="remove the link",
+        )
 
     def _entries(self, folder: str) -> list[os.DirEntry[str]]:
         check_relative_path(folder, source=self.uri)
@@ -218,9 +232,13 @@ class LocalStorage(Storage):
         with translated(folder, self.uri):
             try:
                 with os.scandir(target) as entries:
-                    return list(entries)
+                    found = list(entries)
             except (FileNotFoundError, NotADirectoryError):
                 return []
+        for entry in found:
+            if entry.is_symlink():
+                self._inside(join(folder, entry.name))
+        return found
 
 
 def _is_hidden(name: str) -> bool:
@@ -230,6 +248,21 @@ def _is_hidden(name: str) -> bool:
 def _side_file(target: str) -> str:
     folder, name = os.path.split(target)
     return os.path.join(folder, f".{name}.crc")
+
+
+def _opened(target: str, path: str) -> FileIO:
+    """The file without a buffer. To open a pipe would wait for its writer, and a device may have no end."""
+    handle = os.open(target, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        mode = os.fstat(handle).st_mode
+        if stat_bits.S_ISDIR(mode):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), target)
+        if not stat_bits.S_ISREG(mode):
+            raise FormatError("a pipe, a socket or a device is no file of a table", path=path, remedy="remove it")
+    except BaseException:
+        os.close(handle)
+        raise
+    return FileIO(handle, "rb")
 
 
 def _remove(target: str) -> bool:

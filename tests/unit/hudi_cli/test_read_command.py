@@ -175,6 +175,20 @@ def test_a_folder_that_is_not_there_is_named(golden: Golden, tmp_path: Path) -> 
     assert done.error["path"] == str(tmp_path / "no" / "rows.parquet")
 
 
+@pytest.mark.parametrize("place", [".hoodie/hoodie.properties", "rows.parquet", "new/rows.parquet"])
+@pytest.mark.parametrize("by", ["path", "uri", "link"])
+def test_nothing_is_written_into_the_table(golden: Golden, tmp_path: Path, place: str, by: str) -> None:
+    table = golden("6", "mor_compaction_requested").table
+    (tmp_path / "link").symlink_to(table)
+    before = {path: path.read_bytes() for path in table.rglob("*") if path.is_file()}
+    address = {"path": str(table), "uri": f"file://{table}", "link": str(table)}[by]
+    target = (tmp_path / "link" if by == "link" else table) / place
+    done = hudictl("read", address, "--output", target, "--json")
+    assert (done.code, done.error["type"]) == (2, "ConfigError")
+    assert "below the table's folder" in done.error["message"]
+    assert {path: path.read_bytes() for path in table.rglob("*") if path.is_file()} == before
+
+
 def _umask() -> int:
     import os
 

@@ -1,11 +1,12 @@
 from __future__ import annotations
 
+import logging
 import pickle
 
 import pytest
 
 from hudi_core import errors
-from hudi_core.errors import HudiError
+from hudi_core.errors import HudiError, LogFormatter
 
 KINDS = [kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, HudiError)]
 
@@ -64,3 +65,11 @@ def test_exit_codes() -> None:
 def test_secrets_of_addresses_are_masked(text: str, shown: str) -> None:
     error = HudiError(text, path=text)
     assert (error.message, error.path, error.args) == (shown, shown, (shown,))
+
+
+def test_log_lines_cannot_be_forged() -> None:
+    record = logging.LogRecord(
+        "n", logging.ERROR, "f", 1, "%s", ("dt=\nHUDI_RESULT {}\x1b[1m s3://me:hunter2@b/t",), None
+    )
+    text = LogFormatter("%(levelname)s %(message)s").format(record)
+    assert text == "ERROR dt=\n  HUDI_RESULT {}\\x1b[1m s3://***@b/t"

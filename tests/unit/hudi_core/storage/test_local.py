@@ -3,6 +3,7 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
+import socket
 import threading
 from pathlib import Path
 
@@ -17,8 +18,10 @@ from hudi_core.errors import (
     StorageNotFoundError,
 )
 from hudi_core.storage.arrow_store import open_data_storage
+from hudi_core.storage.base import ByteRange
 from hudi_core.storage.local import LocalStorage, local_path
 from hudi_core.storage.registry import open_storage
+from hudi_core.view.listing import StorageListing
 
 
 @pytest.fixture
@@ -101,13 +104,50 @@ def test_links_that_lead_out_of_the_table_are_refused(table: Path, tmp_path: Pat
     assert [path.name for path in outside.iterdir()] == ["secret"]
 
 
-def test_links_inside_the_table_and_to_the_table_are_followed(table: Path, tmp_path: Path) -> None:
-    (table / "real").mkdir()
-    (table / "alias").symlink_to(table / "real")
+def test_a_link_to_the_table_is_followed(table: Path, tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(table)
     storage = LocalStorage(tmp_path / "link")
-    storage.write("alias/x", b"1")
+    storage.write("real/x", b"1")
     assert (table / "real" / "x").read_bytes() == b"1"
+    assert storage.read("real/x") == b"1"
+
+
+@pytest.mark.parametrize("target", ["real", "real/x", "."])
+def test_a_link_that_gives_a_second_name_is_refused(table: Path, target: str) -> None:
+    (table / "real").mkdir()
+    (table / "real/x").write_bytes(b"1")
+    (table / "alias").symlink_to(table / target)
+    storage = LocalStorage(table)
+    for listing in (storage.list_files, storage.list_names, storage.list_folders):
+        with pytest.raises(FormatError, match="second name"):
+            listing("")
+    path = "alias" if target == "real/x" else "alias/x" if target == "real" else "alias/real/x"
+    for call in (storage.read, storage.stat, storage.open_input, storage.delete):
+        with pytest.raises(FormatError, match="second name"):
+            call(path)
+    with pytest.raises(FormatError, match="second name"):
+        storage.write(path, b"2")
+    assert (table / "real/x").read_bytes() == b"1"
+
+
+def test_a_fan_of_links_to_the_table_is_not_walked(table: Path) -> None:
+    for number in range(10):
+        (table / f"again{number}").symlink_to(table)
+    with pytest.raises(FormatError, match="symbolic link"):
+        StorageListing(LocalStorage(table)).partitions()
+
+
+def test_what_is_neither_file_nor_folder_is_not_opened(table: Path) -> None:
+    os.mkfifo(table / "pipe")
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(str(table / "socket"))
+        storage = LocalStorage(table)
+        for call in (storage.read, storage.open_input, lambda path: storage.read_range(path, ByteRange(0, 1))):
+            with pytest.raises(FormatError, match="a pipe, a socket or a device"):
+                call("pipe")
+            with pytest.raises(StorageError):
+                call("socket")
+    assert storage.list_files("") == []
 
 
 def test_deleting_a_folder_does_not_follow_links_in_it(table: Path, tmp_path: Path) -> None:
