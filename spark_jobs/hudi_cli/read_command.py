@@ -13,6 +13,7 @@ from rich.markup import escape
 
 from hudi_cli.options import Target, common, hudi_option, metadata_option
 from hudi_cli.output import Output
+from hudi_core.config.read_config import STRICT
 from hudi_core.errors import ConfigError
 from hudi_core.expr.sql.parse import DIALECTS
 from hudi_core.query.request import MetadataMode, Query
@@ -42,6 +43,7 @@ from hudi_core.table import ReadResult
 )
 @hudi_option()
 @metadata_option
+@click.option("--strict", is_flag=True, help="Fail on a corrupt block in a log file; else it is skipped.")
 @click.option(
     "--output",
     "file",
@@ -59,6 +61,7 @@ def read(
     where: str | None,
     option: tuple[str, ...],
     metadata: MetadataMode,
+    strict: bool,
     file: Path,
     **given: Any,
 ) -> None:
@@ -67,13 +70,20 @@ def read(
     The file holds the _hoodie_* columns first, then the table's columns in schema order. Of cdc it holds op, ts_ms,
     before and after.
     """
-    table = target.open(option)
+    table = target.open((*option, f"{STRICT.name}=true") if strict else option)
     _refuse_inside(file, target.table)
     result = table.read(query, _names(columns), metadata, where=where, **given)
     rows = write_parquet(result, file)
+    for block in result.corrupt:
+        output.warn(block.describe())
     pruned = f" ({result.files_pruned} pruned)" if where else ""
     output.result(
-        {"rows": rows, "files_read": result.files_read, "files_pruned": result.files_pruned},
+        {
+            "rows": rows,
+            "files_read": result.files_read,
+            "files_pruned": result.files_pruned,
+            "corrupt_log_blocks": len(result.corrupt),
+        },
         [escape(f"{rows:,} rows from {result.files_read} files{pruned} into {file}")],
     )
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from hudi_core.codec.avro.schema import AvroSchema
+from hudi_core.codec.log.blocks import CorruptBlock
 from hudi_core.config.options import check_options
 from hudi_core.config.table_config import TableConfig, timeline_zone
 from hudi_core.config.write_config import ALLOW_CORRUPT
@@ -44,12 +45,14 @@ class ReadResult:
     """What a query returns: `batches` is read once, while the files are.
 
     `files_read` counts base and log files of the slices read, `files_pruned` those that the predicate ruled out.
+    `corrupt` fills while `batches` are read: corrupt log blocks that were skipped.
     """
 
     schema: pa.Schema
     batches: Iterator[pa.RecordBatch]
     files_read: int
     files_pruned: int = 0
+    corrupt: list[CorruptBlock] = field(default_factory=list)
 
 
 class HudiTable:
@@ -150,7 +153,9 @@ class HudiTable:
         Arguments and errors are those of `plan`; the batches raise FormatError and StorageError as files are read.
         """
         plan = self.plan(query, columns, metadata, as_of=as_of, begin=begin, end=end, where=where, dialect=dialect)
-        return ReadResult(plan.schema, plan.batches(self._data), plan.files_read, plan.files_pruned)
+        corrupt: list[CorruptBlock] = []
+        batches = plan.batches(self._data, corrupt.append)
+        return ReadResult(plan.schema, batches, plan.files_read, plan.files_pruned, corrupt)
 
     def files(
         self, partition: str | None = None, metadata: MetadataMode = "auto", *, as_of: str | None = None

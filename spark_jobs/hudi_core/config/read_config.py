@@ -22,6 +22,10 @@ FOOTER_SKIPPING = flag(
     "airflow_hudi.read.footer_skipping",
     "skip base files by their footers where no index covers them; opens each of them to plan",
 )
+STRICT = flag(
+    "airflow_hudi.read.strict",
+    "a corrupt block in a log file is an error of the query; when false it is skipped with a warning, as Hudi skips it",
+)
 FULL_SCAN = ConfigKey(
     "hoodie.datasource.read.incr.fallback.fulltablescan.enable",
     None,

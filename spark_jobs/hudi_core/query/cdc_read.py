@@ -7,7 +7,7 @@ the keys of the slice. Rows of images that are all new or all deleted are stream
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -22,7 +22,7 @@ from hudi_core.errors import CorruptFileError, FormatError, UnsupportedError
 from hudi_core.filegroup.read.log_records import block_batches
 from hudi_core.filegroup.read.log_scan import log_blocks
 from hudi_core.filegroup.read.read_spec import ReaderSpec, of_commit_times
-from hudi_core.filegroup.read.slice_reader import SliceReader
+from hudi_core.filegroup.read.slice_reader import SliceReader, warn_of_corrupt
 from hudi_core.model.names import RECORD_KEY, parse_log_file
 from hudi_core.model.partition import check_file_name, check_partition
 from hudi_core.query.json_text import AVRO, COMPACT, json_rows
@@ -92,6 +92,7 @@ class ChangeReader:
 
     storage: Storage
     spec: ReaderSpec
+    on_corrupt: Callable[[CorruptBlock], None] = warn_of_corrupt
 
     def read(self, change: Change) -> Iterator[pa.RecordBatch]:
         """The change's rows.
@@ -111,11 +112,11 @@ class ChangeReader:
 
     def _reader(self, image: Image) -> SliceReader:
         if image.up_to is None:
-            return SliceReader(self.storage, self.spec)
+            return SliceReader(self.storage, self.spec, on_corrupt=self.on_corrupt)
         # Not by the spec's latest instant: Hudi 0.15 ends a scan at the first newer block, and the command block of a
         # rollback may be newer than the commit whose blocks follow it.
         committed = self.spec.committed.up_to(image.up_to, inclusive=image.inclusive)
-        return SliceReader(self.storage, self.spec, committed=committed)
+        return SliceReader(self.storage, self.spec, committed=committed, on_corrupt=self.on_corrupt)
 
     def _rows(self, image: Image) -> Iterator[pa.RecordBatch]:
         return self._reader(image).read(image.file_slice)

@@ -9,13 +9,14 @@ a key that was overwritten is in both.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from typing import Final
 
 import pyarrow as pa
 
+from hudi_core.codec.log.blocks import CorruptBlock
 from hudi_core.engine.protocol import Json
 from hudi_core.engine.serializer import from_text, to_text
 from hudi_core.errors import ConfigError
@@ -23,7 +24,7 @@ from hudi_core.expr.bind import bind
 from hudi_core.expr.json_form import from_json
 from hudi_core.filegroup.read.base_file import RowGroups
 from hudi_core.filegroup.read.read_spec import ReaderSpec, of_predicate
-from hudi_core.filegroup.read.slice_reader import SliceReader
+from hudi_core.filegroup.read.slice_reader import SliceReader, warn_of_corrupt
 from hudi_core.index.row_group_skipping import row_group_chooser
 from hudi_core.model.names import COMMIT_TIME, IS_DELETED
 from hudi_core.query.cdc_read import CDC_SCHEMA, Change, ChangeReader
@@ -37,6 +38,7 @@ REPLACED_BY: Final = "replaced_by"
 
 In what splits share: whether the two are distinguished.
 """
+OnCorrupt = Callable[[CorruptBlock], None]
 _QUERIES: Final = 8
 """How many prepared queries a process caches, each some hundred kilobytes.
 
@@ -59,13 +61,15 @@ class ReadPlan:
     files_pruned: int = 0
     report: Json = field(default_factory=dict)
 
-    def batches(self, storage: Storage | None = None) -> Iterator[pa.RecordBatch]:
+    def batches(
+        self, storage: Storage | None = None, on_corrupt: OnCorrupt = warn_of_corrupt
+    ) -> Iterator[pa.RecordBatch]:
         """All rows, split by split, read in this process.
 
-        `storage` is the table's data path when it is open already.
+        `storage` is the table's data path when it is open already; `on_corrupt` is SliceReader's.
         """
         for split in self.splits:
-            yield from read_split(self.common, split, storage)
+            yield from read_split(self.common, split, storage, on_corrupt)
 
 
 def split_of(part: FileSlice | Change) -> Json:
@@ -74,7 +78,9 @@ def split_of(part: FileSlice | Change) -> Json:
     return {"bytes": sum(file.size for file in files), "part": to_text(part)}
 
 
-def read_split(common: Json, split: Json, storage: Storage | None = None) -> Iterator[pa.RecordBatch]:
+def read_split(
+    common: Json, split: Json, storage: Storage | None = None, on_corrupt: OnCorrupt = warn_of_corrupt
+) -> Iterator[pa.RecordBatch]:
     """The rows of one split in the plan's schema. `storage` is the table's data path when it is open already.
 
     Raises ConfigError for JSON that this version did not write, StorageNotFoundError for a missing file, FormatError
@@ -87,11 +93,11 @@ def read_split(common: Json, split: Json, storage: Storage | None = None) -> Ite
         raise ConfigError(f"a read's splits are not what this version writes: {error!r}") from error
     data = open_data_storage(uri, options) if storage is None else storage
     if changes is not None:
-        yield from _changes(ChangeReader(data, prepared.spec), changes, from_text(Change, part).check())
+        yield from _changes(ChangeReader(data, prepared.spec, on_corrupt), changes, from_text(Change, part).check())
         return
     file_slice = check_slice(from_text(FileSlice, part))
     replaced_by = split.get(REPLACED_BY)
-    rows = (prepared if replaced_by is None else prepared.of_any_commit).rows(data, file_slice)
+    rows = (prepared if replaced_by is None else prepared.of_any_commit).rows(data, file_slice, on_corrupt)
     yield from _flagged(rows, replaced_by) if REPLACED_BY in common else rows
 
 
@@ -101,8 +107,8 @@ class _Prepared:
 
     spec: ReaderSpec
 
-    def rows(self, storage: Storage, file_slice: FileSlice) -> Iterator[pa.RecordBatch]:
-        return SliceReader(storage, self.spec).read(file_slice, row_groups=self._row_groups)
+    def rows(self, storage: Storage, file_slice: FileSlice, on_corrupt: OnCorrupt) -> Iterator[pa.RecordBatch]:
+        return SliceReader(storage, self.spec, on_corrupt=on_corrupt).read(file_slice, row_groups=self._row_groups)
 
     @cached_property
     def of_any_commit(self) -> _Prepared:

@@ -31,6 +31,7 @@ def test_rows_are_those_of_real_hudi(golden: Golden, tmp_path: Path, query: str,
         "rows": expected.num_rows,
         "files_read": 15 if query == "snapshot" else 3,
         "files_pruned": 0,
+        "corrupt_log_blocks": 0,
     }
 
 
@@ -104,7 +105,7 @@ def test_predicates_in_every_dialect(golden: Golden, tmp_path: Path, version: st
     expected = whole.filter((pc.field("dt") == "2024-01-01") & (pc.field("qty") >= 50))
     assert 0 < expected.num_rows < whole.num_rows
     assert_same_rows(read_parquet(target), expected, ignore=())
-    assert done.document == {"rows": expected.num_rows, "files_read": 1, "files_pruned": 2}
+    assert done.document == {"rows": expected.num_rows, "files_read": 1, "files_pruned": 2, "corrupt_log_blocks": 0}
     people = hudictl("read", case.table, "--where", where, "--dialect", dialect, "--output", target)
     assert "1 files (2 pruned)" in people.out
 
@@ -173,6 +174,23 @@ def test_a_folder_that_is_not_there_is_named(golden: Golden, tmp_path: Path) -> 
     )
     assert done.code == 2
     assert done.error["path"] == str(tmp_path / "no" / "rows.parquet")
+
+
+@pytest.mark.parametrize(("name", "blocks"), [("log_corrupt_middle", 6), ("log_corrupt_tail", 3), ("mor_basic", 0)])
+def test_a_corrupt_log_block_is_counted_and_warned_of(golden: Golden, tmp_path: Path, name: str, blocks: int) -> None:
+    table, target = golden("6", name).table, tmp_path / "rows.parquet"
+    done = hudictl("read", table, "--output", target, "--json")
+    assert (done.code, done.document["corrupt_log_blocks"]) == (0, blocks)
+    warnings = [line for line in done.err.splitlines() if "corrupt log block" in line]
+    assert len(warnings) == blocks
+    assert all(".log." in line for line in warnings)
+    target.unlink()
+    strict = hudictl("read", table, "--strict", "--output", target, "--json")
+    assert strict.code == (2 if blocks else 0)
+    if blocks:
+        assert (strict.error["type"], target.exists()) == ("CorruptFileError", False)
+        assert ".log." in strict.error["path"]
+        assert "--strict" in strict.error["remedy"]
 
 
 @pytest.mark.parametrize("place", [".hoodie/hoodie.properties", "rows.parquet", "new/rows.parquet"])

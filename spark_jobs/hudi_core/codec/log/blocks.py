@@ -95,6 +95,13 @@ class CorruptBlock:
     length: int
     reason: str
 
+    def describe(self) -> str:
+        """For warnings."""
+        return (
+            f"{self.path}: corrupt log block of {self.length} bytes at byte {self.offset} is skipped, rows may be "
+            f"missing: {self.reason}"
+        )
+
     @property
     def type(self) -> BlockType:
         """Always CORRUPT, so that a scan can distinguish blocks by their type alone."""

@@ -6,12 +6,15 @@ Memory of one slice: that of the merge (slice_merge); a sixteenth of the budget 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+import logging
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import pyarrow as pa
 
+from hudi_core.codec.log.blocks import CorruptBlock
+from hudi_core.config.read_config import STRICT
 from hudi_core.config.write_config import MEMORY_BYTES, QUERY_MEMORY_BYTES
 from hudi_core.filegroup.merge.log_merge import merge_columns
 from hudi_core.filegroup.merge.merge_mode import reads_as_hudi_1
@@ -28,6 +31,13 @@ from hudi_core.view.file_group import DataFile, FileSlice
 
 READ_ROWS = 64 << 10
 
+log = logging.getLogger(__name__)
+
+
+def warn_of_corrupt(block: CorruptBlock) -> None:
+    """Logs a corrupt block that a query skips."""
+    log.warning("%s", block.describe())
+
 
 @dataclass(frozen=True)
 class SliceReader:
@@ -41,6 +51,8 @@ class SliceReader:
     spec: ReaderSpec
     committed: CommittedInstants | None = None
     """The instants whose log blocks count, where they are not those of the spec."""
+    on_corrupt: Callable[[CorruptBlock], None] = warn_of_corrupt
+    """Gets each corrupt block that is skipped and that no rollback removed: rows may be missing."""
 
     def output_schema(self, columns: Sequence[str] | None = None) -> pa.Schema:
         """The columns of the rows, in Spark's types: `_hoodie_*` first (unless the table has none), then the table's.
@@ -61,8 +73,9 @@ class SliceReader:
 
         Kept are rows that the spec and `row_filter` keep. `row_groups` selects, for a slice without log files, row
         groups of a Parquet base file; in a slice with log files an excluded row may hide an older one, so all are read.
-        Corrupt log blocks are skipped, as Hudi does. Raises StorageNotFoundError for a missing file, FormatError for
-        one that is broken or not supported, UnsupportedError for a payload class with log files.
+        Corrupt log blocks are skipped, as Hudi does, unless the option `airflow_hudi.read.strict` makes them an error.
+        Raises StorageNotFoundError for a missing file, FormatError for one that is broken or not supported,
+        UnsupportedError for a payload class with log files.
         """
         output = self.output_schema(columns)
         filters = [*self.spec.filters, *([] if row_filter is None else [row_filter])]
@@ -140,10 +153,15 @@ class SliceReader:
 
     def scan(self, file_slice: FileSlice) -> ScanResult:
         """The log blocks that count for this reader."""
-        return scan_log_files(
+        found = scan_log_files(
             self.storage,
             file_slice.log_files,
             self.committed or self.spec.committed,
             latest_instant=self.spec.latest_instant,
             stop_at_newer=not reads_as_hudi_1(self.spec.config),
         )
+        if STRICT.read(self.spec.options):
+            found.refuse_corrupt()
+        for block in found.corrupt:
+            self.on_corrupt(block)
+        return found
