@@ -13,10 +13,11 @@ from hudi_core.config.table_config import TableConfig, timeline_zone
 from hudi_core.config.write_config import ALLOW_CORRUPT
 from hudi_core.engine.protocol import Engine
 from hudi_core.filegroup.read.schema_resolver import table_schema
-from hudi_core.query.plan import as_of_instant, plan_read
+from hudi_core.query.plan import plan_read
 from hudi_core.query.read_plan import ReadPlan
 from hudi_core.query.request import MetadataMode, Query, ReadRequest
 from hudi_core.query.show import ShownInstant, show_instant
+from hudi_core.query.time_travel import as_of_instant
 from hudi_core.request.requests import Request, RunRequest
 from hudi_core.request.results import RunResult
 from hudi_core.services.context import TableContext

@@ -230,3 +230,20 @@ def decode_last_clean(data: bytes, requested_time: str, *, path: str) -> LastCle
         text(raw, "lastCompletedCommitTimestamp", path=path),
         frozenset(time for time in saved.split(",") if time),
     )
+
+
+def decode_removed_files(data: bytes, *, path: str) -> tuple[str, dict[str, tuple[str, ...]]]:
+    """A completed clean's earliest commit to retain, `""` when it has none, and the plain names of the files that it
+    deleted, or tried to, by partition. Raises CorruptFileError naming `path`.
+    """
+    _, raw = read_large_record(
+        data, path=path, maps={"partitionMetadata": lambda partition, done: _removed(done, path)}
+    )
+    if "startCleanTime" not in raw:
+        raise CorruptFileError("the Avro record is no clean metadata", path=path)
+    return text(raw, "earliestCommitToRetain", path=path).strip(), raw["partitionMetadata"]
+
+
+def _removed(done: dict[str, Any], path: str) -> tuple[str, ...]:
+    listed = [*texts(done, "deletePathPatterns", path=path), *texts(done, "successDeleteFiles", path=path)]
+    return tuple(sorted({name.rsplit("/", 1)[-1] for name in listed}))

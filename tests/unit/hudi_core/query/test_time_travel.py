@@ -10,6 +10,7 @@ import pytest
 from hudi_core.errors import ConfigError
 from hudi_core.table import HudiTable
 from tests.support.golden_data import GoldenCase
+from tests.support.hudictl_runner import hudictl
 
 Golden = Callable[[str, str], GoldenCase]
 VERSIONS = ["6", "8", "9"]
@@ -115,3 +116,61 @@ def test_the_schema_is_that_of_the_time(golden: Golden, version: str) -> None:
 def test_what_is_no_time(golden: Golden, text: str) -> None:
     with pytest.raises(ConfigError):
         HudiTable.open(str(golden("6", "mor_basic").table)).read(as_of=text)
+
+
+BY_VERSIONS = ("--option", "hoodie.clean.policy=KEEP_LATEST_FILE_VERSIONS", "--option")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("version", ["6", pytest.param("8", marks=pytest.mark.soak), "9"])
+@pytest.mark.parametrize(
+    ("case", "retained"),
+    [
+        ("cow_basic", 2),
+        ("mor_compacted", 1),
+        ("clustered_cow", 1),
+        ("insert_overwrite_partition_cow", 1),
+        ("cleaned_versions_mor", 1),
+    ],
+)
+def test_a_clean_by_versions_leaves_a_time_whole_or_refused(
+    golden: Golden, version: str, case: str, retained: int
+) -> None:
+    """Every time on the timeline, before and after a clean by file versions, and after one by commits besides."""
+    path = golden(version, case).table
+    table = HudiTable.open(str(path))
+    times = [commit.requested_time for commit in table.timeline().commits()]
+    before = {time: answer(table, time) for time in times}
+    cleaned = hudictl(
+        "run", "clean", path, "--schedule", *BY_VERSIONS, f"hoodie.clean.fileversions.retained={retained}"
+    )
+    assert cleaned.code == 0, cleaned.err
+    after = {time: answer(table, time) for time in times}
+    assert all(after[time] in (None, before[time]) for time in times), after
+    assert after[times[-1]] is not None
+    again = hudictl("run", "clean", path, "--schedule", "--option", "hoodie.clean.commits.retained=50")
+    assert again.code == 0, again.err
+    assert {time: answer(table, time) for time in times} == after
+
+
+def answer(table: HudiTable, time: str) -> list[str] | None:
+    """The keys of the rows as of a time; None where that is refused."""
+    try:
+        rows = table.read(as_of=time, columns=["_hoodie_record_key", "_hoodie_commit_time"])
+    except ConfigError:
+        return None
+    return sorted(str(row) for batch in rows.batches for row in batch.to_pylist())
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_time_whose_files_a_clean_by_versions_removed_is_refused(golden: Golden, version: str) -> None:
+    path = golden(version, "cow_basic").table
+    table = HudiTable.open(str(path))
+    first = table.timeline().commits().instants[0].requested_time
+    assert count(table, as_of=first) > 0
+    cleaned = hudictl("run", "clean", path, "--schedule", *BY_VERSIONS, "hoodie.clean.fileversions.retained=1")
+    assert cleaned.code == 0, cleaned.err
+    with pytest.raises(ConfigError, match=r"may have removed what the table held.*it removed .*\.parquet"):
+        table.read(as_of=first)
+    with pytest.raises(ConfigError, match="may have removed"):
+        table.files(as_of=first)

@@ -1,0 +1,104 @@
+"""Which instant a query as of a time reads (TimelineUtils.validateTimestampAsOf), and whether the table still holds it.
+
+Hudi compares the time with the last clean's earliest commit to retain, which cleans by file versions do not have: there
+it answers with the rows that are left. Here the files that such cleans removed are looked at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from hudi_core.errors import ConfigError
+from hudi_core.model.names import FileGroupId, parse_data_file
+from hudi_core.model.partition import join
+from hudi_core.query.commit_range import first_incomplete_write
+from hudi_core.query.context import ReadContext
+from hudi_core.timeline.actions.clean import decode_removed_files
+from hudi_core.timeline.instant import Action, Instant
+from hudi_core.timeline.instant_time import resolve_as_of
+from hudi_core.timeline.timeline import Timeline
+from hudi_core.view.file_system_view import FileSystemView
+
+
+def as_of_instant(context: ReadContext, timeline: Timeline, text: str) -> str:
+    """The requested time up to which commits are read, for an instant or a date in the table's zone.
+
+    Raises ConfigError for text that is neither, for a time at or after the first write that is not complete, and for
+    one that the cleaner or the archival has passed.
+    """
+    instant = resolve_as_of(text, context.zone)
+    pending = first_incomplete_write(context.active, timeline)
+    if pending is not None and instant >= pending.requested_time:
+        raise ConfigError(
+            f"the table as of {instant} may change: the {pending.action} {pending.requested_time} is not complete",
+            path=context.active.folder,
+            remedy=f"read as of a time before {pending.requested_time}, or the table as it is now",
+        )
+    _check_kept(context, timeline, instant)
+    return instant
+
+
+def _check_kept(context: ReadContext, timeline: Timeline, instant: str) -> None:
+    """Raises ConfigError where a clean after `instant` may have removed what the table held then."""
+    cleans = timeline.completed().of_actions(Action.CLEAN)
+    later = [clean for clean in cleans if clean.requested_time > instant]
+    by_versions = []
+    for clean in reversed(later):
+        path = context.active.path_of(clean)
+        earliest, removed = decode_removed_files(context.active.read_details(clean), path=path)
+        if not earliest:
+            by_versions.append((clean, removed))
+        elif instant < earliest:
+            raise _passed(
+                path, timeline, clean, instant, f"it keeps {earliest} and later", f"read as of {earliest} or later"
+            )
+    first = timeline.commits().first()
+    if by_versions and first is not None and instant < first.requested_time:
+        raise ConfigError(
+            f"the table as of {instant} is older than its timeline, which begins at {first.requested_time}, and the "
+            "table is cleaned",
+            path=context.active.folder,
+            remedy=f"read as of {first.requested_time} or later",
+        )
+    view = context.view(timeline) if by_versions else None
+    for clean, removed in by_versions:
+        for partition, names in removed.items():
+            needed = view and next(_needed(view, partition, names, instant), None)
+            if needed:
+                path = context.active.path_of(clean)
+                why = f"it removed {join(partition, needed)}"
+                raise _passed(path, timeline, clean, instant, why, "read the table as it is now, or as of a later time")
+
+
+def _needed(view: FileSystemView, partition: str, names: Iterable[str], instant: str) -> Iterator[str]:
+    """The files of `names`, which are gone, that a query as of `instant` would read."""
+    bases = {item.file_group.file_id: item.base_instant for item in view.latest_merged_slices(partition, instant)}
+    for name in names:
+        file = parse_data_file(name)
+        if file is None or file.instant > instant:
+            continue
+        replaced_at = view.replaced_at(FileGroupId(partition, file.file_id))
+        is_replaced = replaced_at is not None and replaced_at <= instant
+        if not is_replaced and bases.get(file.file_id, "") <= file.instant:
+            yield name
+
+
+def _passed(path: str, timeline: Timeline, clean: Instant, instant: str, why: str, way: str) -> ConfigError:
+    return ConfigError(
+        f"the clean {clean.requested_time} may have removed what the table held as of {instant}: {why}",
+        path=path,
+        remedy=f"{way}; {_way_back(timeline, instant)}",
+    )
+
+
+def _way_back(timeline: Timeline, instant: str) -> str:
+    """The remedy besides reading later.
+
+    A savepoint keeps the files, but Hudi and this engine check only what cleans retain.
+    """
+    read = max(
+        (commit.requested_time for commit in timeline.commits() if commit.requested_time <= instant), default=None
+    )
+    if read is not None and read in timeline.savepoints():
+        return f"commit {read} is savepointed: `hudictl restore TABLE --instant {read}` takes the table back to it"
+    return "a longer retention of the cleaner keeps more from now on"
