@@ -1,5 +1,5 @@
 """Plans of pending instants, and the file groups that each occupies, so that nothing else may be planned on them
-(ClusteringUtils.getClusteringPlan, getPendingRollbackInfo).
+(ClusteringUtils.getClusteringPlan, getPendingRollbackInfo). Commits are compared with them in transaction/conflict.py.
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
 Peak memory on the driver: the files of one partition with their slices, and the names of the files to delete, about 200
 bytes each. docs/memory.md has the measurements.
 
-earliest_commit.py decides when a clean is due and up to which commit it may delete, slices_to_delete.py which slices
-of a file group go, kept_files.py which files savepoints and pending plans hold.
+earliest_commit.py decides when a clean is due, up to which commit it may delete and which partitions it looks at;
+slices_to_delete.py which slices of a file group go, kept_files.py which files savepoints and pending plans hold.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
 """Whether an instant may be rolled back: Hudi's rules (BaseRollbackActionExecutor), and further ones that prevent the
 loss of rows.
 
-check_may_roll_back is pure: inputs in, error out; `guard` reads its inputs. Hudi checks the order of commits only where
-the failed-writes policy is EAGER. A completed commit is checked under every policy: later commits were written on top
-of its rows.
+That only writes can be rolled back, and no bare plan, is in planner.py; what the metadata table no longer allows in
+metadata_table/write/rollback.py. check_may_roll_back is pure: inputs in, error out; `guard` reads its inputs. Hudi
+checks the order of commits only where the failed-writes policy is EAGER. A completed commit is checked under every
+policy: later commits were written on top of its rows.
 """
 
 from __future__ import annotations
