@@ -1,4 +1,4 @@
-"""The description of this provider for Airflow, by its entry point `apache_airflow_provider`."""
+"""The description of this provider for Airflow, by its entry point `apache_airflow_provider`; the connection's form."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The connection type `hudi`: where tables are, and which Airflow connection opens their storage."""
+"""The connection type `hudi`: where tables are, and which Airflow connection opens their storage; its test button.
+
+The fields of its form are in get_provider_info.py.
+"""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ from tests.unit.hudi_core.services.clean.test_job import clean_of
 from tests.unit.hudi_core.services.compaction import test_job as test_run
 from tests.unit.hudi_core.services.compaction.test_job import HookedEngine, compact, pending_instant
 from tests.unit.hudi_core.services.rollback import test_job as test_rollback_run
-from tests.unit.hudi_core.transaction import test_conflict_candidates as test_conflict_facts
+from tests.unit.hudi_core.transaction import test_concurrent_operations as test_conflict_facts
 
 Golden = Callable[[str, str], GoldenCase]
 VERSIONS = ["6", "8", "9"]

@@ -15,8 +15,8 @@ from hudi_core.storage.local import LocalStorage
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import Action, Instant, State
 from hudi_core.timeline.pending_plans import is_clustering
+from hudi_core.transaction.concurrent_operations import read_operation
 from hudi_core.transaction.conflict import RULES, ConcurrentOperation, OperationStart, Other, candidates
-from hudi_core.transaction.conflict_candidates import read_operation
 from tests.interop.real_hudi import RealHudi
 from tests.support.golden_data import GoldenCase
 

@@ -1,4 +1,4 @@
-"""Frozen dataclasses as text: how units and results cross an engine.
+"""Frozen dataclasses as text: units and results, which packed_units.py packs for a run.
 
 The form follows the annotations of a class and is worked out once per class. A dataclass becomes the list of its
 fields, an enum its value, bytes base64, a Decimal its text, a set a sorted list; a value of a union becomes a pair of
@@ -7,7 +7,6 @@ so the form names no field and no version; what does not fit it exactly is refus
 
 A value comes back equal and of the same types, with two exceptions: a Sequence comes back as a tuple, and within `Any`
 tuples come back as lists. `Annotated[X, form]` crosses as the type `form`.
-packed_units.py packs the units of a run.
 """
 
 from __future__ import annotations

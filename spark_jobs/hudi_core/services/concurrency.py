@@ -21,8 +21,8 @@ from hudi_core.timeline.instant import Action, State
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.transaction.claim import Claim
 from hudi_core.transaction.commit import Precondition
+from hudi_core.transaction.concurrent_operations import ConflictCheck, check_markers
 from hudi_core.transaction.conflict import ConcurrentOperation, OperationStart, is_compared
-from hudi_core.transaction.conflict_candidates import ConflictCheck, check_markers
 from hudi_core.transaction.file_group_locks import FileGroupLocks
 from hudi_core.transaction.writer_heartbeats import read_heartbeats
 

@@ -33,7 +33,7 @@ from hudi_core.timeline.pending_plans import rollback_target
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.transaction.claim import Claim
 from hudi_core.transaction.commit import Precondition, check_not_rolled_back
-from hudi_core.transaction.conflict_candidates import operation_start_at
+from hudi_core.transaction.concurrent_operations import operation_start_at
 from hudi_core.transaction.reconcile import base_files_of, check_winners, remove_losers
 
 log = logging.getLogger(__name__)

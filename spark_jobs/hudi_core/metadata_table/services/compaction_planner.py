@@ -1,9 +1,9 @@
 """When the metadata table is compacted, under which instant, and what of it
 (HoodieBackedTableMetadataWriter.compactIfNecessary).
 
-It is due after `hoodie.metadata.compact.max.delta.commits` deltacommits (`trigger`; config.metadata_config has the
-default). Pure but for what it is given. Every file group of every partition is compacted at once: the data table
-archives up to the compaction's instant (UnBoundedCompactionStrategy).
+It is due after `hoodie.metadata.compact.max.delta.commits` deltacommits (`trigger`; 10 unless set). Pure but for what
+it is given. Every file group of every partition is compacted at once: the data table archives up to the compaction's
+instant (UnBoundedCompactionStrategy).
 """
 
 from __future__ import annotations

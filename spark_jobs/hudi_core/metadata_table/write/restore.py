@@ -1,5 +1,7 @@
 """Brings the metadata table back to an earlier instant, as part of a restore of the data table.
 
+Where it cannot go back, restore_reach.py says what is dropped instead.
+
 As HoodieBackedTableMetadataWriter.update(HoodieRestoreMetadata): a restore of the metadata table, at a new instant,
 rolls back its instants after the target; then a later deltacommit makes `files` what the storage holds, since the
 cleans were rolled back with the rest. In layout 1 the blocks of deltacommits are cancelled by command blocks and the

@@ -2,7 +2,7 @@
 it wrote are deleted by services/rollback/failed_attempt.py (CompactionAdminClient.unscheduleCompactionPlan).
 
 Hudi renames the log files that were written after a compaction of layout 1, without an update of its metadata table.
-This engine refuses there.
+This engine refuses there: those files must stay, and the plan with them (kept_plan.py).
 """
 
 from __future__ import annotations

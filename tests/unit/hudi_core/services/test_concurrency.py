@@ -27,8 +27,8 @@ from hudi_core.storage.local import LocalStorage
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import Action, State
 from hudi_core.transaction.claim import claim
+from hudi_core.transaction.concurrent_operations import operation_start_at
 from hudi_core.transaction.conflict import OperationStart
-from hudi_core.transaction.conflict_candidates import operation_start_at
 from hudi_core.transaction.file_group_locks import FOLDER, FileGroupLocks
 from hudi_core.transaction.owner import Owner
 from tests.support.fault_storage import FaultPlan, FaultStorage, InjectedCrash, Operation

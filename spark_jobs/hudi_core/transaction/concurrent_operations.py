@@ -1,4 +1,4 @@
-"""Gathers what a verdict on conflicts depends on: the file groups of concurrent operations.
+"""Reads the file groups of concurrent operations, by which conflict.py decides.
 
 Markers show a conflict before the work (early conflict detection), by the rules of Hudi's direct markers
 (MarkerUtils.getCandidateInstants, DirectMarkerBasedDetectionStrategy); the timeline shows it at the commit.

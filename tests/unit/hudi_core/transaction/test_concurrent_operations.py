@@ -15,8 +15,7 @@ from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import Action, State
 from hudi_core.timeline.instant_time import of_epoch_seconds
 from hudi_core.timeline.pending_plans import is_clustering
-from hudi_core.transaction.conflict import RULES, ConcurrentOperation, OperationStart, Other, Verdict
-from hudi_core.transaction.conflict_candidates import (
+from hudi_core.transaction.concurrent_operations import (
     ConflictCheck,
     check_markers,
     marked_groups,
@@ -24,6 +23,7 @@ from hudi_core.transaction.conflict_candidates import (
     read_operation,
     rivals,
 )
+from hudi_core.transaction.conflict import RULES, ConcurrentOperation, OperationStart, Other, Verdict
 from tests.support.golden_timelines import every_table, load_timelines, timelines_of
 from tests.support.inflight_compactions import Layout
 from tests.support.memory_storage import MemoryStorage
