@@ -28,7 +28,9 @@ from __future__ import annotations
 
 import logging
 import re
-from typing import Any
+from typing import Any, TypeVar
+
+E = TypeVar("E", bound="HudiError")
 
 EXIT_FAILED = 1
 EXIT_BAD_INPUT = 2
@@ -85,6 +87,16 @@ class HudiError(Exception):
         if self.remedy:
             text = f"{text} ({self.remedy})"
         return text
+
+    def found_late(self: E, outcome: str) -> E:
+        """The same error where it was found after something had been written: the action failed (exit code 1), with
+        the `outcome` of what was written in its message.
+        """
+        late = type(self)(
+            f"{self.message}; found after the run had begun: {outcome}", path=self.path, remedy=self.remedy
+        )
+        late.exit_code = EXIT_FAILED
+        return late
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _rebuild, (type(self), self.message, self.path, self.remedy)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import cast
 
-from hudi_core.errors import HudiError, StorageError, StorageExistsError, StorageNotFoundError
+from hudi_core.errors import FormatError, HudiError, StorageError, StorageExistsError, StorageNotFoundError
 from hudi_core.model.partition import check_relative_path
 
 _ABSENT = (FileNotFoundError, NotADirectoryError, IsADirectoryError)
@@ -54,6 +55,10 @@ def to_storage_error(error: Exception, path: str, uri: str) -> HudiError:
         return StorageNotFoundError(f"no such file in {uri}", path=path)
     if isinstance(error, FileExistsError):
         return StorageExistsError(f"the file exists already in {uri}", path=path)
+    if isinstance(error, OSError) and error.errno == errno.ENAMETOOLONG:
+        return FormatError(
+            f"a name is longer than the file system of {uri} allows", path=path, remedy="shorten the name"
+        )
     if isinstance(error, PermissionError):
         return StorageError(
             f"access denied in {uri}: {error}", path=path, remedy="check the permissions or credentials of this process"
@@ -67,5 +72,7 @@ def translated(path: str, uri: str, extra: tuple[type[Exception], ...] = ()) -> 
     kinds: tuple[type[Exception], ...] = (OSError, *extra)
     try:
         yield
+    except HudiError:
+        raise
     except kinds as error:
         raise to_storage_error(error, path, uri) from error

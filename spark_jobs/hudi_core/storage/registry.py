@@ -48,9 +48,18 @@ def open_fsspec(uri: str, scheme: str, options: Mapping[str, str]) -> FsspecStor
             path=uri,
             remedy="install the fsspec package of this scheme",
         ) from error
-    # Neither cache may live on: a listing must show what others created a moment ago.
-    fs = kind(**fsspec_options(scheme, options), use_listings_cache=False, skip_instance_cache=True)
-    return FsspecStorage(fs, str(kind._strip_protocol(address)), uri)
+    arguments = fsspec_options(scheme, options)
+    try:
+        # Neither cache may live on: a listing must show what others created a moment ago.
+        fs = kind(**arguments, use_listings_cache=False, skip_instance_cache=True)
+        root = str(kind._strip_protocol(address))
+    except Exception as error:  # of the scheme's library, which may raise anything
+        raise ConfigError(
+            f"the storage library for {scheme}:// refuses the address or its options: {type(error).__name__}: {error}",
+            path=uri,
+            remedy="check the address; options of the library are given as storage options",
+        ) from error
+    return FsspecStorage(fs, root, uri)
 
 
 def scheme_of(uri: str) -> str:

@@ -205,6 +205,22 @@ class ListingObservations:
 
 
 @dataclass(frozen=True, slots=True)
+class DamagedLog:
+    """A corrupt block of a log file that queries skip; or, where it is not `is_readable`, a file that they fail on."""
+
+    path: str
+    what: str
+    is_readable: bool
+
+
+@dataclass(frozen=True, slots=True)
+class LogObservations:
+    """The damage in the log files that a snapshot query reads."""
+
+    damaged: Counted[DamagedLog] = field(default_factory=Counted)
+
+
+@dataclass(frozen=True, slots=True)
 class Observations:
     """Everything that the rules judge. `options` are this run's over the table's; `eager` writes have no heartbeat."""
 
@@ -225,5 +241,6 @@ class Observations:
     metadata_drop_unfinished: bool = False
     orphans: OrphanObservations = OrphanObservations()
     listings: ListingObservations = field(default_factory=ListingObservations)
+    logs: LogObservations = field(default_factory=LogObservations)
     executors: ExecutorObservations | None = None
     """None where the doctor runs without executors."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hudi_core.errors import TimelineError, UnsupportedError
+from hudi_core.errors import ConflictError, TimelineError, UnsupportedError
 from hudi_core.services.rollback.checks import RollbackInputs, check_may_roll_back
 from hudi_core.timeline.instant import Action, Instant, State
 from hudi_core.timeline.timeline import Timeline
@@ -52,9 +52,10 @@ def test_what_completed_later_counts_as_later() -> None:
 
 
 def test_nothing_pending_may_be_built_on_it() -> None:
-    with pytest.raises(TimelineError, match="has deltacommit 3 pending"):
+    with pytest.raises(ConflictError, match="has deltacommit 3 pending") as caught:
         check(completed("2"), pending("3"))
-    with pytest.raises(TimelineError, match="has deltacommit 1 pending"):
+    assert "hudictl rollback TABLE --instant 3" in str(caught.value.remedy)
+    with pytest.raises(ConflictError, match="has deltacommit 1 pending"):
         check(completed("2"), pending("1"))
     for action in (Action.COMPACTION, Action.LOG_COMPACTION, Action.CLUSTERING):
         with pytest.raises(TimelineError, match=f"{action} 3 was planned on"):
