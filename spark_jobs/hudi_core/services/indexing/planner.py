@@ -14,6 +14,7 @@ from hudi_core.metadata_table.index_definitions import (
     load_index_definitions,
     put_index_definitions,
 )
+from hudi_core.metadata_table.timeline import MetadataTimeline
 from hudi_core.services.context import TableContext
 from hudi_core.services.indexing.job import IndexingJob
 from hudi_core.services.indexing.requested_indexes import RequestedIndexes, requested_indexes
@@ -59,7 +60,7 @@ class IndexingService(SchedulingService):
                 return Scheduled(None, None, _nothing(requested, left))
             if lock is None:
                 return Scheduled(None, _document(plan))
-            instant = context.new_instant(timeline)
+            instant = _instant(context, config, timeline)
             lock.check()
             # A listed index keeps the definition that its files are by.
             new = [
@@ -111,6 +112,18 @@ class IndexingService(SchedulingService):
         # One that is inflight without a plan was abandoned by a dead process: it is rebuilt.
         there = config.metadata_partitions.difference(resized) | planned
         return tuple(name for name in requested.names if name not in there)
+
+
+def _instant(context: TableContext, config: TableConfig, timeline: Timeline) -> str:
+    """Of the action: just before the latest completed write, so that it is never the latest completed action itself.
+
+    A writer of Hudi 1.x that begins an index takes the latest completed action of the data table, and where that is an
+    indexing, its name (generateUniqueInstantTime of HoodieBackedTableMetadataWriter and of its version for table
+    version 6). It rolls back what the metadata table has of that name, which is the index of the action, and with each
+    further index the one that it began before it. A write leaves the timeline only by a later action.
+    """
+    of_metadata = MetadataTimeline(context.storage, config).active.load().requested_times
+    return context.clock().before(max(timeline.commits().requested_times), timeline, of_metadata)
 
 
 def _request(

@@ -48,6 +48,33 @@ def test_a_global_index_does_not_become_partitioned_by_a_resize(golden: Golden) 
     assert counts(table) == {"record-index": 10}
 
 
+@pytest.mark.parametrize("version", ["6", "8", "9"])
+def test_the_instant_is_before_the_latest_write_and_nobodys(golden: Golden, version: str) -> None:
+    table = golden(version, "mor_basic").table
+    before = HudiTable.open(str(table)).timeline()
+    *earlier, last = sorted(before.commits().requested_times)
+    instant = plan(table, RECORD_INDEX).instant
+    assert earlier[-1] < instant < last
+    assert not before.contains(instant)
+    assert instant not in Table(table).metadata_timeline.load().requested_times
+    assert run(table, instant) == "completed"
+    now = HudiTable.open(str(table)).timeline()
+    latest = now.last_completed()
+    assert latest is not None
+    assert latest.requested_time == last, "of which a writer takes the name of the next index"
+    assert differences(table) == []
+
+
+def test_a_second_plan_has_another_instant(golden: Golden) -> None:
+    table = golden("8", "mor_basic").table
+    instants = [
+        plan(table, {name: "true"}).instant for name in (*RECORD_INDEX, "hoodie.metadata.index.bloom.filter.enable")
+    ]
+    assert len(set(instants)) == 2
+    assert [run(table, instant) for instant in instants] == ["completed", "completed"]
+    assert differences(table) == []
+
+
 def test_a_run_sees_the_definition_that_its_plan_has_put(golden: Golden) -> None:
     table = undefined(golden("8", "mor_basic").table)
     context = context_of(table, SECONDARY)
