@@ -48,6 +48,7 @@ SOAKED = {
     "metadata tables made and kept": (1, (f"{INTEROP}_tables.py", f"{INTEROP}_large_cells.py")),
     "services with every kind judged by real Hudi": (1, (f"{INTEROP}_services.py",)),
     "indexing beside a writer": (1, (f"{INTEROP}_indexing.py",)),
+    "the next writer behind an index": (2, ("tests/interop/test_next_writer.py",)),
     "metadata tables without a JVM": (
         1,
         (f"{CORE}/metadata_table", f"{CORE}/services/metadata", "tests/golden"),

@@ -28,6 +28,12 @@ def hudi_1_0() -> Iterator[RealHudi]:
 
 
 @pytest.fixture(scope="session")
+def hudi_1_1() -> Iterator[RealHudi]:
+    """Real Hudi 1.1.1, kept from upgrading the tables it writes; native to table version 9 as well."""
+    yield from _worker("1.1.1")
+
+
+@pytest.fixture(scope="session")
 def hudi_1_2() -> Iterator[RealHudi]:
     """Real Hudi 1.2.0, kept from upgrading the tables it writes."""
     yield from _worker("1.2.0")

@@ -56,11 +56,8 @@ class MetadataTableSnapshot:
         self._listed[name] = frozenset(info.name for info in files)
         slices = merged_slices(folder, files, timeline, metadata_config.layout_version)
         if metadata_config.features.log_name_has_delta_commit:
-            # No reader counts what is pending on the data timeline: after its rollback a writer that was taken for
-            # dead may have completed it here.
             pending = self.data_timeline.pending().requested_times
-            counted = timeline.filter(lambda instant: instant.requested_time not in pending)
-            refuse_missing(folder, files, slices, counted, self._stats_of)
+            refuse_missing(folder, files, slices, timeline, pending, self._stats_of)
         return [GroupReader(self.storage, item, self.blocks, rules) for item in slices]
 
     def current(self, name: str) -> bool:

@@ -222,6 +222,8 @@ class Observations:
     strange_names: tuple[str, ...] = ()
     """Paths in the timeline's folder that look like a timeline file's and are none."""
     overtaken: Overtaken | None = None
+    latest_indexing: str | None = None
+    """The latest completed action, where that is an indexing."""
     metadata_drop_unfinished: bool = False
     orphans: OrphanObservations = OrphanObservations()
     listings: ListingObservations = field(default_factory=ListingObservations)

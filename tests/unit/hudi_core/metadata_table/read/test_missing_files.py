@@ -64,7 +64,7 @@ def check(
 
     files = [FileInfo(f"{FOLDER}/{name}", 80 if name in EMPTY else 9000, 1.0) for name in names]
     whole = Timeline(timeline)
-    refuse_missing(FOLDER, files, merged_slices(FOLDER, files, whole, 2), whole, stats_of)
+    refuse_missing(FOLDER, files, merged_slices(FOLDER, files, whole, 2), whole, (), stats_of)
     return requested
 
 
