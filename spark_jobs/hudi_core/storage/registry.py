@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from hudi_core.errors import ConfigError
+from hudi_core.model.size_limits import SizeLimits, without_limits
 from hudi_core.request.secrets import refuse_secret_address
 from hudi_core.storage.base import Storage
 from hudi_core.storage.local import LocalStorage, local_path
@@ -26,11 +27,13 @@ def open_storage(uri: str, options: Mapping[str, str] | None = None) -> Storage:
     """The control side: timeline, locks, properties, listings.
 
     A plain path or `file:` is local, everything else uses fsspec. Raises ConfigError for a scheme whose library is not
-    installed, for options that the scheme does not know, and for an address that holds a secret.
+    installed, for options that the scheme does not know, and for an address that holds a secret. Among `options` may be
+    those of model.size_limits.
     """
     refuse_secret_address(uri, what="the address of the table")
     scheme = scheme_of(uri)
-    return LocalStorage(uri) if scheme == "file" else open_fsspec(uri, scheme, options or {})
+    given = options or {}
+    return LocalStorage(uri, SizeLimits.of(given)) if scheme == "file" else open_fsspec(uri, scheme, given)
 
 
 def open_fsspec(uri: str, scheme: str, options: Mapping[str, str]) -> FsspecStorage:
@@ -49,8 +52,9 @@ def open_fsspec(uri: str, scheme: str, options: Mapping[str, str]) -> FsspecStor
             remedy="install the fsspec package of this scheme",
         ) from error
     # Neither cache may live on: a listing must show what others created a moment ago.
-    fs = kind(**fsspec_options(scheme, options), use_listings_cache=False, skip_instance_cache=True)
-    return FsspecStorage(fs, str(kind._strip_protocol(address)), uri)
+    given = fsspec_options(scheme, without_limits(options))
+    fs = kind(**given, use_listings_cache=False, skip_instance_cache=True)
+    return FsspecStorage(fs, str(kind._strip_protocol(address)), uri, SizeLimits.of(options))
 
 
 def scheme_of(uri: str) -> str:

@@ -15,19 +15,19 @@ from hudi_core.metadata_table.instants import is_solo
 from hudi_core.metadata_table.read.file_group import ROOT, MergedSlice, data_files
 from hudi_core.model.names import BaseFileName
 from hudi_core.storage.base import FileInfo
-from hudi_core.timeline.actions.write_stats import WriteStat
+from hudi_core.timeline.actions.write_stats import WrittenFile
 from hudi_core.timeline.instant import Action, Instant
 from hudi_core.timeline.timeline import Timeline
 
 DAMAGED: Final = (
-    "restore the file from a copy, or read the table without its metadata table; drop that and let Hudi's "
-    "writer rebuild it"
+    "restore the file from a copy, or read the table without its metadata table (`--metadata off`); to rebuild it: "
+    "`hudictl metadata drop TABLE`, then `hudictl metadata create TABLE`, or Hudi's next write"
 )
 
 _EMPTY_LOG: Final = 128
 """Bytes: a file group is initialized with a log file of 80; one with records has a schema of thousands."""
 
-StatsOf = Callable[[Instant], Iterable[WriteStat]]
+StatsOf = Callable[[Instant], Iterable[WrittenFile]]
 """The write stats of a commit of the metadata table. Raises StorageNotFoundError for one that was archived
 meanwhile.
 """

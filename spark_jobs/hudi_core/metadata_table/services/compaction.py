@@ -67,8 +67,8 @@ class MetadataCompaction:
     def run(self, trigger: int = METADATA_DELTA_COMMITS.default) -> ServiceOutcome:
         """Finishes what is pending, else compacts where `trigger` deltacommits came since the last compaction.
 
-        Raises as MetadataTableSnapshot.timeline and compact_group; ExecutionError when results do not fit the plan.
-        Nothing has changed for readers then, and the next run goes on.
+        Raises as MetadataTableSnapshot.checked_slices and compact_group; ExecutionError when results do not fit the
+        plan. Nothing has changed for readers then, and the next run goes on.
         """
         finished = self.finish()
         if finished.instants:
@@ -84,6 +84,7 @@ class MetadataCompaction:
         )
         if isinstance(decided, str):
             return ServiceOutcome(reason=decided)
+        self._check_files(data)
         plan = compaction_plan(
             self._places(metadata_timeline), metadata_timeline, decided.before, self._metadata_timeline.features
         )
@@ -99,7 +100,15 @@ class MetadataCompaction:
         pending = [item.requested_time for item in self._metadata_timeline.active.load().pending_compactions()]
         if not pending:
             return ServiceOutcome(reason="no compaction of the metadata table is pending")
-        return self._execute_all(pending, ActiveTimeline(self.storage, self.config).load())
+        data = ActiveTimeline(self.storage, self.config).load()
+        self._check_files(data)
+        return self._execute_all(pending, data)
+
+    def _check_files(self, data: Timeline) -> None:
+        """Before anything is written: what a cut log file lacks would be gone for good once it is compacted."""
+        snapshot = MetadataTableSnapshot(self.storage, self.config, data)
+        for partition in sorted(self.config.metadata_partitions):
+            snapshot.checked_slices(partition)
 
     def _execute_all(self, instants: Sequence[str], data: Timeline) -> ServiceOutcome:
         stats = [stat for instant in instants for stat in self._execute(instant, data)]

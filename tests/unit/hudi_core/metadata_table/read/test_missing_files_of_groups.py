@@ -12,7 +12,7 @@ from hudi_core.errors import CorruptFileError
 from hudi_core.metadata_table.read.file_group import merged_slices
 from hudi_core.metadata_table.read.missing_files import refuse_missing
 from hudi_core.storage.base import FileInfo
-from hudi_core.timeline.actions.write_stats import WriteStat
+from hudi_core.timeline.actions.write_stats import WrittenFile
 from hudi_core.timeline.instant import Action, Instant, State
 from hudi_core.timeline.timeline import Timeline
 
@@ -42,13 +42,11 @@ def check(
 ) -> None:
     """`files` by name with their sizes; `written` are the files of the commits, `pending` those of the data table."""
 
-    def stats_of(commit: Instant) -> list[WriteStat]:
+    def stats_of(commit: Instant) -> list[WrittenFile]:
         names = written.get(commit.requested_time, [])
         ids = [next(group for group in (OLD, NEW) if group in name) for name in names]
         pairs = zip(ids, names, strict=True)
-        return [
-            WriteStat(group, f"record_index/{name}", "record_index", "null", 0, 0, 0, 0, 0, 0) for group, name in pairs
-        ]
+        return [WrittenFile(group, f"record_index/{name}", 0) for group, name in pairs]
 
     listed = [FileInfo(f"{FOLDER}/{name}", size, 1.0) for name, size in files.items()]
     whole = Timeline(timeline)

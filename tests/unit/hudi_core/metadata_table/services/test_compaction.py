@@ -15,7 +15,7 @@ from hudi_core.codec.bloom import BloomFilter
 from hudi_core.codec.hfile.reader import HFileReader
 from hudi_core.engine.local import LocalEngine
 from hudi_core.engine.protocol import TaskAttempt
-from hudi_core.errors import ExecutionError
+from hudi_core.errors import CorruptFileError, ExecutionError
 from hudi_core.metadata_table.read.file_group import ROOT
 from hudi_core.metadata_table.services.compaction import MetadataCompaction
 from hudi_core.metadata_table.services.compaction_units import CompactedGroup, GroupUnit, compact_group_task
@@ -90,6 +90,22 @@ def test_it_holds_what_it_held_before(golden: Golden, version: str, case: str) -
     again = compaction(table).run(trigger=1)
     assert not again.instants
     assert again.reason
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_log_of_no_bytes_is_not_compacted_away(golden: Golden, version: str) -> None:
+    table = Table(golden(version, "mdt_all_mor").table)
+    newest = table.metadata_timeline.load().commits().last()
+    assert newest is not None
+    stats = table.metadata_timeline.read_commit(newest).write_stats()
+    victim = next(table.path / ROOT / stat.path for stat in stats if stat.path.startswith("files/."))
+    data = victim.read_bytes()
+    victim.write_bytes(b"")
+    with pytest.raises(CorruptFileError, match="but it has 0"):
+        compaction(table).run(trigger=1)
+    assert not table.metadata_timeline.load().pending_compactions()
+    victim.write_bytes(data)
+    assert compaction(table).run(trigger=1).instants
 
 
 def rewound(table: Table) -> tuple[Instant, dict[str, Any], dict[str, Any]]:
@@ -259,11 +275,14 @@ def test_results_that_do_not_fit_the_plan_are_refused(golden: Golden) -> None:
     assert isinstance(table.metadata_timeline.load(), Timeline)
 
 
-def test_a_plan_whose_files_are_gone_is_not_run(golden: Golden) -> None:
+def test_a_plan_whose_files_are_gone_is_not_run(golden: Golden, monkeypatch: pytest.MonkeyPatch) -> None:
     table = Table(golden("8", "mor_basic").table)
     with pytest.raises(ExecutionError, match="results came back"):
         compaction(table, workers=by_tasks(table, lambda units: [])).run(trigger=1)
     next((table.path / ROOT / "files").glob(".files-0000-0_2*.log.1_*[0-9]")).unlink()
+    with pytest.raises(CorruptFileError, match="is not there"):
+        compaction(table).run(trigger=1)
+    monkeypatch.setattr(MetadataCompaction, "_check_files", lambda self, data: None)
     with pytest.raises(ExecutionError, match="which is not there"):
         compaction(table).run(trigger=1)
 
