@@ -47,10 +47,9 @@ def refuse_missing(
     `slices` are what a reader merges, `timeline` is the metadata table's, of layout 2. What is `pending` on the data
     timeline is not looked for: no reader counts it, and after its rollback a writer that was taken for dead may have
     completed it here. It does say when an index was made that is listed already, and whose indexing is still pending.
-    Found are a base file, and a log
-    file of a commit that left the partition no other file: always so in `files`, which has one file group; of the
-    several logs that a commit writes into an index, a single missing one is not found. Archived commits are not read:
-    the metadata table archives what it has compacted.
+    Found are a base file, and a log file of a commit that left the partition no other file: always so in `files`, which
+    has one file group; of the several logs that a commit writes into an index, a single missing one is not found.
+    Archived commits are not read: the metadata table archives what it has compacted.
     """
     present = {info.name for info in files}
     instants = {name.instant for _, name in data_files(files)}

@@ -69,12 +69,6 @@ class MetadataTableSnapshot:
         files = self.storage.list_files(folder)
         self._listed[name] = frozenset(info.name for info in files)
         slices = merged_slices(folder, files, timeline, metadata_config.layout_version)
-<<<<<<< HEAD
-        if metadata_config.features.log_name_has_delta_commit:
-            pending = self.data_timeline.pending().requested_times
-            refuse_missing(folder, files, slices, timeline, pending, self._stats_of)
-        return [GroupReader(self.storage, item, self.blocks, rules) for item in slices]
-=======
         # No reader counts what is pending on the data timeline: after its rollback a writer that was taken for dead may
         # have completed it here.
         pending = self.data_timeline.pending().requested_times
@@ -82,9 +76,8 @@ class MetadataTableSnapshot:
         by_name = metadata_config.features.log_name_has_delta_commit
         refuse_short(folder, files, slices, counted, self._stats_of_all, named_by_writer=by_name)
         if by_name:
-            refuse_missing(folder, files, slices, counted, self._stats_of)
+            refuse_missing(folder, files, slices, timeline, pending, self._stats_of)
         return slices
->>>>>>> sizes
 
     def current(self, name: str) -> bool:
         """Whether the properties list partition `name` now, and the files of its folder at the snapshot still exist.
