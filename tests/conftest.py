@@ -14,6 +14,7 @@ import pytest
 from hypothesis import settings
 
 from tests.support.golden_data import WRITTEN, GoldenCase, open_case
+from tests.support.stale_indexes import StaleTable, stale_table
 from tests.support.suite_parts import part_of
 
 # The cyclic collector at its default takes a twelfth of the CPU time of the unit tests (42.5 s of 939 tests, 38.9 so).
@@ -58,6 +59,16 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with tarfile.open(WRITTEN) as tar:
         tar.extractall(folder, filter="data")
     return folder
+
+
+@pytest.fixture
+def stale(tmp_path: Path) -> Callable[[str], StaleTable]:
+    """A fresh copy of a table that tests/golden/make_stale_indexes.py had real Hudi write."""
+
+    def make(name: str) -> StaleTable:
+        return stale_table(name, tmp_path)
+
+    return make
 
 
 @pytest.fixture(scope="session")

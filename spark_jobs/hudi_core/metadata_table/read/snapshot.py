@@ -21,12 +21,12 @@ from hudi_core.metadata_table.read.partition import HashedPart, MetadataPartitio
 from hudi_core.metadata_table.read.recorded_sizes import refuse_short
 from hudi_core.metadata_table.validity import rolled_back_by, valid_instants
 from hudi_core.model.partition import check_file_name
-from hudi_core.storage.base import Storage
+from hudi_core.storage.base import FileInfo, Storage
 from hudi_core.storage.registry import scheme_of
 from hudi_core.timeline.actions.commit import written_files
 from hudi_core.timeline.actions.write_stats import WrittenFile
 from hudi_core.timeline.active import ActiveTimeline
-from hudi_core.timeline.instant import Instant
+from hudi_core.timeline.instant import Action, Instant
 from hudi_core.timeline.timeline import Timeline
 
 _AT_ONCE: Final = 16
@@ -42,7 +42,7 @@ class MetadataTableSnapshot:
         self.storage = storage
         self.config = config
         self.data_timeline = data_timeline
-        self._listed: dict[str, frozenset[str]] = {}
+        self._listed: dict[str, tuple[FileInfo, ...]] = {}
         self._stats: dict[Instant, tuple[WrittenFile, ...]] = {}
 
     def groups(self, name: str, rules: RecordRules[T]) -> list[GroupReader[T]]:
@@ -67,7 +67,7 @@ class MetadataTableSnapshot:
         folder = self.folder(name)
         timeline, metadata_config = self.timeline, self._metadata_config
         files = self.storage.list_files(folder)
-        self._listed[name] = frozenset(info.name for info in files)
+        self._listed[name] = tuple(files)
         slices = merged_slices(folder, files, timeline, metadata_config.layout_version)
         # No reader counts what is pending on the data timeline: after its rollback a writer that was taken for dead may
         # have completed it here.
@@ -88,7 +88,21 @@ class MetadataTableSnapshot:
         """
         if name not in TableConfig.load(self.storage).metadata_partitions:
             return False
-        return self._listed.get(name, frozenset()) <= {info.name for info in self.storage.list_files(self.folder(name))}
+        before = {info.name for info in self._listed.get(name, ())}
+        return before <= {info.name for info in self.storage.list_files(self.folder(name))}
+
+    def files(self, name: str) -> tuple[FileInfo, ...]:
+        """The files of the partition's folder, as they were when it was first read."""
+        if name not in self._listed:
+            self._listed[name] = tuple(self.storage.list_files(self.folder(name)))
+        return self._listed[name]
+
+    def wrote(self, instant: str, name: str) -> bool:
+        """Whether the deltacommit of an action on the data table wrote to partition `name`, by its metadata."""
+        found = self.timeline.completed().find(instant, Action.DELTA_COMMIT)
+        if found is None:
+            return False
+        return any(stat.path.startswith(f"{name}/") for stat in self._stats_of(found))
 
     def partition(self, name: str, rules: RecordRules[T], hashed: HashedPart = str) -> MetadataPartition[T]:
         """Partition `name`; errors as `groups`, and CorruptFileError when it holds no file group."""
@@ -108,7 +122,7 @@ class MetadataTableSnapshot:
 
         None where its files were cleaned and it was archived, or the index was built by an indexing action.
         """
-        files = data_files(self.storage.list_files(self.folder(name)))
+        files = data_files(self.files(name))
         first = {parsed.instant for _, parsed in files if is_solo(parsed.instant)}
         for instant in self.timeline.commits():
             time = instant.requested_time

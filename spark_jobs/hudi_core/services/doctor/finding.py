@@ -205,6 +205,18 @@ class ListingObservations:
 
 
 @dataclass(frozen=True, slots=True)
+class IndexObservations:
+    """`narrow` are data partitions whose recorded ranges lack values, `incomplete` secondary indexes that lack rows of
+    a commit on the timeline, `unproven` those of which nobody can tell. `problem`: no check.
+    """
+
+    narrow: tuple[str, ...] = ()
+    incomplete: tuple[str, ...] = ()
+    unproven: tuple[str, ...] = ()
+    problem: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Observations:
     """Everything that the rules judge. `options` are this run's over the table's; `eager` writes have no heartbeat."""
 
@@ -227,5 +239,6 @@ class Observations:
     metadata_drop_unfinished: bool = False
     orphans: OrphanObservations = OrphanObservations()
     listings: ListingObservations = field(default_factory=ListingObservations)
+    indexes: IndexObservations = IndexObservations()
     executors: ExecutorObservations | None = None
     """None where the doctor runs without executors."""

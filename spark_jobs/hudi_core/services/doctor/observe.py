@@ -24,6 +24,7 @@ from hudi_core.services.doctor.finding import (
     PendingObservations,
     StoreObservations,
 )
+from hudi_core.services.doctor.indexes import read_indexes
 from hudi_core.services.doctor.listings import compare_listings
 from hudi_core.services.doctor.locks import read_lock
 from hudi_core.services.doctor.orphans import find_orphans
@@ -79,6 +80,7 @@ def observe(
         metadata_drop_unfinished=is_drop_unfinished(context.storage, context.config),
         orphans=find_orphans(context, timeline) if files else OrphanObservations(),
         listings=compare_listings(context, timeline) if files else ListingObservations(),
+        indexes=read_indexes(context, timeline, ranges=files),
         executors=executors,
     )
 

@@ -7,6 +7,7 @@ from functools import partial
 
 from hudi_core.services.doctor.clocks import clock_skew, instant_ahead, timeline_zone
 from hudi_core.services.doctor.finding import Finding, Observations, PendingObservations, duration
+from hudi_core.services.doctor.indexes import indexes
 from hudi_core.services.doctor.listings import listings
 from hudi_core.services.doctor.locks import lock
 from hudi_core.services.doctor.orphans import orphans
@@ -149,6 +150,7 @@ def strange_names(observed: Observations) -> Iterator[Finding]:
 _RULES: tuple[Callable[[Observations], Iterator[Finding]], ...] = (
     orphans,
     listings,
+    indexes,
     strange_names,
     stalled_instants,
     lock,
