@@ -22,7 +22,7 @@ from typing import Final
 from hudi_core.codec.log.blocks import CorruptBlock, LogBlock
 from hudi_core.errors import CorruptFileError, FormatError, StorageNotFoundError
 from hudi_core.filegroup.read.log_scan import IsCommitted, log_blocks, scan_blocks
-from hudi_core.model.names import FileGroupId, parse_base_file, parse_data_file, parse_log_file
+from hudi_core.model.names import FileGroupId, parse_base_file, parse_log_file
 from hudi_core.storage.base import FileInfo, Storage
 from hudi_core.timeline.actions.commit import CommitMetadata
 from hudi_core.timeline.timeline import Timeline
@@ -120,7 +120,8 @@ class PlanCheck:
             return completion
 
         ids = {item.file_group.file_id for item in items}
-        named = (info for info in files if (name := parse_data_file(info.name)) is not None and name.file_id in ids)
+        # By the text alone: a file id has no underscore (FSUtils.getFileId), and the names are parsed further down.
+        named = (info for info in files if info.name.removeprefix(".").partition("_")[0] in ids)
         slicing = slicing_for(self.layout, self.timeline, completion_of)
         starts = [(item.file_group, instant) for item in items]
         return {group.id: group for group in build_file_groups(folder, named, slicing, compactions=starts)}

@@ -156,7 +156,7 @@ def test_a_base_file_of_a_retried_task(slices: Slices) -> None:
 
 
 def test_change_data_logs_are_no_part_of_the_slice(slices: Slices) -> None:
-    slices.put(log("001", 2, tail="-cdc"), b"")
+    slices.put(log("001", 2, tail=".cdc"), data("004", ROW))
     slices.check(PLANNED)
 
 
