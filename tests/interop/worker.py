@@ -23,6 +23,8 @@ def start_session(jar: str, cores: str, memory: str) -> Any:
 
     options = {
         "spark.jars": jar,
+        # Avro finds the classes of delete blocks by its own class loader, not by that of `spark.jars`: 1.0.2 fails on them.
+        "spark.driver.extraClassPath": jar,
         "spark.serializer": "org.apache.spark.serializer.KryoSerializer",
         "spark.kryo.registrator": "org.apache.spark.HoodieSparkKryoRegistrar",
         "spark.sql.extensions": "org.apache.spark.sql.hudi.HoodieSparkSessionExtension",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
@@ -31,6 +32,7 @@ LAWFUL: Final = (
     "Found commits after time",
     "Could not rollback a savepointed commit",
     "Cannot rollback",
+    "is earlier than the latest compaction",
     "Could not find any data files",
     "No plans to execute",
 )
@@ -60,7 +62,7 @@ def instant_for(step: Service, now: Situation) -> str | None:
     """The instant that the service is about, or None where there is none."""
     if step.service in PENDING:
         return next(iter(now.pending(*PENDING[step.service])), None)
-    chosen = {"rollback": now.writes()[-1:], "savepoint": now.writes(), "restore": now.savepoints()}[step.service]
+    chosen = {"rollback": now.last_write(), "savepoint": now.writes(), "restore": now.savepoints()}[step.service]
     return chosen[-1 - step.pick % len(chosen)] if chosen else None
 
 
@@ -84,10 +86,16 @@ def serve(hudi: RealHudi, program: Program, step: Service, now: Situation) -> bo
         instant = instant_for(step, now)
         if instant is None:
             return False
-    if step.service == "compact":
-        hudi.ask("compact", base=str(now.base), instant=instant, options=options)
-    elif step.service == "schedule_compaction":
+    if step.service == "schedule_compaction":
         hudi.ask("schedule_compaction", base=str(now.base), options=options)
     else:
-        hudi.ask("service", base=str(now.base), name=step.service, instant=instant, options=options)
+        ask_service(hudi, now.base, step.service, instant, options)
     return True
+
+
+def ask_service(hudi: RealHudi, base: Path, name: str, instant: str | None, options: Mapping[str, str]) -> None:
+    """A call of Hudi's write client; `instant` where it takes one. Raises RealHudiError."""
+    if name == "compact":
+        hudi.ask("compact", base=str(base), instant=instant, options=dict(options))
+    else:
+        hudi.ask("service", base=str(base), name=name, instant=instant, options=dict(options))

@@ -40,6 +40,10 @@ class Situation:
         active = {item.requested_time for item in self.timeline if item.is_completed}
         return [instant for instant in self.model.instants() if instant in active]
 
+    def last_write(self) -> list[str]:
+        """The newest write, unless it is the only one: without a commit a table has no schema to read by."""
+        return self.writes()[-1:] if len(self.model.effects) > 1 else []
+
     def pending(self, *actions: str) -> list[str]:
         """Pending instants, of these actions or of all."""
         return [
@@ -83,15 +87,14 @@ def _of_metadata(*words: str) -> Words:
 
 
 VERBS: Final[Mapping[str, Words]] = {
-    "schedule compaction": _fixed("schedule", "compaction", TABLE),
-    "run compaction": _fixed("run", "compaction", TABLE, "--schedule", "--engine", "local"),
+    "run compaction": _fixed("run", "compaction", TABLE, "--engine", "local"),
     "run clean": _fixed("run", "clean", TABLE, "--schedule", "--engine", "local"),
     "schedule clean": _fixed("schedule", "clean", TABLE),
     "run archive": _fixed("run", "archive", TABLE),
     "run indexing": _fixed("run", "indexing", TABLE, "--schedule", "--engine", "local"),
     "schedule indexing": _fixed("schedule", "indexing", TABLE),
     "rollback": _fixed("rollback", TABLE),
-    "rollback newest": _at(lambda now: now.writes()[-1:], "rollback", TABLE),
+    "rollback newest": _at(Situation.last_write, "rollback", TABLE),
     "restore": _at(Situation.writes, "restore", TABLE),
     "savepoint create": _at(Situation.writes, "savepoint", "create", TABLE),
     "savepoint delete": _at(Situation.savepoints, "savepoint", "delete", TABLE),
