@@ -23,7 +23,7 @@ def start_session(jar: str, cores: str, memory: str) -> Any:
 
     options = {
         "spark.jars": jar,
-        # Avro finds the classes of delete blocks by its own class loader, not by that of `spark.jars`: 1.0.2 fails on them.
+        # Avro looks for the classes of delete blocks by its own class loader, which does not see `spark.jars`.
         "spark.driver.extraClassPath": jar,
         "spark.serializer": "org.apache.spark.serializer.KryoSerializer",
         "spark.kryo.registrator": "org.apache.spark.HoodieSparkKryoRegistrar",

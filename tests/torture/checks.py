@@ -26,6 +26,8 @@ READ_OPTIONS: Final = {
     "hoodie.datasource.read.incr.fallback.fulltablescan.enable": "false",
 }
 FILTERS: Final = 4
+COMMITS: Final = ("commit", "deltacommit", "replacecommit")
+"""A savepoint has the requested time of its commit."""
 SKIPPING: Final = {
     "hoodie.enable.data.skipping": "true",
     "hoodie.metadata.index.column.stats.enable": "true",
@@ -148,7 +150,7 @@ class Checks:
 
     def _incremental(self, now: Situation, state: State, dice: random.Random) -> None:
         """From some write on: the rows that were last written behind it."""
-        completed = {item.requested_time: item.completion_time or item.requested_time for item in now.timeline}
+        completed = {item.requested_time: item.completed_at for item in now.timeline if item.action in COMMITS}
         instant = dice.choice(now.model.instants())
         if instant not in completed:
             return
