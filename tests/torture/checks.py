@@ -101,14 +101,14 @@ class Checks:
         self._validate(now)
         self.counts.compared["ours snapshot"] += len(modes)
 
-    def theirs(self, hudi: RealHudi, now: Situation, dice: random.Random) -> None:
-        """Real Hudi's snapshot, with the metadata table and without, and filtered. Raises Mismatch."""
+    def theirs(self, hudi: RealHudi, now: Situation, dice: random.Random, *, filters: bool) -> None:
+        """Real Hudi's snapshot, with the metadata table and without, and with `filters` filtered. Raises Mismatch."""
         state = now.model.state()
         modes = (True, False) if now.has_metadata_table() else (False,)
         for metadata in modes:
             rows = answer(hudi, now, "hudi snapshot", metadata)
             compare("hudi snapshot", f"real Hudi's snapshot, metadata {metadata}", rows, _rows(state), state)
-        if now.has_metadata_table():
+        if now.has_metadata_table() and filters:
             for predicate in predicates(dice, state, 2):
                 rows = answer(hudi, now, "hudi filtered", True, SKIPPING, predicate)
                 compare("hudi filtered", f"real Hudi where {predicate.text}", rows, predicate.rows(state), state)

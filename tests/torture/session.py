@@ -18,7 +18,7 @@ from tests.interop.real_hudi import RealHudi, RealHudiError
 from tests.torture import hudi_steps, our_commands
 from tests.torture.checks import Checks, Counts, Failure, Mismatch, pattern, root
 from tests.torture.command_server import CommandServer, Ended
-from tests.torture.known_defects import avoided
+from tests.torture.known_defects import avoided, spoils_filters
 from tests.torture.model import Model
 from tests.torture.our_commands import Situation
 from tests.torture.program import Command, Program, Service, Step, Write
@@ -95,6 +95,7 @@ class _Run:
         self.model = Model(program.table)
         self.result = Outcome(program)
         self.checks = Checks(program, self.result.counts)
+        self.filters_by_hudi = True
         self.may_go: set[str] = set()
         """Writes whose rollback died: whoever comes next may finish it."""
 
@@ -114,17 +115,21 @@ class _Run:
                 dice = random.Random(f"{self.program.seed}-{step}")
                 self.checks.ours(now, dice)
                 if number % HUDI_READS_EVERY == 0 or step is self.program.steps[-1]:
-                    self.checks.theirs(self.hudi, now, dice)
+                    self.checks.theirs(self.hudi, now, dice, filters=self.filters_by_hudi)
         except Mismatch as wrong:
             self.result.failure = Failure(wrong.kind, number, f"after {self.program.steps[number]}: {wrong.text}")
         return self.result
 
     def _step(self, step: Step) -> None:
         if self.base.exists():
-            why = avoided(step, self.program, self.base)
+            why = avoided(step, self.base)
             if why is not None:
                 self.result.avoided[why] += 1
                 return
+            spoiled = spoils_filters(step, self.program, Situation.of(self.base, self.model))
+            if spoiled is not None:
+                self.result.avoided[spoiled] += 1
+                self.filters_by_hudi = False
         self.result.steps[step.name] += 1
         if isinstance(step, Write):
             self._write(step)
