@@ -193,8 +193,9 @@ class _Maker:
         late = tuple(key for key in keys if self.table.event_time and self.dice.random() < 0.25)
         dropped = tuple(key for key in keys if self.table.soft_deletes and self.dice.random() < 0.15)
         evolution: Evolution = self.dice.choices(("", "add_column", "widen"), (8, 1, 0.5))[0]
-        inline = {"hoodie.compact.inline": "true", **ONE_DELTA} if self.dice.random() < 0.12 and not fails else {}
-        return Write(operation, number, keys + fresh, late, dropped, evolution, fails, inline)
+        inline = self.table.on_read and not fails and self.dice.random() < 0.12
+        options = {"hoodie.compact.inline": "true", **ONE_DELTA} if inline else {}
+        return Write(operation, number, keys + fresh, late, dropped, evolution, fails, options)
 
     def _service(self) -> Service:
         on_read = self.table.on_read
