@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
+from tests.interop.real_hudi import RealHudi
 from tests.support.golden_data import WRITTEN, GoldenCase, open_case
 from tests.support.stale_indexes import StaleTable, stale_table
 from tests.support.suite_parts import part_of
@@ -92,3 +93,33 @@ def spark() -> Iterator[Any]:
     session.sparkContext.setLogLevel("ERROR")
     yield session
     session.stop()
+
+
+def _worker(version: str) -> Iterator[RealHudi]:
+    hudi = RealHudi(version)
+    yield hudi
+    hudi.close()
+
+
+@pytest.fixture(scope="session")
+def hudi_0_15() -> Iterator[RealHudi]:
+    """Real Hudi 0.15.0: the native version of table version 6."""
+    yield from _worker("0.15.0")
+
+
+@pytest.fixture(scope="session")
+def hudi_1_0() -> Iterator[RealHudi]:
+    """Real Hudi 1.0.2: the native version of table version 8."""
+    yield from _worker("1.0.2")
+
+
+@pytest.fixture(scope="session")
+def hudi_1_1() -> Iterator[RealHudi]:
+    """Real Hudi 1.1.1, kept from upgrading the tables it writes; native to table version 9 as well."""
+    yield from _worker("1.1.1")
+
+
+@pytest.fixture(scope="session")
+def hudi_1_2() -> Iterator[RealHudi]:
+    """Real Hudi 1.2.0, kept from upgrading the tables it writes."""
+    yield from _worker("1.2.0")
