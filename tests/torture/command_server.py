@@ -91,7 +91,7 @@ def _install(fault: str, fault_at: int) -> Any:
 
     plan = KillPlan(kill_at=fault_at, counts=MUTATIONS, error=error)
     for module in (registry, arrow_store):
-        setattr(module, "LocalStorage", lambda uri: FaultStorage(LocalStorage(uri), plan))  # noqa: B010
+        setattr(module, "LocalStorage", lambda *given, **named: FaultStorage(LocalStorage(*given, **named), plan))  # noqa: B010
     return plan
 
 

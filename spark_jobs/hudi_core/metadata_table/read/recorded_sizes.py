@@ -26,6 +26,8 @@ from hudi_core.timeline.timeline import Timeline
 
 StatsOfAll = Callable[[Sequence[Instant]], Mapping[Instant, Iterable[WrittenFile]]]
 """The write stats of commits of the metadata table, without those that were archived meanwhile."""
+StatsOfAttempts = Callable[[Instant], Iterable[WrittenFile]]
+"""The write stats of all completed files of one commit of the metadata table."""
 
 
 def refuse_short(
@@ -34,6 +36,7 @@ def refuse_short(
     slices: Sequence[MergedSlice],
     timeline: Timeline,
     stats_of: StatsOfAll,
+    attempts_of: StatsOfAttempts,
     *,
     named_by_writer: bool,
 ) -> None:
@@ -43,6 +46,9 @@ def refuse_short(
     table's, without what readers do not count. `named_by_writer`: the names of log files carry the instant that wrote
     them (layout 2). Where they do not, a file that is not there is found here, too; in layout 2 by
     missing_files.refuse_missing.
+
+    A writer that was taken for dead may have completed the commit beside its successor, each with files of the same
+    names: then the file may be that of either.
 
     Not checked are the slices of an index that was built beside writers in version 6, until it is compacted: the names
     of its files are the same in each of its lives.
@@ -60,7 +66,7 @@ def refuse_short(
     for commit, stat in recorded.values():
         info = used.get(_name(stat))
         wrote = f"the metadata table's {commit.action} {commit.requested_time} wrote"
-        if info is not None and info.size < stat.file_size_in_bytes:
+        if info is not None and info.size < min(_sizes(stat, commit, info, attempts_of)):
             raise CorruptFileError(
                 f"{wrote} this file with {stat.file_size_in_bytes} bytes, but it has {info.size}",
                 path=info.path,
@@ -72,6 +78,14 @@ def refuse_short(
                 path=f"{folder}/{_name(stat)}",
                 remedy=DAMAGED,
             )
+
+
+def _sizes(stat: WrittenFile, commit: Instant, info: FileInfo, attempts_of: StatsOfAttempts) -> list[int]:
+    """The sizes of a file by its commit; by all attempts at it, which are read only where the file is shorter."""
+    sizes = [stat.file_size_in_bytes]
+    if info.size < stat.file_size_in_bytes:
+        sizes += [other.file_size_in_bytes for other in attempts_of(commit) if other.path == stat.path]
+    return sizes
 
 
 def _start(item: MergedSlice) -> str:

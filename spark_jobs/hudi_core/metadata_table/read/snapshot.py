@@ -74,7 +74,9 @@ class MetadataTableSnapshot:
         pending = self.data_timeline.pending().requested_times
         counted = timeline.filter(lambda instant: instant.requested_time not in pending)
         by_name = metadata_config.features.log_name_has_delta_commit
-        refuse_short(folder, files, slices, counted, self._stats_of_all, named_by_writer=by_name)
+        refuse_short(
+            folder, files, slices, counted, self._stats_of_all, self._stats_of_attempts, named_by_writer=by_name
+        )
         if by_name:
             refuse_missing(folder, files, slices, timeline, pending, self._stats_of)
         return slices
@@ -159,6 +161,12 @@ class MetadataTableSnapshot:
             for item in missing:
                 self._read_stats(item)
         return {item: self._stats[item] for item in commits if item in self._stats}
+
+    def _stats_of_attempts(self, commit: Instant) -> list[WrittenFile]:
+        """What each completed file of a commit says; two attempts at one instant may each have left one."""
+        active = self._active
+        path = active.path_of(commit)
+        return [stat for found in active.read_all_completed(commit) for stat in written_files(found, path=path)]
 
     def _read_stats(self, commit: Instant) -> None:
         with suppress(StorageNotFoundError):

@@ -150,6 +150,9 @@ class MetadataCompaction:
     ) -> list[FileSlice]:
         """The slices that the plan names, once they are shown to be those of the metadata table at the plan's instant;
         the plan may be another writer's. Each partition is listed once.
+
+        Not compared is an index that is being built: its base files appear below the plan's instant after the plan, and
+        are written again when the build goes on.
         """
         listed = {
             folder: self.storage.list_files(folder)
@@ -175,6 +178,7 @@ class MetadataCompaction:
             [
                 PlannedSlice(FileGroupId(f"{ROOT}/{item.partition}", item.file_id), item.base_file, item.log_files)
                 for item in plan.operations
+                if item.partition not in self.config.metadata_partitions_inflight
             ],
             listed,
             instant=instant,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from hudi_core.metadata_table.read.snapshot import MetadataTableSnapshot
 from hudi_core.storage.base import FileInfo
 from hudi_core.storage.local import LocalStorage
 from hudi_core.table import HudiTable
+from hudi_core.timeline.actions.commit import encode_commit_avro
 from hudi_core.timeline.actions.write_stats import WrittenFile
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import Action, Instant, State
@@ -53,7 +55,9 @@ def check(
     listed = [FileInfo(f"{FOLDER}/{name}", size, 1.0) for name, size in files.items()]
     timeline = Timeline(commits)
     slices = merged_slices(FOLDER, listed, timeline, layout)
-    refuse_short(FOLDER, listed, slices, timeline, stats_of, named_by_writer=layout > 1)
+    refuse_short(
+        FOLDER, listed, slices, timeline, stats_of, lambda item: stats_of([item])[item], named_by_writer=layout > 1
+    )
     return requested
 
 
@@ -194,3 +198,25 @@ def test_each_commit_is_read_once_for_all_partitions(golden: Golden, monkeypatch
     commits = [path for path in read if path.endswith("commit")]
     assert commits
     assert len(commits) == len(set(commits))
+
+
+def test_a_commit_that_two_attempts_completed(golden: Golden) -> None:
+    """The log file is one attempt's, the completed file that counts may be the other's."""
+    table = golden("9", "mdt_all_mor_compacted").table
+    storage = LocalStorage(str(table))
+    active = ActiveTimeline(storage, TableConfig.load(storage, base=".hoodie/metadata"), ".hoodie/metadata")
+    victim = newest_log(table)
+    commit = next(item for item in active.load().commits() if item.requested_time in victim.name)
+    first = table / active.path_of(commit)
+    ours = first.read_bytes()
+    found = active.read_commit(commit)
+    larger = {
+        partition: tuple(replace(stat, file_size_in_bytes=stat.file_size_in_bytes + 5) for stat in stats)
+        for partition, stats in found.partition_to_write_stats.items()
+    }
+    first.write_bytes(encode_commit_avro(replace(found, partition_to_write_stats=larger)))
+    with pytest.raises(CorruptFileError, match=victim.name):
+        HudiTable.open(str(table)).read(metadata="on")
+    time = str(commit.completion_time)
+    first.with_name(first.name.replace(time, str(int(time) + 1))).write_bytes(ours)
+    assert sum(batch.num_rows for batch in HudiTable.open(str(table)).read(metadata="on").batches)
