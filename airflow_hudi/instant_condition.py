@@ -42,15 +42,29 @@ def oldest_pending(timeline: Timeline, action: str) -> Instant | None:
     return next((instant for instant in of_action(timeline, action) if not instant.is_completed), None)
 
 
-def first_after(timeline: Timeline, action: str, time: str) -> Instant | None:
-    """The oldest instant of `action` that was requested later than `time`."""
-    return next((instant for instant in of_action(timeline, action) if instant.requested_time > time), None)
+def mark_before_planning(timeline: Timeline, action: str) -> str:
+    """What first_planned needs to tell an instant of `action` that is planned from now on from the earlier ones: the
+    newest time; of indexing actions, which are planned under times before the latest write, all that there are, each
+    behind a comma.
+    """
+    if action != Action.INDEXING:
+        return newest_time(timeline)
+    return "," + ",".join(instant.requested_time for instant in of_action(timeline, action))
+
+
+def first_planned(timeline: Timeline, action: str, mark: str) -> Instant | None:
+    """The oldest instant of `action` that was planned after the `mark` was made."""
+    newest, *others = mark.split(",")
+    found = of_action(timeline, action)
+    if others:
+        return next((instant for instant in found if instant.requested_time not in others), None)
+    return next((instant for instant in found if instant.requested_time > newest), None)
 
 
 def newest_time(timeline: Timeline, before: str | None = None) -> str:
     """The newest of all requested and completion times, or of those earlier than `before`; "0" when there is none.
 
-    Whatever is planned from now on is later than the newest.
+    Whatever is planned from now on is later than the newest, but for indexing actions.
     """
     times = (time for instant in timeline for time in (instant.requested_time, instant.completion_time or ""))
     return max((time for time in times if time and (before is None or time < before)), default="0")
@@ -61,8 +75,9 @@ class InstantCondition:
     """The timeline holds an instant of `action` in `state`: the one at `instant`, or any later than `after`, if given.
 
     `action` is the name on the pending files (`compaction`) or on the completed one (`commit`, which a completed
-    compaction is, too). Pending rollbacks of a pending restore do not count. `state` is requested, inflight, completed
-    or pending. Times are compared as text, as Hudi does. Raises ConfigError for anything else.
+    compaction is, too). Pending rollbacks of a pending restore do not count. An indexing action is requested at a time
+    before the latest write of the moment when it is planned (services.indexing.planner). `state` is requested,
+    inflight, completed or pending. Times are compared as text, as Hudi does. Raises ConfigError for anything else.
     """
 
     action: str

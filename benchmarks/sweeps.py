@@ -2,8 +2,9 @@
 
 Stores benchmarks/results/sweeps.json; ends with 1 when a test failed. What is marked soak: every service killed at
 every operation on the storage, on every table and by every form of death; metadata tables of all partition types
-created, kept and judged by real Hudi; memory at full size. And real Hudi judges every service on every table
-(AIRFLOW_HUDI_ALL_SERVICES), and what runs on moto in `make test` runs on versitygw.
+created, kept and judged by real Hudi; ten minutes of random programs on each table version; memory at full size. And
+real Hudi judges every service on every table (AIRFLOW_HUDI_ALL_SERVICES), and what runs on moto in `make test` runs on
+versitygw.
 """
 
 from __future__ import annotations
@@ -48,10 +49,12 @@ SOAKED = {
     "metadata tables made and kept": (1, (f"{INTEROP}_tables.py", f"{INTEROP}_large_cells.py")),
     "services with every kind judged by real Hudi": (1, (f"{INTEROP}_services.py",)),
     "indexing beside a writer": (1, (f"{INTEROP}_indexing.py",)),
+    "the next writer behind an index": (2, ("tests/interop/test_next_writer.py",)),
     "metadata tables without a JVM": (
         1,
         (f"{CORE}/metadata_table", f"{CORE}/services/metadata", "tests/golden"),
     ),
+    "random programs": (1, ("tests/torture",)),
     "memory and the rest": (2, ("tests",)),
 }
 """What is marked soak: how many parts it is cut into, each stored on its own, and the paths that hold it.

@@ -12,6 +12,7 @@ from hudi_core.config.archive_config import ARCHIVE_KEYS
 from hudi_core.config.clean_config import CLEAN_KEYS
 from hudi_core.config.indexing_config import INDEXING_KEYS
 from hudi_core.config.keys import ConfigKey
+from hudi_core.config.limits_config import LIMIT_KEYS
 from hudi_core.config.lock_config import LOCK_KEYS
 from hudi_core.config.metadata_config import METADATA_TABLE_KEYS, REBUILD_ROW_INDEXES
 from hudi_core.config.read_config import READ_KEYS
@@ -72,6 +73,11 @@ GROUPS: Final[tuple[Group, ...]] = (
         TRANSACTION_KEYS,
     ),
     Group("Locks", "The lock of the table, the same on all writers; more in [locks.md](locks.md).", LOCK_KEYS),
+    Group(
+        "Limits",
+        "How large a file, or what it declares of a part, may be; more in [security.md](security.md).",
+        LIMIT_KEYS,
+    ),
     Group("Doctor", "More in [doctor.md](doctor.md).", (STALLED_MINUTES,)),
 )
 

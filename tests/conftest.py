@@ -13,7 +13,9 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
+from tests.interop.real_hudi import RealHudi
 from tests.support.golden_data import WRITTEN, GoldenCase, open_case
+from tests.support.stale_indexes import StaleTable, stale_table
 from tests.support.suite_parts import part_of
 
 # The cyclic collector at its default takes a twelfth of the CPU time of the unit tests (42.5 s of 939 tests, 38.9 so).
@@ -60,6 +62,16 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.fixture
+def stale(tmp_path: Path) -> Callable[[str], StaleTable]:
+    """A fresh copy of a table that tests/golden/make_stale_indexes.py had real Hudi write."""
+
+    def make(name: str) -> StaleTable:
+        return stale_table(name, tmp_path)
+
+    return make
+
+
 @pytest.fixture(scope="session")
 def spark() -> Iterator[Any]:
     """One plain Spark 3.5 session without any Hudi jar, for all tests that need one."""
@@ -81,3 +93,33 @@ def spark() -> Iterator[Any]:
     session.sparkContext.setLogLevel("ERROR")
     yield session
     session.stop()
+
+
+def _worker(version: str) -> Iterator[RealHudi]:
+    hudi = RealHudi(version)
+    yield hudi
+    hudi.close()
+
+
+@pytest.fixture(scope="session")
+def hudi_0_15() -> Iterator[RealHudi]:
+    """Real Hudi 0.15.0: the native version of table version 6."""
+    yield from _worker("0.15.0")
+
+
+@pytest.fixture(scope="session")
+def hudi_1_0() -> Iterator[RealHudi]:
+    """Real Hudi 1.0.2: the native version of table version 8."""
+    yield from _worker("1.0.2")
+
+
+@pytest.fixture(scope="session")
+def hudi_1_1() -> Iterator[RealHudi]:
+    """Real Hudi 1.1.1, kept from upgrading the tables it writes; native to table version 9 as well."""
+    yield from _worker("1.1.1")
+
+
+@pytest.fixture(scope="session")
+def hudi_1_2() -> Iterator[RealHudi]:
+    """Real Hudi 1.2.0, kept from upgrading the tables it writes."""
+    yield from _worker("1.2.0")

@@ -22,11 +22,11 @@ part() { # name, options and paths
     return "$code"
 }
 export -f part
-elsewhere="$(printf -- ' --ignore=tests/%s' interop unit/hudi_core faults golden airflow contract fuzz)"
+elsewhere="$(printf -- ' --ignore=tests/%s' interop torture unit/hudi_core faults golden airflow contract fuzz)"
 export elsewhere
 
 xargs -P 4 -I{} bash -c 'part {}' <<'PARTS'
-interop tests/interop
+interop tests/interop tests/torture
 inside -p tests.support.coverage_plugin tests/unit/hudi_core
 contract tests/contract tests/fuzz
 faults tests/faults

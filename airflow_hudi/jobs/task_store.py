@@ -10,7 +10,7 @@ _UNLESS_COMPLETED = "hudi_unless_completed"
 
 
 class TaskStore:
-    """The instant that the task started or was to roll back, or the moment on the timeline after which one was planned.
+    """The instant that the task started or was to roll back, or how the timeline was before one was planned.
 
     Keeps nothing without a store.
     """
@@ -25,7 +25,9 @@ class TaskStore:
 
     @property
     def after(self) -> str | None:
-        """The newest time on the timeline before a try of this task planned an instant: a later one may be its work."""
+        """The mark that was made before a try of this task planned an instant: one planned since may be its work
+        (instant_condition.mark_before_planning).
+        """
         return self._get(_AFTER)
 
     @property
@@ -37,9 +39,9 @@ class TaskStore:
         """Remembers the instant."""
         self._set(_INSTANT, instant)
 
-    def plan_after(self, newest: str) -> None:
-        """Remembers the newest time on the timeline."""
-        self._set(_AFTER, newest)
+    def plan_after(self, mark: str) -> None:
+        """Remembers the mark."""
+        self._set(_AFTER, mark)
 
     def begin_unless_completed(self, instant: str) -> None:
         """Remembers a write that had not completed."""

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from airflow_hudi.exceptions import HudiInstantNotFound
-from airflow_hudi.instant_condition import first_after, newest_time, oldest_pending
+from airflow_hudi.instant_condition import first_planned, mark_before_planning, oldest_pending
 from airflow_hudi.jobs.run_until_completed import InstantWatch, run_until_completed, run_until_done
 from airflow_hudi.operators.base import BaseHudiOperator
 from airflow_hudi.results import instant_result, nothing_result, removed_result
@@ -80,7 +80,7 @@ class BaseHudiServiceOperator(BaseHudiOperator):
         store, timeline = self.store(context), reader.load()
         found = timeline.find(store.instant, self.service) if store.instant else None
         if found is None and store.after:
-            found = first_after(timeline, self.service, store.after)
+            found = first_planned(timeline, self.service, store.after)
         return found
 
     def _schedule(
@@ -103,7 +103,7 @@ class BaseHudiServiceOperator(BaseHudiOperator):
         done = run_until_done(
             self.new_job(reader, request),
             self.patience,
-            enough=lambda: first_after(reader.load(), self.service, after) is not None,
+            enough=lambda: first_planned(reader.load(), self.service, after) is not None,
         )
         instants = done.get("instants") or []
         known = self._planned(reader, instants[-1]["instant"] if instants else None, after)
@@ -116,14 +116,14 @@ class BaseHudiServiceOperator(BaseHudiOperator):
 
     def _plan_after(self, reader: TimelineReader, context: Context) -> str:
         store = self.store(context)
-        after = store.after or newest_time(reader.load())
+        after = store.after or mark_before_planning(reader.load(), self.service)
         store.plan_after(after)
         return after
 
     def _planned(self, reader: TimelineReader, instant: str | None, after: str) -> Instant | None:
         """The instant that a job named or, where its report was not received, the first one after its start."""
         timeline = reader.load()
-        return timeline.find(instant, self.service) if instant else first_after(timeline, self.service, after)
+        return timeline.find(instant, self.service) if instant else first_planned(timeline, self.service, after)
 
     def _run(self, reader: TimelineReader, context: Context, instant: Instant, started: float) -> dict[str, Any]:
         name = instant.requested_time

@@ -27,7 +27,7 @@ class HudiInstantSensor(BaseSensorOperator):
     :param state: `requested`, `inflight`, `completed`, or `pending` for either of the first two: a compaction of a dead
         attempt is worth running, too (templated)
     :param instant: wait for this instant only (templated)
-    :param after: only for instants later than this one (templated)
+    :param after: only for instants later than this one; an indexing is planned before the latest write (templated)
     :param hudi_conn_id: connection of type `hudi`; None for none (templated)
     :param deferrable: wait in the triggerer and hold no worker slot; the default is `[hudi] default_deferrable`, which
         is True

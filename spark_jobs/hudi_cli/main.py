@@ -83,6 +83,10 @@ def execute(arguments: Sequence[str], stdout: TextIO, stderr: TextIO, terminatio
         return termination.exit_code
     except BrokenPipeError:
         return EXIT_FAILED
+    except MemoryError:
+        output.trace()
+        output.failure("MemoryError", "there is not enough memory", "give the process more memory; see docs/memory.md")
+        return EXIT_FAILED
     except Exception as error:  # noqa: BLE001  the last boundary: a traceback is shown only with --debug
         output.trace()
         output.failure(

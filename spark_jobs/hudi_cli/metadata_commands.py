@@ -162,6 +162,10 @@ def _recorded(verb: str, document: Json) -> Iterator[str]:
         yield f"applied: {', '.join(document['applied']) or 'nothing was missing'}"
         if document["rebuilt"]:
             yield f"rebuilt: {escape(', '.join(document['rebuilt']))}"
+        if document["widened"]:
+            yield f"ranges widened in partitions: {escape(', '.join(document['widened']))}"
+        if document["incomplete"]:
+            yield f"may lack rows: {escape(', '.join(document['incomplete']))}"
         yield f"rolled back: {', '.join(document['rolled_back']) or 'nothing had failed'}"
         compacted, cleaned = document["compacted"], document["cleaned"]
         yield (

@@ -41,7 +41,9 @@ SERVICE_NAMES = (*SERVICES, *NOT_IN_RELEASE)
 @click.option("--schedule", is_flag=True, help="Plan an instant first when none is pending.")
 @engine_options("spark", "Where the work is done.")
 @hudi_option()
-@click.option("--max-minutes", type=click.IntRange(1, MAX_MINUTES), help="Start no further instant after so many minutes.")
+@click.option(
+    "--max-minutes", type=click.IntRange(1, MAX_MINUTES), help="Start no further instant after so many minutes."
+)
 @click.option(
     "--allow-corrupt-log-blocks",
     is_flag=True,

@@ -10,7 +10,8 @@
     ├── FormatError (2)             bytes or names that are not what the format says
     │   ├── CorruptFileError        damaged: truncated, failing its checksum, or out of its own bounds
     │   └── UnsupportedError        valid Hudi that this engine refuses by name
-    │       └── UnsupportedVersionError
+    │       ├── UnsupportedVersionError
+    │       └── SizeLimitError      larger than the limit of its kind, which an option raises
     ├── TimelineError               a state change that the timeline does not allow
     │   └── OrphanFilesError        files of instants that never completed are in the way
     ├── ConflictError (3)           another process owns the work; safe to retry
@@ -152,6 +153,10 @@ class UnsupportedError(FormatError):
     """Valid Hudi that this engine refuses by name."""
 
     usual_remedy = "use Hudi itself for this, or a release that handles it"
+
+
+class SizeLimitError(UnsupportedError):
+    """A file, or what it declares of a part, is larger than the limit of its kind (model.size_limits)."""
 
 
 class UnsupportedVersionError(UnsupportedError):

@@ -14,6 +14,7 @@ from hudi_core.config.table_config import TableConfig, timeline_zone
 from hudi_core.config.write_config import ALLOW_CORRUPT
 from hudi_core.engine.protocol import Engine
 from hudi_core.filegroup.read.schema_resolver import table_schema
+from hudi_core.model.size_limits import limit_options
 from hudi_core.query.plan import plan_read
 from hudi_core.query.read_plan import ReadPlan
 from hudi_core.query.request import MetadataMode, Query, ReadRequest
@@ -74,7 +75,8 @@ class HudiTable:
         is wrong, UnsupportedVersionError and CorruptFileError for its properties.
         """
         check_options(options or {})
-        storage = RecordingStorage(open_storage(uri, storage_options))
+        given = {**(storage_options or {}), **limit_options(options or {})}
+        storage = RecordingStorage(open_storage(uri, given))
         config = TableConfig.load(storage)
         zone = timeline_zone(config, options or {})
         context = TableContext(
@@ -83,9 +85,9 @@ class HudiTable:
             config,
             ActiveTimeline(storage, config, zone=zone),
             dict(options or {}),
-            dict(storage_options or {}),
+            given,
         )
-        return HudiTable(context, open_data_storage(uri, storage_options))
+        return HudiTable(context, open_data_storage(uri, given))
 
     @property
     def uri(self) -> str:

@@ -22,7 +22,7 @@ from hudi_core.codec.log.blocks import BlockType, CorruptBlock, LogBlock
 from hudi_core.codec.log.content import avro_block_records, decode_delete_block
 from hudi_core.codec.log.delete_columns import delete_columns
 from hudi_core.codec.log.frames import walk
-from hudi_core.codec.orc import writer_zones
+from hudi_core.codec.orc import read_tail, writer_zones
 from hudi_core.codec.parquet.file import ParquetBaseFile
 from hudi_core.config.properties import parse_properties
 from hudi_core.config.table_config import PROPERTIES, TableConfig
@@ -365,7 +365,9 @@ def orc_seeds() -> list[bytes]:
 
 
 def run_orc_zones(data: bytes) -> None:
-    assert all(isinstance(zone, str) for zone in writer_zones(io.BytesIO(data), PATH))
+    assert all(
+        isinstance(zone, str) for zone in writer_zones(io.BytesIO(data), PATH, read_tail(io.BytesIO(data), PATH))
+    )
 
 
 def run_avro_schema(data: bytes) -> None:

@@ -109,8 +109,10 @@ def test_filters_on_every_column_give_the_rows_of_a_full_scan(golden: Open, vers
                 table.check(And((expr, quantity)), used)
                 table.check(Or((expr, quantity)), used)
     expected = {"partition_path", "record_index"}
-    if version != "6":
+    if version == "9" or (version == "8" and not table.config.is_merge_on_read):
         expected |= {"partition_stats"}
+    else:
+        assert "partition_stats" not in used, "its ranges may be too narrow"
     if "all" in case:
         expected |= {"secondary_index"} if version != "6" else set()
         expected |= {"column_stats"} if case.startswith("mdt_all_cow") else set()

@@ -23,6 +23,8 @@ def start_session(jar: str, cores: str, memory: str) -> Any:
 
     options = {
         "spark.jars": jar,
+        # Avro looks for the classes of delete blocks by its own class loader, which does not see `spark.jars`.
+        "spark.driver.extraClassPath": jar,
         "spark.serializer": "org.apache.spark.serializer.KryoSerializer",
         "spark.kryo.registrator": "org.apache.spark.HoodieSparkKryoRegistrar",
         "spark.sql.extensions": "org.apache.spark.sql.hudi.HoodieSparkSessionExtension",

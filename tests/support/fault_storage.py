@@ -127,6 +127,7 @@ class FaultStorage:
         self.inner = inner
         self.plan = plan
         self.uri = inner.uri
+        self.limits = inner.limits
         self.supports_exclusive_create = inner.supports_exclusive_create
         self.supports_conditional_write = inner.supports_conditional_write
 

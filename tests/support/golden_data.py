@@ -22,6 +22,7 @@ from typing import Any
 
 ARCHIVE = Path(__file__).parents[1] / "golden" / "data" / "golden.tar.xz"
 WRITTEN = ARCHIVE.with_name("metadata_tables.tar.xz")
+STALE = ARCHIVE.with_name("stale_indexes.tar.xz")
 SCHEMA_ON_READ = ARCHIVE.with_name("schema_on_read_v6.zip")
 """Tables whose metadata tables hold what the golden tables lack: the fixture `written`."""
 

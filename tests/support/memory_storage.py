@@ -12,6 +12,7 @@ from typing import BinaryIO
 
 from hudi_core.errors import StorageConflictError, StorageError, StorageExistsError, StorageNotFoundError
 from hudi_core.model.partition import check_relative_path
+from hudi_core.model.size_limits import NO_OPTIONS
 from hudi_core.storage.base import ByteRange, FileInfo
 from hudi_core.storage.failures import check_file_path
 
@@ -24,6 +25,7 @@ class MemoryStorage:
 
     def __init__(self, uri: str = "memory://table", clock: Callable[[], float] = time.time) -> None:
         self.uri = uri
+        self.limits = NO_OPTIONS
         self._clock = clock
         self._objects: dict[str, tuple[bytes, float]] = {}
         self._lock = threading.Lock()
@@ -57,7 +59,9 @@ class MemoryStorage:
         return sorted({prefix + rest.split("/", 1)[0] for rest in below if "/" in rest})
 
     def read(self, path: str) -> bytes:
-        return self._get(path)[0]
+        data = self._get(path)[0]
+        self.limits.check_file(path, len(data))
+        return data
 
     def read_range(self, path: str, span: ByteRange) -> bytes:
         data = self._get(path)[0]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import BinaryIO
 
 import pyarrow as pa
@@ -14,6 +15,7 @@ from hudi_core.codec.binary import Reader, read_fields
 from hudi_core.codec.buffers import unsliced, with_children
 from hudi_core.codec.parquet.file import arrow_errors
 from hudi_core.errors import CorruptFileError, UnsupportedError
+from hudi_core.model.size_limits import NO_OPTIONS, Limit, SizeLimits
 
 _UTC = frozenset({"", "UTC", "GMT", "Z", "Etc/UTC"})
 
@@ -25,9 +27,12 @@ class OrcBaseFile:
     read; StorageError when the storage fails.
     """
 
-    def __init__(self, file: BinaryIO, path: str) -> None:
+    def __init__(self, file: BinaryIO, path: str, limits: SizeLimits = NO_OPTIONS) -> None:
+        """Raises SizeLimitError, before a stripe is read, when its tail claims more of one than allowed."""
         self.path = path
         self._source = file
+        self._limits = limits
+        self._tail = read_tail(file, path)
         with arrow_errors(path, form="ORC"):
             self._file = orc.ORCFile(pa.PythonFile(file, mode="r"))
             self.schema: pa.Schema = self._file.schema.remove_metadata()
@@ -50,8 +55,11 @@ class OrcBaseFile:
             else [name for name in self.schema.names if name in set(columns)] or self.schema.names[:1]
         )
         timed = any(_has_timestamps(self.schema.field(name).type) for name in names)
-        zones = writer_zones(self._source, self.path) if timed else []
-        for stripe in range(self._file.nstripes):
+        zones = writer_zones(self._source, self.path, self._tail) if timed else []
+        leaves = sum(_leaves(self.schema.field(name).type) for name in names)
+        for stripe, claimed in enumerate(self._tail.stripes):
+            size = max(claimed.length, 8 * claimed.rows * leaves, self._tail.block * leaves)
+            self._limits.check(Limit.ORC_STRIPE, size, self.path, what="a stripe of the ORC file")
             with arrow_errors(self.path, form="ORC"):
                 batch = self._file.read_stripe(stripe, columns=names)
             if timed:
@@ -62,6 +70,10 @@ class OrcBaseFile:
                     raise UnsupportedError(f"timestamps of the zone {zone!r}: {error}", path=self.path) from error
                 batch = pa.RecordBatch.from_arrays(moments, names=batch.schema.names)
             yield batch
+
+
+def _leaves(kind: pa.DataType) -> int:
+    return 1 + sum(_leaves(kind.field(index).type) for index in range(kind.num_fields))
 
 
 def _has_timestamps(kind: pa.DataType) -> bool:
@@ -103,31 +115,60 @@ _MAX_TAIL = 64 << 20
 """Of a footer or a chunk of one; Hudi's schemas make some kilobytes."""
 
 
-def writer_zones(file: BinaryIO, path: str) -> list[str]:
-    """The name of the writer's time zone for each stripe; empty where the writer gave none.
+@dataclass(frozen=True, slots=True)
+class Stripe:
+    """A stripe by the file's tail: bytes from the start of the file, and rows."""
 
-    ORC stores a timestamp as the local time of its writer. Arrow gives that local time without the zone, which is in
-    the stripes' footers (ORC specification, "File Tail" and "Stripe Footer").
+    start: int
+    length: int
+    footer_length: int
+    rows: int
 
-    Raises CorruptFileError or UnsupportedError naming `path`.
-    """
+
+@dataclass(frozen=True, slots=True)
+class Tail:
+    """What the tail of an ORC file says: compression, bytes of a compressed chunk at most, and the stripes."""
+
+    codec: int
+    block: int
+    stripes: tuple[Stripe, ...]
+
+
+def read_tail(file: BinaryIO, path: str) -> Tail:
+    """The tail (ORC specification, "File Tail"). Raises CorruptFileError or UnsupportedError naming `path`."""
     size = file.seek(0, 2)
     tail = _read(file, max(0, size - 256), min(size, 256), path)
     length = tail[-1] if tail else 0
     if length + 1 > len(tail):
         raise CorruptFileError(f"an ORC file of {size} bytes has no room for its postscript", path=path)
     postscript = _numbers(tail[-1 - length : -1], path)
-    codec, most = postscript.get(2, _NONE), min(postscript.get(3, 256 << 10), _MAX_TAIL)
+    codec, block = postscript.get(2, _NONE), postscript.get(3, 256 << 10)
     start = size - 1 - length - postscript.get(1, 0)
-    footer = _plain(_read(file, start, postscript.get(1, 0), path), codec, most, path)
-    zones = []
-    for number, value in read_fields(Reader(footer, path)):
-        if number == 3 and isinstance(value, bytes):
-            stripe = _numbers(value, path)
-            at = stripe.get(1, 0) + stripe.get(2, 0) + stripe.get(3, 0)
-            body = _plain(_read(file, at, stripe.get(4, 0), path), codec, most, path)
-            zones.append(_zone(body, path))
-    return zones
+    footer = _plain(_read(file, start, postscript.get(1, 0), path), codec, min(block, _MAX_TAIL), path)
+    found = [
+        _numbers(value, path)
+        for number, value in read_fields(Reader(footer, path))
+        if number == 3 and isinstance(value, bytes)
+    ]
+    stripes = tuple(
+        Stripe(item.get(1, 0), item.get(2, 0) + item.get(3, 0), item.get(4, 0), item.get(5, 0)) for item in found
+    )
+    return Tail(codec, block, stripes)
+
+
+def writer_zones(file: BinaryIO, path: str, tail: Tail) -> list[str]:
+    """The name of the writer's time zone for each stripe; empty where the writer gave none.
+
+    ORC stores a timestamp as the local time of its writer. Arrow gives that local time without the zone, which is in
+    the stripes' footers (ORC specification, "Stripe Footer").
+
+    Raises CorruptFileError or UnsupportedError naming `path`.
+    """
+    most = min(tail.block, _MAX_TAIL)
+    return [
+        _zone(_plain(_read(file, item.start + item.length, item.footer_length, path), tail.codec, most, path), path)
+        for item in tail.stripes
+    ]
 
 
 def _zone(stripe_footer: bytes, path: str) -> str:
@@ -161,11 +202,14 @@ def _plain(data: bytes, codec: int, most: int, path: str) -> bytes:
     """
     if codec == _NONE:
         return data
-    source, parts = Reader(data, path), []
+    source, parts, left = Reader(data, path), [], _MAX_TAIL
     while not source.at_end():
         head = int.from_bytes(source.bytes(3), "little")
         chunk = source.bytes(head >> 1)
         parts.append(chunk if head & 1 else _inflate(chunk, codec, most, path))
+        left -= len(parts[-1])
+        if left < 0:
+            raise CorruptFileError(f"a part of the ORC file's tail has more than {_MAX_TAIL} bytes", path=path)
     return b"".join(parts)
 
 

@@ -8,6 +8,7 @@ from hudi_core.config.archive_config import ARCHIVE_KEYS
 from hudi_core.config.clean_config import CLEAN_KEYS
 from hudi_core.config.indexing_config import INDEXING_KEYS
 from hudi_core.config.keys import ConfigKey
+from hudi_core.config.limits_config import LIMIT_KEYS
 from hudi_core.config.lock_config import LOCK_KEYS
 from hudi_core.config.metadata_config import REBUILD_ROW_INDEXES
 from hudi_core.config.read_config import READ_KEYS
@@ -26,6 +27,7 @@ KEYS: tuple[ConfigKey[object], ...] = (
     STALLED_MINUTES,
     *INDEXING_KEYS,
     REBUILD_ROW_INDEXES,
+    *LIMIT_KEYS,
 )
 """Every option but those of metadata_config, which are checked when they are used."""
 

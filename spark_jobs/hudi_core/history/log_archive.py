@@ -21,6 +21,7 @@ from hudi_core.codec.log.content import avro_block_records
 from hudi_core.codec.log.frames import walk
 from hudi_core.errors import CorruptFileError, FormatError, StorageNotFoundError
 from hudi_core.history.archived_instant import InstantKey, key_of
+from hudi_core.model.size_limits import Limit
 from hudi_core.storage.base import ByteRange, FileInfo, Storage
 from hudi_core.timeline.actions.commit import CommitMetadata, commit_of
 from hudi_core.timeline.actions.container import decode_datum
@@ -205,6 +206,7 @@ class LogArchive:
         codec = self._codecs.get(schema)
         if codec is None:
             codec = self._codecs[schema] = DatumCodec(parse_schema(schema, path=path), path=path)
+        self._storage.limits.check(Limit.ARCHIVE, length, path, what="a block of the archive")
         content = self._storage.read_range(path, ByteRange(offset, length))
         if len(content) < length:
             what = f"read {len(content)} bytes at byte {offset} where {length} were listed"

@@ -65,7 +65,7 @@ def read_batches(
             "the archive's manifest names this file, which is not there", path=path, remedy=remedy
         ) from error
     try:
-        with source, ParquetBaseFile(source, path) as parquet:
+        with source, ParquetBaseFile(source, path, storage.limits) as parquet:
             for name in columns:
                 expected = SCHEMA.field(name).type
                 if name not in parquet.schema.names or parquet.schema.field(name).type != expected:

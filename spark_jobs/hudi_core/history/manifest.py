@@ -24,11 +24,6 @@ from hudi_core.timeline.actions.pretty_json import dump, load_object
 log = logging.getLogger(__name__)
 
 VERSION_FILE: Final = "_version_"
-MAX_MANIFEST_BYTES: Final = 16 << 20
-"""A bound: an entry has about 100 bytes and files are merged ten to one.
-
-So a manifest of millions of instants has some kilobytes.
-"""
 
 Guard = Callable[[], None]
 """Raises when the table lock is no longer ours; called before every write that could then do harm."""
@@ -73,14 +68,11 @@ def read_manifest(storage: Storage, folder: str, version: int) -> list[HistoryFi
     """The files of one snapshot, oldest first. Raises CorruptFileError when it is missing or damaged."""
     path = f"{folder}/manifest_{version}"
     try:
-        data = storage.read_range(path, ByteRange(0, MAX_MANIFEST_BYTES + 1))
+        data = storage.read(path)
     except StorageNotFoundError as error:
         raise CorruptFileError(
             f"{VERSION_FILE} names the snapshot {version}, whose manifest is missing", path=path, remedy=_REMEDY
         ) from error
-    if len(data) > MAX_MANIFEST_BYTES:
-        what = f"more than {MAX_MANIFEST_BYTES} bytes are too many for a manifest"
-        raise CorruptFileError(what, path=path, remedy=_REMEDY)
     return parse_manifest(data, folder, path=path)
 
 

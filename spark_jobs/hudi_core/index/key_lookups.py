@@ -36,8 +36,8 @@ def groups_of_values(metadata: MetadataTable, bound: Bound, hidden: Collection[s
     """The file groups of the rows with values of an indexed column; None when no secondary index applies.
 
     The values are those that the predicate leaves the column. A secondary index gives the record keys, the record index
-    their locations. Of several indexes each narrows the answer. `hidden` are columns whose values in the query are not
-    those of the rows.
+    their locations; file groups of which it may lack rows are added. Of several indexes each narrows the answer.
+    `hidden` are columns whose values in the query are not those of the rows.
     """
     if RECORD_INDEX not in metadata.partition_types:
         return None
@@ -47,7 +47,6 @@ def groups_of_values(metadata: MetadataTable, bound: Bound, hidden: Collection[s
             definition.type != SECONDARY_INDEX
             or name not in metadata.partition_types
             or len(definition.source_fields) != 1
-            or not metadata.covers_all_rows(name)
         ):
             continue
         column = Column(tuple(definition.source_fields[0].split(".")))
@@ -60,7 +59,9 @@ def groups_of_values(metadata: MetadataTable, bound: Bound, hidden: Collection[s
             if by_value is None
             else groups_of_keys(metadata, {key for found in by_value.values() for key in found})
         )
-        if groups is not None:
+        doubt = None if groups is None else metadata.groups_in_doubt(name)
+        if groups is not None and doubt is not None:
+            groups |= doubt
             result = groups if result is None else result & groups
     return result
 

@@ -103,7 +103,7 @@ def footer_may_match(storage: Storage, base: DataFile, choose: RowGroups | None,
 
     Raises StorageNotFoundError, or CorruptFileError for a file or filter that is broken.
     """
-    with storage.open_input(base.path) as stream, ParquetBaseFile(stream, base.path) as file:
+    with storage.open_input(base.path) as stream, ParquetBaseFile(stream, base.path, storage.limits) as file:
         if choose is not None and choose(file.metadata) == []:
             return False
         return keys is None or _may_hold(file.footer, keys, base.path)

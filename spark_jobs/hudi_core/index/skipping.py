@@ -163,6 +163,7 @@ class SkippingPlan:
             and self._metadata is not None
             and PARTITION_STATS in self._metadata.partition_types
             and by_path.any()
+            and not self._metadata.may_have_narrow_ranges
         ):
             stats = partition_statistics(new, self._metadata, self._columns)
             by_stats = by_path & may_match(self._bound, {**ranges, **stats}, len(new))

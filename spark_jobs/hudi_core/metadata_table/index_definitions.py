@@ -20,7 +20,6 @@ from hudi_core.timeline.stable_read import read_stable
 PATH_KEY: Final = "hoodie.table.index.defs.path"
 _ROOT: Final = ".hoodie/"
 _DEFAULT_PATH: Final = ".hoodie/.index_defs/index.json"
-_MAX_BYTES: Final = 16 << 20
 _REMEDY: Final = "restore the file from a copy, or drop and create the indexes again"
 
 
@@ -57,9 +56,6 @@ def load_index_definitions(storage: Storage, config: TableConfig) -> dict[str, I
     if not path:
         return {}
     try:
-        size = storage.stat(path).size
-        if size > _MAX_BYTES:
-            raise CorruptFileError(f"index definitions of {size} bytes", path=path, remedy=_REMEDY)
         data = read_stable(storage, path)
     except StorageNotFoundError:
         return {}

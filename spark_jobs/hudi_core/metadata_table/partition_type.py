@@ -20,6 +20,7 @@ MADE_OF: Final = {COLUMN_STATS: frozenset({PARTITION_STATS})}
 """Partitions that cannot be kept without another one: Hudi makes ranges of whole partitions from those of the files,
 and removes both by one switch (HoodieTable.isMetadataIndexDisabled).
 """
+_LEAVES_ROWS: Final = frozenset({"COMPACT", "LOG_COMPACT"})
 
 
 def is_secondary_index(name: str) -> bool:
@@ -32,6 +33,13 @@ def is_row_level(name: str) -> bool:
     not from statistics of files.
     """
     return name == RECORD_INDEX or is_secondary_index(name)
+
+
+def moves_rows(operation: str | None) -> bool:
+    """Whether a commit of an operation (`operationType`) can change row-level indexes: compactions leave each row where
+    and as it is.
+    """
+    return operation not in _LEAVES_ROWS
 
 
 def needs_definition(name: str) -> bool:

@@ -52,10 +52,11 @@ class InstantService(ABC):
     ) -> InstantResult:
         """Runs one instant to its completion, or returns the completed state of one that is done (run_instant).
 
-        Raises bad input before anything is written, ConflictError while another owner runs the instant; after any other
-        failure, and after a kill, the instant can be run again.
+        The properties are read again: planning may have changed them since `context` was made, as it does where it puts
+        the table's first index definition. Raises bad input before anything is written, ConflictError while another
+        owner runs the instant; after any other failure, and after a kill, the instant can be run again.
         """
-        return run_instant(self.job(Run(context, instant, owner, engine, progress)))
+        return run_instant(self.job(Run(context.reloaded(), instant, owner, engine, progress)))
 
 
 class SchedulingService(InstantService):

@@ -10,6 +10,7 @@ from pyarrow import fs as arrow_fs
 
 from hudi_core.errors import ConfigError, StorageNotFoundError, UnsupportedError
 from hudi_core.model.partition import check_relative_path
+from hudi_core.model.size_limits import NO_OPTIONS, SizeLimits, without_limits
 from hudi_core.storage.base import ByteRange, FileInfo, Storage
 from hudi_core.storage.failures import check_file_path, check_removable, missing_bucket, translated
 from hudi_core.storage.local import LocalStorage
@@ -22,12 +23,12 @@ ARROW_SCHEMES = frozenset({"s3", "gs", "gcs", "abfs", "abfss", "hdfs"})
 
 def open_data_storage(uri: str, options: Mapping[str, str] | None = None) -> Storage:
     """Base and log files: local, by Arrow where its wheel has the scheme, else fsspec; errors of open_storage."""
-    scheme = scheme_of(uri)
+    given, scheme = options or {}, scheme_of(uri)
     if scheme == "file":
-        return LocalStorage(uri)
+        return LocalStorage(uri, SizeLimits.of(given))
     if scheme in ARROW_SCHEMES:
-        return open_arrow_storage(uri, scheme, options or {})
-    return open_fsspec(uri, scheme, options or {})
+        return open_arrow_storage(uri, scheme, given)
+    return open_fsspec(uri, scheme, given)
 
 
 def open_deleting_storage(uri: str, options: Mapping[str, str] | None = None) -> Storage:
@@ -37,7 +38,7 @@ def open_deleting_storage(uri: str, options: Mapping[str, str] | None = None) ->
     (S3FileSystem::DeleteFile).
     """
     if scheme_of(uri) == "file":
-        return LocalStorage(uri)
+        return open_data_storage(uri, options)
     try:
         return open_fsspec(uri, scheme_of(uri), options or {})
     except ConfigError:
@@ -47,9 +48,10 @@ def open_deleting_storage(uri: str, options: Mapping[str, str] | None = None) ->
 
 def open_arrow_storage(uri: str, scheme: str, options: Mapping[str, str]) -> ArrowStorage:
     """The storage of a URI; raises ConfigError for options that Arrow does not take for this scheme."""
+    limits, options = SizeLimits.of(options), without_limits(options)
     if scheme == "s3":
         root = uri.split("://", 1)[1].rstrip("/")
-        return ArrowStorage(arrow_fs.S3FileSystem(**arrow_s3_options(options)), root, uri)
+        return ArrowStorage(arrow_fs.S3FileSystem(**arrow_s3_options(options)), root, uri, limits)
     if options:
         raise ConfigError(
             f"storage options are not taken for {scheme}:// on the data path: {', '.join(sorted(options))}",
@@ -63,7 +65,7 @@ def open_arrow_storage(uri: str, scheme: str, options: Mapping[str, str]) -> Arr
         filesystem, root = arrow_fs.FileSystem.from_uri(uri)
     except (ValueError, OSError) as error:
         raise ConfigError(f"cannot open {uri}: {error}", path=uri) from error
-    return ArrowStorage(filesystem, root, uri)
+    return ArrowStorage(filesystem, root, uri, limits)
 
 
 class ArrowStorage(Storage):
@@ -72,8 +74,9 @@ class ArrowStorage(Storage):
     supports_exclusive_create = False
     supports_conditional_write = False
 
-    def __init__(self, filesystem: arrow_fs.FileSystem, root: str, uri: str) -> None:
+    def __init__(self, filesystem: arrow_fs.FileSystem, root: str, uri: str, limits: SizeLimits = NO_OPTIONS) -> None:
         self.uri = uri
+        self.limits = limits
         self._fs = filesystem
         self._root = root.rstrip("/")
         self._bucket_seen = False
@@ -99,6 +102,7 @@ class ArrowStorage(Storage):
 
     def read(self, path: str) -> bytes:
         with self._open(path) as file, translated(path, self.uri, _FAILURES):
+            self.limits.check_file(path, file.size())
             return bytes(file.read())
 
     def read_range(self, path: str, span: ByteRange) -> bytes:

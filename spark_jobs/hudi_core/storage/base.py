@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import BinaryIO, Protocol
 
 from hudi_core.errors import StorageNotFoundError
+from hudi_core.model.size_limits import SizeLimits
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +52,8 @@ class Storage(Protocol):
 
     uri: str
     """The root as the user gave it, for messages."""
+    limits: SizeLimits
+    """How large a file may be that `read` and `read_versioned` read; for parts of files, readers of a format ask it."""
     supports_exclusive_create: bool
     supports_conditional_write: bool
 
@@ -79,7 +82,7 @@ class Storage(Protocol):
         ...
 
     def read(self, path: str) -> bytes:
-        """The whole content; raises StorageNotFoundError."""
+        """The whole content. Raises StorageNotFoundError; SizeLimitError, before it is read, for more than allowed."""
         ...
 
     def read_range(self, path: str, span: ByteRange) -> bytes:

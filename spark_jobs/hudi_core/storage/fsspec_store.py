@@ -14,6 +14,7 @@ from fsspec.spec import AbstractBufferedFile
 
 from hudi_core.errors import StorageError, StorageNotFoundError, UnsupportedError
 from hudi_core.model.partition import check_relative_path
+from hudi_core.model.size_limits import NO_OPTIONS, SizeLimits, limit_of
 from hudi_core.storage.base import ByteRange, FileInfo, Storage
 from hudi_core.storage.failures import check_file_path, check_removable, service_code, translated
 from hudi_core.storage.s3_conditional import S3Conditional
@@ -36,8 +37,9 @@ _DELETE_THREADS = 8
 class FsspecStorage(Storage):
     """Storage over `fs`, made without listings cache, below `root`, fsspec's own name of the folder."""
 
-    def __init__(self, fs: Any, root: str, uri: str) -> None:
+    def __init__(self, fs: Any, root: str, uri: str, limits: SizeLimits = NO_OPTIONS) -> None:
         self.uri = uri
+        self.limits = limits
         self._fs = fs
         self._root = root.rstrip("/")
         protocols = {fs.protocol} if isinstance(fs.protocol, str) else set(fs.protocol)
@@ -66,9 +68,18 @@ class FsspecStorage(Storage):
         return sorted(path for path, info in self._children(folder) if info["type"] == "directory")
 
     def read(self, path: str) -> bytes:
-        target = self._file(path)
-        with translated(path, self.uri, _FAILURES):
-            return bytes(self._fs.cat_file(target))
+        # One request by a range that ends behind the limit: the size need not be asked for.
+        try:
+            data = self.read_range(path, ByteRange(0, self.limits.most(limit_of(path)) + 1))
+        except StorageNotFoundError:
+            raise
+        except Exception:
+            # Libraries of other object stores have errors of their own for a range of an empty object.
+            if self.stat(path).size:
+                raise
+            data = b""
+        self._check_size(path, len(data))
+        return data
 
     def read_range(self, path: str, span: ByteRange) -> bytes:
         target = self._file(path)
@@ -102,7 +113,7 @@ class FsspecStorage(Storage):
     def read_versioned(self, path: str) -> tuple[bytes, str]:
         target = self._file(path)
         self._require_conditions(path, "write conditionally")
-        return self._s3.read(target, path=path)
+        return self._s3.read(target, path=path, check=lambda size: self.limits.check_file(path, size))
 
     def write_if(self, path: str, data: bytes, *, version: str | None) -> str:
         target = self._file(path)
@@ -153,8 +164,15 @@ class FsspecStorage(Storage):
             file.closed = True  # else its finaliser stumbles over the discarded buffer
 
         can_discard = isinstance(file, AbstractBufferedFile)
-        guarded = GuardedOutput(file, lambda _: translated(path, self.uri, _FAILURES), discard=discard if can_discard else None)
+        guarded = GuardedOutput(
+            file, lambda _: translated(path, self.uri, _FAILURES), discard=discard if can_discard else None
+        )
         return cast(BinaryIO, guarded)
+
+    def _check_size(self, path: str, read: int) -> None:
+        """Refuses a file of which more than the limit was read; the error has its whole size."""
+        if read > self.limits.most(limit_of(path)):
+            self.limits.check_file(path, max(read, self.stat(path).size))
 
     def _target(self, path: str) -> str:
         if _VERSION_SUFFIX in path and self.supports_exclusive_create:

@@ -25,6 +25,7 @@ from hudi_core.errors import (
     StorageNotFoundError,
 )
 from hudi_core.model.partition import check_relative_path, join
+from hudi_core.model.size_limits import NO_OPTIONS, SizeLimits
 from hudi_core.storage.base import ByteRange, FileInfo, Storage
 from hudi_core.storage.failures import check_file_path, check_removable, translated
 from hudi_core.storage.streams import GuardedInput, GuardedOutput
@@ -59,8 +60,9 @@ class LocalStorage(Storage):
     supports_exclusive_create = True
     supports_conditional_write = True
 
-    def __init__(self, root: str | os.PathLike[str]) -> None:
+    def __init__(self, root: str | os.PathLike[str], limits: SizeLimits = NO_OPTIONS) -> None:
         self.uri = os.fspath(root)
+        self.limits = limits
         self._root = local_path(self.uri)
         self._real_root = os.path.realpath(self._root)
 
@@ -100,6 +102,7 @@ class LocalStorage(Storage):
     def read(self, path: str) -> bytes:
         target = self._file(path)
         with translated(path, self.uri), _opened(target, path) as file:
+            self.limits.check_file(path, os.fstat(file.fileno()).st_size)
             return file.read()
 
     def read_range(self, path: str, span: ByteRange) -> bytes:

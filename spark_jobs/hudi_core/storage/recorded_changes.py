@@ -48,6 +48,7 @@ class RecordingStorage:
 
     def __init__(self, inner: Storage) -> None:
         self.uri = inner.uri
+        self.limits = inner.limits
         self.supports_exclusive_create = inner.supports_exclusive_create
         self.supports_conditional_write = inner.supports_conditional_write
         self._inner = inner

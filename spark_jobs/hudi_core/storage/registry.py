@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from hudi_core.errors import ConfigError
+from hudi_core.model.size_limits import SizeLimits, without_limits
 from hudi_core.request.secrets import refuse_secret_address
 from hudi_core.storage.base import Storage
 from hudi_core.storage.local import LocalStorage, local_path
@@ -26,11 +27,13 @@ def open_storage(uri: str, options: Mapping[str, str] | None = None) -> Storage:
     """The control side: timeline, locks, properties, listings.
 
     A plain path or `file:` is local, everything else uses fsspec. Raises ConfigError for a scheme whose library is not
-    installed, for options that the scheme does not know, and for an address that holds a secret.
+    installed, for options that the scheme does not know, and for an address that holds a secret. Among `options` may be
+    those of model.size_limits.
     """
     refuse_secret_address(uri, what="the address of the table")
     scheme = scheme_of(uri)
-    return LocalStorage(uri) if scheme == "file" else open_fsspec(uri, scheme, options or {})
+    given = options or {}
+    return LocalStorage(uri, SizeLimits.of(given)) if scheme == "file" else open_fsspec(uri, scheme, given)
 
 
 def open_fsspec(uri: str, scheme: str, options: Mapping[str, str]) -> FsspecStorage:
@@ -48,7 +51,7 @@ def open_fsspec(uri: str, scheme: str, options: Mapping[str, str]) -> FsspecStor
             path=uri,
             remedy="install the fsspec package of this scheme",
         ) from error
-    arguments = fsspec_options(scheme, options)
+    arguments = fsspec_options(scheme, without_limits(options))
     try:
         # Neither cache may live on: a listing must show what others created a moment ago.
         fs = kind(**arguments, use_listings_cache=False, skip_instance_cache=True)
@@ -59,7 +62,7 @@ def open_fsspec(uri: str, scheme: str, options: Mapping[str, str]) -> FsspecStor
             path=uri,
             remedy="check the address; options of the library are given as storage options",
         ) from error
-    return FsspecStorage(fs, root, uri)
+    return FsspecStorage(fs, root, uri, SizeLimits.of(options))
 
 
 def scheme_of(uri: str) -> str:

@@ -4,17 +4,28 @@ from __future__ import annotations
 
 import time
 import uuid
+from collections.abc import Callable
 from typing import Any, cast
 
 from fsspec.asyn import sync
 
-from hudi_core.errors import ConfigError, StorageConflictError, StorageError, StorageExistsError, StorageNotFoundError
+from hudi_core.errors import (
+    ConfigError,
+    HudiError,
+    StorageConflictError,
+    StorageError,
+    StorageExistsError,
+    StorageNotFoundError,
+)
 from hudi_core.storage.failures import service_code, to_storage_error, translated
 
 _TAG = "airflow-hudi-create"
 _ATTEMPTS = 5
 _PAUSE_SECONDS = 0.1
 _CONDITIONS = frozenset({"IfMatch", "IfNoneMatch"})
+
+
+Check = Callable[[int], None]
 
 
 class S3Conditional:
@@ -25,10 +36,13 @@ class S3Conditional:
         self._uri = uri
         self._checked = False
 
-    def read(self, target: str, *, path: str) -> tuple[bytes, str]:
-        """The content and its ETag, of one answer; raises StorageNotFoundError."""
+    def read(self, target: str, *, path: str, check: Check) -> tuple[bytes, str]:
+        """The content and its ETag, of one answer; raises StorageNotFoundError.
+
+        `check` raises for a number of bytes that is too large, before the content is read.
+        """
         with translated(path, self._uri):
-            data, etag = sync(self._fs.loop, _get, self._fs, target)
+            data, etag = sync(self._fs.loop, _get, self._fs, target, check)
         return bytes(data), str(etag)
 
     def put(self, target: str, data: bytes, *, path: str, version: str | None) -> str:
@@ -96,12 +110,13 @@ class S3Conditional:
         self._checked = True
 
 
-async def _get(fs: Any, target: str) -> tuple[bytes, str]:
+async def _get(fs: Any, target: str, check: Check) -> tuple[bytes, str]:
     bucket, key, _ = fs.split_path(target)
     answer = await fs._call_s3("get_object", Bucket=bucket, Key=key)
     try:
+        check(int(answer.get("ContentLength", 0)))
         return await answer["Body"].read(), _etag(answer)
-    except OSError:
+    except (OSError, HudiError):
         raise
     except Exception as error:
         raise OSError(f"the object's content broke off: {error}") from error

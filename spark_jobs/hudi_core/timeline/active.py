@@ -122,6 +122,11 @@ class ActiveTimeline:
         """The file of the instant's state as a plain dictionary; `{}` when it is empty. Raises StorageNotFoundError."""
         return decode_any(self.read_details(instant), path=self.path_of(instant))
 
+    def read_all_completed(self, instant: Instant) -> list[dict[str, Any]]:
+        """Each completed file of an instant, as read_of; more than one where a race left several in layout 2."""
+        paths = self.completed_paths(instant.requested_time, instant.action)
+        return [decode_any(self._content(path, instant.action, State.COMPLETED), path=path) for path in paths]
+
     def create_requested(self, requested_time: str, action: str, data: bytes = b"") -> Instant:
         """Creates the requested file. StorageExistsError for an instant in any state, TimelineError for a savepoint."""
         if action == Action.SAVEPOINT:

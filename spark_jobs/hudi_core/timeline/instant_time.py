@@ -118,6 +118,21 @@ def _is_instant(digits: str) -> bool:
     return True
 
 
+def earlier(instant: str, millis: int) -> str:
+    """The instant time that many milliseconds before `instant`, as 17 digits: as text it is smaller.
+
+    The digits are what counts, whatever the zone. Raises TimelineError for an instant that is no date.
+    """
+    try:
+        return format_instant(_moment(_padded(instant)) - timedelta(milliseconds=millis))
+    except (ValueError, OverflowError) as error:
+        raise TimelineError(f"{instant!r} is no date, so that no instant precedes it") from error
+
+
+def _padded(instant: str) -> str:
+    return instant.ljust(DIGITS, "0")[:DIGITS]
+
+
 def new_instant(after: Iterable[str], zone: str = "LOCAL", *, clock: Callable[[], datetime] | None = None) -> str:
     """A new instant time: now in the table's zone, or one millisecond after the latest of `after` if that is later.
 
@@ -129,9 +144,8 @@ def new_instant(after: Iterable[str], zone: str = "LOCAL", *, clock: Callable[[]
     latest = max(after, default="")
     if candidate > latest:
         return candidate
-    digits = latest.ljust(DIGITS, "0")[:DIGITS]
     try:
-        return format_instant(_moment(digits) + timedelta(milliseconds=1))
+        return format_instant(_moment(_padded(latest)) + timedelta(milliseconds=1))
     except (ValueError, OverflowError) as error:
         raise TimelineError(
             f"the timeline's instant {latest!r} lies ahead of the clock and is no date", remedy="check the clock"

@@ -93,6 +93,12 @@ def is_free(storage: Storage, instant: str) -> bool:
     return all(find_decision(storage, folder, epoch) is None for epoch in epochs)
 
 
+def is_decided(storage: Storage, instant: str) -> bool:
+    """Whether an owner of the instant decided to complete it and its claims are still there."""
+    folder = ClaimFolder(instant)
+    return any(find_decision(storage, folder, epoch) is not None for epoch in epochs_on_record(storage, folder))
+
+
 def claimed_instants(storage: Storage) -> frozenset[str]:
     """The instants with claims, whatever became of them; one listing."""
     return frozenset(folder.rpartition("/")[2] for folder in storage.list_folders(CLAIMS))

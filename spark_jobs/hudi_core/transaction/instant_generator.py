@@ -9,15 +9,18 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from datetime import datetime, timedelta, timezone
+from itertools import chain, count
 
-from hudi_core.timeline.instant_time import new_instant, of_epoch_seconds
+from hudi_core.timeline.instant_time import earlier, new_instant, of_epoch_seconds
 from hudi_core.timeline.timeline import Timeline
 
 SKEW_MS = 200
 """`hoodie.time.generator.max_expected_clock_skew_ms`."""
 _FAR_AHEAD_SECONDS = 60
+_BEFORE_MS = 1000
+"""How long before an instant `before` draws, if nothing is in the way."""
 _guard = threading.Lock()
 _last_read = datetime.min.replace(tzinfo=timezone.utc)
 
@@ -63,6 +66,23 @@ class InstantClock:
         self._given = new_instant((taken,), self.zone, clock=lambda: moment)
         self._sleep(self._skew_seconds)
         return self._given
+
+    def before(self, instant: str, timeline: Timeline, taken: Collection[str] = ()) -> str:
+        """A time earlier than `instant`, as text, that neither `timeline` nor `taken` has: within a second, and later
+        than the instant before it on `timeline`, where there is room.
+
+        The clock chooses the millisecond, so that a time which was given up is hardly drawn again: files of its dead
+        owner would pass for those of the new one. `timeline` and `taken` were loaded under the lock that the caller
+        holds. Raises TimelineError where `instant` is no date.
+        """
+        others = timeline.requested_times.union(taken)
+        previous = max((time for time in timeline.requested_times if time < instant), default="")
+        room = 1
+        while room < _BEFORE_MS and earlier(instant, room + 1) > previous:
+            room += 1
+        first = 1 + int(_read_once(self._now).timestamp() * 1000) % room
+        times = (earlier(instant, millis) for millis in chain(range(first, room + 1), count(1)))
+        return next(time for time in times if time not in others)
 
 
 def _system_time() -> datetime:

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_hudi.instant_condition import InstantCondition, first_after, newest_time, of_action, oldest_pending
+from airflow_hudi.instant_condition import (
+    InstantCondition,
+    first_planned,
+    mark_before_planning,
+    newest_time,
+    of_action,
+    oldest_pending,
+)
 from hudi_core.errors import ConfigError
 from hudi_core.timeline.layout import timeline_of
 from hudi_core.timeline.timeline import Timeline
@@ -29,15 +36,29 @@ def test_cleans_and_rollbacks_of_both_layouts(layout: int) -> None:
     assert clean is not None
     assert rollback is not None
     assert (clean.requested_time, rollback.requested_time, rollback.state.value) == ("103", "104", "inflight")
-    later = first_after(found, "clean", "103")
+    later = first_planned(found, "clean", "103")
     assert later is not None
     assert later.requested_time == "105"
-    assert first_after(found, "clean", "105") is None
+    assert first_planned(found, "clean", "105") is None
     assert oldest_pending(found, "restore") is None
     for action, time in (("clean", "103"), ("rollback", "104")):
         seen = InstantCondition(action).find(found)
         assert seen is not None
         assert seen.requested_time == time
+
+
+@pytest.mark.parametrize("layout", [1, 2])
+def test_an_indexing_is_planned_before_the_latest_write(layout: int) -> None:
+    names = ("099.indexing.requested", "101.commit") if layout == 1 else ("099.indexing.requested", "101_111.commit")
+    mark = mark_before_planning(timeline(layout, *names), "indexing")
+    assert first_planned(timeline(layout, *names), "indexing", mark) is None
+    planned = first_planned(timeline(layout, *names, "098.indexing.requested"), "indexing", mark)
+    assert planned is not None
+    assert planned.requested_time == "098"
+    first = mark_before_planning(timeline(layout, names[1]), "indexing")
+    assert first_planned(timeline(layout, names[1]), "indexing", first) is None
+    assert first_planned(timeline(layout, *names), "indexing", first) is not None
+    assert mark_before_planning(LAYOUTS[layout], "clean") == newest_time(LAYOUTS[layout])
 
 
 def test_rollbacks_of_a_pending_restore_are_its_own() -> None:

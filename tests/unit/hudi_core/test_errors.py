@@ -37,6 +37,7 @@ def test_exit_codes() -> None:
         "StorageNotFoundError",
         "FormatError",
         "CorruptFileError",
+        "SizeLimitError",
         "UnsupportedError",
         "UnsupportedVersionError",
         "MetadataUnavailableError",

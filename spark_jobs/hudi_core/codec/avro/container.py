@@ -10,15 +10,17 @@ import hashlib
 import io
 import json
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from typing import Any
 
 from hudi_core.codec.avro.datum import codec_of
 from hudi_core.codec.avro.schema import parse_schema
 from hudi_core.codec.binary import Reader, encode_zigzag
-from hudi_core.errors import CorruptFileError, UnsupportedError
+from hudi_core.errors import CorruptFileError, HudiError, UnsupportedError
 
 MAGIC = b"Obj\x01"
 SYNC_BYTES = 16
+_CACHED_TEXT = 64 << 10
 
 
 def is_container(data: bytes) -> bool:
@@ -70,9 +72,24 @@ def read_header(reader: Reader) -> tuple[dict[str, Any], bytes]:
     if text is None:
         raise CorruptFileError("Avro container has no schema in its header", path=path)
     try:
-        return parse_schema(text.decode(), path=path), reader.bytes(SYNC_BYTES)
+        return _schema(text.decode(), path), reader.bytes(SYNC_BYTES)
     except UnicodeDecodeError as error:
         raise CorruptFileError(f"Avro schema is not UTF-8: {error.reason}", path=path) from error
+
+
+def _schema(text: str, path: str) -> dict[str, Any]:
+    """The commits of a timeline repeat a few schemas; equal texts give one object, and so one codec."""
+    if len(text) > _CACHED_TEXT:
+        return parse_schema(text, path=path)
+    try:
+        return _cached_schema(text)
+    except HudiError:
+        return parse_schema(text, path=path)  # for the path in the error
+
+
+@lru_cache(maxsize=64)
+def _cached_schema(text: str) -> dict[str, Any]:
+    return parse_schema(text, path="")
 
 
 def container_metadata(data: bytes, *, path: str) -> dict[str, bytes]:

@@ -16,6 +16,7 @@ from types import ModuleType
 from hudi_core.codec.binary import Reader, encode_hadoop_vint
 from hudi_core.codec.hfile.checksum import CHECKSUMS, crc32c
 from hudi_core.errors import CorruptFileError, UnsupportedError
+from hudi_core.model.size_limits import NO_OPTIONS, Limit, SizeLimits
 
 FASTEST: ModuleType
 try:
@@ -48,8 +49,7 @@ _HEADER = struct.Struct(">8siiqBii")
 _CRC32C_TYPE = 2
 # Deflate cannot expand more than 1032-fold; a header that claims more is wrong, and is refused before memory is taken.
 _MAX_EXPANSION = 1040
-_MAX_DATA = 1 << 30
-"""Bytes of a block uncompressed; Hudi's blocks are 1 MiB, or one larger value."""
+_WHAT = "a block of the HFile, decompressed,"
 _GZIP_HEADER = bytes.fromhex("1f8b08000000000000ff")
 
 
@@ -94,10 +94,11 @@ class Codec(Enum):
         return codec
 
 
-def read_block(source: Reader, codec: Codec, *expected: Magic) -> bytes:
+def read_block(source: Reader, codec: Codec, *expected: Magic, limits: SizeLimits = NO_OPTIONS) -> bytes:
     """The data, uncompressed, of the block at the cursor; verifies its checksums and leaves the cursor behind it.
 
-    Raises CorruptFileError when the block is truncated, of another kind than `expected`, or fails a checksum.
+    Raises CorruptFileError when the block is truncated, of another kind than `expected`, or fails a checksum;
+    SizeLimitError, before it is decompressed, when it claims more bytes than allowed.
     """
     head = source.view(HEADER_SIZE)
     raw_magic, disk_size, data_size, _, checksum_type, per_checksum, data_end = _HEADER.unpack(head)
@@ -120,7 +121,7 @@ def read_block(source: Reader, codec: Codec, *expected: Magic) -> bytes:
     body = source.view(disk_size)
     compressed = body[:compressed_size]
     _verify(source, checksum_type, per_checksum, b"".join((head, compressed)), body[compressed_size:])
-    return _decompress(source, codec, compressed, data_size)
+    return _decompress(source, codec, compressed, data_size, limits)
 
 
 def _verify(source: Reader, checksum_type: int, per_checksum: int, data: bytes, words: memoryview) -> None:
@@ -135,13 +136,14 @@ def _verify(source: Reader, checksum_type: int, per_checksum: int, data: bytes, 
             raise source.fail(f"HFile block fails the checksum of its chunk {index} and ends")
 
 
-def _decompress(source: Reader, codec: Codec, compressed: memoryview, size: int) -> bytes:
+def _decompress(source: Reader, codec: Codec, compressed: memoryview, size: int, limits: SizeLimits) -> bytes:
     if codec is Codec.NONE:
         if len(compressed) != size:
             raise source.fail(f"uncompressed HFile block of {len(compressed)} bytes claims {size}")
         return bytes(compressed)
-    if size > _MAX_EXPANSION * (len(compressed) + 1) or size > _MAX_DATA:
+    if size > _MAX_EXPANSION * (len(compressed) + 1):
         raise source.fail(f"HFile block of {len(compressed)} compressed bytes claims {size} uncompressed ones")
+    limits.check(Limit.HFILE_BLOCK, size, source.path, what=_WHAT)
     try:
         return inflate(compressed, size)
     except ValueError as error:

@@ -11,6 +11,7 @@ from hudi_core.codec.hfile.cells import CellBlock, decode_cells
 from hudi_core.codec.hfile.keyvalue import row_of_key
 from hudi_core.codec.hfile.trailer import TRAILER_SIZE, Trailer, decode_file_info, decode_trailer
 from hudi_core.errors import CorruptFileError, UnsupportedError
+from hudi_core.model.size_limits import NO_OPTIONS, Limit, SizeLimits
 
 ReadRange = Callable[[int, int], bytes]
 """Offset and length to the bytes there; fewer bytes only where the file ends."""
@@ -24,12 +25,13 @@ class HFileReader:
 
     A lookup costs three ranges: the trailer and the load-on-open section, once, and one data block (one more per index
     level where HBase wrote several levels, which it does above 128 KiB of index). The last data block is kept, so
-    lookups in key order read each block once. Every method raises CorruptFileError for a damaged file and
-    UnsupportedError for features Hudi never uses.
+    lookups in key order read each block once. Every method raises CorruptFileError for a damaged file,
+    UnsupportedError for features Hudi never uses, and SizeLimitError for a block that claims more bytes than allowed.
     """
 
-    def __init__(self, read_range: ReadRange, size: int, path: str) -> None:
+    def __init__(self, read_range: ReadRange, size: int, path: str, limits: SizeLimits = NO_OPTIONS) -> None:
         self._read_range = read_range
+        self._limits = limits
         self._size = size
         self._path = path
         self._trailer: Trailer | None = None
@@ -40,10 +42,10 @@ class HFileReader:
         self._inner: dict[int, tuple[list[IndexEntry], list[bytes]]] = {}
 
     @staticmethod
-    def of_bytes(data: bytes | memoryview, path: str) -> HFileReader:
+    def of_bytes(data: bytes | memoryview, path: str, limits: SizeLimits = NO_OPTIONS) -> HFileReader:
         """A reader over an HFile in memory, as in the content of a log block."""
         view = memoryview(data)
-        return HFileReader(lambda offset, length: bytes(view[offset : offset + length]), len(view), path)
+        return HFileReader(lambda offset, length: bytes(view[offset : offset + length]), len(view), path, limits)
 
     @property
     def trailer(self) -> Trailer:
@@ -141,11 +143,12 @@ class HFileReader:
             raise CorruptFileError(f"HFile claims {trailer.data_index_levels} index levels", path=self._path)
         start = trailer.load_on_open_offset
         section = Reader(self._range(start, self._size - TRAILER_SIZE - start), self._path, base=start)
-        root = read_block(section, trailer.codec, Magic.ROOT_INDEX)
+        root = read_block(section, trailer.codec, Magic.ROOT_INDEX, limits=self._limits)
         index = decode_root_index(root, trailer.data_index_count, self._path, has_mid_key=trailer.data_index_levels > 1)
         # The index of meta blocks, such as a bloom filter, is between: no reader of a metadata table needs them.
         section.skip(trailer.file_info_offset - start - section.position)
-        self._file_info = decode_file_info(read_block(section, trailer.codec, Magic.FILE_INFO), self._path)
+        info = read_block(section, trailer.codec, Magic.FILE_INFO, limits=self._limits)
+        self._file_info = decode_file_info(info, self._path)
         self._refuse_foreign_features()
         self._rows = [row_of_key(entry.key, section) for entry in index]
         self._data_index = index
@@ -221,9 +224,10 @@ class HFileReader:
                 path=self._path,
             )
         source = Reader(self._range(entry.offset, entry.disk_size), self._path, base=entry.offset)
-        return read_block(source, self.trailer.codec, *expected)
+        return read_block(source, self.trailer.codec, *expected, limits=self._limits)
 
     def _range(self, offset: int, length: int) -> bytes:
+        self._limits.check(Limit.HFILE_BLOCK, length, self._path, what="a part of the HFile")
         data = self._read_range(offset, length)
         if len(data) != length:
             raise CorruptFileError(

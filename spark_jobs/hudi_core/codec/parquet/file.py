@@ -11,7 +11,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from hudi_core.errors import ConfigError, CorruptFileError, FormatError, HudiError, StorageError, UnsupportedError
+from hudi_core.codec.parquet.pages import PageCheckedInput
+from hudi_core.errors import (
+    ConfigError,
+    CorruptFileError,
+    ExecutionError,
+    FormatError,
+    HudiError,
+    StorageError,
+    UnsupportedError,
+)
+from hudi_core.model.size_limits import NO_OPTIONS, SizeLimits
 
 BATCH_ROWS = 64 << 10
 ROW_GROUP_BYTES = 128 << 20
@@ -25,18 +35,21 @@ class ParquetBaseFile:
     """An open base file. `file` is seekable and the caller closes it; `path` names it in errors.
 
     A `with` block frees its buffers. Errors: CorruptFileError when it is no Parquet file, is cut or does not decode;
-    UnsupportedError for a codec or encoding that Arrow does not read; StorageError when the storage fails.
+    UnsupportedError for a codec or encoding that Arrow does not read; SizeLimitError for a footer or pages that are
+    larger than `limits` allow; StorageError when the storage fails.
     """
 
-    def __init__(self, file: BinaryIO, path: str) -> None:
+    def __init__(self, file: BinaryIO, path: str, limits: SizeLimits = NO_OPTIONS) -> None:
         self.path = path
+        checked = PageCheckedInput(file, path, limits)
         with arrow_errors(path):
             # INT96 timestamps (old Spark writers) are days and nanoseconds; Spark reads them as microseconds.
             # Pre-buffering, the default of newer pyarrow, keeps the bytes of the whole file in memory until it is
             # closed.
-            self._file = pq.ParquetFile(file, coerce_int96_timestamp_unit="us", pre_buffer=False)
+            self._file = pq.ParquetFile(checked, coerce_int96_timestamp_unit="us", pre_buffer=False)
             self.metadata: pq.FileMetaData = self._file.metadata
             """The footer's metadata of the row groups and their columns."""
+            checked.metadata = self.metadata
             self.schema: pa.Schema = _bare(self._file.schema_arrow)
             """Arrow schema of the columns, without metadata."""
 
@@ -190,7 +203,13 @@ def arrow_errors(path: str, verb: str = "read", form: str = "Parquet") -> Iterat
         yield
     except HudiError:
         raise
-    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+    except (MemoryError, pa.ArrowException, OSError, UnicodeDecodeError) as error:
+        if isinstance(error, MemoryError):
+            raise ExecutionError(
+                f"cannot {verb} this {form} file: there is not enough memory: {error}",
+                path=path,
+                remedy="give the process more memory, or read fewer rows at once (airflow_hudi.batch.rows)",
+            ) from error
         if isinstance(error, pa.ArrowNotImplementedError) or (form == "ORC" and "ime zone" in str(error)):
             raise UnsupportedError(f"cannot {verb} this {form} file: {error}", path=path) from error
         if isinstance(error, OSError) and (verb == "write" or error.errno is not None):

@@ -44,7 +44,7 @@ def open_base_file(storage: Storage, path: str) -> Iterator[ParquetBaseFile]:
     if extension != "parquet":
         raise UnsupportedError(f"base files of format {extension} are read, but no service writes them", path=path)
     with storage.open_input(path) as file:
-        yield ParquetBaseFile(file, path)
+        yield ParquetBaseFile(file, path, storage.limits)
 
 
 def read_base_file(
@@ -77,7 +77,7 @@ def read_base_file(
             yield from base_batches(parquet, schema, batch_rows=batch_rows, row_groups=chosen, sources=sources)
     elif name.extension == "orc":
         with storage.open_input(file.path) as stream:
-            orc = OrcBaseFile(stream, file.path)
+            orc = OrcBaseFile(stream, file.path, storage.limits)
             for batch in orc.batches(columns=stored_names(schema.names, sources)):
                 yield conform_batch(apply_sources(batch, sources), schema, path=file.path)
     else:
@@ -108,7 +108,10 @@ def _hfile_batches(
 ) -> Iterator[pa.RecordBatch]:
     """Rows of an HFile: each value is an Avro datum by the schema in the file info (HoodieAvroHFileReaderImplBase)."""
     reader = HFileReader(
-        lambda offset, length: storage.read_range(file.path, ByteRange(offset, length)), file.size, file.path
+        lambda offset, length: storage.read_range(file.path, ByteRange(offset, length)),
+        file.size,
+        file.path,
+        storage.limits,
     )
     text = reader.schema()
     if text is None:

@@ -24,6 +24,7 @@ from hudi_core.filegroup.read.base_file import History, base_batches
 from hudi_core.filegroup.read.evolution import rename_fields
 from hudi_core.filegroup.read.log_scan import ScanResult
 from hudi_core.model.names import OPERATION, RECORD_KEY
+from hudi_core.model.size_limits import Limit
 from hudi_core.storage.base import ByteRange, Storage
 from hudi_core.timeline.internal_schema import ColumnSource
 from hudi_core.timeline.schema_history import sources_at
@@ -90,7 +91,7 @@ def block_batches(
     naming the log file.
     """
     if block.type is BlockType.PARQUET_DATA:
-        with ParquetBaseFile(io.BytesIO(_content(storage, block)), block.path) as file:
+        with ParquetBaseFile(io.BytesIO(_content(storage, block)), block.path, storage.limits) as file:
             _check_operation(file.schema.names, schema, block)
             yield from base_batches(file, schema, batch_rows=BATCH_ROWS, sources=sources)
         return
@@ -141,7 +142,9 @@ def _avro_pieces(storage: Storage, block: LogBlock, piece_bytes: int) -> Iterato
         raise UnsupportedError(f"Avro data block of version {version} at byte {block.offset}", path=block.path)
     position, rest = _BLOCK_HEAD.size, b""
     while count > 0:
-        requested = min(max(piece_bytes, _missing(rest)), block.content_length - position)
+        missing = _missing(rest)
+        storage.limits.check(Limit.LOG_BLOCK, missing, block.path, what="a record of a log block")
+        requested = min(max(piece_bytes, missing), block.content_length - position)
         if requested <= 0:
             raise CorruptFileError(f"log block at byte {block.offset} ends {count} records early", path=block.path)
         rest += _read(storage, block, position, requested)
@@ -179,7 +182,7 @@ def _hfile_pieces(storage: Storage, block: LogBlock) -> Iterator[tuple[int, memo
     """Records of an HFile block with their cells' keys."""
     keys: list[bytes] = []
     parts: list[bytes] = []
-    for key, value in HFileReader.of_bytes(_content(storage, block), block.path).items():
+    for key, value in HFileReader.of_bytes(_content(storage, block), block.path, storage.limits).items():
         keys.append(key)
         parts += (_LENGTH.pack(len(value)), value)
     yield len(keys), memoryview(b"".join(parts)), keys
@@ -205,6 +208,7 @@ def _with_keys(batch: pa.RecordBatch, keys: list[bytes], path: str) -> pa.Record
 
 
 def _content(storage: Storage, block: LogBlock) -> bytes:
+    storage.limits.check(Limit.LOG_BLOCK, block.content_length, block.path, what="a log block")
     return _read(storage, block, 0, block.content_length)
 
 

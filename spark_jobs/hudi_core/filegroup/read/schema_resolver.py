@@ -81,7 +81,7 @@ def stored_schema(
 def _schema_of(storage: Storage, path: str) -> AvroSchema | None:
     name = path.rsplit("/", 1)[-1]
     if name.endswith(".parquet"):
-        with storage.open_input(path) as stream, ParquetBaseFile(stream, path) as file:
+        with storage.open_input(path) as stream, ParquetBaseFile(stream, path, storage.limits) as file:
             stored = next((file.footer[key] for key in _FOOTER_KEYS if key in file.footer), None)
             return avro_schema(file.schema, path=path) if stored is None else parse_schema(stored, path=path)
     if ".log." not in name or name.endswith(".cdc"):

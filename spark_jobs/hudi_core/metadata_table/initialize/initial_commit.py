@@ -15,12 +15,16 @@ from hudi_core.config.versions import TableVersion
 from hudi_core.errors import ExecutionError, StorageExistsError
 from hudi_core.metadata_table.initialize.target import NewBaseFile, NewPartition, initialize_group
 from hudi_core.metadata_table.instants import initial_instant
+from hudi_core.metadata_table.partition_type import is_secondary_index
+from hudi_core.metadata_table.read.file_group import ROOT
 from hudi_core.metadata_table.timeline import MetadataTimeline
+from hudi_core.metadata_table.whole_until import marks
 from hudi_core.metadata_table.write.delta_commit import NEWER_COUNTS, latest_schema
 from hudi_core.model.partition import join
 from hudi_core.storage.base import Storage
 from hudi_core.timeline.actions.commit import SCHEMA_KEY, CommitMetadata
 from hudi_core.timeline.actions.write_stats import WriteStat
+from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import Action
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.transaction.reconcile import remove_losers
@@ -73,12 +77,18 @@ def remove_attempts(storage: Storage, target: NewPartition, written: Sequence[Ne
 
 
 def list_partitions(storage: Storage, config: TableConfig, names: Sequence[str]) -> TableConfig:
-    """Lists inflight partitions as initialized ones in the table's properties `config`; returns the new properties."""
+    """Lists inflight partitions as initialized ones in the table's properties `config`; returns the new properties.
+
+    They hold everything that completed so far; of secondary indexes the properties say so (whole_until). The caller
+    holds the table lock.
+    """
+    data = ActiveTimeline(storage, config).load()
     return update_properties(
         storage,
         {
             METADATA.name: ",".join(sorted(config.metadata_partitions.union(names))),
             METADATA_INFLIGHT.name: ",".join(sorted(config.metadata_partitions_inflight.difference(names))),
+            **marks(data, {name: storage.list_files(f"{ROOT}/{name}") for name in names if is_secondary_index(name)}),
         },
     )
 

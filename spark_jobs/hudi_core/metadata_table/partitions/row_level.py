@@ -35,7 +35,6 @@ Counts = Mapping[str | None, int]
 DEFINITIONS: Final = ".hoodie/.index_defs/index.json"
 GONE: Final = b""
 """The value of a key that is deleted: an entry of a DELETE block. No record is empty."""
-_REWRITES: Final = frozenset({"COMPACT", "LOG_COMPACT"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,10 +174,3 @@ def shard_rows(keys: pa.Array, hashed: pa.Array, groups: tuple[int, int], value:
     first, count = groups
     shards = pa.array(group_indexes(hashed, count) + np.int32(first), pa.int32())
     return exchange_rows(shards, keys.cast(pa.binary()), pa.repeat(pa.scalar(value, pa.binary()), len(keys)))
-
-
-def moves_rows(operation: str | None) -> bool:
-    """Whether a commit of an operation (`operationType`) can change such an index: compactions leave each row where and
-    as it is.
-    """
-    return operation not in _REWRITES

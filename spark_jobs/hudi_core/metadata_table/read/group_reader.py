@@ -22,6 +22,7 @@ from hudi_core.metadata_table.read.file_group import MergedSlice
 from hudi_core.metadata_table.read.log_blocks import BlockFilter, LiveBlock, live_blocks
 from hudi_core.metadata_table.read.missing_files import DAMAGED
 from hudi_core.metadata_table.record import MetadataCodec, schema_text
+from hudi_core.model.size_limits import Limit, SizeLimits
 from hudi_core.storage.base import ByteRange, FileInfo, Storage
 
 T = TypeVar("T")
@@ -241,26 +242,29 @@ def open_sources(storage: Storage, merged: MergedSlice, blocks: BlockFilter) -> 
 
     Headers are read, and log files up to 1 MiB as a whole. Raises CorruptFileError as live_blocks.
     """
-    return [*_base(storage, merged.base_file), *_logs(live_blocks(storage, merged.logs, blocks))]
+    return [*_base(storage, merged.base_file), *_logs(live_blocks(storage, merged.logs, blocks), storage.limits)]
 
 
 def _base(storage: Storage, info: FileInfo | None) -> Iterator[Records]:
     if info is None:
         return
     path = info.path
-    hfile = HFileReader(lambda start, length: storage.read_range(path, ByteRange(start, length)), info.size, path)
+    hfile = HFileReader(
+        lambda start, length: storage.read_range(path, ByteRange(start, length)), info.size, path, storage.limits
+    )
     schema = hfile.schema() or schema_text()
     yield Records(hfile, MetadataCodec(schema, path=path), schema, path, unique=True)
 
 
-def _logs(blocks: Iterable[LiveBlock]) -> Iterator[Source]:
+def _logs(blocks: Iterable[LiveBlock], limits: SizeLimits) -> Iterator[Source]:
     for live in blocks:
         path = live.block.path
         if live.block.type is BlockType.DELETE:
+            limits.check(Limit.LOG_BLOCK, live.block.content_length, path, what="a delete block")
             if keys := _deleted_keys(live, path):
                 yield Deletes(keys, path)
             continue
-        hfile = HFileReader(live.read_range, live.block.content_length, path)
+        hfile = HFileReader(live.read_range, live.block.content_length, path, limits)
         yield Records(hfile, MetadataCodec(live.schema, path=path), live.schema, path, unique=False)
 
 

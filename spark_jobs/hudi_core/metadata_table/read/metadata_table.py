@@ -22,6 +22,7 @@ from hudi_core.metadata_table.partition_type import (
     RECORD_INDEX,
 )
 from hudi_core.metadata_table.read import statistics
+from hudi_core.metadata_table.read.completeness import Completeness, may_be_narrow
 from hudi_core.metadata_table.read.file_group import FOLDER
 from hudi_core.metadata_table.read.group_reader import RecordRules, T
 from hudi_core.metadata_table.read.partition import HashedPart, MetadataPartition, check_numbers
@@ -37,6 +38,7 @@ from hudi_core.metadata_table.record import ALL_PARTITIONS
 from hudi_core.metadata_table.records.bloom_filters import BloomFilterRules
 from hudi_core.metadata_table.records.column_stats import ColumnStats, ColumnStatsRules
 from hudi_core.metadata_table.records.files import FilesRules, live_entries, partition_key, partition_of_key
+from hudi_core.model.names import FileGroupId
 from hudi_core.model.partition import check_file_names, check_partitions, join
 from hudi_core.storage.base import FileInfo, Storage
 from hudi_core.timeline.timeline import Timeline
@@ -164,6 +166,18 @@ class MetadataTable:
         commits = self._metadata_snapshot.data_timeline.commits()
         return not any(instant.requested_time < built < instant.completed_at for instant in commits)
 
+    @cached_property
+    def may_have_narrow_ranges(self) -> bool:
+        """Whether partition_stats may exclude partitions that hold matching rows: completeness.may_be_narrow."""
+        return may_be_narrow(self._metadata_snapshot.storage, self._metadata_snapshot.config)
+
+    def groups_in_doubt(self, index: str) -> frozenset[FileGroupId] | None:
+        """The file groups that a query has to read whatever a secondary index says of its values; None: all of them.
+
+        See covers_all_rows and Completeness.groups_in_doubt.
+        """
+        return self._completeness.groups_in_doubt(index) if self.covers_all_rows(index) else None
+
     def index_definitions(self) -> dict[str, IndexDefinition]:
         """The index definitions by metadata partition; none on table version 6."""
         return dict(self._definitions)
@@ -174,6 +188,10 @@ class MetadataTable:
         snapshot = self._metadata_snapshot
         groups = snapshot.groups(RECORD_INDEX, RecordIndexRules(self._zone))
         return RecordIndex(snapshot.folder(RECORD_INDEX), groups, is_remote=snapshot.is_remote)
+
+    @cached_property
+    def _completeness(self) -> Completeness:
+        return Completeness(self._metadata_snapshot)
 
     def _statistics(self, name: str) -> MetadataPartition[ColumnStats]:
         return self._partition(name, ColumnStatsRules())

@@ -15,39 +15,47 @@ from hudi_core.metadata_table.instants import is_solo
 from hudi_core.metadata_table.read.file_group import ROOT, MergedSlice, data_files
 from hudi_core.model.names import BaseFileName
 from hudi_core.storage.base import FileInfo
-from hudi_core.timeline.actions.write_stats import WriteStat
+from hudi_core.timeline.actions.write_stats import WrittenFile
 from hudi_core.timeline.instant import Action, Instant
 from hudi_core.timeline.timeline import Timeline
 
 DAMAGED: Final = (
-    "restore the file from a copy, or read the table without its metadata table; drop that and let Hudi's "
-    "writer rebuild it"
+    "restore the file from a copy, or read the table without its metadata table (`--metadata off`); to rebuild it: "
+    "`hudictl metadata drop TABLE`, then `hudictl metadata create TABLE`, or Hudi's next write"
 )
 
 _EMPTY_LOG: Final = 128
 """Bytes: a file group is initialized with a log file of 80; one with records has a schema of thousands."""
 
-StatsOf = Callable[[Instant], Iterable[WriteStat]]
+StatsOf = Callable[[Instant], Iterable[WrittenFile]]
 """The write stats of a commit of the metadata table. Raises StorageNotFoundError for one that was archived
 meanwhile.
 """
 
 
 def refuse_missing(
-    folder: str, files: Sequence[FileInfo], slices: Sequence[MergedSlice], timeline: Timeline, stats_of: StatsOf
+    folder: str,
+    files: Sequence[FileInfo],
+    slices: Sequence[MergedSlice],
+    timeline: Timeline,
+    pending: Collection[str],
+    stats_of: StatsOf,
 ) -> None:
     """Raises CorruptFileError naming a file that readers of a partition need and that is not in `files`, the listing of
     its `folder`.
 
-    `slices` are what a reader merges, `timeline` is the metadata table's, of layout 2. Found are a base file, and a log
-    file of a commit that left the partition no other file: always so in `files`, which has one file group; of the
-    several logs that a commit writes into an index, a single missing one is not found. Archived commits are not read:
-    the metadata table archives what it has compacted.
+    `slices` are what a reader merges, `timeline` is the metadata table's, of layout 2. What is `pending` on the data
+    timeline is not looked for: no reader counts it, and after its rollback a writer that was taken for dead may have
+    completed it here. It does say when an index was made that is listed already, and whose indexing is still pending.
+    Found are a base file, and a log file of a commit that left the partition no other file: always so in `files`, which
+    has one file group; of the several logs that a commit writes into an index, a single missing one is not found.
+    Archived commits are not read: the metadata table archives what it has compacted.
     """
     present = {info.name for info in files}
     instants = {name.instant for _, name in data_files(files)}
     starts = _starts(slices, timeline, _makers(files))
-    for commit in _suspects(slices, timeline, instants, min(starts.values(), default="")):
+    counted = timeline.filter(lambda instant: instant.requested_time not in pending)
+    for commit in _suspects(slices, counted, instants, min(starts.values(), default="")):
         try:
             stats = list(stats_of(commit))
         except StorageNotFoundError:

@@ -2,28 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from functools import cached_property, partial
 from typing import Final
 
 from hudi_core.config.table_config import TableConfig
-from hudi_core.errors import ConfigError, MetadataUnavailableError
+from hudi_core.errors import ConfigError, MetadataUnavailableError, StorageNotFoundError
 from hudi_core.filegroup.merge.merge_mode import reads_as_hudi_1
 from hudi_core.metadata_table.instants import is_solo
 from hudi_core.metadata_table.partition_type import FILES_PARTITION
-from hudi_core.metadata_table.read.file_group import ROOT, data_files, merged_slices
+from hudi_core.metadata_table.read.file_group import ROOT, MergedSlice, data_files, merged_slices
 from hudi_core.metadata_table.read.group_reader import GroupReader, RecordRules, T
 from hudi_core.metadata_table.read.log_blocks import BlockFilter
 from hudi_core.metadata_table.read.missing_files import refuse_missing
 from hudi_core.metadata_table.read.partition import HashedPart, MetadataPartition
+from hudi_core.metadata_table.read.recorded_sizes import refuse_short
 from hudi_core.metadata_table.validity import rolled_back_by, valid_instants
 from hudi_core.model.partition import check_file_name
-from hudi_core.storage.base import Storage
+from hudi_core.storage.base import FileInfo, Storage
 from hudi_core.storage.registry import scheme_of
-from hudi_core.timeline.actions.write_stats import WriteStat
+from hudi_core.timeline.actions.commit import written_files
+from hudi_core.timeline.actions.write_stats import WrittenFile
 from hudi_core.timeline.active import ActiveTimeline
-from hudi_core.timeline.instant import Instant
+from hudi_core.timeline.instant import Action, Instant
 from hudi_core.timeline.timeline import Timeline
 
+_AT_ONCE: Final = 16
+"""Commits of the metadata table that are read in parallel where each read is a round trip."""
 _WITHOUT: Final = "read it without the metadata table"
 
 
@@ -35,14 +42,14 @@ class MetadataTableSnapshot:
         self.storage = storage
         self.config = config
         self.data_timeline = data_timeline
-        self._listed: dict[str, frozenset[str]] = {}
-        self._stats: dict[Instant, tuple[WriteStat, ...]] = {}
+        self._listed: dict[str, tuple[FileInfo, ...]] = {}
+        self._stats: dict[Instant, tuple[WrittenFile, ...]] = {}
 
     def groups(self, name: str, rules: RecordRules[T]) -> list[GroupReader[T]]:
         """The file groups of partition `name`, sorted by file id.
 
         Raises MetadataUnavailableError when the table's properties do not list the partition, or there is no metadata
-        table to read; CorruptFileError when a file is gone that they need.
+        table to read; CorruptFileError as checked_slices.
         """
         if name not in self.config.metadata_partitions:
             raise MetadataUnavailableError(
@@ -50,18 +57,29 @@ class MetadataTableSnapshot:
                 path=self.config.path,
                 remedy=_WITHOUT if name == FILES_PARTITION else "read it without that index",
             )
+        return [GroupReader(self.storage, item, self.blocks, rules) for item in self.checked_slices(name)]
+
+    def checked_slices(self, name: str) -> list[MergedSlice]:
+        """The slices of partition `name`, sorted by file id.
+
+        Raises CorruptFileError for a file of them that is gone, or shorter than the metadata table's commits say.
+        """
         folder = self.folder(name)
         timeline, metadata_config = self.timeline, self._metadata_config
         files = self.storage.list_files(folder)
-        self._listed[name] = frozenset(info.name for info in files)
+        self._listed[name] = tuple(files)
         slices = merged_slices(folder, files, timeline, metadata_config.layout_version)
-        if metadata_config.features.log_name_has_delta_commit:
-            # No reader counts what is pending on the data timeline: after its rollback a writer that was taken for
-            # dead may have completed it here.
-            pending = self.data_timeline.pending().requested_times
-            counted = timeline.filter(lambda instant: instant.requested_time not in pending)
-            refuse_missing(folder, files, slices, counted, self._stats_of)
-        return [GroupReader(self.storage, item, self.blocks, rules) for item in slices]
+        # No reader counts what is pending on the data timeline: after its rollback a writer that was taken for dead may
+        # have completed it here.
+        pending = self.data_timeline.pending().requested_times
+        counted = timeline.filter(lambda instant: instant.requested_time not in pending)
+        by_name = metadata_config.features.log_name_has_delta_commit
+        refuse_short(
+            folder, files, slices, counted, self._stats_of_all, self._stats_of_attempts, named_by_writer=by_name
+        )
+        if by_name:
+            refuse_missing(folder, files, slices, timeline, pending, self._stats_of)
+        return slices
 
     def current(self, name: str) -> bool:
         """Whether the properties list partition `name` now, and the files of its folder at the snapshot still exist.
@@ -72,7 +90,21 @@ class MetadataTableSnapshot:
         """
         if name not in TableConfig.load(self.storage).metadata_partitions:
             return False
-        return self._listed.get(name, frozenset()) <= {info.name for info in self.storage.list_files(self.folder(name))}
+        before = {info.name for info in self._listed.get(name, ())}
+        return before <= {info.name for info in self.storage.list_files(self.folder(name))}
+
+    def files(self, name: str) -> tuple[FileInfo, ...]:
+        """The files of the partition's folder, as they were when it was first read."""
+        if name not in self._listed:
+            self._listed[name] = tuple(self.storage.list_files(self.folder(name)))
+        return self._listed[name]
+
+    def wrote(self, instant: str, name: str) -> bool:
+        """Whether the deltacommit of an action on the data table wrote to partition `name`, by its metadata."""
+        found = self.timeline.completed().find(instant, Action.DELTA_COMMIT)
+        if found is None:
+            return False
+        return any(stat.path.startswith(f"{name}/") for stat in self._stats_of(found))
 
     def partition(self, name: str, rules: RecordRules[T], hashed: HashedPart = str) -> MetadataPartition[T]:
         """Partition `name`; errors as `groups`, and CorruptFileError when it holds no file group."""
@@ -92,7 +124,7 @@ class MetadataTableSnapshot:
 
         None where its files were cleaned and it was archived, or the index was built by an indexing action.
         """
-        files = data_files(self.storage.list_files(self.folder(name)))
+        files = data_files(self.files(name))
         first = {parsed.instant for _, parsed in files if is_solo(parsed.instant)}
         for instant in self.timeline.commits():
             time = instant.requested_time
@@ -112,11 +144,33 @@ class MetadataTableSnapshot:
             raise MetadataUnavailableError(message, path=ROOT, remedy=_WITHOUT)
         return timeline
 
-    def _stats_of(self, commit: Instant) -> tuple[WriteStat, ...]:
+    def _stats_of(self, commit: Instant) -> tuple[WrittenFile, ...]:
         """A commit of the metadata table, read once for all partitions."""
         if commit not in self._stats:
-            self._stats[commit] = tuple(self._active.read_commit(commit).write_stats())
+            active = self._active
+            self._stats[commit] = tuple(written_files(active.read_of(commit), path=active.path_of(commit)))
         return self._stats[commit]
+
+    def _stats_of_all(self, commits: Sequence[Instant]) -> dict[Instant, tuple[WrittenFile, ...]]:
+        """As _stats_of, without commits that were archived meanwhile; several at once where a read is a round trip."""
+        missing = [item for item in commits if item not in self._stats]
+        if self.is_remote and len(missing) > 1:
+            with ThreadPoolExecutor(_AT_ONCE) as pool:
+                list(pool.map(self._read_stats, missing))
+        else:
+            for item in missing:
+                self._read_stats(item)
+        return {item: self._stats[item] for item in commits if item in self._stats}
+
+    def _stats_of_attempts(self, commit: Instant) -> list[WrittenFile]:
+        """What each completed file of a commit says; two attempts at one instant may each have left one."""
+        active = self._active
+        path = active.path_of(commit)
+        return [stat for found in active.read_all_completed(commit) for stat in written_files(found, path=path)]
+
+    def _read_stats(self, commit: Instant) -> None:
+        with suppress(StorageNotFoundError):
+            self._stats_of(commit)
 
     @property
     def _active(self) -> ActiveTimeline:

@@ -14,8 +14,9 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
 from hudi_core.config.clean_config import KEEP_LATEST_COMMITS, KEEP_LATEST_FILE_VERSIONS
+from hudi_core.errors import FormatError
 from hudi_core.metadata_table.instants import OperationSuffix, latest_compaction
-from hudi_core.metadata_table.read.file_group import ROOT, file_groups, partition_folders, pending_bases
+from hudi_core.metadata_table.read.file_group import ROOT, file_groups, merged_slices, partition_folders, pending_bases
 from hudi_core.metadata_table.services.outcome import ServiceOutcome
 from hudi_core.metadata_table.timeline import MetadataTimeline
 from hudi_core.model.partition import join
@@ -50,12 +51,14 @@ def clean(storage: Storage, metadata_timeline: MetadataTimeline, data_commits_re
     is what the data table's clean keeps (`hoodie.clean.commits.retained`).
 
     The caller holds the table lock. Killed anywhere, it can be run again. Raises FormatError for a pending plan that
-    names something else than files of the metadata table.
+    names something else than files of the metadata table, or files that readers need; nothing was deleted then.
     """
     active, features = metadata_timeline.active, metadata_timeline.features
     timeline = active.load()
     pending = timeline.pending().of_actions(Action.CLEAN)
     if pending.instants:
+        for item in pending:
+            _check_unneeded(storage, metadata_timeline, timeline, item.requested_time)
         return _execute_all(storage, metadata_timeline, pending)
     latest = timeline.completed().of_actions(Action.DELTA_COMMIT).last()
     compaction = latest_compaction(timeline)
@@ -102,6 +105,24 @@ def _plan(storage: Storage, metadata_timeline: MetadataTimeline, timeline: Timel
         "" if last is None else last.requested_time,
         None if earliest is None else RetainedInstant(earliest.requested_time, earliest.action),
     )
+
+
+def _check_unneeded(storage: Storage, metadata_timeline: MetadataTimeline, timeline: Timeline, instant: str) -> None:
+    """Raises FormatError, before anything is deleted, where the plan of a pending clean, perhaps of another writer,
+    names a file that readers merge: no clean takes the latest slice of a file group.
+    """
+    path = metadata_timeline.active.path(instant, Action.CLEAN, State.REQUESTED)
+    for partition, names in decode_clean_plan(storage.read(path), path=path).files.items():
+        folder = f"{ROOT}/{partition}"
+        slices = merged_slices(folder, storage.list_files(folder), timeline, metadata_timeline.features.layout)
+        needed = {info.name for item in slices for info in (*item.logs, *([item.base_file] if item.base_file else []))}
+        wrong = sorted(needed.intersection(names))
+        if wrong:
+            raise FormatError(
+                f"the clean's plan names {wrong[0]} in {folder}, which readers of the latest state need",
+                path=path,
+                remedy="drop the metadata table: hudictl metadata drop TABLE, then hudictl metadata create TABLE",
+            )
 
 
 def _execute_all(

@@ -15,7 +15,9 @@ from functools import cached_property, partial
 from hudi_core.config.metadata_config import METADATA_DELTA_COMMITS
 from hudi_core.config.table_config import TableConfig
 from hudi_core.errors import ExecutionError
+from hudi_core.filegroup.read.planned_slices import PlanCheck, PlannedSlice
 from hudi_core.metadata_table.read.file_group import ROOT, LatestSlice
+from hudi_core.metadata_table.read.log_blocks import BlockFilter
 from hudi_core.metadata_table.read.snapshot import MetadataTableSnapshot
 from hudi_core.metadata_table.record import block_schema
 from hudi_core.metadata_table.services.compaction_planner import compaction_plan, due
@@ -29,14 +31,14 @@ from hudi_core.metadata_table.services.outcome import ServiceOutcome
 from hudi_core.metadata_table.timeline import MetadataTimeline
 from hudi_core.metadata_table.write.delta_commit import NEWER_COUNTS, latest_schema
 from hudi_core.metadata_table.write.staged_logs import Workers
-from hudi_core.model.names import BaseFileName, WriteToken, parse_data_file
+from hudi_core.model.names import BaseFileName, FileGroupId, WriteToken, parse_data_file
 from hudi_core.model.partition import join
 from hudi_core.storage.base import Storage
 from hudi_core.timeline.actions.commit import SCHEMA_KEY, CommitMetadata, Operation
 from hudi_core.timeline.actions.compaction import CompactionOperation, CompactionPlan, encode_compaction_plan
 from hudi_core.timeline.actions.write_stats import WriteStat
 from hudi_core.timeline.active import ActiveTimeline
-from hudi_core.timeline.instant import Action
+from hudi_core.timeline.instant import Action, State
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.transaction.instant_generator import InstantClock
 from hudi_core.transaction.reconcile import remove_losers
@@ -67,8 +69,8 @@ class MetadataCompaction:
     def run(self, trigger: int = METADATA_DELTA_COMMITS.default) -> ServiceOutcome:
         """Finishes what is pending, else compacts where `trigger` deltacommits came since the last compaction.
 
-        Raises as MetadataTableSnapshot.timeline and compact_group; ExecutionError when results do not fit the plan.
-        Nothing has changed for readers then, and the next run goes on.
+        Raises as MetadataTableSnapshot.checked_slices and compact_group; ExecutionError when results do not fit the
+        plan. Nothing has changed for readers then, and the next run goes on.
         """
         finished = self.finish()
         if finished.instants:
@@ -84,6 +86,7 @@ class MetadataCompaction:
         )
         if isinstance(decided, str):
             return ServiceOutcome(reason=decided)
+        self._check_files(data)
         plan = compaction_plan(
             self._places(metadata_timeline), metadata_timeline, decided.before, self._metadata_timeline.features
         )
@@ -99,7 +102,15 @@ class MetadataCompaction:
         pending = [item.requested_time for item in self._metadata_timeline.active.load().pending_compactions()]
         if not pending:
             return ServiceOutcome(reason="no compaction of the metadata table is pending")
-        return self._execute_all(pending, ActiveTimeline(self.storage, self.config).load())
+        data = ActiveTimeline(self.storage, self.config).load()
+        self._check_files(data)
+        return self._execute_all(pending, data)
+
+    def _check_files(self, data: Timeline) -> None:
+        """Before anything is written: what a cut log file lacks would be gone for good once it is compacted."""
+        snapshot = MetadataTableSnapshot(self.storage, self.config, data)
+        for partition in sorted(self.config.metadata_partitions):
+            snapshot.checked_slices(partition)
 
     def _execute_all(self, instants: Sequence[str], data: Timeline) -> ServiceOutcome:
         stats = [stat for instant in instants for stat in self._execute(instant, data)]
@@ -120,10 +131,12 @@ class MetadataCompaction:
     def _execute(self, instant: str, data: Timeline) -> list[WriteStat]:
         active = self._metadata_timeline.active
         plan = active.read_plan(instant)
+        blocks = MetadataTableSnapshot(self.storage, self.config, data).blocks
+        slices = self._checked_slices(plan, instant, active.load(), blocks)
         active.to_inflight(instant, Action.COMPACTION)
         timeline = active.load()
         schema = latest_schema(active, timeline)
-        units = self._units(plan, instant, schema, data)
+        units = self._units(slices, instant, schema, blocks)
         self._remove_losers(plan, instant, ())
         results = self._run(units)
         stats = _prove(plan, results, instant, newer=not self._metadata_timeline.features.json_commits)
@@ -132,21 +145,52 @@ class MetadataCompaction:
         log.info("the metadata table is compacted at %s: %d files", instant, len(stats))
         return stats
 
-    def _units(self, plan: CompactionPlan, instant: str, schema: str, data: Timeline) -> list[GroupUnit]:
-        blocks = MetadataTableSnapshot(self.storage, self.config, data).blocks
+    def _checked_slices(
+        self, plan: CompactionPlan, instant: str, timeline: Timeline, blocks: BlockFilter
+    ) -> list[FileSlice]:
+        """The slices that the plan names, once they are shown to be those of the metadata table at the plan's instant;
+        the plan may be another writer's. Each partition is listed once.
+
+        Not compared is an index that is being built: its base files appear below the plan's instant after the plan, and
+        are written again when the build goes on.
+        """
+        listed = {
+            folder: self.storage.list_files(folder)
+            for folder in sorted({f"{ROOT}/{item.partition}" for item in plan.operations})
+        }
+        sizes = {folder: {info.name: info.size for info in files} for folder, files in listed.items()}
+        slices = []
+        for item in plan.operations:
+            sized = partial(_sized, item.partition, sizes[f"{ROOT}/{item.partition}"])
+            base = None if item.base_file is None else sized(item.base_file)
+            slices.append(FileSlice(item.file_group, item.base_instant, base, tuple(map(sized, item.log_files))))
+        active = self._metadata_timeline.active
+        path = active.path(instant, Action.COMPACTION, State.REQUESTED)
+        completions = {item.requested_time: item.completed_at for item in timeline.commits()}
+
+        def commit_of(requested: str) -> CommitMetadata | None:
+            found = next((item for item in timeline.commits() if item.requested_time == requested), None)
+            return None if found is None else active.read_commit(found)
+
+        PlanCheck(
+            self.storage, timeline, active.layout, completions.get, blocks.instants.__contains__, commit_of
+        ).check(
+            [
+                PlannedSlice(FileGroupId(f"{ROOT}/{item.partition}", item.file_id), item.base_file, item.log_files)
+                for item in plan.operations
+                if item.partition not in self.config.metadata_partitions_inflight
+            ],
+            listed,
+            instant=instant,
+            path=path,
+            remedy="drop the metadata table: hudictl metadata drop TABLE, then hudictl metadata create TABLE",
+        )
+        return slices
+
+    def _units(self, slices: Sequence[FileSlice], instant: str, schema: str, blocks: BlockFilter) -> list[GroupUnit]:
         uri, options = ("", {}) if self.workers is None else (self.workers.uri, self.workers.storage_options)
         stored, entries = block_schema(schema), self._metadata_timeline.features.metadata_bloom_entries
-        listed = {
-            partition: {info.name: info.size for info in self.storage.list_files(f"{ROOT}/{partition}")}
-            for partition in {item.partition for item in plan.operations}
-        }
-        units = []
-        for item in plan.operations:
-            sized = partial(_sized, item.partition, listed[item.partition])
-            base = None if item.base_file is None else sized(item.base_file)
-            file_slice = FileSlice(item.file_group, item.base_instant, base, tuple(map(sized, item.log_files)))
-            units.append(GroupUnit(uri, options, file_slice, blocks, instant, stored, entries))
-        return units
+        return [GroupUnit(uri, options, item, blocks, instant, stored, entries) for item in slices]
 
     def _run(self, units: Sequence[GroupUnit]) -> Sequence[CompactedGroup]:
         if self.workers is not None:

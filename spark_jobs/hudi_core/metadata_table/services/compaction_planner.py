@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
 from typing import Final
 
 from hudi_core.config.metadata_config import METADATA_DELTA_COMMITS
@@ -21,7 +20,7 @@ from hudi_core.model.names import parse_base_file, parse_log_file
 from hudi_core.storage.base import FileInfo
 from hudi_core.timeline.actions.compaction import CompactionOperation, CompactionPlan
 from hudi_core.timeline.instant import Action, Instant, State
-from hudi_core.timeline.instant_time import format_instant, parse_instant
+from hudi_core.timeline.instant_time import earlier
 from hudi_core.timeline.timeline import Timeline
 
 _MIB: Final = 1 << 20
@@ -70,7 +69,7 @@ def due(
     # A write that is recorded but pending on the data table may yet be rolled back: it stays out, and so does what came
     # after it.
     first = next((item for item in data.pending() if item.requested_time in recorded), None)
-    instant = draw() if first is None else _millisecond_before(first.requested_time)
+    instant = draw() if first is None else earlier(first.requested_time, 1)
     last = latest_compaction(metadata_timeline)
     if instant in recorded or (last is not None and instant <= last.requested_time):
         return (
@@ -113,11 +112,6 @@ def _since_compaction(metadata_timeline: Timeline, deltas: Timeline, features: T
     if features.completion_time_in_name:
         return deltas.filter(lambda item: item.completed_at > last.requested_time)
     return deltas.after(last.requested_time)
-
-
-def _millisecond_before(instant: str) -> str:
-    # In any zone without changes of the clock: the digits are what counts.
-    return format_instant(parse_instant(instant, "UTC") - timedelta(milliseconds=1))
 
 
 def compaction_plan(

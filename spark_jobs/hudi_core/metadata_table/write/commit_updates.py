@@ -12,10 +12,9 @@ from hudi_core.config.table_config import TableConfig
 from hudi_core.errors import ConflictError
 from hudi_core.metadata_table.extract.data_file import StatisticsRequirements
 from hudi_core.metadata_table.indexed_table import IndexedTable, StoredTable
-from hudi_core.metadata_table.partition_type import is_row_level
+from hudi_core.metadata_table.partition_type import is_row_level, moves_rows
 from hudi_core.metadata_table.partitions.protocol import PartitionType
 from hudi_core.metadata_table.partitions.registry import partition_types_of, requirements_of
-from hudi_core.metadata_table.partitions.row_level import moves_rows
 from hudi_core.metadata_table.records.file_statistics import CommitUpdate, FileStatistics, Record
 from hudi_core.metadata_table.write.remaining_files import RecordedRanges, RemainingFiles, RemainingStatistics
 from hudi_core.storage.base import Storage

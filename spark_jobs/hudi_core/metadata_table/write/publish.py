@@ -12,8 +12,9 @@ from hudi_core.errors import ConflictError
 from hudi_core.metadata_table.extract.data_file import StatisticsRequirements
 from hudi_core.metadata_table.indexed_table import StoredTable
 from hudi_core.metadata_table.instants import latest_compaction
-from hudi_core.metadata_table.partition_type import FILES_PARTITION
+from hudi_core.metadata_table.partition_type import FILES_PARTITION, PARTITION_STATS
 from hudi_core.metadata_table.partitions.registry import clean_updates, known_partition
+from hudi_core.metadata_table.read.completeness import may_be_narrow
 from hudi_core.metadata_table.read.file_group import ROOT
 from hudi_core.metadata_table.read.snapshot import MetadataTableSnapshot
 from hudi_core.metadata_table.records.file_statistics import DataFileRef, FileChanges, FileStatistics
@@ -21,14 +22,18 @@ from hudi_core.metadata_table.timeline import MetadataTimeline
 from hudi_core.metadata_table.write.commit_updates import CommitPartitions
 from hudi_core.metadata_table.write.delta_writer import DeltaWriter
 from hudi_core.metadata_table.write.drop import drop_metadata_table, drop_partitions
+from hudi_core.metadata_table.write.partition_ranges import widen_ranges
 from hudi_core.metadata_table.write.prepare import Prepared, prepare_files
+from hudi_core.metadata_table.write.remaining_files import RemainingFiles
 from hudi_core.metadata_table.write.restore import MetadataRestore
 from hudi_core.metadata_table.write.restore_reach import reach_of
 from hudi_core.metadata_table.write.rollback import Footprint, MetadataRollback
 from hudi_core.metadata_table.write.staged_logs import Workers, forget_staged
 from hudi_core.model.names import WriteToken
 from hudi_core.storage.base import Storage
-from hudi_core.timeline.actions.commit import CommitMetadata
+from hudi_core.timeline.actions.commit import CommitMetadata, Operation
+from hudi_core.timeline.active import ActiveTimeline
+from hudi_core.timeline.instant import Action
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.transaction.instant_generator import InstantClock
 
@@ -112,8 +117,10 @@ class MetadataPublisher:
         repeated after a crash, but after a rollback. Raises ConflictError when something is there or appears, and when
         the requirements of an index have grown. The caller ensures that the table lists the same indexes as then.
         """
-        records = self._partition_types(metadata.operation_type or "").records(instant, metadata, written, requested)
+        found = tuple(written)
+        records = self._partition_types(metadata.operation_type or "").records(instant, metadata, found, requested)
         self._writer.write_alone(instant, records)
+        self._widen_ranges(instant, metadata, found)
 
     def prepare_commit(
         self,
@@ -153,6 +160,7 @@ class MetadataPublisher:
         partition_types = self._partition_types(metadata.operation_type or "")
         records = partition_types.records(instant, metadata, prepared.wholes, requested, by_partition=True)
         self._writer.write_alone(instant, records, prepared.staged)
+        self._widen_ranges(instant, metadata, prepared.wholes)
 
     def publish_deletes(self, instant: str, changes: FileChanges) -> None:
         """Writes and completes deltacommit `instant` of a clean: the files in `changes.deleted` are gone.
@@ -220,6 +228,26 @@ class MetadataPublisher:
         """
         found = latest_compaction(self._metadata_timeline.active.load())
         return None if found is None else found.requested_time
+
+    def _widen_ranges(self, instant: str, metadata: CommitMetadata, written: Sequence[FileStatistics]) -> None:
+        """Widens the ranges of the partitions of a compaction that Hudi 1.0 narrowed while it was pending
+        (completeness.may_be_narrow): under the compaction's instant that would be beneath the narrow ones.
+        """
+        later = self._metadata_timeline.active.load().completed().of_actions(Action.DELTA_COMMIT).after(instant)
+        if metadata.operation_type != Operation.COMPACT or not len(later):
+            return
+        if PARTITION_STATS not in self._recorded.metadata_partitions or not may_be_narrow(self.storage, self._recorded):
+            return
+        by_partition: dict[str, list[FileStatistics]] = {}
+        for item in written:
+            by_partition.setdefault(item.file.partition, []).append(item)
+
+        def files_of(solo: str, nothing: CommitMetadata) -> RemainingFiles:
+            return RemainingFiles(self.storage, self._recorded, solo, nothing)
+
+        data = ActiveTimeline(self.storage, self.config).load()
+        names, partitions = self._recorded.metadata_partitions, metadata.partition_to_write_stats
+        widen_ranges(self._writer, self._table(), names, data, partitions, files_of, by_partition)
 
     def _partition_types(self, operation: str) -> CommitPartitions:
         return CommitPartitions(self.storage, self._recorded, self.settings, operation)

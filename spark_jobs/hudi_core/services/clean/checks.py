@@ -16,13 +16,16 @@ from hudi_core.services.clean.slices_to_delete import PartitionState
 from hudi_core.services.context import TableContext
 from hudi_core.timeline.actions.clean import CleanPlan
 from hudi_core.timeline.timeline import Timeline
+from hudi_core.view.slicing import PENDING_WRITES
 
 
 def check_abandoned(context: TableContext, timeline: Timeline, plan: CleanPlan, *, path: str) -> None:
     """Raises ConflictError naming the plan's file (`path`) and the first of its files that is still needed.
 
-    Reads one of the plan's partitions at a time, as planning does.
+    Reads one of the plan's partitions at a time, as planning does. A base file of a pending write is known by its name,
+    as the metadata table does not list it; Hudi's planner takes files of completed instants only.
     """
+    _refuse_pending(timeline, plan, path)
     table = TablePartitions.open(context, timeline)
     for inputs in table.inputs(plan.files):
         names = frozenset(plan.files[inputs.partition])
@@ -34,6 +37,25 @@ def check_abandoned(context: TableContext, timeline: Timeline, plan: CleanPlan, 
                     path=path,
                     remedy=remedy,
                 )
+
+
+def _refuse_pending(timeline: Timeline, plan: CleanPlan, path: str) -> None:
+    pending = timeline.pending().of_actions(*PENDING_WRITES).requested_times
+    if not pending:
+        return
+    for partition, names in plan.files.items():
+        # By text: a plan may have a million names, and each was parsed already.
+        found = next((name for name in names if name[0] != "." and _instant_of(name) in pending), None)
+        if found is not None:
+            raise ConflictError(
+                f"the clean's plan names {join(partition, found)}, of {_instant_of(found)}, which is pending",
+                path=path,
+                remedy=f"run the clean when it is completed or rolled back, or {_AGAIN}",
+            )
+
+
+def _instant_of(base_file: str) -> str:
+    return base_file.rpartition("_")[2].partition(".")[0]
 
 
 def latest_files(inputs: PartitionState) -> set[str]:

@@ -44,11 +44,14 @@ class CleanJob(Job[CleanPlan | None, int]):
         self._config = CleanConfig.of(run.context.options)
         self._started = time.monotonic()
         self._state = State.COMPLETED.value
+        self._is_checked = False
 
     def plan(self, timeline: Timeline) -> CleanPlan | None:
         """The plan of the requested file, else of the inflight one; None when both are empty, as a crash leaves them.
 
-        Raises UnsupportedError where the metadata table cannot record the deletes, FormatError for an unsafe plan.
+        Raises UnsupportedError where the metadata table cannot record the deletes, FormatError for an unsafe plan,
+        ConflictError while something needs one of the files. A clean that is inflight is checked for that by `begin`
+        only: an earlier run may have deleted everything and decided to complete it.
         """
         publisher = self.context.metadata_publisher()
         if publisher is not None:
@@ -60,15 +63,20 @@ class CleanJob(Job[CleanPlan | None, int]):
             except StorageNotFoundError:
                 continue
             if data:
-                return decode_clean_plan(data, path=path)
+                plan = decode_clean_plan(data, path=path)
+                self._is_checked = self.find(timeline).state is State.REQUESTED
+                if self._is_checked:
+                    check_abandoned(self.context, timeline, plan, path=path)
+                return plan
         return None
 
     def begin(self, plan: CleanPlan | None, held: Claim) -> None:
-        """Raises ConflictError while something needs one of the files."""
+        """Raises ConflictError while something needs one of the files of a clean that is inflight (`plan`)."""
         if plan is None:
             return
         path = self.active.path(self.instant, Action.CLEAN, State.REQUESTED)
-        check_abandoned(self.context, self.active.load(), plan, path=path)
+        if not self._is_checked:
+            check_abandoned(self.context, self.active.load(), plan, path=path)
         held.check()
         in_inflight = self.context.config.features.clean_plan_in_inflight
         self.active.to_inflight(self.instant, Action.CLEAN, self.storage.read(path) if in_inflight else b"")

@@ -4,18 +4,25 @@ file and the remedy.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache, lru_cache
 
 from hudi_core.codec.log.blocks import MAGIC
 from hudi_core.errors import CorruptFileError, FormatError, StorageNotFoundError, UnsupportedError
 from hudi_core.filegroup.merge.table_policy import MergePolicy
+from hudi_core.filegroup.read.log_scan import CommittedInstants
+from hudi_core.filegroup.read.planned_slices import PlanCheck, PlannedSlice
+from hudi_core.history.completion import CompletionTimes
 from hudi_core.metadata_table.read.metadata_table import MetadataTable
 from hudi_core.model.partition import join
 from hudi_core.services.context import TableContext
 from hudi_core.storage.base import ByteRange, Storage
 from hudi_core.timeline.actions.commit import CommitMetadata, Operation
 from hudi_core.timeline.actions.compaction import CompactionOperation
+from hudi_core.timeline.instant import Action, State
+from hudi_core.timeline.timeline import Timeline
+from hudi_core.transaction.claim_file import is_decided
 from hudi_core.transaction.reconcile import list_partitions
 
 _EVOLUTION_KEY = "latest_schema"
@@ -63,13 +70,20 @@ def _not_here(what: str, path: str) -> UnsupportedError:
     return UnsupportedError(what, path=path, remedy="use Hudi's own compaction")
 
 
-def check_files(storage: Storage, operations: Iterable[CompactionOperation]) -> None:
-    """Raises StorageNotFoundError naming the first missing file of the plan, base files first."""
+def check_files(
+    context: TableContext, timeline: Timeline, instant: str, operations: Sequence[CompactionOperation]
+) -> None:
+    """Checks that the files of the plan at `instant` are there, and that its slices are those of the table then
+    (filegroup.read.planned_slices); each partition of the plan is listed once.
+
+    Raises StorageNotFoundError naming the first missing file, base files first; FormatError naming a file group.
+    """
     named: dict[str, list[str]] = {}
     for operation in operations:
         files = () if operation.base_file is None else (operation.base_file,)
         named.setdefault(operation.partition, []).extend((*files, *operation.log_files))
-    for partition, files_there in list_partitions(storage, named):
+    listed = dict(list_partitions(context.storage, named))
+    for partition, files_there in listed.items():
         found = {info.name for info in files_there}
         for name in sorted(named[partition], key=lambda name: name.startswith(".")):
             if name not in found:
@@ -78,6 +92,35 @@ def check_files(storage: Storage, operations: Iterable[CompactionOperation]) -> 
                     path=join(partition, name),
                     remedy=_REMEDY,
                 )
+    try:
+        _plan_check(context, timeline).check(
+            [PlannedSlice(item.file_group, item.base_file, item.log_files) for item in operations],
+            listed,
+            instant=instant,
+            path=context.active.path(instant, Action.COMPACTION, State.REQUESTED),
+            remedy=f"drop the plan, so that a writer plans again: hudictl unschedule TABLE {instant}",
+        )
+    except FormatError:
+        if not is_decided(context.storage, instant):
+            raise  # else the compacted files are final, whatever the plan: the claim's next owner only puts the commit
+
+
+def _plan_check(context: TableContext, timeline: Timeline) -> PlanCheck:
+    history = cache(context.history)
+
+    @lru_cache(maxsize=4)
+    def commit_of(requested: str) -> CommitMetadata | None:
+        found = next((item for item in timeline.commits() if item.requested_time == requested), None)
+        return history().commit(requested) if found is None else context.active.read_commit(found)
+
+    return PlanCheck(
+        context.storage,
+        timeline,
+        context.active.layout,
+        CompletionTimes(timeline, history).of,
+        CommittedInstants.of(timeline),
+        commit_of,
+    )
 
 
 def check_logs(storage: Storage, operations: Iterable[CompactionOperation]) -> None:

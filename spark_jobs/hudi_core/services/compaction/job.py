@@ -79,7 +79,7 @@ class CompactionJob(RewriteJob[CompactionPlan, CompactionUnit, CompactedSlice]):
         if latest is not None:
             check_schema_evolution(self.active.read_commit(latest), path=self.active.path_of(latest))
         self._schema(timeline)
-        check_files(self.storage, plan.operations)
+        check_files(self.context, timeline, self.instant, plan.operations)
         check_logs(self.storage, plan.operations)
         if self.context.has_metadata_table:
             check_metadata(MetadataTable(self.storage, self.context.config, timeline), plan.operations)

@@ -53,8 +53,10 @@ def read_clocks(
 
 
 def _offsets(context: TableContext, timeline: Timeline, modified: Mapping[str, float], zone: str) -> Iterator[float]:
-    """A requested file is made as soon as its instant is drawn; not so for savepoints and restores."""
-    drawn = [item for item in timeline if item.action != Action.SAVEPOINT]
+    """A requested file is made as soon as its instant is drawn; not so for savepoints, restores and indexings, which
+    are planned before the latest write.
+    """
+    drawn = [item for item in timeline if item.action not in (Action.SAVEPOINT, Action.INDEXING)]
     for instant in drawn[-SAMPLES:]:
         path = context.active.path(instant.requested_time, instant.pending_action, State.REQUESTED)
         moment = moment_of(instant.requested_time, zone)

@@ -221,6 +221,18 @@ class LogObservations:
 
 
 @dataclass(frozen=True, slots=True)
+class IndexObservations:
+    """`narrow` are data partitions whose recorded ranges lack values, `incomplete` secondary indexes that lack rows of
+    a commit on the timeline, `unproven` those of which nobody can tell. `problem`: no check.
+    """
+
+    narrow: tuple[str, ...] = ()
+    incomplete: tuple[str, ...] = ()
+    unproven: tuple[str, ...] = ()
+    problem: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Observations:
     """Everything that the rules judge. `options` are this run's over the table's; `eager` writes have no heartbeat."""
 
@@ -238,9 +250,12 @@ class Observations:
     strange_names: tuple[str, ...] = ()
     """Paths in the timeline's folder that look like a timeline file's and are none."""
     overtaken: Overtaken | None = None
+    latest_indexing: str | None = None
+    """The latest completed action, where that is an indexing."""
     metadata_drop_unfinished: bool = False
     orphans: OrphanObservations = OrphanObservations()
     listings: ListingObservations = field(default_factory=ListingObservations)
     logs: LogObservations = field(default_factory=LogObservations)
+    indexes: IndexObservations = IndexObservations()
     executors: ExecutorObservations | None = None
     """None where the doctor runs without executors."""

@@ -44,14 +44,10 @@ def find_damaged_logs(context: TableContext, timeline: Timeline) -> LogObservati
     return found
 
 
-def _scan(
-    context: TableContext, committed: CommittedInstants, latest: str | None, item: FileSlice
-) -> list[DamagedLog]:
+def _scan(context: TableContext, committed: CommittedInstants, latest: str | None, item: FileSlice) -> list[DamagedLog]:
     stop = not context.config.features.completion_time_in_name
     try:
-        found = scan_log_files(
-            context.storage, item.log_files, committed, latest_instant=latest, stop_at_newer=stop
-        )
+        found = scan_log_files(context.storage, item.log_files, committed, latest_instant=latest, stop_at_newer=stop)
     except StorageNotFoundError:  # removed since it was listed; a file that is listed and gone has a rule of its own
         return []
     except FormatError as error:

@@ -25,6 +25,7 @@ from hudi_core.services.doctor.finding import (
     PendingObservations,
     StoreObservations,
 )
+from hudi_core.services.doctor.indexes import read_indexes
 from hudi_core.services.doctor.listings import compare_listings
 from hudi_core.services.doctor.locks import read_lock
 from hudi_core.services.doctor.log_files import find_damaged_logs
@@ -77,10 +78,12 @@ def observe(
         other_writers=read_signs(context.storage, context.config, context.options, now=now).describe(),
         strange_names=tuple(_strange(context)),
         overtaken=_overtaken(context, timeline),
+        latest_indexing=_latest_indexing(timeline),
         metadata_drop_unfinished=is_drop_unfinished(context.storage, context.config),
         orphans=find_orphans(context, timeline) if files else OrphanObservations(),
         listings=compare_listings(context, timeline) if files else ListingObservations(),
         logs=find_damaged_logs(context, timeline) if files else LogObservations(),
+        indexes=read_indexes(context, timeline, ranges=files),
         executors=executors,
     )
 
@@ -93,6 +96,11 @@ def _overtaken(context: TableContext, timeline: Timeline) -> Overtaken | None:
     archived = context.history().instants(after=first.requested_time)
     later = [item.requested_time for item in archived if item.action in WRITE_ACTIONS]
     return Overtaken(first, len(later), max(later)) if later else None
+
+
+def _latest_indexing(timeline: Timeline) -> str | None:
+    latest = timeline.last_completed()
+    return latest.requested_time if latest is not None and latest.action == Action.INDEXING else None
 
 
 def _pending(

@@ -7,6 +7,7 @@ from functools import partial
 
 from hudi_core.services.doctor.clocks import clock_skew, instant_ahead, timeline_zone
 from hudi_core.services.doctor.finding import Finding, Observations, PendingObservations, duration
+from hudi_core.services.doctor.indexes import indexes
 from hudi_core.services.doctor.listings import listings
 from hudi_core.services.doctor.locks import lock
 from hudi_core.services.doctor.log_files import damaged_logs
@@ -106,6 +107,21 @@ def overtaken(observed: Observations) -> Iterator[Finding]:
     yield Finding("archive_overtook", "error", what, f"plan no compaction with Hudi 1.2 before: {fix}", time)
 
 
+def latest_indexing(observed: Observations) -> Iterator[Finding]:
+    """An indexing of Hudi's own planning, whose name the next writer takes (generateUniqueInstantTime of 1.x)."""
+    time = observed.latest_indexing
+    if time is not None:
+        yield Finding(
+            "latest_is_indexing",
+            "warning",
+            f"indexing {time} is the latest completed action: a writer of Hudi 1.x that begins another index now does "
+            "it under that name, and rolls back the index of this one, which stays listed; its writes fail then",
+            "let one write complete with hoodie.metadata.index.async=true, by which it begins no index, before any "
+            "other",
+            time,
+        )
+
+
 def metadata_drop(observed: Observations) -> Iterator[Finding]:
     """A metadata table that was being dropped when its process died."""
     if observed.metadata_drop_unfinished:
@@ -136,6 +152,7 @@ _RULES: tuple[Callable[[Observations], Iterator[Finding]], ...] = (
     orphans,
     listings,
     damaged_logs,
+    indexes,
     strange_names,
     stalled_instants,
     lock,
@@ -144,6 +161,7 @@ _RULES: tuple[Callable[[Observations], Iterator[Finding]], ...] = (
     clock_skew,
     instant_ahead,
     overtaken,
+    latest_indexing,
     metadata_drop,
     store,
     wheels,

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from contextlib import nullcontext
 
 from hudi_core.config.table_config import TableConfig
 from hudi_core.engine.local import LocalEngine
-from hudi_core.errors import ConfigError, MetadataUnavailableError
-from hudi_core.metadata_table.index_definitions import load_index_definitions, put_index_definitions
+from hudi_core.errors import ConfigError, HudiError, MetadataUnavailableError
+from hudi_core.metadata_table.index_definitions import (
+    IndexDefinition,
+    load_index_definitions,
+    put_index_definitions,
+)
+from hudi_core.metadata_table.timeline import MetadataTimeline
 from hudi_core.services.context import TableContext
 from hudi_core.services.indexing.job import IndexingJob
 from hudi_core.services.indexing.requested_indexes import RequestedIndexes, requested_indexes
@@ -19,7 +24,7 @@ from hudi_core.services.metadata.initialization import Initializations, index_wa
 from hudi_core.services.metadata.pending_indexing import pending_builds
 from hudi_core.services.service import Scheduled, SchedulingService
 from hudi_core.timeline.actions.indexing import IndexedPartition, encode_index_plan
-from hudi_core.timeline.instant import Action
+from hudi_core.timeline.instant import Action, State
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.transaction.owner import Owner
 
@@ -57,18 +62,15 @@ class IndexingService(SchedulingService):
                 return Scheduled(None, _document(plan, config))
             for warning in index_warnings(config, left):
                 log.warning("%s", warning)
+            instant = _instant(context, config, timeline)
+            lock.check()
             # A listed index keeps the definition that its files are by.
             new = [
                 item
                 for name, item in requested.definitions.items()
                 if name in left and name not in config.metadata_partitions
             ]
-            put_index_definitions(context.storage, config, new)
-            instant = context.new_instant(timeline)
-            lock.check()
-            context.active.create_requested(
-                instant, Action.INDEXING, encode_index_plan(plan, extra=config.features.index_plan_extra)
-            )
+            _request(context, instant, encode_index_plan(plan, extra=config.features.index_plan_extra), config, new)
         log.info("indexing %s requested: %s", instant, ", ".join(left))
         return Scheduled(instant, _document(plan, config))
 
@@ -112,6 +114,35 @@ class IndexingService(SchedulingService):
         # One that is inflight without a plan was abandoned by a dead process: it is rebuilt.
         there = config.metadata_partitions.difference(resized) | planned
         return tuple(name for name in requested.names if name not in there)
+
+
+def _instant(context: TableContext, config: TableConfig, timeline: Timeline) -> str:
+    """Of the action: just before the latest completed write, so that it is never the latest completed action itself.
+
+    A writer of Hudi 1.x that begins an index takes the latest completed action of the data table, and where that is an
+    indexing, its name (generateUniqueInstantTime of HoodieBackedTableMetadataWriter and of its version for table
+    version 6). It rolls back what the metadata table has of that name, which is the index of the action, and with each
+    further index the one that it began before it. A write leaves the timeline only by a later action.
+    """
+    of_metadata = MetadataTimeline(context.storage, config).active.load().requested_times
+    return context.clock().before(max(timeline.commits().requested_times), timeline, of_metadata)
+
+
+def _request(
+    context: TableContext, instant: str, plan: bytes, config: TableConfig, definitions: Collection[IndexDefinition]
+) -> None:
+    """Puts the definitions and then the plan, under the lock. A writer of Hudi builds what is defined in its next
+    write, so nothing remains defined where the plan could not be put.
+    """
+    known = load_index_definitions(context.storage, config)
+    config = put_index_definitions(context.storage, config, definitions)
+    try:
+        context.active.create_requested(instant, Action.INDEXING, plan)
+    except HudiError:
+        if not context.storage.exists(context.active.path(instant, Action.INDEXING, State.REQUESTED)):
+            new = [item.name for item in definitions if item.name not in known]
+            put_index_definitions(context.storage, config, [], new)
+        raise
 
 
 def _plan(names: tuple[str, ...], timeline: Timeline, counts: Mapping[str, int]) -> tuple[IndexedPartition, ...]:

@@ -10,9 +10,14 @@ from typing import Final
 
 from hudi_core.metadata_table.index_definitions import load_index_definitions
 from hudi_core.metadata_table.initialize.indexing import Build
-from hudi_core.metadata_table.partition_type import BLOOM_FILTERS, PARTITION_STATS, RECORD_INDEX, is_row_level
+from hudi_core.metadata_table.partition_type import (
+    BLOOM_FILTERS,
+    PARTITION_STATS,
+    RECORD_INDEX,
+    is_row_level,
+    moves_rows,
+)
 from hudi_core.metadata_table.partitions.registry import registered
-from hudi_core.metadata_table.partitions.row_level import moves_rows
 from hudi_core.metadata_table.timeline import MetadataTimeline
 from hudi_core.metadata_table.validity import rolled_back_by
 from hudi_core.model.names import BaseFileName, parse_data_file

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from hudi_core.errors import CorruptFileError
 from hudi_core.metadata_table.indexed_table import IndexedTable
 from hudi_core.metadata_table.initialize.exchange import files_of_all_slices
-from hudi_core.metadata_table.partition_type import FILES_PARTITION, is_row_level
-from hudi_core.metadata_table.partitions.row_level import moves_rows
+from hudi_core.metadata_table.partition_type import FILES_PARTITION, is_row_level, moves_rows
 from hudi_core.metadata_table.read.snapshot import MetadataTableSnapshot
 from hudi_core.metadata_table.record import Datum, FileDatum, RecordType, files_datum
 from hudi_core.metadata_table.records.file_statistics import FileChanges, Record
@@ -24,7 +23,9 @@ from hudi_core.metadata_table.timeline import MetadataTimeline
 from hudi_core.metadata_table.validity import rolled_back_by
 from hudi_core.metadata_table.write.commit_updates import CommitPartitions
 from hudi_core.metadata_table.write.delta_writer import DeltaWriter
+from hudi_core.metadata_table.write.partition_ranges import widen_ranges
 from hudi_core.metadata_table.write.publish import MetadataPublisher
+from hudi_core.metadata_table.write.remaining_files import RemainingFiles
 from hudi_core.metadata_table.write.staged_logs import Workers, forget_staged
 from hudi_core.model.names import parse_data_file
 from hudi_core.model.partition import check_partition
@@ -118,6 +119,16 @@ class ActionUpdates:
     def table(self) -> IndexedTable:
         """The table as input of its partition types."""
         return indexed_table(self.context, self.timeline)
+
+    def widen_ranges(self, partitions: Collection[str]) -> tuple[str, ...]:
+        """See partition_ranges.widen_ranges, of the files in the storage."""
+        storage, config = self.context.storage, self.context.config
+
+        def files_of(instant: str, metadata: CommitMetadata) -> RemainingFiles:
+            return RemainingFiles(storage, config, instant, metadata, self.listing)
+
+        names = config.metadata_partitions
+        return widen_ranges(self.writer(), self.table, names, self.timeline, partitions, files_of)
 
     def writer(self) -> DeltaWriter:
         """Writes deltacommits of this attempt."""

@@ -131,15 +131,18 @@ def delist_row_level(context: TableContext, names: Collection[str]) -> frozenset
     return users_of(context, rows)
 
 
-def delist_for_rebuild(context: TableContext, error: HudiError, token: WriteToken) -> frozenset[str]:
-    """Delists the table's row-level indexes for a rebuild because of `error`; returns the pending instants that may use
-    them.
+def delist_for_rebuild(
+    context: TableContext, error: HudiError, token: WriteToken, indexes: Collection[str] | None = None
+) -> frozenset[str]:
+    """Delists row-level indexes, all or `indexes`, for a rebuild because of `error`; returns the pending instants that
+    may use them.
 
     The caller holds the table lock, `context.config` was loaded under it. Obstacles to the rebuild are checked first:
     raises as MetadataCreation.check, before anything is written, and as MetadataCompaction.finish, since a pending
     compaction's plan names files to be deleted.
     """
     names = frozenset(filter(is_row_level, context.config.metadata_partitions))
+    names = names if indexes is None else names.intersection(indexes)
     MetadataCreation(context.storage, token, context.clock()).check()
     MetadataCompaction(context.storage, context.config, token, context.clock()).finish()
     _put(context, names.union(_read(context)))

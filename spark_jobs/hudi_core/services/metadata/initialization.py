@@ -142,8 +142,8 @@ def index_warnings(config: TableConfig, names: Collection[str]) -> list[str]:
     if not secondary or RECORD_INDEX in there:
         return []
     return [
-        f"no query can use {', '.join(secondary)}: the table has no {RECORD_INDEX}, which a lookup by a secondary index "
-        "needs; create that one, too"
+        f"no query can use {', '.join(secondary)}: the table has no {RECORD_INDEX}, which a lookup by a secondary "
+        "index needs; create that one, too"
     ]
 
 

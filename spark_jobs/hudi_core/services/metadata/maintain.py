@@ -23,6 +23,7 @@ from hudi_core.metadata_table.services.table_services import ServiceResults, per
 from hudi_core.metadata_table.write.drop import drop_partitions, with_dependents
 from hudi_core.metadata_table.write.staged_logs import Workers
 from hudi_core.services.metadata.catch_up import catch_up
+from hudi_core.services.metadata.incomplete_indexes import complete_indexes
 from hudi_core.services.metadata.index_drop import (
     delist_for_rebuild,
     delist_row_level,
@@ -98,20 +99,25 @@ def _begin(
 
 @dataclass(frozen=True, slots=True)
 class Updated:
-    """The result of an update: the missing instants applied, the indexes rebuilt, and the metadata table's services."""
+    """The result of an update: the missing instants applied, the indexes rebuilt, the data partitions whose ranges were
+    too narrow, the indexes that still lack rows or may, and the metadata table's services.
+    """
 
     applied: tuple[str, ...]
     rebuilt: tuple[str, ...]
+    widened: tuple[str, ...]
+    incomplete: tuple[str, ...]
     upkeep: ServiceResults
 
 
 def update_metadata(context: TableContext, engine: Engine, owner: Owner, epoch: int = 0) -> Updated:
-    """Applies missing actions (catch_up), then rolls back, cleans, compacts and archives as the options say
-    (perform_table_services).
+    """Applies missing actions (catch_up), mends what writers left out of indexes (complete_indexes), then rolls back,
+    cleans, compacts and archives as the options say (perform_table_services).
 
-    Row-level indexes that cannot be updated are delisted and rebuilt where the options allow it (REBUILD_ROW_INDEXES);
-    the writes that may use them are waited for without the lock. After a crash the next update continues (index_drop).
-    Raises as these, ConfigError for a table without a metadata table, ConflictError as wait_for_writers, and LockError.
+    Row-level indexes that cannot be updated, and secondary indexes that lack rows, are delisted and rebuilt where the
+    options allow it (REBUILD_ROW_INDEXES); the writes that may use them are waited for without the lock. After a crash
+    the next update continues (index_drop). Raises as these, ConfigError for a table without a metadata table,
+    ConflictError as wait_for_writers, and LockError.
     """
     if not context.has_metadata_table:
         raise ConfigError(
@@ -132,7 +138,8 @@ def update_metadata(context: TableContext, engine: Engine, owner: Owner, epoch: 
                 except RowsUnknownError as error:
                     if delisted or not REBUILD_ROW_INDEXES.read(context.options):
                         raise
-                    users, delisted = delist_for_rebuild(current.reloaded(), error, workers.token), True
+                    users = delist_for_rebuild(current.reloaded(), error, workers.token, error.indexes)
+                    delisted = True
         wait_for_writers(context, users)
 
 
@@ -150,6 +157,8 @@ def _update(context: TableContext, workers: Workers, guard: Callable[[], None], 
         _begin(context.reloaded(), order, workers, guard)
     forget_rebuild(context)
     guard()
+    widened, incomplete = complete_indexes(context.reloaded(), workers, as_rebuild)
+    guard()
     upkeep = perform_table_services(
         context.storage,
         TableConfig.load(context.storage),
@@ -159,7 +168,7 @@ def _update(context: TableContext, workers: Workers, guard: Callable[[], None], 
         context.clock(),
         workers,
     )
-    return Updated(tuple(applied), tuple(sorted(as_rebuild)), upkeep)
+    return Updated(tuple(applied), tuple(sorted(as_rebuild)), widened, incomplete, upkeep)
 
 
 def drop_metadata(context: TableContext, names: Collection[str], owner: Owner) -> TableConfig:

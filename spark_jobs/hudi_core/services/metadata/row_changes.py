@@ -43,6 +43,9 @@ Slices = Mapping[tuple[str, str], FileSlice]
 class RowsUnknownError(TimelineError):
     """A row-level index cannot be updated by a commit: which rows the commit changed is not known any more."""
 
+    indexes: frozenset[str] | None = None
+    """Those that have to be built again; None: all that are row-level."""
+
 
 @dataclass(frozen=True, slots=True)
 class RowChanges:

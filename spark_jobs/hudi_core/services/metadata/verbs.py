@@ -92,6 +92,8 @@ def _update(context: TableContext, names: tuple[str, ...], engine: Engine, owner
     return {
         "applied": list(done.applied),
         "rebuilt": sorted(done.rebuilt),
+        "widened": list(done.widened),
+        "incomplete": list(done.incomplete),
         "rolled_back": list(kept.rolled_back),
         "compacted": {
             "instants": list(kept.compacted.instants),

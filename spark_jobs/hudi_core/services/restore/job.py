@@ -18,7 +18,7 @@ import logging
 import time
 from functools import partial
 
-from hudi_core.errors import TimelineError
+from hudi_core.errors import FormatError, TimelineError
 from hudi_core.filegroup.write.markers import delete_markers
 from hudi_core.metadata_table.timeline import MetadataTimeline
 from hudi_core.metadata_table.write.drop import drop_metadata_table, remove_dropped
@@ -38,7 +38,7 @@ from hudi_core.timeline.actions.restore import (
     encode_restore_metadata,
 )
 from hudi_core.timeline.actions.rollback import RollbackMetadata
-from hudi_core.timeline.instant import COMMIT_ACTIONS, Action, Instant
+from hudi_core.timeline.instant import COMMIT_ACTIONS, Action, Instant, State
 from hudi_core.timeline.pending_plans import pending_rollback_of, read_restore_plan, rollback_target
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.transaction.claim import Claim
@@ -74,7 +74,16 @@ class RestoreJob(Job[RestorePlan, None]):
         return timeline.get(self.instant, Action.RESTORE)
 
     def plan(self, timeline: Timeline) -> RestorePlan:
-        """The plan that was requested."""
+        """The plan that was requested. Pending rollbacks that it is going to finish are checked now, before a file of
+        any of them is deleted. Raises FormatError for what cannot be followed.
+        """
+        source = self.active.path(self.instant, Action.RESTORE, State.REQUESTED)
+        if any(item.time == self._plan.target for item in self._plan.instants):
+            raise FormatError(f"the plan takes away {self._plan.target}, to which it restores", path=source)
+        for item in self._plan.instants:
+            pending = pending_rollback_of(self.active, timeline, item.time)
+            if pending is not None:
+                RollbackExecution(self.context, pending, self.owner)
         return self._plan
 
     def begin(self, plan: RestorePlan, held: Claim) -> None:

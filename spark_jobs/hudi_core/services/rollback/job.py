@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
 
-from hudi_core.errors import ConflictError, TimelineError
+from hudi_core.errors import ConflictError, FormatError, TimelineError
 from hudi_core.filegroup.write.markers import delete_markers
 from hudi_core.filegroup.write.rollback_files import FileUndo
 from hudi_core.metadata_table.records.file_statistics import FileChanges
@@ -62,9 +62,21 @@ class RollbackJob(Job[RollbackExecution, RollbackMetadata]):
         return timeline.get(self.instant, Action.ROLLBACK)
 
     def plan(self, timeline: Timeline) -> RollbackExecution:
-        """The plan that was requested. Raises TimelineError while a restore is pending."""
+        """The plan that was requested. Raises TimelineError while a restore is pending, FormatError for a plan whose
+        instant is archived: its files hold rows, and its commit is no more on the timeline to be taken back.
+        """
         _refuse_during_restore(timeline)
+        if not self.find(timeline).is_completed and self._execution.target(timeline) is None:
+            self._refuse_archived()
         return self._execution
+
+    def _refuse_archived(self) -> None:
+        if self.context.history().commit(self.failed) is not None:
+            raise FormatError(
+                f"the plan rolls {self._execution.plan.action} {self.failed} back, which is completed and archived",
+                path=self.active.path(self.instant, Action.ROLLBACK, State.REQUESTED),
+                remedy="remove the rollback's files from the timeline",
+            )
 
     def fence(self, stack: ExitStack) -> None:
         """Keeps a run of ours from completing the instant that goes."""

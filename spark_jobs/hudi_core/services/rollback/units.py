@@ -63,6 +63,8 @@ class RollbackExecution:
         self.plan: RollbackPlan = decode_rollback_plan(
             self._active.read_requested(rollback, Action.ROLLBACK), path=self._source
         )
+        # Before anything is claimed or written: a request that can't be followed refuses the plan as a whole.
+        self._steps = [undo_of(request, self.plan.instant, source=self._source) for request in self.plan.requests]
         self._started = time.monotonic()
         self.removed: Mapping[str, int] = {}
         """The files that this run deleted, by path, with their sizes in bytes."""
@@ -136,19 +138,16 @@ class RollbackExecution:
 
     def planned(self) -> Mapping[str, int]:
         """The files that the plan deletes and that are there now, by path, with their sizes in bytes."""
-        return sizes_of(self._context, self._steps())
+        return sizes_of(self._context, self._steps)
 
     def undo_files(self, extra: Sequence[FileUndo] = ()) -> list[Undone]:
         """Undoes what the plan names and `extra`."""
-        steps = [*self._steps(), *extra]
+        steps = [*self._steps, *extra]
         self.removed = sizes_of(self._context, steps)
         log.info(
             "rollback %s of %s %s: %d files", self.rollback, self.plan.action, self.plan.instant, len(self.removed)
         )
         return FileRollback(self._storage, self.plan.instant, self.rollback).run(steps)
-
-    def _steps(self) -> list[FileUndo]:
-        return [undo_of(request, self.plan.instant, source=self._source) for request in self.plan.requests]
 
     def metadata(self, undone: Iterable[Undone]) -> RollbackMetadata:
         """What was done, as the completed file records it."""

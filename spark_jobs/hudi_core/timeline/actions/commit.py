@@ -11,7 +11,7 @@ from hudi_core.model.names import FileGroupId
 from hudi_core.model.partition import check_partition, check_relative_path
 from hudi_core.timeline.actions.container import decode_any, encode_datum
 from hudi_core.timeline.actions.pretty_json import dump, member
-from hudi_core.timeline.actions.write_stats import WriteStat, stat_from_json, stat_to_json
+from hudi_core.timeline.actions.write_stats import WriteStat, WrittenFile, stat_from_json, stat_to_json, written_file
 from hudi_core.timeline.instant import Action, Instant
 from hudi_core.timeline.timeline import Timeline
 
@@ -102,6 +102,12 @@ def commit_of(raw: dict[str, Any], *, path: str) -> CommitMetadata:
         replaced_file_ids=_replaced(raw, path),
         extra={name: value for name, value in raw.items() if name not in _KEYS},
     )
+
+
+def written_files(raw: dict[str, Any], *, path: str) -> list[WrittenFile]:
+    """The files that a commit file's members name as written. Raises CorruptFileError naming `path`."""
+    lists = member(raw, "partitionToWriteStats", dict, path=path, default={}).values()
+    return [written_file(item, path=path) for items in lists for item in (items if isinstance(items, list) else [None])]
 
 
 def _replaced(raw: dict[str, Any], path: str) -> dict[str, tuple[str, ...]] | None:

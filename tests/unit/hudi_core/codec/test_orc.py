@@ -3,16 +3,19 @@ from __future__ import annotations
 import contextlib
 import datetime as dt
 import io
+import zlib
 from decimal import Decimal
 from pathlib import Path
+from typing import BinaryIO
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.orc as orc
 import pytest
 
-from hudi_core.codec.orc import _LZ4, OrcBaseFile, _inflate, writer_zones
-from hudi_core.errors import CorruptFileError, FormatError, UnsupportedError
+from hudi_core.codec.orc import _LZ4, OrcBaseFile, _inflate, _plain, read_tail, writer_zones
+from hudi_core.errors import CorruptFileError, FormatError, SizeLimitError, UnsupportedError
+from hudi_core.model.size_limits import Limit, SizeLimits
 
 AT = dt.datetime(2026, 3, 1, 12, tzinfo=dt.timezone.utc)
 ROWS = pa.table(
@@ -22,6 +25,10 @@ ROWS = pa.table(
         "seen": pa.array([[AT], [], None], pa.list_(pa.timestamp("us", tz="UTC"))),
     }
 )
+
+
+def zones_of(file: BinaryIO) -> list[str]:
+    return writer_zones(file, "f", read_tail(file, "f"))
 
 
 def written(table: pa.Table) -> bytes:
@@ -66,7 +73,7 @@ def test_each_stripe_names_its_zone_whatever_the_compression(compression: str) -
     rng = np.random.default_rng(0)
     table = pa.table({f"a_rather_long_name_{index}": rng.integers(0, 1 << 62, 20_000) for index in range(20)})
     data = orc_bytes(table, compression=compression, stripe_size=64 << 10, batch_size=1024)
-    zones = writer_zones(io.BytesIO(data), "f")
+    zones = zones_of(io.BytesIO(data))
     assert zones == ["GMT"] * orc.ORCFile(pa.BufferReader(data)).nstripes
     assert len(zones) > 1
 
@@ -100,9 +107,9 @@ def test_damage_is_a_typed_error(compression: str) -> None:
         for value in (0, 0x7F, 0xFF):
             broken = data[:at] + bytes([value]) + data[at + 1 :]
             with contextlib.suppress(FormatError):
-                writer_zones(io.BytesIO(broken), "f")
+                zones_of(io.BytesIO(broken))
     with pytest.raises(CorruptFileError):
-        writer_zones(io.BytesIO(b""), "f")
+        zones_of(io.BytesIO(b""))
 
 
 def test_lz4_blocks() -> None:
@@ -120,7 +127,7 @@ def test_a_file_that_real_hudi_wrote_in_new_york() -> None:
     Its milliseconds are lost in the file: AvroOrcUtils sets `nanos` to what is below a millisecond.
     """
     data = (Path(__file__).with_name("data") / "hudi_0_15_new_york.orc").read_bytes()
-    assert writer_zones(io.BytesIO(data), "f") == ["America/New_York"]
+    assert zones_of(io.BytesIO(data)) == ["America/New_York"]
     (batch,) = OrcBaseFile(io.BytesIO(data), "f").batches(columns=["id", "at", "at2", "ats", "st", "price", "m"])
     rows = {row["id"]: row for row in batch.to_pylist()}
     utc = dt.timezone.utc
@@ -134,3 +141,24 @@ def test_a_file_that_real_hudi_wrote_in_new_york() -> None:
         "price": Decimal("8.75"),
         "m": [("k", 7)],
     }
+
+
+def test_a_stripe_that_claims_more_than_allowed() -> None:
+    data = written(ROWS)
+    tail = read_tail(io.BytesIO(data), "f")
+    assert [stripe.rows for stripe in tail.stripes] == [3]
+    assert 0 < tail.stripes[0].length < len(data)
+    most = max(8 * 3 * 4, tail.stripes[0].length, tail.block * 4)
+    list(OrcBaseFile(io.BytesIO(data), "f", SizeLimits({Limit.ORC_STRIPE: most})).batches())
+    with pytest.raises(SizeLimitError, match="a stripe of the ORC file has") as caught:
+        list(OrcBaseFile(io.BytesIO(data), "f", SizeLimits({Limit.ORC_STRIPE: most - 1})).batches())
+    assert "airflow_hudi.limit.orc_stripe.bytes" in str(caught.value.remedy)
+
+
+def test_a_tail_that_decompresses_to_very_much() -> None:
+    """Of each chunk the compression block's size at most, and of all chunks in all the limit of a tail."""
+    chunk = zlib.compressobj(wbits=-15)
+    packed = chunk.compress(bytes(40 << 20)) + chunk.flush()
+    head = (len(packed) << 1).to_bytes(3, "little")
+    with pytest.raises(CorruptFileError, match="has more than"):
+        _plain((head + packed) * 2, 1, 64 << 20, "f")

@@ -9,9 +9,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from hudi_core.errors import CorruptFileError, FormatError, StorageError
+from hudi_core.errors import CorruptFileError, FormatError, SizeLimitError, StorageError
 from hudi_core.history.lsm import LsmHistory
-from hudi_core.history.manifest import MAX_MANIFEST_BYTES, parse_manifest, read_snapshot
+from hudi_core.history.manifest import parse_manifest, read_snapshot
+from hudi_core.model.size_limits import Limit
 from hudi_core.timeline.actions.commit import CommitMetadata, encode_commit_avro
 from hudi_core.timeline.instant import Instant, State
 from tests.support.fault_storage import FaultPlan, FaultStorage
@@ -165,8 +166,8 @@ def test_a_missing_or_oversized_manifest_is_damage(storage: MemoryStorage) -> No
     storage.write(f"{FOLDER}/_version_", b"9")
     with pytest.raises(CorruptFileError, match="manifest_9"):
         LsmHistory(storage, FOLDER).instants()
-    storage.write(f"{FOLDER}/manifest_9", b" " * (MAX_MANIFEST_BYTES + 1))
-    with pytest.raises(CorruptFileError, match="too many for a manifest"):
+    storage.write(f"{FOLDER}/manifest_9", b" " * (Limit.MANIFEST.default + 1))
+    with pytest.raises(SizeLimitError, match="manifest"):
         LsmHistory(storage, FOLDER).instants()
 
 

@@ -4,15 +4,15 @@ import json
 
 import pytest
 
-from hudi_core.errors import CorruptFileError, FormatError
+from hudi_core.errors import CorruptFileError, FormatError, SizeLimitError
 from hudi_core.history.manifest import (
-    MAX_MANIFEST_BYTES,
     HistoryFile,
     latest_version,
     parse_manifest,
     read_manifest,
     read_snapshot,
 )
+from hudi_core.model.size_limits import Limit
 from tests.support.memory_storage import MemoryStorage
 
 FOLDER = "history"
@@ -69,6 +69,6 @@ def test_the_latest_snapshot() -> None:
 
 def test_a_manifest_has_a_greatest_size() -> None:
     storage = MemoryStorage()
-    storage.write(f"{FOLDER}/manifest_1", b" " * (MAX_MANIFEST_BYTES + 1))
-    with pytest.raises(CorruptFileError, match="too many for a manifest"):
-        read_manifest(storage, FOLDER, 1)
+    storage.write(f".hoodie/{FOLDER}/manifest_1", b" " * (Limit.MANIFEST.default + 1))
+    with pytest.raises(SizeLimitError, match="manifest"):
+        read_manifest(storage, f".hoodie/{FOLDER}", 1)

@@ -10,7 +10,7 @@ import pytest
 
 from hudi_core.config.table_config import TableConfig
 from hudi_core.engine.local import LocalEngine
-from hudi_core.errors import CorruptFileError, FormatError
+from hudi_core.errors import CorruptFileError, FormatError, SizeLimitError
 from hudi_core.metadata_table.index_definitions import PATH_KEY, load_index_definitions, parse_index_definitions
 from hudi_core.services.metadata.maintain import create_metadata, drop_metadata
 from hudi_core.storage.local import LocalStorage
@@ -109,7 +109,7 @@ def test_a_huge_file_is_not_read(golden: Golden) -> None:
     with (case.table / PATH).open("r+b") as file:
         file.truncate((16 << 20) + 1)
     storage = LocalStorage(case.table)
-    with pytest.raises(CorruptFileError, match="bytes"):
+    with pytest.raises(SizeLimitError, match="definitions"):
         load_index_definitions(storage, TableConfig.load(storage))
 
 

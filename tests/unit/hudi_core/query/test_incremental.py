@@ -270,7 +270,7 @@ def test_a_late_row_that_lost_is_shown_where_slices_are_of_the_range_alone(
     golden: Golden, version: str, late: int
 ) -> None:
     """As the table's own Hudi does; that 1.2.0 shows just these rows is tested in
-    tests/interop/test_random_tables.py.
+    tests/torture/test_random_tables.py.
     """
     table = open_with(golden(version, "merge_mode_event_time").table)
     commits = list(table.timeline().commits())
@@ -341,7 +341,7 @@ def test_columns_that_were_renamed_after_the_range(tmp_path: Path) -> None:
 def test_base_rows_of_other_commits_are_merged_with_in_version_8_alone(golden: Golden, version: str, late: int) -> None:
     """Hudi 1.2.0 filters base rows by commit before it merges, where a base file lies in the range (or all are read, as
     here): a late row that lost against a row that the base file's commit only copied is shown. Found by seed 12 of
-    tests/interop/test_random_tables.py.
+    tests/torture/test_random_tables.py.
     """
     table = open_with(golden(version, "merge_mode_event_time").table)
     before, after, *_ = table.timeline().commits()

@@ -81,18 +81,28 @@ def test_claims_that_went_are_no_news() -> None:
 
 def test_bad_input_before_a_change_is_bad_input() -> None:
     storage = a_storage()
-    with pytest.raises(CorruptFileError) as caught, exit_code_of_changes(storage):
-        storage.write("probe", b"")
-        storage.delete("probe")
-        raise CorruptFileError("damaged", path="old")
+
+    def fails() -> None:
+        with exit_code_of_changes(storage):
+            storage.write("probe", b"")
+            storage.delete("probe")
+            raise CorruptFileError("damaged", path="old")
+
+    with pytest.raises(CorruptFileError) as caught:
+        fails()
     assert (caught.value.exit_code, caught.value.message) == (2, "damaged")
 
 
 def test_bad_input_behind_a_change_is_a_failure_that_says_what_is_left() -> None:
     storage = a_storage()
-    with pytest.raises(CorruptFileError) as caught, exit_code_of_changes(storage):
-        storage.write("claim", b"")
-        raise CorruptFileError("damaged", path="old", remedy="restore it")
+
+    def fails() -> None:
+        with exit_code_of_changes(storage):
+            storage.write("claim", b"")
+            raise CorruptFileError("damaged", path="old", remedy="restore it")
+
+    with pytest.raises(CorruptFileError) as caught:
+        fails()
     error = caught.value
     assert (error.exit_code, error.path, error.remedy) == (1, "old", "restore it")
     assert error.message == "damaged; found after the run had begun: still there: claim"
@@ -101,15 +111,25 @@ def test_bad_input_behind_a_change_is_a_failure_that_says_what_is_left() -> None
 @pytest.mark.parametrize("error", [ConflictError("another"), HudiError("failed")])
 def test_other_errors_keep_their_exit_code(error: HudiError) -> None:
     storage = a_storage()
-    with pytest.raises(HudiError) as caught, exit_code_of_changes(storage):
-        storage.write("claim", b"")
-        raise error
+
+    def fails() -> None:
+        with exit_code_of_changes(storage):
+            storage.write("claim", b"")
+            raise error
+
+    with pytest.raises(HudiError) as caught:
+        fails()
     assert caught.value is error
 
 
 def test_a_storage_that_records_nothing_changes_no_error() -> None:
     storage = MemoryStorage()
-    with pytest.raises(CorruptFileError) as caught, exit_code_of_changes(storage):
-        storage.write("claim", b"")
-        raise CorruptFileError("damaged")
+
+    def fails() -> None:
+        with exit_code_of_changes(storage):
+            storage.write("claim", b"")
+            raise CorruptFileError("damaged")
+
+    with pytest.raises(CorruptFileError) as caught:
+        fails()
     assert caught.value.exit_code == 2

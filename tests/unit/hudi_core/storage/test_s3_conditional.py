@@ -129,7 +129,7 @@ def test_each_condition_is_sent_and_its_failure_raised(fs: FakeS3, put: Callable
     for version in (first, '"else"'):
         with pytest.raises(StorageConflictError):
             put(b"three", version)
-    assert S3Conditional(fs, "s3://b/t").read("b/t/x", path="x") == (b"two", second)
+    assert S3Conditional(fs, "s3://b/t").read("b/t/x", path="x", check=[].append) == (b"two", second)
     assert fs.bodies[0].closed
     fs.objects.clear()
     with pytest.raises(StorageConflictError, match="gone"):
@@ -209,7 +209,7 @@ def test_content_that_breaks_off_is_an_error(fs: FakeS3, put: Callable[..., str]
     put(b"one")
     fs.body_error = error
     with pytest.raises(StorageError):
-        S3Conditional(fs, "s3://b/t").read("b/t/x", path="x")
+        S3Conditional(fs, "s3://b/t").read("b/t/x", path="x", check=[].append)
     assert fs.bodies[-1].closed
     with pytest.raises(StorageNotFoundError):
-        S3Conditional(fs, "s3://b/t").read("b/t/y", path="y")
+        S3Conditional(fs, "s3://b/t").read("b/t/y", path="y", check=[].append)

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from hudi_core.errors import ConfigError, TimelineError
 from hudi_core.timeline.instant_time import (
+    earlier,
     format_instant,
     new_instant,
     of_epoch_millis,
@@ -149,3 +150,17 @@ def test_a_float_of_seconds_is_not() -> None:
         of_epoch_seconds(millis / 1000, "UTC") != of_epoch_millis(millis, "UTC")
         for millis in range(8590000000000, 8590000001000)
     )
+
+
+@given(_moments, st.integers(1, 10_000))
+def test_an_earlier_time_is_smaller_as_text(moment: datetime, millis: int) -> None:
+    text = format_instant(moment)
+    assert earlier(text, millis) < text
+    assert parse_instant(text, "UTC") - parse_instant(earlier(text, millis), "UTC") == timedelta(milliseconds=millis)
+
+
+def test_an_earlier_time_of_other_forms() -> None:
+    assert earlier("20240101000000", 1) == "20231231235959999"
+    assert earlier("20261120214905004006", 1) == "20261120214905003"
+    with pytest.raises(TimelineError, match="no date"):
+        earlier("00000000000000010", 1)

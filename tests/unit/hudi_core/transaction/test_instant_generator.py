@@ -143,3 +143,20 @@ def test_and_by_the_wait_alone_when_the_skew_is_within_it(tmp_path: Path) -> Non
     drawn = drawn_by_machines(tmp_path, 25)
     assert len(set(drawn)) == 40
     assert drawn == sorted(drawn)
+
+
+def test_a_time_before_an_instant_is_within_a_second_and_after_the_one_before_it() -> None:
+    timeline = Timeline([done("20261120214800000"), done("20261120214905004")])
+    assert clock().before("20261120214905004", timeline) == "20261120214904999"
+    assert clock(NOW + timedelta(milliseconds=7)).before("20261120214905004", timeline) == "20261120214904992"
+    near = Timeline([done("20261120214905001"), done("20261120214905004")])
+    found = {clock(NOW + timedelta(milliseconds=ms)).before("20261120214905004", near) for ms in range(9)}
+    assert found == {"20261120214905002", "20261120214905003"}
+
+
+def test_a_time_before_an_instant_is_free() -> None:
+    timeline = Timeline([done("20261120214905003"), done("20261120214905004")])
+    assert clock().before("20261120214905004", timeline, {"20261120214905002"}) == "20261120214905001"
+    assert clock().before("20261120214905", Timeline([done("20261120214905")])) < "20261120214905", "of 14 digits"
+    with pytest.raises(TimelineError, match="no date"):
+        clock().before("00000000000000010", Timeline([done("00000000000000010")]))

@@ -264,7 +264,7 @@ def test_several_base_rows_of_one_key_are_all_replaced() -> None:
 
 @pytest.mark.parametrize("group", [1, 3])
 def test_a_reader_merges_the_first_base_row_of_a_key_alone(group: int) -> None:
-    """As real Hudi's readers do: tests/interop/test_random_tables.py finds it."""
+    """As real Hudi's readers do: tests/torture/test_random_tables.py finds it."""
     base = [row("a", 0, 1), row("b", 0, 2), row("a", 0, 3), row("c", 0, 4), row("a", 0, 5), row("c", 0, 6)]
     logs = [[record("a", 1, row("a", 1, 7)), record("d", 1, row("d", 1, 8))], [entry("c", 1)]]
     found, counts = run(policy(), logs, base, group=group, first_only=True)

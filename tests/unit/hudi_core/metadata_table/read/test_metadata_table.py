@@ -204,10 +204,15 @@ def test_a_missing_metadata_table_is_no_damaged_one(golden: Golden) -> None:
 
 
 def replace_base_file(table: Path, *records: FilesRecord) -> str:
-    """Puts other records into the table's base HFile and takes the log files away; returns the file's path."""
+    """Puts other records into the table's base HFile and takes the log files away, also out of its commits.
+
+    Returns the file's path.
+    """
     folder = table / ".hoodie" / "metadata" / "files"
     for log in folder.glob(".*.log.*"):
         log.unlink()
+    for commit in (table / ".hoodie" / "metadata" / ".hoodie").glob("*.deltacommit"):
+        commit.write_text("{}")
     (base,) = folder.glob("*.hfile")
     base.write_bytes(write_hfile(encode_items(records), schema=schema_text()))
     return f".hoodie/metadata/files/{base.name}"

@@ -16,7 +16,7 @@ from hudi_core.metadata_table.read.snapshot import MetadataTableSnapshot
 from hudi_core.metadata_table.records.files import FilesRules
 from hudi_core.storage.base import FileInfo
 from hudi_core.storage.local import LocalStorage
-from hudi_core.timeline.actions.write_stats import WriteStat
+from hudi_core.timeline.actions.write_stats import WrittenFile
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import Action, Instant, State
 from hudi_core.timeline.timeline import Timeline
@@ -53,18 +53,15 @@ def check(
     """The instants whose commits were read."""
     requested: list[str] = []
 
-    def stats_of(commit: Instant) -> list[WriteStat]:
+    def stats_of(commit: Instant) -> list[WrittenFile]:
         requested.append(commit.requested_time)
         if commit.requested_time not in written:
             raise StorageNotFoundError("archived", path=commit.requested_time)
-        return [
-            WriteStat("f-0", f"files/{name}", "files", "null", 0, 0, 0, 0, 0, 0)
-            for name in written[commit.requested_time]
-        ]
+        return [WrittenFile("f-0", f"files/{name}", 0) for name in written[commit.requested_time]]
 
     files = [FileInfo(f"{FOLDER}/{name}", 80 if name in EMPTY else 9000, 1.0) for name in names]
     whole = Timeline(timeline)
-    refuse_missing(FOLDER, files, merged_slices(FOLDER, files, whole, 2), whole, stats_of)
+    refuse_missing(FOLDER, files, merged_slices(FOLDER, files, whole, 2), whole, (), stats_of)
     return requested
 
 

@@ -4,7 +4,7 @@ partition is required.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 import pytest
 
@@ -12,7 +12,7 @@ from hudi_core.errors import CorruptFileError
 from hudi_core.metadata_table.read.file_group import merged_slices
 from hudi_core.metadata_table.read.missing_files import refuse_missing
 from hudi_core.storage.base import FileInfo
-from hudi_core.timeline.actions.write_stats import WriteStat
+from hudi_core.timeline.actions.write_stats import WrittenFile
 from hudi_core.timeline.instant import Action, Instant, State
 from hudi_core.timeline.timeline import Timeline
 
@@ -34,19 +34,23 @@ def base(file_id: str, time: str) -> str:
     return f"{file_id}_0-0-0_{time}.hfile"
 
 
-def check(files: Mapping[str, int], timeline: list[Instant], written: Mapping[str, list[str]]) -> None:
-    """`files` by name with their sizes; `written` are the files of the commits."""
+def check(
+    files: Mapping[str, int],
+    timeline: list[Instant],
+    written: Mapping[str, list[str]],
+    pending: Collection[str] = (),
+) -> None:
+    """`files` by name with their sizes; `written` are the files of the commits, `pending` those of the data table."""
 
-    def stats_of(commit: Instant) -> list[WriteStat]:
+    def stats_of(commit: Instant) -> list[WrittenFile]:
         names = written.get(commit.requested_time, [])
         ids = [next(group for group in (OLD, NEW) if group in name) for name in names]
         pairs = zip(ids, names, strict=True)
-        return [
-            WriteStat(group, f"record_index/{name}", "record_index", "null", 0, 0, 0, 0, 0, 0) for group, name in pairs
-        ]
+        return [WrittenFile(group, f"record_index/{name}", 0) for group, name in pairs]
 
     listed = [FileInfo(f"{FOLDER}/{name}", size, 1.0) for name, size in files.items()]
-    refuse_missing(FOLDER, listed, merged_slices(FOLDER, listed, Timeline(timeline), 2), Timeline(timeline), stats_of)
+    whole = Timeline(timeline)
+    refuse_missing(FOLDER, listed, merged_slices(FOLDER, listed, whole, 2), whole, pending, stats_of)
 
 
 def test_a_lost_log_of_a_group_that_is_older_than_the_newest_one() -> None:
@@ -71,3 +75,12 @@ def test_an_earlier_life_of_the_partition_whose_making_was_archived() -> None:
     with pytest.raises(CorruptFileError) as caught:
         check(files, [done(T1, T2), compacted, done(T4, f"{T4[:-1]}5")], written)
     assert caught.value.path == f"{FOLDER}/{log(OLD, T4)}"
+
+
+def test_an_earlier_life_of_an_index_whose_indexing_is_pending_still() -> None:
+    """It is listed before its action completes, and its instant is before the latest write."""
+    timeline = [done(T2, T3), done(T1, T4)]
+    written = {T2: [log(OLD, T2)]}
+    files = {log(OLD, T1): 80, base(OLD, T1): 9000}
+    check(files, timeline, written, pending={T1})
+    check(files, timeline, written)

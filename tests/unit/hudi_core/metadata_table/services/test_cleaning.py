@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from hudi_core.errors import FormatError
 from hudi_core.metadata_table.read.file_group import ROOT
 from hudi_core.metadata_table.services.cleaning import clean
+from hudi_core.model.names import parse_base_file
+from hudi_core.timeline.actions.clean import CleanPlan, encode_clean_plan
 from hudi_core.timeline.instant import Action
 from tests.support.metadata_records import Table
 from tests.support.metadata_services import VERSIONS, Golden, data_files, many_slices, metadata_timeline_of
@@ -59,3 +62,24 @@ def test_commits_that_a_clean_is_to_keep(golden: Golden, version: str) -> None:
         for folder in (table.path / ROOT).glob("files")
         if version == "9"
     )
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_pending_plan_that_names_what_readers_need_deletes_nothing(golden: Golden, version: str) -> None:
+    table = many_slices(golden, version)
+    metadata_timeline = metadata_timeline_of(table)
+    (latest, *_) = (table.path / ROOT / "files").glob(f"*_{newest_base(table)}.hfile")
+    plan = CleanPlan("KEEP_LATEST_COMMITS", {"files": (latest.name,)})
+    instant = f"{max(metadata_timeline.active.load().requested_times)[:-1]}9"
+    content = encode_clean_plan(plan, lambda path: f"/t/{ROOT}/{path}")
+    metadata_timeline.active.create_requested(instant, Action.CLEAN, content)
+    before = sorted(table.path.rglob("*"))
+    with pytest.raises(FormatError, match=latest.name) as caught:
+        clean(table.storage, metadata_timeline, 1)
+    assert instant in str(caught.value.path)
+    assert sorted(table.path.rglob("*")) == before
+
+
+def newest_base(table: Table) -> str:
+    """The instant of the newest base file of `files`."""
+    return max(parse_base_file(path.name).instant for path in (table.path / ROOT / "files").glob("*.hfile"))

@@ -5,6 +5,7 @@ the same tables.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -15,13 +16,15 @@ from hudi_core.codec.bloom import BloomFilter
 from hudi_core.codec.hfile.reader import HFileReader
 from hudi_core.engine.local import LocalEngine
 from hudi_core.engine.protocol import TaskAttempt
-from hudi_core.errors import ExecutionError
+from hudi_core.errors import CorruptFileError, ExecutionError, FormatError
+from hudi_core.metadata_table.partition_type import FILES_PARTITION
 from hudi_core.metadata_table.read.file_group import ROOT
 from hudi_core.metadata_table.services.compaction import MetadataCompaction
 from hudi_core.metadata_table.services.compaction_units import CompactedGroup, GroupUnit, compact_group_task
 from hudi_core.metadata_table.services.merge_group import Counts
 from hudi_core.metadata_table.write.staged_logs import Workers
 from hudi_core.model.names import BaseFileName, LogFileName, parse_data_file
+from hudi_core.timeline.actions.compaction import encode_compaction_plan
 from hudi_core.timeline.instant import Action, Instant, State
 from hudi_core.timeline.instant_time import parse_instant
 from hudi_core.timeline.timeline import Timeline
@@ -90,6 +93,22 @@ def test_it_holds_what_it_held_before(golden: Golden, version: str, case: str) -
     again = compaction(table).run(trigger=1)
     assert not again.instants
     assert again.reason
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_log_of_no_bytes_is_not_compacted_away(golden: Golden, version: str) -> None:
+    table = Table(golden(version, "mdt_all_mor").table)
+    newest = table.metadata_timeline.load().commits().last()
+    assert newest is not None
+    stats = table.metadata_timeline.read_commit(newest).write_stats()
+    victim = next(table.path / ROOT / stat.path for stat in stats if stat.path.startswith("files/."))
+    data = victim.read_bytes()
+    victim.write_bytes(b"")
+    with pytest.raises(CorruptFileError, match="but it has 0"):
+        compaction(table).run(trigger=1)
+    assert not table.metadata_timeline.load().pending_compactions()
+    victim.write_bytes(data)
+    assert compaction(table).run(trigger=1).instants
 
 
 def rewound(table: Table) -> tuple[Instant, dict[str, Any], dict[str, Any]]:
@@ -184,6 +203,41 @@ def metadata_snapshot(path: Path) -> tuple[HFileReader, bytes | None]:
     return reader, text
 
 
+@pytest.mark.parametrize("which", ["base file", "log file"])
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_plan_without_a_file_of_its_slice_is_refused(golden: Golden, version: str, which: str) -> None:
+    """Executed, it would hide files of the table, or bring deleted ones back."""
+    table = Table(golden(version, "mdt_all_mor_compacted").table)
+    last, _, _ = rewound(table)
+    before = held(table)
+    moment = parse_instant(last.requested_time, table.config.timezone)
+    clock = InstantClock(table.config.timezone, now=lambda: moment, sleep=lambda seconds: None)
+
+    def refuse(units: Sequence[GroupUnit]) -> list[CompactedGroup]:
+        raise ExecutionError("the run dies")
+
+    with pytest.raises(ExecutionError, match="dies"):
+        compaction(table, clock=clock, workers=by_tasks(table, refuse)).run(trigger=1)
+    active = table.metadata_timeline
+    active.remove(last.requested_time, Action.COMPACTION, State.INFLIGHT)
+    plan = active.read_plan(last.requested_time)
+    chosen = next(item for item in plan.operations if item.base_file is not None and item.partition == FILES_PARTITION)
+    without = (
+        replace(chosen, base_file=None) if which == "base file" else replace(chosen, log_files=chosen.log_files[:-1])
+    )
+    path = table.path / active.path(last.requested_time, Action.COMPACTION, State.REQUESTED)
+    operations = tuple(without if item is chosen else item for item in plan.operations)
+    path.write_bytes(encode_compaction_plan(replace(plan, operations=operations)))
+    files = sorted(table.path.rglob("*"))
+    with pytest.raises(FormatError, match=chosen.file_id) as caught:
+        compaction(table).finish()
+    assert str(caught.value.path).endswith(path.name)
+    assert sorted(table.path.rglob("*")) == files
+    path.write_bytes(encode_compaction_plan(plan))
+    assert compaction(table).finish().instants == (last.requested_time,)
+    assert held(table) == before
+
+
 def test_version_6_compacts_nothing_while_something_is_pending(golden: Golden) -> None:
     table = Table(golden("6", "failed_after_metadata_mor").table)
     before = sorted(path for path in table.path.rglob("*") if path.is_file())
@@ -259,11 +313,14 @@ def test_results_that_do_not_fit_the_plan_are_refused(golden: Golden) -> None:
     assert isinstance(table.metadata_timeline.load(), Timeline)
 
 
-def test_a_plan_whose_files_are_gone_is_not_run(golden: Golden) -> None:
+def test_a_plan_whose_files_are_gone_is_not_run(golden: Golden, monkeypatch: pytest.MonkeyPatch) -> None:
     table = Table(golden("8", "mor_basic").table)
     with pytest.raises(ExecutionError, match="results came back"):
         compaction(table, workers=by_tasks(table, lambda units: [])).run(trigger=1)
     next((table.path / ROOT / "files").glob(".files-0000-0_2*.log.1_*[0-9]")).unlink()
+    with pytest.raises(CorruptFileError, match="is not there"):
+        compaction(table).run(trigger=1)
+    monkeypatch.setattr(MetadataCompaction, "_check_files", lambda self, data: None)
     with pytest.raises(ExecutionError, match="which is not there"):
         compaction(table).run(trigger=1)
 

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from hudi_core.errors import ConflictError
+from hudi_core.errors import ConflictError, FormatError
 from hudi_core.services.clean import checks as guard
 from hudi_core.services.clean.checks import latest_files
 from hudi_core.services.clean.kept_files import drop_partitions
 from hudi_core.services.clean.planner import Planned, make_plan
 from hudi_core.services.clean.slices_to_delete import PartitionState
-from hudi_core.timeline.actions.clean import CleanPlan
+from hudi_core.timeline.actions.clean import CleanPlan, decode_clean_plan, encode_clean_plan
 from hudi_core.timeline.actions.compaction import CompactionOperation, CompactionPlan, encode_compaction_plan
 from hudi_core.timeline.actions.savepoint import SavepointMetadata, encode_savepoint
 from hudi_core.timeline.instant import Action, Instant, State
@@ -168,6 +169,75 @@ def test_a_slice_that_became_the_newest_again_stays(folder: str, golden: Golden)
     (table / active.path_of(newest)).unlink()
     for path in [path for path in table.rglob("*.parquet") if newest.requested_time in path.name]:
         path.unlink()
+    files = data_files(table)
+    with pytest.raises(ConflictError, match="readers of the latest state need"):
+        run_clean(table, instant)
+    assert data_files(table) == files
+
+
+def request_clean(table: Path, files: dict[str, tuple[str, ...]]) -> str:
+    """A clean that some process planned."""
+    plan = CleanPlan("KEEP_LATEST_COMMITS", files)
+    content = encode_clean_plan(plan, lambda path: str(table / path))
+    context_of(table).active.create_requested(LATER, Action.CLEAN, content)
+    return LATER
+
+
+def assert_untouched(table: Path, instant: str, match: str) -> None:
+    """The clean is refused, and nothing is written, no claim either."""
+    before = {path: path.read_bytes() for path in table.rglob("*") if path.is_file()}
+    with pytest.raises(ConflictError, match=match) as caught:
+        run_clean(table, instant)
+    assert (caught.value.path or "").endswith(f"{instant}.clean.requested")
+    assert {path: path.read_bytes() for path in table.rglob("*") if path.is_file()} == before
+
+
+@pytest.mark.parametrize("folder", ["6", "8", "9"])
+def test_a_plan_that_names_what_readers_read_is_refused_before_the_claim(folder: str, golden: Golden) -> None:
+    table = golden(folder, "cow_basic").table
+    context = context_of(table)
+    view = context.view(context.active.load())
+    partition = view.partitions()[0]
+    name = view.latest_base_files(partition)[0].name
+    assert_untouched(table, request_clean(table, {partition: (name,)}), "readers of the latest state need")
+
+
+@pytest.mark.parametrize("folder", ["6", "8", "9"])
+def test_a_plan_that_names_a_file_of_a_pending_write_is_refused(folder: str, golden: Golden) -> None:
+    """Its writer is at work, or a rollback takes the file away: Hudi's planner names no such file."""
+    table = golden(folder, "failed_inflight_cow").table
+    (pending,) = context_of(table).active.load().pending().requested_times
+    path = min(table.rglob(f"*_{pending}.parquet"))
+    partition = path.parent.relative_to(table).as_posix()
+    instant = request_clean(table, {partition: (path.name,)})
+    assert_untouched(table, instant, f"of {pending}, which is pending")
+    context_of(table).active.undo(pending, Action.COMMIT)
+    assert run_clean(table, instant) == "completed"
+
+
+@pytest.mark.parametrize("folder", ["6", "8", "9"])
+def test_every_name_is_checked_before_the_first_delete(folder: str, golden: Golden) -> None:
+    table = golden(folder, "clean_requested_cow").table
+    active, instant = context_of(table).active, clean_of(table)
+    path = active.path(instant, Action.CLEAN, State.REQUESTED)
+    plan = decode_clean_plan((table / path).read_bytes(), path=path)
+    last = max(plan.files)
+    changed = replace(plan, files={**plan.files, last: (*plan.files[last], ".hoodie_partition_metadata")})
+    (table / path).write_bytes(encode_clean_plan(changed, lambda name: str(table / name)))
+    before = {file: file.read_bytes() for file in table.rglob("*") if file.is_file()}
+    with pytest.raises(FormatError, match="neither a base file nor a log file"):
+        run_clean(table, instant)
+    assert {file: file.read_bytes() for file in table.rglob("*") if file.is_file()} == before
+
+
+@pytest.mark.parametrize("folder", ["6", "8", "9"])
+def test_an_inflight_clean_is_checked_by_the_run_that_owns_it(folder: str, golden: Golden) -> None:
+    table = golden(folder, "cow_basic").table
+    context = context_of(table)
+    view = context.view(context.active.load())
+    partition = view.partitions()[0]
+    instant = request_clean(table, {partition: (view.latest_base_files(partition)[0].name,)})
+    context.active.to_inflight(instant, Action.CLEAN, b"")
     files = data_files(table)
     with pytest.raises(ConflictError, match="readers of the latest state need"):
         run_clean(table, instant)

@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from hudi_core.config.table_config import TableConfig
 from hudi_core.errors import (
     ConflictError,
     FormatError,
@@ -17,10 +19,16 @@ from hudi_core.errors import (
     StorageNotFoundError,
     UnsupportedError,
 )
+from hudi_core.storage.local import LocalStorage
 from hudi_core.table import HudiTable
-from hudi_core.timeline.actions.compaction import CompactionPlan, encode_compaction_plan
+from hudi_core.timeline.actions.compaction import CompactionOperation, CompactionPlan, encode_compaction_plan
+from hudi_core.timeline.active import ActiveTimeline
+from hudi_core.timeline.instant import Action, State
+from hudi_core.transaction.commit import Completer
+from tests.support.fault_storage import InjectedCrash
 from tests.support.golden_data import GoldenCase
-from tests.unit.hudi_core.services.compaction.test_job import assert_refused, pending_instant
+from tests.support.table_invariants import assert_compacted, pending_instants, read_rows
+from tests.unit.hudi_core.services.compaction.test_job import assert_refused, compact, pending_instant
 
 Golden = Callable[[str, str], GoldenCase]
 
@@ -81,6 +89,57 @@ def test_a_plan_without_operations_is_refused(golden: Golden) -> None:
     path = table / ".hoodie" / f"{pending_instant(table)}.compaction.requested"
     path.write_bytes(encode_compaction_plan(CompactionPlan(())))
     assert_refused(table, FormatError, "no operations")
+
+
+def rewrite_plan(table: Path, change: Callable[[CompactionOperation], CompactionOperation]) -> str:
+    """Changes the plan's first operation that has a base file and logs; returns the name of the plan's file."""
+    storage = LocalStorage(table)
+    active = ActiveTimeline(storage, TableConfig.load(storage))
+    instant = pending_instant(table)
+    plan = active.read_plan(instant)
+    chosen = next(item for item in plan.operations if item.base_file is not None and item.log_files)
+    operations = tuple(change(item) if item is chosen else item for item in plan.operations)
+    path = table / active.path(instant, Action.COMPACTION, State.REQUESTED)
+    path.write_bytes(encode_compaction_plan(replace(plan, operations=operations)))
+    path.with_name(f".{path.name}.crc").unlink(missing_ok=True)
+    return path.name
+
+
+LOSSY: dict[str, Callable[[CompactionOperation], CompactionOperation]] = {
+    "no base file": lambda item: replace(item, base_file=None),
+    "no first log": lambda item: replace(item, log_files=item.log_files[1:]),
+    "no last log": lambda item: replace(item, log_files=item.log_files[:-1]),
+}
+
+
+@pytest.mark.parametrize("change", LOSSY)
+@pytest.mark.parametrize("version", ["6", "8", "9"])
+def test_a_plan_without_a_file_of_its_slice_is_refused(golden: Golden, version: str, change: str) -> None:
+    table = golden(version, "mor_compaction_requested").table
+    name = rewrite_plan(table, LOSSY[change])
+    error = assert_refused(table, FormatError, "file slice that file group")
+    assert str(error.path).endswith(name)
+    assert f"unschedule TABLE {pending_instant(table)}" in str(error.remedy)
+
+
+@pytest.mark.parametrize("version", ["6", "8", "9"])
+def test_a_plan_whose_completion_is_decided_is_not_refused(
+    golden: Golden, version: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its files are final, and the next owner puts the commit, whatever the plan says by then."""
+    table = golden(version, "mor_compaction_requested").table
+    instant, rows, pending = pending_instant(table), read_rows(table), pending_instants(table)
+
+    def killed(*_: object, **__: object) -> None:
+        raise InjectedCrash("right after the decision")
+
+    with monkeypatch.context() as dying:
+        dying.setattr(Completer, "_put", killed)
+        with pytest.raises(InjectedCrash):
+            compact(table)
+    rewrite_plan(table, LOSSY["no base file"])
+    compact(table, instant=instant)
+    assert_compacted(table, instant, rows, pending)
 
 
 def test_a_damaged_plan_is_named(golden: Golden) -> None:

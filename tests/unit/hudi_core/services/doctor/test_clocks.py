@@ -5,9 +5,12 @@ from dataclasses import replace
 
 import pytest
 
+from hudi_core.services.doctor.clocks import read_clocks
 from hudi_core.services.doctor.finding import ClockObservations
+from hudi_core.services.indexing.planner import IndexingService
 from hudi_core.timeline.instant import State
 from hudi_core.timeline.instant_time import parse_instant
+from hudi_core.transaction.owner import Owner
 from tests.support.golden_cleans import context_of
 from tests.unit.hudi_core.services.doctor.test_examine import VERSIONS, Golden, findings
 from tests.unit.hudi_core.services.doctor.test_examine import rules as rules_of
@@ -28,6 +31,15 @@ def test_writers_in_another_zone(golden: Golden, version: str) -> None:
     (finding,) = [item for item in findings(table, utc) if item.rule == "timeline_zone"]
     assert "+5.5 h" in finding.what
     assert "timeline_zone" not in rules_of(table, {"airflow_hudi.timeline.zone": "Asia/Kolkata"})
+
+
+def test_an_indexing_that_is_planned_before_the_latest_write_says_nothing_of_a_zone(golden: Golden) -> None:
+    table = golden("8", "mor_basic").table
+    options = {"airflow_hudi.timeline.zone": "UTC", "hoodie.metadata.index.bloom.filter.enable": "true"}
+    context = context_of(table, options)
+    before = read_clocks(context, context.active.load(), context.active.modified(), 0.0).offsets
+    assert IndexingService().schedule(context, Owner.current("test"), dry_run=False).instant is not None
+    assert read_clocks(context, context.active.load(), context.active.modified(), 0.0).offsets == before
 
 
 @pytest.mark.parametrize(

@@ -10,9 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from hudi_core.engine.local import LocalEngine
 from hudi_core.services.archive.job import ArchiveService
 from hudi_core.services.doctor.examine import examine
 from hudi_core.services.doctor.finding import Finding
+from hudi_core.services.indexing.planner import IndexingService
 from hudi_core.storage.local import LocalStorage
 from hudi_core.timeline.instant import Action
 from hudi_core.transaction.owner import Owner
@@ -133,6 +135,16 @@ def test_another_writer_that_is_alive_and_seems_eager(golden: Golden, version: s
     heartbeat.parent.mkdir(exist_ok=True)
     heartbeat.write_bytes(b"")
     assert "failed_writes_policy" not in rules(table)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_an_indexing_that_hudi_planned_is_the_latest_action(golden: Golden, version: str) -> None:
+    table = golden(version, "indexing_requested").table
+    (indexing,) = context_of(table).active.load().pending().of_actions(Action.INDEXING).requested_times
+    assert "latest_is_indexing" not in rules(table)
+    IndexingService().run(context_of(table), indexing, LocalEngine(1), an_owner(), None)
+    (finding,) = findings(table)
+    assert (finding.rule, finding.severity, finding.instant) == ("latest_is_indexing", "warning", indexing)
 
 
 @pytest.mark.parametrize("version", ["8", "9"])

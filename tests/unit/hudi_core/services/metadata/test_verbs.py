@@ -61,6 +61,8 @@ def test_an_update_with_nothing_to_do(golden: Golden) -> None:
     assert document == {
         "applied": [],
         "rebuilt": [],
+        "widened": [],
+        "incomplete": [],
         "rolled_back": [],
         "compacted": {"instants": [], "files": 0, "bytes": 0},
         "cleaned": {"instants": [], "files": 0},

@@ -9,13 +9,17 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from hudi_core.errors import TimelineError
+from hudi_core.errors import FormatError, TimelineError
+from hudi_core.services.lifecycle import Run, run_instant
 from hudi_core.services.restore.candidates import restorable_instants
+from hudi_core.services.restore.job import RestoreJob
 from hudi_core.services.restore.verb import restore
 from hudi_core.services.rollback.failed_writes import pending_rollbacks
 from hudi_core.services.rollback.verb import rollback
 from hudi_core.storage.local import LocalStorage
 from hudi_core.table import HudiTable
+from hudi_core.timeline.actions.restore import RestoredInstant, RestorePlan, encode_restore_plan
+from hudi_core.timeline.actions.rollback import RollbackRequest, encode_rollback_plan
 from hudi_core.timeline.instant import Action, Instant, State
 from hudi_core.transaction.owner import Owner
 from tests.support.changed_tables import an_owner, assert_rows, data_files, leftovers, listed, open_context
@@ -136,6 +140,42 @@ def test_a_restore_that_died_blocks_everything_but_itself(golden: Golden, versio
         rollback(context, metadata_timeline.requested_time, an_owner())
     assert restore(context, first, an_owner()).instant == pending.requested_time
     assert context.active.load().of_actions(Action.ROLLBACK).instants == ()
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_pending_rollback_that_cannot_be_followed_stops_a_restore_before_it_deletes(
+    golden: Golden, version: str
+) -> None:
+    """The plan of the older commit is wrong, which comes second: nothing of the newer one may have gone by then."""
+    table = golden(version, "mor_basic").table
+    context = open_context(table)
+    target, middle, newest = [item.requested_time for item in context.active.load().commits()][-3:]
+    plan = RestorePlan(target, tuple(RestoredInstant(time, Action.DELTA_COMMIT) for time in (newest, middle)))
+    now = context.new_instant(context.active.load())
+    context.active.create_requested(now, Action.RESTORE, encode_restore_plan(plan))
+    wrong = RollbackRequest("2024-01-01", "../f", "001", (), {"a": 1})
+    pending = context.new_instant(context.active.load())
+    context.active.create_requested(
+        pending, Action.ROLLBACK, encode_rollback_plan(middle, Action.DELTA_COMMIT, [wrong])
+    )
+    before = {path: path.is_dir() or path.read_bytes() for path in table.rglob("*")}
+    with pytest.raises(FormatError, match="no file slice") as caught:
+        run_instant(RestoreJob(Run(context, now, an_owner())))
+    assert pending in str(caught.value.path)
+    assert {path: path.is_dir() or path.read_bytes() for path in table.rglob("*")} == before
+
+
+def test_a_restore_that_takes_its_own_target_away_is_refused(golden: Golden) -> None:
+    table = golden("9", "mor_basic").table
+    context = open_context(table)
+    target = max(item.requested_time for item in context.active.load().commits())
+    plan = RestorePlan(target, (RestoredInstant(target, Action.DELTA_COMMIT),))
+    now = context.new_instant(context.active.load())
+    context.active.create_requested(now, Action.RESTORE, encode_restore_plan(plan))
+    before = data_files(table)
+    with pytest.raises(FormatError, match="to which it restores"):
+        run_instant(RestoreJob(Run(context, now, an_owner())))
+    assert data_files(table) == before
 
 
 class Archive:

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
+
 import pytest
 
 from hudi_core.codec.log.blocks import ROLLBACK_COMMAND, BlockType, HeaderKey
 from hudi_core.codec.log.frames import encode_block
-from hudi_core.errors import ConflictError
+from hudi_core.errors import ConflictError, FormatError
 from hudi_core.filegroup.write.rollback_files import Undone
+from hudi_core.model.names import parse_base_file
+from hudi_core.services.rollback.job import run_rollback
 from hudi_core.services.rollback.planner import RollbackService, request_rollback
 from hudi_core.services.rollback.units import changes_of
 from hudi_core.services.rollback.verb import rollback
-from hudi_core.timeline.instant import Action
+from hudi_core.timeline.actions.rollback import RollbackRequest, decode_rollback_plan, encode_rollback_plan
+from hudi_core.timeline.instant import Action, State
 from tests.support.changed_tables import (
     an_owner,
     data_files,
@@ -108,3 +114,47 @@ def test_file_changes_name_deleted_files_and_the_logs_of_command_blocks() -> Non
     changes = changes_of(undone)
     assert changes.deleted == {"p": frozenset({"a.parquet", "b.log"})}
     assert changes.written == {"q": {".c.log.1": 7, ".c.log.2": 10}}
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_plan_with_a_request_that_cannot_be_followed_writes_nothing(golden: Golden, version: str) -> None:
+    """The request is the last of the plan: nothing of the earlier ones is done, nor is anything claimed."""
+    table = golden(version, "failed_inflight_mor").table
+    context, failed = open_context(table), pending_write(table)
+    path = table / request_a_rollback(table, failed)
+    plan = decode_rollback_plan(path.read_bytes(), path=path.name)
+    wrong = RollbackRequest("2024-01-01", "../f", "001", (), {"a": 1})
+    path.write_bytes(encode_rollback_plan(plan.instant, plan.action, (*plan.requests, wrong)))
+    before = {path: path.is_dir() or path.read_bytes() for path in table.rglob("*")}
+    with pytest.raises(FormatError, match="no file slice") as caught:
+        rollback(context, failed, an_owner())
+    assert str(caught.value.path).endswith(path.name)
+    assert {path: path.is_dir() or path.read_bytes() for path in table.rglob("*")} == before
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_plan_for_an_archived_commit_is_refused(golden: Golden, version: str) -> None:
+    """Its instant is not on the timeline, as that of a rollback that died; but its files hold rows."""
+    table = golden(version, "archived_timeline_mor").table
+    context = open_context(table)
+    failed = min(context.history().timeline().commits().requested_times)
+    (newest, *_) = table.glob("*/*.parquet")
+    data = newest.with_name(str(replace(parse_base_file(newest.name), instant=failed)))
+    data.write_bytes(newest.read_bytes())
+    request = RollbackRequest(data.parent.name, files_to_delete=(f"/t/{data.parent.name}/{data.name}",))
+    rollback_at = context.new_instant(context.active.load())
+    content = encode_rollback_plan(failed, Action.DELTA_COMMIT, [request])
+    context.active.create_requested(rollback_at, Action.ROLLBACK, content)
+    before = {path: path.is_dir() or path.read_bytes() for path in table.rglob("*")}
+    with pytest.raises(FormatError, match="completed and archived") as caught:
+        run_rollback(context, rollback_at, an_owner())
+    assert rollback_at in str(caught.value.path)
+    assert {path: path.is_dir() or path.read_bytes() for path in table.rglob("*")} == before
+
+
+def request_a_rollback(table: Path, failed: str) -> str:
+    """The path of the plan that this engine makes for `failed`."""
+    context = open_context(table)
+    instant = context.active.load().find(failed, Action.DELTA_COMMIT)
+    assert instant is not None
+    return context.active.path(request_rollback(context, instant, an_owner()), Action.ROLLBACK, State.REQUESTED)

@@ -1,6 +1,6 @@
 """Random tables: how each is made and what is done to it, by a seed; and random questions to ask of it.
 
-A workload is a list of steps for tests/interop/random_runs.py, which gives them to real Hudi. A step may be impossible
+A workload is a list of steps for tests/torture/random_runs.py, which gives them to real Hudi. A step may be impossible
 when its turn comes (nothing to compact, a write that Hudi refuses); then the table goes without it.
 """
 
@@ -330,7 +330,7 @@ def predicates(dice: random.Random, table: Workload, rows: list[dict[str, Any]],
         ("_hoodie_commit_time", pa.string()),
     ]
     simple = [field for column in fields for field in _simple(*column)]
-    found = []
+    found: list[str] = []
     while len(found) < count:
         terms = [_term(dice, *dice.choice(simple), rows) for _ in range(dice.choice([1, 1, 2, 3]))]
         text = dice.choice([" AND ", " OR "]).join(f"({term})" for term in terms)

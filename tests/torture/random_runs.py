@@ -18,9 +18,11 @@ from hudi_core.errors import HudiError
 from hudi_core.table import HudiTable
 from hudi_core.timeline.instant import Instant
 from tests.interop.changes import write_parquet
-from tests.interop.random_tables import Step, Workload, predicates
 from tests.interop.real_hudi import RealHudi, RealHudiError
 from tests.support.rows import assert_same_rows, read_parquet, rows_of
+from tests.torture.checks import root
+from tests.torture.hudi_steps import PENDING, ask_service
+from tests.torture.random_tables import Step, Workload, predicates
 
 WRITES = ("insert", "upsert", "delete", "bulk_insert", "insert_overwrite", "insert_overwrite_table", "delete_partition")
 COMMITS = ("commit", "deltacommit", "replacecommit")
@@ -30,7 +32,6 @@ FALLBACK = "hoodie.datasource.read.incr.fallback.fulltablescan.enable"
 """Off in these tests: 1.x scans the whole table when any file of a range is gone, and we when one is that is needed
 (docs/differences.md).
 """
-PENDING = {"compact": ("compaction",), "cluster": ("clustering", "replacecommit"), "log_compact": ("logcompaction",)}
 
 
 @dataclass(frozen=True)
@@ -114,10 +115,7 @@ def do(hudi: RealHudi, table: Workload, step: Step, base: Path, folder: Path, nu
         if not saved:
             return
         instant = saved[-1]
-    if step.name == "compact":
-        hudi.ask("compact", base=str(base), instant=instant, options=options)
-    else:
-        hudi.ask("service", base=str(base), name=step.name, instant=instant, options=options)
+    ask_service(hudi, base, step.name, instant, options)
 
 
 def timeline(base: Path) -> list[Instant]:
@@ -282,10 +280,3 @@ def answer(hudi: RealHudi, base: Path, question: Question) -> pa.Table:
 def type_text(kind: pa.DataType) -> str:
     """A type without the names that writers give to the entries of maps."""
     return re.sub(r" \('[^']*'\)", "", str(kind))
-
-
-def root(error: RealHudiError) -> str:
-    """The last cause in Java's words."""
-    lines = [line.strip() for line in str(error).splitlines() if "Exception" in line or "Error" in line]
-    causes = [line for line in lines if line.startswith("Caused by:")]
-    return (causes or lines or [str(error)])[-1][:300]

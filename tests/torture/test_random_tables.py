@@ -14,9 +14,9 @@ from dataclasses import replace
 
 import pytest
 
-from tests.interop.random_runs import Outcome, run
-from tests.interop.random_tables import KINDS, Workload, workload
 from tests.interop.real_hudi import RealHudi
+from tests.torture.random_runs import Outcome, run
+from tests.torture.random_tables import KINDS, Workload, workload
 
 pytestmark = pytest.mark.hudi
 

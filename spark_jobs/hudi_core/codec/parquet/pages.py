@@ -1,0 +1,169 @@
+"""The sizes that the pages of a Parquet file declare, checked before they are decompressed.
+
+A page's header says what it decompresses to, and Arrow takes that much memory for a page of each column that is read.
+The footer does not bound it. Arrow reads a column chunk as one range of the file: here its page headers are looked at
+on the way, so that no byte is read twice.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from typing import BinaryIO
+
+import pyarrow.parquet as pq
+
+from hudi_core.model.size_limits import Limit, SizeLimits
+
+_VARINT = rb"[\x80-\xff]{0,9}[\x00-\x7f]"
+_START = re.compile(rb"\x15(" + _VARINT + rb")\x15(" + _VARINT + rb")\x15(" + _VARINT + rb")(?:\x15" + _VARINT + rb")?")
+"""Type, size uncompressed, size on disk, and checksum, of a PageHeader in Thrift's compact protocol."""
+_REST = re.compile(rb"[\x1c\x2c\x3c\x4c\x5c](?:\x15" + _VARINT + rb"){2,6}[\x11\x12]?\x00\x00")
+"""The header of the page's type without statistics, and the end of both structs."""
+_DICTIONARY_PAGE = 4
+"""PageType.DICTIONARY_PAGE, as its zigzag number."""
+_MAX_NESTING = 16
+_BOOLEANS, _BYTE, _INTEGERS, _DOUBLE, _BINARY = (1, 2), 3, (4, 5, 6), 7, 8
+_STRUCT = 12
+
+
+class PageCheckedInput(io.RawIOBase):
+    """What Arrow reads a Parquet file through. Closing it leaves `inner` open.
+
+    Raises SizeLimitError naming `path` for a footer, and once `metadata` is set for columns and pages, that are larger
+    than `limits` allow.
+    """
+
+    def __init__(self, inner: BinaryIO, path: str, limits: SizeLimits) -> None:
+        super().__init__()
+        self._inner = inner
+        self._path = path
+        self._limits = limits
+        self._position = 0
+        self._columns: dict[tuple[int, int], int] = {}
+        self._groups = 0
+        self._open: dict[int, int] = {}
+        self.metadata: pq.FileMetaData | None = None
+        """The footer's metadata, once it was read."""
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
+        self._position = self._inner.seek(offset, whence)
+        return self._position
+
+    def tell(self) -> int:
+        return self._inner.tell()
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        """As of `inner`."""
+        length = -1 if size is None else size
+        if self.metadata is None:
+            self._limits.check(Limit.PARQUET_FOOTER, length, self._path, what="the footer of the Parquet file")
+        else:
+            self._limits.check(Limit.PARQUET_CHUNK, length, self._path, what="a column of a Parquet row group")
+        start = self._position
+        data = self._inner.read(length)
+        self._position += len(data)
+        if self.metadata is not None:
+            self._check(start, data)
+        return data
+
+    def _check(self, start: int, data: bytes) -> None:
+        column = self._column(start, len(data))
+        if column is None:
+            return
+        self._open[column] = largest_pages(data)
+        size = sum(self._open.values()) if len(self._open) > 1 else self._open[column]
+        what = "a row group of the Parquet file, the largest pages of its columns decompressed,"
+        self._limits.check(Limit.PARQUET_PAGES, size, self._path, what=what)
+
+    def _column(self, start: int, length: int) -> int | None:
+        """The number of the column whose chunk was read, as Arrow finds a chunk (ComputeColumnChunkRange)."""
+        metadata = self.metadata
+        while metadata is not None and (start, length) not in self._columns and self._groups < metadata.num_row_groups:
+            group = metadata.row_group(self._groups)
+            for number in range(group.num_columns):
+                chunk = group.column(number)
+                begin, dictionary = chunk.data_page_offset, chunk.dictionary_page_offset
+                if dictionary is not None and 0 < dictionary < begin:
+                    begin = dictionary
+                self._columns[begin, chunk.total_compressed_size] = number
+            self._groups += 1
+        return self._columns.get((start, length))
+
+
+def largest_pages(chunk: bytes) -> int:
+    """Bytes that the dictionary and the largest other page of a column chunk decompress to, as their headers say.
+
+    What follows a header that is none is left to Arrow, which does not read past it either.
+    """
+    dictionary = largest = position = 0
+    while found := _START.match(chunk, position):
+        size, stored = _unzigzag(found[2]), _unzigzag(found[3])
+        if found[1] == bytes((_DICTIONARY_PAGE,)):
+            dictionary = max(dictionary, size)
+        elif size > largest:
+            largest = size
+        rest = _REST.match(chunk, found.end())
+        end = rest.end() if rest is not None else _skip_struct(chunk, found.end(), 0)
+        if end is None or stored < 0:
+            break
+        position = end + stored
+    return dictionary + largest
+
+
+def _unzigzag(text: bytes) -> int:
+    value, shift = 0, 0
+    for octet in text:
+        value |= (octet & 0x7F) << shift
+        shift += 7
+    return (value >> 1) ^ -(value & 1)
+
+
+def _skip_struct(data: bytes, position: int, depth: int) -> int | None:
+    """Where a struct in Thrift's compact protocol ends, from one of its fields on; None for what is no struct."""
+    try:
+        while (head := data[position]) != 0:
+            position += 1
+            if head < 1 << 4:
+                position = _varint(data, position)[1]  # the number of the field, not as a difference
+            end = _skip_value(data, position, head & 15, depth)
+            if end is None:
+                return None
+            position = end
+        return position + 1
+    except IndexError:
+        return None
+
+
+def _skip_value(data: bytes, position: int, kind: int, depth: int) -> int | None:
+    if kind in _BOOLEANS:
+        return position
+    if kind == _BYTE:
+        return position + 1
+    if kind in _INTEGERS:
+        return _varint(data, position)[1]
+    if kind == _DOUBLE:
+        return position + 8
+    if kind == _BINARY:
+        length, position = _varint(data, position)
+        return position + length
+    if kind == _STRUCT and depth < _MAX_NESTING:
+        return _skip_struct(data, position, depth + 1)
+    return None  # lists and maps are in no page header
+
+
+def _varint(data: bytes, position: int) -> tuple[int, int]:
+    value, shift = 0, 0
+    while True:
+        octet = data[position]
+        position += 1
+        value |= (octet & 0x7F) << shift
+        if octet < 0x80:
+            return value, position
+        shift += 7

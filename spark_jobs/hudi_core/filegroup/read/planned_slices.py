@@ -1,0 +1,206 @@
+"""Whether the file slices that a plan names are those that the table had when the plan was made.
+
+Hudi plans whole slices: BaseHoodieCompactionPlanGenerator takes the latest slice of each file group, in layout 2
+without log files that had not completed before the plan's instant, and every strategy takes or leaves an operation as
+it is (CompactionStrategy.orderAndFilter). So a plan without a base file, or without a log file, of the slice was not
+made for this table: the rows in that file would be hidden by the new base file, or deleted rows would come back.
+
+A log file may be in the slice and not in a lawful plan where its blocks change nothing (layout 1, whose log files are
+named after the slice and not after their writer): it was appended by a write that was pending at the plan and is not
+completed, holds the command of a later rollback of such a write, is no log file at all, or was left by a retried task,
+so that the commit of its blocks does not name it. Listed by the metadata table, Hudi's planner does not see the last
+one, nor in version 6 the files of failed deltacommits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Final
+
+from hudi_core.codec.log.blocks import CorruptBlock, LogBlock
+from hudi_core.errors import CorruptFileError, FormatError, StorageNotFoundError
+from hudi_core.filegroup.read.log_scan import IsCommitted, log_blocks, scan_blocks
+from hudi_core.model.names import FileGroupId, parse_base_file, parse_log_file
+from hudi_core.storage.base import FileInfo, Storage
+from hudi_core.timeline.actions.commit import CommitMetadata
+from hudi_core.timeline.timeline import Timeline
+from hudi_core.view.builder import build_file_groups
+from hudi_core.view.file_group import DataFile, FileGroup, FileSlice
+from hudi_core.view.slicing import CompletionOf, slicing_for
+
+_AFTER_ALL: Final = "9" * 20
+"""Later than every instant: which blocks count is decided by their instants alone."""
+_READERS: Final = 16
+
+_Blocks = Mapping[str, Sequence[LogBlock | CorruptBlock]]
+"""Of a slice's log files, by name, in scan order."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedSlice:
+    """A file slice as a plan names it. The partition of `file_group` is the folder below the storage's root;
+    `log_files` are without change-data logs.
+    """
+
+    file_group: FileGroupId
+    base_file: str | None
+    log_files: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PlanCheck:
+    """The table that a plan is compared with. `timeline` and `layout` are the table's, `completion_of` is of its active
+    and archived timeline.
+
+    `counts` says whether blocks of an instant are read, `commit_of` gives the commit at a requested time, None where
+    no timeline has it. Both are asked only for slices that hold more log files than the plan names.
+    """
+
+    storage: Storage
+    timeline: Timeline
+    layout: int
+    completion_of: CompletionOf
+    counts: IsCommitted
+    commit_of: Callable[[str], CommitMetadata | None]
+
+    def check(
+        self,
+        planned: Iterable[PlannedSlice],
+        listed: Mapping[str, Collection[FileInfo]],
+        *,
+        instant: str,
+        path: str,
+        remedy: str,
+    ) -> None:
+        """Compares the slices of the plan at `instant`, in the file `path`, with those of the table at that instant.
+
+        `listed` are the files of each folder; nothing else is listed, and no file is read unless a slice holds more log
+        files than the plan names: then the headers of the log blocks of that slice. Memory: the names of the files.
+
+        Raises FormatError with `remedy`, naming the file group and the files that differ.
+        """
+        by_folder: dict[str, list[PlannedSlice]] = {}
+        for item in planned:
+            by_folder.setdefault(item.file_group.partition, []).append(item)
+        larger: list[tuple[PlannedSlice, FileSlice]] = []
+        for folder, items in sorted(by_folder.items()):
+            unknown: set[str] = set()
+            groups = self._groups(folder, items, listed.get(folder, ()), instant, unknown)
+            for item in items:
+                found = _slice_before(groups.get(item.file_group), instant)
+                differs = self._difference(item, found, unknown)
+                if differs:
+                    raise _refused(item, differs, instant, path, remedy)
+                if found is not None and any(file.name not in item.log_files for file in found.log_files):
+                    larger.append((item, found))
+        with ThreadPoolExecutor(max_workers=_READERS, thread_name_prefix="plan-check") as pool:
+            for start in range(0, len(larger), _READERS):
+                some = larger[start : start + _READERS]
+                for (item, found), blocks in zip(
+                    some, pool.map(lambda pair: self._blocks_of(*pair), some), strict=True
+                ):
+                    names = self._lacking(item, found, blocks)
+                    if names:
+                        raise _refused(item, f"it lacks {', '.join(names)}", instant, path, remedy)
+
+    def _groups(
+        self, folder: str, items: Collection[PlannedSlice], files: Iterable[FileInfo], instant: str, unknown: set[str]
+    ) -> dict[FileGroupId, FileGroup]:
+        """The planned file groups of a folder, each with a slice that starts at `instant`, so that what completed later
+        is not in the slice before it. `unknown` gets the instants without a known completion: archived ones, whose log
+        files are placed in the newest slice.
+        """
+
+        def completion_of(requested: str) -> str | None:
+            completion = self.completion_of(requested)
+            if completion is None:
+                unknown.add(requested)
+            return completion
+
+        ids = {item.file_group.file_id for item in items}
+        # By the text alone: a file id has no underscore (FSUtils.getFileId), and the names are parsed further down.
+        named = (info for info in files if info.name.removeprefix(".").partition("_")[0] in ids)
+        slicing = slicing_for(self.layout, self.timeline, completion_of)
+        starts = [(item.file_group, instant) for item in items]
+        return {group.id: group for group in build_file_groups(folder, named, slicing, compactions=starts)}
+
+    def _difference(self, item: PlannedSlice, found: FileSlice | None, unknown: Collection[str]) -> str:
+        """What of the plan is not in the slice of the table; empty where all is."""
+        if found is None:
+            return "no file slice was committed then"
+        base = None if found.base_file is None else found.base_file.name
+        if item.base_file != base and not self._is_other_attempt(item.base_file, base):
+            return f"it names {item.base_file or 'no base file'}, the slice has {base or 'no base file'}"
+        there = {file.name for file in found.log_files}
+        foreign = [name for name in item.log_files if name not in there and parse_log_file(name).instant not in unknown]
+        return f"it names {', '.join(foreign)}, not in the slice" if foreign else ""
+
+    def _is_other_attempt(self, planned: str | None, found: str | None) -> bool:
+        """Whether both are base files of one instant, whose commit names the planned one: a retried task left the
+        other, which the metadata table does not list.
+        """
+        if planned is None or found is None:
+            return False
+        instant = parse_base_file(planned).instant
+        return instant == parse_base_file(found).instant and _names(self.commit_of(instant), planned)
+
+    def _blocks_of(self, item: PlannedSlice, found: FileSlice) -> _Blocks:
+        """The blocks of each log file of the slice, in scan order."""
+        return {file.name: self._read(file, named=file.name in item.log_files) for file in found.log_files}
+
+    def _read(self, file: DataFile, *, named: bool) -> list[LogBlock | CorruptBlock]:
+        try:
+            return list(log_blocks(self.storage, [file]))
+        except (CorruptFileError, StorageNotFoundError):
+            if named:
+                raise
+            return []  # not a log file, or removed by the rollback of its write since the listing: it holds no rows
+
+    def _lacking(self, item: PlannedSlice, found: FileSlice, blocks: _Blocks) -> list[str]:
+        """The log files of the slice that the plan lacks and without which the slice holds other rows."""
+        of_slice = self._scanned(block for read in blocks.values() for block in read)
+        of_plan = self._scanned(block for name in blocks if name in item.log_files for block in blocks[name])
+        names = {file.path: file.name for file in found.log_files if file.name not in item.log_files}
+        lacking = {
+            names[block.path]
+            for block in of_slice
+            if block.path in names and not self._is_leftover(block, names[block.path])
+        }
+        cancelled = {block.instant_time for block in of_plan} - {block.instant_time for block in of_slice}
+        lacking |= {
+            name
+            for name in names.values()
+            for block in blocks[name]
+            if isinstance(block, LogBlock) and block.target_instant_time in cancelled
+        }
+        return sorted(lacking)
+
+    def _scanned(self, blocks: Iterable[LogBlock | CorruptBlock]) -> tuple[LogBlock, ...]:
+        return scan_blocks(blocks, self.counts, latest_instant=_AFTER_ALL, stop_at_newer=False).blocks
+
+    def _is_leftover(self, block: LogBlock, name: str) -> bool:
+        """Whether the commit of a block is known and does not name the block's file."""
+        commit = self.commit_of(str(block.instant_time))
+        return commit is not None and not _names(commit, name)
+
+
+def _slice_before(group: FileGroup | None, instant: str) -> FileSlice | None:
+    """The newest slice with rows whose base instant is before `instant`."""
+    slices: Iterator[FileSlice] = iter(() if group is None else group.slices)
+    return next((item for item in slices if item.base_instant < instant and not item.is_empty), None)
+
+
+def _names(commit: CommitMetadata | None, name: str) -> bool:
+    return commit is not None and any(stat.name == name for stat in commit.write_stats())
+
+
+def _refused(item: PlannedSlice, differs: str, instant: str, path: str, remedy: str) -> FormatError:
+    group = item.file_group
+    return FormatError(
+        f"the plan does not name the file slice that file group {group.file_id} in {group.partition!r} had at "
+        f"{instant}: {differs}",
+        path=path,
+        remedy=remedy,
+    )

@@ -1,0 +1,146 @@
+"""Files of the metadata table that are shorter than its own commits say.
+
+A log file that lost its end at a block's boundary, or all of its bytes, is a whole log file with fewer records: rows
+would be absent without an error. Each commit of the metadata table records the size of every file after its write, so
+that no file may have fewer bytes than the newest commit that wrote into it says. It may have more: in layout 1 a later
+commit, a writer that died, or a rollback's command appends to the same log file. Hudi does not check this.
+
+What is read: the commits on the active metadata timeline that wrote into the slices of a partition, once for all
+partitions. In layout 2 the names of the files say which; in layout 1 these are the commits since the base file. The
+metadata table archives what it has compacted, so that archived commits are not needed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+from hudi_core.errors import CorruptFileError
+from hudi_core.metadata_table.instants import is_early
+from hudi_core.metadata_table.read.file_group import ROOT, MergedSlice
+from hudi_core.metadata_table.read.missing_files import DAMAGED
+from hudi_core.model.names import LogFileName, parse_data_file
+from hudi_core.storage.base import FileInfo
+from hudi_core.timeline.actions.write_stats import WrittenFile
+from hudi_core.timeline.instant import Action, Instant
+from hudi_core.timeline.timeline import Timeline
+
+StatsOfAll = Callable[[Sequence[Instant]], Mapping[Instant, Iterable[WrittenFile]]]
+"""The write stats of commits of the metadata table, without those that were archived meanwhile."""
+StatsOfAttempts = Callable[[Instant], Iterable[WrittenFile]]
+"""The write stats of all completed files of one commit of the metadata table."""
+
+
+def refuse_short(
+    folder: str,
+    files: Sequence[FileInfo],
+    slices: Sequence[MergedSlice],
+    timeline: Timeline,
+    stats_of: StatsOfAll,
+    attempts_of: StatsOfAttempts,
+    *,
+    named_by_writer: bool,
+) -> None:
+    """Raises CorruptFileError naming a file of `slices` that has fewer bytes than the metadata table's commits say.
+
+    `files` is the listing of the partition's `folder`, `slices` are what a reader merges, `timeline` is the metadata
+    table's, without what readers do not count. `named_by_writer`: the names of log files carry the instant that wrote
+    them (layout 2). Where they do not, a file that is not there is found here, too; in layout 2 by
+    missing_files.refuse_missing.
+
+    A writer that was taken for dead may have completed the commit beside its successor, each with files of the same
+    names: then the file may be that of either.
+
+    Not checked are the slices of an index that was built beside writers in version 6, until it is compacted: the names
+    of its files are the same in each of its lives.
+    """
+    checked = [item for item in slices if not is_early(_start(item))]
+    commits = _writers(checked, timeline, named_by_writer=named_by_writer)
+    recorded: dict[str, tuple[Instant, WrittenFile]] = {}
+    for commit, stats in stats_of(commits).items():
+        recorded.update(
+            (stat.path, (commit, stat)) for stat in stats if f"{ROOT}/{stat.path.rpartition('/')[0]}" == folder
+        )
+    there = {info.name for info in files}
+    used = {info.name: info for item in checked for info in _files(item)}
+    needed = _Needed(checked, timeline)
+    for commit, stat in recorded.values():
+        info = used.get(_name(stat))
+        wrote = f"the metadata table's {commit.action} {commit.requested_time} wrote"
+        if info is not None and info.size < min(_sizes(stat, commit, info, attempts_of)):
+            raise CorruptFileError(
+                f"{wrote} this file with {stat.file_size_in_bytes} bytes, but it has {info.size}",
+                path=info.path,
+                remedy=DAMAGED,
+            )
+        if not named_by_writer and _name(stat) not in there and needed.has(stat):
+            raise CorruptFileError(
+                f"{wrote} this file with {stat.file_size_in_bytes} bytes, but it is not there",
+                path=f"{folder}/{_name(stat)}",
+                remedy=DAMAGED,
+            )
+
+
+def _sizes(stat: WrittenFile, commit: Instant, info: FileInfo, attempts_of: StatsOfAttempts) -> list[int]:
+    """The sizes of a file by its commit; by all attempts at it, which are read only where the file is shorter."""
+    sizes = [stat.file_size_in_bytes]
+    if info.size < stat.file_size_in_bytes:
+        sizes += [other.file_size_in_bytes for other in attempts_of(commit) if other.path == stat.path]
+    return sizes
+
+
+def _start(item: MergedSlice) -> str:
+    """The base instant of the slice: in layout 1 that of its first logs where it has no base file."""
+    if item.base_file is not None:
+        return item.base_instant
+    names = (parse_data_file(info.name) for info in item.logs)
+    return min((name.instant for name in names if name is not None), default="")
+
+
+def _name(stat: WrittenFile) -> str:
+    return stat.path.rpartition("/")[2]
+
+
+def _files(item: MergedSlice) -> Iterator[FileInfo]:
+    if item.base_file is not None:
+        yield item.base_file
+    yield from item.logs
+
+
+def _writers(slices: Sequence[MergedSlice], timeline: Timeline, *, named_by_writer: bool) -> list[Instant]:
+    """The commits that wrote into the slices, or may have, oldest first."""
+    commits = [item for item in timeline.commits() if not (named_by_writer and item.is_legacy)]
+    if not slices:
+        return []
+    if named_by_writer:
+        names = (parse_data_file(info.name) for item in slices for info in _files(item))
+        times = {name.instant for name in names if name is not None}
+        return [item for item in commits if item.requested_time in times]
+    start = min(map(_start, slices))
+    return [item for item in commits if item.requested_time >= start]
+
+
+class _Needed:
+    """Whether a file of layout 1 belongs to the slices, by the base instant in its name."""
+
+    def __init__(self, slices: Iterable[MergedSlice], timeline: Timeline) -> None:
+        self._bases: dict[str, str] = {}
+        self._starts: dict[str, set[str]] = {}
+        compactions = timeline.pending().of_actions(Action.COMPACTION).requested_times
+        for item in slices:
+            names = (parse_data_file(info.name) for info in item.logs)
+            self._bases[item.file_id] = item.base_instant
+            self._starts[item.file_id] = {item.base_instant, *compactions} | {
+                name.instant for name in names if name is not None
+            }
+
+    def has(self, stat: WrittenFile) -> bool:
+        """Of a log file, whether its base instant is one of the slice; of a base file, whether it is a newer one.
+
+        A group without any file may be of an index that was dropped.
+        """
+        name = parse_data_file(_name(stat))
+        if name is None or name.file_id not in self._bases:
+            return False
+        if isinstance(name, LogFileName):
+            return name.instant in self._starts[name.file_id]
+        return name.instant > self._bases[name.file_id]

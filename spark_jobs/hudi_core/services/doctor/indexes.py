@@ -1,0 +1,95 @@
+"""What Hudi's writers left out of the indexes of the metadata table, and the rules on it (docs/decisions/0018)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from hudi_core.config.metadata_config import REBUILD_ROW_INDEXES
+from hudi_core.errors import (
+    ConflictError,
+    FormatError,
+    MetadataUnavailableError,
+    StorageNotFoundError,
+    UnsupportedError,
+)
+from hudi_core.metadata_table.partition_type import PARTITION_STATS
+from hudi_core.metadata_table.read.metadata_table import MetadataTable
+from hudi_core.metadata_table.write.partition_ranges import nothing_in, widening
+from hudi_core.metadata_table.write.remaining_files import RemainingFiles
+from hudi_core.services.context import TableContext
+from hudi_core.services.doctor.finding import Finding, IndexObservations, Observations
+from hudi_core.services.metadata.incomplete_indexes import secondary_doubts
+from hudi_core.services.metadata.initialization import indexed_table
+from hudi_core.timeline.timeline import Timeline
+
+_SHOWN: Final = 5
+
+
+def read_indexes(context: TableContext, timeline: Timeline, *, ranges: bool) -> IndexObservations:
+    """What is in doubt of the indexes; with `ranges`, doubtful ranges of partitions are compared with those of their
+    files. Memory: the statistics of the files in one partition, and the names of the partitions.
+
+    Nothing where the metadata table cannot be read, which the rules on its list of files report, nor when the timeline
+    changed meanwhile.
+    """
+    if not context.has_metadata_table:
+        return IndexObservations()
+    try:
+        metadata = MetadataTable(context.storage, context.config, timeline)
+        doubts = secondary_doubts(metadata)
+        found = IndexObservations(
+            narrow=_narrow(context, timeline, metadata) if ranges else (),
+            incomplete=tuple(name for name, groups in doubts.items() if groups),
+            unproven=tuple(name for name, groups in doubts.items() if groups is None),
+        )
+    except (FormatError, MetadataUnavailableError, StorageNotFoundError, UnsupportedError, ConflictError) as error:
+        return IndexObservations(problem=str(error))
+    return found if context.active.load() == timeline else IndexObservations()
+
+
+def _narrow(context: TableContext, timeline: Timeline, metadata: MetadataTable) -> tuple[str, ...]:
+    if PARTITION_STATS not in metadata.partition_types or not metadata.may_have_narrow_ranges:
+        return ()
+    partitions = metadata.list_partitions()
+    files = RemainingFiles(context.storage, context.config, "", nothing_in(partitions))
+    return widening(indexed_table(context, timeline), [PARTITION_STATS], "", files).partitions
+
+
+def indexes(observed: Observations) -> Iterator[Finding]:
+    """Indexes by which readers lose rows."""
+    found, uri = observed.indexes, observed.uri
+    if found.problem is not None:
+        yield Finding(
+            "index_unreadable",
+            "warning",
+            f"the indexes could not be compared with the files: {found.problem}",
+            f"hudictl metadata validate {uri}",
+        )
+    if found.narrow:
+        shown = ", ".join(found.narrow[:_SHOWN]) + (" …" if len(found.narrow) > _SHOWN else "")
+        yield Finding(
+            "partition_stats_narrow",
+            "error",
+            f"partition_stats lacks values of {len(found.narrow)} partition(s) ({shown}): Hudi's filtered reads pass "
+            "over them and lose rows; Hudi 1.0 leaves out the files of a pending compaction",
+            f"hudictl metadata update {uri}",
+        )
+    rebuild = f"hudictl metadata update {uri} --option {REBUILD_ROW_INDEXES.name}=true"
+    for name in found.incomplete:
+        yield Finding(
+            "secondary_index_incomplete",
+            "error",
+            f"{name} has no record of a commit that wrote new rows, as bulk_insert by Hudi 1.1 and later leaves it: "
+            "Hudi's lookups by it lose rows",
+            rebuild,
+            path=f".hoodie/metadata/{name}",
+        )
+    for name in found.unproven:
+        yield Finding(
+            "secondary_index_unproven",
+            "info",
+            f"whether {name} holds every row cannot be told any more: queries do not use it here",
+            f"{rebuild}; afterwards run `metadata update` before the commits since the last one are archived",
+            path=f".hoodie/metadata/{name}",
+        )

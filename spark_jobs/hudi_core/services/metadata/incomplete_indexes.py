@@ -1,0 +1,75 @@
+"""Mends what Hudi's writers left out of indexes (metadata_table.read.completeness), and records in the table's
+properties up to when the indexes are whole (metadata_table.whole_until).
+
+Ranges of whole partitions are widened by the statistics of the files. A secondary index that lacks rows is rebuilt,
+where the options allow it (REBUILD_ROW_INDEXES): a lookup by it reads the file groups concerned until then.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Mapping
+from typing import TYPE_CHECKING
+
+from hudi_core.config.metadata_config import REBUILD_ROW_INDEXES
+from hudi_core.config.properties_update import update_properties
+from hudi_core.metadata_table.partition_type import PARTITION_STATS, is_secondary_index
+from hudi_core.metadata_table.read.file_group import ROOT
+from hudi_core.metadata_table.read.metadata_table import MetadataTable
+from hudi_core.metadata_table.timeline import MetadataTimeline
+from hudi_core.metadata_table.whole_until import marks
+from hudi_core.metadata_table.write.staged_logs import Workers
+from hudi_core.model.names import FileGroupId
+from hudi_core.services.metadata.action_updates import ActionUpdates
+from hudi_core.services.metadata.row_changes import RowsUnknownError
+
+if TYPE_CHECKING:
+    from hudi_core.services.context import TableContext
+
+log = logging.getLogger(__name__)
+
+Doubts = Mapping[str, frozenset[FileGroupId] | None]
+"""By secondary index, MetadataTable.groups_in_doubt."""
+
+
+def secondary_doubts(metadata: MetadataTable) -> Doubts:
+    """What the secondary indexes may lack."""
+    return {
+        name: metadata.groups_in_doubt(name) for name in sorted(metadata.partition_types) if is_secondary_index(name)
+    }
+
+
+def complete_indexes(
+    context: TableContext, workers: Workers, rebuilt: Collection[str]
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Returns the data partitions whose ranges were too narrow, and the secondary indexes that lack rows or may.
+    `rebuilt` are indexes that were just built.
+
+    The caller holds the table lock; `context.config` was loaded under it. Raises RowsUnknownError for indexes that are
+    to be rebuilt, which names them; the errors of widen_ranges. Memory: as widen_ranges. Cost: where ranges
+    may be too narrow (may_be_narrow), the statistics of all current files are read.
+    """
+    data = context.active.load()
+    metadata = MetadataTable(context.storage, context.config, data)
+    doubts = secondary_doubts(metadata)
+    incomplete = tuple(name for name, groups in doubts.items() if name not in rebuilt and (groups is None or groups))
+    if incomplete and REBUILD_ROW_INDEXES.read(context.options):
+        error = RowsUnknownError(
+            f"{', '.join(incomplete)} may lack rows that writers of Hudi did not record", path=ROOT, remedy="rebuild it"
+        )
+        error.indexes = frozenset(incomplete)
+        raise error
+    for name in incomplete:
+        log.warning("%s may lack rows; %s=true rebuilds it", name, REBUILD_ROW_INDEXES.name)
+    whole = [name for name in doubts if name not in incomplete]
+    widened: tuple[str, ...] = ()
+    if PARTITION_STATS in context.config.metadata_partitions and metadata.may_have_narrow_ranges:
+        metadata_timeline = MetadataTimeline(context.storage, context.config, context.clock())
+        updates = ActionUpdates(context, workers, metadata_timeline)
+        widened = updates.widen_ranges(metadata.list_partitions())
+        for partition in widened:
+            log.warning("the ranges of partition %r were too narrow and were widened", partition)
+    update_properties(
+        context.storage, marks(data, {name: context.storage.list_files(f"{ROOT}/{name}") for name in whole})
+    )
+    return widened, incomplete

@@ -1,0 +1,84 @@
+"""Which operations of which release of Hudi leave something out of an index: all of them on copies of one table with
+every partition type. What is found is what we guard against (docs/decisions/0018), and nothing else.
+
+`AIRFLOW_HUDI_INDEX_MATRIX=FOLDER` stores what each operation left as JSON.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pytest
+
+from tests.interop.index_matrix import Cell, run
+from tests.interop.judged import KINDS, MOR
+from tests.interop.real_hudi import RealHudi
+
+pytestmark = [pytest.mark.hudi, pytest.mark.soak]
+
+WRITERS = {
+    "0.15.0": ("6",),
+    "1.0.2": ("6", "8"),
+    "1.1.1": ("8", "9"),
+    "1.2.0": ("6", "8", "9"),
+}
+"""The table versions that a release writes."""
+
+ROWS_UNTOLD = frozenset({"bulk_insert", "bulk_insert behind a compaction"})
+"""Writes of rows of Spark, of which 1.1 and later tell a secondary index nothing."""
+RANGES_NARROWED = frozenset(
+    {
+        "upsert behind a compaction",
+        "insert behind a compaction",
+        "bulk_insert behind a compaction",
+        "delete behind a compaction",
+        "compaction overtaken by an upsert",
+    }
+)
+"""What makes 1.0 leave files out of the ranges of whole partitions."""
+
+
+def expected(release: str, kind: str) -> Mapping[str, frozenset[str]]:
+    """By index, the operations after which it lacks something."""
+    if release == "1.0.2" and kind == MOR:
+        return {"partition_stats": RANGES_NARROWED, "expr_index_by_day": RANGES_NARROWED}
+    if release in ("1.1.1", "1.2.0"):
+        return {"secondary_index_by_name": ROWS_UNTOLD}
+    return {}
+
+
+def lacking(cells: list[Cell]) -> dict[str, frozenset[str]]:
+    """The same, as found. A record too many excludes no row."""
+    found: dict[str, set[str]] = {}
+    for cell in cells:
+        for text in cell.differences:
+            if "but no row has it" not in text:
+                found.setdefault(text.split(" ", 1)[0], set()).add(cell.operation)
+    return {index: frozenset(operations) for index, operations in found.items()}
+
+
+@pytest.fixture(scope="module", params=WRITERS)
+def hudi(request: pytest.FixtureRequest) -> Iterator[RealHudi]:
+    worker = RealHudi(request.param)
+    yield worker
+    worker.close()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("version", ["6", "8", "9"])
+def test_what_each_operation_leaves_out(hudi: RealHudi, version: str, kind: str, tmp_path: Path) -> None:
+    if version not in WRITERS[hudi.version]:
+        return
+    cells = list(run(hudi, tmp_path, version, kind, []))
+    if folder := os.environ.get("AIRFLOW_HUDI_INDEX_MATRIX"):
+        output = Path(folder) / f"{hudi.version}-{version}-{kind}.json"
+        output.write_text(json.dumps([vars(cell) for cell in cells], indent=1))
+    done = [cell.operation for cell in cells if not cell.refused]
+    assert len(done) > (20 if kind == MOR else 15), [cell.refused for cell in cells if cell.refused]
+    due = {
+        index: operations & set(done) for index, operations in expected(hudi.version, kind).items() if version != "6"
+    }
+    assert lacking(cells) == {index: operations for index, operations in due.items() if operations}

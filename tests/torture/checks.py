@@ -1,0 +1,224 @@
+"""What must hold after a step: our answers and real Hudi's are the rows of the model."""
+
+from __future__ import annotations
+
+import random
+import re
+import tempfile
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import pyarrow as pa
+
+from hudi_core.errors import HudiError
+from hudi_core.table import HudiTable
+from tests.interop.real_hudi import RealHudi, RealHudiError
+from tests.support.rows import read_parquet
+from tests.torture.model import Row, State
+from tests.torture.our_commands import Situation
+from tests.torture.predicates import Predicate, predicates
+from tests.torture.program import Program
+
+READ_OPTIONS: Final = {
+    "airflow_hudi.read.zone": "UTC",
+    "hoodie.datasource.read.incr.fallback.fulltablescan.enable": "false",
+}
+FILTERS: Final = 4
+COMMITS: Final = ("commit", "deltacommit", "replacecommit")
+"""A savepoint has the requested time of its commit."""
+SKIPPING: Final = {
+    "hoodie.enable.data.skipping": "true",
+    "hoodie.metadata.index.column.stats.enable": "true",
+}
+
+
+@dataclass(frozen=True)
+class Failure:
+    """What is wrong. `kind` is what a shorter program must show as well; `step` the step after which it was found."""
+
+    kind: str
+    step: int
+    text: str
+
+
+class Mismatch(Exception):
+    """An answer that is wrong; the arguments are the failure's kind and text."""
+
+    def __init__(self, kind: str, text: str) -> None:
+        super().__init__(kind, text)
+        self.kind, self.text = kind, text
+
+
+@dataclass
+class Counts:
+    """How many reads were compared, by kind, and which were refused, by the reason."""
+
+    compared: Counter[str] = field(default_factory=Counter)
+    refused: Counter[str] = field(default_factory=Counter)
+    known: Counter[str] = field(default_factory=Counter)
+
+
+def compare(kind: str, what: str, rows: pa.Table, due: Iterable[Row], state: State) -> None:
+    """Raises Mismatch unless the rows, over the model's columns, are those that are due."""
+    missing_columns = [name for name in state.names if name not in rows.column_names]
+    if missing_columns and rows.num_rows:
+        raise Mismatch(kind, f"{what}: no column {missing_columns}")
+    names = [name for name in state.names if name in rows.column_names]
+    found = Counter(zip(*(rows[name].to_pylist() for name in names), strict=True))
+    expected = Counter(tuple(row.get(name) for name in names) for row in due)
+    if found != expected:
+        missing, extra = expected - found, found - expected
+        raise Mismatch(
+            kind,
+            f"{what}: {found.total()} rows where {expected.total()} are due; "
+            f"missing {sorted(map(str, missing))[:3]}, extra {sorted(map(str, extra))[:3]}",
+        )
+
+
+@dataclass(frozen=True)
+class Checks:
+    """The checks of one program. `counts` grow."""
+
+    program: Program
+    counts: Counts
+
+    def ours(self, now: Situation, dice: random.Random) -> None:
+        """Every query of ours. Raises Mismatch."""
+        state = now.model.state()
+        modes = ("off", "auto") if now.has_metadata_table() else ("off",)
+        for mode in modes:
+            rows = self._read(now, "ours snapshot", metadata=mode)
+            compare(f"ours snapshot {mode}", f"snapshot, metadata {mode}", rows, _rows(state), state)
+        self._read_optimized(now, state)
+        self._time_travel(now, dice)
+        self._incremental(now, state, dice)
+        for predicate in predicates(dice, state, FILTERS):
+            rows = self._read(now, "ours filtered", where=predicate.text)
+            compare("ours filtered", f"where {predicate.text}", rows, predicate.rows(state), state)
+            self.counts.compared["ours filtered"] += 1
+        self._validate(now)
+        self.counts.compared["ours snapshot"] += len(modes)
+
+    def theirs(self, hudi: RealHudi, now: Situation, dice: random.Random, *, filters: bool) -> None:
+        """Real Hudi's snapshot, with the metadata table and without, and with `filters` filtered. Raises Mismatch."""
+        state = now.model.state()
+        modes = (True, False) if now.has_metadata_table() else (False,)
+        for metadata in modes:
+            rows = answer(hudi, now, "hudi snapshot", metadata)
+            compare("hudi snapshot", f"real Hudi's snapshot, metadata {metadata}", rows, _rows(state), state)
+        if now.has_metadata_table() and filters:
+            for predicate in predicates(dice, state, 2):
+                rows = answer(hudi, now, "hudi filtered", True, SKIPPING, predicate)
+                compare("hudi filtered", f"real Hudi where {predicate.text}", rows, predicate.rows(state), state)
+                self.counts.compared["hudi filtered"] += 1
+        self.counts.compared["hudi snapshot"] += len(modes)
+
+    def _read(self, now: Situation, kind: str, **query: Any) -> pa.Table:
+        try:
+            found = HudiTable.open(str(now.base), options=READ_OPTIONS).read(**query)
+            return pa.Table.from_batches(found.batches, found.schema)
+        except Exception as error:
+            if isinstance(error, HudiError) and kind in ("ours time travel", "ours incremental"):
+                raise
+            raise Mismatch(f"{kind} {type(error).__name__}", f"{query}: {error}") from error
+
+    def _read_optimized(self, now: Situation, state: State) -> None:
+        rows = self._read(now, "ours read-optimized", query="read_optimized")
+        if not self.program.table.on_read:
+            compare("ours read-optimized", "read-optimized", rows, _rows(state), state)
+        else:
+            # Base files hold an earlier row of a key, or one that is deleted by now; never one that it had not.
+            had = {(row["id"], row["ts"], row["name"]) for past in now.model.history().values() for row in past}
+            wrong = set(zip(*(rows[name].to_pylist() for name in ("id", "ts", "name")), strict=True)) - had
+            keys = rows["id"].to_pylist()
+            if wrong or len(set(keys)) != len(keys):
+                raise Mismatch("ours read-optimized", f"rows that never were: {sorted(wrong)[:3]}, or keys twice")
+        self.counts.compared["ours read-optimized"] += 1
+
+    def _time_travel(self, now: Situation, dice: random.Random) -> None:
+        instant = dice.choice(now.model.instants())
+        try:
+            rows = self._read(now, "ours time travel", as_of=instant)
+        except HudiError as error:
+            self._refused("time travel", error)
+            return
+        then = now.model.state(instant)
+        compare("ours time travel", f"as of {instant}", rows, _rows(then), then)
+        self.counts.compared["ours time travel"] += 1
+
+    def _incremental(self, now: Situation, state: State, dice: random.Random) -> None:
+        """From some write on: the rows that were last written behind it."""
+        completed = {item.requested_time: item.completed_at for item in now.timeline if item.action in COMMITS}
+        instant = dice.choice(now.model.instants())
+        if instant not in completed:
+            return
+        try:
+            rows = self._read(now, "ours incremental", query="incremental", begin=completed[instant])
+        except HudiError as error:
+            self._refused("incremental", error)
+            return
+        due = {key for key, (_, written) in state.rows.items() if written > instant}
+        found = rows["id"].to_pylist()
+        # A row that lost against one of before the range may be shown (docs/differences.md).
+        wrong = due != set(found) if not self.program.table.event_time else not due <= set(found)
+        if wrong or len(found) != len(set(found)):
+            missing, extra = sorted(due - set(found)), sorted(set(found) - due)
+            raise Mismatch("ours incremental", f"from {instant}: {len(found)}, missing {missing}, extra {extra}")
+        self.counts.compared["ours incremental"] += 1
+
+    def _refused(self, query: str, error: HudiError) -> None:
+        if error.exit_code not in (2, 3):
+            raise Mismatch(f"ours {query} {type(error).__name__}", str(error))
+        self.counts.refused[f"{query}: {pattern(str(error))}"] += 1
+
+    def _validate(self, now: Situation) -> None:
+        if not now.has_metadata_table():
+            return
+        try:
+            report = HudiTable.open(str(now.base), options=READ_OPTIONS).validate_metadata()
+        except Exception as error:
+            raise Mismatch(f"ours validate {type(error).__name__}", str(error)) from error
+        if report.differences:
+            kinds = sorted({item.partition_type for item in report.differences})
+            raise Mismatch(f"validate {', '.join(kinds)}", f"{report.counts}: {report.differences[:3]}")
+        self.counts.compared["validate"] += 1
+
+
+def answer(
+    hudi: RealHudi,
+    now: Situation,
+    kind: str,
+    metadata: bool,
+    options: Mapping[str, str] | None = None,
+    predicate: Predicate | None = None,
+) -> pa.Table:
+    """What real Hudi reads. Raises Mismatch where it fails."""
+    where = None if predicate is None else predicate.text
+    with tempfile.TemporaryDirectory() as scratch:
+        output = f"{scratch}/answer.parquet"
+        try:
+            hudi.ask(
+                "read", base=str(now.base), output=output, metadata=metadata, options=dict(options or {}), where=where
+            )
+        except RealHudiError as error:
+            raise Mismatch(f"{kind} fails", f"where {where}, metadata {metadata}: {root(error)}") from error
+        return read_parquet(output)
+
+
+def root(error: RealHudiError) -> str:
+    """The causes in Java's words."""
+    lines = [line.strip() for line in str(error).splitlines() if "Exception" in line or "Error" in line]
+    causes = [line for line in lines if line.startswith("Caused by:")]
+    return " / ".join((causes or lines or [str(error)])[-2:])[:600]
+
+
+def pattern(text: str) -> str:
+    """A message without the numbers and ids in it."""
+    text = re.sub(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}(-\d+)?", "UUID", text)
+    return re.sub(r"\d+", "#", text)[:200]
+
+
+def _rows(state: State) -> list[Row]:
+    return [row for row, _ in state.rows.values()]

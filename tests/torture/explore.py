@@ -1,0 +1,98 @@
+"""Runs programs for some minutes, and makes one that fails shorter."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from tests.torture.generate import program
+from tests.torture.minimise import minimised
+from tests.torture.program import Program, Step
+from tests.torture.results import Run
+from tests.torture.session import Judges, Outcome, run
+
+ROOT = Path(__file__).parents[2]
+
+
+@contextmanager
+def running() -> Iterator[Judges]:
+    """Judges, which are ended afterwards."""
+    judges = Judges()
+    try:
+        yield judges
+    finally:
+        judges.close()
+
+
+def _until(minutes: float) -> Callable[[], bool]:
+    end = time.monotonic() + 60 * minutes
+    return lambda: time.monotonic() < end
+
+
+def explore(judges: Judges, version: str, first: int, minutes: float, steps: int, folder: Path | None = None) -> Run:
+    """Programs of one seed after another until the time is up; failing ones are put into `folder`."""
+    result, may_go_on, started = Run(version, first), _until(minutes), time.monotonic()
+    seed = first
+    while may_go_on():
+        made = program(version, seed, steps)
+        outcome = run(judges, made, may_go_on)
+        hudi_alone = outcome.failure is not None and fails_without_us(judges, outcome)
+        result.add(seed, outcome, hudi_alone=hudi_alone)
+        report(seed, outcome, hudi_alone)
+        if outcome.failure is not None and folder is not None:
+            folder.mkdir(parents=True, exist_ok=True)
+            (folder / f"v{version}-{seed}.json").write_text(_shortened(outcome).to_json())
+        seed += 1
+    result.seconds = round(time.monotonic() - started)
+    return result
+
+
+def fails_without_us(judges: Judges, outcome: Outcome) -> bool:
+    """Whether real Hudi's step or answer fails in the same way when none of our steps is done."""
+    assert outcome.failure is not None
+    if not outcome.failure.kind.startswith("hudi "):
+        return False
+    again = run(judges, _shortened(outcome).without_ours())
+    return again.failure is not None and again.failure.kind == outcome.failure.kind
+
+
+def minimise(judges: Judges, failing: Program, minutes: float) -> Program | None:
+    """The program without the steps that its failure does not need; None where it does not fail."""
+    found = run(judges, failing)
+    if found.failure is None:
+        return None
+    kind = found.failure.kind
+    print(f"{found.failure.kind}\n{found.failure.text}", file=sys.stderr)
+
+    def fails(kept: Sequence[Step]) -> bool:
+        again = run(judges, failing.only(kept)).failure
+        print(f"{len(kept)} steps: {again.kind if again else 'none'}", file=sys.stderr)
+        return again is not None and again.kind == kind
+
+    shorter = _shortened(found)
+    return shorter.only(minimised(list(shorter.steps[1:]), fails, _until(minutes)))
+
+
+def _shortened(outcome: Outcome) -> Program:
+    assert outcome.failure is not None
+    return outcome.program.only(outcome.program.steps[1 : outcome.failure.step + 1])
+
+
+def commit() -> str:
+    """The checkout's commit."""
+    return subprocess.run(
+        ["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout.strip()
+
+
+def report(seed: int, outcome: Outcome, hudi_alone: bool) -> None:
+    """A line on stderr."""
+    steps, reads = sum(outcome.steps.values()), sum(outcome.counts.compared.values())
+    line = f"seed {seed} (v{outcome.program.version} by {outcome.program.writer}): {steps} steps, {reads} reads"
+    if outcome.failure is not None:
+        line += f"; {'real Hudi alone' if hudi_alone else 'FAILED'}: {outcome.failure.kind}\n  {outcome.failure.text}"
+    print(line, file=sys.stderr, flush=True)

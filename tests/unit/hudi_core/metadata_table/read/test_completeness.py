@@ -1,0 +1,124 @@
+"""What real Hudi leaves out of indexes is in tests/golden/test_stale_indexes.py; here is what is not known."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from hudi_core.config.properties_update import update_properties
+from hudi_core.metadata_table.index_definitions import load_index_definitions, put_index_definitions
+from hudi_core.metadata_table.read.completeness import may_be_narrow
+from hudi_core.metadata_table.read.file_group import ROOT
+from hudi_core.metadata_table.read.metadata_table import MetadataTable
+from hudi_core.metadata_table.read.snapshot import MetadataTableSnapshot
+from hudi_core.metadata_table.whole_until import marks
+from hudi_core.timeline.instant import Action, Instant, State
+from hudi_core.timeline.timeline import Timeline
+from tests.support.golden_data import GoldenCase
+from tests.support.metadata_records import Table
+from tests.support.stale_indexes import BULK, INDEX, StaleTable
+
+Golden = Callable[[str, str], GoldenCase]
+Stale = Callable[[str], StaleTable]
+NAME = "secondary_index_idx_name"
+CASES = [(version, case) for version in ("8", "9") for case in ("mdt_all_cow", "mdt_all_mor_compacted")]
+
+
+def doubt(table: Table, timeline: Timeline | None = None, index: str = NAME) -> frozenset[object] | None:
+    metadata = MetadataTable(table.storage, table.config, timeline or table.data.load())
+    return metadata.groups_in_doubt(index)
+
+
+def mark(table: Table, index: str = NAME, timeline: Timeline | None = None) -> None:
+    folder = table.storage.list_files(f"{ROOT}/{index}")
+    update_properties(table.storage, marks(timeline or table.data.load(), {index: folder}))
+
+
+@pytest.mark.parametrize(("version", "case"), CASES)
+def test_an_index_by_an_indexing_action_is_whole(golden: Golden, version: str, case: str) -> None:
+    assert doubt(Table(golden(version, case).table)) == frozenset()
+
+
+def last_only(timeline: Timeline) -> Timeline:
+    """What archivals leave of it."""
+    return Timeline(timeline.completed().instants[-1:])
+
+
+@pytest.mark.parametrize(("version", "case"), CASES)
+def test_nobody_knows_when_the_commits_since_are_archived(golden: Golden, version: str, case: str) -> None:
+    table = Table(golden(version, case).table)
+    archived = last_only(table.data.load())
+    assert doubt(table, archived) is None
+    mark(table)
+    assert doubt(table, archived) == frozenset(), "our mark"
+
+
+def test_an_indexing_action_whose_deltacommit_is_archived(golden: Golden, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = Table(golden("9", "mdt_all_cow").table)
+    monkeypatch.setattr(MetadataTableSnapshot, "built_at", lambda self, name: None)
+    every = table.data.load()
+    assert doubt(table, every) == frozenset()
+    assert doubt(table, every.filter(lambda item: item.action != Action.INDEXING)) is None
+
+
+def test_a_mark_is_of_one_folder_and_one_course_of_the_table(golden: Golden) -> None:
+    table = Table(golden("9", "mdt_all_cow").table)
+    archived = last_only(table.data.load())
+    mark(table)
+    assert doubt(table, archived) == frozenset()
+    later = str(int(max(archived.requested_times)) + 1)
+    restored = Timeline([*archived, Instant(later, Action.RESTORE, State.COMPLETED, later)])
+    assert doubt(table, restored) is None
+    folder = table.path / ROOT / NAME
+    shutil.copytree(folder, folder.with_name("kept"), copy_function=shutil.copy)
+    shutil.rmtree(folder)
+    folder.with_name("kept").rename(folder)
+    assert doubt(table, archived) is None, "built again"
+
+
+def test_a_commit_that_goes_during_the_lookup(stale: Stale, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = stale("bulk_v9").table
+    timeline = table.data.load()
+    last = timeline.commits().after(min(timeline.of_actions(Action.INDEXING).requested_times)).first()
+    assert last is not None
+    (table.path / table.data.path_of(last)).unlink()
+    assert doubt(table, timeline, INDEX) is None
+
+
+def test_a_mark_before_a_bulk_insert_does_not_hide_it(stale: Stale) -> None:
+    table = stale("bulk_v9")
+    every = table.table.data.load()
+    first = every.commits().first()
+    assert first is not None
+    mark(table.table, INDEX, every.up_to(first.requested_time))
+    assert table.metadata().groups_in_doubt(INDEX)
+    assert table.found(BULK) == table.due("name", "bulk name 3")
+
+
+@pytest.mark.parametrize(
+    ("version", "case", "expected"),
+    [
+        ("8", "mdt_all_mor", True),
+        ("8", "mdt_all_cow", False),
+        ("9", "mdt_all_mor", False),
+        ("9", "mdt_all_cow", False),
+    ],
+)
+def test_ranges_of_merge_on_read_tables_by_1_0_may_be_narrow(
+    golden: Golden, version: str, case: str, expected: bool
+) -> None:
+    table = Table(golden(version, case).table)
+    assert may_be_narrow(table.storage, table.config) is expected
+
+
+def test_an_index_of_unknown_age_may_be_narrow(golden: Golden) -> None:
+    """An upgrade to version 9 keeps the index of version 8, and its definition."""
+    table = Table(golden("9", "mdt_all_mor").table)
+    definitions = load_index_definitions(table.storage, table.config)
+    put_index_definitions(table.storage, table.config, [replace(definitions["column_stats"], version=1)])
+    assert may_be_narrow(table.storage, table.config)
+    put_index_definitions(table.storage, table.config, [], ["column_stats"])
+    assert may_be_narrow(table.storage, table.config)

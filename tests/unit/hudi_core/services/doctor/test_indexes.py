@@ -1,0 +1,54 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from hudi_core.services.doctor.finding import IndexObservations
+from hudi_core.services.doctor.indexes import indexes
+from tests.support.stale_indexes import INDEX, StaleTable
+from tests.unit.hudi_core.services.doctor.test_examine import findings
+from tests.unit.hudi_core.services.doctor.test_rules import HEALTHY
+
+Stale = Callable[[str], StaleTable]
+REBUILD = {"airflow_hudi.metadata.rebuild_row_indexes": "true"}
+
+
+def named(table: StaleTable, *, files: bool = True) -> dict[str, str]:
+    rules = (item for item in findings(table.path, files=files) if "index" in item.rule or "stats" in item.rule)
+    return {item.rule: item.severity for item in rules}
+
+
+@pytest.mark.parametrize("name", ["narrow_v8", "overtaken_v8"])
+def test_narrow_ranges(stale: Stale, name: str) -> None:
+    table = stale(name)
+    assert named(table, files=False) == {}
+    (found,) = [item for item in findings(table.path) if item.rule == "partition_stats_narrow"]
+    assert (found.severity, "metadata update" in found.fix) == ("error", True)
+    assert "2 partition(s) (2024-01-01, 2024-01-02)" in found.what
+    table.update()
+    assert named(table) == {}
+
+
+@pytest.mark.parametrize("name", ["bulk_v8", "bulk_v9"])
+def test_an_incomplete_secondary_index(stale: Stale, name: str) -> None:
+    table = stale(name)
+    assert named(table) == {"secondary_index_incomplete": "error"}
+    table.archive()
+    assert named(table) == {"secondary_index_unproven": "info"}
+    table.update(REBUILD)
+    assert named(table) == {}
+
+
+def test_a_sound_table(stale: Stale) -> None:
+    assert named(stale("behind_v9")) == {}
+
+
+def test_what_cannot_be_compared_is_said() -> None:
+    (found,) = indexes(replace(HEALTHY, indexes=IndexObservations(problem="a file is damaged")))
+    assert (found.rule, found.severity) == ("index_unreadable", "warning")
+    many = IndexObservations(narrow=tuple("abcdefg"), unproven=(INDEX,))
+    narrow, unproven = indexes(replace(HEALTHY, indexes=many))
+    assert "7 partition(s) (a, b, c, d, e …)" in narrow.what
+    assert INDEX in unproven.what

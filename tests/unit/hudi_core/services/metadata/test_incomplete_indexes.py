@@ -1,0 +1,66 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from hudi_core.config.metadata_config import REBUILD_ROW_INDEXES
+from hudi_core.metadata_table.whole_until import PREFIX
+from hudi_core.services.metadata.incomplete_indexes import secondary_doubts
+from tests.support.fault_storage import MUTATIONS, FaultPlan, FaultStorage, InjectedCrash
+from tests.support.golden_data import GoldenCase
+from tests.support.metadata_records import Table
+from tests.support.stale_indexes import BULK, INDEX, StaleTable
+from tests.unit.hudi_core.services.metadata.test_catch_up import updated
+
+Golden = Callable[[str, str], GoldenCase]
+Stale = Callable[[str], StaleTable]
+NAME = "secondary_index_idx_name"
+REBUILD = {REBUILD_ROW_INDEXES.name: "true"}
+
+
+def test_an_update_marks_what_is_whole(golden: Golden) -> None:
+    table = Table(golden("8", "mdt_all_cow").table)
+    assert updated(table).incomplete == ()
+    last = table.data.load().commits().last()
+    assert last is not None
+    assert table.config.raw[f"{PREFIX}{NAME}"].split(":")[0] == last.requested_time
+
+
+def test_an_index_that_nobody_knows_of_is_built_once(stale: Stale) -> None:
+    """The bulk_insert is gone from the timeline, and so is what came before."""
+    table = stale("bulk_v9")
+    table.archive()
+    assert secondary_doubts(table.metadata()) == {INDEX: None}
+    assert table.found(BULK) == table.due("name", "bulk name 3"), "read without the index"
+    assert table.update().incomplete == (INDEX,)
+    assert not [name for name in table.table.config.raw if name.startswith(PREFIX)]
+    assert table.update(REBUILD).rebuilt == (INDEX,)
+    assert table.update(REBUILD).rebuilt == ()
+    assert secondary_doubts(table.metadata()) == {INDEX: frozenset()}
+    table.copied_later()
+    assert secondary_doubts(table.metadata()) != {INDEX: frozenset()}, "another folder"
+
+
+def test_only_the_incomplete_index_is_rebuilt(stale: Stale) -> None:
+    table = stale("bulk_v9")
+    before = {path: path.read_bytes() for path in (table.path / ".hoodie/metadata/record_index").iterdir()}
+    assert table.update(REBUILD).rebuilt == (INDEX,)
+    assert (
+        before.items()
+        <= {path: path.read_bytes() for path in (table.path / ".hoodie/metadata/record_index").iterdir()}.items()
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", range(0, 40, 4))
+def test_killed_at_any_change_and_run_again(stale: Stale, number: int) -> None:
+    """Of a table with both: the ranges first, as they come with the lock that finds nothing to rebuild."""
+    table = stale("narrow_v8")
+    plan = FaultPlan(kill_at=number, counts=MUTATIONS)
+    try:
+        updated(table.table, FaultStorage(table.table.storage, plan))
+    except InjectedCrash:
+        assert table.found("amount = 500.0") == table.due("amount", 500.0)
+    updated(table.table)
+    assert [text for text in table.differences() if text.startswith("partition_stats")] == []
