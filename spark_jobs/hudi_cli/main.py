@@ -62,6 +62,9 @@ def execute(arguments: Sequence[str], stdout: TextIO, stderr: TextIO, terminatio
     """
     # Known before click parses, so that its own errors have the requested form.
     output = Output(stdout, stderr, json_mode="--json" in arguments, debug="--debug" in arguments)
+    if not all(map(_is_text, arguments)):
+        output.failure("UsageError", "an argument is not valid UTF-8", "write it in UTF-8, names of files included")
+        return EXIT_BAD_INPUT
     try:
         with redirect_stdout(stderr if output.json_mode else stdout):
             code = hudictl.main(list(arguments) or ["--help"], prog_name="hudictl", standalone_mode=False, obj=output)
@@ -86,6 +89,11 @@ def execute(arguments: Sequence[str], stdout: TextIO, stderr: TextIO, terminatio
             type(error).__name__, str(error) or "no message", "this is a defect of hudictl; --debug shows where"
         )
         return EXIT_FAILED
+
+
+def _is_text(argument: str) -> bool:
+    """Python keeps bytes of arguments that are no UTF-8 as surrogates, which neither JSON nor a storage can hold."""
+    return not any("\ud800" <= character <= "\udfff" for character in argument)
 
 
 def _usage(error: click.ClickException) -> str:

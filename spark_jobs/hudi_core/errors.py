@@ -98,6 +98,7 @@ class ConfigError(HudiError):
     """An option or a table property is missing, unknown or invalid."""
 
     exit_code = EXIT_BAD_INPUT
+    usual_remedy = "correct the option or the table property that the message names"
 
 
 class MetadataUnavailableError(ConfigError):

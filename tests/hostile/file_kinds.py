@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from tests.hostile.change import Nature
 
 METADATA = ".hoodie/metadata/"
-_TIMELINE = re.compile(r"^\.hoodie/(?:timeline/)?\d+(?:_\d+)?(?:\.(?P<action>[a-z]+))?(?:\.(?P<state>requested|inflight))?$")
+_TIMELINE = re.compile(
+    r"^\.hoodie/(?:timeline/)?\d+(?:_\d+)?(?:\.(?P<action>[a-z]+))?(?:\.(?P<state>requested|inflight))?$"
+)
 _FIRST = (
     (re.compile(r"^\.hoodie/hoodie\.properties(\.backup)?$"), "properties"),
     (re.compile(r"^\.hoodie/archived/"), "archive log"),

@@ -94,7 +94,8 @@ def _become_hudictl(words: list[str], out: int, err: int, environment: Mapping[s
         os.environ.update(environment)
         os.environ["COLUMNS"] = "120"
         sys.argv = ["hudictl", *words]
-        sys.stdin, sys.stdout, sys.stderr = open(0), open(1, "w"), open(2, "w")
+        # The streams of the parent may hold what it has not flushed yet.
+        sys.stdout, sys.stderr = os.fdopen(1, "w", closefd=False), os.fdopen(2, "w", closefd=False)
         limit = _mapped_bytes() + (MEMORY_MIB << 20)
         resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
         resource.setrlimit(resource.RLIMIT_CPU, (CPU_SECONDS, CPU_SECONDS + 5))

@@ -1,7 +1,7 @@
 """Runs hudictl for tests, each run a fork with limits: `python -m tests.hostile.hudictl_server` answers each line of
 its standard input, a JSON document `[arguments, environment]`, with one of how it ended.
 
-A process of its own, since the process of the tests has threads, which a fork would cut off in the middle of their work.
+A process of its own, since that of the tests has threads, which a fork would cut off in the middle of their work.
 """
 
 from __future__ import annotations

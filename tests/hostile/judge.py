@@ -21,7 +21,8 @@ FAULTS = ("crash", "hang", "over memory", "untyped error", "written at exit 2", 
 NO_FILE = "names no file"
 DEFECT = "this is a defect of hudictl"
 _OUT_OF_MEMORY = re.compile(
-    r"MemoryError|bad_alloc|memory allocation of \d+ bytes failed|Cannot allocate memory|malloc of size|realloc of size"
+    r"MemoryError|not enough memory|bad_alloc|memory allocation of \d+ bytes failed|Cannot allocate memory"
+    r"|malloc of size|realloc of size"
 )
 
 

@@ -230,4 +230,6 @@ def _changed_page(data: bytes, start: int, fields: list[Field], random: Random) 
     new = encode_struct(header)
     # Sizes in the footer would be wrong by themselves if the file became longer; so the page gives its last bytes.
     room = reader.position - at
-    return edit(data[:at] + (new + data[at + room :])[: start - at].ljust(start - at, b"\0") + data[start:], f"page: {what}")
+    return edit(
+        data[:at] + (new + data[at + room :])[: start - at].ljust(start - at, b"\0") + data[start:], f"page: {what}"
+    )

@@ -57,7 +57,11 @@ class Place:
 
 PLACES = {
     "plan": Place(
-        ("9", "mor_compaction_requested"), ".hoodie/timeline/*.compaction.requested", in_container, "run compaction", LOCAL
+        ("9", "mor_compaction_requested"),
+        ".hoodie/timeline/*.compaction.requested",
+        in_container,
+        "run compaction",
+        LOCAL,
     ),
     "clean plan": Place(("6", "clean_requested_mor"), ".hoodie/*.clean.requested", in_container, "run clean", LOCAL),
     "commit": Place(("8", "cow_basic"), ".hoodie/timeline/*_*.commit", in_container, "read"),

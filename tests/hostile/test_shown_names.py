@@ -39,7 +39,7 @@ def with_property(table: HostileTable, name: str, value: str) -> None:
 @pytest.mark.parametrize("verb", ["timeline", "files", "doctor"])
 def test_the_name_of_a_table(hostile: Hostile, verb: str) -> None:
     table = hostile("9", "cow_basic")
-    with_property(table, "hoodie.table.name", f"name{ESCAPED}\\n{{\"result\": 1}}")
+    with_property(table, "hoodie.table.name", f'name{ESCAPED}\\n{{"result": 1}}')
     document, people = shown(verb, table.base)
     assert len(document.out.splitlines()) == 1
     assert not any(line.startswith('{"result"') for line in people.out.splitlines() + people.err.splitlines())
@@ -77,7 +77,14 @@ def test_the_owner_of_a_claim(hostile: Hostile) -> None:
     instant = table.path(".hoodie/timeline/*.compaction.requested").name.split(".")[0]
     folder = table.base / ".hoodie/.airflow_hudi/claims" / instant
     folder.mkdir(parents=True)
-    owner = {"text": f"me{ODD}\nerror: x", "host": ODD, "pid": 1, "boot_id": "", "pid_namespace": "", "process_start": ""}
+    owner = {
+        "text": f"me{ODD}\nerror: x",
+        "host": ODD,
+        "pid": 1,
+        "boot_id": "",
+        "pid_namespace": "",
+        "process_start": "",
+    }
     claim = {"version": 1, "token": "t", "owner": owner, "interval_ms": 60_000, "tolerable_misses": 2}
     (folder / "000001.json").write_text(json.dumps(claim))
     for ended in shown("run", "compaction", table.base, "--engine", "local"):

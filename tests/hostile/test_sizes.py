@@ -95,7 +95,9 @@ def test_columns_that_unpack_to_three_gigabytes(hostile: Hostile, tmp_path: Path
     rows = pq.read_table(path, partitioning=None)
     text = pa.array(["x" * (100 << 20)])
     at = rows.column_names.index("name")
-    with pq.ParquetWriter(path, rows.schema, compression="zstd", use_dictionary=False, write_statistics=False) as writer:
+    with pq.ParquetWriter(
+        path, rows.schema, compression="zstd", use_dictionary=False, write_statistics=False
+    ) as writer:
         for start in range(30):
             one = rows.slice(start, 1)
             writer.write_table(one.set_column(at, rows.schema.field(at), text.cast(rows.schema.field(at).type)), 1)

@@ -21,9 +21,7 @@ def test_a_torn_log_of_the_metadata_table(hostile: Hostile, version: str, partit
     expected = table.rows("--metadata", "off")
     if not (table.base / ".hoodie/metadata" / partition_type).exists():
         partition_type = "files"  # version 6 has no column_stats here
-    table.change(
-        f".hoodie/metadata/{partition_type}/.*.log.*", lambda data: data[: int(len(data) * keeps)], -1
-    )
+    table.change(f".hoodie/metadata/{partition_type}/.*.log.*", lambda data: data[: int(len(data) * keeps)], -1)
     table.keeps_rows(expected, "--metadata", "on")
     table.keeps_rows(expected, "--metadata", "off")
 

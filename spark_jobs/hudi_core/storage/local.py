@@ -38,7 +38,11 @@ _ATTEMPTS = 10
 
 
 def local_path(uri: str) -> str:
-    """The absolute path of a plain path or a `file:` URI; raises ConfigError for a URI of another host."""
+    """The absolute path of a plain path or a `file:` URI; raises ConfigError for a URI of another host, and for a path
+    that no file system can have.
+    """
+    if "\0" in unquote(uri):
+        raise ConfigError(f"{uri!r} holds a zero byte", path=uri, remedy="correct the address of the table")
     if not uri.startswith("file:"):
         return os.path.abspath(uri)
     parts = urlsplit(uri)
@@ -294,7 +298,9 @@ def _check_mode(mode: int, path: str) -> None:
 
 def _no_file(what: str, path: str) -> FormatError:
     return FormatError(
-        f"{what} is no file of a table", path=path, remedy="remove it, and restore the file from a copy if there was one"
+        f"{what} is no file of a table",
+        path=path,
+        remedy="remove it, and restore the file from a copy if there was one",
     )
 
 

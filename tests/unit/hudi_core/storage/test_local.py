@@ -151,7 +151,9 @@ def test_what_is_neither_file_nor_folder_is_not_opened(table: Path) -> None:
 
 
 @pytest.mark.parametrize("make", [os.mkfifo, lambda path: path.symlink_to(path)])
-def test_what_is_neither_file_nor_folder_is_not_left_out_of_a_listing(table: Path, make: Callable[[Path], None]) -> None:
+def test_what_is_neither_file_nor_folder_is_not_left_out_of_a_listing(
+    table: Path, make: Callable[[Path], None]
+) -> None:
     """A query would lose the rows of a file in whose place it is."""
     (table / "file").write_bytes(b"1")
     make(table / "other")
