@@ -84,14 +84,14 @@ def _changed_content(data: bytes, block: LogBlock, random: Random, others: Seque
     elif block.type is BlockType.PARQUET_DATA:
         inner = change_parquet(content, random, others)
     else:
-        inner = _changed_records(content, random)
+        inner = _changed_numbers(content, random, deletes=block.type is BlockType.DELETE)
     new = encode_block(block.type, block.headers, inner.data, hudi_1_headers=True)
     return Changed(_around(data, block, new), inner.nature, f"{block.type.name}: {inner.what}")
 
 
-def _changed_records(content: bytes, random: Random) -> Changed:
+def _changed_numbers(content: bytes, random: Random, *, deletes: bool) -> Changed:
     """Avro data blocks hold a version, a count, and records behind their sizes; delete blocks a version, a size and a
-    list. All of these numbers have four bytes.
+    list of keys, where four bytes may be other keys. All of these numbers have four bytes.
     """
     if len(content) < 12:
         raise NotApplicableError
@@ -99,7 +99,8 @@ def _changed_records(content: bytes, random: Random) -> Changed:
     before = int.from_bytes(content[at : at + 4], "big", signed=True)
     number = int(odd_number(before, random))
     word = (number & 0xFFFFFFFF).to_bytes(4, "big")
-    return damage(content[:at] + word + content[at + 4 :], f"number {number} at byte {at} of the content")
+    nature = Nature.EDIT if deletes and at == 8 else Nature.DAMAGE
+    return Changed(content[:at] + word + content[at + 4 :], nature, f"number {number} at byte {at} of the content")
 
 
 def _changed_length(data: bytes, block: LogBlock, random: Random) -> Changed:

@@ -225,5 +225,7 @@ class Observations:
     metadata_drop_unfinished: bool = False
     orphans: OrphanObservations = OrphanObservations()
     listings: ListingObservations = field(default_factory=ListingObservations)
+    corrupt_logs: Counted[tuple[str, str]] = field(default_factory=Counted)
+    """Path and reason of log files that queries read in part only."""
     executors: ExecutorObservations | None = None
     """None where the doctor runs without executors."""

@@ -16,6 +16,7 @@ from hudi_core.request.services import SERVICES
 from hudi_core.services.context import TableContext
 from hudi_core.services.doctor.clocks import moment_of, read_clocks
 from hudi_core.services.doctor.finding import (
+    Counted,
     ExecutorObservations,
     ListingObservations,
     Observations,
@@ -26,6 +27,7 @@ from hudi_core.services.doctor.finding import (
 )
 from hudi_core.services.doctor.listings import compare_listings
 from hudi_core.services.doctor.locks import read_lock
+from hudi_core.services.doctor.log_files import find_corrupt_logs
 from hudi_core.services.doctor.orphans import find_orphans
 from hudi_core.services.doctor.wheels import needed_wheels
 from hudi_core.services.repair.pending_plan import find_pending, unblocked_by
@@ -78,6 +80,7 @@ def observe(
         metadata_drop_unfinished=is_drop_unfinished(context.storage, context.config),
         orphans=find_orphans(context, timeline) if files else OrphanObservations(),
         listings=compare_listings(context, timeline) if files else ListingObservations(),
+        corrupt_logs=find_corrupt_logs(context, timeline) if files else Counted(),
         executors=executors,
     )
 

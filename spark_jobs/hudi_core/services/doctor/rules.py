@@ -9,6 +9,7 @@ from hudi_core.services.doctor.clocks import clock_skew, instant_ahead, timeline
 from hudi_core.services.doctor.finding import Finding, Observations, PendingObservations, duration
 from hudi_core.services.doctor.listings import listings
 from hudi_core.services.doctor.locks import lock
+from hudi_core.services.doctor.log_files import corrupt_logs
 from hudi_core.services.doctor.orphans import orphans
 from hudi_core.services.doctor.wheels import executors, wheels
 from hudi_core.services.doctor.writer_rules import writers
@@ -134,6 +135,7 @@ def strange_names(observed: Observations) -> Iterator[Finding]:
 _RULES: tuple[Callable[[Observations], Iterator[Finding]], ...] = (
     orphans,
     listings,
+    corrupt_logs,
     strange_names,
     stalled_instants,
     lock,
