@@ -18,8 +18,8 @@ from tests.hostile.judge import answer_faults, faults_of
 from tests.hostile.run import run_apart
 from tests.hostile.table_copies import files_by_kind
 
-PART = 125
-PARTS = 4
+PART = 250
+PARTS = 2
 
 
 @pytest.mark.slow
