@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import cast
@@ -55,21 +56,35 @@ def to_storage_error(error: Exception, path: str, uri: str) -> HudiError:
         return StorageNotFoundError(f"no such file in {uri}", path=path)
     if isinstance(error, FileExistsError):
         return StorageExistsError(f"the file exists already in {uri}", path=path)
-    if isinstance(error, OSError) and error.errno == errno.ENAMETOOLONG:
-        return FormatError(
-            f"a name is longer than the file system of {uri} allows", path=path, remedy="shorten the name"
-        )
     if isinstance(error, PermissionError):
         return StorageError(
             f"access denied in {uri}: {error}", path=path, remedy="check the permissions or credentials of this process"
         )
-    return StorageError(f"{type(error).__name__} in {uri}: {error}", path=path)
+    if isinstance(error, OSError) and error.errno == errno.ENAMETOOLONG:
+        return FormatError(
+            f"a name is longer than {uri} allows",
+            path=path,
+            remedy="find out what wrote this name, or correct the address",
+        )
+    return StorageError(
+        f"{type(error).__name__} in {uri}: {error}",
+        path=path,
+        remedy="check the address of the table, and that its storage can be reached with these credentials; run again",
+    )
+
+
+def _client_errors() -> tuple[type[Exception], ...]:
+    """What the client of S3 raises that is no OSError (credentials that are absent, names that cannot be), where it is
+    loaded.
+    """
+    loaded = sys.modules.get("botocore.exceptions")
+    return () if loaded is None else (loaded.BotoCoreError,)
 
 
 @contextmanager
 def translated(path: str, uri: str, extra: tuple[type[Exception], ...] = ()) -> Iterator[None]:
     """Runs a call of the layer below; raises its OSError (and the types in `extra`) as the error of the port."""
-    kinds: tuple[type[Exception], ...] = (OSError, *extra)
+    kinds: tuple[type[Exception], ...] = (OSError, *_client_errors(), *extra)
     try:
         yield
     except HudiError:

@@ -82,7 +82,6 @@ def test_what_cannot_be_listed_is_found_before_a_savepoint_is_claimed(golden: Go
         (("read", "TABLE", "--where", "city = '\udcff'", "--output", "x.parquet"), "ConfigError"),
         (("read", "TABLE", "--output", "a\0b"), "ConfigError"),
         (("read", "TABLE", "--output", "x" * 300), "FormatError"),
-        (("timeline", "ftp://host/table"), "ConfigError"),
         (("timeline", "nonsense://host/table"), "ConfigError"),
         (("timeline", "simplecache::file:///table"), "ConfigError"),
         (("timeline", "/tmp/" + "x" * 300), "FormatError"),

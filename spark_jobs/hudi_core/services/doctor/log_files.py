@@ -25,7 +25,7 @@ _UNREADABLE: Final = "restore the file from a copy; queries and compactions of i
 
 def find_damaged_logs(context: TableContext, timeline: Timeline) -> LogObservations:
     """Scans the log files of the slices that a snapshot query reads now, as it does: corrupt blocks that a rollback
-    cancelled are none. Nothing of a copy-on-write table.
+    cancelled are none. Nothing of a copy-on-write table, or beside a pending plan that cannot be read.
 
     Costs one request for each log block, of 64 KiB at its end; contents are not read, nor decoded: a block whose frame
     is whole may still be damaged inside. Memory: the slices of one partition.
@@ -33,7 +33,10 @@ def find_damaged_logs(context: TableContext, timeline: Timeline) -> LogObservati
     found = LogObservations()
     if not context.config.is_merge_on_read:
         return found
-    view = context.view(timeline, listing=StorageListing(context.storage))
+    try:
+        view = context.view(timeline, listing=StorageListing(context.storage))
+    except (FormatError, StorageNotFoundError):
+        return found  # a pending plan that cannot be read, which has a rule of its own
     scan = partial(_scan, context, CommittedInstants.of(timeline), latest_read_instant(timeline))
     with ThreadPoolExecutor(_THREADS, thread_name_prefix="log-files") as pool:
         for partition in view.partitions():

@@ -25,7 +25,8 @@ def found(table: Path, *, files: bool = True) -> list[Finding]:
 
 
 def read_count(table: Path, output: Path) -> int:
-    count = hudictl("read", table, "--output", output, "--json").document["corrupt_log_blocks"]
+    """Without the metadata table, by whose sizes a file that was cut is an error."""
+    count = hudictl("read", table, "--output", output, "--metadata", "off", "--json").document["corrupt_log_blocks"]
     assert isinstance(count, int)
     return count
 
