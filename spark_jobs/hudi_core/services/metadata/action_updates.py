@@ -120,14 +120,13 @@ class ActionUpdates:
         """The table as input of its partition types."""
         return indexed_table(self.context, self.timeline)
 
-    def widen_ranges(self, partitions: Collection[str]) -> tuple[str, ...]:
-        """See partition_ranges.widen_ranges, of the files in the storage."""
+    def widen_ranges(self, partitions: Collection[str], names: Collection[str]) -> tuple[str, ...]:
+        """See partition_ranges.widen_ranges, of the files in the storage; `names` are metadata partitions."""
         storage, config = self.context.storage, self.context.config
 
         def files_of(instant: str, metadata: CommitMetadata) -> RemainingFiles:
             return RemainingFiles(storage, config, instant, metadata, self.listing)
 
-        names = config.metadata_partitions
         return widen_ranges(self.writer(), self.table, names, self.timeline, partitions, files_of)
 
     def writer(self) -> DeltaWriter:

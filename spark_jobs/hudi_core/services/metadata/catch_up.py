@@ -140,7 +140,7 @@ def _widen_partition_ranges(updates: ActionUpdates, commits: Sequence[Instant]) 
     partitions: set[str] = set()
     for metadata in map(updates.commit, commits):
         partitions.update(metadata.partition_to_write_stats, metadata.replaced_file_ids or ())
-    updates.widen_ranges(partitions)
+    updates.widen_ranges(partitions, updates.context.config.metadata_partitions)
 
 
 def _forget_recorded(context: TableContext, metadata_timeline: MetadataTimeline) -> None:

@@ -66,7 +66,7 @@ def complete_indexes(
     if PARTITION_STATS in context.config.metadata_partitions and metadata.may_have_narrow_ranges:
         metadata_timeline = MetadataTimeline(context.storage, context.config, context.clock())
         updates = ActionUpdates(context, workers, metadata_timeline)
-        widened = updates.widen_ranges(metadata.list_partitions())
+        widened = updates.widen_ranges(metadata.list_partitions(), {PARTITION_STATS})
         for partition in widened:
             log.warning("the ranges of partition %r were too narrow and were widened", partition)
     update_properties(
