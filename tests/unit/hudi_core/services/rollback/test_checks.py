@@ -83,7 +83,7 @@ def test_failed_writes_go_in_any_order_unless_the_policy_is_eager() -> None:
     check(pending("2"), completed("3"), pending("4"))
     with pytest.raises(TimelineError, match="older than the completed deltacommit 3"):
         check(pending("2"), completed("3"), inputs=EAGER)
-    with pytest.raises(TimelineError, match="has deltacommit 4 pending"):
+    with pytest.raises(ConflictError, match="has deltacommit 4 pending"):
         check(pending("2"), pending("4"), inputs=EAGER)
     check(pending("2"), pending("1"), completed("1"), inputs=EAGER)
     # The remains of a LAZY writer.
