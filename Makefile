@@ -38,6 +38,7 @@ test-fast: $(VENV)/.done ## the unit tests that take no second and need no Spark
 
 soak: $(VENV)/.done ## damaged inputs, every kill of every service, races on versitygw, the demo judged by real Hudi
 	@$(BIN)/python -m benchmarks.fuzz
+	@$(BIN)/python -m benchmarks.hostile
 	@$(BIN)/python -m benchmarks.sweeps
 	@$(BIN)/python -m benchmarks.soak
 

@@ -22,13 +22,13 @@ part() { # name, options and paths
     return "$code"
 }
 export -f part
-elsewhere="$(printf -- ' --ignore=tests/%s' interop torture unit/hudi_core faults golden airflow contract fuzz)"
+elsewhere="$(printf -- ' --ignore=tests/%s' interop torture unit/hudi_core faults golden airflow contract fuzz hostile)"
 export elsewhere
 
 xargs -P 4 -I{} bash -c 'part {}' <<'PARTS'
 interop tests/interop tests/torture
 inside -p tests.support.coverage_plugin tests/unit/hudi_core
-contract tests/contract tests/fuzz
+contract tests/contract tests/fuzz tests/hostile
 faults tests/faults
 golden tests/golden
 airflow tests/airflow

@@ -21,6 +21,7 @@ from hudi_cli.read_command import read
 from hudi_cli.run_command import run
 from hudi_cli.verb_commands import restore, rollback, savepoint, schedule, takeover, unschedule
 from hudi_core.errors import EXIT_BAD_INPUT, EXIT_FAILED, HudiError, LogFormatter
+from hudi_core.request.json_fields import check_text
 from hudi_spark.signals import Termination
 
 EXIT_DONE = 0
@@ -63,6 +64,8 @@ def execute(arguments: Sequence[str], stdout: TextIO, stderr: TextIO, terminatio
     # Known before click parses, so that its own errors have the requested form.
     output = Output(stdout, stderr, json_mode="--json" in arguments, debug="--debug" in arguments)
     try:
+        for argument in arguments:
+            check_text(argument, what="an argument")
         with redirect_stdout(stderr if output.json_mode else stdout):
             code = hudictl.main(list(arguments) or ["--help"], prog_name="hudictl", standalone_mode=False, obj=output)
         return code if isinstance(code, int) else EXIT_DONE

@@ -17,6 +17,7 @@ from hudi_core.config.read_config import STRICT
 from hudi_core.errors import ConfigError
 from hudi_core.expr.sql.parse import DIALECTS
 from hudi_core.query.request import MetadataMode, Query
+from hudi_core.storage.failures import translated
 from hudi_core.storage.local import local_path
 from hudi_core.storage.registry import scheme_of
 from hudi_core.table import ReadResult
@@ -105,20 +106,21 @@ def write_parquet(result: ReadResult, target: Path) -> int:
     """
     if not target.parent.is_dir():
         raise ConfigError("the folder of --output does not exist", path=str(target), remedy="create the folder first")
-    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".tmp")
-    os.close(handle)
-    temporary = Path(name)
     rows = 0
-    try:
-        with pq.ParquetWriter(temporary, result.schema) as writer:
-            for batch in result.batches:
-                writer.write_batch(batch)
-                rows += batch.num_rows
-        # mkstemp makes files private; a result is as readable as any file that this user creates.
-        temporary.chmod(0o666 & ~_umask())
-        temporary.replace(target)
-    finally:
-        temporary.unlink(missing_ok=True)
+    with translated(str(target), "--output"):
+        handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".tmp")
+        os.close(handle)
+        temporary = Path(name)
+        try:
+            with pq.ParquetWriter(temporary, result.schema) as writer:
+                for batch in result.batches:
+                    writer.write_batch(batch)
+                    rows += batch.num_rows
+            # mkstemp makes files private; a result is as readable as any file that this user creates.
+            temporary.chmod(0o666 & ~_umask())
+            temporary.replace(target)
+        finally:
+            temporary.unlink(missing_ok=True)
     return rows
 
 

@@ -16,7 +16,7 @@ from hudi_cli.tables import run_table
 from hudi_core.engine.local import LocalEngine
 from hudi_core.engine.protocol import Engine
 from hudi_core.errors import ConfigError
-from hudi_core.request.requests import RunRequest
+from hudi_core.request.requests import MAX_MINUTES, RunRequest
 from hudi_core.request.results import RunResult
 from hudi_core.request.services import NOT_IN_RELEASE, SERVICES, check_service
 from hudi_core.table import HudiTable
@@ -41,7 +41,9 @@ SERVICE_NAMES = (*SERVICES, *NOT_IN_RELEASE)
 @click.option("--schedule", is_flag=True, help="Plan an instant first when none is pending.")
 @engine_options("spark", "Where the work is done.")
 @hudi_option()
-@click.option("--max-minutes", type=click.IntRange(min=1), help="Start no further instant after so many minutes.")
+@click.option(
+    "--max-minutes", type=click.IntRange(1, MAX_MINUTES), help="Start no further instant after so many minutes."
+)
 @click.option(
     "--allow-corrupt-log-blocks",
     is_flag=True,
@@ -72,7 +74,8 @@ def run(
     if engine == "local" or not request.needs_executors:
         result = _run(output, opened, request, LocalEngine())
     else:
-        result = _run_on_spark(output, opened, request, master, parse_pairs(spark_conf, option="--spark-conf"))
+        with opened.one_command():
+            result = _run_on_spark(output, opened, request, master, parse_pairs(spark_conf, option="--spark-conf"))
     for failed in result.failed:
         output.complain(f"{failed.action} {failed.instant}: {failed.error}")
     document = result.to_dict()

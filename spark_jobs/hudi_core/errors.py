@@ -22,14 +22,17 @@
 Each error has the file that it is about and the remedy as fields, and can be pickled, so that it crosses a Spark task
 boundary whole. Classes whose remedy does not depend on the raising code have a default one, `usual_remedy`. Passwords
 in addresses and signatures in their queries are masked, since libraries put whole addresses into their messages.
-Control characters are escaped: names from a table get into messages, and these into terminals and logs.
+Control characters are escaped, and long texts shortened: names from a table get into messages, and these into
+terminals and logs.
 """
 
 from __future__ import annotations
 
 import logging
 import re
-from typing import Any
+from typing import Any, TypeVar
+
+E = TypeVar("E", bound="HudiError")
 
 EXIT_FAILED = 1
 EXIT_BAD_INPUT = 2
@@ -37,6 +40,8 @@ EXIT_RETRY = 3
 
 CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 """Of terminals, and those that reorder or break a line; all but the tab and the line feed."""
+LONGEST = 8000
+"""Characters of a message, and of a path in it."""
 USER_INFO = re.compile(r"://[^/@\s:\[]*:(?!\d{1,5}(?:/|$))[^@\s]*@")
 """A user and a password in an address; keys of AWS may hold slashes. `host:port/folder@name` is none."""
 _SIGNED = re.compile(
@@ -56,6 +61,13 @@ def without_controls(text: str) -> str:
     return CONTROLS.sub(lambda found: ascii(found[0])[1:-1], text)
 
 
+def shortened(text: str) -> str:
+    """A text of more than LONGEST characters without its middle: names from a table may have megabytes. Idempotent."""
+    if len(text) <= LONGEST:
+        return text
+    return f"{text[: LONGEST - 1000]} [{len(text) - LONGEST + 500} characters] {text[-500:]}"
+
+
 class LogFormatter(logging.Formatter):
     """Log lines without control characters and secrets; further lines of a message are indented, so that none of them
     passes for another message.
@@ -73,10 +85,10 @@ class HudiError(Exception):
     usual_remedy: str | None = None
 
     def __init__(self, message: str, *, path: str | None = None, remedy: str | None = None) -> None:
-        message = without_controls(masked(message))
+        message = shortened(without_controls(masked(message)))
         super().__init__(message)
         self.message = message
-        self.path = None if path is None else without_controls(masked(path))
+        self.path = None if path is None else shortened(without_controls(masked(path)))
         self.remedy = remedy or self.usual_remedy
 
     def __str__(self) -> str:
@@ -86,6 +98,16 @@ class HudiError(Exception):
         if self.remedy:
             text = f"{text} ({self.remedy})"
         return text
+
+    def found_late(self: E, outcome: str) -> E:
+        """The same error where it was found after something had been written: the action failed (exit code 1), with
+        the `outcome` of what was written in its message.
+        """
+        late = type(self)(
+            f"{self.message}; found after the run had begun: {outcome}", path=self.path, remedy=self.remedy
+        )
+        late.exit_code = EXIT_FAILED
+        return late
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _rebuild, (type(self), self.message, self.path, self.remedy)
@@ -99,6 +121,7 @@ class ConfigError(HudiError):
     """An option or a table property is missing, unknown or invalid."""
 
     exit_code = EXIT_BAD_INPUT
+    usual_remedy = "correct the option or the table property that the message names"
 
 
 class MetadataUnavailableError(ConfigError):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -31,6 +32,7 @@ from hudi_core.services.savepoint.verb import Savepoint, savepoint_list
 from hudi_core.services.verbs import nothing_to_run, perform
 from hudi_core.storage.arrow_store import open_data_storage
 from hudi_core.storage.base import Storage
+from hudi_core.storage.recorded_changes import RecordingStorage, exit_code_of_changes
 from hudi_core.storage.registry import open_storage
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.timeline import Timeline
@@ -74,7 +76,7 @@ class HudiTable:
         """
         check_options(options or {})
         given = {**(storage_options or {}), **limit_options(options or {})}
-        storage = open_storage(uri, given)
+        storage = RecordingStorage(open_storage(uri, given))
         config = TableConfig.load(storage)
         zone = timeline_zone(config, options or {})
         context = TableContext(
@@ -197,16 +199,23 @@ class HudiTable:
         """The result of `run` where it would find nothing to do; None where it has work. With `schedule` an instant is
         planned if none is pending: what is left for `run` is to run it.
         """
-        return nothing_to_run(self._context_of(request), request, Owner.current(request.owner, request.run_id))
+        with self.one_command():
+            return nothing_to_run(self._context_of(request), request, Owner.current(request.owner, request.run_id))
 
     def run(self, request: Request, engine: Engine, progress: Progress | None = None) -> RunResult:
         """Does what the request says. Its options take precedence over those of `open`; its table and storage options
         are ignored, as `open` has fixed them.
 
-        Raises HudiError: bad input before anything is written, ConflictError when it is safe to retry.
+        Raises HudiError: bad input (exit code 2) before anything is written, later as a failure (exit code 1) that says
+        what was taken back and what stays; ConflictError when it is safe to retry.
         """
         owner = Owner.current(request.owner, request.run_id)
-        return perform(self._context_of(request), request, engine, owner, progress)
+        with self.one_command():
+            return perform(self._context_of(request), request, engine, owner, progress)
+
+    def one_command(self) -> AbstractContextManager[None]:
+        """What is called within counts as one command: bad input that is found after any of it wrote is a failure."""
+        return exit_code_of_changes(self._context.storage)
 
     def _context_of(self, request: Request) -> TableContext:
         options = {**self._context.options, **request.options}

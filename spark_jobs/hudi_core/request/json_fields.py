@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import MISSING, fields
 from typing import Any, Final, get_type_hints
 
@@ -21,6 +21,24 @@ def parse_object(text: str | bytes, *, what: str) -> dict[str, Any]:
     return value
 
 
+def check_text(text: str, *, what: str) -> None:
+    """Raises ConfigError, naming `what`, for a text that is no UTF-8 or has a NUL: no name and no value has these, and
+    neither storage libraries nor expressions take them.
+    """
+    if not _has_text(text):
+        raise ConfigError(
+            f"{what} holds bytes that are not UTF-8, or a NUL: {text.encode('utf-8', 'backslashreplace')[:80]!r}",
+            remedy="give it in UTF-8",
+        )
+
+
+def _has_text(text: str) -> bool:
+    try:
+        return b"\0" not in text.encode()
+    except UnicodeEncodeError:  # a surrogate, which stands for a byte of an argument, or is one of JSON's escapes
+        return False
+
+
 def read_fields(cls: type, value: Mapping[str, Any], *, what: str) -> dict[str, Any]:
     """The arguments of the dataclass `cls` that `value` holds, each of its field's type.
 
@@ -36,8 +54,16 @@ def read_fields(cls: type, value: Mapping[str, Any], *, what: str) -> dict[str, 
         given = value.get(item.name)
         if not accepts(given):
             raise ConfigError(f"{what}: {item.name} must be {expected}")
+        for text in _texts_in(given):
+            check_text(text, what=f"{what}: {item.name}")
         found[item.name] = tuple(given) if isinstance(given, list) else given
     return found
+
+
+def _texts_in(given: Any) -> Iterable[str]:
+    if isinstance(given, dict):
+        return (*given, *given.values())
+    return given if isinstance(given, list) else (given,) if isinstance(given, str) else ()
 
 
 def _is_text(given: Any) -> bool:

@@ -21,6 +21,7 @@ RESULTS: Final = ".hoodie/.airflow_hudi/results"
 """Folder in the table for results that were requested as files."""
 PROBE_RESULTS: Final = ".airflow_hudi_probe/results"
 """The same where there need not be a table."""
+MAX_MINUTES: Final = 10**6
 METADATA_MODES: Final = ("auto", "on", "off")
 
 _COLUMN_STATS: Final = "column_stats"
@@ -108,8 +109,8 @@ class RunRequest(Request):
         for name in ("all_pending", "schedule"):
             if self.instant is not None and getattr(self, name):
                 raise ConfigError(f"{_WHAT}: instant and {name} exclude each other")
-        if self.max_minutes is not None and self.max_minutes < 1:
-            raise ConfigError(f"{_WHAT}: max_minutes must be 1 or more")
+        if self.max_minutes is not None and not 1 <= self.max_minutes <= MAX_MINUTES:
+            raise ConfigError(f"{_WHAT}: max_minutes must be between 1 and {MAX_MINUTES}")
 
     @property
     def needs_executors(self) -> bool:

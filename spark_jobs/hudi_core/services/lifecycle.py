@@ -25,6 +25,7 @@ from hudi_core.errors import ConfigError, ConflictError, HudiError
 from hudi_core.model.claim_names import CLAIMS
 from hudi_core.request.results import InstantResult
 from hudi_core.services.context import TableContext
+from hudi_core.storage.recorded_changes import exit_code_of_changes
 from hudi_core.timeline.instant import Instant, State
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.transaction.claim import Claim
@@ -161,7 +162,8 @@ def run_instant(job: Job[Plan, Done]) -> InstantResult:
     """Runs the instant of `job` to its completion, or returns the completed state of one that is done.
 
     Raises what `check`, `find` and `plan` of the job raise before anything is written; ConflictError while another
-    owner runs the instant. After any other failure, and after a kill, the instant can be run again.
+    owner runs the instant. After any other failure, and after a kill, the instant can be run again. Bad input that is
+    found behind the claim is such a failure: its exit code is not 2, and its message says what is left.
     """
     started = time.monotonic()
     job.check()
@@ -171,7 +173,8 @@ def run_instant(job: Job[Plan, Done]) -> InstantResult:
         return job.result(None, _seconds_since(started))
     plan = job.plan(timeline)
     try:
-        done = _run_claimed(job, plan)
+        with exit_code_of_changes(job.storage):
+            done = _run_claimed(job, plan)
     except ConflictError:
         job.refused()
         raise

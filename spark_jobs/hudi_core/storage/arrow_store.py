@@ -63,7 +63,7 @@ def open_arrow_storage(uri: str, scheme: str, options: Mapping[str, str]) -> Arr
         )
     try:
         filesystem, root = arrow_fs.FileSystem.from_uri(uri)
-    except (pa.ArrowInvalid, OSError) as error:
+    except (ValueError, OSError) as error:
         raise ConfigError(f"cannot open {uri}: {error}", path=uri) from error
     return ArrowStorage(filesystem, root, uri, limits)
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import errno
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import cast
 
-from hudi_core.errors import HudiError, StorageError, StorageExistsError, StorageNotFoundError
+from hudi_core.errors import FormatError, HudiError, StorageError, StorageExistsError, StorageNotFoundError
 from hudi_core.model.partition import check_relative_path
 
 _ABSENT = (FileNotFoundError, NotADirectoryError, IsADirectoryError)
@@ -58,14 +60,34 @@ def to_storage_error(error: Exception, path: str, uri: str) -> HudiError:
         return StorageError(
             f"access denied in {uri}: {error}", path=path, remedy="check the permissions or credentials of this process"
         )
-    return StorageError(f"{type(error).__name__} in {uri}: {error}", path=path)
+    if isinstance(error, OSError) and error.errno == errno.ENAMETOOLONG:
+        return FormatError(
+            f"a name is longer than {uri} allows",
+            path=path,
+            remedy="find out what wrote this name, or correct the address",
+        )
+    return StorageError(
+        f"{type(error).__name__} in {uri}: {error}",
+        path=path,
+        remedy="check the address of the table, and that its storage can be reached with these credentials; run again",
+    )
+
+
+def _client_errors() -> tuple[type[Exception], ...]:
+    """What the client of S3 raises that is no OSError (credentials that are absent, names that cannot be), where it is
+    loaded.
+    """
+    loaded = sys.modules.get("botocore.exceptions")
+    return () if loaded is None else (loaded.BotoCoreError,)
 
 
 @contextmanager
 def translated(path: str, uri: str, extra: tuple[type[Exception], ...] = ()) -> Iterator[None]:
     """Runs a call of the layer below; raises its OSError (and the types in `extra`) as the error of the port."""
-    kinds: tuple[type[Exception], ...] = (OSError, *extra)
+    kinds: tuple[type[Exception], ...] = (OSError, *_client_errors(), *extra)
     try:
         yield
+    except HudiError:
+        raise
     except kinds as error:
         raise to_storage_error(error, path, uri) from error

@@ -28,6 +28,8 @@ fsspec's own `x` mode elsewhere shows partial content or races.
 FOLDER_PROTOCOLS = frozenset({"file", "local", "memory", "hdfs", "webhdfs", "sftp", "ftp", "smb", "dbfs"})
 """File systems whose folders need not be created and remain after their files."""
 
+_FAILURES = (Exception,)
+"""Of a library of any scheme: botocore alone has hundreds of classes that are no OSError."""
 _VERSION_SUFFIX = "?versionId="
 _DELETE_THREADS = 8
 
@@ -48,7 +50,7 @@ class FsspecStorage(Storage):
 
     def stat(self, path: str) -> FileInfo:
         target = self._file(path)
-        with translated(path, self.uri):
+        with translated(path, self.uri, _FAILURES):
             info = self._fs.info(target)
         if info["type"] != "file":
             raise StorageNotFoundError(f"not a file in {self.uri}", path=path)
@@ -89,7 +91,7 @@ class FsspecStorage(Storage):
             if length <= 0:
                 return b""
         try:
-            with translated(path, self.uri):
+            with translated(path, self.uri, _FAILURES):
                 return bytes(self._fs.cat_file(target, start=start, end=start + length))
         except StorageError as error:
             if service_code(error) in ("InvalidRange", "416"):
@@ -98,7 +100,7 @@ class FsspecStorage(Storage):
 
     def write(self, path: str, data: bytes) -> None:
         target = self._file(path)
-        with translated(path, self.uri):
+        with translated(path, self.uri, _FAILURES):
             self._make_parent(target)
             self._fs.pipe_file(target, bytes(data))
 
@@ -123,7 +125,7 @@ class FsspecStorage(Storage):
         if not self.exists(path):
             return False
         try:
-            with translated(path, self.uri):
+            with translated(path, self.uri, _FAILURES):
                 self._fs.rm_file(target)
         except StorageNotFoundError:
             return False
@@ -132,7 +134,7 @@ class FsspecStorage(Storage):
     def delete_folder(self, folder: str) -> None:
         check_removable(folder, self.uri)
         target = self._target(folder)
-        with translated(folder, self.uri):
+        with translated(folder, self.uri, _FAILURES):
             self._fs.invalidate_cache(target)
             below: Mapping[str, Any] = self._fs.find(target, withdirs=True, detail=True)
             files = [name for name, info in below.items() if info["type"] == "file" and name.startswith(target + "/")]
@@ -147,13 +149,13 @@ class FsspecStorage(Storage):
 
     def open_input(self, path: str) -> BinaryIO:
         size = self.stat(path).size  # s3fs opens a prefix as if it were an empty file
-        with translated(path, self.uri):
+        with translated(path, self.uri, _FAILURES):
             file = self._fs.open(self._target(path), "rb", size=size, cache_type="none")
-        return cast(BinaryIO, GuardedInput(file, lambda _: translated(path, self.uri)))
+        return cast(BinaryIO, GuardedInput(file, lambda _: translated(path, self.uri, _FAILURES)))
 
     def open_output(self, path: str) -> BinaryIO:
         target = self._file(path)
-        with translated(path, self.uri):
+        with translated(path, self.uri, _FAILURES):
             self._make_parent(target)
             file = self._fs.open(target, "wb")
 
@@ -162,7 +164,9 @@ class FsspecStorage(Storage):
             file.closed = True  # else its finaliser stumbles over the discarded buffer
 
         can_discard = isinstance(file, AbstractBufferedFile)
-        guarded = GuardedOutput(file, lambda _: translated(path, self.uri), discard=discard if can_discard else None)
+        guarded = GuardedOutput(
+            file, lambda _: translated(path, self.uri, _FAILURES), discard=discard if can_discard else None
+        )
         return cast(BinaryIO, guarded)
 
     def _check_size(self, path: str, read: int) -> None:
@@ -196,7 +200,7 @@ class FsspecStorage(Storage):
         check_relative_path(folder, source=self.uri)
         target = self._target(folder)
         try:
-            with translated(folder, self.uri):
+            with translated(folder, self.uri, _FAILURES):
                 self._fs.invalidate_cache(target)
                 listed = self._fs.ls(target, detail=True)
         except StorageNotFoundError:

@@ -32,12 +32,18 @@ from hudi_core.storage.streams import GuardedInput, GuardedOutput
 
 _TEMPORARY = re.compile(r"^\.airflow-hudi-[0-9a-f]{32}\.tmp$")
 _NO_LINKS = frozenset({errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK})
+_SPECIAL, _LOOP = "a pipe, a socket or a device", "a symbolic link to itself"
+_NOT_OPENED = {errno.ENXIO: _SPECIAL, errno.ELOOP: _LOOP}
 _WRITE_BUFFER = 1 << 20
 _ATTEMPTS = 10
 
 
 def local_path(uri: str) -> str:
-    """The absolute path of a plain path or a `file:` URI; raises ConfigError for a URI of another host."""
+    """The absolute path of a plain path or a `file:` URI; raises ConfigError for a URI of another host, and for a path
+    that no file system can have.
+    """
+    if "\0" in unquote(uri):
+        raise ConfigError(f"{uri!r} holds a zero byte", path=uri, remedy="correct the address of the table")
     if not uri.startswith("file:"):
         return os.path.abspath(uri)
     parts = urlsplit(uri)
@@ -69,9 +75,10 @@ class LocalStorage(Storage):
     def stat(self, path: str) -> FileInfo:
         target = self._file(path)
         with translated(path, self.uri):
-            found = os.stat(target)
-        if not stat_bits.S_ISREG(found.st_mode):
+            found = os.lstat(target)
+        if stat_bits.S_ISDIR(found.st_mode):
             raise StorageNotFoundError(f"not a file in {self.uri}", path=path)
+        _check_mode(found.st_mode, path)
         return FileInfo(path, found.st_size, found.st_mtime)
 
     def list_files(self, folder: str) -> list[FileInfo]:
@@ -239,9 +246,21 @@ class LocalStorage(Storage):
             except (FileNotFoundError, NotADirectoryError):
                 return []
         for entry in found:
-            if entry.is_symlink():
-                self._inside(join(folder, entry.name))
+            if not (entry.is_file(follow_symlinks=False) or entry.is_dir(follow_symlinks=False)):
+                self._check_special(join(folder, entry.name), entry.path)
         return found
+
+    def _check_special(self, path: str, target: str) -> None:
+        """Refuses what is neither a file nor a folder: without an error, a query would lose the rows of a file that was
+        replaced by it.
+        """
+        try:
+            mode = os.lstat(target).st_mode
+        except FileNotFoundError:
+            return  # removed since the folder was read
+        if stat_bits.S_ISLNK(mode):
+            self._inside(path)
+        _check_mode(mode, path)
 
 
 def _is_hidden(name: str) -> bool:
@@ -255,17 +274,37 @@ def _side_file(target: str) -> str:
 
 def _opened(target: str, path: str) -> FileIO:
     """The file without a buffer. To open a pipe would wait for its writer, and a device may have no end."""
-    handle = os.open(target, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        handle = os.open(target, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError as error:
+        if error.errno in _NOT_OPENED:
+            raise _no_file(_NOT_OPENED[error.errno], path) from error
+        raise
     try:
         mode = os.fstat(handle).st_mode
         if stat_bits.S_ISDIR(mode):
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), target)
-        if not stat_bits.S_ISREG(mode):
-            raise FormatError("a pipe, a socket or a device is no file of a table", path=path, remedy="remove it")
+        _check_mode(mode, path)
     except BaseException:
         os.close(handle)
         raise
     return FileIO(handle, "rb")
+
+
+def _check_mode(mode: int, path: str) -> None:
+    """Links elsewhere are refused before."""
+    if stat_bits.S_ISLNK(mode):
+        raise _no_file(_LOOP, path)
+    if not (stat_bits.S_ISREG(mode) or stat_bits.S_ISDIR(mode)):
+        raise _no_file(_SPECIAL, path)
+
+
+def _no_file(what: str, path: str) -> FormatError:
+    return FormatError(
+        f"{what} is no file of a table",
+        path=path,
+        remedy="remove it, and restore the file from a copy if there was one",
+    )
 
 
 def _remove(target: str) -> bool:

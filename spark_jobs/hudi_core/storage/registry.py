@@ -13,6 +13,7 @@ from hudi_core.errors import ConfigError
 from hudi_core.model.size_limits import SizeLimits, without_limits
 from hudi_core.request.secrets import refuse_secret_address
 from hudi_core.storage.base import Storage
+from hudi_core.storage.failures import to_storage_error
 from hudi_core.storage.local import LocalStorage, local_path
 
 if TYPE_CHECKING:
@@ -51,16 +52,28 @@ def open_fsspec(uri: str, scheme: str, options: Mapping[str, str]) -> FsspecStor
             path=uri,
             remedy="install the fsspec package of this scheme",
         ) from error
-    # Neither cache may live on: a listing must show what others created a moment ago.
     given = fsspec_options(scheme, without_limits(options))
-    fs = kind(**given, use_listings_cache=False, skip_instance_cache=True)
-    return FsspecStorage(fs, str(kind._strip_protocol(address)), uri, SizeLimits.of(options))
+    try:
+        if scheme != "s3":
+            given = {**kind._get_kwargs_from_urls(address), **given}  # such as the host
+        # Neither cache may live on: a listing must show what others created a moment ago.
+        fs = kind(**given, use_listings_cache=False, skip_instance_cache=True)
+        root = str(kind._strip_protocol(address))
+    except (TypeError, ValueError) as error:
+        raise ConfigError(
+            f"the storage library of {scheme}:// cannot be opened: {error}",
+            path=uri,
+            remedy="check the address, and give what the library needs as storage options",
+        ) from error
+    except Exception as error:  # of the scheme's library, which may raise anything
+        raise to_storage_error(error, "", uri) from error
+    return FsspecStorage(fs, root, uri, SizeLimits.of(options))
 
 
 def scheme_of(uri: str) -> str:
     """The scheme in lower case, `s3` for `s3a` and `s3n`, `file` for a plain path. Raises ConfigError for none."""
     if not uri.strip():
-        raise ConfigError("the address of the table is empty")
+        raise ConfigError("the address of the table is empty", remedy="give a path or an address")
     if "://" not in uri and not uri.startswith("file:"):
         return "file"
     scheme = uri.split(":", 1)[0].lower()

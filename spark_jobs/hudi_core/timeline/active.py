@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from hudi_core.config.table_config import TableConfig
-from hudi_core.errors import StorageExistsError, StorageNotFoundError, TimelineError
+from hudi_core.errors import CorruptFileError, StorageExistsError, StorageNotFoundError, TimelineError
 from hudi_core.storage.base import Storage
 from hudi_core.timeline import naming_v1
 from hudi_core.timeline.actions.commit import CommitMetadata, decode_commit
@@ -82,12 +82,21 @@ class ActiveTimeline:
         return self._content(self.path_of(instant), instant.action, instant.state)
 
     def read_commit(self, instant: Instant) -> CommitMetadata:
-        """The metadata of a completed commit, deltacommit or replacecommit; TimelineError for any other instant."""
+        """The metadata of a completed commit, deltacommit or replacecommit; TimelineError for any other instant.
+
+        The empty file that a crash may leave is empty metadata, as in Hudi. Of a replacecommit it is a
+        CorruptFileError: a query would read the file groups that the instant replaced beside the new ones.
+        """
         if not instant.is_completed or instant.action not in COMMIT_ACTIONS:
             raise TimelineError(
                 f"{instant.action} {instant.requested_time} is not a completed commit", path=self.path_of(instant)
             )
-        return decode_commit(self.read_details(instant), path=self.path_of(instant))
+        path, data = self.path_of(instant), self.read_details(instant)
+        if not data and instant.action == Action.REPLACE_COMMIT:
+            raise CorruptFileError(
+                "the completed file is empty, so that it is not known which file groups it replaced", path=path
+            )
+        return decode_commit(data, path=path)
 
     def read_requested(self, requested_time: str, action: str) -> bytes:
         """The content of an instant's requested file. Raises StorageNotFoundError."""

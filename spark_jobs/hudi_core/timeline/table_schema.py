@@ -7,9 +7,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final
 
+from hudi_core.codec.avro.datum import DatumCodec
+from hudi_core.codec.avro.schema import parse_schema
 from hudi_core.errors import FormatError
 from hudi_core.timeline.actions.commit import CommitMetadata, Operation, decode_commit
-from hudi_core.timeline.actions.pretty_json import load_object
 from hudi_core.timeline.instant import Instant
 from hudi_core.timeline.timeline import Timeline
 
@@ -49,7 +50,9 @@ def schema_of(
         raise FormatError(
             "no completed commit records the table's schema", path=".hoodie", remedy="write to the table with Hudi once"
         )
-    return load_object(found[0].encode(), path=found[1])
+    schema = parse_schema(found[0], path=found[1])
+    DatumCodec(schema, path=found[1])  # checked here, where it is known which commit records it
+    return schema
 
 
 def _decoded(

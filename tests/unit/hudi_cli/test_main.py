@@ -143,3 +143,10 @@ def test_the_exit_code_reaches_the_shell(tmp_path: Path) -> None:
     )
     assert done.returncode == 2
     assert json.loads(done.stdout)["error"]["type"] == "ConfigError"
+
+
+@pytest.mark.parametrize("arguments", [("timeline", "t\udcff"), ("read", "t", "--where", "a = '\udcff'")])
+def test_an_argument_that_is_no_text_is_bad_input(arguments: tuple[str, ...]) -> None:
+    done = hudictl(*arguments, "--json")
+    assert done.code == 2
+    assert "UTF-8" in done.error["message"]

@@ -128,7 +128,10 @@ def test_a_plan_is_dropped(golden: Golden, version: str) -> None:
     assert did["unblocks"]["file_groups"] > 0
     assert "writes to its file groups" in did["unblocks"]["work"]
     assert instants(table, "requested") == []
-    assert hudictl("unschedule", table, instant, "--json").code == 2
+    again = hudictl("unschedule", table, instant, "--json")
+    assert again.code == 0
+    assert "it was dropped before" in again.document["reason"]
+    assert "nothing to do: the timeline holds no instant" in hudictl("unschedule", table, instant).out
 
 
 @pytest.mark.parametrize("version", VERSIONS)

@@ -6,7 +6,7 @@ import pickle
 import pytest
 
 from hudi_core import errors
-from hudi_core.errors import HudiError, LogFormatter
+from hudi_core.errors import LONGEST, HudiError, LogFormatter, shortened
 
 KINDS = [kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, HudiError)]
 
@@ -74,3 +74,14 @@ def test_log_lines_cannot_be_forged() -> None:
     )
     text = LogFormatter("%(levelname)s %(message)s").format(record)
     assert text == "ERROR dt=\n  HUDI_RESULT {}\\x1b[1m s3://***@b/t"
+
+
+def test_a_name_of_megabytes_is_shortened_in_a_message() -> None:
+    error = HudiError("not a marker: " + "x" * 2_000_000 + "END", path="y" * 1_000_000, remedy="remove it")
+    assert error.path is not None
+    assert len(error.message) <= LONGEST
+    assert len(error.path) <= LONGEST
+    assert error.message.startswith("not a marker: xxx")
+    assert error.message.endswith("xEND")
+    assert str(pickle.loads(pickle.dumps(error))) == str(error)
+    assert shortened("x" * LONGEST) == "x" * LONGEST

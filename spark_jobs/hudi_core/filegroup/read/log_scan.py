@@ -196,6 +196,20 @@ def log_blocks(storage: Storage, log_files: Iterable[DataFile]) -> Iterator[LogB
         yield from walk(partial(_read, storage, file.path), file.size, file.path)
 
 
+def has_counting_block(storage: Storage, log_file: DataFile, is_committed: IsCommitted) -> bool:
+    """Whether a log file holds rows or deletes of a committed instant, or cancels those of one by a rollback command.
+
+    A log file without such a block changes nothing that a reader sees; nor does a corrupt block. Errors as
+    scan_log_files.
+    """
+    instants = (
+        block.target_instant_time if block.type is BlockType.COMMAND else _instant_of(block)
+        for block in log_blocks(storage, [log_file])
+        if isinstance(block, LogBlock)
+    )
+    return any(instant is not None and is_committed(instant) for instant in instants)
+
+
 def _read(storage: Storage, path: str, offset: int, length: int) -> bytes:
     return storage.read_range(path, ByteRange(offset, length))
 

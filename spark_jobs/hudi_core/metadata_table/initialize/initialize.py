@@ -180,7 +180,10 @@ class MetadataCreation:
             raise ConflictError(
                 f"the metadata table cannot begin while actions of the table are pending: {', '.join(pending)}",
                 path=config.path,
-                remedy="complete them or roll them back, then run this again",
+                remedy=(
+                    "wait until they are completed; a write whose writer is dead is rolled back with `hudictl rollback "
+                    f"TABLE --instant {pending[0]}`; then run this again"
+                ),
             )
 
 

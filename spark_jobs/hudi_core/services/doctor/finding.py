@@ -205,6 +205,22 @@ class ListingObservations:
 
 
 @dataclass(frozen=True, slots=True)
+class DamagedLog:
+    """A corrupt block of a log file that queries skip; or, where it is not `is_readable`, a file that they fail on."""
+
+    path: str
+    what: str
+    is_readable: bool
+
+
+@dataclass(frozen=True, slots=True)
+class LogObservations:
+    """The damage in the log files that a snapshot query reads."""
+
+    damaged: Counted[DamagedLog] = field(default_factory=Counted)
+
+
+@dataclass(frozen=True, slots=True)
 class IndexObservations:
     """`narrow` are data partitions whose recorded ranges lack values, `incomplete` secondary indexes that lack rows of
     a commit on the timeline, `unproven` those of which nobody can tell. `problem`: no check.
@@ -239,6 +255,7 @@ class Observations:
     metadata_drop_unfinished: bool = False
     orphans: OrphanObservations = OrphanObservations()
     listings: ListingObservations = field(default_factory=ListingObservations)
+    logs: LogObservations = field(default_factory=LogObservations)
     indexes: IndexObservations = IndexObservations()
     executors: ExecutorObservations | None = None
     """None where the doctor runs without executors."""

@@ -18,6 +18,7 @@ from hudi_core.services.doctor.clocks import moment_of, read_clocks
 from hudi_core.services.doctor.finding import (
     ExecutorObservations,
     ListingObservations,
+    LogObservations,
     Observations,
     OrphanObservations,
     Overtaken,
@@ -27,6 +28,7 @@ from hudi_core.services.doctor.finding import (
 from hudi_core.services.doctor.indexes import read_indexes
 from hudi_core.services.doctor.listings import compare_listings
 from hudi_core.services.doctor.locks import read_lock
+from hudi_core.services.doctor.log_files import find_damaged_logs
 from hudi_core.services.doctor.orphans import find_orphans
 from hudi_core.services.doctor.wheels import needed_wheels
 from hudi_core.services.repair.pending_plan import find_pending, unblocked_by
@@ -80,6 +82,7 @@ def observe(
         metadata_drop_unfinished=is_drop_unfinished(context.storage, context.config),
         orphans=find_orphans(context, timeline) if files else OrphanObservations(),
         listings=compare_listings(context, timeline) if files else ListingObservations(),
+        logs=find_damaged_logs(context, timeline) if files else LogObservations(),
         indexes=read_indexes(context, timeline, ranges=files),
         executors=executors,
     )

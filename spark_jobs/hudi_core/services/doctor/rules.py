@@ -10,6 +10,7 @@ from hudi_core.services.doctor.finding import Finding, Observations, PendingObse
 from hudi_core.services.doctor.indexes import indexes
 from hudi_core.services.doctor.listings import listings
 from hudi_core.services.doctor.locks import lock
+from hudi_core.services.doctor.log_files import damaged_logs
 from hudi_core.services.doctor.orphans import orphans
 from hudi_core.services.doctor.wheels import executors, wheels
 from hudi_core.services.doctor.writer_rules import writers
@@ -150,6 +151,7 @@ def strange_names(observed: Observations) -> Iterator[Finding]:
 _RULES: tuple[Callable[[Observations], Iterator[Finding]], ...] = (
     orphans,
     listings,
+    damaged_logs,
     indexes,
     strange_names,
     stalled_instants,

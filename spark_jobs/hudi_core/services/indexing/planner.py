@@ -20,7 +20,7 @@ from hudi_core.services.indexing.job import IndexingJob
 from hudi_core.services.indexing.requested_indexes import RequestedIndexes, requested_indexes
 from hudi_core.services.indexing.resize import GROUPS, misfits, requested_counts
 from hudi_core.services.lifecycle import Run
-from hudi_core.services.metadata.initialization import Initializations
+from hudi_core.services.metadata.initialization import Initializations, index_warnings
 from hudi_core.services.metadata.pending_indexing import pending_builds
 from hudi_core.services.service import Scheduled, SchedulingService
 from hudi_core.timeline.actions.indexing import IndexedPartition, encode_index_plan
@@ -59,7 +59,9 @@ class IndexingService(SchedulingService):
             if not plan:
                 return Scheduled(None, None, _nothing(requested, left))
             if lock is None:
-                return Scheduled(None, _document(plan))
+                return Scheduled(None, _document(plan, config))
+            for warning in index_warnings(config, left):
+                log.warning("%s", warning)
             instant = _instant(context, config, timeline)
             lock.check()
             # A listed index keeps the definition that its files are by.
@@ -70,7 +72,7 @@ class IndexingService(SchedulingService):
             ]
             _request(context, instant, encode_index_plan(plan, extra=config.features.index_plan_extra), config, new)
         log.info("indexing %s requested: %s", instant, ", ".join(left))
-        return Scheduled(instant, _document(plan))
+        return Scheduled(instant, _document(plan, config))
 
     def job(self, run: Run) -> IndexingJob:
         """See InstantService."""
@@ -156,14 +158,15 @@ def _plan(names: tuple[str, ...], timeline: Timeline, counts: Mapping[str, int])
     )
 
 
-def _document(plan: tuple[IndexedPartition, ...]) -> dict[str, object]:
+def _document(plan: tuple[IndexedPartition, ...], config: TableConfig) -> dict[str, object]:
+    warnings = index_warnings(config, [item.name for item in plan])
     return {
         "partitions": [
             {"name": item.name, "up_to": item.up_to}
             | ({"file_groups": int(item.extra[GROUPS])} if GROUPS in item.extra else {})
             for item in plan
         ]
-    }
+    } | ({"warnings": warnings} if warnings else {})
 
 
 def _nothing(requested: RequestedIndexes, left: tuple[str, ...]) -> str:

@@ -4,7 +4,7 @@ metadata table from it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
@@ -26,7 +26,13 @@ from hudi_core.metadata_table.initialize.exchange import (
 )
 from hudi_core.metadata_table.initialize.initialize import Initialization, committed_files
 from hudi_core.metadata_table.instants import SOLO_COMMIT
-from hudi_core.metadata_table.partition_type import COLUMN_STATS, PARTITION_STATS, RECORD_INDEX, is_row_level
+from hudi_core.metadata_table.partition_type import (
+    COLUMN_STATS,
+    PARTITION_STATS,
+    RECORD_INDEX,
+    SECONDARY_PREFIX,
+    is_row_level,
+)
 from hudi_core.metadata_table.partitions.record_index import record_index_definition
 from hudi_core.metadata_table.partitions.registry import partition_type_of, partition_types_of, row_level_type
 from hudi_core.metadata_table.write.staged_logs import Workers
@@ -125,6 +131,20 @@ class Snapshot:
         """The slices that a snapshot query reads."""
         view = context.view(self.timeline, listing=self.listing)
         return [item for partition in view.partitions() for item in view.latest_merged_slices(partition)]
+
+
+def index_warnings(config: TableConfig, names: Collection[str]) -> list[str]:
+    """What is built of `names` and cannot be used as the table is: a secondary index gives the record keys of a value,
+    and only the record index says where these are (SecondaryIndexSupport.isIndexAvailable).
+    """
+    secondary = sorted(name for name in names if name.startswith(SECONDARY_PREFIX))
+    there = config.metadata_partitions.union(config.metadata_partitions_inflight, names)
+    if not secondary or RECORD_INDEX in there:
+        return []
+    return [
+        f"no query can use {', '.join(secondary)}: the table has no {RECORD_INDEX}, which a lookup by a secondary "
+        "index needs; create that one, too"
+    ]
 
 
 class Initializations:

@@ -6,6 +6,7 @@ releases the lock in between, until the writes that may use it have ended.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -33,7 +34,12 @@ from hudi_core.services.metadata.index_drop import (
     row_level_among,
     users_of,
 )
-from hudi_core.services.metadata.initialization import Initializations, Snapshot, partitioned_record_index
+from hudi_core.services.metadata.initialization import (
+    Initializations,
+    Snapshot,
+    index_warnings,
+    partitioned_record_index,
+)
 from hudi_core.services.metadata.pending_indexing import abandon_builds, inflight_build, refuse_running_builds
 from hudi_core.services.metadata.row_changes import RowsUnknownError
 from hudi_core.services.waiting import wait_for_writers
@@ -42,6 +48,8 @@ if TYPE_CHECKING:
     from hudi_core.engine.protocol import Engine
     from hudi_core.services.context import TableContext
     from hudi_core.transaction.owner import Owner
+
+log = logging.getLogger(__name__)
 
 
 def create_metadata(
@@ -62,6 +70,8 @@ def create_metadata(
     defined = partitioned_record_index(context.config, context.options) if RECORD_INDEX in requirements else {}
     workers = context.workers(engine, epoch)
     Initializations(context, workers, defined).check(requirements)
+    for warning in index_warnings(context.config, requirements):
+        log.warning("%s", warning)
     with context.lock(owner) as lock:
         config = MetadataCreation(context.storage, workers.token, context.clock()).initialize_table()
         return _begin(replace(context, config=config), requirements, workers, lock.check, defined)

@@ -19,6 +19,7 @@ from hudi_core.request.requests import (
 )
 from hudi_core.services.metadata.columns import add_columns, check_columns, drop_columns
 from hudi_core.services.metadata.index_drop import left_over
+from hudi_core.services.metadata.initialization import index_warnings
 from hudi_core.services.metadata.maintain import create_metadata, drop_metadata, update_metadata
 from hudi_core.services.metadata.validate.run import validate
 from hudi_core.storage.arrow_store import open_data_storage
@@ -66,12 +67,13 @@ def _create(context: TableContext, request: MetadataCreateRequest, engine: Engin
         added = add_columns(replace(context, config=config), columns, engine, owner, epoch)
     after = config.metadata_partitions
     nothing = not (after - before or added)
+    warnings = index_warnings(config, names - before)
     return {
         "created": sorted(after - before),
         "partitions": sorted(after),
         "columns": list(added),
         "reason": _THERE if nothing else None,
-    }
+    } | ({"warnings": warnings} if warnings else {})
 
 
 def _update(context: TableContext, names: tuple[str, ...], engine: Engine, owner: Owner, epoch: int) -> Json:

@@ -49,6 +49,8 @@ class Unscheduled:
     dry_run: bool
     removed: Removed
     unblocks: dict[str, Any]
+    reason: str | None = None
+    """Why there was nothing to drop."""
 
     def to_dict(self) -> dict[str, Any]:
         """The document of `hudictl unschedule --json`."""
@@ -59,15 +61,19 @@ def unschedule(context: TableContext, instant: str, owner: Owner, *, dry_run: bo
     """Drops the pending plan at `instant`, also one with a damaged file.
 
     The files of its attempts are deleted first, of an indexing also the partial index, then its inflight and requested
-    files, under the lock. It may be repeated after a crash.
+    files, under the lock. It may be repeated after a crash, and behind its end: of an instant that is
+    neither on the timeline nor archived there is nothing to drop, which the result's `reason` says.
 
     Raises ConfigError or TimelineError for another instant, ConflictError while a run is alive, or where a writer of
     layout 1 started at the same moment; then the plan is restored.
     """
     timeline = context.active.load()
-    if not dry_run and not timeline.contains(instant) and current_claim(context.storage, instant) is not None:
-        _clean_up_behind(context, instant, owner)
-        return Unscheduled(instant, "", dry_run, NOTHING, UNBLOCKS_NOTHING)
+    is_left_behind = not timeline.contains(instant) and current_claim(context.storage, instant) is not None
+    if is_left_behind or not timeline.contains_or_before_start(instant):
+        if is_left_behind and not dry_run:
+            _clean_up_behind(context, instant, owner)
+        reason = f"the timeline holds no instant {instant}: it was dropped before, or never was there"
+        return Unscheduled(instant, "", dry_run, NOTHING, UNBLOCKS_NOTHING, reason)
     plan = find_pending(context, timeline, instant)
     try:
         _check_droppable(plan)

@@ -17,6 +17,7 @@ from __future__ import annotations
 import logging
 import time
 from functools import partial
+from typing import NoReturn
 
 from hudi_core.errors import FormatError, TimelineError
 from hudi_core.filegroup.write.markers import delete_markers
@@ -38,7 +39,7 @@ from hudi_core.timeline.actions.restore import (
     encode_restore_metadata,
 )
 from hudi_core.timeline.actions.rollback import RollbackMetadata
-from hudi_core.timeline.instant import COMMIT_ACTIONS, Action, Instant, State
+from hudi_core.timeline.instant import COMMIT_ACTIONS, WRITE_ACTIONS, Action, Instant, State
 from hudi_core.timeline.pending_plans import pending_rollback_of, read_restore_plan, rollback_target
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.transaction.claim import Claim
@@ -75,16 +76,47 @@ class RestoreJob(Job[RestorePlan, None]):
 
     def plan(self, timeline: Timeline) -> RestorePlan:
         """The plan that was requested. Pending rollbacks that it is going to finish are checked now, before a file of
-        any of them is deleted. Raises FormatError for what cannot be followed.
+        any of them is deleted.
+
+        Raises FormatError for what cannot be followed, and for a plan that goes back to something else than its target,
+        TimelineError where an instant that has to go was savepointed.
         """
-        source = self.active.path(self.instant, Action.RESTORE, State.REQUESTED)
         if any(item.time == self._plan.target for item in self._plan.instants):
-            raise FormatError(f"the plan takes away {self._plan.target}, to which it restores", path=source)
+            self._refuse(f"takes away {self._plan.target}, to which it restores")
+        if not self.find(timeline).is_completed:
+            self._check(timeline)
         for item in self._plan.instants:
             pending = pending_rollback_of(self.active, timeline, item.time)
             if pending is not None:
-                RollbackExecution(self.context, pending, self.owner)
+                RollbackExecution(self.context, pending, self.owner).check(timeline)
         return self._plan
+
+    def _check(self, timeline: Timeline) -> None:
+        """A plan of real Hudi names what RestoreCandidates.after does, and its own instant is later than all of it. An
+        instant of the plan that is gone, or pending, an earlier run has rolled back.
+        """
+        candidates = RestoreCandidates(self.context, timeline)
+        target = candidates.find(self._plan.target)
+        if target is None:
+            return
+        named = {item.time for item in self._plan.instants}
+        after = candidates.after(target)
+        going = {item.requested_time for item in after}
+        for item in timeline.of_actions(*WRITE_ACTIONS):
+            if item.requested_time in named - going:
+                self._refuse(f"names {item.action} {item.requested_time}, which is not after {self._plan.target}")
+            if item.requested_time in named:
+                _refuse_savepoint(timeline, item)
+        for item in after:
+            if item.is_completed and item.requested_time not in named and item.completed_at < self.instant:
+                self._refuse(f"leaves {item.action} {item.requested_time}, which is after {self._plan.target}")
+
+    def _refuse(self, what: str) -> NoReturn:
+        raise FormatError(
+            f"the restore's plan {what}",
+            path=self.active.path(self.instant, Action.RESTORE, State.REQUESTED),
+            remedy="where it is only requested, delete this file of the plan and restore again; else restore with Hudi",
+        )
 
     def begin(self, plan: RestorePlan, held: Claim) -> None:
         """What of the metadata table cannot go back is dropped first."""

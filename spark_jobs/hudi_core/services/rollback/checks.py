@@ -119,10 +119,13 @@ def _check_pending(timeline: Timeline, target: Instant, inputs: RollbackInputs) 
     ]
     if others and (target.is_completed or others[-1].requested_time > target.requested_time):
         last = others[-1]
-        raise _refused(
-            target,
-            f"has {last.action} {last.requested_time} pending beside it",
-            "roll that one back first, or wait for it",
+        # That write may end by itself, which makes the rollback possible: unlike the other refusals, this one passes.
+        raise ConflictError(
+            f"{target.action} {target.requested_time} has {last.action} {last.requested_time} pending beside it",
+            remedy=(
+                "wait for that write; when its writer is dead, roll it back first: `hudictl rollback TABLE --instant "
+                f"{last.requested_time}`"
+            ),
         )
 
 

@@ -62,12 +62,15 @@ class RollbackJob(Job[RollbackExecution, RollbackMetadata]):
         return timeline.get(self.instant, Action.ROLLBACK)
 
     def plan(self, timeline: Timeline) -> RollbackExecution:
-        """The plan that was requested. Raises TimelineError while a restore is pending, FormatError for a plan whose
-        instant is archived: its files hold rows, and its commit is no more on the timeline to be taken back.
+        """The plan that was requested, checked whole (RollbackExecution.check). Raises TimelineError while a restore is
+        pending, FormatError for a plan whose instant is archived: its files hold rows, and its commit is no more on the
+        timeline to be taken back.
         """
         _refuse_during_restore(timeline)
-        if not self.find(timeline).is_completed and self._execution.target(timeline) is None:
-            self._refuse_archived()
+        if not self.find(timeline).is_completed:
+            if self._execution.target(timeline) is None:
+                self._refuse_archived()
+            self._execution.check(timeline)
         return self._execution
 
     def _refuse_archived(self) -> None:

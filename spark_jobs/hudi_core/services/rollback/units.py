@@ -5,11 +5,13 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final, NoReturn
 
-from hudi_core.errors import ConflictError, StorageExistsError
+from hudi_core.errors import ConflictError, FormatError, StorageExistsError
+from hudi_core.filegroup.read.log_scan import CommittedInstants, has_counting_block
 from hudi_core.filegroup.write.rollback_files import FileRollback, FileUndo, Undone, undo_of
 from hudi_core.metadata_table.records.file_statistics import FileChanges
 from hudi_core.model.partition import join
@@ -28,8 +30,13 @@ from hudi_core.timeline.instant import Action, Instant, State, completed_action
 from hudi_core.timeline.pending_plans import is_clustering
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.transaction.owner import Owner
+from hudi_core.transaction.reconcile import list_partitions
+from hudi_core.view.file_group import DataFile
 
 log = logging.getLogger(__name__)
+
+_READERS: Final = 16
+"""Log files that are looked into at a time."""
 
 Guard = Callable[[Timeline, Instant], None]
 """Raises when the instant, completed on the timeline that was read under the lock, may not be rolled back."""
@@ -72,6 +79,40 @@ class RollbackExecution:
     def target(self, timeline: Timeline) -> Instant | None:
         """The instant to roll back as the timeline shows it now; None when it is gone."""
         return timeline.find(self.plan.instant, self.plan.action)
+
+    def check(self, timeline: Timeline) -> None:
+        """Raises FormatError, naming the plan's file, for a log file to delete that holds rows of another completed
+        instant.
+
+        In layout 1 a log file has the base instant of its slice, to which later writers append: real Hudi plans to
+        delete those of a compaction's slice while no later deltacommit is completed (ListingBasedRollbackStrategy), and
+        one may have completed since.
+        """
+        if self._active.layout != 1 or not timeline.commits().after(self.plan.instant):
+            return
+        logs = {join(step.partition, name) for step in self._steps for name in step.delete if name.startswith(".")}
+        there = [
+            DataFile(partition, info.name, info.size)
+            for partition, files in list_partitions(self._storage, {path.rpartition("/")[0] for path in logs})
+            for info in files
+            if info.path in logs
+        ]
+        committed = CommittedInstants.of(timeline)
+
+        def is_other(instant: str) -> bool:
+            return instant != self.plan.instant and committed(instant)
+
+        def is_used(file: DataFile) -> bool:
+            return has_counting_block(self._storage, file, is_other)
+
+        with ThreadPoolExecutor(max_workers=_READERS, thread_name_prefix="planned") as pool:
+            used = next((file for file, found in zip(there, pool.map(is_used, there), strict=True) if found), None)
+        if used is not None:
+            raise FormatError(
+                f"the rollback's plan deletes {used.path}, which holds rows of a completed instant",
+                path=self._source,
+                remedy=f"delete this file of the plan, then `hudictl rollback TABLE --instant {self.plan.instant}`",
+            )
 
     def begin(self, guard: Guard, *, restores: bool = False) -> None:
         """Makes the rollback inflight and the completed instant pending, so that nothing reads or builds on it from

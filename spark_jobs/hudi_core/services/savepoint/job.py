@@ -39,6 +39,7 @@ class SavepointJob(Job[None, None]):
         """Raises as savepoint_create, before anything is written; again under the lock."""
         if timeline.find(self.instant, Action.SAVEPOINT) is None:
             _check(self.context, timeline, self.instant)
+            _files(self.context, timeline, self.instant)  # what cannot be listed shows before the claim
 
     def begin(self, plan: None, held: Claim) -> None:
         """Lists the files under the lock."""

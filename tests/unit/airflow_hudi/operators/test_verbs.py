@@ -103,10 +103,12 @@ def test_a_retry_of_what_is_done_succeeds(golden: Golden, submitted: Path, monke
         with pytest.raises(HudiJobFailed):
             made(table=table, **arguments).execute(context(store))
         real_job(monkeypatch)
-        with pytest.raises(AirflowFailException):
-            made(table=table, **arguments).execute(context(Store()))  # another task, which did not do it
         assert made(table=table, **arguments).execute(context(store))["instant"] == arguments["instant"]
         assert store.values == {}
+    again = made(HudiUnscheduleOperator, blocked, instant=plan).execute(context(Store()))  # another task
+    assert (again["removed"]["instants"], "dropped before" in again["reason"]) == ([], True)
+    with pytest.raises(AirflowFailException):
+        made(HudiSavepointOperator, kept, action="delete", instant=saved).execute(context(Store()))
 
 
 def test_a_retry_keeps_to_the_commit_that_it_chose(

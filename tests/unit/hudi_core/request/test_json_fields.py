@@ -81,3 +81,10 @@ def test_what_no_field_names_is_not_read() -> None:
 def test_what_is_no_object_is_refused(text: str | bytes) -> None:
     with pytest.raises(ConfigError, match="the file is not"):
         parse_object(text, what="the file")
+
+
+@pytest.mark.parametrize("text", ["a\0b", "\udcff"])
+def test_what_is_no_text_is_refused(text: str) -> None:
+    for value in ({"text": text}, {"text": "a", "pairs": {"k": text}}, {"text": "a", "names": ["a", text]}):
+        with pytest.raises(ConfigError, match="holds bytes that are not UTF-8, or a NUL"):
+            read_fields(Sample, value, what="sample")

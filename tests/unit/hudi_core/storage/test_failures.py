@@ -1,9 +1,13 @@
 from __future__ import annotations
 
+import errno
+
 import pytest
+from botocore.exceptions import NoCredentialsError
 
 from hudi_core.errors import (
     FormatError,
+    HudiError,
     LockError,
     StorageError,
     StorageExistsError,
@@ -26,12 +30,19 @@ class ServiceError(Exception):
         (FileExistsError(), StorageExistsError),
         (PermissionError("no"), StorageError),
         (TimeoutError("late"), StorageError),
+        (OSError(errno.ENAMETOOLONG, "File name too long"), FormatError),
     ],
 )
-def test_errors_of_the_port(error: Exception, expected: type[StorageError]) -> None:
+def test_errors_of_the_port(error: Exception, expected: type[HudiError]) -> None:
     found = to_storage_error(error, "a/b", "s3://bucket")
     assert type(found) is expected
     assert (found.path, "s3://bucket" in found.message) == ("a/b", True)
+    assert found.remedy or expected is StorageExistsError
+
+
+def test_what_the_client_of_s3_raises_is_an_error_of_the_port() -> None:
+    with pytest.raises(StorageError, match="Unable to locate credentials"), translated("a", "s3://bucket"):
+        raise NoCredentialsError
 
 
 def test_our_own_errors_pass() -> None:

@@ -5,6 +5,7 @@ import fcntl
 import os
 import socket
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -142,12 +143,28 @@ def test_what_is_neither_file_nor_folder_is_not_opened(table: Path) -> None:
     with socket.socket(socket.AF_UNIX) as listening:
         listening.bind(str(table / "socket"))
         storage = LocalStorage(table)
-        for call in (storage.read, storage.open_input, lambda path: storage.read_range(path, ByteRange(0, 1))):
-            with pytest.raises(FormatError, match="a pipe, a socket or a device"):
-                call("pipe")
-            with pytest.raises(StorageError):
-                call("socket")
-    assert storage.list_files("") == []
+        range_of = lambda path: storage.read_range(path, ByteRange(0, 1))  # noqa: E731
+        for call in (storage.read, storage.open_input, storage.stat, range_of):
+            for name in ("pipe", "socket"):
+                with pytest.raises(FormatError, match="a pipe, a socket or a device"):
+                    call(name)
+
+
+@pytest.mark.parametrize("make", [os.mkfifo, lambda path: path.symlink_to(path)])
+def test_what_is_neither_file_nor_folder_is_not_left_out_of_a_listing(
+    table: Path, make: Callable[[Path], None]
+) -> None:
+    """A query would lose the rows of a file in whose place it is."""
+    (table / "file").write_bytes(b"1")
+    make(table / "other")
+    storage = LocalStorage(table)
+    for listing in (storage.list_files, storage.list_names, storage.list_folders):
+        with pytest.raises(FormatError, match="is no file of a table") as caught:
+            listing("")
+        assert caught.value.path == "other"
+    for call in (storage.read, storage.stat, storage.open_input):
+        with pytest.raises(FormatError, match="is no file of a table"):
+            call("other")
 
 
 def test_deleting_a_folder_does_not_follow_links_in_it(table: Path, tmp_path: Path) -> None:

@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from hudi_core.errors import ConfigError
+from hudi_core.errors import ConfigError, StorageError
 from hudi_core.request.secrets import refuse_secrets
-from hudi_core.storage.registry import arrow_s3_options, fsspec_options, scheme_of
+from hudi_core.storage.registry import arrow_s3_options, fsspec_options, open_storage, scheme_of
 
 
 @pytest.mark.parametrize(
@@ -69,3 +69,21 @@ def test_secrets_are_refused_in_arguments_without_showing_them() -> None:
             refuse_secrets({name: "hunter2"}, where="arguments")
         assert name in str(caught.value)
         assert "hunter2" not in str(caught.value)
+
+
+@pytest.mark.parametrize("uri", ["nowhere://x/t", "file:///t/%00", "/t\0", "file://elsewhere/t", " "])
+def test_an_address_that_no_storage_opens_is_bad_input(uri: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        open_storage(uri)
+    assert caught.value.remedy
+
+
+def test_a_library_that_lacks_an_option_is_bad_input() -> None:
+    with pytest.raises(ConfigError, match="cannot be opened") as caught:
+        open_storage("memory://t", {"no_such_option": "1", "use_listings_cache": "x"})
+    assert caught.value.path == "memory://t"
+
+
+def test_the_host_of_an_address_is_given_to_its_library() -> None:
+    with pytest.raises(StorageError, match=r"ftp://127\.0\.0\.1:1/t"):
+        open_storage("ftp://127.0.0.1:1/t")

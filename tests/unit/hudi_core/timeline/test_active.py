@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from hudi_core.errors import (
+    CorruptFileError,
     FormatError,
     StorageExistsError,
     StorageNotFoundError,
@@ -424,3 +425,15 @@ def test_when_an_instant_completed_in_layout_1_is_when_its_file_was_modified(lay
     assert set(active.modified().values()) == {1_800_000_000.0}
     storage.delete(active.path_of(instant))
     assert layout is Layout2 or active.completion_times(Timeline([instant])) == {}
+
+
+@LAYOUTS
+def test_an_empty_completed_replacecommit_is_damaged(layout: Any) -> None:
+    """Read as metadata without content, it would bring back the file groups that it replaced."""
+    storage = MemoryStorage()
+    active = ActiveTimeline(storage, layout)
+    storage.write(active.path("20261120214905004", "replacecommit", State.COMPLETED, DONE), b"")
+    (instant,) = active.load()
+    with pytest.raises(CorruptFileError, match="is empty") as caught:
+        active.read_commit(instant)
+    assert caught.value.path == active.path_of(instant)

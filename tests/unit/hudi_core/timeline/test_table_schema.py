@@ -61,3 +61,13 @@ def test_a_schema_that_is_none_is_named_by_its_file() -> None:
     with pytest.raises(CorruptFileError) as caught:
         schema_of(listed, lambda instant: contents[instant.requested_time], path_of=lambda _: "the commit")
     assert caught.value.path == "the commit"
+
+
+@pytest.mark.parametrize(
+    "schema", ["{", "7", '{"type": "record", "name": "r", "fields": [{"name": "a", "type": "x"}]}']
+)
+def test_a_schema_that_is_none_is_put_down_to_its_commit(schema: str) -> None:
+    wrong = CommitMetadata(operation_type="UPSERT", extra_metadata={"schema": schema})
+    with pytest.raises(FormatError) as caught:
+        found(commit("first"), wrong)
+    assert caught.value.path == "002.commit"

@@ -10,6 +10,7 @@ from hudi_core.filegroup.read.log_scan import (
     CommittedInstants,
     ScanCounts,
     ScanResult,
+    has_counting_block,
     latest_compaction_instant,
     latest_read_instant,
     scan_log_files,
@@ -137,6 +138,23 @@ def test_corrupt_block_is_reported_and_a_rollback_takes_it_back() -> None:
     assert undone.corrupt == ()
     assert undone.counts == ScanCounts(files=2, blocks=3, corrupt=1, rolled_back=1)
     undone.refuse_corrupt()
+
+
+@pytest.mark.parametrize(
+    ("blocks", "counts"),
+    [
+        ([], False),
+        ([data("006", ROW), deletes("007", [("a", None)])], False),
+        ([data("006", ROW), data("003", ROW)], True),
+        ([deletes("003", [("a", None)])], True),
+        ([rollback("007", "003")], True),
+        ([rollback("003", "006")], False),
+    ],
+)
+def test_whether_a_file_changes_what_a_reader_sees(blocks: list[bytes], counts: bool) -> None:
+    """A command counts by the instant whose rows it takes away."""
+    storage = MemoryStorage()
+    assert has_counting_block(storage, put(storage, 1, *blocks), COMMITTED) is counts
 
 
 def test_empty_log_file_has_no_blocks() -> None:

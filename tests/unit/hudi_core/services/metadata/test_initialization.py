@@ -1,4 +1,6 @@
-"""A record index begins by reading the columns that make the record key: the others may be unreadable."""
+"""A record index begins by reading the columns that make the record key: the others may be unreadable. What is built
+and cannot be used has a warning.
+"""
 
 from __future__ import annotations
 
@@ -10,10 +12,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from hudi_core.engine.local import LocalEngine
+from hudi_core.services.metadata.initialization import index_warnings
 from hudi_core.services.metadata.maintain import create_metadata, drop_metadata
 from hudi_core.transaction.owner import Owner
 from tests.support.golden_cleans import context_of
 from tests.support.golden_data import GoldenCase
+from tests.support.hudictl_runner import hudictl
 from tests.support.metadata_records import Table
 
 OWNER = Owner.current("test")
@@ -49,3 +53,21 @@ def test_nothing_else_of_a_base_file_is_read(golden: Callable[[str, str], Golden
     create_metadata(context_of(table.path, {}), ["record_index"], LocalEngine(1), OWNER, 1)
     after = {key: (place.partition, place.file_id) for key, place in table.live()["record_index"].items()}
     assert after == before != {}
+
+
+def test_a_secondary_index_without_a_record_index_is_built_with_a_warning(
+    golden: Callable[[str, str], GoldenCase], caplog: pytest.LogCaptureFixture
+) -> None:
+    table = golden("9", "mdt_all_mor").table
+    assert index_warnings(context_of(table).config, ["secondary_index_idx_note"]) == []
+    assert hudictl("metadata", "drop", table, "--partition", "record_index").code == 0
+    config = context_of(table).config
+    (warning,) = index_warnings(config, ["column_stats", "secondary_index_idx_note"])
+    assert index_warnings(config, ["secondary_index_idx_note", "record_index"]) == []
+    assert index_warnings(config, ["column_stats"]) == []
+    named = ("--option", "hoodie.metadata.index.secondary.column=note")
+    enabled = ("--option", "hoodie.metadata.index.secondary.enable=true")
+    done = hudictl("schedule", "indexing", table, *enabled, *named, "--json")
+    (said,) = done.document["plan"]["warnings"]
+    assert said == warning.replace("secondary_index_idx_note", "secondary_index_note")
+    assert [record.message for record in caplog.records if "no query can use" in record.message] == [said]

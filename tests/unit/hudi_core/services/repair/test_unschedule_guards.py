@@ -9,7 +9,25 @@ from tests.support.changed_tables import (
     an_owner,
     open_context,
 )
+from tests.support.damaged_files import tree
+from tests.support.hudictl_runner import hudictl
 from tests.unit.hudi_core.services.repair.test_unschedule import Golden, refuses, the_plan
+
+
+@pytest.mark.parametrize("version", ["6", "8", "9"])
+def test_what_was_dropped_before_is_nothing_to_drop(golden: Golden, version: str) -> None:
+    table = golden(version, "clean_requested_mor").table
+    instant = the_plan(open_context(table)).requested_time
+    assert hudictl("unschedule", table, instant, "--json").document["reason"] is None
+    before = tree(table)
+    for more in ([], ["--dry-run"]):
+        again = hudictl("unschedule", table, instant, *more, "--json")
+        assert (again.code, again.document["action"]) == (0, "")
+        assert again.document["removed"] == {"files": 0, "bytes": 0, "instants": []}
+        assert instant in again.document["reason"]
+    people = hudictl("unschedule", table, instant)
+    assert (people.code, people.out.splitlines()[0]) == (0, f"nothing to do: {again.document['reason']}")
+    assert tree(table) == before
 
 
 @pytest.mark.parametrize("version", ["6", "8", "9"])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,11 +16,12 @@ from hudi_core.services.restore.job import RestoreJob
 from hudi_core.services.restore.verb import restore
 from hudi_core.services.rollback.failed_writes import pending_rollbacks
 from hudi_core.services.rollback.verb import rollback
+from hudi_core.services.savepoint.verb import savepoint_create
 from hudi_core.storage.local import LocalStorage
 from hudi_core.table import HudiTable
 from hudi_core.timeline.actions.restore import RestoredInstant, RestorePlan, encode_restore_plan
 from hudi_core.timeline.actions.rollback import RollbackRequest, encode_rollback_plan
-from hudi_core.timeline.instant import Action, Instant, State
+from hudi_core.timeline.instant import WRITE_ACTIONS, Action, Instant, State
 from hudi_core.transaction.owner import Owner
 from tests.support.changed_tables import an_owner, assert_rows, data_files, leftovers, listed, open_context
 from tests.support.fault_storage import FaultPlan, FaultStorage, InjectedCrash, Operation
@@ -186,3 +187,58 @@ class Archive:
 
     def instants(self, after: str | None = None, up_to: str | None = None) -> list[Instant]:
         return [instant for instant in self._instants if after is None or instant.requested_time > after]
+
+
+def request_restore(table: Path, target: str, times: Sequence[str]) -> str:
+    """A restore that some process planned; its instant."""
+    active = open_context(table).active
+    timeline = active.load()
+    when = str(int(max(item.completed_at for item in timeline)) + 1)
+    going = (timeline.of_actions(*WRITE_ACTIONS).filter(lambda item: item.requested_time in times)).instants
+    named = tuple(RestoredInstant(item.requested_time, item.action) for item in reversed(going))
+    active.create_requested(when, Action.RESTORE, encode_restore_plan(RestorePlan(target, named)))
+    return when
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize(
+    ("kept", "match"),
+    [(0, "is not after"), (1, "to which it restores"), (2, "leaves deltacommit"), (-1, "leaves deltacommit")],
+)
+def test_a_plan_that_does_not_go_back_to_its_target_is_refused(
+    golden: Golden, version: str, kept: int, match: str
+) -> None:
+    """It would take rows of the target, or leave a later commit on top of it. Nothing is written."""
+    table = golden(version, "mor_basic").table
+    times = [item.requested_time for item in open_context(table).active.load().commits()]
+    target = times[1]
+    extra = times[kept : kept + 1] if kept in (0, 1) else []
+    going = [time for time in times[2:] if extra or time != times[kept]]
+    restore_at = request_restore(table, target, [*extra, *going])
+    before = {path: path.read_bytes() for path in table.rglob("*") if path.is_file()}
+    with pytest.raises(FormatError, match=match) as caught:
+        restore(open_context(table), target, an_owner())
+    assert (caught.value.path or "").endswith(f"{restore_at}.restore.requested")
+    assert {path: path.read_bytes() for path in table.rglob("*") if path.is_file()} == before
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_savepoint_is_found_before_anything_is_rolled_back(golden: Golden, version: str) -> None:
+    table = golden(version, "mor_basic").table
+    context = open_context(table)
+    first, second, *rest = [item.requested_time for item in context.active.load().commits()]
+    savepoint_create(context, second, an_owner())
+    request_restore(table, first, [second, *rest])
+    before = {path: path.read_bytes() for path in table.rglob("*") if path.is_file()}
+    with pytest.raises(TimelineError, match="was savepointed"):
+        restore(open_context(table), first, an_owner())
+    assert {path: path.read_bytes() for path in table.rglob("*") if path.is_file()} == before
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_requested_plan_that_fits_is_run(golden: Golden, version: str) -> None:
+    table = golden(version, "mor_basic").table
+    first, *rest = [item.requested_time for item in open_context(table).active.load().commits()]
+    restore_at = request_restore(table, first, rest)
+    assert restore(open_context(table), first, an_owner()).instant == restore_at
+    assert [item.requested_time for item in open_context(table).active.load().commits()] == [first]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hudi_core.errors import TimelineError, UnsupportedError
+from hudi_core.errors import ConflictError, TimelineError, UnsupportedError
 from hudi_core.services.rollback.checks import RollbackInputs, check_may_roll_back
 from hudi_core.timeline.instant import Action, Instant, State
 from hudi_core.timeline.timeline import Timeline
@@ -52,9 +52,10 @@ def test_what_completed_later_counts_as_later() -> None:
 
 
 def test_nothing_pending_may_be_built_on_it() -> None:
-    with pytest.raises(TimelineError, match="has deltacommit 3 pending"):
+    with pytest.raises(ConflictError, match="has deltacommit 3 pending") as caught:
         check(completed("2"), pending("3"))
-    with pytest.raises(TimelineError, match="has deltacommit 1 pending"):
+    assert "hudictl rollback TABLE --instant 3" in str(caught.value.remedy)
+    with pytest.raises(ConflictError, match="has deltacommit 1 pending"):
         check(completed("2"), pending("1"))
     for action in (Action.COMPACTION, Action.LOG_COMPACTION, Action.CLUSTERING):
         with pytest.raises(TimelineError, match=f"{action} 3 was planned on"):
@@ -82,7 +83,7 @@ def test_failed_writes_go_in_any_order_unless_the_policy_is_eager() -> None:
     check(pending("2"), completed("3"), pending("4"))
     with pytest.raises(TimelineError, match="older than the completed deltacommit 3"):
         check(pending("2"), completed("3"), inputs=EAGER)
-    with pytest.raises(TimelineError, match="has deltacommit 4 pending"):
+    with pytest.raises(ConflictError, match="has deltacommit 4 pending"):
         check(pending("2"), pending("4"), inputs=EAGER)
     check(pending("2"), pending("1"), completed("1"), inputs=EAGER)
     # The remains of a LAZY writer.

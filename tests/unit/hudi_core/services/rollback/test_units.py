@@ -158,3 +158,71 @@ def request_a_rollback(table: Path, failed: str) -> str:
     instant = context.active.load().find(failed, Action.DELTA_COMMIT)
     assert instant is not None
     return context.active.path(request_rollback(context, instant, an_owner()), Action.ROLLBACK, State.REQUESTED)
+
+
+def files_of(table: Path) -> dict[Path, bytes]:
+    return {path: path.read_bytes() for path in table.rglob("*") if path.is_file()}
+
+
+def request_plan(table: Path, instant: str, action: str, *requests: RollbackRequest) -> str:
+    """A rollback that some process planned; its instant."""
+    active = open_context(table).active
+    when = str(int(max(item.completed_at for item in active.load())) + 1)
+    active.create_requested(when, Action.ROLLBACK, encode_rollback_plan(instant, action, requests))
+    return when
+
+
+def assert_refused(table: Path, planned: str, match: str) -> None:
+    """Before the claim, and so before the first delete."""
+    before = files_of(table)
+    with pytest.raises(FormatError, match=match) as caught:
+        run_rollback(open_context(table), planned, an_owner())
+    assert (caught.value.path or "").endswith(f"{planned}.rollback.requested")
+    assert files_of(table) == before
+
+
+@pytest.mark.parametrize("version", ["6", "8", "9"])
+def test_every_name_of_a_plan_is_checked_before_the_first_delete(golden: Golden, version: str) -> None:
+    table = golden(version, "failed_inflight_cow").table
+    failed = pending_write(table)
+    path = min(table.rglob(f"*_{failed}.parquet"))
+    partition = path.parent.relative_to(table).as_posix()
+    bad = RollbackRequest(partition, "../x", failed, log_blocks={".f_1.log.1_0-0-0": 1})
+    planned = request_plan(table, failed, Action.COMMIT, RollbackRequest(partition, files_to_delete=(str(path),)), bad)
+    assert_refused(table, planned, "is no file slice")
+
+
+@pytest.mark.parametrize("version", ["6", "8", "9"])
+def test_files_of_another_instant_are_left_alone(golden: Golden, version: str) -> None:
+    table = golden(version, "failed_inflight_cow").table
+    failed = pending_write(table)
+    mine = min(table.rglob(f"*_{failed}.parquet"))
+    other = min(path for path in mine.parent.glob("*.parquet") if failed not in path.name)
+    request = RollbackRequest(
+        mine.parent.relative_to(table).as_posix(), files_to_delete=(str(other), str(mine), "../../x")
+    )
+    run_rollback(open_context(table), request_plan(table, failed, Action.COMMIT, request), an_owner())
+    assert other.exists()
+    assert not mine.exists()
+
+
+def test_log_files_with_rows_of_later_writes_stay(golden: Golden) -> None:
+    """Table version 6: they carry the instant of the compaction on whose slice they are. Real Hudi plans to delete them
+    while no later deltacommit is completed.
+    """
+    table = golden("6", "mor_compaction_requested").table
+    active = open_context(table).active
+    (compaction,) = active.load().pending_compactions()
+    instant = compaction.requested_time
+    active.to_inflight(instant, Action.COMPACTION)
+    logs = sorted(path for path in table.glob(f"*/.*_{instant}.log.*") if path.suffix != ".crc")
+    assert logs
+    requests = [
+        RollbackRequest(path.parent.relative_to(table).as_posix(), files_to_delete=(str(path),)) for path in logs
+    ]
+    planned = request_plan(table, instant, Action.COMPACTION, *requests)
+    assert_refused(table, planned, "which holds rows of a completed instant")
+    for path in logs:  # what a writer left there that never completed
+        path.write_bytes(encode_block(BlockType.DELETE, {HeaderKey.INSTANT_TIME: f"{int(instant) + 1}"}, b""))
+    run_rollback(open_context(table), planned, an_owner())
+    assert not any(path.exists() for path in logs)

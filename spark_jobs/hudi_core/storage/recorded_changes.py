@@ -1,0 +1,177 @@
+"""Which files of a table one command of this process has changed: the answer to "was anything written?".
+
+Bad input ends in exit code 2, which promises that nothing was written (docs/hudictl.md). Whether that is so is known
+here alone, whatever found the bad input, and when. What executors write is not seen, and need not be: no unit runs
+before its instant is claimed.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import BinaryIO, Final
+
+from hudi_core.errors import EXIT_BAD_INPUT, HudiError
+from hudi_core.storage.base import ByteRange, FileInfo, Storage
+
+_PASSING: Final = (".hoodie/.airflow_hudi/", ".hoodie/.heartbeat/", ".hoodie/lock")
+"""Claims, clocks, heartbeats and the lock: that they came and went is no news."""
+_NAMED: Final = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """Net changes, paths in order: files that were written and are there, and files that are there no more.
+
+    A file that was written and deleted again is in `reverted` alone: it counts as new.
+    """
+
+    written: tuple[str, ...] = ()
+    deleted: tuple[str, ...] = ()
+    reverted: tuple[str, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.written or self.deleted)
+
+    def describe(self) -> str:
+        """For an error's message."""
+        gone = (path for path in self.reverted if not path.startswith(_PASSING))
+        parts = (("taken back", gone), ("deleted", self.deleted), ("still there", self.written))
+        named = ((label, [*paths]) for label, paths in parts)
+        return "; ".join(f"{label}: {_some(paths)}" for label, paths in named if paths)
+
+
+class RecordingStorage:
+    """A storage that notes what is changed through it during `recording`. Threads may share it."""
+
+    def __init__(self, inner: Storage) -> None:
+        self.uri = inner.uri
+        self.limits = inner.limits
+        self.supports_exclusive_create = inner.supports_exclusive_create
+        self.supports_conditional_write = inner.supports_conditional_write
+        self._inner = inner
+        self._events: list[tuple[str, bool]] = []
+        """Paths in the order of their changes, and whether the file was there afterwards."""
+        self._recordings = 0
+        self._guard = threading.Lock()
+
+    @contextmanager
+    def recording(self) -> Iterator[Callable[[], Changes]]:
+        """Yields a function that returns the changes since here. May be nested; behind the outermost all is forgotten.
+
+        Memory: the paths that were changed, as often as they were.
+        """
+        with self._guard:
+            self._recordings += 1
+            start = len(self._events)
+        try:
+            yield lambda: self._changes(start)
+        finally:
+            with self._guard:
+                self._recordings -= 1
+                if not self._recordings:
+                    self._events.clear()
+
+    def stat(self, path: str) -> FileInfo:
+        """See Storage, as for all methods below."""
+        return self._inner.stat(path)
+
+    def exists(self, path: str) -> bool:
+        return self._inner.exists(path)
+
+    def list_files(self, folder: str) -> list[FileInfo]:
+        return self._inner.list_files(folder)
+
+    def list_names(self, folder: str) -> list[str]:
+        return self._inner.list_names(folder)
+
+    def list_folders(self, folder: str) -> list[str]:
+        return self._inner.list_folders(folder)
+
+    def read(self, path: str) -> bytes:
+        return self._inner.read(path)
+
+    def read_range(self, path: str, span: ByteRange) -> bytes:
+        return self._inner.read_range(path, span)
+
+    def read_versioned(self, path: str) -> tuple[bytes, str]:
+        return self._inner.read_versioned(path)
+
+    def open_input(self, path: str) -> BinaryIO:
+        return self._inner.open_input(path)
+
+    def write(self, path: str, data: bytes) -> None:
+        self._inner.write(path, data)
+        self._note(path, is_there=True)
+
+    def create_exclusive(self, path: str, data: bytes) -> None:
+        self._inner.create_exclusive(path, data)
+        self._note(path, is_there=True)
+
+    def write_if(self, path: str, data: bytes, *, version: str | None) -> str:
+        written = self._inner.write_if(path, data, version=version)
+        self._note(path, is_there=True)
+        return written
+
+    def open_output(self, path: str) -> BinaryIO:
+        self._note(path, is_there=True)
+        return self._inner.open_output(path)
+
+    def delete(self, path: str) -> bool:
+        was_there = self._inner.delete(path)
+        if was_there:
+            self._note(path, is_there=False)
+        return was_there
+
+    def delete_folder(self, folder: str) -> None:
+        below = _files_below(self._inner, folder)
+        self._inner.delete_folder(folder)
+        for path in below:
+            self._note(path, is_there=False)
+
+    def _note(self, path: str, *, is_there: bool) -> None:
+        with self._guard:
+            if self._recordings:
+                self._events.append((path, is_there))
+
+    def _changes(self, start: int) -> Changes:
+        with self._guard:
+            events = self._events[start:]
+        first, last = dict(reversed(events)), dict(events)
+        return Changes(
+            tuple(sorted(path for path, is_there in last.items() if is_there)),
+            tuple(sorted(path for path, is_there in last.items() if not is_there and not first[path])),
+            tuple(sorted(path for path, is_there in last.items() if not is_there and first[path])),
+        )
+
+
+@contextmanager
+def exit_code_of_changes(storage: Storage) -> Iterator[None]:
+    """Lets bad input that is found behind a change of `storage` end as a failure, and say what became of the changes.
+
+    A storage that records nothing leaves errors as they are.
+    """
+    if not isinstance(storage, RecordingStorage):
+        yield
+        return
+    with storage.recording() as changes:
+        try:
+            yield
+        except HudiError as error:
+            if error.exit_code != EXIT_BAD_INPUT or not (found := changes()):
+                raise
+            raise error.found_late(found.describe()) from error
+
+
+def _files_below(storage: Storage, folder: str) -> list[str]:
+    found = [info.path for info in storage.list_files(folder)]
+    for below in storage.list_folders(folder):
+        found += _files_below(storage, below)
+    return found
+
+
+def _some(paths: Sequence[str]) -> str:
+    more = f" and {len(paths) - _NAMED} others" if len(paths) > _NAMED else ""
+    return ", ".join(paths[:_NAMED]) + more

@@ -1,0 +1,104 @@
+"""Tables that years of writers, services and deaths have left odd, without anybody's intent."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+
+import pytest
+
+from tests.hostile.refusals import LOCAL, HostileTable
+from tests.support.damaged_tables import DamagedTable, changed
+from tests.support.rows import assert_same_rows
+
+Hostile = Callable[[str, str], HostileTable]
+
+
+def options(*given: str) -> tuple[str, ...]:
+    return tuple(word for option in given for word in ("--option", option))
+
+
+def test_the_first_secondary_index_of_a_table_without_definitions(hostile: Hostile) -> None:
+    table = hostile("8", "savepoint_cow")
+    assert not (table.base / ".hoodie/.index_defs").exists()
+    expected = table.rows("--metadata", "off")
+    secondary = options("hoodie.metadata.index.secondary.column=name", "hoodie.index.name=idx_name")
+    record = options("hoodie.metadata.record.index.enable=true")
+    ended = table.run("run indexing", "--schedule", *LOCAL, *record, *secondary)
+    assert ended.code == 0, ended
+    assert_same_rows(table.rows("--metadata", "on"), expected)
+    assert_same_rows(table.rows("--metadata", "on", "--where", "name <> 'x'"), expected)
+
+
+def test_an_index_that_cannot_be_built_leaves_no_definition(hostile: Hostile) -> None:
+    table = hostile("8", "savepoint_cow")
+    secondary = options("hoodie.metadata.index.secondary.column=no_such_column", "hoodie.index.name=idx_name")
+    table.refuses("run indexing", "--schedule", *LOCAL, *secondary, of_file=False)
+    assert not (table.base / ".hoodie/.index_defs/index.json").exists()
+    assert not list(table.base.glob(".hoodie/timeline/*.indexing.*"))
+
+
+@pytest.mark.parametrize("case", ["cleaned_versions_cow", "cleaned_versions_mor"])
+@pytest.mark.parametrize("version", ["6", "8", "9"])
+def test_time_travel_to_before_a_clean_by_versions(hostile: Hostile, version: str, case: str) -> None:
+    table = hostile(version, case)
+    instants = json.loads(table.run("timeline").out)["instants"]
+    first = min(item["requested_time"] for item in instants if item["state"] == "completed")
+    table.refuses_read("--as-of", first, "--metadata", "off", of_file=False)
+
+
+@pytest.mark.parametrize("bound", ["minValue", "maxValue"])
+def test_ranges_of_partitions_that_are_narrow(hostile: Hostile, bound: str) -> None:
+    """Hudi 1.0.2 leaves such ranges behind a pending compaction; they are not to be believed in version 8."""
+    table = hostile("8", "mdt_all_mor")
+    damaged = DamagedTable(table.base)
+    before = {key: datum for key, datum in damaged.raw("partition_stats").items() if _is_double(datum)}
+    narrow = {"minValue": 1e300, "maxValue": -1e300}[bound]
+    damaged.rewrite(
+        "partition_stats",
+        {
+            key: changed(datum, "ColumnStatsMetadata", **{bound: _wrapped(datum, bound, narrow)})
+            for key, datum in before.items()
+        },
+    )
+    where = ("--where", "amount > -1000000 AND amount < 1000000")
+    expected = table.rows("--metadata", "off", *where)
+    assert expected.num_rows > 0
+    assert_same_rows(table.rows("--metadata", "on", *where), expected)
+
+
+def _is_double(datum: dict[str, object]) -> bool:
+    statistics = datum["ColumnStatsMetadata"]
+    return isinstance(statistics, dict) and statistics["columnName"] == "amount" and bool(statistics["minValue"])
+
+
+def _wrapped(datum: dict[str, object], bound: str, value: float) -> object:
+    """The bound with another value, in the wrapper that the record has."""
+    statistics = datum["ColumnStatsMetadata"]
+    assert isinstance(statistics, dict)
+    old = statistics[bound]
+    return (old[0], {"value": value}) if isinstance(old, tuple) else {**old, "value": value}
+
+
+def test_unschedule_again(hostile: Hostile) -> None:
+    table = hostile("9", "mor_compaction_requested")
+    instant = table.path(".hoodie/timeline/*.compaction.requested").name.split(".")[0]
+    assert table.run("unschedule", instant).code == 0
+    again = table.run("unschedule", instant)
+    assert again.code == 0
+    assert json.loads(again.out)["reason"]
+
+
+def test_metadata_create_beside_a_dead_write_names_the_rollback(hostile: Hostile) -> None:
+    table = hostile("9", "failed_inflight_mor")
+    table.run("metadata drop")
+    ended = table.run("metadata create", *LOCAL)
+    assert ended.code == 0 or "rollback" in json.loads(ended.out)["error"]["remedy"]
+
+
+def test_a_secondary_index_without_a_record_index_is_warned_of(hostile: Hostile) -> None:
+    table = hostile("9", "savepoint_cow")
+    secondary = options("hoodie.metadata.index.secondary.column=name", "hoodie.index.name=idx_name")
+    ended = table.run("run indexing", "--schedule", *LOCAL, *secondary)
+    assert "record" in ended.err + ended.out
+    assert ended.code in (0, 2)

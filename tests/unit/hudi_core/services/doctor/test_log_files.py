@@ -1,0 +1,85 @@
+"""Corrupt log blocks are findings where a query would skip them, and nowhere else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from hudi_core.services.doctor.examine import examine
+from hudi_core.services.doctor.finding import KEPT, Counted, DamagedLog, Finding, LogObservations
+from hudi_core.services.doctor.log_files import find_damaged_logs
+from hudi_core.services.doctor.observe import observe
+from hudi_core.services.doctor.rules import diagnose
+from tests.support.golden_cleans import context_of
+from tests.support.golden_data import GoldenCase
+from tests.support.hudictl_runner import hudictl
+
+Golden = Callable[[str, str], GoldenCase]
+
+
+def found(table: Path, *, files: bool = True) -> list[Finding]:
+    report = examine(context_of(table), files=files)
+    return [finding for finding in report.findings if finding.rule == "corrupt_log_block"]
+
+
+def read_count(table: Path, output: Path) -> int:
+    """Without the metadata table, by whose sizes a file that was cut is an error."""
+    count = hudictl("read", table, "--output", output, "--metadata", "off", "--json").document["corrupt_log_blocks"]
+    assert isinstance(count, int)
+    return count
+
+
+@pytest.mark.parametrize("version", ["6", "8", "9"])
+@pytest.mark.parametrize("name", ["log_corrupt_middle", "log_corrupt_tail", "log_truncated"])
+def test_what_a_query_skips_is_found(golden: Golden, tmp_path: Path, version: str, name: str) -> None:
+    table = golden(version, name).table
+    count = read_count(table, tmp_path / "out.parquet")
+    findings = found(table)
+    assert len(findings) == count
+    for finding in findings:
+        assert finding.severity == "error"
+        assert finding.path is not None
+        assert (table / finding.path).is_file()
+        assert "corrupt log block" in finding.what
+        assert "--allow-corrupt-log-blocks" in finding.fix
+    assert found(table, files=False) == []
+
+
+@pytest.mark.parametrize("version", ["6", "9"])
+def test_a_torn_upload_is_found_by_its_file(golden: Golden, tmp_path: Path, version: str) -> None:
+    table = golden(version, "mor_basic").table
+    assert found(table) == []
+    log = max(table.glob("2024-01-02/.*.log.*"), key=lambda path: path.name)
+    log.write_bytes(log.read_bytes()[:-40])
+    assert [finding.path for finding in found(table)] == [f"2024-01-02/{log.name}"]
+    assert read_count(table, tmp_path / "out.parquet") == 1
+
+
+def test_a_file_that_is_no_log_file_is_found(golden: Golden) -> None:
+    table = golden("9", "mor_basic").table
+    log = max(table.glob("2024-01-02/.*.log.*"), key=lambda path: path.name)
+    log.write_bytes(b"nonsense" + log.read_bytes()[8:])
+    (finding,) = found(table)
+    assert finding.path == f"2024-01-02/{log.name}"
+    assert "magic" in finding.what
+    assert "fail" in finding.fix
+
+
+def test_a_copy_on_write_table_has_no_log_files(golden: Golden) -> None:
+    context = context_of(golden("9", "cow_basic").table)
+    assert find_damaged_logs(context, context.active.load()).damaged.count == 0
+
+
+def test_of_very_many_the_rest_is_counted(golden: Golden) -> None:
+    many: Counted[DamagedLog] = Counted()
+    for number in range(KEPT + 7):
+        many.add(DamagedLog(f"p/{number}", "corrupt", is_readable=True))
+    observed = observe(context_of(golden("9", "mor_basic").table), files=False)
+    observed = type(observed)(
+        **{name: getattr(observed, name) for name in observed.__slots__} | {"logs": LogObservations(many)}
+    )
+    named = [item for item in diagnose(observed) if item.rule == "corrupt_log_block"]
+    assert len(named) == KEPT + 1
+    assert named[-1].what.startswith("7 more")
