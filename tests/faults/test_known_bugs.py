@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from hudi_core.errors import ConflictError, HudiError
+from hudi_core.errors import ConflictError, FormatError, HudiError
 from hudi_core.history import archiving
 from hudi_core.metadata_table.write.delta_writer import DeltaWriter
 from hudi_core.model.names import parse_data_file
@@ -28,6 +28,7 @@ from hudi_core.services.clean import slices_to_delete as policies
 from hudi_core.services.context import TableContext
 from hudi_core.services.rollback import checks as rollback_checks
 from hudi_core.services.rollback import failed_attempt as attempt
+from hudi_core.services.rollback.units import RollbackExecution
 from hudi_core.services.rollback.verb import rollback
 from hudi_core.storage.base import FileInfo, Storage
 from hudi_core.table import HudiTable
@@ -121,6 +122,9 @@ def _a_failed_compaction_goes_without_the_logs_of_later_writes(golden: Golden, m
     assert_compacted(*run())
     with monkeypatch.context() as unguarded:
         unguarded.setattr(attempt, "attempt_files", _whatever_bears_the_instant)
+        with pytest.raises(FormatError, match="holds rows of a completed instant"):
+            run()
+        unguarded.setattr(RollbackExecution, "check", lambda *_: None)
         table, _, rows, _ = run()
     assert not _same(read_rows(table, "off"), rows), "the rows of later writes went with the compaction"
 

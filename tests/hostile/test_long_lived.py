@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
+from tests.hostile.hudictl_server import hudictl
+from tests.hostile.judge import rows_in
 from tests.hostile.refusals import LOCAL, HostileTable
+from tests.hostile.table_copies import difference, tree_of
 from tests.support.damaged_tables import DamagedTable, changed
 from tests.support.rows import assert_same_rows
+from tests.support.stale_indexes import BULK, INDEX, StaleTable
 
 Hostile = Callable[[str, str], HostileTable]
+Stale = Callable[[str], StaleTable]
 
 
 def options(*given: str) -> tuple[str, ...]:
@@ -87,6 +93,45 @@ def test_unschedule_again(hostile: Hostile) -> None:
     again = table.run("unschedule", instant)
     assert again.code == 0
     assert json.loads(again.out)["reason"]
+
+
+def test_a_rollback_behind_a_pending_write_may_be_asked_for_again(hostile: Hostile) -> None:
+    table = hostile("9", "failed_inflight_mor")
+    instants = json.loads(table.run("timeline").out)["instants"]
+    pending = max(item["requested_time"] for item in instants if item["state"] != "completed")
+    completed = max(item["requested_time"] for item in instants if item["state"] == "completed")
+    assert completed < pending
+    before = tree_of(table.base)
+    ended = table.run("rollback", "--instant", completed)
+    assert ended.code == 3, ended
+    error = json.loads(ended.out)["error"]
+    assert f"{pending} pending beside it" in error["message"]
+    assert f"--instant {pending}" in error["remedy"]
+    assert difference(before, tree_of(table.base)) == []
+
+
+@pytest.mark.parametrize("case", ["cow_basic", "mor_basic"])
+def test_no_deltacommit_of_an_index_has_the_name_of_the_latest_instant(hostile: Hostile, case: str) -> None:
+    """Hudi 1.0.2 rolls such a deltacommit back at its next write, and with it the files of the index."""
+    table = hostile("8", case)
+    asked = options("hoodie.metadata.index.bloom.filter.enable=true")
+    ended = table.run("run indexing", "--schedule", *LOCAL, *asked)
+    (done,) = json.loads(ended.out)["instants"]
+    assert (ended.code, done["state"]) == (0, "completed")
+    latest = max(path.name[:17] for path in table.base.glob(".hoodie/timeline/*_*.*") if path.name[0].isdigit())
+    assert done["instant"] < latest
+    names = [path.name[:17] for path in table.base.glob(".hoodie/metadata/.hoodie/timeline/*.deltacommit")]
+    assert done["instant"] in names
+
+
+@pytest.mark.parametrize("name", ["bulk_v8", "bulk_v9"])
+def test_lookups_behind_a_bulk_insert_find_its_rows(stale: Stale, tmp_path: Path, name: str) -> None:
+    table = stale(name)
+    output = tmp_path / "rows.parquet"
+    ended = hudictl("read", table.path, "--where", BULK, "--metadata", "on", "--output", output, "--json")
+    assert ended.code == 0, ended
+    assert sorted(rows_in(output).column("_hoodie_record_key").to_pylist()) == table.due("name", "bulk name 3") != []
+    assert INDEX in hudictl("doctor", table.path, "--json").out
 
 
 def test_metadata_create_beside_a_dead_write_names_the_rollback(hostile: Hostile) -> None:

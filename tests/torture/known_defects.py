@@ -15,11 +15,27 @@ from tests.torture.our_commands import Situation
 from tests.torture.program import Program, Service, Step, Write
 
 
-def avoided(step: Step, base: Path) -> str | None:
+def avoided(step: Step, now: Situation) -> str | None:
     """Why the step is not done; None where nothing is in its way."""
-    if isinstance(step, Service) and step.service == "clean" and _has(base, "expr_index_"):
+    if not isinstance(step, Service):
+        return None
+    if step.service == "clean" and _has(now.base, "expr_index_"):
         return "a clean of 1.x writes the deletions of an expression index into a wrong partition"
+    if step.service == "rollback" and _is_cleaned_behind(now):
+        return "a rollback does not ask whether a clean removed what the write replaced: its rows are lost"
+    if step.service == "cluster" and _is_overwritten_behind(now):
+        return "a clustering brings back the rows that were overwritten since its plan"
     return None
+
+
+def _is_cleaned_behind(now: Situation) -> bool:
+    cleans = [item.requested_time for item in now.timeline if item.action == "clean"]
+    return any(clean > write for write in now.last_write() for clean in cleans)
+
+
+def _is_overwritten_behind(now: Situation) -> bool:
+    overwritten = [effect.instant for effect in now.model.effects if effect.overwritten != frozenset()]
+    return any(write > plan for plan in now.pending("clustering", "replacecommit")[:1] for write in overwritten)
 
 
 def spoils_filters(step: Step, program: Program, now: Situation) -> str | None:

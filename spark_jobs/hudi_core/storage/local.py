@@ -216,10 +216,13 @@ class LocalStorage(Storage):
 
     def _inside(self, path: str) -> str:
         """The absolute path, refused when there is a symbolic link on the way."""
-        target = os.path.join(self._root, path) if path else self._root
-        real = os.path.realpath(target)
-        if real != (os.path.join(self._real_root, path) if path else self._real_root):
-            raise self._linked(path, real)
+        if not path:
+            return self._root
+        target = os.path.join(self._root, path)
+        if _has_link(self._root, path):
+            real = os.path.realpath(target)
+            if real != os.path.join(self._real_root, path):
+                raise self._linked(path, real)
         return target
 
     def _linked(self, path: str, real: str) -> FormatError:
@@ -261,6 +264,19 @@ class LocalStorage(Storage):
         if stat_bits.S_ISLNK(mode):
             self._inside(path)
         _check_mode(mode, path)
+
+
+def _has_link(root: str, path: str) -> bool:
+    """Whether a part of the path below `root` is a symbolic link; os.path.realpath asks of each folder above, too."""
+    target = root
+    for part in path.split("/"):
+        target = f"{target}/{part}"
+        try:
+            if stat_bits.S_ISLNK(os.lstat(target).st_mode):
+                return True
+        except OSError:
+            return False  # nothing is there, or below
+    return False
 
 
 def _is_hidden(name: str) -> bool:

@@ -118,7 +118,8 @@ def test_what_is_no_time(golden: Golden, text: str) -> None:
         HudiTable.open(str(golden("6", "mor_basic").table)).read(as_of=text)
 
 
-BY_VERSIONS = ("--option", "hoodie.clean.policy=KEEP_LATEST_FILE_VERSIONS", "--option")
+CLEAN = ("--schedule", "--engine", "local", "--option")
+BY_VERSIONS = (*CLEAN, "hoodie.clean.policy=KEEP_LATEST_FILE_VERSIONS", "--option")
 
 
 @pytest.mark.slow
@@ -141,14 +142,12 @@ def test_a_clean_by_versions_leaves_a_time_whole_or_refused(
     table = HudiTable.open(str(path))
     times = [commit.requested_time for commit in table.timeline().commits()]
     before = {time: answer(table, time) for time in times}
-    cleaned = hudictl(
-        "run", "clean", path, "--schedule", *BY_VERSIONS, f"hoodie.clean.fileversions.retained={retained}"
-    )
+    cleaned = hudictl("run", "clean", path, *BY_VERSIONS, f"hoodie.clean.fileversions.retained={retained}")
     assert cleaned.code == 0, cleaned.err
     after = {time: answer(table, time) for time in times}
     assert all(after[time] in (None, before[time]) for time in times), after
     assert after[times[-1]] is not None
-    again = hudictl("run", "clean", path, "--schedule", "--option", "hoodie.clean.commits.retained=50")
+    again = hudictl("run", "clean", path, *CLEAN, "hoodie.clean.commits.retained=50")
     assert again.code == 0, again.err
     assert {time: answer(table, time) for time in times} == after
 
@@ -168,7 +167,7 @@ def test_a_time_whose_files_a_clean_by_versions_removed_is_refused(golden: Golde
     table = HudiTable.open(str(path))
     first = table.timeline().commits().instants[0].requested_time
     assert count(table, as_of=first) > 0
-    cleaned = hudictl("run", "clean", path, "--schedule", *BY_VERSIONS, "hoodie.clean.fileversions.retained=1")
+    cleaned = hudictl("run", "clean", path, *BY_VERSIONS, "hoodie.clean.fileversions.retained=1")
     assert cleaned.code == 0, cleaned.err
     with pytest.raises(ConfigError, match=r"may have removed what the table held.*it removed .*\.parquet"):
         table.read(as_of=first)
