@@ -6,7 +6,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from tests.torture.explore import commit, explore, minimise, report, running
+from tests.torture.explore import commit, explore, fails_without_us, minimise, report, running
 from tests.torture.generate import STEPS, WRITERS
 from tests.torture.program import from_json
 from tests.torture.results import RESULTS, store
@@ -32,7 +32,8 @@ def main() -> int:
     with running() as judges:
         if chosen.replay:
             outcome = run(judges, from_json(chosen.replay.read_text()), keep=chosen.keep)
-            report(outcome.program.seed, outcome, hudi_alone=False)
+            hudi_alone = outcome.failure is not None and fails_without_us(judges, outcome)
+            report(outcome.program.seed, outcome, hudi_alone)
             return int(outcome.failure is not None)
         if chosen.minimise:
             short = minimise(judges, from_json(chosen.minimise.read_text()), PATIENCE_MINUTES)

@@ -99,6 +99,11 @@ class Model:
                 found.setdefault(row["id"], []).append(row)
         return found
 
+    def deleted(self) -> set[str]:
+        """The keys that some write deleted."""
+        by_rows = {row["id"] for effect in self.effects for row in effect.rows if row.get(DELETED)}
+        return by_rows.union(*(effect.keys for effect in self.effects))
+
     def effect_of(self, write: Write, instant: str = "") -> Effect:
         """What a write does to the table as it is now."""
         now = self.state()
