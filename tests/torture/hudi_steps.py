@@ -62,7 +62,9 @@ def instant_for(step: Service, now: Situation) -> str | None:
     """The instant that the service is about, or None where there is none."""
     if step.service in PENDING:
         return next(iter(now.pending(*PENDING[step.service])), None)
-    chosen = {"rollback": now.last_write(), "savepoint": now.writes(), "restore": now.savepoints()}[step.service]
+    kept = {item.requested_time for item in now.timeline if item.action == "savepoint"}
+    free = [write for write in now.writes() if write not in kept]  # a second savepoint fails: the file exists
+    chosen = {"rollback": now.last_write(), "savepoint": free, "restore": now.savepoints()}[step.service]
     return chosen[-1 - step.pick % len(chosen)] if chosen else None
 
 
