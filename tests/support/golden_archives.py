@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from hudi_core.config.archive_config import ArchiveConfig
+from hudi_core.history.archiving import archive_writer, rounds
 from hudi_core.services.archive.job import ArchiveService
 from hudi_core.storage.base import Storage
 from hudi_core.timeline.instant import Instant
@@ -32,6 +34,17 @@ def archive(
         (result.instant, result.action)
         for result in ArchiveService().run_now(context, owner or Owner.current("test"), None).instants
     ]
+
+
+def archive_these(table: Path, instants: Iterable[Instant]) -> None:
+    """Moves completed instants to the archive, whether or not an archival would."""
+    context = context_of(table)
+    config, folder = ArchiveConfig.of(TIGHT), context.config.history_folder
+    writer = archive_writer(context.storage, context.config.features, folder, config, lambda: None)
+    for taken in rounds(context.storage, context.active, context.zone, list(instants)):
+        writer.write(taken)
+        context.active.forget(item.instant for item in taken)
+    writer.finish()
 
 
 def key(instant: Instant) -> Key:

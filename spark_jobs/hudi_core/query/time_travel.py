@@ -1,20 +1,22 @@
 """Which instant a query as of a time reads (TimelineUtils.validateTimestampAsOf), and whether the table still holds it.
 
 Hudi compares the time with the last clean's earliest commit to retain, which cleans by file versions do not have: there
-it answers with the rows that are left. Here the files that such cleans removed are looked at.
+it answers with the rows that are left. Here the files that such cleans removed are looked at, also those of cleans that
+are archived.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 
 from hudi_core.errors import ConfigError
 from hudi_core.model.names import FileGroupId, parse_data_file
 from hudi_core.model.partition import join
 from hudi_core.query.commit_range import first_incomplete_write
 from hudi_core.query.context import ReadContext
-from hudi_core.timeline.actions.clean import decode_removed_files
-from hudi_core.timeline.instant import Action, Instant
+from hudi_core.timeline.actions.clean import RemovedFiles, decode_removed_files, removed_files_of
+from hudi_core.timeline.instant import Action
 from hudi_core.timeline.instant_time import resolve_as_of
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.view.file_system_view import FileSystemView
@@ -40,18 +42,13 @@ def as_of_instant(context: ReadContext, timeline: Timeline, text: str) -> str:
 
 def _check_kept(context: ReadContext, timeline: Timeline, instant: str) -> None:
     """Raises ConfigError where a clean after `instant` may have removed what the table held then."""
-    cleans = timeline.completed().of_actions(Action.CLEAN)
-    later = [clean for clean in cleans if clean.requested_time > instant]
     by_versions = []
-    for clean in reversed(later):
-        path = context.active.path_of(clean)
-        earliest, removed = decode_removed_files(context.active.read_details(clean), path=path)
+    for clean in _later_cleans(context, timeline, instant):
+        earliest = clean.removed.earliest
         if not earliest:
-            by_versions.append((clean, removed))
+            by_versions.append(clean)
         elif instant < earliest:
-            raise _passed(
-                path, timeline, clean, instant, f"it keeps {earliest} and later", f"read as of {earliest} or later"
-            )
+            raise _passed(timeline, clean, instant, f"it keeps {earliest} and later", f"read as of {earliest} or later")
     first = timeline.commits().first()
     if by_versions and first is not None and instant < first.requested_time:
         raise ConfigError(
@@ -61,13 +58,37 @@ def _check_kept(context: ReadContext, timeline: Timeline, instant: str) -> None:
             remedy=f"read as of {first.requested_time} or later",
         )
     view = context.view(timeline) if by_versions else None
-    for clean, removed in by_versions:
-        for partition, names in removed.items():
+    for clean in by_versions:
+        for partition, names in clean.removed.files.items():
             needed = view and next(_needed(view, partition, names, instant), None)
             if needed:
-                path = context.active.path_of(clean)
                 why = f"it removed {join(partition, needed)}"
-                raise _passed(path, timeline, clean, instant, why, "read the table as it is now, or as of a later time")
+                raise _passed(timeline, clean, instant, why, "read the table as it is now, or as of a later time")
+
+
+@dataclass(frozen=True, slots=True)
+class _Clean:
+    """A completed clean, the file that says what it did, and what that is."""
+
+    instant: str
+    path: str
+    removed: RemovedFiles
+
+
+def _later_cleans(context: ReadContext, timeline: Timeline, instant: str) -> Iterator[_Clean]:
+    """The cleans requested after `instant`, latest first; archivals take the oldest cleans off the timeline first."""
+    cleans = timeline.completed().of_actions(Action.CLEAN)
+    for clean in reversed(cleans.after(instant).instants):
+        path = context.active.path_of(clean)
+        removed = decode_removed_files(context.active.read_details(clean), path=path)
+        yield _Clean(clean.requested_time, path, removed)
+    first = cleans.first()
+    if first is not None and first.requested_time <= instant:
+        return
+    history, folder = context.history(), context.config.history_folder
+    for clean in reversed(history.instants(instant, None if first is None else first.requested_time)):
+        if clean.action == Action.CLEAN and not timeline.contains(clean.requested_time):
+            yield _Clean(clean.requested_time, folder, removed_files_of(history.content(clean), path=folder))
 
 
 def _needed(view: FileSystemView, partition: str, names: Iterable[str], instant: str) -> Iterator[str]:
@@ -83,10 +104,10 @@ def _needed(view: FileSystemView, partition: str, names: Iterable[str], instant:
             yield name
 
 
-def _passed(path: str, timeline: Timeline, clean: Instant, instant: str, why: str, way: str) -> ConfigError:
+def _passed(timeline: Timeline, clean: _Clean, instant: str, why: str, way: str) -> ConfigError:
     return ConfigError(
-        f"the clean {clean.requested_time} may have removed what the table held as of {instant}: {why}",
-        path=path,
+        f"the clean {clean.instant} may have removed what the table held as of {instant}: {why}",
+        path=clean.path,
         remedy=f"{way}; {_way_back(timeline, instant)}",
     )
 

@@ -133,7 +133,7 @@ class RestoreCandidates:
 
     @cached_property
     def _retained(self) -> str | None:
-        return last_commit_retained(self._context.active, self._timeline)
+        return last_commit_retained(self._context, self._timeline)
 
     @cached_property
     def _clusterings(self) -> frozenset[str]:

@@ -75,7 +75,7 @@ def _check(context: TableContext, timeline: Timeline, instant: str) -> None:
             path=context.active.folder,
             remedy="list the instants with `hudictl timeline TABLE --state completed`",
         )
-    retained = last_commit_retained(context.active, timeline)
+    retained = last_commit_retained(context, timeline)
     if retained is not None and instant < retained:
         raise TimelineError(
             f"commit {instant} cannot be kept: cleans may have removed files of it",
@@ -93,18 +93,19 @@ def _files(context: TableContext, timeline: Timeline, instant: str) -> dict[str,
     }
 
 
-def last_commit_retained(active: ActiveTimeline, timeline: Timeline) -> str | None:
+def last_commit_retained(context: TableContext, timeline: Timeline) -> str | None:
     """The oldest commit that no clean, completed or pending, has taken files from; None without commits and cleans.
 
     As SavepointActionExecutor.getLastCommitRetained. A clean by file versions names no commit: then it is the last
-    write before it (Hudi 1.2; 0.15 fails there).
+    write before it (Hudi 1.2; 0.15 fails there). Unlike Hudi also cleans that are archived count.
     """
+    first = timeline.commits().first()
     cleans = timeline.of_actions(Action.CLEAN)
-    if not len(cleans):
-        first = timeline.commits().first()
-        return None if first is None else first.requested_time
+    retained = [_retained_by(context.active, timeline, clean) for clean in cleans]
+    if first is not None:
+        retained += _retained_by_archived(context, timeline, first.requested_time)
     # All of them: one by file versions may have gone further than a later one by commits.
-    return max(_retained_by(active, timeline, clean) for clean in cleans)
+    return max(retained, default=None if first is None else first.requested_time)
 
 
 def _retained_by(active: ActiveTimeline, timeline: Timeline, clean: Instant) -> str:
@@ -114,8 +115,22 @@ def _retained_by(active: ActiveTimeline, timeline: Timeline, clean: Instant) -> 
         path = active.path(clean.requested_time, Action.CLEAN, State.REQUESTED)
         plan = active.read_any(clean.requested_time, Action.CLEAN, State.REQUESTED)
         earliest = text(member(plan, "earliestInstantToRetain", dict, path=path, default={}), "timestamp", path=path)
-    if earliest:
-        return earliest
+    return earliest or _last_write_before(timeline, clean)
+
+
+def _retained_by_archived(context: TableContext, timeline: Timeline, first: str) -> list[str]:
+    """What the archived cleans after the timeline's first commit retained: a savepoint keeps commits on the timeline,
+    while cleans go on being archived.
+    """
+    history, folder = context.history(), context.config.history_folder
+    return [
+        text(history.content(clean), "earliestCommitToRetain", path=folder) or _last_write_before(timeline, clean)
+        for clean in history.instants(after=first)
+        if clean.action == Action.CLEAN and not timeline.contains(clean.requested_time)
+    ]
+
+
+def _last_write_before(timeline: Timeline, clean: Instant) -> str:
     before = (
         timeline.completed().filter(lambda instant: instant.action in WRITE_ACTIONS).up_to(clean.requested_time).last()
     )

@@ -17,7 +17,7 @@ from hudi_core.errors import CorruptFileError, FormatError, UnsupportedError
 from hudi_core.model.names import parse_data_file
 from hudi_core.model.partition import check_partition, join
 from hudi_core.timeline.actions.container import load_schema
-from hudi_core.timeline.actions.plan_fields import name_in_partition, plan_version, text, text_map, texts
+from hudi_core.timeline.actions.plan_fields import name_in_partition, plan_version, record_map, text, text_map, texts
 from hudi_core.timeline.actions.pretty_json import member
 
 PLAN_VERSION: Final = 2
@@ -221,29 +221,45 @@ def _cleaned(partition: str, policy: str, done: CleanedPartition) -> dict[str, A
 def decode_last_clean(data: bytes, requested_time: str, *, path: str) -> LastClean:
     """Where the next clean starts, from the completed file of a clean. Raises CorruptFileError naming `path`."""
     _, raw = read_large_record(data, path=path, maps={"partitionMetadata": lambda partition, done: None})
-    if "startCleanTime" not in raw:
-        raise CorruptFileError("the Avro record is no clean metadata", path=path)
+    earliest = _earliest_retained(raw, path)
     saved = text_map(raw, "extraMetadata", path=path).get(SAVEPOINTED_KEY, "")
     return LastClean(
         requested_time,
-        text(raw, "earliestCommitToRetain", path=path).strip(),
+        earliest,
         text(raw, "lastCompletedCommitTimestamp", path=path),
         frozenset(time for time in saved.split(",") if time),
     )
 
 
-def decode_removed_files(data: bytes, *, path: str) -> tuple[str, dict[str, tuple[str, ...]]]:
+@dataclass(frozen=True, slots=True)
+class RemovedFiles:
     """A completed clean's earliest commit to retain, `""` when it has none, and the plain names of the files that it
-    deleted, or tried to, by partition. Raises CorruptFileError naming `path`.
+    deleted, or tried to, by partition.
     """
-    _, raw = read_large_record(
-        data, path=path, maps={"partitionMetadata": lambda partition, done: _removed(done, path)}
-    )
+
+    earliest: str
+    files: Mapping[str, tuple[str, ...]]
+
+
+def decode_removed_files(data: bytes, *, path: str) -> RemovedFiles:
+    """From a clean's completed file. Raises CorruptFileError naming `path`."""
+    names = partial(_removed, path=path)
+    _, raw = read_large_record(data, path=path, maps={"partitionMetadata": lambda partition, done: names(done)})
+    return RemovedFiles(_earliest_retained(raw, path), raw["partitionMetadata"])
+
+
+def removed_files_of(raw: dict[str, Any], *, path: str) -> RemovedFiles:
+    """From the archived metadata of a clean. Raises CorruptFileError naming `path`."""
+    done = record_map(raw, "partitionMetadata", path=path)
+    return RemovedFiles(_earliest_retained(raw, path), {key: _removed(item, path=path) for key, item in done.items()})
+
+
+def _earliest_retained(raw: dict[str, Any], path: str) -> str:
     if "startCleanTime" not in raw:
         raise CorruptFileError("the Avro record is no clean metadata", path=path)
-    return text(raw, "earliestCommitToRetain", path=path).strip(), raw["partitionMetadata"]
+    return text(raw, "earliestCommitToRetain", path=path).strip()
 
 
-def _removed(done: dict[str, Any], path: str) -> tuple[str, ...]:
+def _removed(done: dict[str, Any], *, path: str) -> tuple[str, ...]:
     listed = [*texts(done, "deletePathPatterns", path=path), *texts(done, "successDeleteFiles", path=path)]
     return tuple(sorted({name.rsplit("/", 1)[-1] for name in listed}))

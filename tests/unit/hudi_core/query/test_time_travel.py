@@ -7,8 +7,10 @@ from typing import Any
 
 import pytest
 
-from hudi_core.errors import ConfigError
+from hudi_core.errors import ConfigError, CorruptFileError
+from hudi_core.history.lsm import LsmHistory
 from hudi_core.table import HudiTable
+from tests.support.golden_archives import archive_these
 from tests.support.golden_data import GoldenCase
 from tests.support.hudictl_runner import hudictl
 
@@ -173,3 +175,30 @@ def test_a_time_whose_files_a_clean_by_versions_removed_is_refused(golden: Golde
         table.read(as_of=first)
     with pytest.raises(ConfigError, match="may have removed"):
         table.files(as_of=first)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("case", ["cleaned_versions_cow", "cleaned_versions_mor", "cleaned_commits_cow"])
+def test_cleans_that_were_archived_count(golden: Golden, version: str, case: str) -> None:
+    """What is refused because of a clean is refused when the archival has taken the clean off the timeline."""
+    path = golden(version, case).table
+    table = HudiTable.open(str(path))
+    timeline = table.timeline()
+    times = [commit.requested_time for commit in timeline.commits()]
+    before = {time: answer(table, time) for time in times}
+    assert None in before.values()
+    cleans = timeline.completed().of_actions("clean").instants
+    for number in range(len(cleans)):
+        archive_these(path, cleans[number : number + 1])
+        assert {time: answer(table, time) for time in times} == before
+    assert not table.timeline().of_actions("clean").instants
+
+
+def test_an_archived_clean_that_is_damaged_is_named(golden: Golden, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = golden("9", "cleaned_versions_cow").table
+    archive_these(path, HudiTable.open(str(path)).timeline().completed().of_actions("clean").instants)
+    monkeypatch.setattr(LsmHistory, "content", lambda self, instant: {})
+    first = HudiTable.open(str(path)).timeline().commits().instants[0].requested_time
+    with pytest.raises(CorruptFileError, match="no clean metadata") as caught:
+        HudiTable.open(str(path)).read(as_of=first)
+    assert caught.value.path == ".hoodie/timeline/history"

@@ -6,7 +6,9 @@ from hudi_core.errors import TimelineError
 from hudi_core.services.context import TableContext
 from hudi_core.services.restore.candidates import restorable_instants
 from hudi_core.services.restore.verb import restore
+from hudi_core.services.savepoint.verb import savepoint_create
 from tests.support.changed_tables import an_owner, open_context
+from tests.support.golden_archives import archive_these
 from tests.unit.hudi_core.services.restore.test_job import VERSIONS, Archive, Golden
 
 
@@ -31,3 +33,16 @@ def test_what_archival_took_cannot_be_rolled_back(
         restore(context, saved.requested_time, an_owner())
     monkeypatch.setattr(TableContext, "history", lambda self: Archive(first))
     assert {item.instant: item.reason for item in restorable_instants(context)}[saved.requested_time] is None
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("case", ["cleaned_versions_cow", "cleaned_commits_mor"])
+def test_cleans_that_were_archived_count(golden: Golden, version: str, case: str) -> None:
+    table = golden(version, case).table
+    before = restorable_instants(open_context(table))
+    lost = [item.instant for item in before if item.reason and "cleans may have removed files" in item.reason]
+    assert lost
+    archive_these(table, open_context(table).active.load().completed().of_actions("clean"))
+    assert restorable_instants(open_context(table)) == before
+    with pytest.raises(TimelineError, match="cleans may have removed files"):
+        savepoint_create(open_context(table), lost[-1], an_owner())
