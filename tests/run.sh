@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# The tests of `make test`: seven parts, the longest first, four at a time, so that the machine is not idle while one
-# part waits for a JVM. Interop is one long chain of jobs of real Hudi: the other parts give way to it. The unit tests
-# of hudi_core run under coverage, all others without it. A skipped test is a failure: a part that is missing gets
-# installed, not passed over. What is marked soak is left to `make soak` (docs/testing.md).
+# The tests of `make test`: eight parts, the longest first, four at a time, so that the machine is not idle while one
+# part waits for a JVM; the parts that mostly wait are not left to the end, where they would be alone. Interop is one
+# long chain of jobs of real Hudi: the other parts give way to it. The unit tests of hudi_core run under coverage, all
+# others without it. A skipped test is a failure: a part that is missing gets installed, not passed over. What is marked
+# soak is left to `make soak` (docs/testing.md).
 set -uo pipefail
 cd "$(dirname "$0")/.."
 
@@ -28,16 +29,17 @@ export elsewhere
 xargs -P 4 -I{} bash -c 'part {}' <<'PARTS'
 interop tests/interop tests/torture
 inside -p tests.support.coverage_plugin tests/unit/hudi_core
-contract tests/contract tests/fuzz tests/hostile
+contract tests/contract
 faults tests/faults
 golden tests/golden
-airflow tests/airflow
 others tests $elsewhere
+hostile tests/fuzz tests/hostile
+airflow tests/airflow
 PARTS
 tested=$?
 
 python -m tests.support.coverage_plugin "$COVERAGE_JSON" 97
 covered=$?
-python -m tests.support.junit_report "$scratch"/{inside,others,golden,faults,contract,interop,airflow}.xml
+python -m tests.support.junit_report "$scratch"/{inside,others,golden,faults,contract,hostile,interop,airflow}.xml
 counted=$?
 exit $((tested || covered || counted))
