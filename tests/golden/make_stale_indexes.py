@@ -10,7 +10,13 @@ Tables, each beside `<table>.snapshot.parquet`, the rows that real Hudi reads wi
 - `behind_v9`: the same steps by 1.2.0, whose ranges hold;
 - `bulk_v8`, `bulk_v9`: 1.2.0, copy on write; a secondary index by CREATE INDEX, then a bulk_insert, of which it knows
   nothing, and an upsert, of which it does;
-- `clustered_v9`: `bulk_v9`, clustered.
+- `clustered_v9`: `bulk_v9`, clustered;
+- `nulls_v8`: 1.0.2, copy on write; a secondary index by CREATE INDEX, then an insert of a row without a value, of which
+  it is told nothing;
+- `again_v6`, `again_v8`, `again_v9`: 0.15.0, and 1.2.0 (1.0.2 cannot read what it wrote there), merge on read; keys
+  that are deleted and written again, which a writer that tags by base files takes for updates: the record index does
+  not get them back;
+- `overtaken_again_v9`: `again_v9`, compacted.
 """
 
 from __future__ import annotations
@@ -44,6 +50,8 @@ KEYS = {
     "hoodie.embed.timeline.server": "true",
     "hoodie.parquet.small.file.limit": "0",
 }
+LARGE = {"hoodie.parquet.small.file.limit": "104857600"}
+"""Inserts go to the file groups that are there."""
 LOCK = {"hoodie.write.lock.provider": "org.apache.hudi.client.transaction.lock.InProcessLockProvider"}
 """CREATE INDEX asks for one."""
 
@@ -116,14 +124,43 @@ def make_bulk(hudi: RealHudi, folder: Path, scratch: Path, version: str) -> None
         _keep(table, folder, "clustered_v9")
 
 
+def make_nulls(hudi: RealHudi, folder: Path, scratch: Path, version: str) -> None:
+    """`nulls_v8`."""
+    table = Judged.create(hudi, scratch / f"nulls{version}", COW, version, {**KEYS, **LARGE})
+    hudi.ask("sql", statement=f"CREATE TABLE nulls{version} USING hudi LOCATION '{table.base}'")
+    for key, value in {**KEYS, **LOCK}.items():
+        hudi.ask("sql", statement=f"SET {key}={value}")
+    hudi.ask("sql", statement=f"CREATE INDEX by_name ON nulls{version} (name)")
+    for key in {**KEYS, **LOCK}:
+        hudi.ask("sql", statement=f"RESET {key}")
+    rows = _fresh(table, 2, "fresh")
+    names = pa.array([None, "fresh name"], pa.string())
+    _write(table, "insert", rows.set_column(rows.column_names.index("name"), "name", names))
+    _keep(table, folder, f"nulls_v{version}")
+
+
+def make_again(hudi: RealHudi, folder: Path, scratch: Path, version: str) -> None:
+    """`again_v6`, `again_v8`, or `again_v9` and `overtaken_again_v9`."""
+    table = Judged.create(hudi, scratch / f"again{version}", MOR, version, {**KEYS, "hoodie.index.type": "SIMPLE"})
+    keys = table.rows["id"].to_pylist()
+    _write(table, "delete", table.rows.slice(0, 4))
+    _write(table, "upsert", _later(table, keys[:2], 77.0, "again"))
+    _keep(table, folder, f"again_v{version}")
+    if version == "9":
+        instant = table.schedule_compaction()
+        hudi.ask("compact", base=str(table.base), instant=instant, options=table.options)
+        _keep(table, folder, "overtaken_again_v9")
+
+
 def main(output: str) -> None:
     """Makes all tables."""
     folder = Path(output)
     folder.mkdir(parents=True, exist_ok=True)
     scratch = folder.with_name(f"{folder.name}-scratch")
     for release, makers in {
-        "1.0.2": [(make_behind, "8")],
-        "1.2.0": [(make_behind, "9"), (make_bulk, "8"), (make_bulk, "9")],
+        "0.15.0": [(make_again, "6")],
+        "1.0.2": [(make_behind, "8"), (make_nulls, "8")],
+        "1.2.0": [(make_behind, "9"), (make_bulk, "8"), (make_bulk, "9"), (make_again, "8"), (make_again, "9")],
     }.items():
         hudi = RealHudi(release)
         try:

@@ -6,10 +6,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import pyarrow.compute as pc
 import pytest
 
 from hudi_core.config.metadata_config import REBUILD_ROW_INDEXES
+from hudi_core.engine.local import LocalEngine
+from hudi_core.metadata_table.partition_type import RECORD_INDEX
 from hudi_core.metadata_table.read.completeness import may_be_narrow
+from hudi_core.services.metadata.maintain import create_metadata, drop_metadata
+from tests.support.changed_tables import an_owner
+from tests.support.golden_archives import archive_these
+from tests.support.golden_cleans import context_of
 from tests.support.golden_compactions import compact
 from tests.support.stale_indexes import BULK, INDEX, StaleTable
 
@@ -103,3 +110,53 @@ def test_an_update_rebuilds_the_index(stale: Stale, name: str) -> None:
     assert table.metadata().groups_in_doubt(INDEX) == frozenset()
     assert table.found(BULK) == table.due("name", "bulk name 3")
     assert table.update(REBUILD).rebuilt == ()
+
+
+AGAIN = ("again_v6", "again_v8", "again_v9", "overtaken_again_v9")
+
+
+@pytest.mark.parametrize("name", AGAIN)
+def test_keys_that_were_deleted_and_written_again_are_found(stale: Stale, name: str) -> None:
+    """The record index has no location of them, before the compaction and behind it."""
+    table = stale(name)
+    keys = table.due("amount", 77.0)
+    assert len(keys) == 2
+    assert table.metadata().record_locations(keys) == {}
+    assert sum("is not mapped" in text for text in table.differences()) == 2
+    for key in keys:
+        assert table.found(f"id = '{key}'") == [key]
+    told = next(key for key in table.rows["id"].to_pylist() if key not in keys)
+    assert table.found(f"id IN ('{keys[0]}', '{told}')") == sorted([keys[0], told])
+    assert table.found("id = 'no such key'") == []
+
+
+@pytest.mark.parametrize("name", AGAIN)
+def test_the_archive_may_hold_the_deletion(stale: Stale, name: str) -> None:
+    table = stale(name)
+    (key, _) = table.due("amount", 77.0)
+    commits = table.table.data.load().completed().instants
+    archive_these(table.path, commits[:2])
+    assert table.found(f"id = '{key}'") == [key]
+    assert table.metadata().groups_in_doubt(RECORD_INDEX) is None
+
+
+@pytest.mark.parametrize("name", ["again_v6", "again_v9"])
+def test_a_record_index_that_is_built_again_has_them(stale: Stale, name: str) -> None:
+    table = stale(name)
+    keys = table.due("amount", 77.0)
+    context = context_of(table.path, {"hoodie.metadata.record.index.enable": "true"})
+    drop_metadata(context, [RECORD_INDEX], an_owner())
+    create_metadata(context, [RECORD_INDEX], LocalEngine(2), an_owner())
+    assert table.differences() == []
+    assert sorted(table.metadata().record_locations(keys)) == keys
+    table.update()
+    assert table.metadata().groups_in_doubt(RECORD_INDEX) == frozenset()
+
+
+def test_rows_without_a_value_may_be_missing_in_an_index_of_1_0(stale: Stale) -> None:
+    """Nobody looks a null up."""
+    table = stale("nulls_v8")
+    assert table.rows.filter(pc.is_null(table.rows["name"])).num_rows == 1
+    assert table.differences() == []
+    assert table.found("name IS NULL") != []
+    assert table.found("name = 'fresh name'") == table.due("name", "fresh name") != []

@@ -64,11 +64,13 @@ class Predicate:
 
 
 def predicates(dice: random.Random, state: State, count: int) -> list[Predicate]:
-    """On columns that indexes are about: the record key, the secondary index's column, statistics, the partition."""
+    """On columns that indexes are about: the record key, the secondary index's column, statistics, the partition. The
+    first one is on a key, by which the record index is asked.
+    """
     names = [name for name in state.names if not name.startswith("_")]
     rows = [row for row, _ in state.rows.values()]
-    found = []
-    for _ in range(count):
+    found = [Predicate([Term("id", "=", dice.choice(rows)["id"])])] if rows else []
+    while len(found) < count:
         columns = dice.sample(names, dice.choice([1, 1, 2]))
         found.append(Predicate([_term(dice, column, [row.get(column) for row in rows]) for column in columns]))
     return found

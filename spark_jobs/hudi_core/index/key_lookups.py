@@ -23,13 +23,22 @@ T = TypeVar("T")
 
 
 def groups_of_keys(metadata: MetadataTable, keys: Collection[str]) -> frozenset[FileGroupId] | None:
-    """The file groups of the keys, by the record index; None when there is none, or it was dropped meanwhile."""
+    """The file groups of the keys, by the record index; None when there is none, or it was dropped meanwhile.
+
+    Where it does not have a key, file groups are added that may have its row nevertheless. A partitioned index may have
+    the key in another partition alone.
+    """
     if RECORD_INDEX not in metadata.partition_types:
         return None
-    found = _requested(metadata, RECORD_INDEX, lambda: metadata.record_locations([key for key in keys if key]))
+    requested = {key for key in keys if key}
+    found = _requested(metadata, RECORD_INDEX, lambda: metadata.record_locations(requested))
     if found is None:
         return None
-    return frozenset(FileGroupId(place.partition, place.file_id) for places in found.values() for place in places)
+    groups = frozenset(FileGroupId(place.partition, place.file_id) for places in found.values() for place in places)
+    if requested and (metadata.record_index.is_partitioned or any(not found.get(key) for key in requested)):
+        doubt = metadata.groups_in_doubt(RECORD_INDEX)
+        return None if doubt is None else groups | doubt
+    return groups
 
 
 def groups_of_values(metadata: MetadataTable, bound: Bound, hidden: Collection[str]) -> frozenset[FileGroupId] | None:

@@ -66,8 +66,14 @@ def is_metadata_suffix(instant: str) -> bool:
     """Whether only the metadata table has this deltacommit: it initialized a partition, or carries a suffix of the
     table's own services.
     """
-    suffix = _suffix(instant)
-    return is_solo(instant) or suffix in _SERVICES or _initializes(suffix)
+    return is_initialization(instant) or _suffix(instant) in _SERVICES
+
+
+def is_initialization(instant: str) -> bool:
+    """Whether a partition was initialized under an instant, by its name. In version 6 a deltacommit that only the
+    metadata table has may have such a name, too (metadata_only_instant).
+    """
+    return is_solo(instant) or _initializes(_suffix(instant))
 
 
 def initial_instant(data: Timeline, metadata_timeline: Timeline, features: TableVersion) -> str:

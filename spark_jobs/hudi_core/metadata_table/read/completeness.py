@@ -3,6 +3,9 @@
 - Hudi 1.0 computes the range of a partition without the files that a pending compaction is to merge
   (HoodieTableMetadataUtil.convertMetadataToPartitionStatsRecords by fetchLatestFileSlicesIncludingInflight).
 - Hudi 1.1 and later tell a secondary index nothing of rows that were written as rows of Spark, as bulk_insert does.
+- A writer that tags by base files (SIMPLE, BLOOM) finds a key there whose row a log file deletes. To it the row that it
+  writes is an update, of which the record index, where the deletion has removed the key, is told nothing.
+- A restore of 1.2 brings file groups back without the keys that had been removed from the record index with them.
 
 What cannot be excluded is in doubt. That is decided by the timelines and by listings that the lookup has made anyway;
 of commits that wrote nothing to an index their metadata are read.
@@ -11,12 +14,14 @@ of commits that wrote nothing to an index their metadata are read.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 from hudi_core.config.table_config import TableConfig
 from hudi_core.errors import StorageNotFoundError
+from hudi_core.history.archived import load_history
 from hudi_core.metadata_table.index_definitions import load_index_definitions
-from hudi_core.metadata_table.partition_type import STATISTICS, moves_rows
+from hudi_core.metadata_table.partition_type import RECORD_INDEX, STATISTICS, moves_rows
 from hudi_core.metadata_table.read.file_group import data_files
 from hudi_core.metadata_table.whole_until import completed_up_to, marked_until, reaches_back
 from hudi_core.model.names import FileGroupId
@@ -30,6 +35,7 @@ from hudi_core.timeline.instant import Action
 if TYPE_CHECKING:
     from hudi_core.metadata_table.read.snapshot import MetadataTableSnapshot
 
+_READERS = 8
 _TYPED = 2
 """The version of an index definition that no release before 1.1 writes."""
 
@@ -43,11 +49,14 @@ class Completeness:
         self._active = ActiveTimeline(snapshot.storage, snapshot.config)
 
     def groups_in_doubt(self, index: str) -> frozenset[FileGroupId] | None:
-        """The file groups of whose rows a secondary index may lack some; None: all of them.
+        """The file groups of whose rows a row-level index may lack some; None: all of them.
 
-        Those that a commit put rows into without a record in the index, and those that a clustering made of such. None
-        where the commits are not on the active timeline that came after the index was last known to be whole.
+        Of a secondary index those that a commit put rows into without a record in the index, and those that a
+        clustering made of such; of the record index those in which deleted keys may have been written again. None where
+        the commits are not on the active timeline that came after the index was last known to be whole.
         """
+        if index == RECORD_INDEX:
+            return self._record_index_groups()
         since = self._whole_until(index)
         if since is None or not reaches_back(self._data, since):
             return None
@@ -67,6 +76,40 @@ class Completeness:
                 found |= _made_of(metadata, found)
             elif moves_rows(metadata.operation_type):
                 found.update(FileGroupId(stat.partition_path, stat.file_id) for stat in _with_new_rows(metadata))
+        return frozenset(found)
+
+    def _record_index_groups(self) -> frozenset[FileGroupId] | None:
+        since = self._whole_until(RECORD_INDEX)
+        # Unlike commits, restores stay on the active timeline.
+        if len(self._data.of_actions(Action.RESTORE).after(since or "")):
+            return None
+        if not self._snapshot.config.is_merge_on_read:
+            return frozenset()
+        is_archived = bool(load_history(self._snapshot.storage, self._snapshot.config).instants())
+        if is_archived and (since is None or not reaches_back(self._data, since)):
+            return None
+        try:
+            return self._written_again(since or "", is_archived=is_archived)
+        except StorageNotFoundError:
+            return None  # a commit was archived meanwhile
+
+    def _written_again(self, since: str, *, is_archived: bool) -> frozenset[FileGroupId]:
+        """The file groups with a log file of updates, of after `since`, behind deletions. Those of archived commits are
+        taken to be there in each file slice that is older than the timeline.
+        """
+        commits = sorted(self._data.commits(), key=lambda commit: commit.completed_at)
+        oldest = commits[0].requested_time if is_archived and commits else ""
+        deleted: set[FileGroupId] = set()
+        found: set[FileGroupId] = set()
+        with ThreadPoolExecutor(_READERS if self._snapshot.is_remote else 1, "completeness") as pool:
+            for item, metadata in zip(commits, pool.map(self._active.read_commit, commits), strict=True):
+                for stat in metadata.write_stats():
+                    group = FileGroupId(stat.partition_path, stat.file_id)
+                    is_update = stat.name.startswith(".") and stat.num_update_writes and item.requested_time > since
+                    if is_update and (group in deleted or stat.prev_commit < oldest):
+                        found.add(group)
+                    if stat.num_deletes:
+                        deleted.add(group)
         return frozenset(found)
 
     def _whole_until(self, index: str) -> str | None:

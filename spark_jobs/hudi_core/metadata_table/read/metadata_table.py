@@ -172,11 +172,13 @@ class MetadataTable:
         return may_be_narrow(self._metadata_snapshot.storage, self._metadata_snapshot.config)
 
     def groups_in_doubt(self, index: str) -> frozenset[FileGroupId] | None:
-        """The file groups that a query has to read whatever a secondary index says of its values; None: all of them.
+        """The file groups that a query has to read whatever a secondary index says of its values, or though the record
+        index does not have a key; None: all of them.
 
         See covers_all_rows and Completeness.groups_in_doubt.
         """
-        return self._completeness.groups_in_doubt(index) if self.covers_all_rows(index) else None
+        is_covered = index == RECORD_INDEX or self.covers_all_rows(index)
+        return self._completeness.groups_in_doubt(index) if is_covered else None
 
     def index_definitions(self) -> dict[str, IndexDefinition]:
         """The index definitions by metadata partition; none on table version 6."""

@@ -11,7 +11,7 @@ from typing import Final
 from hudi_core.config.table_config import TableConfig
 from hudi_core.errors import ConfigError, MetadataUnavailableError, StorageNotFoundError
 from hudi_core.filegroup.merge.merge_mode import reads_as_hudi_1
-from hudi_core.metadata_table.instants import is_solo
+from hudi_core.metadata_table.instants import is_initialization, is_solo
 from hudi_core.metadata_table.partition_type import FILES_PARTITION
 from hudi_core.metadata_table.read.file_group import ROOT, MergedSlice, data_files, merged_slices
 from hudi_core.metadata_table.read.group_reader import GroupReader, RecordRules, T
@@ -120,16 +120,17 @@ class MetadataTableSnapshot:
         return f"{ROOT}/{check_file_name(name, source=self.config.path)}"
 
     def built_at(self, name: str) -> str | None:
-        """The completion time of the deltacommit by which Hudi 1.x initialized partition `name`.
+        """The completion time of the deltacommit by which partition `name` was initialized last; in layout 1, without
+        completion times, its requested time, which begins with that of the last commit that had completed.
 
         None where its files were cleaned and it was archived, or the index was built by an indexing action.
         """
         files = data_files(self.files(name))
-        first = {parsed.instant for _, parsed in files if is_solo(parsed.instant)}
-        for instant in self.timeline.commits():
+        first = {parsed.instant for _, parsed in files if is_initialization(parsed.instant)}
+        for instant in reversed(self.timeline.commits().instants):
             time = instant.requested_time
             if time in first or (is_solo(time) and name in self._active.read_commit(instant).partition_to_write_stats):
-                return instant.completion_time
+                return instant.completed_at
         return None
 
     @cached_property

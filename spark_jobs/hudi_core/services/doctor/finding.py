@@ -223,12 +223,14 @@ class LogObservations:
 @dataclass(frozen=True, slots=True)
 class IndexObservations:
     """`narrow` are data partitions whose recorded ranges lack values, `incomplete` secondary indexes that lack rows of
-    a commit on the timeline, `unproven` those of which nobody can tell. `problem`: no check.
+    a commit on the timeline, `unproven` those of which nobody can tell. `doubtful_keys`: the record index may lack
+    keys. `problem`: no check.
     """
 
     narrow: tuple[str, ...] = ()
     incomplete: tuple[str, ...] = ()
     unproven: tuple[str, ...] = ()
+    doubtful_keys: bool = False
     problem: str | None = None
 
 

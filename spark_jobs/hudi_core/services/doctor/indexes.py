@@ -13,13 +13,13 @@ from hudi_core.errors import (
     StorageNotFoundError,
     UnsupportedError,
 )
-from hudi_core.metadata_table.partition_type import PARTITION_STATS
+from hudi_core.metadata_table.partition_type import PARTITION_STATS, RECORD_INDEX
 from hudi_core.metadata_table.read.metadata_table import MetadataTable
 from hudi_core.metadata_table.write.partition_ranges import nothing_in, widening
 from hudi_core.metadata_table.write.remaining_files import RemainingFiles
 from hudi_core.services.context import TableContext
 from hudi_core.services.doctor.finding import Finding, IndexObservations, Observations
-from hudi_core.services.metadata.incomplete_indexes import secondary_doubts
+from hudi_core.services.metadata.incomplete_indexes import doubts_of
 from hudi_core.services.metadata.initialization import indexed_table
 from hudi_core.timeline.timeline import Timeline
 
@@ -37,9 +37,10 @@ def read_indexes(context: TableContext, timeline: Timeline, *, ranges: bool) -> 
         return IndexObservations()
     try:
         metadata = MetadataTable(context.storage, context.config, timeline)
-        doubts = secondary_doubts(metadata)
+        doubts = dict(doubts_of(metadata))
         found = IndexObservations(
             narrow=_narrow(context, timeline, metadata) if ranges else (),
+            doubtful_keys=doubts.pop(RECORD_INDEX, frozenset()) != frozenset(),
             incomplete=tuple(name for name, groups in doubts.items() if groups),
             unproven=tuple(name for name, groups in doubts.items() if groups is None),
         )
@@ -76,6 +77,16 @@ def indexes(observed: Observations) -> Iterator[Finding]:
             f"hudictl metadata update {uri}",
         )
     rebuild = f"hudictl metadata update {uri} --option {REBUILD_ROW_INDEXES.name}=true"
+    if found.doubtful_keys:
+        yield Finding(
+            "record_index_doubtful",
+            "info",
+            "record_index may lack keys that were deleted and written again, or came back by a restore: a writer that "
+            "tags by base files does not record them. Queries here do not rely on it where it has no key, Hudi's lose "
+            "such rows. If keys are missing, drop the index and create it again",
+            f"hudictl metadata validate {uri}",
+            path=f".hoodie/metadata/{RECORD_INDEX}",
+        )
     for name in found.incomplete:
         yield Finding(
             "secondary_index_incomplete",

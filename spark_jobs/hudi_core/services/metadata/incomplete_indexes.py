@@ -2,7 +2,8 @@
 properties up to when the indexes are whole (metadata_table.whole_until).
 
 Ranges of whole partitions are widened by the statistics of the files. A secondary index that lacks rows is rebuilt,
-where the options allow it (REBUILD_ROW_INDEXES): a lookup by it reads the file groups concerned until then.
+where the options allow it (REBUILD_ROW_INDEXES): a lookup by it reads the file groups concerned until then. The record
+index is not: that keys may have been written again says too little for its cost.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from hudi_core.config.metadata_config import REBUILD_ROW_INDEXES
 from hudi_core.config.properties_update import update_properties
-from hudi_core.metadata_table.partition_type import PARTITION_STATS, is_secondary_index
+from hudi_core.metadata_table.partition_type import PARTITION_STATS, RECORD_INDEX, is_secondary_index
 from hudi_core.metadata_table.read.file_group import ROOT
 from hudi_core.metadata_table.read.metadata_table import MetadataTable
 from hudi_core.metadata_table.timeline import MetadataTimeline
@@ -29,13 +30,15 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 Doubts = Mapping[str, frozenset[FileGroupId] | None]
-"""By secondary index, MetadataTable.groups_in_doubt."""
+"""By row-level index, MetadataTable.groups_in_doubt."""
 
 
-def secondary_doubts(metadata: MetadataTable) -> Doubts:
-    """What the secondary indexes may lack."""
+def doubts_of(metadata: MetadataTable) -> Doubts:
+    """What the record index and the secondary indexes may lack."""
     return {
-        name: metadata.groups_in_doubt(name) for name in sorted(metadata.partition_types) if is_secondary_index(name)
+        name: metadata.groups_in_doubt(name)
+        for name in sorted(metadata.partition_types)
+        if name == RECORD_INDEX or is_secondary_index(name)
     }
 
 
@@ -51,8 +54,12 @@ def complete_indexes(
     """
     data = context.active.load()
     metadata = MetadataTable(context.storage, context.config, data)
-    doubts = secondary_doubts(metadata)
-    incomplete = tuple(name for name, groups in doubts.items() if name not in rebuilt and (groups is None or groups))
+    doubts = doubts_of(metadata)
+    incomplete = tuple(
+        name
+        for name, groups in doubts.items()
+        if is_secondary_index(name) and name not in rebuilt and (groups is None or groups)
+    )
     if incomplete and REBUILD_ROW_INDEXES.read(context.options):
         error = RowsUnknownError(
             f"{', '.join(incomplete)} may lack rows that writers of Hudi did not record", path=ROOT, remedy="rebuild it"
@@ -61,7 +68,7 @@ def complete_indexes(
         raise error
     for name in incomplete:
         log.warning("%s may lack rows; %s=true rebuilds it", name, REBUILD_ROW_INDEXES.name)
-    whole = [name for name in doubts if name not in incomplete]
+    whole = [name for name, groups in doubts.items() if groups == frozenset() or name in rebuilt]
     widened: tuple[str, ...] = ()
     if PARTITION_STATS in context.config.metadata_partitions and metadata.may_have_narrow_ranges:
         metadata_timeline = MetadataTimeline(context.storage, context.config, context.clock())

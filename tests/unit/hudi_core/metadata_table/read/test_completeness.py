@@ -10,6 +10,7 @@ import pytest
 
 from hudi_core.config.properties_update import update_properties
 from hudi_core.metadata_table.index_definitions import load_index_definitions, put_index_definitions
+from hudi_core.metadata_table.partition_type import RECORD_INDEX
 from hudi_core.metadata_table.read.completeness import may_be_narrow
 from hudi_core.metadata_table.read.file_group import ROOT
 from hudi_core.metadata_table.read.metadata_table import MetadataTable
@@ -122,3 +123,25 @@ def test_an_index_of_unknown_age_may_be_narrow(golden: Golden) -> None:
     assert may_be_narrow(table.storage, table.config)
     put_index_definitions(table.storage, table.config, [], ["column_stats"])
     assert may_be_narrow(table.storage, table.config)
+
+
+@pytest.mark.parametrize(("version", "case"), [("9", "mdt_all_cow"), ("6", "mdt_all_cow")])
+def test_a_restore_says_nothing_of_missing_keys(golden: Golden, version: str, case: str) -> None:
+    """Copy on write, too: Hudi 1.2 does not bring them back."""
+    table = Table(golden(version, case).table)
+    data = table.data.load()
+    assert doubt(table, data, RECORD_INDEX) == frozenset()
+    later = str(int(max(data.requested_times)) + 1)
+    completion = later if version == "9" else None
+    assert (
+        doubt(table, Timeline([*data, Instant(later, Action.RESTORE, State.COMPLETED, completion)]), RECORD_INDEX)
+        is None
+    )
+
+
+def test_updates_before_deletions_are_told(stale: Stale) -> None:
+    table = stale("again_v9").table
+    first, deletion, again = table.data.load().commits()
+    assert doubt(table, Timeline([first, again]), RECORD_INDEX) == frozenset()
+    assert doubt(table, Timeline([first, deletion]), RECORD_INDEX) == frozenset()
+    assert len(doubt(table, Timeline([first, deletion, again]), RECORD_INDEX) or ()) == 2

@@ -7,6 +7,7 @@ import pytest
 
 from hudi_core.services.doctor.finding import IndexObservations
 from hudi_core.services.doctor.indexes import indexes
+from tests.support.golden_archives import archive_these
 from tests.support.stale_indexes import INDEX, StaleTable
 from tests.unit.hudi_core.services.doctor.test_examine import findings
 from tests.unit.hudi_core.services.doctor.test_rules import HEALTHY
@@ -39,6 +40,14 @@ def test_an_incomplete_secondary_index(stale: Stale, name: str) -> None:
     assert named(table) == {"secondary_index_unproven": "info"}
     table.update(REBUILD)
     assert named(table) == {}
+
+
+@pytest.mark.parametrize("name", ["again_v6", "again_v9"])
+def test_a_record_index_that_may_lack_keys(stale: Stale, name: str) -> None:
+    table = stale(name)
+    assert named(table) == {"record_index_doubtful": "info"}
+    archive_these(table.path, table.table.data.load().completed().instants[:1])
+    assert named(table) == {"record_index_doubtful": "info"}
 
 
 def test_a_sound_table(stale: Stale) -> None:

@@ -5,8 +5,9 @@ from collections.abc import Callable
 import pytest
 
 from hudi_core.config.metadata_config import REBUILD_ROW_INDEXES
+from hudi_core.metadata_table.partition_type import RECORD_INDEX
 from hudi_core.metadata_table.whole_until import PREFIX
-from hudi_core.services.metadata.incomplete_indexes import secondary_doubts
+from hudi_core.services.metadata.incomplete_indexes import doubts_of
 from tests.support.fault_storage import MUTATIONS, FaultPlan, FaultStorage, InjectedCrash
 from tests.support.golden_data import GoldenCase
 from tests.support.metadata_records import Table
@@ -31,15 +32,15 @@ def test_an_index_that_nobody_knows_of_is_built_once(stale: Stale) -> None:
     """The bulk_insert is gone from the timeline, and so is what came before."""
     table = stale("bulk_v9")
     table.archive()
-    assert secondary_doubts(table.metadata()) == {INDEX: None}
+    assert doubts_of(table.metadata()) == {RECORD_INDEX: frozenset(), INDEX: None}
     assert table.found(BULK) == table.due("name", "bulk name 3"), "read without the index"
     assert table.update().incomplete == (INDEX,)
-    assert not [name for name in table.table.config.raw if name.startswith(PREFIX)]
+    assert [name for name in table.table.config.raw if name.startswith(PREFIX)] == [f"{PREFIX}{RECORD_INDEX}"]
     assert table.update(REBUILD).rebuilt == (INDEX,)
     assert table.update(REBUILD).rebuilt == ()
-    assert secondary_doubts(table.metadata()) == {INDEX: frozenset()}
+    assert doubts_of(table.metadata())[INDEX] == frozenset()
     table.copied_later()
-    assert secondary_doubts(table.metadata()) != {INDEX: frozenset()}, "another folder"
+    assert doubts_of(table.metadata())[INDEX] == frozenset(), "the mark is of another folder, but the build tells"
 
 
 def test_only_the_incomplete_index_is_rebuilt(stale: Stale) -> None:
