@@ -32,9 +32,9 @@ inside -p tests.support.coverage_plugin tests/unit/hudi_core
 contract tests/contract
 faults tests/faults
 golden tests/golden
+airflow tests/airflow
 others tests $elsewhere
 hostile tests/fuzz tests/hostile
-airflow tests/airflow
 PARTS
 tested=$?
 

@@ -197,7 +197,7 @@ def plain(table: pa.Table) -> pa.Table:
     return table.drop_columns(["_hoodie_is_deleted"])
 
 
-@pytest.mark.parametrize("mode", ["EVENT_TIME_ORDERING", "COMMIT_TIME_ORDERING"])
+@pytest.mark.parametrize("mode", ["EVENT_TIME_ORDERING", pytest.param("COMMIT_TIME_ORDERING", marks=pytest.mark.soak)])
 def test_partial_updates_out_of_order(hudi_1_2: RealHudi, tmp_path: Path, mode: str) -> None:
     """MERGE INTO writes partial-update blocks of other columns each time, out of order; whole rows come between.
 

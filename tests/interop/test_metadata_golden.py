@@ -39,7 +39,6 @@ Golden = Callable[[str, str], GoldenCase]
 LABELS = {**JUDGES, **OTHERS}
 IN_TEST = {
     ("6", "mdt_all_mor_compacted"),
-    ("8", "mdt_all_mor_compacted"),
     ("9", "mdt_all_mor_compacted"),
     ("8", "types_3level_lists_mor"),
 }
