@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# The tests of `make test`: eight parts, the longest first, four at a time, so that the machine is not idle while one
+# The tests of `make test`: nine parts, the longest first, four at a time, so that the machine is not idle while one
 # part waits for a JVM; the parts that mostly wait are not left to the end, where they would be alone. Interop is one
-# long chain of jobs of real Hudi: the other parts give way to it. The unit tests of hudi_core run under coverage, all
-# others without it. A skipped test is a failure: a part that is missing gets installed, not passed over. What is marked
-# soak is left to `make soak` (docs/testing.md).
+# long chain of jobs of real Hudi: the other parts give way to it. The unit tests of hudi_core that are not slow run
+# under coverage, all others without it. A skipped test is a failure: a part that is missing gets installed, not passed
+# over. What is marked soak is left to `make soak` (docs/testing.md).
 set -uo pipefail
 cd "$(dirname "$0")/.."
 
@@ -13,10 +13,14 @@ export COVERAGE_JSON="$scratch/coverage.json"
 python -m tests.interop.bundle >/dev/null || exit 1
 
 part() { # name, options and paths
-    local name="$1" code started=$SECONDS niceness=10
+    local name="$1" code started=$SECONDS niceness=10 chosen="not soak"
     shift
-    [ "$name" = interop ] && niceness=0
-    nice -n "$niceness" pytest -q -m "not soak" --durations=8 --basetemp="$TMPDIR/$name" \
+    case "$name" in
+    interop) niceness=0 ;;
+    slow) chosen="slow and not soak" ;;
+    inside) chosen="not slow and not soak" ;;
+    esac
+    nice -n "$niceness" pytest -q -m "$chosen" --durations=8 --basetemp="$TMPDIR/$name" \
         --junitxml="$scratch/$name.xml" "$@" >"$scratch/$name.log" 2>&1
     code=$?
     sed "1i == $name, $((SECONDS - started)) s" "$scratch/$name.log"
@@ -28,9 +32,10 @@ export elsewhere
 
 xargs -P 4 -I{} bash -c 'part {}' <<'PARTS'
 interop tests/interop tests/torture
-inside -p tests.support.coverage_plugin tests/unit/hudi_core
+slow tests/unit/hudi_core
 contract tests/contract
 faults tests/faults
+inside -p tests.support.coverage_plugin tests/unit/hudi_core
 golden tests/golden
 airflow tests/airflow
 others tests $elsewhere
@@ -40,6 +45,6 @@ tested=$?
 
 python -m tests.support.coverage_plugin "$COVERAGE_JSON" 97
 covered=$?
-python -m tests.support.junit_report "$scratch"/{inside,others,golden,faults,contract,hostile,interop,airflow}.xml
+python -m tests.support.junit_report "$scratch"/{inside,slow,others,golden,faults,contract,hostile,interop,airflow}.xml
 counted=$?
 exit $((tested || covered || counted))

@@ -12,8 +12,15 @@ from typing import Any, Final
 
 import pyarrow as pa
 
+from hudi_core.config.table_config import TableConfig
 from hudi_core.errors import HudiError
+from hudi_core.metadata_table.partition_type import RECORD_INDEX
+from hudi_core.metadata_table.read.metadata_table import MetadataTable
+from hudi_core.model.names import FileGroupId
+from hudi_core.services.metadata.validate.check import Difference
+from hudi_core.storage.local import LocalStorage
 from hudi_core.table import HudiTable
+from hudi_core.timeline.timeline import Timeline
 from tests.interop.real_hudi import RealHudi, RealHudiError
 from tests.support.rows import read_parquet
 from tests.torture.model import Row, State
@@ -28,6 +35,7 @@ READ_OPTIONS: Final = {
 FILTERS: Final = 4
 COMMITS: Final = ("commit", "deltacommit", "replacecommit")
 """A savepoint has the requested time of its commit."""
+UNMAPPED: Final = "is not mapped, but the file group has a row of it"
 SKIPPING: Final = {
     "hoodie.enable.data.skipping": "true",
     "hoodie.metadata.index.column.stats.enable": "true",
@@ -184,10 +192,26 @@ class Checks:
             report = HudiTable.open(str(now.base), options=READ_OPTIONS).validate_metadata()
         except Exception as error:
             raise Mismatch(f"ours validate {type(error).__name__}", str(error)) from error
-        if report.differences:
-            kinds = sorted({item.partition_type for item in report.differences})
-            raise Mismatch(f"validate {', '.join(kinds)}", f"{report.counts}: {report.differences[:3]}")
+        wrong = [item for item in report.differences if not self._is_doubted(now, item)]
+        if wrong:
+            kinds = sorted({item.partition_type for item in wrong})
+            raise Mismatch(f"validate {', '.join(kinds)}", f"{report.counts}: {wrong[:3]}")
         self.counts.compared["validate"] += 1
+
+    def _is_doubted(self, now: Situation, found: Difference) -> bool:
+        """Whether the record index is wrong where our queries do not rely on it: real Hudi does not tell it of keys
+        that were deleted and written again, and leaves it wrong behind a restore.
+        """
+        if found.partition_type != RECORD_INDEX:
+            return False
+        storage = LocalStorage(now.base)
+        metadata = MetadataTable(storage, TableConfig.load(storage), Timeline(now.timeline))
+        self.counts.known["record index"] += 1
+        if not metadata.has_true_locations:
+            return True
+        doubt = metadata.groups_in_doubt(RECORD_INDEX)
+        group = FileGroupId(found.partition or "", found.file or "")
+        return found.what.endswith(UNMAPPED) and (doubt is None or group in doubt)
 
 
 def answer(

@@ -121,7 +121,8 @@ class _Run:
                 if self.we_read:
                     self.checks.ours(now, dice)
                 if number % HUDI_READS_EVERY == 0 or step is self.program.steps[-1]:
-                    self.checks.theirs(self.hudi, now, dice, filters=self.filters_by_hudi)
+                    filters = self.filters_by_hudi and not self.result.counts.known
+                    self.checks.theirs(self.hudi, now, dice, filters=filters)
         except Mismatch as wrong:
             self.result.failure = Failure(wrong.kind, number, f"after {self.program.steps[number]}: {wrong.text}")
         return self.result

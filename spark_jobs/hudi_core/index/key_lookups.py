@@ -23,12 +23,13 @@ T = TypeVar("T")
 
 
 def groups_of_keys(metadata: MetadataTable, keys: Collection[str]) -> frozenset[FileGroupId] | None:
-    """The file groups of the keys, by the record index; None when there is none, or it was dropped meanwhile.
+    """The file groups of the keys, by the record index; None when there is none that can be believed, or it was dropped
+    meanwhile.
 
     Where it does not have a key, file groups are added that may have its row nevertheless. A partitioned index may have
     the key in another partition alone.
     """
-    if RECORD_INDEX not in metadata.partition_types:
+    if RECORD_INDEX not in metadata.partition_types or not metadata.has_true_locations:
         return None
     requested = {key for key in keys if key}
     found = _requested(metadata, RECORD_INDEX, lambda: metadata.record_locations(requested))

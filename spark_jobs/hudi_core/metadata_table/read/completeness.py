@@ -5,7 +5,7 @@
 - Hudi 1.1 and later tell a secondary index nothing of rows that were written as rows of Spark, as bulk_insert does.
 - A writer that tags by base files (SIMPLE, BLOOM) finds a key there whose row a log file deletes. To it the row that it
   writes is an update, of which the record index, where the deletion has removed the key, is told nothing.
-- A restore of 1.2 brings file groups back without the keys that had been removed from the record index with them.
+- Behind a restore of 1.2 the record index may have other file groups of keys than the table, or none.
 
 What cannot be excluded is in doubt. That is decided by the timelines and by listings that the lookup has made anyway;
 of commits that wrote nothing to an index their metadata are read.
@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from hudi_core.config.table_config import TableConfig
@@ -78,11 +79,16 @@ class Completeness:
                 found.update(FileGroupId(stat.partition_path, stat.file_id) for stat in _with_new_rows(metadata))
         return frozenset(found)
 
-    def _record_index_groups(self) -> frozenset[FileGroupId] | None:
-        since = self._whole_until(RECORD_INDEX)
+    @cached_property
+    def has_true_locations(self) -> bool:
+        """Whether the file groups in the record index are those of the keys that it has: not behind a restore."""
         # Unlike commits, restores stay on the active timeline.
-        if len(self._data.of_actions(Action.RESTORE).after(since or "")):
+        return not len(self._data.of_actions(Action.RESTORE).after(self._whole_until(RECORD_INDEX) or ""))
+
+    def _record_index_groups(self) -> frozenset[FileGroupId] | None:
+        if not self.has_true_locations:
             return None
+        since = self._whole_until(RECORD_INDEX)
         if not self._snapshot.config.is_merge_on_read:
             return frozenset()
         is_archived = bool(load_history(self._snapshot.storage, self._snapshot.config).instants())

@@ -171,6 +171,11 @@ class MetadataTable:
         """Whether partition_stats may exclude partitions that hold matching rows: completeness.may_be_narrow."""
         return may_be_narrow(self._metadata_snapshot.storage, self._metadata_snapshot.config)
 
+    @property
+    def has_true_locations(self) -> bool:
+        """Whether a location in the record index can be believed: Completeness.has_true_locations."""
+        return self._completeness.has_true_locations
+
     def groups_in_doubt(self, index: str) -> frozenset[FileGroupId] | None:
         """The file groups that a query has to read whatever a secondary index says of its values, or though the record
         index does not have a key; None: all of them.

@@ -81,9 +81,9 @@ def indexes(observed: Observations) -> Iterator[Finding]:
         yield Finding(
             "record_index_doubtful",
             "info",
-            "record_index may lack keys that were deleted and written again, or came back by a restore: a writer that "
-            "tags by base files does not record them. Queries here do not rely on it where it has no key, Hudi's lose "
-            "such rows. If keys are missing, drop the index and create it again",
+            "record_index may lack keys that were deleted and written again, which a writer that tags by base files "
+            "does not record, or have wrong places of keys behind a restore. Queries here allow for it, Hudi's lose "
+            "such rows. If it is wrong, drop the index and create it again",
             f"hudictl metadata validate {uri}",
             path=f".hoodie/metadata/{RECORD_INDEX}",
         )

@@ -3,7 +3,7 @@ properties up to when the indexes are whole (metadata_table.whole_until).
 
 Ranges of whole partitions are widened by the statistics of the files. A secondary index that lacks rows is rebuilt,
 where the options allow it (REBUILD_ROW_INDEXES): a lookup by it reads the file groups concerned until then. The record
-index is not: that keys may have been written again says too little for its cost.
+index is only behind a restore: that keys may have been written again says too little for its cost.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def doubts_of(metadata: MetadataTable) -> Doubts:
 def complete_indexes(
     context: TableContext, workers: Workers, rebuilt: Collection[str]
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Returns the data partitions whose ranges were too narrow, and the secondary indexes that lack rows or may.
+    """Returns the data partitions whose ranges were too narrow, and the row-level indexes that lack rows or may.
     `rebuilt` are indexes that were just built.
 
     The caller holds the table lock; `context.config` was loaded under it. Raises RowsUnknownError for indexes that are
@@ -55,11 +55,10 @@ def complete_indexes(
     data = context.active.load()
     metadata = MetadataTable(context.storage, context.config, data)
     doubts = doubts_of(metadata)
-    incomplete = tuple(
-        name
-        for name, groups in doubts.items()
-        if is_secondary_index(name) and name not in rebuilt and (groups is None or groups)
-    )
+    may_lack = {name for name, groups in doubts.items() if groups is None or groups} - set(rebuilt)
+    if metadata.has_true_locations:
+        may_lack.discard(RECORD_INDEX)
+    incomplete = tuple(sorted(may_lack))
     if incomplete and REBUILD_ROW_INDEXES.read(context.options):
         error = RowsUnknownError(
             f"{', '.join(incomplete)} may lack rows that writers of Hudi did not record", path=ROOT, remedy="rebuild it"
