@@ -4,8 +4,10 @@ of.
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -37,12 +39,19 @@ VERSION = the(f"{HISTORY}/_version_")
 ARCHIVE = the(f"{HISTORY}/*_1.parquet")
 
 
+def replace_content(path: Path, content: bytes) -> None:
+    """Writes the file as if an hour ago: of a younger one that is cut short the reader waits for the rest."""
+    path.write_bytes(content)
+    an_hour_ago = time.time() - 3600
+    os.utime(path, (an_hour_ago, an_hour_ago))
+
+
 def cut(pick: Pick, kept: int = -100) -> Damage:
     """The file without its end."""
 
     def damage(table: Path) -> str:
         path = pick(table)
-        path.write_bytes(path.read_bytes()[:kept])
+        replace_content(path, path.read_bytes()[:kept])
         return path.name
 
     return damage
@@ -54,7 +63,7 @@ def filled(pick: Pick, content: bytes) -> Damage:
     def damage(table: Path) -> str:
         path = pick(table)
         assert path.read_bytes() != content
-        path.write_bytes(content)
+        replace_content(path, content)
         return path.name
 
     return damage
@@ -104,7 +113,7 @@ def record_changed(pick: Pick, change: Callable[[dict[str, Any]], None]) -> Dama
         path = pick(table)
         schema, (record,) = read_container(path.read_bytes(), path=path.name)
         change(record)
-        path.write_bytes(write_container(schema, [record]))
+        replace_content(path, write_container(schema, [record]))
         return path.name
 
     return damage

@@ -26,7 +26,7 @@ CASES = [
     "payload_overwrite_latest",
     "schema_evolution_mor_compaction_requested",
 ]
-WRITTEN_ON = ("mor_compaction_requested", "compaction_inflight")
+WRITTEN_ON = ("mor_compaction_requested",)
 READ = ("mor_compaction_requested", "payload_overwrite_latest")
 """Those of `make test`."""
 Golden = Callable[[str, str], GoldenCase]

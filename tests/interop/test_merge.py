@@ -111,7 +111,6 @@ CASES: dict[str, tuple[str, dict[str, str]]] = {
 QUICK = {
     "9-two-ordering-fields",
     "9-text-ordering-field",
-    "9-decimal-ordering-field",
     "9-postgres",
     "8-dms",
     "8-non-defaults-payload",

@@ -62,7 +62,7 @@ def started(golden: Golden, request: pytest.FixtureRequest, version: str, case: 
     return request.getfixturevalue(JUDGES[version]), golden(version, case)
 
 
-@pytest.mark.parametrize("version", ["6", pytest.param("8", marks=pytest.mark.soak), "9"])
+@pytest.mark.parametrize("version", [*(pytest.param(version, marks=pytest.mark.soak) for version in ("6", "8")), "9"])
 def test_real_hudi_goes_on_after_several_services(golden: Golden, request: pytest.FixtureRequest, version: str) -> None:
     hudi, case = started(golden, request, version, "mdt_all_mor")
     kinds = Served.of(hudi, case).kinds

@@ -84,7 +84,6 @@ def cases() -> Iterator[Case]:
 
 IN_TEST = {
     ("8", COW, "column_stats", "run", "kept"),
-    ("8", COW, "record_index", "create", "all"),
     ("6-by-1.2.0", MOR, "bloom_filters", "run", "all"),
 }
 

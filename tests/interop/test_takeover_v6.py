@@ -33,14 +33,12 @@ ROLLBACK_POINTS: dict[str, tuple[Callable[[Operation], bool], Timing]] = {
 }
 
 QUICK = {
-    "claimed",
     "first base file written",
     "metadata deltacommit inflight",
     "metadata deltacommit completed",
     "completion decided",
     "data commit completed",
     "rollback inflight",
-    "first base file deleted",
     "metadata rollback inflight",
     "rollback completed",
 }

@@ -25,6 +25,8 @@ def avoided(step: Step, now: Situation) -> str | None:
         return "a rollback does not ask whether a clean removed what the write replaced: its rows are lost"
     if step.service == "cluster" and _is_overwritten_behind(now):
         return "a clustering brings back the rows that were overwritten since its plan"
+    if step.service == "archive" and _would_be_overtaken(now):
+        return "1.2 takes log files of what is archived behind a restore or an indexing for those of pending commits"
     return None
 
 
@@ -36,6 +38,12 @@ def _is_cleaned_behind(now: Situation) -> bool:
 def _is_overwritten_behind(now: Situation) -> bool:
     overwritten = [effect.instant for effect in now.model.effects if effect.overwritten != frozenset()]
     return any(write > plan for plan in now.pending("clustering", "replacecommit")[:1] for write in overwritten)
+
+
+def _would_be_overtaken(now: Situation) -> bool:
+    """1.0, the writer of version 8, looks up the completion times of three days in the archive."""
+    version = TableConfig.load(LocalStorage(now.base)).version
+    return version == 9 and any(item.action in ("restore", "indexing") for item in now.timeline)
 
 
 def spoils_filters(step: Step, program: Program, now: Situation) -> str | None:

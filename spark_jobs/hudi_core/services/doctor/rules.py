@@ -101,10 +101,10 @@ def overtaken(observed: Observations) -> Iterator[Finding]:
         fix = f"delete the savepoint: hudictl savepoint delete {observed.uri} --instant {time}; then: {fix}"
     what = (
         f"{found.count} commits up to {found.latest} are archived, but {first.action} {time}, which is older, is on "
-        "the timeline: Hudi 1.2 takes them for pending, and leaves their log files out of the compactions that it "
-        "plans, so that rows are lost"
+        "the timeline: Hudi 1.2 takes them for pending; it leaves their log files out of the compactions that it "
+        "plans, so that rows are lost, and reads them after newer files, so that deleted rows come back"
     )
-    yield Finding("archive_overtook", "error", what, f"plan no compaction with Hudi 1.2 before: {fix}", time)
+    yield Finding("archive_overtook", "error", what, f"neither read nor compact with Hudi 1.2 before: {fix}", time)
 
 
 def latest_indexing(observed: Observations) -> Iterator[Finding]:
