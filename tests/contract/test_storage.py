@@ -386,11 +386,16 @@ def test_of_sixteen_racing_processes_exactly_one_creates_in_each_of_sixty_rounds
 
 
 class CheckThenPut(LocalStorage):
-    """The mistake that the race must find: look, then write."""
+    """The mistake that the race must find: look, then write.
+
+    On a busy machine each process may run from its look to its write undisturbed in all sixty rounds. The pause gives
+    the processor away in between, for less time than a round trip to an object store takes.
+    """
 
     def create_exclusive(self, path: str, data: bytes) -> None:
         if self.exists(path):
             raise StorageExistsError("there", path=path)
+        time.sleep(0.002)
         self.write(path, data)
 
 
