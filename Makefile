@@ -33,7 +33,7 @@ demo: $(VENV)/.done ## the main job, end to end: Airflow sees a requested compac
 test: $(VENV)/.done lint ## every test; what CI runs
 	@bash tests/run.sh
 
-test-fast: $(VENV)/.done ## the unit tests that take no second and need no Spark and no Airflow, in two processes
+test-fast: $(VENV)/.done ## the unit tests that take no second and need no Spark and no Airflow
 	@bash tests/run_fast.sh
 
 soak: $(VENV)/.done ## damaged inputs, every kill of every service, races on versitygw, the demo judged by real Hudi

@@ -1,22 +1,24 @@
 #!/usr/bin/env bash
-# The tests of `make test-fast`: unit tests and tests of the architecture that take no second and need no JVM, in two
-# processes.
+# The tests of `make test-fast`: unit tests and tests of the architecture that take no second and need no JVM, in four
+# processes, since some of them wait.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 . tests/scratch.sh
 
-part() { # name, paths
-    local name="$1"
+part() { # name, paths and options
+    local name="$1" code
     shift
-    pytest -q -m "not slow and not soak and not spark and not hudi and not airflow" --basetemp="$TMPDIR/$name" "$@"
+    pytest -q -m "not slow and not soak and not spark and not hudi and not airflow" --basetemp="$TMPDIR/$name" "$@" \
+        >"$scratch/$name.log" 2>&1
+    code=$?
+    sed "1i == $name" "$scratch/$name.log"
+    return "$code"
 }
+export -f part
 
-half=(tests/unit/hudi_core/services tests/unit/airflow_hudi)
-part services "${half[@]}" >"$scratch/services.log" 2>&1 &
-services=$!
-part rest "${half[@]/#/--ignore=}" tests/unit tests/arch
-rest=$?
-wait "$services"
-services=$?
-cat "$scratch/services.log"
-exit $((rest || services))
+xargs -P 4 -I{} bash -c 'part {}' <<'PARTS'
+services tests/unit/hudi_core/services
+core tests/unit/hudi_core --ignore=tests/unit/hudi_core/services --ignore=tests/unit/hudi_core/transaction
+others tests/unit tests/arch --ignore=tests/unit/hudi_core
+transaction tests/unit/hudi_core/transaction
+PARTS

@@ -30,6 +30,7 @@ def check_every_damage(case: GoldenCase, command: Command, scratch: Path, part: 
             assert not changed or "still there" in done.err or "found after" not in done.err, where
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("version", ["6", "9"])
 @pytest.mark.parametrize(("number", "command"), list(enumerate(COMMANDS)), ids=lambda item: getattr(item, "name", ""))
 def test_bad_input_leaves_the_table_as_it_was(

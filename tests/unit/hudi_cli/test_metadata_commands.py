@@ -107,6 +107,7 @@ def test_the_document_of_perf_and_its_table(golden: Golden) -> None:
         assert text in people.out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("version", ["6", "8", "9"])
 def test_a_metadata_table_is_dropped_created_and_updated(golden: Golden, version: str) -> None:
     table = golden(version, "mor_basic").table
@@ -138,6 +139,7 @@ def test_a_metadata_table_is_dropped_created_and_updated(golden: Golden, version
     assert hudictl("metadata", "validate", table, "--json").code == 0
 
 
+@pytest.mark.slow
 def test_columns_are_added_and_dropped(golden: Golden) -> None:
     table = golden("8", "mor_basic").table
     parts = hudictl("metadata", "create", table, "--json").document["partitions"]
@@ -196,6 +198,7 @@ def test_wrong_partitions_are_bad_input(golden: Golden) -> None:
     assert everything(table) == before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("version", ["6", "8", "9"])
 def test_what_a_writer_did_not_record_is_applied_and_named(golden: Golden, version: str) -> None:
     table = golden(version, "mor_basic").table

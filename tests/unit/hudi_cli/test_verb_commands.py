@@ -67,6 +67,7 @@ def test_a_failed_write_is_rolled_back(golden: Golden, version: str) -> None:
     assert (nothing.code, nothing.out.startswith("nothing to do: ")) == (0, True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("version", VERSIONS)
 def test_a_table_goes_back_to_a_savepoint(golden: Golden, version: str) -> None:
     table = golden(version, "mor_basic").table

@@ -243,6 +243,7 @@ def test_an_executor_needs_the_zip_and_few_wheels(
     assert run_isolated(ON_AN_EXECUTOR, published, wheels, plan, site=False).split()[0] == "HoodieCompactionPlan"
 
 
+@pytest.mark.slow
 def test_a_predicate_is_read_where_no_sqlglot_is_installed(
     published: Path, tmp_path: Path, golden: Callable[[str, str], GoldenCase]
 ) -> None:
@@ -265,5 +266,6 @@ def few_wheels(folder: Path) -> Path:
     return wheels
 
 
+@pytest.mark.slow
 def test_every_module_and_data_file_loads_from_the_zip(published: Path) -> None:
     assert run_isolated(EVERY_MODULE, published, site=True) == "imported\n"

@@ -108,6 +108,7 @@ def test_nothing_pending_needs_no_job(golden: Golden, submitted: Path) -> None:
     assert requests(submitted) == []
 
 
+@pytest.mark.slow
 def test_a_retry_runs_what_the_dead_try_planned(
     golden: Golden, submitted: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

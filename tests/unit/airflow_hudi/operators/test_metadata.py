@@ -30,6 +30,7 @@ def listed(table: Path) -> frozenset[str]:
     return HudiTable.open(str(table)).config.metadata_partitions
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("version", VERSIONS)
 def test_a_metadata_table_goes_and_comes(golden: Golden, submitted: Path, version: str) -> None:
     table = golden(version, "mor_basic").table
@@ -55,6 +56,7 @@ def test_a_metadata_table_goes_and_comes(golden: Golden, submitted: Path, versio
     assert [item.partitions for item in requested[:3]] == [(), ("files", "column_stats"), ("column_stats",)]
 
 
+@pytest.mark.slow
 def test_columns_come_and_go(golden: Golden, submitted: Path) -> None:
     table = golden("9", "mor_basic").table
     gone = made(table, verb="drop", columns="amount, note").execute(context())

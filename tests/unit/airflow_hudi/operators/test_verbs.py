@@ -39,6 +39,7 @@ def pending(table: Path) -> list[tuple[str, str]]:
     return [(item.requested_time, item.state.value) for item in HudiTable.open(str(table)).timeline().pending()]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("version", VERSIONS)
 def test_a_table_goes_back(golden: Golden, submitted: Path, version: str) -> None:
     table = golden(version, "mor_basic").table

@@ -55,6 +55,11 @@ def test_tables_without_definitions_have_none(golden: Golden) -> None:
     assert load_index_definitions(newer, TableConfig.load(newer)) == {}
 
 
+@pytest.fixture(scope="module")
+def damage_is_read_at_once() -> None:
+    """Not here: a test's file has a writer."""
+
+
 def test_definitions_are_read_when_their_writer_is_through(golden: Golden) -> None:
     storage = LocalStorage(golden("9", "mdt_all_cow").table)
     config = TableConfig.load(storage)

@@ -40,6 +40,11 @@ def timeline_at(base: Path, action: str, state: State) -> tuple[ActiveTimeline, 
     return active, path
 
 
+@pytest.fixture(autouse=True, scope="module")
+def damage_is_read_at_once() -> None:
+    """Not here: the writers of these files are on their way."""
+
+
 @pytest.fixture
 def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """The seconds that reading has waited, without waiting."""
