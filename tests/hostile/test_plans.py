@@ -104,6 +104,25 @@ def test_a_compaction_is_of_the_slices_that_the_table_has(
         table.keeps_rows(rows, "--metadata", "off")
 
 
+@pytest.mark.parametrize("version", sorted(COMPACTIONS))
+@pytest.mark.parametrize("first", [0, 1])
+def test_a_file_group_in_two_plans_loses_no_row(hostile: Hostile, version: str, first: int) -> None:
+    """Hudi plans none twice (CompactionUtils.getAllPendingCompactionOperations). One of the plans can be dropped."""
+    table = hostile(version, "mor_compaction_requested")
+    rows = table.rows("--metadata", "off")
+    plan = table.path(COMPACTIONS[version])
+    instant = plan.name.split(".")[0]
+    instants = (instant, str(int(instant) + 1))
+    plan.with_name(plan.name.replace(*instants)).write_bytes(plan.read_bytes())
+    ended = [table.run("run compaction", *LOCAL, "--instant", instants[number]) for number in (first, 1 - first)]
+    assert any(run.code for run in ended), "both plans of one slice were carried out"
+    table.keeps_rows(rows, "--metadata", "off")
+    assert table.run("unschedule", instants[1]).code == 0
+    assert table.run("run compaction", *LOCAL).code == 0
+    assert_same_rows(table.rows(), rows)
+    assert table.run("metadata validate").code == 0
+
+
 CLEANS = {"6": ".hoodie/*.clean.requested", "9": ".hoodie/timeline/*.clean.requested"}
 
 

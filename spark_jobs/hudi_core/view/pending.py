@@ -79,7 +79,7 @@ class PendingWork:
                     raise FormatError(
                         f"file group {group.file_id} is in the pending {action}s {first} and {instant}",
                         path=f"{self.folder}/{instant}.{action}.{State.REQUESTED.value}",
-                        remedy="unschedule one of the two with Hudi's CLI",
+                        remedy=f"drop one of the two plans: hudictl unschedule TABLE {instant}",
                     )
         return found
 

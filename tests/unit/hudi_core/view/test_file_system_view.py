@@ -144,12 +144,13 @@ def test_a_view_refuses_to_guess_at_a_pending_plan() -> None:
 
 
 def test_one_file_group_in_two_pending_plans_is_refused() -> None:
-    with pytest.raises(FormatError, match=r"f-0 is in the pending compactions 003 and 005"):
+    with pytest.raises(FormatError, match=r"f-0 is in the pending compactions 003 and 005") as refused:
         FileSystemView(
             Listing(),
             timeline_of([*COMPACTING, "005.compaction.requested"]),
             PendingWork({"003": plan("f-0"), "005": plan("f-0")}),
         )
+    assert "hudictl unschedule TABLE 005" in str(refused.value.remedy)
 
 
 def test_replaced_groups_are_gone_from_the_replacecommit_on() -> None:
