@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from hudi_core.config.table_config import TableConfig
 from hudi_core.errors import HudiError
-from hudi_core.metadata_table.partition_type import RECORD_INDEX
+from hudi_core.metadata_table.partition_type import RECORD_INDEX, is_secondary_index
 from hudi_core.metadata_table.read.metadata_table import MetadataTable
 from hudi_core.model.names import FileGroupId
 from hudi_core.services.metadata.validate.check import Difference
@@ -36,6 +36,7 @@ FILTERS: Final = 4
 COMMITS: Final = ("commit", "deltacommit", "replacecommit")
 """A savepoint has the requested time of its commit."""
 UNMAPPED: Final = "is not mapped, but the file group has a row of it"
+UNINDEXED: Final = "is not in the index, but the file group has it"
 SKIPPING: Final = {
     "hoodie.enable.data.skipping": "true",
     "hoodie.metadata.index.column.stats.enable": "true",
@@ -199,19 +200,21 @@ class Checks:
         self.counts.compared["validate"] += 1
 
     def _is_doubted(self, now: Situation, found: Difference) -> bool:
-        """Whether the record index is wrong where our queries do not rely on it: real Hudi does not tell it of keys
-        that were deleted and written again, and leaves it wrong behind a restore.
+        """Whether a row-level index is wrong where our queries do not rely on it: real Hudi does not tell the record
+        index of keys that were deleted and written again, leaves it wrong behind a restore, and does not tell a
+        secondary index of bulk_insert.
         """
-        if found.partition_type != RECORD_INDEX:
+        index = found.partition_type
+        if index != RECORD_INDEX and not is_secondary_index(index):
             return False
         storage = LocalStorage(now.base)
         metadata = MetadataTable(storage, TableConfig.load(storage), Timeline(now.timeline))
-        self.counts.known["record index"] += 1
-        if not metadata.has_true_locations:
+        self.counts.known[index] += 1
+        if index == RECORD_INDEX and not metadata.has_true_locations:
             return True
-        doubt = metadata.groups_in_doubt(RECORD_INDEX)
+        doubt = metadata.groups_in_doubt(index)
         group = FileGroupId(found.partition or "", found.file or "")
-        return found.what.endswith(UNMAPPED) and (doubt is None or group in doubt)
+        return found.what.endswith((UNMAPPED, UNINDEXED)) and (doubt is None or group in doubt)
 
 
 def answer(
