@@ -133,6 +133,16 @@ def options_of(index: str, writer: Writer, label: str) -> Mapping[str, str]:
     return {**SWITCHES, **({} if label[0] == "6" else BY_SECONDARY)}
 
 
+def is_left_so(found: str, begun: frozenset[str], release: str) -> bool:
+    """Whether real Hudi leaves an index so that it begins with a write; no query minds. In a secondary index it keeps
+    values that the write has changed; 0.15 begins bloom_filters and column_stats without the files that are there.
+    """
+    if SECONDARY in found:
+        return SECONDARY in begun
+    without_record = "has a filter in its footer, and none here" in found or "has no statistics of" in found
+    return release == "0.15.0" and found.partition(" ")[0] in begun and without_record
+
+
 def goes_on(table: FullyIndexedTable) -> None:
     """Two writes, and a query by every index."""
     before, listed = table.metadata_files(), table.config.metadata_partitions
@@ -142,8 +152,7 @@ def goes_on(table: FullyIndexedTable) -> None:
     assert table.config.metadata_partitions >= listed | begun
     table.assert_metadata_kept(before)
     assert_same_rows(user_columns(read_rows(table.base, "on")), table.rows)
-    # Of a secondary index that Hudi begins with a write, it keeps values that the write has changed; no query minds.
-    assert [found for found in table.found() if not (SECONDARY in begun and SECONDARY in found)] == []
+    assert [found for found in table.found() if not is_left_so(found, begun, table.hudi.version)] == []
     requested = [where for name, predicates in QUERIES.items() if name in listed | begun for where in predicates[:1]]
     answers = table.hudi.ask("skipping", base=str(table.base), predicates=["amount >= 0", *requested])
     assert [answer for answer in answers if not answer["same"]] == []

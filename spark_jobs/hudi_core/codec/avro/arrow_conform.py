@@ -1,6 +1,8 @@
 """Arrow data of an older schema → a reader's schema, by the rules of Avro schema resolution.
 
-Columns match by name, absent ones are null, types are widened.
+Columns match by name, absent ones are null, types are widened. One thing is not in those rules: integers are narrowed
+where every value fits. A compaction that was planned before a column was widened, and run after it, writes the wide
+type; a restore to between the two keeps its files, and goes back to the narrow type. Hudi's reader takes them so.
 """
 
 from __future__ import annotations
@@ -19,9 +21,9 @@ def conform_batch(batch: pa.RecordBatch, schema: pa.Schema, *, path: str) -> pa.
 
     An absent nullable column is null throughout. Widened: int32→int64→float→double, numbers, dates and decimals to text
     as Java writes it, numbers and text to decimals, text to dates, string↔binary, decimals to more digits, timestamps
-    to a finer unit, fixed to binary, large and view forms to the plain ones; inside structs, lists and maps too. Raises
-    FormatError naming `path` and the column when the data cannot take the type or a non-nullable column is absent;
-    CorruptFileError when a value does not fit.
+    to a finer unit, fixed to binary, large and view forms to the plain ones; inside structs, lists and maps too.
+    Narrowed: integers. Raises FormatError naming `path` and the column when the data cannot take the type or a
+    non-nullable column is absent; CorruptFileError when a value does not fit.
     """
     if batch.schema.equals(schema):
         return batch
@@ -130,6 +132,10 @@ def _widens_number(have: pa.DataType, want: pa.DataType) -> bool:
     return have in order and want in order and order.index(have) < order.index(want)
 
 
+def _narrows_integer(have: pa.DataType, want: pa.DataType) -> bool:
+    return bool(pa.types.is_signed_integer(have) and pa.types.is_signed_integer(want) and have != want)
+
+
 def _changes_text(have: pa.DataType, want: pa.DataType) -> bool:
     fixed = pa.types.is_fixed_size_binary(have) and (pa.types.is_binary(want) or pa.types.is_large_binary(want))
     return fixed or (_is_text(have) and _is_text(want))
@@ -163,6 +169,7 @@ def _refines_time(have: pa.DataType, want: pa.DataType) -> bool:
 def _may_change(have: pa.DataType, want: pa.DataType) -> bool:
     return bool(
         _widens_number(have, want)
+        or _narrows_integer(have, want)
         or _becomes_text(have, want)
         or _becomes_decimal(have, want)
         or _changes_text(have, want)

@@ -6,6 +6,8 @@
 - A writer that tags by base files (SIMPLE, BLOOM) finds a key there whose row a log file deletes. To it the row that it
   writes is an update, of which the record index, where the deletion has removed the key, is told nothing.
 - Behind a restore of 1.2 the record index may have other file groups of keys than the table, or none.
+- A rollback of a commit whose records a compaction of the metadata table has merged: Hudi makes the commit pending, and
+  then refuses (HoodieBackedTableMetadataWriter.validateRollback).
 
 What cannot be excluded is in doubt. That is decided by the timelines and by listings that the lookup has made anyway;
 of commits that wrote nothing to an index their metadata are read.
@@ -58,6 +60,8 @@ class Completeness:
         """
         if index == RECORD_INDEX:
             return self._record_index_groups()
+        if self.holds_uncommitted:
+            return None
         since = self._whole_until(index)
         if since is None or not reaches_back(self._data, since):
             return None
@@ -80,8 +84,22 @@ class Completeness:
         return frozenset(found)
 
     @cached_property
+    def holds_uncommitted(self) -> bool:
+        """Whether a compaction of the metadata table has merged records of a commit that is pending on the data
+        timeline: they cannot be told from the others any more.
+        """
+        timeline, pending = self._snapshot.timeline.completed(), self._data.pending().requested_times
+        merged_until = max(timeline.of_actions(Action.COMMIT).requested_times, default="")
+        deltacommits = timeline.of_actions(Action.DELTA_COMMIT)
+        return any(item.requested_time in pending and item.completed_at < merged_until for item in deltacommits)
+
+    @cached_property
     def has_true_locations(self) -> bool:
-        """Whether the file groups in the record index are those of the keys that it has: not behind a restore."""
+        """Whether the file groups in the record index are those of the keys that it has: not behind a restore, nor with
+        keys of uncommitted rows.
+        """
+        if self.holds_uncommitted:
+            return False
         # Unlike commits, restores stay on the active timeline.
         return not len(self._data.of_actions(Action.RESTORE).after(self._whole_until(RECORD_INDEX) or ""))
 

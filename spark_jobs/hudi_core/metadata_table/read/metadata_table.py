@@ -168,8 +168,11 @@ class MetadataTable:
 
     @cached_property
     def may_have_narrow_ranges(self) -> bool:
-        """Whether partition_stats may exclude partitions that hold matching rows: completeness.may_be_narrow."""
-        return may_be_narrow(self._metadata_snapshot.storage, self._metadata_snapshot.config)
+        """Whether partition_stats may exclude partitions that hold matching rows: completeness.may_be_narrow, or the
+        ranges are those behind an overwrite that is not committed.
+        """
+        snapshot = self._metadata_snapshot
+        return self._completeness.holds_uncommitted or may_be_narrow(snapshot.storage, snapshot.config)
 
     @property
     def has_true_locations(self) -> bool:

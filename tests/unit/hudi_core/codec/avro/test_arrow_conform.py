@@ -87,7 +87,6 @@ def test_times_get_finer_units_and_a_missing_zone_reads_as_utc() -> None:
 @pytest.mark.parametrize(
     ("have", "want"),
     [
-        (pa.int64(), pa.int32()),
         (pa.float64(), pa.float32()),
         (pa.float32(), pa.int64()),
         (pa.string(), pa.int32()),
@@ -96,7 +95,7 @@ def test_times_get_finer_units_and_a_missing_zone_reads_as_utc() -> None:
         (pa.timestamp("us", tz="UTC"), pa.timestamp("us")),
         (pa.int64(), pa.timestamp("us")),
         (pa.list_(pa.int64()), pa.int64()),
-        (pa.struct([("a", pa.int64())]), pa.struct([("a", pa.int32())])),
+        (pa.struct([("a", pa.float64())]), pa.struct([("a", pa.int32())])),
         (pa.list_(pa.int32()), pa.map_(pa.string(), pa.int32())),
         (pa.int32(), pa.null()),
     ],
@@ -107,10 +106,17 @@ def test_what_avro_does_not_allow_is_refused(have: pa.DataType, want: pa.DataTyp
 
 
 def test_nested_columns_are_named_in_full() -> None:
-    have = pa.list_(pa.struct([("a", pa.int64())]))
+    have = pa.list_(pa.struct([("a", pa.float64())]))
     want = pa.list_(pa.struct([("a", pa.int32())]))
     with pytest.raises(FormatError, match=r"file: column 'c\.element\.a'"):
         conform_array(pa.array([[]], have), pa.field("c", want), path="file")
+
+
+def test_integers_are_narrowed_where_they_fit() -> None:
+    largest = (1 << 31) - 1
+    assert conformed([largest, None, -largest - 1], pa.int64(), pa.int32()) == [largest, None, -largest - 1]
+    with pytest.raises(CorruptFileError, match="column 'c': a value cannot be read as int32"):
+        conformed([largest + 1], pa.int64(), pa.int32())
 
 
 def test_bytes_that_are_no_text_are_corrupt() -> None:

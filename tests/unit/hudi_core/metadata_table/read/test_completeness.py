@@ -145,3 +145,24 @@ def test_updates_before_deletions_are_told(stale: Stale) -> None:
     assert doubt(table, Timeline([first, again]), RECORD_INDEX) == frozenset()
     assert doubt(table, Timeline([first, deletion]), RECORD_INDEX) == frozenset()
     assert len(doubt(table, Timeline([first, deletion, again]), RECORD_INDEX) or ()) == 2
+
+
+@pytest.mark.parametrize("version", ["6", "8", "9"])
+def test_a_commit_that_became_pending_behind_a_compaction(golden: Golden, version: str) -> None:
+    """A rollback that Hudi has begun and refused leaves it so. The log blocks of later commits do not count then."""
+    table = Table(golden(version, "mdt_all_mor_compacted").table)
+    data, own = table.data.load(), table.metadata_timeline.load().completed()
+    merged_at = max(own.of_actions(Action.COMMIT).requested_times)
+    written = [item for item in data.commits() if own.contains(item.requested_time)]
+    answers = {}
+    for commit in written:
+        pending = replace(commit, state=State.INFLIGHT, completion_time=None)
+        timeline = Timeline([pending if item == commit else item for item in data])
+        found = MetadataTable(table.storage, table.config, timeline)
+        deltacommit = next(item for item in own if item.requested_time == commit.requested_time)
+        answers[deltacommit.completed_at < merged_at] = (found.has_true_locations, found.groups_in_doubt(RECORD_INDEX))
+        if deltacommit.completed_at < merged_at:
+            assert found.may_have_narrow_ranges
+            assert version == "6" or found.groups_in_doubt(NAME) is None
+    assert answers[True] == (False, None)
+    assert answers.get(False, (True, frozenset()))[0]
