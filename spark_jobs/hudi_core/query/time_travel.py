@@ -2,7 +2,7 @@
 
 Hudi compares the time with the last clean's earliest commit to retain, which cleans by file versions do not have: there
 it answers with the rows that are left. Here the files that such cleans removed are looked at, also those of cleans that
-are archived.
+are archived, and of one that is at work, or has died at it.
 """
 
 from __future__ import annotations
@@ -15,8 +15,13 @@ from hudi_core.model.names import FileGroupId, parse_data_file
 from hudi_core.model.partition import join
 from hudi_core.query.commit_range import first_incomplete_write
 from hudi_core.query.context import ReadContext
-from hudi_core.timeline.actions.clean import RemovedFiles, decode_removed_files, removed_files_of
-from hudi_core.timeline.instant import Action
+from hudi_core.timeline.actions.clean import (
+    RemovedFiles,
+    decode_clean_plan,
+    decode_removed_files,
+    removed_files_of,
+)
+from hudi_core.timeline.instant import Action, State
 from hudi_core.timeline.instant_time import resolve_as_of
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.view.file_system_view import FileSystemView
@@ -68,7 +73,7 @@ def _check_kept(context: ReadContext, timeline: Timeline, instant: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Clean:
-    """A completed clean, the file that says what it did, and what that is."""
+    """A clean that has begun, the file that says what it does, and what that is."""
 
     instant: str
     path: str
@@ -76,7 +81,17 @@ class _Clean:
 
 
 def _later_cleans(context: ReadContext, timeline: Timeline, instant: str) -> Iterator[_Clean]:
-    """The cleans requested after `instant`, latest first; archivals take the oldest cleans off the timeline first."""
+    """The cleans requested after `instant`, those that are inflight before the completed ones, latest first; archivals
+    take the oldest cleans off the timeline first.
+    """
+    inflight = timeline.filter(lambda item: item.action == Action.CLEAN and item.state is State.INFLIGHT)
+    for clean in inflight.after(instant):
+        path = context.active.path(clean.requested_time, Action.CLEAN, State.REQUESTED)
+        data = context.active.read_requested(clean.requested_time, Action.CLEAN)
+        if data:  # an empty plan removes nothing
+            plan = decode_clean_plan(data, path=path)
+            earliest = "" if plan.earliest is None else plan.earliest.timestamp
+            yield _Clean(clean.requested_time, path, RemovedFiles(earliest, plan.files))
     cleans = timeline.completed().of_actions(Action.CLEAN)
     for clean in reversed(cleans.after(instant).instants):
         path = context.active.path_of(clean)

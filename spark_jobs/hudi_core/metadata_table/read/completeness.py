@@ -60,7 +60,7 @@ class Completeness:
         """
         if index == RECORD_INDEX:
             return self._record_index_groups()
-        if self.holds_uncommitted:
+        if self.uncommitted:
             return None
         since = self._whole_until(index)
         if since is None or not reaches_back(self._data, since):
@@ -84,21 +84,21 @@ class Completeness:
         return frozenset(found)
 
     @cached_property
-    def holds_uncommitted(self) -> bool:
-        """Whether a compaction of the metadata table has merged records of a commit that is pending on the data
-        timeline: they cannot be told from the others any more.
+    def uncommitted(self) -> frozenset[str]:
+        """The commits that are pending on the data timeline and whose records a compaction of the metadata table has
+        merged: they cannot be told from the others any more.
         """
         timeline, pending = self._snapshot.timeline.completed(), self._data.pending().requested_times
         merged_until = max(timeline.of_actions(Action.COMMIT).requested_times, default="")
-        deltacommits = timeline.of_actions(Action.DELTA_COMMIT)
-        return any(item.requested_time in pending and item.completed_at < merged_until for item in deltacommits)
+        merged = timeline.of_actions(Action.DELTA_COMMIT).filter(lambda item: item.completed_at < merged_until)
+        return pending & merged.requested_times
 
     @cached_property
     def has_true_locations(self) -> bool:
         """Whether the file groups in the record index are those of the keys that it has: not behind a restore, nor with
         keys of uncommitted rows.
         """
-        if self.holds_uncommitted:
+        if self.uncommitted:
             return False
         # Unlike commits, restores stay on the active timeline.
         return not len(self._data.of_actions(Action.RESTORE).after(self._whole_until(RECORD_INDEX) or ""))

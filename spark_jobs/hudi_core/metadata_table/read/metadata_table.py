@@ -172,7 +172,12 @@ class MetadataTable:
         ranges are those behind an overwrite that is not committed.
         """
         snapshot = self._metadata_snapshot
-        return self._completeness.holds_uncommitted or may_be_narrow(snapshot.storage, snapshot.config)
+        return bool(self.uncommitted) or may_be_narrow(snapshot.storage, snapshot.config)
+
+    @property
+    def uncommitted(self) -> frozenset[str]:
+        """The pending commits of whose records the metadata table is not free: Completeness.uncommitted."""
+        return self._completeness.uncommitted
 
     @property
     def has_true_locations(self) -> bool:

@@ -50,7 +50,8 @@ def complete_indexes(
 
     The caller holds the table lock; `context.config` was loaded under it. Raises RowsUnknownError for indexes that are
     to be rebuilt, which names them; the errors of widen_ranges. Memory: as widen_ranges. Cost: where ranges
-    may be too narrow (may_be_narrow), the statistics of all current files are read.
+    may be too narrow (may_be_narrow), the statistics of all current files are read. Nothing is mended while the indexes
+    hold rows of a pending commit (MetadataTable.uncommitted).
     """
     data = context.active.load()
     metadata = MetadataTable(context.storage, context.config, data)
@@ -59,6 +60,13 @@ def complete_indexes(
     if metadata.has_true_locations:
         may_lack.discard(RECORD_INDEX)
     incomplete = tuple(sorted(may_lack))
+    if metadata.uncommitted:
+        log.warning(
+            "row-level indexes and ranges of partitions hold rows of %s, which is not committed: no query uses them "
+            "until it is rolled back",
+            ", ".join(sorted(metadata.uncommitted)),
+        )
+        return (), incomplete
     if incomplete and REBUILD_ROW_INDEXES.read(context.options):
         error = RowsUnknownError(
             f"{', '.join(incomplete)} may lack rows that writers of Hudi did not record", path=ROOT, remedy="rebuild it"

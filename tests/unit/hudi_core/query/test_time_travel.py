@@ -10,6 +10,8 @@ import pytest
 from hudi_core.errors import ConfigError, CorruptFileError
 from hudi_core.history.lsm import LsmHistory
 from hudi_core.table import HudiTable
+from hudi_core.timeline.instant import Action, State
+from tests.support.changed_tables import open_context
 from tests.support.golden_archives import archive_these
 from tests.support.golden_data import GoldenCase
 from tests.support.hudictl_runner import hudictl
@@ -175,6 +177,33 @@ def test_a_time_whose_files_a_clean_by_versions_removed_is_refused(golden: Golde
         table.read(as_of=first)
     with pytest.raises(ConfigError, match="may have removed"):
         table.files(as_of=first)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize(
+    "policy",
+    [
+        ("hoodie.clean.commits.retained=1",),
+        ("hoodie.clean.policy=KEEP_LATEST_FILE_VERSIONS", "hoodie.clean.fileversions.retained=1"),
+    ],
+    ids=["commits", "versions"],
+)
+def test_a_clean_that_died_while_it_deleted_counts(golden: Golden, version: str, policy: tuple[str, ...]) -> None:
+    """Of a file group whose newest slice at that time is gone, an older one that a savepoint keeps would be read."""
+    path = golden(version, "cow_basic").table
+    table = HudiTable.open(str(path))
+    first = table.timeline().commits().instants[0].requested_time
+    planned = hudictl("schedule", "clean", path, *(part for option in policy for part in ("--option", option)))
+    assert planned.code == 0, planned.err
+    rows = count(table, as_of=first)
+    assert rows > 0, "nothing is deleted before it is inflight"
+    (plan,) = table.timeline().pending().of_actions(Action.CLEAN)
+    active = open_context(path).active
+    active.to_inflight(plan.requested_time, Action.CLEAN)
+    with pytest.raises(ConfigError, match=f"the clean {plan.requested_time} may have removed") as caught:
+        table.read(as_of=first)
+    assert caught.value.path == active.path(plan.requested_time, Action.CLEAN, State.REQUESTED)
+    assert count(table) > 0
 
 
 @pytest.mark.parametrize("version", VERSIONS)

@@ -8,6 +8,7 @@ from hudi_core.config.metadata_config import REBUILD_ROW_INDEXES
 from hudi_core.metadata_table.partition_type import RECORD_INDEX
 from hudi_core.metadata_table.whole_until import PREFIX
 from hudi_core.services.metadata.incomplete_indexes import doubts_of
+from hudi_core.timeline.instant import Action
 from tests.support.fault_storage import MUTATIONS, FaultPlan, FaultStorage, InjectedCrash
 from tests.support.golden_data import GoldenCase
 from tests.support.metadata_records import Table
@@ -51,6 +52,20 @@ def test_only_the_incomplete_index_is_rebuilt(stale: Stale) -> None:
         before.items()
         <= {path: path.read_bytes() for path in (table.path / ".hoodie/metadata/record_index").iterdir()}.items()
     )
+
+
+def test_nothing_is_rebuilt_while_the_indexes_hold_rows_of_a_pending_commit(
+    golden: Golden, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The rebuilt ones would be built again by the next update."""
+    table = Table(golden("9", "mdt_all_mor_compacted").table)
+    merged_at = max(table.metadata_timeline.load().completed().of_actions(Action.COMMIT).requested_times)
+    *_, commit = (item for item in table.data.load().commits() if item.completed_at < merged_at)
+    (table.path / table.data.path_of(commit)).unlink()
+    did = updated(table, options=REBUILD)
+    assert (did.rebuilt, did.widened) == ((), ())
+    assert {RECORD_INDEX, NAME} <= set(did.incomplete)
+    assert f"hold rows of {commit.requested_time}, which is not committed" in caplog.text
 
 
 @pytest.mark.slow
