@@ -16,7 +16,7 @@ from collections import OrderedDict
 from typing import Any
 
 from hudi_core.codec.avro.bounds import check_bounds
-from hudi_core.errors import CorruptFileError, FormatError
+from hudi_core.errors import CorruptFileError, FormatError, truncated
 
 if importlib.util.find_spec("fastavro") is None:
     # An executor without the wheel: the job zip has fastavro's Python files below `_vendor`, beside `hudi_core`.
@@ -32,6 +32,8 @@ _CACHE_SIZE = 256
 _ERRORS = (ValueError, LookupError, TypeError, OverflowError, RecursionError)
 _DECODE_ERRORS = (*_ERRORS, EOFError, MemoryError, StopIteration)
 _ENCODE_ERRORS = (*_ERRORS, AttributeError)
+_SHOWN = 300
+"""Characters of an error that are shown: fastavro's may hold the whole value and its schema."""
 
 
 class DatumCodec:
@@ -87,7 +89,8 @@ class DatumCodec:
         try:
             schemaless_writer(stream, self.parsed, value)
         except _ENCODE_ERRORS as error:
-            raise FormatError(f"value does not fit its Avro schema: {type(error).__name__}: {error}") from error
+            reason = truncated(str(error), _SHOWN)
+            raise FormatError(f"value does not fit its Avro schema: {type(error).__name__}: {reason}") from error
 
 
 _cache: OrderedDict[int, DatumCodec] = OrderedDict()

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from hudi_core.codec.parquet.footer import check_footer
 from hudi_core.codec.parquet.pages import PageCheckedInput
 from hudi_core.errors import (
     ConfigError,
@@ -29,6 +30,8 @@ ROW_GROUP_BYTES = 128 << 20
 
 Hudi's own bound is 120 MiB (hoodie.parquet.block.size).
 """
+_RESTORE = "restore it, or roll back the commit that wrote it"
+"""The remedy for a damaged file."""
 
 
 class ParquetBaseFile:
@@ -49,9 +52,26 @@ class ParquetBaseFile:
             self._file = pq.ParquetFile(checked, coerce_int96_timestamp_unit="us", pre_buffer=False)
             self.metadata: pq.FileMetaData = self._file.metadata
             """The footer's metadata of the row groups and their columns."""
+            self._check_row_groups()
+            footer = checked.take_footer()
+            if footer is None:
+                raise CorruptFileError("the footer of the Parquet file is not where its length says", path=path)
+            check_footer(footer, self.metadata.schema, path)
             checked.metadata = self.metadata
             self.schema: pa.Schema = _bare(self._file.schema_arrow)
             """Arrow schema of the columns, without metadata."""
+
+    def _check_row_groups(self) -> None:
+        """Raises CorruptFileError for a row group of another number of columns: Arrow would read past its memory."""
+        columns = self.metadata.num_columns
+        for number in range(self.metadata.num_row_groups):
+            found = self.metadata.row_group(number).num_columns
+            if found != columns:
+                raise CorruptFileError(
+                    f"row group {number} of the Parquet file has {found} columns, and its schema {columns}",
+                    path=self.path,
+                    remedy=f"the file is damaged; {_RESTORE}",
+                )
 
     def __enter__(self) -> ParquetBaseFile:
         return self
@@ -214,8 +234,9 @@ def arrow_errors(path: str, verb: str = "read", form: str = "Parquet") -> Iterat
             raise UnsupportedError(f"cannot {verb} this {form} file: {error}", path=path) from error
         if isinstance(error, OSError) and (verb == "write" or error.errno is not None):
             raise StorageError(f"cannot {verb} the file: {error}", path=path) from error
-        remedy = "the file is cut or damaged; restore it, or roll back the commit that wrote it"
-        raise CorruptFileError(f"cannot {verb} this {form} file: {error}", path=path, remedy=remedy) from error
+        raise CorruptFileError(
+            f"cannot {verb} this {form} file: {error}", path=path, remedy=f"the file is cut or damaged; {_RESTORE}"
+        ) from error
 
 
 CODECS = {

@@ -13,6 +13,7 @@ from typing import BinaryIO
 
 import pyarrow.parquet as pq
 
+from hudi_core.codec.parquet.footer import footer_of
 from hudi_core.model.size_limits import Limit, SizeLimits
 
 _VARINT = rb"[\x80-\xff]{0,9}[\x00-\x7f]"
@@ -43,6 +44,7 @@ class PageCheckedInput(io.RawIOBase):
         self._columns: dict[tuple[int, int], int] = {}
         self._groups = 0
         self._open: dict[int, int] = {}
+        self._ends: list[tuple[int, bytes]] = []
         self.metadata: pq.FileMetaData | None = None
         """The footer's metadata, once it was read."""
 
@@ -69,9 +71,21 @@ class PageCheckedInput(io.RawIOBase):
         start = self._position
         data = self._inner.read(length)
         self._position += len(data)
-        if self.metadata is not None:
+        if self.metadata is None:
+            self._ends.append((start, data))
+        else:
             self._check(start, data)
         return data
+
+    def take_footer(self) -> bytes | None:
+        """The bytes of the footer that Arrow has read, once; None where it was not read as one piece."""
+        ends, self._ends = self._ends, []
+        if not ends:
+            return None
+        start, tail = max(ends, key=lambda read: read[0] + len(read[1]))
+        length, found = footer_of(tail)
+        before = start + len(tail) - 8 - length
+        return found or next((data[:length] for at, data in ends if at == before and len(data) >= length), None)
 
     def _check(self, start: int, data: bytes) -> None:
         column = self._column(start, len(data))
@@ -111,7 +125,7 @@ def largest_pages(chunk: bytes) -> int:
             largest = size
         rest = _REST.match(chunk, found.end())
         end = rest.end() if rest is not None else _skip_struct(chunk, found.end(), 0)
-        if end is None or stored < 0:
+        if end is None or not 0 <= stored <= len(chunk) - end:
             break
         position = end + stored
     return dictionary + largest

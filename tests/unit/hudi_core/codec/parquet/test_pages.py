@@ -104,6 +104,12 @@ def test_what_is_no_page_is_left_to_arrow(chunk: bytes) -> None:
     assert largest_pages(chunk) == 0
 
 
+def test_a_page_that_claims_to_be_longer_than_the_memory_of_the_machine() -> None:
+    """A header of 2 bytes that decompress to 4, of which 2**63 - 1 are stored."""
+    stored = b"\xfe" + b"\xff" * 8 + b"\x01"
+    assert largest_pages(b"\x15\x00\x15\x08\x15" + stored + b"\x00" * 100) == 4
+
+
 def test_a_footer_is_refused_by_its_length() -> None:
     table = TABLE.select(["a"]).slice(0, 10).replace_schema_metadata({"k": "x" * 100_000})
     data = written(table)
