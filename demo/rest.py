@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import urllib.error
 import urllib.request
+from collections.abc import Mapping
+from dataclasses import dataclass
 from http.client import HTTPException
 from typing import Any
 
@@ -15,16 +17,49 @@ class NotReadyError(Exception):
     """The server does not answer, or not with JSON, or the requested object does not exist yet."""
 
 
-class Airflow:
-    """An Airflow whose auth manager makes every user an admin."""
+@dataclass(frozen=True, slots=True)
+class Login:
+    """A user of the simple auth manager."""
 
-    def __init__(self, url: str) -> None:
+    user: str
+    password: str
+
+
+class Airflow:
+    """An Airflow with the simple auth manager. Without a login every user is an admin."""
+
+    def __init__(self, url: str, login: Login | None = None) -> None:
         self.url = url
+        self._login = login
         self._token: str | None = None
 
     def get(self, path: str) -> dict[str, Any]:
         """GET; raises NotReadyError."""
         return self._call("GET", path, None)
+
+    def unhealthy(self) -> list[str]:
+        """The components that do not report health; the server itself counts as all of them."""
+        try:
+            health = self.get("/api/v2/monitor/health")
+        except NotReadyError:
+            health = {}
+        parts = ("metadatabase", "scheduler", "triggerer", "dag_processor")
+        return [part for part in parts if (health.get(part) or {}).get("status") != "healthy"]
+
+    def dag_ids(self) -> set[str]:
+        """The DAGs that are parsed. Raises NotReadyError."""
+        return {str(dag["dag_id"]) for dag in self.get("/api/v2/dags?limit=100")["dags"]}
+
+    def add_connection(self, connection_id: str, fields: Mapping[str, Any]) -> None:
+        """Creates a connection, `extra` given as an object. Raises NotReadyError, also when it exists."""
+        extra = json.dumps(fields.get("extra", {}))
+        body = {**fields, "connection_id": connection_id, "extra": extra}
+        self._call("POST", "/api/v2/connections", body)
+
+    def change_connection(self, connection_id: str, fields: Mapping[str, Any], changed: str) -> None:
+        """Changes one field of a connection, whose type has to be among `fields`. Raises NotReadyError."""
+        body = {**fields, "connection_id": connection_id}
+        self._call("PATCH", f"/api/v2/connections/{connection_id}?update_mask={changed}", body)
 
     def trigger(self, dag_id: str, run_id: str) -> None:
         """Unpauses a DAG and starts a run. Raises NotReadyError while the DAG is not known yet."""
@@ -54,8 +89,10 @@ class Airflow:
         return json.loads(value) if isinstance(value, str) else value
 
     def _call(self, method: str, path: str, body: Any) -> dict[str, Any]:
-        if self._token is None and path.startswith("/api/v2/dags"):
-            self._token = str(self._send("GET", "/auth/token", None)["access_token"])
+        if self._token is None and path.startswith("/api/v2/") and path != "/api/v2/monitor/health":
+            login = None if self._login is None else {"username": self._login.user, "password": self._login.password}
+            answer = self._send("GET" if login is None else "POST", "/auth/token", login)
+            self._token = str(answer["access_token"])
         return self._send(method, path, body)
 
     def _send(self, method: str, path: str, body: Any) -> dict[str, Any]:

@@ -6,6 +6,7 @@ Everything it makes is below `.demo/`; every process it starts has ended when it
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import shutil
 import signal
@@ -15,9 +16,10 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
+from typing import Any
 
 from demo.follow import Follower
-from demo.stack import DemoError, Stack, connection
+from demo.stack import DemoError, Stack
 from demo.table import DemoTable, RowCounts
 from hudi_core.errors import HudiError
 from hudi_core.request.java import find_java
@@ -54,7 +56,8 @@ def run(timeout: float = TIMEOUT_SECONDS, check: Check | None = None, home: Path
         "The planned compaction is held back until the sensor waits for it. Starting Airflow (api-server, scheduler, "
         "dag-processor, triggerer)…"
     )
-    with Stack(home / "airflow", dags_folder(home), environment(home, table.path)) as stack:
+    variables = {f"AIRFLOW_CONN_{name.upper()}": json.dumps(found) for name, found in connections(table.path).items()}
+    with Stack(home / "airflow", dags_folder(home), {**environment(home, table.path), **variables}) as stack:
         try:
             stack.wait_until_healthy(timeout)
             say(f"Airflow is up at {stack.url} after {time.monotonic() - started:.0f} s")
@@ -96,8 +99,17 @@ def judge(table: DemoTable, planned: Instant, before: RowCounts, after: RowCount
         raise DemoError("the compaction brought nothing to read-optimized queries")
 
 
+def connections(table: Path) -> dict[str, dict[str, Any]]:
+    """The two connections that the DAGs use, by their ids."""
+    return {
+        "spark_default": {"conn_type": "spark", "host": "local[2]", "extra": {"deploy-mode": "client"}},
+        # Without a port Airflow 3.3.1 and 3.3.2 refuse the Test button (apache/airflow#73298).
+        "hudi_default": {"conn_type": "hudi", "host": str(table.parent), "port": 0},
+    }
+
+
 def environment(home: Path, table: Path) -> dict[str, str]:
-    """What the DAG and its tasks need: two connections, the table, a Java."""
+    """What the DAGs and their tasks need beside the connections: the table, a Java, a Spark configuration."""
     spark_conf = home / "spark-conf"
     spark_conf.mkdir()
     spark_conf.joinpath("spark-defaults.conf").write_text(
@@ -110,9 +122,8 @@ def environment(home: Path, table: Path) -> dict[str, str]:
         "JAVA_HOME": find_java(),
         "SPARK_CONF_DIR": str(spark_conf),
         "XDG_CACHE_HOME": os.environ.get("XDG_CACHE_HOME") or str(home / "cache"),
-        "AIRFLOW_CONN_SPARK_DEFAULT": connection(conn_type="spark", host="local[2]", extra={"deploy-mode": "client"}),
-        "AIRFLOW_CONN_HUDI_DEFAULT": connection(conn_type="hudi", host=str(table.parent)),
         "AIRFLOW_HUDI_TABLE": table.name,
+        "AIRFLOW_HUDI_TABLES": table.name,
         "AIRFLOW_HUDI_POLL_SECONDS": "2",
     }
 
@@ -151,7 +162,7 @@ def say(text: str) -> None:
 
 
 @contextmanager
-def _terminated_as_interrupted() -> Iterator[None]:
+def terminated_as_interrupted() -> Iterator[None]:
     """SIGTERM and SIGHUP end the demo as Ctrl-C does: through its clean-up."""
 
     def interrupt(number: int, frame: FrameType | None) -> None:
@@ -173,7 +184,7 @@ def main(arguments: Sequence[str] | None = None, check: Check | None = None) -> 
     )
     options = parser.parse_args(arguments)
     try:
-        with _terminated_as_interrupted():
+        with terminated_as_interrupted():
             run(options.timeout, check)
     except (DemoError, HudiError) as error:
         print(f"[demo] FAILED: {error}", file=sys.stderr)

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 
-from demo.rest import Airflow, NotReadyError
+from demo.rest import Airflow, Login
 
 STOP_SECONDS = 15.0
 
@@ -31,14 +31,17 @@ class Stack:
     Use as a context manager.
     """
 
-    def __init__(self, home: Path, dags: Path, environment: dict[str, str]) -> None:
+    def __init__(self, home: Path, dags: Path, environment: dict[str, str], login: Login | None = None) -> None:
+        """With `login` it has that one user, an admin; without, whoever reaches it is an admin."""
         self.home = home
         self.log = home / "standalone.log"
         self.port, worker_log, trigger_log = _free_ports(3)
         self.url = f"http://127.0.0.1:{self.port}"
-        self.api = Airflow(self.url)
+        self.api = Airflow(self.url, login)
+        self._login = login
         self._process: subprocess.Popen[bytes] | None = None
-        self._environment = {
+        # For other commands of the same Airflow, too.
+        self.environment = {
             **{name: value for name, value in os.environ.items() if not name.startswith("AIRFLOW_")},
             # Standalone starts its components as `airflow`, and Spark's scripts look for `python3`: both must be this
             # environment's.
@@ -48,7 +51,7 @@ class Stack:
             "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
             "AIRFLOW__CORE__PARALLELISM": "2",
             "AIRFLOW__CORE__EXECUTION_API_SERVER_URL": f"{self.url}/execution/",
-            "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_ALL_ADMINS": "True",
+            "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_ALL_ADMINS": str(login is None),
             "AIRFLOW__API__HOST": "127.0.0.1",
             "AIRFLOW__API__PORT": str(self.port),
             "AIRFLOW__API__WORKERS": "1",
@@ -61,24 +64,35 @@ class Stack:
             "AIRFLOW__SCHEDULER__SCHEDULER_HEARTBEAT_SEC": "1",
             **environment,
         }
+        if login is not None:
+            self.environment["AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS"] = f"{login.user}:admin"
+            self.environment["AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE"] = str(home / "passwords.json")
 
     def __enter__(self) -> Stack:
-        airflow = shutil.which("airflow", path=self._environment["PATH"])
+        self.start()
+        return self
+
+    def start(self) -> None:
+        """Starts it in the background; it stays when this process ends. Raises DemoError."""
+        airflow = shutil.which("airflow", path=self.environment["PATH"])
         if airflow is None:
             raise DemoError("there is no `airflow` in this environment; run `make demo`, which installs it")
         self.home.mkdir(parents=True, exist_ok=True)
+        if self._login is not None:
+            passwords = self.home / "passwords.json"
+            passwords.touch(mode=0o600)
+            passwords.write_text(json.dumps({self._login.user: self._login.password}))
         with self.log.open("wb") as log:
             # A session of its own: the terminal's Ctrl-C reaches only the demo, which then stops the whole group.
             self._process = subprocess.Popen(
                 [airflow, "standalone"],
                 cwd=self.home,
-                env=self._environment,
+                env=self.environment,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
                 start_new_session=True,
             )
-        return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -104,15 +118,10 @@ class Stack:
     def wait_until_healthy(self, timeout: float) -> None:
         """Returns when all four components report health. Raises DemoError."""
         deadline = time.monotonic() + timeout
-        missing = ["the api-server"]
+        missing: list[str] = []
         while time.monotonic() < deadline:
             self.check_alive()
-            try:
-                health = self.api.get("/api/v2/monitor/health")
-            except NotReadyError:
-                health = {}
-            parts = ("metadatabase", "scheduler", "triggerer", "dag_processor")
-            missing = [part for part in parts if (health.get(part) or {}).get("status") != "healthy"]
+            missing = self.api.unhealthy()
             if not missing:
                 return
             time.sleep(0.5)
@@ -148,11 +157,6 @@ class Stack:
         except ProcessLookupError:
             return False
         return True
-
-
-def connection(**fields: object) -> str:
-    """The value of an AIRFLOW_CONN_ variable."""
-    return json.dumps(fields)
 
 
 def _free_ports(count: int) -> list[int]:

@@ -1,0 +1,314 @@
+"""Every DAG triggered by its form in a headless Chromium, as a user does: `python -m benchmarks.forms`.
+
+Stores benchmarks/results/forms.json; ends with 1 when a form, a run, the connection form or a log was not as it should
+be. Airflow is that of `make demo-up`, with tables on which there is work to do.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from benchmarks.airflow_ui import AirflowUI
+from benchmarks.browser import PageError, open_page
+from benchmarks.chromium import VERSION
+from benchmarks.measure import machine
+from demo import up
+from demo.rest import Airflow, NotReadyError
+from hudi_core.table import HudiTable
+from tests.support.golden_data import open_case
+
+ROOT = Path(__file__).parents[1]
+DAGS = ROOT / "dags"
+RESULTS = Path(__file__).parent / "results" / "forms.json"
+RUN_SECONDS = 600.0
+LOG_LINES = ("units done", "is completed: {")
+"""What the log of a compaction has to show: its progress and its result."""
+
+
+CONTROL = "control"
+CONTROL_DAG = """
+from airflow.sdk import DAG, Param
+from airflow.providers.standard.operators.empty import EmptyOperator
+with DAG("control", schedule=None, params={"text": Param("", type="string", minLength=1)}):
+    EmptyOperator(task_id="nothing")
+"""
+"""A DAG whose form cannot be submitted with its defaults."""
+
+
+class FormFault(Exception):
+    """A form or a run is not as it should be."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """A form, what is put into it, and the states that its run and some of its tasks must reach."""
+
+    dag: str
+    name: str = "defaults"
+    typed: Mapping[str, object] = field(default_factory=dict)
+    state: str = "success"
+    tasks: Mapping[str, str] = field(default_factory=dict)
+    plan_clean: bool = False
+
+
+@dataclass(frozen=True)
+class Tables:
+    """The demo's table, and two more beside it."""
+
+    demo: Path
+    stuck: str
+    stuck_compaction: str
+    written: str
+    commit: str
+
+
+def make_tables(demo: Path, scratch: Path) -> Tables:
+    """Copies, into the demo's warehouse, of a table with a compaction that has died, and of one to go back on."""
+    stuck, written = open_case("9", "compaction_inflight", scratch).table, open_case("8", "mor_basic", scratch).table
+    for table in (stuck, written):
+        shutil.copytree(table, demo.parent / table.name)
+    (compaction,) = HudiTable.open(str(stuck)).timeline().pending()
+    commits = HudiTable.open(str(written)).timeline().commits().instants
+    return Tables(demo, stuck.name, compaction.requested_time, written.name, commits[-2].requested_time)
+
+
+def cases(tables: Tables) -> list[Case]:
+    """Each DAG with its defaults, then each value of what can be chosen, and each verb of the repairs, in an order in
+    which there is something to do.
+    """
+    kept = {"table": tables.written, "instant": tables.commit}
+    stuck = {"table": tables.stuck, "instant": tables.stuck_compaction}
+
+    def repair(verb: str, typed: Mapping[str, object]) -> Case:
+        return Case("hudi_repair", verb, {"verb": verb, **typed}, tasks={verb: "success"})
+
+    return [
+        Case("hudi_compaction", tasks={"compact": "success"}),
+        Case("hudi_clean", tasks={"clean": "success"}, plan_clean=True),
+        Case("hudi_table_maintenance", tasks={"archive": "success"}),
+        Case(
+            "hudi_table_maintenance",
+            "keep little",
+            {"commits_retained": 1, "min_commits": 2, "max_commits": 3},
+            tasks={"archive": "success"},
+        ),
+        Case("hudi_metadata", tasks={"validate": "success"}),
+        Case("hudi_tables", state="success", tasks={"run_services": "skipped"}),
+        Case("hudi_tables", "two tables", {"tables": f"{tables.demo.name}, {tables.written}", "commits_retained": 1}),
+        Case("hudi_indexing", tasks={"build": "success", "validate": "success"}),
+        Case(
+            "hudi_indexing",
+            "other indexes",
+            {"column_stats": False, "bloom_filters": True, "record_index": True},
+            tasks={"build": "success", "validate": "success"},
+        ),
+        Case("hudi_doctor", tasks={"doctor": "success", "probe_store": "skipped"}),
+        Case("hudi_doctor", "error", {"fail_on": "error", "table": tables.stuck}, tasks={"doctor": "success"}),
+        Case("hudi_doctor", "warning", {"fail_on": "warning"}, tasks={"doctor": "success"}),
+        Case("hudi_doctor", "never", {"fail_on": "never", "probe_store": True}, tasks={"probe_store": "success"}),
+        Case("hudi_repair", tasks={"rollback": "success", "restore": "skipped"}),
+        repair("rollback", {"table": tables.written}),
+        repair("savepoint", {**kept, "comment": "before the repair"}),
+        repair("restore", kept),
+        repair("delete_savepoint", kept),
+        repair("takeover", stuck),
+        repair("unschedule", stuck),
+        Case("hudi_repair", "restore, no instant", {"verb": "restore"}, "failed", {"choose": "failed"}),
+    ]
+
+
+def check_complete(chosen: Sequence[Case], api: Airflow) -> None:
+    """Raises FormFault unless every DAG is tried with its defaults, and with each value that can be chosen."""
+    for dag in sorted(path.stem for path in DAGS.glob("*.py")):
+        mine = [case for case in chosen if case.dag == dag]
+        if not any(not case.typed for case in mine):
+            raise FormFault(f"{dag} is not tried with its defaults")
+        for name, param in api.get(f"/api/v2/dags/{dag}/details")["params"].items():
+            missing = set(param["schema"].get("enum", ())) - {case.typed.get(name) for case in mine}
+            if missing:
+                raise FormFault(f"{dag} is not tried with {name} = {', '.join(sorted(missing))}")
+
+
+def submit(case: Case, ui: AirflowUI, api: Airflow, table: Path) -> dict[str, Any]:
+    """Fills and submits the form, and follows its run. Raises FormFault, PageError, NotReadyError."""
+    if case.plan_clean:
+        plan_clean(table)
+    started = time.monotonic()
+    ui.open_form(case.dag)
+    if not case.typed and not ui.can_submit():
+        raise FormFault("the button is grey with the defaults")
+    ui.fill(case.typed)
+    if not ui.can_submit():
+        raise FormFault("the button is grey")
+    shown = ui.shown_conf()
+    run = ui.submit(case.dag)
+    form_seconds, started = time.monotonic() - started, time.monotonic()
+    check_conf(case, shown, api, run)
+    state = wait_for_run(api, case.dag, run)
+    states = {name: str(task["state"]) for name, task in api.tasks(case.dag, run).items()}
+    if state != case.state or {name: states.get(name) for name in case.tasks} != dict(case.tasks):
+        raise FormFault(f"the run is {state} and its tasks are {states}")
+    return {
+        "run": state,
+        "tasks": states,
+        "form_seconds": round(form_seconds, 1),
+        "run_seconds": round(time.monotonic() - started, 1),
+        "run_id": run,
+    }
+
+
+def check_conf(case: Case, shown: str, api: Airflow, run: str) -> None:
+    """Raises FormFault unless the run has the DAG's defaults, what was typed, and what the form showed."""
+    params = api.get(f"/api/v2/dags/{case.dag}/details")["params"]
+    conf = api.get(f"/api/v2/dags/{case.dag}/dagRuns/{run}")["conf"]
+    expected = {name: param["value"] for name, param in params.items()} | dict(case.typed)
+    if conf != expected:
+        raise FormFault(f"the run's conf is {conf}, not {expected}")
+    if not json.dumps(conf, indent=2, ensure_ascii=False).startswith(shown):
+        raise FormFault(f"the form showed {shown}, the run's conf is {conf}")
+
+
+def wait_for_run(api: Airflow, dag: str, run: str) -> str:
+    """The run's last state. Raises FormFault when it takes too long."""
+    deadline = time.monotonic() + RUN_SECONDS
+    while (state := api.run_state(dag, run)) not in {"success", "failed"}:
+        if time.monotonic() > deadline:
+            raise FormFault(f"after {RUN_SECONDS:.0f} s the run is {state}")
+        time.sleep(1)
+    return state
+
+
+def plan_clean(table: Path) -> None:
+    """As a writer with asynchronous cleans does."""
+    hudictl = Path(sys.executable).with_name("hudictl")
+    command = [str(hudictl), "schedule", "clean", str(table), "--option", "hoodie.clean.commits.retained=1"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise FormFault(f"no clean could be planned: {done.stdout}{done.stderr}")
+
+
+def try_required(ui: AirflowUI) -> dict[str, Any]:
+    """The judgement itself: a required text without a default keeps the button grey until something is typed."""
+    ui.open_form(CONTROL)
+    before = ui.can_submit()
+    ui.fill({"text": "something"})
+    after = ui.can_submit()
+    if before or not after:
+        raise FormFault(f"the button can be pressed without the text: {before}, with it: {after}")
+    return {"without_text": before, "with_text": after}
+
+
+def try_log(ui: AirflowUI, run: str) -> dict[str, Any]:
+    """The page of the compaction's log shows how far it is and what came of it."""
+    text = ui.log("hudi_compaction", run, "compact", LOG_LINES[-1])
+    missing = [line for line in LOG_LINES if line not in text]
+    if missing:
+        raise FormFault(f"the log of the compaction does not show {missing}: {text}")
+    return {"shows": list(LOG_LINES)}
+
+
+def try_refusal(ui: AirflowUI) -> dict[str, Any]:
+    """What is no instant is refused in the form, and no run is made."""
+    ui.open_form("hudi_repair")
+    ui.fill({"verb": "restore", "instant": "yesterday"})
+    return {"shows": ui.refusal("does not match")}
+
+
+def try_connection(ui: AirflowUI, api: Airflow, warehouse: Path) -> dict[str, Any]:
+    """A connection of type hudi is added and edited, and its Test button is pressed where a folder is and is not."""
+    ui.add_connection("lake", "Apache Hudi", {"host": str(warehouse / "none"), "element_region": "eu-north-1"})
+    added = api.get("/api/v2/connections/lake")
+    if added["conn_type"] != "hudi" or json.loads(added["extra"])["region"] != "eu-north-1":
+        raise FormFault(f"the connection form stored {added}")
+    without_port = ui.test_connection("lake")
+    api.change_connection("lake", {"conn_type": "hudi", "port": 0}, "port")
+    red = ui.test_connection("lake")
+    ui.edit_connection("lake", {"host": str(warehouse)})
+    green = ui.test_connection("lake")
+    if "Failed" not in red or "There is no folder" not in red or "Successful" not in green:
+        raise FormFault(f"the Test button said {red!r} of a folder that is not there, {green!r} of one that is")
+    return {"no_folder": red, "folder": green, "no_folder_no_port": without_port}
+
+
+def store(found: Mapping[str, Any], hidden: Sequence[Path]) -> None:
+    """Writes the result without the machine's folders."""
+    text = json.dumps(found, indent=2)
+    for folder in hidden:
+        text = text.replace(str(folder), "…")
+    RESULTS.write_text(text + "\n")
+    print(text)
+
+
+def outcomes(ui: AirflowUI, api: Airflow, tables: Tables) -> Iterator[dict[str, Any]]:
+    """What came of each form, then of the log, a refusal and the connection form; with `fault` where it went wrong."""
+    compaction = ""
+    for case in cases(tables):
+        entry: dict[str, Any] = {"dag": case.dag, "case": case.name, "typed": dict(case.typed)}
+        try:
+            done = submit(case, ui, api, tables.demo)
+            run = done.pop("run_id")
+            compaction = run if case.dag == "hudi_compaction" else compaction
+            entry |= done
+        except (FormFault, PageError, NotReadyError) as error:
+            entry["fault"] = str(error)
+        print(json.dumps(entry), file=sys.stderr, flush=True)
+        yield entry
+    attempts: list[tuple[str, Callable[[], dict[str, Any]]]] = [
+        ("required text without a default", lambda: try_required(ui)),
+        ("log of a task", lambda: try_log(ui, compaction)),
+        ("instant that is none", lambda: try_refusal(ui)),
+        ("connection of type hudi", lambda: try_connection(ui, api, tables.demo.parent)),
+    ]
+    for name, attempt in attempts:
+        try:
+            yield {"page": name, **attempt()}
+        except (FormFault, PageError, NotReadyError) as error:
+            yield {"page": name, "fault": str(error)}
+
+
+def main() -> int:
+    """Starts Airflow and the browser, tries everything, stores what came of it."""
+    head = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=True)
+    scratch = Path(tempfile.mkdtemp(prefix="airflow-hudi-forms-"))
+    home = scratch / "demo-up"
+    try:
+        dags = scratch / "dags"
+        shutil.copytree(DAGS, dags, ignore=shutil.ignore_patterns("__pycache__"))
+        (dags / f"{CONTROL}.py").write_text(CONTROL_DAG)
+        state = up.up(home, launch=partial(up.launch_airflow, timeout=RUN_SECONDS, dags=dags))
+        tables = make_tables(Path(state.table), scratch)
+        api = Airflow(state.url, state.login)
+        check_complete(cases(tables), api)
+        with open_page() as page:
+            tried = list(outcomes(AirflowUI(page, state.url, state.login), api, tables))
+    finally:
+        up.down(home)
+        shutil.rmtree(scratch)
+    faults = [entry for entry in tried if "fault" in entry]
+    found = {
+        "machine": machine(),
+        "commit": head.stdout.strip(),
+        "airflow": version("apache-airflow"),
+        "chromium": VERSION,
+        "tried": len(tried),
+        "faults": len(faults),
+        "forms": [entry for entry in tried if "dag" in entry],
+        "pages": [entry for entry in tried if "page" in entry],
+    }
+    store(found, [scratch, ROOT])
+    return 1 if faults else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
