@@ -11,8 +11,8 @@ Tables, each beside `<table>.snapshot.parquet`, the rows that real Hudi reads wi
 - `bulk_v8`, `bulk_v9`: 1.2.0, copy on write; a secondary index by CREATE INDEX, then a bulk_insert, of which it knows
   nothing, and an upsert, of which it does;
 - `clustered_v9`: `bulk_v9`, clustered;
-- `nulls_v8`: 1.0.2, copy on write; a secondary index by CREATE INDEX, then an insert of a row without a value, of which
-  it is told nothing;
+- `nulls_v8`: 1.0.2, copy on write; a secondary index by CREATE INDEX, then an insert of a row without a value, which it
+  does not record;
 - `again_v6`, `again_v8`, `again_v9`: 0.15.0, and 1.2.0 (1.0.2 cannot read what it wrote there), merge on read; keys
   that are deleted and written again, which a writer that tags by base files takes for updates: the record index does
   not get them back;

@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -25,9 +26,11 @@ from hudi_core.query.cdc_read import cdc_batches
 from hudi_core.query.json_text import COMPACT, json_rows
 from hudi_core.storage.local import LocalStorage
 from hudi_core.table import HudiTable
+from hudi_core.timeline.actions.commit import encode_commit, encode_commit_avro
 from hudi_core.timeline.instant import Instant
 from hudi_core.view.file_group import DataFile
 from tests.support.avro_data import decode_datum, encode_datum
+from tests.support.golden_cleans import context_of
 from tests.support.golden_data import GoldenCase
 
 Golden = Callable[[str, str], GoldenCase]
@@ -209,9 +212,26 @@ def as_data_before(base: Path) -> None:
         log.write_bytes(
             b"".join(data_before_block(log.read_bytes(), block) for block in blocks if isinstance(block, LogBlock))
         )
+    record_sizes(base)
     properties = base / ".hoodie" / "hoodie.properties"
     kept = [line for line in properties.read_text().splitlines() if "supplemental.logging.mode" not in line]
     properties.write_text("\n".join([*kept, "hoodie.table.cdc.supplemental.logging.mode=DATA_BEFORE", ""]))
+
+
+def record_sizes(base: Path) -> None:
+    """The commits say how large the change-data logs are now."""
+    context = context_of(base)
+    encode = encode_commit if context.active.layout == 1 else encode_commit_avro
+    for instant in context.active.load().commits():
+        commit = context.active.read_commit(instant)
+        stats = {
+            partition: tuple(
+                replace(stat, cdc_stats=tuple((path, (base / path).stat().st_size) for path, _ in stat.cdc_stats))
+                for stat in found
+            )
+            for partition, found in commit.partition_to_write_stats.items()
+        }
+        (base / context.active.path_of(instant)).write_bytes(encode(replace(commit, partition_to_write_stats=stats)))
 
 
 def data_before_block(file: bytes, block: LogBlock) -> bytes:

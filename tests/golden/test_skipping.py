@@ -156,6 +156,9 @@ class OnlyKinds:
         self._metadata = metadata
         self.partition_types = frozenset(kinds)
 
+    def has_index(self, name: str) -> bool:
+        return name in self.partition_types
+
     def __getattr__(self, name: str) -> Any:
         return getattr(self._metadata, name)
 

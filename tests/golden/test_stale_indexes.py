@@ -154,7 +154,7 @@ def test_a_record_index_that_is_built_again_has_them(stale: Stale, name: str) ->
 
 
 def test_rows_without_a_value_may_be_missing_in_an_index_of_1_0(stale: Stale) -> None:
-    """Nobody looks a null up."""
+    """No lookup is for a null."""
     table = stale("nulls_v8")
     assert table.rows.filter(pc.is_null(table.rows["name"])).num_rows == 1
     assert table.differences() == []

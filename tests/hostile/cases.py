@@ -34,7 +34,8 @@ from tests.hostile.timeline_files import change_control_file
 A_TABLE = 4
 """Numbers that share a table."""
 CLAIMS = "claim"
-ATTEMPTS = 50
+ATTEMPTS = 500
+"""Of some kinds every file is empty, and few of the changes apply."""
 _INSTANT = re.compile(r"^\.hoodie/(?:timeline/)?(\d{14,17})(?:_\d+)?(\.[a-z.]+)$")
 
 

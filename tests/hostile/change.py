@@ -11,8 +11,8 @@ class Nature(Enum):
 
     `DAMAGE` is what no writer leaves and a reader can find out: a file that is cut, emptied or grown, a length, count
     or checksum that is wrong, a schema that is none, something else than a file. `EDIT` is a file as a writer might
-    have written it, with other content; bytes changed where the format has no checksum are edits, too, since nobody can
-    tell.
+    have written it, with other content; bytes changed where the format has no checksum are edits, too, since no
+    reader can detect them.
     """
 
     DAMAGE = "damage"

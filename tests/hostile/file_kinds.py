@@ -76,6 +76,10 @@ KEPT = {
     "cdc log": Kept(BOTH, NEVER),
     "partition metadata": Kept(BOTH, NEVER),
     "index definitions": Kept(BOTH, OFF),
+    # A file of the archive that is gone takes its commits out of ranges; Hudi cannot tell either.
+    "archive log": Kept(BOTH, NEVER),
+    "history file": Kept(BOTH, NEVER),
+    "history manifest": Kept(BOTH, NEVER),
     "metadata properties": Kept(OFF, OFF),
     "metadata timeline": Kept(BOTH, OFF),
     "metadata log file": Kept(BOTH, OFF),

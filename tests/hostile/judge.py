@@ -52,7 +52,7 @@ def _is_typed(ended: Ended) -> bool:
 
 
 def answer_faults(ended: Ended) -> Iterator[str]:
-    """What an error lacks, or what makes it one that nobody raised on purpose. Its output is one JSON document."""
+    """What an error lacks, or what makes it one that was not raised on purpose. Its output is one JSON document."""
     if "Traceback (most recent call last)" in ended.err or DEFECT in ended.err + ended.out:
         yield f"a defect: {ended.err[-600:]}"
         return

@@ -1,5 +1,5 @@
 """Mutations of a table's tree: files cut, grown, lost, renamed, doubled, replaced by what is no file, claims and locks
-that nobody made.
+that no process made.
 """
 
 from __future__ import annotations
@@ -168,7 +168,7 @@ def claim_document(random: Random) -> tuple[bytes, str]:
 
 
 def foreign_claim(base: Path, instant: str, random: Random) -> tuple[str, str]:
-    """A claim, a decision, a released mark, a heartbeat or a lock that nobody made; its path and what it is."""
+    """A claim, a decision, a released mark, a heartbeat or a lock that no process made; its path and what it is."""
     folder = f".hoodie/.airflow_hudi/claims/{instant}"
     epoch = random.choice((0, 1, 7, 999_999))
     step = random.randrange(8)

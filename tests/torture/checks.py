@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from hudi_core.config.table_config import TableConfig
 from hudi_core.errors import HudiError
-from hudi_core.metadata_table.partition_type import COLUMN_STATS, RECORD_INDEX, is_secondary_index
+from hudi_core.metadata_table.partition_type import RECORD_INDEX, is_secondary_index
 from hudi_core.metadata_table.read.metadata_table import MetadataTable
 from hudi_core.model.names import FileGroupId
 from hudi_core.services.metadata.validate.check import Difference
@@ -39,6 +39,7 @@ COMMITS: Final = ("commit", "deltacommit", "replacecommit")
 UNMAPPED: Final = "is not mapped, but the file group has a row of it"
 UNINDEXED: Final = "is not in the index, but the file group has it"
 WITHOUT_STATISTICS: Final = "has no statistics of"
+WITHOUT_FILTER: Final = "has a filter in its footer, and none here"
 SKIPPING: Final = {
     "hoodie.enable.data.skipping": "true",
     "hoodie.metadata.index.column.stats.enable": "true",
@@ -204,11 +205,11 @@ class Checks:
     def _is_doubted(self, now: Situation, found: Difference) -> bool:
         """Whether an index is wrong where our queries do not rely on it: real Hudi does not tell the record index of
         keys that were deleted and written again, leaves it wrong behind a restore, and does not tell a secondary index
-        of bulk_insert; statistics of column_stats may be missing. Files without any are read.
+        of bulk_insert; statistics of column_stats and filters may be missing. Files without any are read.
         """
         index = found.partition_type
-        if index == COLUMN_STATS and found.what.startswith(WITHOUT_STATISTICS):
-            return starts_without_files(self.program)
+        if found.what.startswith(WITHOUT_STATISTICS) or found.what == WITHOUT_FILTER:
+            return starts_without_files(self.program, index)
         if index != RECORD_INDEX and not is_secondary_index(index):
             return False
         storage = LocalStorage(now.base)

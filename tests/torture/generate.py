@@ -229,7 +229,7 @@ class _Maker:
             arguments = ("--partition", self.dice.choice([*self.table.indexes[1:], "column_stats"]))
         fault: Fault = self.dice.choices(("", "kill", "error"), (6, 3, 1))[0]
         at = int(self.dice.expovariate(1 / 12)) if fault else 0
-        # What comes after half a restore is not defined: its user is told to run it again.
+        # What comes after half a restore is not defined: its user has to run it again.
         again = bool(fault) and (self.dice.random() < 0.6 or verb == "restore")
         return Command(verb, self.dice.randrange(4), arguments, options, fault, at, again)
 

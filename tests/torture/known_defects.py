@@ -11,18 +11,30 @@ from pathlib import Path
 
 from hudi_core.config.table_config import TableConfig
 from hudi_core.storage.local import LocalStorage
+from hudi_core.table import HudiTable
+from tests.torture.generate import SWITCHES
+from tests.torture.hudi_steps import instant_for
+from tests.torture.model import key_of
 from tests.torture.our_commands import Situation
 from tests.torture.program import Command, Program, Service, Step, Write
 
 
 def avoided(step: Step, now: Situation) -> str | None:
     """Why the step is not done; None where nothing is in its way."""
+    if isinstance(step, Write):
+        if step.operation in ("upsert", "delete") and not _only_in_logs(now).isdisjoint(map(key_of, step.keys)):
+            return "an index of base files does not find a key that log files alone have: it is written twice"
+        if _would_not_be_recorded(step, now):
+            return "a writer of version 6 with an index to begin beside a pending operation does not record its commit"
+        return None
     if not isinstance(step, Service):
         return None
     if step.service == "clean" and _has(now.base, "expr_index_"):
         return "a clean of 1.x writes the deletions of an expression index into a wrong partition"
     if step.service == "rollback" and _is_cleaned_behind(now):
         return "a rollback does not ask whether a clean removed what the write replaced: its rows are lost"
+    if step.service == "savepoint" and _is_cleaned_behind_savepoint(step, now):
+        return "a savepoint does not ask whether a clean by file versions removed files of its commit"
     if step.service == "cluster" and _is_overwritten_behind(now):
         return "a clustering brings back the rows that were overwritten since its plan"
     if step.service == "archive" and _would_be_overtaken(now):
@@ -33,6 +45,38 @@ def avoided(step: Step, now: Situation) -> str | None:
 def _is_cleaned_behind(now: Situation) -> bool:
     cleans = [item.requested_time for item in now.timeline if item.action == "clean"]
     return any(clean > write for write in now.last_write() for clean in cleans)
+
+
+def _is_cleaned_behind_savepoint(step: Service, now: Situation) -> bool:
+    """Such a clean names no earliest commit to retain, which is what Hudi compares with."""
+    instant = instant_for(step, now)
+    return instant is not None and any(
+        item.action == "clean" and item.requested_time > instant for item in now.timeline
+    )
+
+
+def _would_not_be_recorded(step: Write, now: Situation) -> bool:
+    """In the metadata table; its rows are then lost to readers by that, and to compactions that are planned by it."""
+    config = TableConfig.load(LocalStorage(now.base))
+    options = {**now.model.table.options, **step.options}
+    missing = (
+        index
+        for index, names in SWITCHES.items()
+        if index not in config.metadata_partitions and index != "partition_stats" and options[names[0]] == "true"
+    )
+    return config.version == 6 and now.has_metadata_table() and bool(now.pending()) and any(missing)
+
+
+def _only_in_logs(now: Situation) -> set[str]:
+    """Keys of rows that no base file has: deleted by a log file, written again to the next one, and then compacted in
+    between.
+    """
+    table = now.model.table
+    if not table.on_read or table.options["hoodie.index.type"] not in ("SIMPLE", "GLOBAL_SIMPLE", "BLOOM"):
+        return set()
+    found = HudiTable.open(str(now.base)).read("read_optimized", ["_hoodie_record_key"], "off")
+    based = {key for batch in found.batches for key in batch.column(0).to_pylist()}
+    return now.model.state().rows.keys() - based
 
 
 def _is_overwritten_behind(now: Situation) -> bool:
@@ -57,12 +101,12 @@ def spoils_filters(step: Step, program: Program, now: Situation) -> str | None:
     return None
 
 
-def starts_without_files(program: Program) -> bool:
-    """Whether column_stats may have no record of the files that were there when a writer began it: 0.15.0 puts none
-    into one that it begins again.
+def starts_without_files(program: Program, index: str) -> bool:
+    """Whether an index of files may have no record of those that were there when a writer began it: 0.15.0 puts none
+    into column_stats that it begins again, and filters of a table without partitions under keys that no lookup uses.
     """
     drops = (step for step in program.steps if isinstance(step, Command) and step.verb == "metadata drop")
-    return program.writer == "0.15.0" and any("column_stats" in step.arguments for step in drops)
+    return program.writer == "0.15.0" and any(index in step.arguments for step in drops)
 
 
 def _has(base: Path, prefix: str) -> bool:

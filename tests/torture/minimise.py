@@ -11,7 +11,7 @@ S = TypeVar("S")
 def minimised(steps: Sequence[S], fails: Callable[[Sequence[S]], bool], may_go_on: Callable[[], bool]) -> list[S]:
     """A part of `steps`, in their order, that still fails, and from which no step can be left out.
 
-    `steps` fail. A try is one call of `fails`; none is begun once `may_go_on` is false, and then the shortest part so
+    `steps` fail. A try is one call of `fails`; none is started once `may_go_on` is false, and then the shortest part so
     far is returned.
     """
     kept = list(steps)

@@ -102,7 +102,7 @@ class _Run:
         self.checks = Checks(program, self.result.counts)
         self.filters_by_hudi = True
         self.may_go: set[str] = set()
-        """Writes whose rollback died: whoever comes next may finish it."""
+        """Writes whose rollback died: any later process may finish it."""
 
     @property
     def hudi(self) -> RealHudi:
