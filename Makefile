@@ -12,7 +12,7 @@ export PATH := $(BIN):$(PATH)
 export AIRFLOW_HOME ?= $(XDG_CACHE_HOME)/airflow-tests
 ARGS ?= --help
 
-.PHONY: help demo test test-fast soak lint format zip hudictl bench options lock clean
+.PHONY: help demo demo-up demo-down test test-fast soak lint format zip hudictl bench options lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -30,17 +30,25 @@ $(VENV)/.done: requirements-bootstrap.lock requirements.lock pyproject.toml
 demo: $(VENV)/.done ## the main job, end to end: Airflow sees a requested compaction and a Spark job runs it
 	@$(BIN)/python -m demo.run
 
+demo-up: $(VENV)/.done ## Airflow's UI in the background, with a Hudi table and every DAG, to click through
+	@$(BIN)/python -m demo.up up
+
+demo-down: $(VENV)/.done ## stop what demo-up started, remove what it made
+	@$(BIN)/python -m demo.up down
+
 test: $(VENV)/.done lint ## every test; what CI runs
 	@bash tests/run.sh
 
 test-fast: $(VENV)/.done ## the unit tests that take no second and need no Spark and no Airflow
 	@bash tests/run_fast.sh
 
-soak: $(VENV)/.done ## damaged inputs, every kill of every service, races on versitygw, the demo judged by real Hudi
+soak: $(VENV)/.done ## damaged inputs, kills of every service, races on versitygw, the web UI, the demo, the first hour
 	@$(BIN)/python -m benchmarks.fuzz
 	@$(BIN)/python -m benchmarks.hostile
+	@$(BIN)/python -m benchmarks.forms
 	@$(BIN)/python -m benchmarks.sweeps
 	@$(BIN)/python -m benchmarks.soak
+	@$(BIN)/python -m benchmarks.first_hour
 
 lint: $(VENV)/.done ## ruff, mypy --strict, import-linter
 	@$(BIN)/ruff check .
@@ -63,15 +71,24 @@ bench: $(VENV)/.done ## time and memory beside real Hudi and Hudi-rs; stores res
 	@$(BIN)/python -m benchmarks.read
 	@$(BIN)/python -m benchmarks.services
 	@$(BIN)/python -m benchmarks.metadata
+	@$(BIN)/python -m benchmarks.fleet
 
 options: $(VENV)/.done ## write docs/options.md from the typed option keys
 	@PYTHONPATH=spark_jobs $(BIN)/python docs/make_options.py
 
-lock: $(VENV)/.done ## compile requirements.in into the hash-checked lock
+# Every extra but spark4, which excludes spark3. The lock's versions are kept where the providers allow it.
+CONSTRAINED := spark3 java s3 amazon google azure crc32c isal zookeeper dynamodb
+lock: $(VENV)/.done ## compile requirements.in into the hash-checked lock, and the constraints for users
 	@$(BIN)/uv pip compile --quiet --universal --python-version 3.10 --generate-hashes --no-header requirements.in \
 		-o requirements.lock
 	@{ echo "# The installer itself: pip checks its hash before it installs requirements.lock."; \
 		awk '/^uv==/{p=1} p&&/^    # via/{exit} p{print}' requirements.lock; } > requirements-bootstrap.lock
+	@for python in 3.10 3.11; do \
+		cp requirements.lock constraints/constraints-$$python.txt; \
+		$(BIN)/uv pip compile --quiet --no-header --no-annotate --python-version $$python \
+			--python-platform x86_64-unknown-linux-gnu $(addprefix --extra ,$(CONSTRAINED)) pyproject.toml \
+			-o constraints/constraints-$$python.txt || exit; done
 
 clean: ## remove what the other targets made
+	@if [ -d .demo-up ]; then $(MAKE) --no-print-directory demo-down; fi
 	@rm -rf .venv .cache .demo dist

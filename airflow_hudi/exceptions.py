@@ -12,15 +12,15 @@ from __future__ import annotations
 
 from airflow.sdk.exceptions import AirflowException
 
-from hudi_core.errors import ConflictError, ExecutionError, HudiError, TimelineError
+from hudi_core.errors import ConfigError, ConflictError, ExecutionError, HudiError
 
 
 class HudiSensorFailed(HudiError, AirflowException):
     """A sensor's wait ended in an error."""
 
 
-class HudiInstantNotFound(TimelineError):
-    """The instant that a task is to run is not on the timeline."""
+class HudiInstantNotFound(ConfigError):
+    """The instant that a task is to run is not on the timeline, or one of another action: no retry finds it."""
 
 
 class HudiInstantBusy(ConflictError):

@@ -39,6 +39,7 @@ _OPERATORS = [
     "airflow_hudi.operators.rollback",
     "airflow_hudi.operators.savepoint",
     "airflow_hudi.operators.repair",
+    "airflow_hudi.operators.table_services",
 ]
 
 _CONNECTION: dict[str, Any] = {
@@ -67,6 +68,12 @@ _CONNECTION: dict[str, Any] = {
             "description": "Region of the bucket; also handed to the Spark job.",
             "schema": {"type": ["string", "null"]},
         },
+        "engine": {
+            "label": "Engine",
+            "description": "Where the tables' services run when the task does not say so: spark, auto (small plans "
+            "beside the task, others on Spark) or local.",
+            "schema": {"type": ["string", "null"], "enum": [None, "spark", "auto", "local"]},
+        },
     },
 }
 
@@ -77,5 +84,20 @@ _OPTIONS: dict[str, Any] = {
         "type": "boolean",
         "example": None,
         "default": "True",
+    },
+    "engine": {
+        "description": "Where work is done when neither the task nor its connection says so: spark, auto (small plans "
+        "beside the task, others on Spark) or local.",
+        "version_added": "0.1.0",
+        "type": "string",
+        "example": "auto",
+        "default": "spark",
+    },
+    "spark_log": {
+        "description": "Whether the log of a task has Spark's own lines at INFO when the task does not say so itself.",
+        "version_added": "0.1.0",
+        "type": "boolean",
+        "example": None,
+        "default": "False",
     },
 }

@@ -13,12 +13,17 @@ NUMBERS = ("files_written", "bytes_written", "files_deleted", "records")
 
 
 def instant_result(
-    reader: TimelineReader, instant: Instant, *, seconds: float, already_completed: bool
+    reader: TimelineReader,
+    instant: Instant,
+    *,
+    seconds: float,
+    already_completed: bool,
+    reported: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """The XCom value: JSON with the shape of `hudictl run`'s instants, and `table`, `already_completed` and `reason`.
 
     The numbers are sums over the completed instant's file, 0 for one that is pending; `seconds` is the duration of the
-    task. Raises StorageError and FormatError.
+    work, `engine` the one that did it, by what the job `reported`. Raises StorageError and FormatError.
     """
     numbers = _numbers(reader, instant) if instant.is_completed else {}
     return {
@@ -29,8 +34,17 @@ def instant_result(
         **{name: numbers.get(name, 0) for name in NUMBERS},
         "seconds": round(seconds, 3),
         "already_completed": already_completed,
+        "engine": None if already_completed else (reported or {}).get("engine"),
         "reason": None,
     }
+
+
+def seconds_of(reported: Mapping[str, Any] | None, instant: str, otherwise: float) -> float:
+    """The duration of an instant's work by the job's report; `otherwise` where none was received."""
+    for item in (reported or {}).get("instants") or []:
+        if item.get("instant") == instant and isinstance(item.get("seconds"), int | float):
+            return float(item["seconds"])
+    return otherwise
 
 
 def nothing_result(table: str, action: str) -> dict[str, Any]:
@@ -43,6 +57,7 @@ def nothing_result(table: str, action: str) -> dict[str, Any]:
         **dict.fromkeys(NUMBERS, 0),
         "seconds": 0.0,
         "already_completed": False,
+        "engine": None,
         "reason": None,
     }
 

@@ -11,7 +11,7 @@ import sys
 import time
 
 from airflow_hudi.jobs.zip import publish_zip
-from benchmarks.measure import tree_cpu
+from benchmarks.measure import import_engine, tree_cpu
 from hudi_core.request.requests import RunRequest
 from hudi_core.table import HudiTable
 from hudi_spark.engine import SparkEngine
@@ -21,6 +21,7 @@ from hudi_spark.session import open_session
 def main(table: str) -> None:
     """Session and Python workers first, then plan to commit, timed apart."""
     session = open_session("local[2]", publish_zip(), conf={})
+    import_engine()
     session.range(0, 2, 1, 2).mapInArrow(_same, "id long").collect()
     started, cpu = time.perf_counter(), tree_cpu(os.getpid())
     result = HudiTable.open(table).run(

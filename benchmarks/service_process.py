@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from benchmarks.measure import tree_cpu
+from benchmarks.measure import import_engine, tree_cpu
 from benchmarks.service_tables import NAME
 
 RETAINED = 2
@@ -41,6 +41,7 @@ def ours(service: str, table: str) -> dict[str, Any]:
     from hudi_core.request.requests import RunRequest, ScheduleRequest
     from hudi_core.table import HudiTable
 
+    import_engine()
     opened = HudiTable.open(table, options=OPTIONS[service])
 
     def timed(verb: type[RunRequest | ScheduleRequest]) -> dict[str, float]:

@@ -18,15 +18,11 @@ from __future__ import annotations
 import os
 from datetime import datetime, timedelta, timezone
 
-from airflow.sdk import DAG, Param
+from airflow.sdk import DAG
 
+from airflow_hudi.dag_params import HUDI_CONN, RUN_TYPES, TABLE, TARGET, table_params
 from airflow_hudi.operators.clean import HudiCleanOperator
 from airflow_hudi.sensors.instant import HudiInstantSensor
-
-# Variables are read when a task runs, never when this file is parsed.
-TABLE = "{{ params.table or var.value.get('hudi_table', '') }}"
-HUDI_CONN = "{{ params.hudi_conn_id or var.value.get('hudi_conn_id', 'hudi_default') }}"
-SPARK_CONN = "{{ params.spark_conn_id or var.value.get('hudi_spark_conn_id', 'spark_default') }}"
 
 with DAG(
     dag_id="hudi_clean",
@@ -34,19 +30,10 @@ with DAG(
     start_date=datetime(2024, 1, 1, tzinfo=timezone.utc),
     catchup=False,
     max_active_runs=1,
+    allowed_run_types=RUN_TYPES,
     tags=["hudi"],
     doc_md=__doc__,
-    params={
-        "table": Param(os.environ.get("AIRFLOW_HUDI_TABLE", ""), type="string", description="Path or URI of the table"),
-        "hudi_conn_id": Param(
-            os.environ.get("AIRFLOW_HUDI_CONN_ID", ""), type="string", description="Connection of type hudi"
-        ),
-        "spark_conn_id": Param(
-            os.environ.get("AIRFLOW_HUDI_SPARK_CONN_ID", ""),
-            type="string",
-            description="Connection of the Spark provider",
-        ),
-    },
+    params=table_params(),
 ) as dag:
     wait = HudiInstantSensor(
         task_id="wait_for_clean",
@@ -61,9 +48,7 @@ with DAG(
     )
     clean = HudiCleanOperator(
         task_id="clean",
-        table=TABLE,
-        hudi_conn_id=HUDI_CONN,
-        spark_conn_id=SPARK_CONN,
+        **TARGET,
         mode="execute",
         instant="{{ ti.xcom_pull(task_ids='wait_for_clean')['instant'] }}",
         retries=3,

@@ -30,13 +30,11 @@ from datetime import datetime, timedelta, timezone
 
 from airflow.sdk import DAG, Param, task
 
+from airflow_hudi.dag_params import RUN_TYPES, TARGET, table_params
 from airflow_hudi.operators.doctor import HudiDoctorOperator, HudiProbeStoreOperator
 
-# Variables are read when a task runs, never when this file is parsed.
 COMMON = {
-    "table": "{{ params.table or var.value.get('hudi_table', '') }}",
-    "hudi_conn_id": "{{ params.hudi_conn_id or var.value.get('hudi_conn_id', 'hudi_default') }}",
-    "spark_conn_id": "{{ params.spark_conn_id or var.value.get('hudi_spark_conn_id', 'spark_default') }}",
+    **TARGET,
     "retries": 3,
     "retry_delay": timedelta(minutes=1),
 }
@@ -47,18 +45,11 @@ with DAG(
     start_date=datetime(2024, 1, 1, tzinfo=timezone.utc),
     catchup=False,
     max_active_runs=1,
+    allowed_run_types=RUN_TYPES,
     tags=["hudi"],
     doc_md=__doc__,
     params={
-        "table": Param(os.environ.get("AIRFLOW_HUDI_TABLE", ""), type="string", description="Path or URI of the table"),
-        "hudi_conn_id": Param(
-            os.environ.get("AIRFLOW_HUDI_CONN_ID", ""), type="string", description="Connection of type hudi"
-        ),
-        "spark_conn_id": Param(
-            os.environ.get("AIRFLOW_HUDI_SPARK_CONN_ID", ""),
-            type="string",
-            description="Connection of the Spark provider",
-        ),
+        **table_params(),
         "fail_on": Param(
             os.environ.get("AIRFLOW_HUDI_DOCTOR_FAIL_ON") or "error",
             enum=["error", "warning", "never"],

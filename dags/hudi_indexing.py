@@ -27,15 +27,13 @@ from datetime import datetime, timedelta, timezone
 
 from airflow.sdk import DAG, Param
 
+from airflow_hudi.dag_params import RUN_TYPES, TARGET, optional_text, table_params
 from airflow_hudi.operators.indexing import HudiIndexingOperator
 from airflow_hudi.operators.metadata import HudiMetadataOperator
 
 WRITER_OPTIONS = json.loads(os.environ.get("AIRFLOW_HUDI_WRITER_OPTIONS") or "{}")
-# Variables are read when a task runs, never when this file is parsed.
 COMMON = {
-    "table": "{{ params.table or var.value.get('hudi_table', '') }}",
-    "hudi_conn_id": "{{ params.hudi_conn_id or var.value.get('hudi_conn_id', 'hudi_default') }}",
-    "spark_conn_id": "{{ params.spark_conn_id or var.value.get('hudi_spark_conn_id', 'spark_default') }}",
+    **TARGET,
     "retries": 3,
     "retry_delay": timedelta(minutes=1),
 }
@@ -44,10 +42,10 @@ INDEXES = {
     "hoodie.metadata.index.bloom.filter.enable": "{{ params.bloom_filters | string | lower }}",
     "hoodie.metadata.index.partition.stats.enable": "{{ params.partition_stats | string | lower }}",
     "hoodie.metadata.global.record.level.index.enable": "{{ params.record_index | string | lower }}",
-    "hoodie.metadata.index.secondary.column": "{{ params.secondary_column }}",
-    "hoodie.metadata.index.expression.column": "{{ params.expression_column }}",
-    "hoodie.metadata.index.expression.options": "{{ params.expression_options }}",
-    "hoodie.index.name": "{{ params.index_name }}",
+    "hoodie.metadata.index.secondary.column": "{{ params.secondary_column or '' }}",
+    "hoodie.metadata.index.expression.column": "{{ params.expression_column or '' }}",
+    "hoodie.metadata.index.expression.options": "{{ params.expression_options or '' }}",
+    "hoodie.index.name": "{{ params.index_name or '' }}",
 }
 
 with DAG(
@@ -56,36 +54,21 @@ with DAG(
     start_date=datetime(2024, 1, 1, tzinfo=timezone.utc),
     catchup=False,
     max_active_runs=1,
+    allowed_run_types=RUN_TYPES,
     tags=["hudi"],
     doc_md=__doc__,
     params={
-        "table": Param(os.environ.get("AIRFLOW_HUDI_TABLE", ""), type="string", description="Path or URI of the table"),
-        "hudi_conn_id": Param(
-            os.environ.get("AIRFLOW_HUDI_CONN_ID", ""), type="string", description="Connection of type hudi"
-        ),
-        "spark_conn_id": Param(
-            os.environ.get("AIRFLOW_HUDI_SPARK_CONN_ID", ""),
-            type="string",
-            description="Connection of the Spark provider",
-        ),
+        **table_params(),
         "column_stats": Param(True, type="boolean", description="Statistics of columns"),
         "bloom_filters": Param(False, type="boolean", description="Bloom filters of base files"),
         "partition_stats": Param(
             False, type="boolean", description="Statistics of partitions (table versions 8 and 9)"
         ),
         "record_index": Param(False, type="boolean", description="The record index over all partitions"),
-        "secondary_column": Param(
-            "", type="string", description="A secondary index on this column (table versions 8 and 9)"
-        ),
-        "expression_column": Param(
-            "", type="string", description="An index on an expression of this column (table versions 8 and 9)"
-        ),
-        "expression_options": Param(
-            "", type="string", description="The expression: expr=from_unixtime,format=yyyy-MM-dd"
-        ),
-        "index_name": Param(
-            "", type="string", description="Name of the secondary or expression index; the column's when empty"
-        ),
+        "secondary_column": optional_text("A secondary index on this column (table versions 8 and 9)"),
+        "expression_column": optional_text("An index on an expression of this column (table versions 8 and 9)"),
+        "expression_options": optional_text("The expression: expr=from_unixtime,format=yyyy-MM-dd"),
+        "index_name": optional_text("Name of the secondary or expression index; the column's when empty"),
     },
 ) as dag:
     build = HudiIndexingOperator(task_id="build", options={**WRITER_OPTIONS, **INDEXES}, **COMMON)

@@ -16,25 +16,24 @@ hudi_conn_id, hudi_spark_conn_id).
 
 from __future__ import annotations
 
-import os
 from datetime import datetime, timezone
 
 from airflow.sdk import DAG, Param, task
+from airflow.sdk.exceptions import AirflowFailException
 
+from airflow_hudi.dag_params import INSTANT_PATTERN, RUN_TYPES, TARGET, optional_text, table_params
 from airflow_hudi.operators.repair import HudiTakeoverOperator, HudiUnscheduleOperator
 from airflow_hudi.operators.restore import HudiRestoreOperator
 from airflow_hudi.operators.rollback import HudiRollbackOperator
 from airflow_hudi.operators.savepoint import HudiSavepointOperator
 
 VERBS = ("rollback", "restore", "savepoint", "delete_savepoint", "unschedule", "takeover")
-# Variables are read when a task runs, never when this file is parsed.
+NEED_AN_INSTANT = ("restore", "delete_savepoint", "unschedule", "takeover")
 COMMON = {
-    "table": "{{ params.table or var.value.get('hudi_table', '') }}",
-    "hudi_conn_id": "{{ params.hudi_conn_id or var.value.get('hudi_conn_id', 'hudi_default') }}",
-    "spark_conn_id": "{{ params.spark_conn_id or var.value.get('hudi_spark_conn_id', 'spark_default') }}",
+    **TARGET,
     "nothing_to_do": "succeed",
 }
-INSTANT = "{{ params.instant }}"
+INSTANT = "{{ params.instant or '' }}"
 
 with DAG(
     dag_id="hudi_repair",
@@ -42,34 +41,31 @@ with DAG(
     start_date=datetime(2024, 1, 1, tzinfo=timezone.utc),
     catchup=False,
     max_active_runs=1,
+    allowed_run_types=RUN_TYPES,
     tags=["hudi"],
     doc_md=__doc__,
     params={
         "verb": Param("rollback", enum=list(VERBS), description="What to do"),
-        "instant": Param("", type="string", description="The instant that it is done to"),
-        "comment": Param("", type="string", description="Kept in a savepoint"),
-        "table": Param(os.environ.get("AIRFLOW_HUDI_TABLE", ""), type="string", description="Path or URI of the table"),
-        "hudi_conn_id": Param(
-            os.environ.get("AIRFLOW_HUDI_CONN_ID", ""), type="string", description="Connection of type hudi"
+        "instant": optional_text(
+            f"The instant that it is done to; {' and '.join(NEED_AN_INSTANT)} need one", pattern=INSTANT_PATTERN
         ),
-        "spark_conn_id": Param(
-            os.environ.get("AIRFLOW_HUDI_SPARK_CONN_ID", ""),
-            type="string",
-            description="Connection of the Spark provider",
-        ),
+        "comment": optional_text("Kept in a savepoint"),
+        **table_params(),
     },
 ) as dag:
 
     @task.branch
-    def choose(verb: str) -> str:
+    def choose(verb: str, instant: str) -> str:
         """The task that has the verb's name; the others are skipped."""
+        if verb in NEED_AN_INSTANT and not instant:
+            raise AirflowFailException(f"{verb} needs the param `instant`; `hudictl timeline TABLE` lists them")
         return verb
 
-    chosen = choose("{{ params.verb }}")
+    chosen = choose("{{ params.verb }}", INSTANT)
     chosen >> [
         HudiRollbackOperator(task_id="rollback", target=INSTANT, **COMMON),
         HudiRestoreOperator(task_id="restore", instant=INSTANT, **COMMON),
-        HudiSavepointOperator(task_id="savepoint", instant=INSTANT, comment="{{ params.comment }}", **COMMON),
+        HudiSavepointOperator(task_id="savepoint", instant=INSTANT, comment="{{ params.comment or '' }}", **COMMON),
         HudiSavepointOperator(task_id="delete_savepoint", action="delete", instant=INSTANT, **COMMON),
         HudiUnscheduleOperator(task_id="unschedule", instant=INSTANT, **COMMON),
         HudiTakeoverOperator(task_id="takeover", instant=INSTANT, **COMMON),

@@ -26,23 +26,18 @@ from datetime import datetime, timedelta, timezone
 
 from airflow.sdk import DAG, Param
 
+from airflow_hudi.dag_params import RUN_TYPES, TARGET, table_params
 from airflow_hudi.operators.archive import HudiArchiveOperator
 from airflow_hudi.operators.clean import HudiCleanOperator
 from airflow_hudi.operators.rollback import HudiRollbackOperator
 
-# Variables are read when a task runs, never when this file is parsed.
-TABLE = "{{ params.table or var.value.get('hudi_table', '') }}"
-HUDI_CONN = "{{ params.hudi_conn_id or var.value.get('hudi_conn_id', 'hudi_default') }}"
-SPARK_CONN = "{{ params.spark_conn_id or var.value.get('hudi_spark_conn_id', 'spark_default') }}"
 OPTIONS = {
     "hoodie.clean.commits.retained": "{{ params.commits_retained }}",
     "hoodie.keep.min.commits": "{{ params.min_commits }}",
     "hoodie.keep.max.commits": "{{ params.max_commits }}",
 }
 COMMON = {
-    "table": TABLE,
-    "hudi_conn_id": HUDI_CONN,
-    "spark_conn_id": SPARK_CONN,
+    **TARGET,
     # Nothing to do must not skip the tasks behind.
     "nothing_to_do": "succeed",
     "retries": 3,
@@ -66,18 +61,11 @@ with DAG(
     start_date=datetime(2024, 1, 1, tzinfo=timezone.utc),
     catchup=False,
     max_active_runs=1,
+    allowed_run_types=RUN_TYPES,
     tags=["hudi"],
     doc_md=__doc__,
     params={
-        "table": Param(os.environ.get("AIRFLOW_HUDI_TABLE", ""), type="string", description="Path or URI of the table"),
-        "hudi_conn_id": Param(
-            os.environ.get("AIRFLOW_HUDI_CONN_ID", ""), type="string", description="Connection of type hudi"
-        ),
-        "spark_conn_id": Param(
-            os.environ.get("AIRFLOW_HUDI_SPARK_CONN_ID", ""),
-            type="string",
-            description="Connection of the Spark provider",
-        ),
+        **table_params(),
         "commits_retained": number("commits_retained", 10, "Commits whose files a clean keeps"),
         "min_commits": number(
             "min_commits", 20, "Commits that archival leaves on the timeline; more than a clean keeps"

@@ -10,6 +10,7 @@ from typing import Final, NamedTuple
 
 from hudi_core.config.archive_config import ARCHIVE_KEYS
 from hudi_core.config.clean_config import CLEAN_KEYS
+from hudi_core.config.engine_config import ENGINE_KEYS
 from hudi_core.config.indexing_config import INDEXING_KEYS
 from hudi_core.config.keys import ConfigKey
 from hudi_core.config.limits_config import LIMIT_KEYS
@@ -47,6 +48,12 @@ GROUPS: Final[tuple[Group, ...]] = (
         "Compaction and base files",
         "How log files are merged and base files are written.",
         WRITE_KEYS,
+    ),
+    Group(
+        "Engine",
+        "What `--engine auto` gives to the local engine, and how much of the machine that takes: see "
+        "[airflow.md](airflow.md#engines).",
+        ENGINE_KEYS,
     ),
     Group("Clean", "The guarantees are in [clean.md](spec/clean.md).", CLEAN_KEYS),
     Group(

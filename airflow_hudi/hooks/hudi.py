@@ -6,17 +6,19 @@ The fields of its form are in get_provider_info.py.
 from __future__ import annotations
 
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from airflow.sdk import BaseHook, ObjectStoragePath
+from airflow.sdk.io import has_fs
 
 from airflow_hudi.timeline_reader import TimelineReader
 from hudi_core.errors import ConfigError, HudiError, StorageNotFoundError
 from hudi_core.model.partition import check_relative_path
 from hudi_core.storage.fsspec_store import FsspecStorage
-from hudi_core.storage.local import LocalStorage
-from hudi_core.storage.registry import open_storage
+from hudi_core.storage.local import LocalStorage, local_path
+from hudi_core.storage.registry import open_storage, scheme_of
 
 if TYPE_CHECKING:
     from airflow.sdk import Connection
@@ -28,6 +30,13 @@ STORAGE_OPTIONS = ("endpoint_url", "region")
 
 The person who edits connections need not be the author of the DAGs.
 """
+
+EXTRAS = {
+    **dict.fromkeys(("s3", "s3a", "s3n"), "amazon"),
+    **dict.fromkeys(("gs", "gcs"), "google"),
+    **dict.fromkeys(("abfs", "abfss", "wasb", "wasbs"), "azure"),
+}
+"""By scheme, the extra of this package that installs Airflow's provider of the storage and its fsspec library."""
 
 
 class HudiHook(BaseHook):
@@ -72,6 +81,36 @@ class HudiHook(BaseHook):
         """The options for storage libraries that the connection sets; none of them secret."""
         return {name: value for name in STORAGE_OPTIONS if (value := self._field(name)) is not None}
 
+    @property
+    def engine(self) -> str | None:
+        """The engine of tables of this connection, where the task names none; None where the connection does not."""
+        return self._field("engine")
+
+    def credentials(self, table: str) -> dict[str, str]:
+        """Options of the table's storage, secret ones among them, by the storage connection: those of S3 are known
+        (storage.registry.S3_OPTIONS). Other storages are opened by the process's environment. Raises ConfigError when
+        the provider of the connection is missing.
+        """
+        if self.storage_conn_id is None or scheme_of(self.table_uri(table)) != "s3":
+            return {}
+        try:
+            from airflow.providers.amazon.aws.hooks.s3 import S3Hook
+        except ImportError as error:
+            raise ConfigError(
+                f"the connection {self.storage_conn_id!r} cannot be used: {error}",
+                remedy=_how_to_install("s3"),
+            ) from error
+        hook = S3Hook(aws_conn_id=self.storage_conn_id)
+        found = hook.get_credentials()
+        options = {
+            "key": found.access_key,
+            "secret": found.secret_key,
+            "token": found.token,
+            "endpoint_url": hook.conn_config.get_service_endpoint_url("s3"),
+            "region": hook.region_name,
+        }
+        return {name: value for name, value in options.items() if value} | self.storage_options
+
     def table_uri(self, table: str) -> str:
         """The table's path or URI: `table` itself when it is absolute, else below the connection's base path.
 
@@ -99,8 +138,9 @@ class HudiHook(BaseHook):
             path = ObjectStoragePath(uri, conn_id=self.storage_conn_id)
             filesystem = path.fs
         except (ImportError, ValueError) as error:
-            remedy = "install the provider of this storage, for s3:// apache-airflow-providers-amazon[s3fs]"
             message = f"Airflow cannot open {scheme}:// with connection {self.storage_conn_id!r}: {error}"
+            missing = isinstance(error, ImportError) or not has_fs(scheme)
+            remedy = _how_to_install(scheme) if missing else "check the fields of that connection"
             raise ConfigError(message, path=uri, remedy=remedy) from error
         return FsspecStorage(filesystem, path.path, uri)
 
@@ -109,15 +149,22 @@ class HudiHook(BaseHook):
         return TimelineReader(self.storage(table))
 
     def test_connection(self) -> tuple[bool, str]:
-        """For the UI's Test button: reads the table at the base path, or lists what is there."""
+        """For the UI's Test button: reads the table at the base path, or lists what is there. False where nothing is,
+        as the process sees it that serves the UI.
+        """
         try:
             if not self.base_path:
                 return True, "The connection has no base path; tables are named by their own URIs"
             storage = self.storage("")
+            if isinstance(storage, LocalStorage) and (problem := _no_folder(self.base_path)):
+                return False, problem
             if storage.exists(".hoodie/hoodie.properties"):
                 config = self.timeline("").config
                 return True, f"Found the table {config.name}, version {config.version}"
-            return True, f"Listed {self.base_path}: {len(storage.list_folders(''))} folders"
+            folders = storage.list_folders("")
+            if not folders and not storage.list_files(""):
+                return False, f"Nothing is at {self.base_path}: no such folder, or an empty one"
+            return True, f"Listed {self.base_path}: {len(folders)} folders"
         except StorageNotFoundError as error:
             return False, f"Nothing is there: {error}"
         except (HudiError, OSError) as error:
@@ -133,3 +180,24 @@ class HudiHook(BaseHook):
                 f"field {name!r} of connection {self.hudi_conn_id!r} is not text", remedy="edit the connection"
             )
         return value
+
+
+def _how_to_install(scheme: str) -> str:
+    """What makes Airflow open the scheme with a connection."""
+    extra = EXTRAS.get(scheme)
+    if extra is None:
+        return f"install the provider whose file systems serve {scheme}://"
+    remedy = f"install the provider and the library of this storage: pip install 'airflow-hudi[{extra}]'"
+    if scheme.startswith("wasb"):
+        remedy += ", and write abfss://CONTAINER@ACCOUNT.dfs.core.windows.net: Airflow has no file system of wasb://"
+    return remedy
+
+
+def _no_folder(base_path: str) -> str | None:
+    """Why a local base path cannot be used; None where it is a folder."""
+    if not base_path.startswith(("/", "file:")):
+        return f"The base path {base_path} is relative: give an absolute path or a URI such as s3://bucket/warehouse"
+    path = Path(local_path(base_path))
+    if not path.exists():
+        return f"There is no folder {base_path} on the machine that serves Airflow's UI"
+    return None if path.is_dir() else f"{base_path} is a file, not a folder"

@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 _PROGRESS = "HUDI_PROGRESS "
 _RESULT = "HUDI_RESULT "
+_OF_SPARK = re.compile(r"\d\d/\d\d/\d\d \d\d:\d\d:\d\d (INFO|DEBUG|TRACE) ")
+"""Spark's own lines, by the pattern of its default log4j2.properties."""
 
 
 class JobLog:
-    """A logger that passes everything on, progress in words, and keeps the job's result."""
+    """A logger that passes everything on, progress in words, and keeps the job's result.
 
-    def __init__(self, log: Any) -> None:
+    Lines that Spark itself logs at INFO are left out and counted, unless `spark_log` asks for them.
+    """
+
+    def __init__(self, log: Any, *, spark_log: bool = False) -> None:
         self._log = log
+        self._spark_log = spark_log
+        self.omitted = 0
+        """Lines that were left out."""
         self.result: dict[str, Any] | None = None
         """What the job's result line holds; None without such a line."""
 
@@ -30,6 +39,10 @@ class JobLog:
             self._log.info(
                 "Instant %s: %s of %s units done", progress.get("instant"), progress.get("done"), progress.get("total")
             )
+            return
+        line = str(arguments[0]) if text == "%s" and arguments else text
+        if not self._spark_log and _OF_SPARK.match(line):
+            self.omitted += 1
             return
         result = _document(text, _RESULT)
         if result is not None:

@@ -16,7 +16,7 @@ from typing import Any, Protocol
 
 from airflow_hudi.exceptions import HudiInstantBusy, HudiInstantNotFound, HudiJobFailed, HudiJobKilled
 from airflow_hudi.timeline_reader import TimelineReader
-from hudi_core.errors import EXIT_BAD_INPUT, EXIT_RETRY, ConfigError
+from hudi_core.errors import EXIT_BAD_INPUT, EXIT_RETRY, ConfigError, Reminder
 from hudi_core.model.claim_names import HUDI_HEARTBEATS, ClaimFolder, is_released
 from hudi_core.storage.base import FileInfo
 from hudi_core.timeline.instant import Instant
@@ -61,6 +61,14 @@ class Patience:
     timeout: float = 7200.0
 
 
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """A completed instant; `elsewhere`: another process completed it."""
+
+    instant: Instant
+    elsewhere: bool
+
+
 class InstantWatch:
     """One instant of one table, as seen from outside the job."""
 
@@ -70,15 +78,24 @@ class InstantWatch:
         self.action = action
 
     def look(self) -> Instant:
-        """The instant as it is now. Raises HudiInstantNotFound when it is missing: unscheduled, or archived."""
-        found = self._reader.load().find(self.requested_time, self.action)
-        if found is None:
+        """The instant as it is now. Raises HudiInstantNotFound when it is missing, or one of another action."""
+        timeline = self._reader.load()
+        found = timeline.find(self.requested_time, self.action)
+        if found is not None:
+            return found
+        uri = self._reader.storage.uri
+        other = next((item for item in timeline if item.requested_time == self.requested_time), None)
+        if other is not None:
             raise HudiInstantNotFound(
-                f"the timeline holds no {self.action} at instant {self.requested_time}",
-                path=self._reader.storage.uri,
-                remedy="it was unscheduled or archived; list the instants with `hudictl timeline`",
+                f"instant {self.requested_time} is a {other.action}, no {self.action}",
+                path=uri,
+                remedy=f"name the instant of a {self.action}; `hudictl timeline {uri}` lists them",
             )
-        return found
+        raise HudiInstantNotFound(
+            f"the timeline holds no {self.action} at instant {self.requested_time}",
+            path=uri,
+            remedy=f"it never was there, was dropped, or is archived: `hudictl timeline {uri} --archived`",
+        )
 
     def is_released(self) -> bool:
         """Whether the last job of ours that claimed the instant has let go of it."""
@@ -103,7 +120,7 @@ def run_until_completed(
     *,
     clock: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
-) -> Instant:
+) -> Finished:
     """The completed instant.
 
     The timeline decides: a job that failed after its commit, or whose work another process finished, has succeeded.
@@ -115,7 +132,7 @@ def run_until_completed(
         code = job.run()
         instant = watch.look()
         if instant.is_completed:
-            return instant
+            return Finished(instant, elsewhere=code == EXIT_RETRY)
         if job.stopped:
             raise HudiJobKilled(
                 f"stopped while running {watch.action} {watch.requested_time}", remedy="a retry takes the instant over"
@@ -131,7 +148,7 @@ def run_until_completed(
         log.info("The job gave way at instant %s: %s", watch.requested_time, reason)
         outcome = _wait(job, watch, patience, deadline, clock, sleep)
         if outcome is not None:
-            return outcome
+            return Finished(outcome, elsewhere=True)
 
 
 def _wait(
@@ -147,6 +164,7 @@ def _wait(
     Only changes count, so the clocks need not agree.
     """
     last_life, since = watch.signs_of_life(), clock()
+    reminder = Reminder(clock)
     while True:
         if job.stopped:
             raise HudiJobKilled(f"stopped while waiting for instant {watch.requested_time}")
@@ -154,6 +172,16 @@ def _wait(
             raise HudiInstantBusy(
                 f"another process has been running instant {watch.requested_time} for longer than this task may wait",
                 remedy="a retry waits again; see which process runs it with `hudictl show`",
+            )
+        if reminder.is_due():
+            log.info(
+                "Waiting for the process that runs %s %s: its last sign of life is %.0f s old; it is taken over after "
+                "%.0f s, and this task waits for up to %.0f s more",
+                watch.action,
+                watch.requested_time,
+                clock() - since,
+                patience.takeover_after,
+                deadline - clock(),
             )
         sleep(patience.poll_interval)
         instant = watch.look()
@@ -204,6 +232,11 @@ def run_until_done(
             raise HudiInstantBusy(
                 f"others have held the table for longer than this task may wait: {reason}", remedy="a retry waits again"
             )
+        log.info(
+            "The job is run again in %.0f s; this task waits for up to %.0f s more",
+            patience.poll_interval,
+            deadline - clock(),
+        )
         sleep(patience.poll_interval)
         if job.stopped:
             raise HudiJobKilled("stopped while waiting for others")

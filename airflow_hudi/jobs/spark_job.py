@@ -14,7 +14,8 @@ from airflow_hudi.jobs.job_log import JobLog, failure_of
 from airflow_hudi.jobs.submit_process import SparkSubmission, SparkTarget, job_environment
 from airflow_hudi.jobs.zip import entry_file, publish_zip
 from hudi_core.errors import ConfigError, CorruptFileError, StorageNotFoundError
-from hudi_core.request.requests import Request, RunRequest, ScheduleRequest
+from hudi_core.request.batch import BatchRequest, JobRequest, requests_of
+from hudi_core.request.requests import RunRequest, ScheduleRequest
 from hudi_core.request.secrets import refuse_secrets
 from hudi_core.storage.base import Storage
 
@@ -25,6 +26,8 @@ log = logging.getLogger(__name__)
 
 _OURS = frozenset({"conn_id", "conf", "env_vars", "application_args"})
 """Arguments of SparkSubmitHook that `submit_kwargs` may not set."""
+_LONGEST_ARGUMENT = 128_000
+"""Bytes; Linux takes 128 KiB (MAX_ARG_STRLEN)."""
 _CONF_REMEDY = (
     "conf becomes arguments, which every process can read: put it into spark-defaults.conf or core-site.xml of "
     "spark-submit, or give it by env_vars"
@@ -40,6 +43,7 @@ class SparkSettings:
     env_vars: Mapping[str, str]
     submit_kwargs: Mapping[str, Any]
     grace_seconds: int
+    spark_log: bool = False
 
 
 def spark_target(connection: Connection, deploy_mode: str | None = None) -> SparkTarget:
@@ -61,7 +65,9 @@ class SparkJob:
     from `storage`.
     """
 
-    def __init__(self, request: Request, settings: SparkSettings, environ: Mapping[str, str], storage: Storage) -> None:
+    def __init__(
+        self, request: JobRequest, settings: SparkSettings, environ: Mapping[str, str], storage: Storage
+    ) -> None:
         clash = sorted(_OURS & set(settings.submit_kwargs))
         if clash:
             raise ConfigError(
@@ -102,6 +108,8 @@ class SparkJob:
         environment = {**job_environment(self._target, self._environ), **self._settings.env_vars}
         self._submission = SparkSubmission(hook, self._target, grace_seconds=self._settings.grace_seconds)
         code = self._submission.run(str(entry_file()), environment)
+        if output.omitted:
+            log.info("%d lines of Spark's own log at INFO are left out; spark_log=True shows them", output.omitted)
         if not elsewhere:
             self._result = output.result
             return code
@@ -136,13 +144,19 @@ class SparkJob:
             BaseHook.get_connection(self._settings.conn_id), self._settings.submit_kwargs.get("deploy_mode")
         )
 
-    def _make_hook(self, request: Request) -> tuple[Any, JobLog]:
+    def _make_hook(self, request: JobRequest) -> tuple[Any, JobLog]:
         try:
             from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
         except ImportError as error:
             raise ConfigError(
                 "the Spark provider is not installed", remedy="pip install apache-airflow-providers-apache-spark"
             ) from error
+        text = request.to_json()
+        if len(text.encode()) > _LONGEST_ARGUMENT:
+            raise ConfigError(
+                f"the request of {len(requests_of(request))} runs is longer than an argument can be: {len(text)} bytes",
+                remedy="name fewer tables in one task",
+            )
         extra = dict(self._settings.submit_kwargs)
         py_files = [str(publish_zip()), *filter(None, [extra.pop("py_files", None)])]
         extra.setdefault("name", _name(request))
@@ -150,19 +164,21 @@ class SparkJob:
             conn_id=self._settings.conn_id,
             conf={**self._target.driver_environment(self._settings.env_vars), **self._settings.conf},
             py_files=",".join(py_files),
-            application_args=["--request", request.to_json()],
+            application_args=["--request", text],
             **extra,
         )
-        output = JobLog(hook.log)
+        output = JobLog(hook.log, spark_log=self._settings.spark_log)
         # Where LoggingMixin keeps its logger. In a provider version that keeps it elsewhere, progress and failure are
         # not logged.
         hook._log = output
         return hook, output
 
 
-def _name(request: Request) -> str:
-    """The application's name: what is done, and at which instant when that is known."""
+def _name(request: JobRequest) -> str:
+    """The application's name: what is done, and at which instant when that is known; of a batch, on how many tables."""
     match request:
+        case BatchRequest(requests=requests):
+            what = f"{len({item.table for item in requests})}-tables"
         case RunRequest(service=service):
             what = service
         case ScheduleRequest(verb=verb, service=service):

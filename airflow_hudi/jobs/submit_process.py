@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import signal
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -17,16 +16,10 @@ from typing import Any, Protocol
 
 from airflow.sdk.exceptions import AirflowException
 
+from airflow_hudi.jobs.process_group import end_group
 from hudi_core.errors import EXIT_FAILED, ConfigError
 from hudi_core.request.java import spark_environment
 from hudi_core.request.secrets import is_secret_key, refuse_secrets
-
-# Waits until the process group $1 has ended and kills its remaining processes after $2 seconds. It is a process of its
-# own: Airflow's supervisor gives a killed task 5 s before SIGKILL, which is less than Spark's shutdown may take.
-_REAPER = (
-    'n=0; while kill -0 "-$1" 2>/dev/null; do [ "$n" -ge "$2" ] && { kill -KILL "-$1"; exit; }; sleep 1; '
-    "n=$((n+1)); done"
-)
 
 
 class SubmitHook(Protocol):
@@ -135,16 +128,7 @@ class SparkSubmission:
         self._signalled = True
         if self._target.is_cluster_mode:
             self._hook.on_kill()
-        if not _signal_group(process.pid, signal.SIGTERM):
-            return
-        reaper = ["/bin/sh", "-c", _REAPER, "reaper", str(process.pid), str(self._grace_seconds)]
-        subprocess.Popen(
-            reaper,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,
-        )
+        end_group(process.pid, grace_seconds=self._grace_seconds)
 
     def _process(self) -> subprocess.Popen[str] | None:
         # The hook's only handle on its process; not public, the same in versions 5.6 to 6.3 of the Spark provider.
@@ -169,12 +153,3 @@ def job_environment(target: SparkTarget, environ: Mapping[str, str]) -> dict[str
         # Spark hands it on to executors, and their machines need not have this path.
         del result["PYSPARK_PYTHON"]
     return result
-
-
-def _signal_group(group: int, number: signal.Signals) -> bool:
-    """False when the group has ended."""
-    try:
-        os.killpg(group, number)
-    except ProcessLookupError:
-        return False
-    return True

@@ -7,10 +7,12 @@ from typing import Any
 _INSTANT = "hudi_instant"
 _AFTER = "hudi_after"
 _UNLESS_COMPLETED = "hudi_unless_completed"
+_DONE = "hudi_done"
 
 
 class TaskStore:
-    """The instant that the task started or was to roll back, or how the timeline was before one was planned.
+    """The instant that the task started or was to roll back, or how the timeline was before one was planned; and what
+    it completed last.
 
     Keeps nothing without a store.
     """
@@ -35,6 +37,11 @@ class TaskStore:
         """The write that had not completed when a try of this task was first to roll it back."""
         return self._get(_UNLESS_COMPLETED)
 
+    @property
+    def done(self) -> str | None:
+        """The instant that the task completed when it succeeded last: it may have been cleared since."""
+        return self._get(_DONE)
+
     def begin(self, instant: str) -> None:
         """Remembers the instant."""
         self._set(_INSTANT, instant)
@@ -47,8 +54,13 @@ class TaskStore:
         """Remembers a write that had not completed."""
         self._set(_UNLESS_COMPLETED, instant)
 
+    def finish(self, instant: str) -> None:
+        """The work is done: clearing the task means "do it again", or where there is no more to do, report this."""
+        self.forget()
+        self._set(_DONE, instant)
+
     def forget(self) -> None:
-        """The work is done: clearing the task means "do it again", not "report again what was done"."""
+        """There is no work of an earlier try to resume."""
         if self._store is not None:
             for key in (_INSTANT, _AFTER, _UNLESS_COMPLETED):
                 self._store.delete(key)

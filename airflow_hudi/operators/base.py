@@ -6,21 +6,25 @@ import os
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import BaseOperator
+from airflow.sdk import conf as airflow_conf
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
 from airflow_hudi.hooks.hudi import HudiHook
+from airflow_hudi.jobs.engine_job import SPARK, EngineJob, EngineSettings
 from airflow_hudi.jobs.run_until_completed import Patience
 from airflow_hudi.jobs.spark_job import SparkJob, SparkSettings
 from airflow_hudi.jobs.task_store import TaskStore
 from airflow_hudi.timeline_reader import TimelineReader
 from hudi_core.errors import EXIT_BAD_INPUT, HudiError
-from hudi_core.request.requests import Request
+from hudi_core.request.batch import JobRequest, requests_of
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
+
+    from hudi_core.storage.base import Storage
 
 NOTHING_TO_DO = ("skip", "succeed")
 
@@ -36,6 +40,8 @@ class BaseHudiOperator(BaseOperator):
     :param spark_conn_id: connection of the Spark provider (templated)
     :param nothing_to_do: `skip` or `succeed` when there is nothing to do; the XCom then has `reason`, which the log has
         in both cases
+    :param engine: `spark`, `auto` (the local engine beside the task for small plans, Spark for others) or `local`; the
+        default is the connection's, then `[hudi] engine`, which is spark (templated)
     :param options: options of the job by Hudi's own names, no secrets (templated)
     :param storage_options: options of the job's storage library beside the connection's, no secrets (templated)
     :param storage_options_file: JSON file on the driver's machine with storage options that are secret (templated)
@@ -44,6 +50,8 @@ class BaseHudiOperator(BaseOperator):
     :param submit_kwargs: further arguments of SparkSubmitHook, such as `archives`, `keytab`, `num_executors`
         (templated)
     :param kill_grace_seconds: seconds that a stopped job may take to end before it is killed
+    :param spark_log: Spark's own log lines at INFO are in the task's log, too; the default is `[hudi] spark_log`, which
+        is False
     :param conflict_poll_interval: seconds between two checks while another process is at work
     :param conflict_takeover_after: seconds without a sign of its life after which the job is run again; the job checks
         for itself
@@ -54,6 +62,7 @@ class BaseHudiOperator(BaseOperator):
         "table",
         "hudi_conn_id",
         "spark_conn_id",
+        "engine",
         "options",
         "storage_options",
         "storage_options_file",
@@ -71,6 +80,7 @@ class BaseHudiOperator(BaseOperator):
         hudi_conn_id: str | None = HudiHook.default_conn_name,
         spark_conn_id: str = "spark_default",
         nothing_to_do: str = "skip",
+        engine: str | None = None,
         options: dict[str, str] | None = None,
         storage_options: dict[str, str] | None = None,
         storage_options_file: str | None = None,
@@ -78,6 +88,7 @@ class BaseHudiOperator(BaseOperator):
         env_vars: dict[str, str] | None = None,
         submit_kwargs: dict[str, Any] | None = None,
         kill_grace_seconds: int = 20,
+        spark_log: bool = airflow_conf.getboolean("hudi", "spark_log", fallback=False),
         conflict_poll_interval: float = 15.0,
         conflict_takeover_after: float = 180.0,
         conflict_timeout: float = 7200.0,
@@ -90,6 +101,7 @@ class BaseHudiOperator(BaseOperator):
         self.hudi_conn_id = hudi_conn_id
         self.spark_conn_id = spark_conn_id
         self.nothing_to_do = nothing_to_do
+        self.engine = engine
         self.options = options
         self.storage_options = storage_options
         self.storage_options_file = storage_options_file
@@ -97,10 +109,11 @@ class BaseHudiOperator(BaseOperator):
         self.env_vars = env_vars
         self.submit_kwargs = submit_kwargs
         self.kill_grace_seconds = kill_grace_seconds
+        self.spark_log = spark_log
         self.conflict_poll_interval = conflict_poll_interval
         self.conflict_takeover_after = conflict_takeover_after
         self.conflict_timeout = conflict_timeout
-        self._job: SparkJob | None = None
+        self._job: EngineJob | None = None
         self._killed = False
 
     @cached_property
@@ -111,18 +124,22 @@ class BaseHudiOperator(BaseOperator):
     def execute(self, context: Context) -> dict[str, Any]:
         """Does the work; see the class."""
         try:
-            return self.serve(self.hook.timeline(self.table), context)
+            return self.serve(self.reader(), context)
         except HudiError as error:
             if error.exit_code == EXIT_BAD_INPUT:
                 raise AirflowFailException(str(error)) from error
             raise
+
+    def reader(self) -> TimelineReader:
+        """A reader of the table's timeline."""
+        return self.hook.timeline(self.table)
 
     @abstractmethod
     def serve(self, reader: TimelineReader, context: Context) -> dict[str, Any]:
         """The work itself, and its XCom."""
 
     def on_kill(self) -> None:
-        """Stops the Spark job and starts no other: the timeline keeps what a retry needs to resume."""
+        """Stops the job, wherever it runs, and starts no other: the timeline keeps what a retry needs to resume."""
         self._killed = True
         if self._job is not None:
             self._job.stop()
@@ -144,15 +161,36 @@ class BaseHudiOperator(BaseOperator):
             "storage_options_file": self.storage_options_file or None,
         }
 
-    def new_job(self, reader: TimelineReader, request: Request) -> SparkJob:
-        """A job on the table. From now on it is the one that on_kill stops."""
-        settings = SparkSettings(
-            self.spark_conn_id, self.conf or {}, self.env_vars or {}, self.submit_kwargs or {}, self.kill_grace_seconds
+    def new_job(self, reader: TimelineReader, job: JobRequest, *, looks: bool = True) -> EngineJob:
+        """A job on the table. From now on it is the one that on_kill stops. `looks`: whether there may be nothing to
+        do, which is found out before Spark is started.
+        """
+        spark = SparkSettings(
+            self.spark_conn_id,
+            self.conf or {},
+            self.env_vars or {},
+            self.submit_kwargs or {},
+            self.kill_grace_seconds,
+            self.spark_log,
         )
-        self._job = SparkJob(request, settings, os.environ, reader.storage)
+        settings = EngineSettings(
+            self.engine or self.hook.engine or airflow_conf.get("hudi", "engine", fallback=SPARK),
+            looks,
+            lambda: self.hook.credentials(self.table),
+            self.env_vars or {},
+            self.kill_grace_seconds,
+        )
+        self._job = EngineJob(
+            job, settings, lambda given: SparkJob(given, spark, os.environ, self._storage_of(reader, given)), self.log
+        )
         if self._killed:
             self._job.stop()
         return self._job
+
+    def _storage_of(self, reader: TimelineReader, job: JobRequest) -> Storage:
+        """Where the job puts its result: at the first of its tables."""
+        table = requests_of(job)[0].table
+        return reader.storage if table == reader.storage.uri else self.hook.storage(table)
 
     def store(self, context: Context) -> TaskStore:
         """What this task keeps from one try to the next."""
@@ -160,12 +198,13 @@ class BaseHudiOperator(BaseOperator):
 
     def nothing(self, result: Callable[[], dict[str, Any]], reason: str) -> dict[str, Any]:
         """The XCom of a task with nothing to do; or the task is skipped."""
-        if self.nothing_to_do == "skip":
-            skip(reason)
         self.log.info("Nothing to do: %s", reason)
+        if self.nothing_to_do == "skip":
+            raise AirflowSkipException(f"Nothing to do: {reason}")
         return {**result(), "reason": reason}
 
 
-def skip(reason: str) -> NoReturn:
-    """Ends the task as skipped; its log has the reason."""
-    raise AirflowSkipException(f"Nothing to do: {reason}")
+def names_in(given: Sequence[str] | str) -> tuple[str, ...]:
+    """The names in a list, or in a text that separates them by commas or lines."""
+    items = given.replace("\n", ",").split(",") if isinstance(given, str) else given
+    return tuple(name.strip() for name in items if name.strip())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from airflow_hudi.operators.base import BaseHudiOperator
+from airflow_hudi.operators.base import BaseHudiOperator, names_in
 from airflow_hudi.operators.report import BaseHudiReportOperator
 from airflow_hudi.timeline_reader import TimelineReader
 from hudi_core.errors import ConfigError
@@ -72,7 +72,7 @@ class HudiMetadataOperator(BaseHudiReportOperator):
         request_type = REQUESTS.get(self.verb)
         if request_type is None:
             raise ConfigError(f"verb is {self.verb!r}", remedy=f"one of {', '.join(REQUESTS)}")
-        given = {"partitions": _names(self.partitions), "columns": _names(self.columns)}
+        given = {"partitions": names_in(self.partitions), "columns": names_in(self.columns)}
         refuse_other_verbs(request_type, given)
         requested = self.request_fields(reader, context) | {name: names for name, names in given.items() if names}
         request = request_type(**requested)
@@ -94,12 +94,6 @@ class HudiMetadataOperator(BaseHudiReportOperator):
         if count and self.fail_on_differences:
             more = [f"and {count - len(lines)} more"] if count > len(lines) else []
             self.fail(context, document, "\n".join([f"{document['table']}: differences: {count}", *lines, *more]))
-
-
-def _names(given: Sequence[str] | str) -> tuple[str, ...]:
-    """The names in a list, or in a text that separates them by commas."""
-    items = given.split(",") if isinstance(given, str) else given
-    return tuple(name.strip() for name in items if name.strip())
 
 
 def _recorded(item: dict[str, Any]) -> str:

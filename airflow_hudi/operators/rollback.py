@@ -13,7 +13,7 @@ from airflow_hudi.results import NUMBERS, instant_result
 from airflow_hudi.timeline_reader import TimelineReader
 from hudi_core.errors import ConfigError
 from hudi_core.request.requests import RollbackRequest, RunRequest
-from hudi_core.request.services import Step, next_step
+from hudi_core.request.services import Step, next_step, nothing_pending
 from hudi_core.timeline.instant import WRITE_ACTIONS, Action
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ class HudiRollbackOperator(BaseHudiServiceOperator):
         pending = oldest_pending(timeline, self.service)
         is_pending = pending is not None or bool(store.after)  # what an earlier try of this task planned
         if next_step(is_pending=is_pending, schedule=self.mode == "both") is Step.NOTHING:
-            return self.nothing_planned(reader, f"{reader.storage.uri} has no pending {self.service}")
+            return self.nothing_planned(reader, context, nothing_pending(self.service, reader.config.name))
         after = store.after or newest_time(timeline, before=None if pending is None else pending.requested_time)
         store.plan_after(after)
         requested = self.request_fields(reader, context)
@@ -83,9 +83,11 @@ class HudiRollbackOperator(BaseHudiServiceOperator):
         ]
         store.forget()
         if not completed:
-            return self.nothing_planned(reader, done.get("reason") or REASON_OUT_OF_REACH)
+            return self.nothing_planned(reader, context, done.get("reason") or REASON_OUT_OF_REACH)
         seconds = time.monotonic() - started
-        results = [instant_result(reader, item, seconds=seconds, already_completed=False) for item in completed]
+        results = [
+            instant_result(reader, item, seconds=seconds, already_completed=False, reported=done) for item in completed
+        ]
         instants = [
             {
                 "instant": item.requested_time,

@@ -14,11 +14,11 @@ from airflow_hudi.exceptions import HudiInstantNotFound
 from airflow_hudi.instant_condition import first_planned, mark_before_planning, oldest_pending
 from airflow_hudi.jobs.run_until_completed import InstantWatch, run_until_completed, run_until_done
 from airflow_hudi.operators.base import BaseHudiOperator
-from airflow_hudi.results import instant_result, nothing_result, removed_result
+from airflow_hudi.results import instant_result, nothing_result, removed_result, seconds_of
 from airflow_hudi.timeline_reader import TimelineReader
 from hudi_core.errors import ConfigError
 from hudi_core.request.requests import RunRequest, ScheduleRequest
-from hudi_core.request.services import Step, next_step
+from hudi_core.request.services import Step, next_step, nothing_pending
 from hudi_core.timeline.instant import Instant
 
 if TYPE_CHECKING:
@@ -37,7 +37,8 @@ class BaseHudiServiceOperator(BaseHudiOperator):
     `conflict_*` arguments).
 
     XCom: `{"table", "instant", "action", "state", "files_written", "bytes_written", "files_deleted", "records",
-    "seconds", "already_completed", "reason"}`; `instant` is None and `reason` is set when there was nothing to do.
+    "seconds", "already_completed", "engine", "reason"}`; `instant` is None and `reason` is set when there was nothing
+    to do, `engine` is None when another process did it.
 
     :param mode: `schedule` plans an instant and leaves it requested; `execute` runs one that is planned, by name or the
         oldest; `both` runs the oldest that is planned, or plans one and runs it, in one job (templated)
@@ -70,7 +71,7 @@ class BaseHudiServiceOperator(BaseHudiOperator):
         if known is not None:
             return self._run(reader, context, known, started)
         if next_step(is_pending=False, schedule=self.mode == "both") is Step.NOTHING:
-            return self.nothing_planned(reader, f"{reader.storage.uri} has no pending {self.service}")
+            return self.nothing_planned(reader, context, nothing_pending(self.service, reader.config.name))
         return self._plan_and_run(reader, context, started)
 
     def _known(self, reader: TimelineReader, context: Context) -> Instant | None:
@@ -94,8 +95,8 @@ class BaseHudiServiceOperator(BaseHudiOperator):
             known = self._planned(reader, document.get("instant"), after)
             if known is None:
                 self.store(context).forget()
-                return self.nothing_planned(reader, document.get("reason") or REASON_OUT_OF_REACH)
-        return self._finish(reader, context, known, started, already_completed=known.is_completed)
+                return self.nothing_planned(reader, context, document.get("reason") or REASON_OUT_OF_REACH)
+        return self._finish(reader, context, known, time.monotonic() - started, already_completed=known.is_completed)
 
     def _plan_and_run(self, reader: TimelineReader, context: Context, started: float) -> dict[str, Any]:
         after = self._plan_after(reader, context)
@@ -112,7 +113,7 @@ class BaseHudiServiceOperator(BaseHudiOperator):
         self.store(context).forget()
         if instants:
             return removed_result(reader.storage.uri, instants[-1])
-        return self.nothing_planned(reader, done.get("reason") or REASON_OUT_OF_REACH)
+        return self.nothing_planned(reader, context, done.get("reason") or REASON_OUT_OF_REACH)
 
     def _plan_after(self, reader: TimelineReader, context: Context) -> str:
         store = self.store(context)
@@ -131,30 +132,52 @@ class BaseHudiServiceOperator(BaseHudiOperator):
         if not self.instant:
             store.begin(name)
         if instant.is_completed:
-            return self._finish(reader, context, instant, started, already_completed=self._job is None)
+            if self._job is None:
+                return self._finish(reader, context, instant, 0.0, already_completed=True)
+            seconds = seconds_of(self._job.result, name, time.monotonic() - started)
+            return self._finish(reader, context, instant, seconds, already_completed=False)
         self.log.info("%s %s is %s; running it", self.service, name, instant.state.value)
         request = RunRequest(service=self.service, instant=name, **self.request_fields(reader, context))
-        job = self.new_job(reader, request)
+        job = self.new_job(reader, request, looks=False)
         try:
-            completed = run_until_completed(job, InstantWatch(reader, name, self.service), self.patience)
+            finished = run_until_completed(job, InstantWatch(reader, name, self.service), self.patience)
         except HudiInstantNotFound:
             (reported, *_) = (job.result or {}).get("instants") or [{}]
             if reported.get("state") != _REMOVED:
                 raise
             store.forget()
             return removed_result(reader.storage.uri, reported)
-        return self._finish(reader, context, completed, started, already_completed=False)
+        if finished.elsewhere:
+            self.log.info("Another process completed %s %s; this task did nothing", self.service, name)
+            result = self._finish(reader, context, finished.instant, 0.0, already_completed=True)
+            return {**result, "reason": "another process completed it"}
+        seconds = seconds_of(job.result, name, time.monotonic() - started)
+        return self._finish(reader, context, finished.instant, seconds, already_completed=False)
 
     def _finish(
-        self, reader: TimelineReader, context: Context, instant: Instant, started: float, *, already_completed: bool
+        self, reader: TimelineReader, context: Context, instant: Instant, seconds: float, *, already_completed: bool
     ) -> dict[str, Any]:
+        reported = None if self._job is None else self._job.result
         result = instant_result(
-            reader, instant, seconds=time.monotonic() - started, already_completed=already_completed
+            reader, instant, seconds=seconds, already_completed=already_completed, reported=reported
         )
-        self.store(context).forget()
+        self.store(context).finish(instant.requested_time)
         self.log.info("%s %s is %s: %s", self.service, instant.requested_time, instant.state.value, result)
         return result
 
-    def nothing_planned(self, reader: TimelineReader, reason: str) -> dict[str, Any]:
-        """The XCom of a task that found nothing planned and planned nothing; or the task is skipped."""
-        return self.nothing(lambda: nothing_result(reader.storage.uri, self.service), reason)
+    def nothing_planned(self, reader: TimelineReader, context: Context, reason: str) -> dict[str, Any]:
+        """The XCom of a task that found nothing planned and planned nothing; or the task is skipped.
+
+        One that succeeded before and was cleared succeeds again, with what it had done.
+        """
+        done = self.store(context).done
+        if done is None:
+            return self.nothing(lambda: nothing_result(reader.storage.uri, self.service), reason)
+        self.log.info("Nothing to do: %s; this task has completed %s before", reason, done)
+        found = reader.load().find(done, self.service)
+        result = (
+            {**nothing_result(reader.storage.uri, self.service), "instant": done}
+            if found is None
+            else instant_result(reader, found, seconds=0.0, already_completed=True)
+        )
+        return {**result, "reason": reason}

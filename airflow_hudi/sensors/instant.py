@@ -7,6 +7,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import BaseSensorOperator, PokeReturnValue, conf
+from airflow.sdk.exceptions import AirflowSensorTimeout
 
 from airflow_hudi.exceptions import HudiSensorFailed
 from airflow_hudi.hooks.hudi import HudiHook
@@ -71,7 +72,10 @@ class HudiInstantSensor(BaseSensorOperator):
     def execute(self, context: Context) -> Any:
         """Looks once, then waits in the triggerer, or here when not deferrable."""
         if not self.deferrable:
-            return super().execute(context)
+            try:
+                return super().execute(context)
+            except AirflowSensorTimeout as error:
+                raise self._timed_out() from error
         looked = self.poke(context)
         if looked.is_done:
             return looked.xcom_value
@@ -86,6 +90,18 @@ class HudiInstantSensor(BaseSensorOperator):
             poll_interval=self.poke_interval,
         )
         self.defer(trigger=trigger, method_name="execute_complete", timeout=timedelta(seconds=self.timeout))
+
+    def resume_execution(self, next_method: str, next_kwargs: dict[str, Any] | None, context: Context) -> Any:
+        """See BaseSensorOperator; a wait in the triggerer that took too long is named."""
+        try:
+            return super().resume_execution(next_method, next_kwargs, context)
+        except AirflowSensorTimeout as error:
+            raise self._timed_out() from error
+
+    def _timed_out(self) -> AirflowSensorTimeout:
+        what = f"{self.state} {self.action}" + (f" {self.instant}" if self.instant else "")
+        after = f" after {self.after}" if self.after else ""
+        return AirflowSensorTimeout(f"{self.table} has shown no {what}{after} for {self.timeout:.0f} s")
 
     def execute_complete(self, context: Context, event: dict[str, Any]) -> dict[str, Any]:
         """Where the task resumes after its trigger fired. Raises HudiSensorFailed when the trigger met an error."""

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import click
 
+from hudi_cli.instant_details import instant_details
 from hudi_cli.options import Target, common, metadata_option
 from hudi_cli.output import Output
-from hudi_cli.tables import details, file_table, instant_table
+from hudi_cli.tables import file_table, instant_table
 from hudi_core.engine.protocol import Json
 from hudi_core.errors import ConfigError
 from hudi_core.query.request import MetadataMode
@@ -60,9 +61,15 @@ def show(
     commit's.
     """
     shown = target.open().show(instant, action)
-    document: Json = {"instant": instant, "plan": shown.plan, "metadata": shown.metadata, "savepoint": shown.savepoint}
-    document |= {"action": shown.instant.action, "state": shown.instant.state.value}
-    output.result(document, details(document))
+    document: Json = {
+        "instant": instant,
+        "plan": shown.plan,
+        "metadata": shown.metadata,
+        "savepoint": shown.savepoint,
+        "action": shown.instant.action,
+        "state": shown.instant.state.value,
+    }
+    output.result(document, instant_details({**document, "completed": shown.instant.completion_time}))
 
 
 @click.command()
@@ -83,7 +90,7 @@ def files(
     """List the latest file slices, now or as of a time."""
     opened = target.open()
     slices = [_slice(item) for item in opened.files(partition, metadata, as_of=as_of)]
-    output.result({"slices": slices}, [file_table(opened.config.name, slices)])
+    output.result({"slices": slices}, [file_table(opened.config.name, slices, output.width)])
 
 
 def _instant(instant: Instant) -> Json:

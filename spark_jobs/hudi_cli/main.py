@@ -16,6 +16,7 @@ import click
 from hudi_cli.doctor_commands import doctor, probe_store
 from hudi_cli.inspect_commands import files, show, timeline
 from hudi_cli.metadata_commands import metadata
+from hudi_cli.options import CommandGroup
 from hudi_cli.output import Output, results_only_stdout
 from hudi_cli.read_command import read
 from hudi_cli.run_command import run
@@ -27,7 +28,7 @@ from hudi_spark.signals import Termination
 EXIT_DONE = 0
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120})
+@click.group(cls=CommandGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120})
 @click.version_option(package_name="airflow-hudi", prog_name="hudictl")
 def hudictl() -> None:
     """Read and maintain Apache Hudi tables, without a Hudi jar.

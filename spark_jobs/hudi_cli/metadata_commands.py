@@ -8,11 +8,19 @@ from typing import Any, Final
 import click
 from rich.markup import escape
 
-from hudi_cli.options import AS_WRITERS, Target, common, engine_options, hudi_option, parse_pairs, table_of
+from hudi_cli.options import (
+    AS_WRITERS,
+    CommandGroup,
+    Target,
+    common,
+    engine_options,
+    hudi_option,
+    parse_pairs,
+    table_of,
+)
 from hudi_cli.output import Output
 from hudi_cli.run_command import spark_engine
 from hudi_cli.tables import timing_table
-from hudi_core.engine.local import LocalEngine
 from hudi_core.engine.protocol import Json
 from hudi_core.errors import EXIT_FAILED
 from hudi_core.request.requests import (
@@ -36,7 +44,7 @@ _SHOWN: Final = 100
 """Differences of each partition type that are printed; --json has up to 1000."""
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def metadata() -> None:
     """Look after the metadata table of TABLE."""
 
@@ -148,12 +156,14 @@ def _perform(
 ) -> None:
     request = cls(**target.request_fields(option), **names)
     opened = table_of(request)
-    if engine == "spark":
+    choice = opened.choose_engine(request)
+    if engine == "spark" or (engine == "auto" and not choice.local):
         with spark_engine(output, master, parse_pairs(spark_conf, option="--spark-conf")) as spark:
             spark.start()
             document = opened.run(spark.with_zone(request), spark).to_dict()
     else:
-        document = opened.run(request, LocalEngine()).to_dict()
+        with choice.engine() as local:
+            document = opened.run(request, local).to_dict()
     output.result(document, _recorded(request.verb, document))
 
 

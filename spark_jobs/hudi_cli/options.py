@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import wraps
 from getpass import getuser
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -15,9 +15,22 @@ from hudi_core.request.requests import METADATA_MODES, Request
 from hudi_core.request.secrets import merge_storage_options
 from hudi_core.table import HudiTable
 
+if TYPE_CHECKING:
+    from hudi_core.engine.local import LocalEngine
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 AS_WRITERS = "Hudi's configuration as the table's writers have it; repeatable."
+
+
+class CommandGroup(click.Group):
+    """A group whose help has the first sentence of each command, over several lines where it must be; click cuts it."""
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """See click.Group."""
+        commands = ((name, self.get_command(ctx, name)) for name in self.list_commands(ctx))
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, item.get_short_help_str(1000)) for name, item in commands if item is not None])
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +75,24 @@ def common(command: F) -> F:
     ) -> Any:
         return command(target=Target(table, storage_option, storage_options_file), **arguments)
 
-    decorated: Any = with_target
+    return _with_common_options(with_target, click.argument("table", metavar="TABLE"))
+
+
+def common_of_tables(command: F) -> F:
+    """As `common`, of one or more tables, as `targets`."""
+
+    @wraps(command)
+    def with_targets(
+        *, table: tuple[str, ...], storage_option: tuple[str, ...], storage_options_file: str | None, **arguments: Any
+    ) -> Any:
+        return command(
+            targets=[Target(item, storage_option, storage_options_file) for item in dict.fromkeys(table)], **arguments
+        )
+
+    return _with_common_options(with_targets, click.argument("table", metavar="TABLE...", nargs=-1, required=True))
+
+
+def _with_common_options(command: Any, table: Callable[[Any], Any]) -> Any:
     for decorate in (
         click.option("--debug", is_flag=True, expose_value=False, help="Show tracebacks and Spark's own log."),
         click.option("--json", is_flag=True, expose_value=False, help="Print exactly one JSON document to stdout."),
@@ -78,11 +108,10 @@ def common(command: F) -> F:
             metavar="K=V",
             help="Option for the storage library; no secrets.",
         ),
-        click.argument("table", metavar="TABLE"),
+        table,
     ):
-        decorated = decorate(decorated)
-    result: F = decorated
-    return result
+        command = decorate(command)
+    return command
 
 
 def hudi_option(meaning: str = "Hudi's configuration by its own names; repeatable.") -> Callable[[F], F]:
@@ -103,7 +132,11 @@ def engine_options(default: str, meaning: str) -> Callable[[F], F]:
                 help="Spark master, or sc://host:port for Spark Connect.",
             ),
             click.option(
-                "--engine", type=click.Choice(["spark", "local"]), default=default, show_default=True, help=meaning
+                "--engine",
+                type=click.Choice(["spark", "auto", "local"]),
+                default=default,
+                show_default=True,
+                help=meaning,
             ),
         ):
             command = option(command)
@@ -144,3 +177,10 @@ def table_of(request: Request) -> HudiTable:
     """The table of a request, opened with its options."""
     storage_options = merge_storage_options(request.storage_options, request.storage_options_file)
     return HudiTable.open(request.table, storage_options, request.options)
+
+
+def local_engine() -> LocalEngine:
+    """The engine in threads of this process; imported when it is needed, as Arrow is with it."""
+    from hudi_core.engine.local import LocalEngine
+
+    return LocalEngine()

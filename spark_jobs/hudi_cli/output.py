@@ -21,7 +21,7 @@ from rich.text import Text
 
 from hudi_core.engine.protocol import Json
 from hudi_core.errors import CONTROLS, HudiError, without_controls
-from hudi_spark.task_errors import error_to_json
+from hudi_core.request.outcome import error_to_json
 
 _WIDTH_WITHOUT_TERMINAL = 200
 
@@ -52,6 +52,11 @@ class Output:
         self.log = _console(stderr)
         self._written = False
 
+    @property
+    def width(self) -> int:
+        """Columns that results for people have."""
+        return self._people.width
+
     def result(self, document: Json, shown: Iterable[RenderableType]) -> None:
         """Prints the command's JSON document, or what is `shown` to people: lines of text, and tables."""
         if self.json_mode:
@@ -72,6 +77,10 @@ class Output:
         """With --debug: the traceback of the exception that is being handled."""
         if self.debug:
             self.log.print(traceback.format_exc(), markup=False, highlight=False)
+
+    def note(self, text: str) -> None:
+        """A line about the work on stderr, in both modes."""
+        self._log_line(escape(text))
 
     def warn(self, text: str) -> None:
         """A warning on stderr, in both modes."""

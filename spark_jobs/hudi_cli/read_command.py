@@ -8,14 +8,13 @@ from pathlib import Path
 from typing import Any, get_args
 
 import click
-import pyarrow.parquet as pq
 from rich.markup import escape
 
 from hudi_cli.options import Target, common, hudi_option, metadata_option
 from hudi_cli.output import Output
 from hudi_core.config.read_config import STRICT
 from hudi_core.errors import ConfigError
-from hudi_core.expr.sql.parse import DIALECTS
+from hudi_core.expr.tree import DIALECTS
 from hudi_core.query.request import MetadataMode, Query
 from hudi_core.storage.failures import translated
 from hudi_core.storage.local import local_path
@@ -104,6 +103,8 @@ def write_parquet(result: ReadResult, target: Path) -> int:
 
     Raises ConfigError for a bad target.
     """
+    import pyarrow.parquet as pq
+
     if not target.parent.is_dir():
         raise ConfigError("the folder of --output does not exist", path=str(target), remedy="create the folder first")
     rows = 0

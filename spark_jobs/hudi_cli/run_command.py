@@ -2,23 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import threading
+from collections.abc import Mapping, Sequence
 from importlib.resources import as_file, files
+from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 import click
+from rich.console import RenderableType
 from rich.markup import escape
 
-from hudi_cli.options import Target, common, engine_options, hudi_option, metadata_option, parse_pairs, table_of
+from hudi_cli.options import (
+    Target,
+    common_of_tables,
+    engine_options,
+    hudi_option,
+    metadata_option,
+    parse_pairs,
+    table_of,
+)
 from hudi_cli.output import Output
 from hudi_cli.progress import RunProgress
 from hudi_cli.tables import run_table
-from hudi_core.engine.local import LocalEngine
-from hudi_core.engine.protocol import Engine
+from hudi_core.engine.protocol import Engine, Json
 from hudi_core.errors import ConfigError
-from hudi_core.request.requests import MAX_MINUTES, RunRequest
+from hudi_core.request.batch import AT_ONCE, MAX_AT_ONCE, BatchRequest
+from hudi_core.request.requests import MAX_MINUTES, Request, RunRequest
 from hudi_core.request.results import RunResult
 from hudi_core.request.services import NOT_IN_RELEASE, SERVICES, check_service
+from hudi_core.services.batch import outcome_of, run_job
 from hudi_core.table import HudiTable
 
 if TYPE_CHECKING:
@@ -27,11 +39,19 @@ if TYPE_CHECKING:
     from hudi_spark.session_engine import SessionEngine
 
 SERVICE_NAMES = (*SERVICES, *NOT_IN_RELEASE)
+SERVICES_SHOWN = ", ".join(sorted(SERVICES))
 
 
-@click.command()
+@click.command(
+    help=f"""Execute planned instants of SERVICE.
+
+    SERVICE is one of {SERVICES_SHOWN}. With --schedule an instant is planned first when none is pending.
+    {" and ".join(sorted(name for name, entry in SERVICES.items() if entry.on_driver)).capitalize()} never start Spark;
+    archive has no instants and runs at once. Of several tables, the failure of one stops no other.
+    """
+)
 @click.argument("service", type=click.Choice(SERVICE_NAMES), metavar="SERVICE")
-@common
+@common_of_tables
 @click.option("--instant", help="Run this instant.")
 @click.option(
     "--all-pending",
@@ -39,10 +59,17 @@ SERVICE_NAMES = (*SERVICES, *NOT_IN_RELEASE)
     help="Run every pending instant, with --schedule until nothing more is planned; else the oldest.",
 )
 @click.option("--schedule", is_flag=True, help="Plan an instant first when none is pending.")
-@engine_options("spark", "Where the work is done.")
+@engine_options("spark", "Where the work is done; auto takes local for small plans (airflow_hudi.engine.local.*).")
 @hudi_option()
 @click.option(
     "--max-minutes", type=click.IntRange(1, MAX_MINUTES), help="Start no further instant after so many minutes."
+)
+@click.option(
+    "--at-once",
+    type=click.IntRange(1, MAX_AT_ONCE),
+    default=AT_ONCE,
+    show_default=True,
+    help="Of several tables, run so many side by side.",
 )
 @click.option(
     "--allow-corrupt-log-blocks",
@@ -53,49 +80,103 @@ SERVICE_NAMES = (*SERVICES, *NOT_IN_RELEASE)
 @click.pass_obj
 def run(
     output: Output,
-    target: Target,
+    targets: Sequence[Target],
     *,
     engine: str,
     master: str,
     spark_conf: tuple[str, ...],
     option: tuple[str, ...],
+    at_once: int,
     **given: Any,
 ) -> int:
-    """Execute planned instants of SERVICE.
-
-    With --schedule an instant is planned first when none is pending. This release runs archive, clean, compaction and
-    rollback. Archive and rollback never start Spark; archive has no instants and runs at once.
-    """
+    """See the help."""
     check_service(given["service"])
     if given["instant"] is not None and (given["all_pending"] or given["schedule"]):
         raise ConfigError("--instant excludes --all-pending and --schedule", remedy="give one of them")
-    request = RunRequest(**given, **target.request_fields(option))
-    opened = table_of(request)
-    if engine == "local" or not request.needs_executors:
-        result = _run(output, opened, request, LocalEngine())
-    else:
-        with opened.one_command():
-            result = _run_on_spark(output, opened, request, master, parse_pairs(spark_conf, option="--spark-conf"))
+    if given["instant"] is not None and len(targets) > 1:
+        raise ConfigError("--instant is of one table", remedy="name one table, or leave the instant out")
+    requests = tuple(RunRequest(**given, **target.request_fields(option)) for target in targets)
+    with Runner(output, engine, master, parse_pairs(spark_conf, option="--spark-conf")) as runner:
+        if len(requests) > 1:
+            return _run_all(output, runner, BatchRequest(requests, at_once=at_once))
+        result = runner.run(requests[0])
     for failed in result.failed:
         output.complain(f"{failed.action} {failed.instant}: {failed.error}")
     document = result.to_dict()
-    nothing = escape(f"nothing to do: {result.reason}")
-    output.result(document, [run_table(document["instants"]) if result.instants else nothing])
+    output.result(document, [_shown(document)])
     return result.exit_code
 
 
-def _run_on_spark(
-    output: Output, table: HudiTable, request: RunRequest, master: str, conf: Mapping[str, str]
-) -> RunResult:
-    # Spark is started where there is work alone. Planning is done here, without it.
-    nothing = table.nothing_to_run(request)
-    if nothing is not None:
-        return nothing
-    with spark_engine(output, master, conf) as engine:
-        # Before the instant is claimed: a Spark that does not start, or executors that lack a wheel, leave no more than
-        # a plan.
-        engine.start()
-        return _run(output, table, engine.with_zone(request), engine)
+def _run_all(output: Output, runner: Runner, batch: BatchRequest) -> int:
+    runner.at_once = min(batch.at_once, len(batch.requests))
+    whole = run_job(batch, lambda request: outcome_of(lambda: runner.run(request), request))
+    shown: list[RenderableType] = []
+    for item in whole.document["results"]:
+        shown += [f"[bold]{escape(item['table'])}[/]", _shown(item)]
+    output.result(whole.document, shown)
+    return whole.exit_code
+
+
+def _shown(document: Json) -> RenderableType:
+    if "error" in document:
+        return escape(f"failed: {document['error']['message']}")
+    return run_table(document["instants"]) if document["instants"] else escape(f"nothing to do: {document['reason']}")
+
+
+class Runner:
+    """Runs requests on the engine that the command names, or that their plans do; Spark is started where there is work
+    for it alone, once. `at_once`: among how many requests this machine is shared. A context manager stops Spark.
+    """
+
+    def __init__(self, output: Output, engine: str, master: str, conf: Mapping[str, str]) -> None:
+        self.at_once = 1
+        self._output = output
+        self._engine = engine
+        self._master = master
+        self._conf = conf
+        self._lock = threading.Lock()
+        self._session: SessionEngine | None = None
+
+    def __enter__(self) -> Runner:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._session is not None:
+            self._session.__exit__(kind, error, trace)
+
+    def run(self, request: Request) -> RunResult:
+        """The result of one request; raises as HudiTable.run. An instant is planned here, without Spark."""
+        if not isinstance(request, RunRequest):
+            raise TypeError(f"{request.verb} is no run of a service")
+        table = table_of(request)
+        with table.one_command():
+            nothing = table.nothing_to_run(request)
+            if nothing is not None:
+                return nothing
+            if self._engine != "spark" or not request.needs_executors:
+                choice = table.choose_engine(request, at_once=self.at_once)
+                if choice.local or self._engine == "local":
+                    with choice.engine() as local:
+                        return self._run(table, request, local)
+                self._output.note(f"{table.uri}: Spark runs this: {choice.why}")
+            # Before the instant is claimed: a Spark that does not start, or executors that lack a wheel, leave no more
+            # than a plan.
+            session = self._started()
+            return self._run(table, session.with_zone(request), session)
+
+    def _started(self) -> SessionEngine:
+        with self._lock:
+            if self._session is None:
+                self._session = spark_engine(self._output, self._master, self._conf)
+            self._session.start()
+            return self._session
+
+    def _run(self, table: HudiTable, request: RunRequest, engine: Engine) -> RunResult:
+        shown = self.at_once == 1 and not self._output.json_mode
+        with RunProgress(self._output.log, SERVICES[request.service].units, shown=shown) as progress:
+            return table.run(request, engine, progress=progress)
 
 
 def spark_engine(output: Output, master: str, conf: Mapping[str, str]) -> SessionEngine:
@@ -113,8 +194,3 @@ def spark_engine(output: Output, master: str, conf: Mapping[str, str]) -> Sessio
             return open_on(master, publish_zip(), conf=conf, log_config=None if output.debug else quiet)
 
     return SessionEngine(open_session, output.warn)
-
-
-def _run(output: Output, table: HudiTable, request: RunRequest, engine: Engine) -> RunResult:
-    with RunProgress(output.log, SERVICES[request.service].units, shown=not output.json_mode) as progress:
-        return table.run(request, engine, progress=progress)

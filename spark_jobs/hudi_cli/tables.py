@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from rich.filesize import decimal
-from rich.json import JSON
 from rich.markup import escape
 from rich.table import Table
 
 from hudi_core.engine.protocol import Json
 
 _TIMES = frozenset({"requested", "completed", "base instant", "instant"})
+WIDE = 160
+"""Columns of a terminal from which on names of base files are in one line with the rest."""
 _STATE_STYLE = {"requested": "yellow", "inflight": "cyan", "completed": "green", "failed": "bold red"}
 
 
@@ -27,16 +28,28 @@ def instant_table(name: str, rows: Sequence[Json]) -> Table:
     return table
 
 
-def file_table(name: str, slices: Sequence[Json]) -> Table:
-    """File slices with their sizes; log files are counted."""
+def file_table(name: str, slices: Sequence[Json], width: int) -> Table:
+    """File slices with their sizes, below a line for each partition; log files are counted.
+
+    Fits 80 columns; the name of a base file, which is its file id, write token and instant, needs WIDE columns.
+    """
     title = f"{name}: {len(slices)} file slices, {decimal(sum(item['bytes'] for item in slices))}"
-    table = _uncut(("partition", "file id", "base instant", "base file"), title, numbers=("logs", "size"))
+    named = width >= WIDE
+    table = Table(title=escape(title), title_justify="left", box=None, padding=(0, 1, 0, 0), header_style="dim")
+    for heading in ("file id", "base instant", "base file" if named else "base"):
+        table.add_column(heading, overflow="fold", no_wrap=heading in _TIMES)
+    for heading in ("logs", "size"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    partition = None
     for item in slices:
+        if item["partition"] != partition:
+            partition = item["partition"]
+            table.add_row(f"[bold]{escape(partition) or '.'}[/]")
+        base = item["base_file"] or "-"
         table.add_row(
-            escape(item["partition"]) or ".",
             escape(item["file_id"]),
             item["base_instant"],
-            escape(item["base_file"] or "-"),
+            escape(base if named else base.rpartition(".")[2]),
             str(len(item["log_files"])),
             decimal(item["bytes"]),
         )
@@ -95,16 +108,6 @@ def timing_table(name: str, document: Json) -> Table:
             *("-" if item is None else f"{item / row['asked']:.3f} ms" for item in times),
         )
     return table
-
-
-def details(document: Json) -> Iterator[str | JSON]:
-    """A plan and metadata as indented, coloured JSON, and the savepoint where there is one."""
-    for key in ("plan", "metadata", *(("savepoint",) if document["savepoint"] else ())):
-        if document[key] is None:
-            yield f"[bold]{key}[/]: none"
-        else:
-            yield f"[bold]{key}[/]"
-            yield JSON.from_data(document[key], default=repr)
 
 
 def _uncut(headings: Sequence[str], title: str | None = None, *, numbers: Sequence[str] = ()) -> Table:

@@ -6,12 +6,11 @@ from typing import Any
 
 import click
 
-from hudi_cli.options import Target, common, hudi_option, table_of
+from hudi_cli.options import CommandGroup, Target, common, hudi_option, local_engine, table_of
 from hudi_cli.output import Output
-from hudi_cli.run_command import SERVICE_NAMES
+from hudi_cli.run_command import SERVICE_NAMES, SERVICES_SHOWN
 from hudi_cli.tables import savepoint_table
 from hudi_cli.verb_output import verb_output
-from hudi_core.engine.local import LocalEngine
 from hudi_core.request.requests import (
     Request,
     RestoreRequest,
@@ -27,17 +26,20 @@ from hudi_core.request.services import check_service
 _dry_run = click.option("--dry-run", is_flag=True, help="Report what would be done, and write nothing.")
 
 
-@click.command()
+@click.command(
+    help=f"""Plan an instant of SERVICE, or report the reason why not.
+
+    SERVICE is one of {SERVICES_SHOWN}. Compaction is planned by the writers; archive has no instants: this reports what
+    it would do now.
+    """
+)
 @click.argument("service", type=click.Choice(SERVICE_NAMES), metavar="SERVICE")
 @common
 @hudi_option()
 @_dry_run
 @click.pass_obj
 def schedule(output: Output, service: str, target: Target, **given: Any) -> None:
-    """Plan an instant of SERVICE, or report the reason why not.
-
-    Archive has no instants: this reports what it would do now.
-    """
+    """See the help."""
     check_service(service)
     _perform(output, ScheduleRequest, target, service=service, **given)
 
@@ -102,7 +104,7 @@ def takeover(output: Output, target: Target, **given: Any) -> None:
     _perform(output, TakeoverRequest, target, **given)
 
 
-@click.group(no_args_is_help=False)
+@click.group(cls=CommandGroup, no_args_is_help=False)
 def savepoint() -> None:
     """Create, list and delete savepoints."""
 
@@ -140,5 +142,5 @@ def savepoint_list(output: Output, target: Target) -> None:
 
 def _perform(output: Output, cls: type[Request], target: Target, *, option: tuple[str, ...], **fields: Any) -> None:
     request = cls(**target.request_fields(option), **fields)
-    document = table_of(request).run(request, LocalEngine()).to_dict()
+    document = table_of(request).run(request, local_engine()).to_dict()
     output.result(document, verb_output(request.verb, document, dry_run=fields.get("dry_run", False)))

@@ -11,6 +11,7 @@
     │   ├── CorruptFileError        damaged: truncated, failing its checksum, or out of its own bounds
     │   └── UnsupportedError        valid Hudi that this engine refuses by name
     │       ├── UnsupportedVersionError
+    │       ├── ZoneUnknownError    what depends on the time zone of Spark's sessions, which is not given
     │       └── SizeLimitError      larger than the limit of its kind, which an option raises
     ├── TimelineError               a state change that the timeline does not allow
     │   └── OrphanFilesError        files of instants that never completed are in the way
@@ -23,13 +24,14 @@ Each error has the file that it is about and the remedy as fields, and can be pi
 boundary whole. Classes whose remedy does not depend on the raising code have a default one, `usual_remedy`. Passwords
 in addresses and signatures in their queries are masked, since libraries put whole addresses into their messages.
 Control characters are escaped, and long texts shortened: names from a table get into messages, and these into
-terminals and logs.
+terminals and logs. What a process that waits writes there is timed here as well.
 """
 
 from __future__ import annotations
 
 import logging
 import re
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 E = TypeVar("E", bound="HudiError")
@@ -68,6 +70,11 @@ def shortened(text: str) -> str:
     return f"{text[: LONGEST - 1000]} [{len(text) - LONGEST + 500} characters] {text[-500:]}"
 
 
+def truncated(text: str, most: int) -> str:
+    """The text, or its first `most` characters and an ellipsis where it is longer."""
+    return text if len(text) <= most else f"{text[:most]}…"
+
+
 class LogFormatter(logging.Formatter):
     """Log lines without control characters and secrets; further lines of a message are indented, so that none of them
     passes for another message.
@@ -76,6 +83,26 @@ class LogFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         """See logging.Formatter."""
         return without_controls(masked(super().format(record))).replace("\n", "\n  ")
+
+
+class Reminder:
+    """When a wait is logged: once it has lasted `quiet_for`, then after each `every`, in seconds of `clock`.
+
+    The wait starts when this is made.
+    """
+
+    def __init__(self, clock: Callable[[], float], *, every: float = 30.0, quiet_for: float = 0.0) -> None:
+        self._clock = clock
+        self._every = every
+        self._next = clock() + quiet_for
+
+    def is_due(self) -> bool:
+        """Whether to log now. When it is True, the next time is `every` away."""
+        now = self._clock()
+        if now < self._next:
+            return False
+        self._next = now + self._every
+        return True
 
 
 class HudiError(Exception):
@@ -172,6 +199,10 @@ class SizeLimitError(UnsupportedError):
 
 class UnsupportedVersionError(UnsupportedError):
     """A table version or timeline layout that this engine does not handle."""
+
+
+class ZoneUnknownError(UnsupportedError):
+    """What is computed depends on the time zone of Spark's sessions, which no option names."""
 
 
 class TimelineError(HudiError):

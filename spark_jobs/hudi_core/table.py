@@ -1,47 +1,49 @@
-"""One table as a caller sees it: a facade over opening, reading, listing and running services."""
+"""One table as a caller sees it: a facade over opening, reading, listing and running services.
+
+A method imports what it does when it is called: to look at a timeline needs none of what reads and writes data files,
+which takes a second of CPU time to import.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TYPE_CHECKING
 
-from hudi_core.codec.avro.schema import AvroSchema
-from hudi_core.codec.log.blocks import CorruptBlock
-from hudi_core.config.options import check_options
+from hudi_core.config.options import check_options, warn_of_misspelt
 from hudi_core.config.table_config import TableConfig, timeline_zone
 from hudi_core.config.write_config import ALLOW_CORRUPT
-from hudi_core.engine.protocol import Engine
-from hudi_core.filegroup.read.schema_resolver import table_schema
+from hudi_core.errors import ConfigError
 from hudi_core.model.size_limits import limit_options
-from hudi_core.query.plan import plan_read
-from hudi_core.query.read_plan import ReadPlan
 from hudi_core.query.request import MetadataMode, Query, ReadRequest
-from hudi_core.query.show import ShownInstant, show_instant
-from hudi_core.query.time_travel import as_of_instant
 from hudi_core.request.requests import Request, RunRequest
 from hudi_core.request.results import RunResult
-from hudi_core.services.context import TableContext
-from hudi_core.services.doctor.examine import DoctorReport, examine
-from hudi_core.services.metadata.perf import Timings, measure
-from hudi_core.services.metadata.validate.check import ValidationReport
-from hudi_core.services.metadata.validate.run import validate
-from hudi_core.services.runner import Progress
-from hudi_core.services.savepoint.verb import Savepoint, savepoint_list
-from hudi_core.services.verbs import nothing_to_run, perform
-from hudi_core.storage.arrow_store import open_data_storage
 from hudi_core.storage.base import Storage
 from hudi_core.storage.recorded_changes import RecordingStorage, exit_code_of_changes
 from hudi_core.storage.registry import open_storage
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.transaction.owner import Owner
-from hudi_core.view.file_group import FileSlice
-from hudi_core.view.file_system_view import FileSystemView
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from hudi_core.codec.avro.schema import AvroSchema
+    from hudi_core.codec.log.blocks import CorruptBlock
+    from hudi_core.engine.protocol import Engine
+    from hudi_core.query.read_plan import ReadPlan
+    from hudi_core.query.show import ShownInstant
+    from hudi_core.services.context import TableContext
+    from hudi_core.services.doctor.examine import DoctorReport
+    from hudi_core.services.engine_choice import Choice
+    from hudi_core.services.metadata.perf import Timings
+    from hudi_core.services.metadata.validate.check import ValidationReport
+    from hudi_core.services.runner import Progress
+    from hudi_core.services.savepoint.verb import Savepoint
+    from hudi_core.view.file_group import FileSlice
+    from hudi_core.view.file_system_view import FileSystemView
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,10 +64,23 @@ class ReadResult:
 class HudiTable:
     """An open table. Every query reads the timeline again, so one value may live as long as the process."""
 
-    def __init__(self, context: TableContext, data: Storage) -> None:
-        """Use `open`. `data` is the storage of the data path."""
-        self._context = context
-        self._data = data
+    def __init__(
+        self,
+        uri: str,
+        storage: Storage,
+        config: TableConfig,
+        options: Mapping[str, str],
+        storage_options: Mapping[str, str],
+    ) -> None:
+        """Use `open`."""
+        self.uri = uri
+        """The address as it was given."""
+        self.config = config
+        """The table's properties."""
+        self._storage = storage
+        self._active = ActiveTimeline(storage, config, zone=timeline_zone(config, options))
+        self._options = options
+        self._storage_options = storage_options
 
     @staticmethod
     def open(
@@ -75,33 +90,15 @@ class HudiTable:
         is wrong, UnsupportedVersionError and CorruptFileError for its properties.
         """
         check_options(options or {})
+        warn_of_misspelt(options or {})
         given = {**(storage_options or {}), **limit_options(options or {})}
         storage = RecordingStorage(open_storage(uri, given))
         config = TableConfig.load(storage)
-        zone = timeline_zone(config, options or {})
-        context = TableContext(
-            uri,
-            storage,
-            config,
-            ActiveTimeline(storage, config, zone=zone),
-            dict(options or {}),
-            given,
-        )
-        return HudiTable(context, open_data_storage(uri, given))
-
-    @property
-    def uri(self) -> str:
-        """The address as it was given."""
-        return self._context.uri
-
-    @property
-    def config(self) -> TableConfig:
-        """The table's properties."""
-        return self._context.config
+        return HudiTable(uri, storage, config, dict(options or {}), given)
 
     def timeline(self, *, archived: bool = False) -> Timeline:
         """The active timeline now, or with `archived` that and every archived instant."""
-        active = self._context.active.load()
+        active = self._active.load()
         if not archived:
             return active
         # Archival copies instants before it removes them, so one may be in both.
@@ -112,6 +109,8 @@ class HudiTable:
 
     def schema(self, timeline: Timeline | None = None) -> AvroSchema:
         """The table's Avro schema, without meta fields. Raises FormatError when no commit and no property has one."""
+        from hudi_core.filegroup.read.schema_resolver import table_schema
+
         return table_schema(self._context.storage, self._context.config, timeline or self.timeline())
 
     def view(self, metadata: MetadataMode = "auto") -> FileSystemView:
@@ -137,6 +136,8 @@ class HudiTable:
         is a predicate in SQL of `dialect`. Raises ConfigError for an unknown column or query, for a predicate that
         cannot be read, and for times that the table does not hold.
         """
+        from hudi_core.query.plan import plan_read
+
         chosen = None if columns is None else tuple(columns)
         request = ReadRequest(query, chosen, metadata, as_of, begin, end, where, dialect)
         return plan_read(self._context, request)
@@ -167,40 +168,75 @@ class HudiTable:
     ) -> list[FileSlice]:
         """The file slices that a snapshot query reads, now or as of an instant or a date, of one partition or all.
 
-        Errors are those of `plan`.
+        Errors are those of `plan`, and ConfigError for a partition that does not exist.
         """
+        from hudi_core.query.time_travel import as_of_instant
+
         timeline = self.timeline()
         instant = None if as_of is None else as_of_instant(self._context, timeline, as_of)
         view = self._context.view(timeline, metadata)
         partitions = view.partitions() if partition is None else [partition]
-        return [item for name in partitions for item in view.latest_merged_slices(name, instant)]
+        found = [item for name in partitions for item in view.latest_merged_slices(name, instant)]
+        if not found and partition is not None and partition not in view.partitions():
+            raise ConfigError(
+                f"the table has no partition {partition!r}", path=self.uri, remedy="list them: `hudictl files TABLE`"
+            )
+        return found
 
     def show(self, instant: str, action: str | None = None) -> ShownInstant:
         """An instant's plan and metadata, decoded; see query.show.show_instant."""
+        from hudi_core.query.show import show_instant
+
         return show_instant(self._context, instant, action)
 
     def savepoints(self) -> list[Savepoint]:
         """The savepoints, oldest first."""
+        from hudi_core.services.savepoint.verb import savepoint_list
+
         return savepoint_list(self._context)
 
     def doctor(self, *, files: bool = True) -> DoctorReport:
         """Examines the table, its writers' options, clocks, lock and storage; see services.doctor."""
+        from hudi_core.services.doctor.examine import examine
+
         return examine(self._context, files=files)
 
     def validate_metadata(self) -> ValidationReport:
         """Compares the metadata table with the data files and rows; see services.metadata.validate.run."""
+        from hudi_core.services.metadata.validate.run import validate
+
         return validate(self._context, self._data)
 
     def metadata_timings(self, partition_types: Collection[str] = ()) -> Timings:
         """How long lookups in the metadata table and in the storage take; see services.metadata.perf."""
+        from hudi_core.services.metadata.perf import measure
+
         return measure(self._context, self._data, partition_types)
 
     def nothing_to_run(self, request: RunRequest) -> RunResult | None:
         """The result of `run` where it would find nothing to do; None where it has work. With `schedule` an instant is
         planned if none is pending: what is left for `run` is to run it.
         """
+        from hudi_core.services.verbs import nothing_to_run
+
         with self.one_command():
             return nothing_to_run(self._context_of(request), request, Owner.current(request.owner, request.run_id))
+
+    def nothing_to_do(self, request: Request) -> RunResult | None:
+        """The result of a request that would find nothing to do; None where it has work, or only the work can tell.
+        Nothing is written. Raises bad input as `run` does.
+        """
+        from hudi_core.services.look import nothing_to_do
+
+        return nothing_to_do(self._context_of(request), request, Owner.current(request.owner, request.run_id))
+
+    def choose_engine(self, request: Request, *, at_once: int = 1) -> Choice:
+        """The engine for what the request finds pending now, by services.engine_choice. `at_once`: among how many such
+        requests this machine's processors and memory are shared.
+        """
+        from hudi_core.services.look import choose_engine
+
+        return choose_engine(self._context_of(request), request, at_once=at_once)
 
     def run(self, request: Request, engine: Engine, progress: Progress | None = None) -> RunResult:
         """Does what the request says. Its options take precedence over those of `open`; its table and storage options
@@ -209,13 +245,29 @@ class HudiTable:
         Raises HudiError: bad input (exit code 2) before anything is written, later as a failure (exit code 1) that says
         what was taken back and what stays; ConflictError when it is safe to retry.
         """
+        from hudi_core.services.verbs import perform
+
         owner = Owner.current(request.owner, request.run_id)
         with self.one_command():
-            return perform(self._context_of(request), request, engine, owner, progress)
+            result = perform(self._context_of(request), request, engine, owner, progress)
+        return replace(result, engine=engine.name if result.instants or result.document else None)
 
     def one_command(self) -> AbstractContextManager[None]:
         """What is called within counts as one command: bad input that is found after any of it wrote is a failure."""
-        return exit_code_of_changes(self._context.storage)
+        return exit_code_of_changes(self._storage)
+
+    @cached_property
+    def _context(self) -> TableContext:
+        from hudi_core.services.context import TableContext
+
+        return TableContext(self.uri, self._storage, self.config, self._active, self._options, self._storage_options)
+
+    @cached_property
+    def _data(self) -> Storage:
+        """The storage of the data path."""
+        from hudi_core.storage.arrow_store import open_data_storage
+
+        return open_data_storage(self.uri, self._storage_options)
 
     def _context_of(self, request: Request) -> TableContext:
         options = {**self._context.options, **request.options}

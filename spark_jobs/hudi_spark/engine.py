@@ -18,11 +18,11 @@ from hudi_core.engine.packed_units import PackedUnits, pack_units, result_type
 from hudi_core.engine.protocol import Consume, Produce, UnitTask
 from hudi_core.engine.serializer import from_text
 from hudi_core.errors import ExecutionError
+from hudi_core.request.outcome import error_from_json
 from hudi_spark.exchange import RowProducer, ShardConsumer, exchanged
 from hudi_spark.failure import SPARK_FAILURES, translate
 from hudi_spark.progress import ProgressFolder
 from hudi_spark.task_attempts import RESULT_SCHEMA, attempt_of, numbers_of, outcome_of, result_row
-from hudi_spark.task_errors import error_from_json
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row, SparkSession

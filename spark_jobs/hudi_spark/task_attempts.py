@@ -11,7 +11,8 @@ import pyarrow as pa
 from hudi_core.engine.protocol import TaskAttempt
 from hudi_core.engine.serializer import to_text
 from hudi_core.errors import ExecutionError, HudiError, is_transient
-from hudi_spark.task_errors import TaskFailure, error_to_json
+from hudi_core.request.outcome import error_to_json
+from hudi_spark.task_errors import TaskFailure
 
 RESULT_SCHEMA = "unit long, failed boolean, body binary"
 

@@ -8,9 +8,8 @@ from __future__ import annotations
 import json
 import re
 
-from hudi_core import errors
-from hudi_core.engine.protocol import Json
 from hudi_core.errors import ExecutionError, HudiError
+from hudi_core.request.outcome import error_from_json, error_to_json
 
 _MARKER = "HUDI_TASK_ERROR"
 _MARKED = re.compile(rf"{_MARKER} (\{{.*\}})")
@@ -26,19 +25,6 @@ class TaskFailure(Exception):
         if not isinstance(error, HudiError):
             error = ExecutionError(f"{type(error).__name__}: {error}")
         super().__init__(f"{_MARKER} {json.dumps(error_to_json(error))}")
-
-
-def error_to_json(error: HudiError) -> Json:
-    """`{"type", "message", "path", "remedy"}`: an error as hudictl and the job report it."""
-    return {"type": type(error).__name__, "message": error.message, "path": error.path, "remedy": error.remedy}
-
-
-def error_from_json(value: Json) -> HudiError:
-    """The error that `error_to_json` described; an unknown type becomes ExecutionError."""
-    kind = getattr(errors, str(value.get("type")), None)
-    if not (isinstance(kind, type) and issubclass(kind, HudiError)):
-        kind = ExecutionError
-    return kind(str(value.get("message")), path=value.get("path"), remedy=value.get("remedy"))
 
 
 def error_in_text(text: str) -> HudiError | None:

@@ -13,8 +13,8 @@ from typing import Any
 
 
 def main(runs: list[tuple[str, dict[str, Any]]]) -> None:
-    """Prints `{"state", "tasks": {id: state}, "xcom": {id: value}}` lines. The database of AIRFLOW_HOME is made when it
-    is not there.
+    """Prints `{"state", "tasks": {id: state}, "seconds": {id: duration}, "xcom": {id: value}}` lines. The database of
+    AIRFLOW_HOME is made when it is not there.
     """
     from airflow.utils.db import initdb
 
@@ -31,6 +31,7 @@ def main(runs: list[tuple[str, dict[str, Any]]]) -> None:
         result = {
             "state": str(run.state),
             "tasks": {task_id: str(ti.state) for task_id, ti in tasks.items()},
+            "seconds": {task_id: ti.duration for task_id, ti in tasks.items()},
             "xcom": xcom,
         }
         print("RESULT", json.dumps(result), flush=True)

@@ -16,7 +16,7 @@ from hudi_core.timeline.timeline import Timeline
 from tests.airflow.dag_runs import run_dag, run_dags
 from tests.support.golden_data import GoldenCase
 from tests.support.metadata_records import Table
-from tests.support.rows import assert_same_rows
+from tests.support.rows import assert_same_rows, read_parquet
 from tests.support.table_invariants import read_rows
 from tests.unit.hudi_core.services.metadata.test_catch_up import forget
 
@@ -102,6 +102,27 @@ def test_nothing_to_maintain_is_a_reason(golden: Golden, airflow_environment: di
     for task in ("roll_back_failed_writes", "clean", "archive"):
         assert result["xcom"][task]["reason"], result["xcom"][task]
         assert result["xcom"][task]["reason"] in output
+
+
+def test_many_tables_are_one_job(golden: Golden, airflow_environment: dict[str, str]) -> None:
+    """By Spark where there is work; a table with nothing to do is looked at alone."""
+    compacting, idle = golden("9", "mor_compaction_requested"), golden("9", "mor_basic")
+    environment = environment_for(airflow_environment, compacting.table)
+    conf = {"tables": f"{compacting.table.name}, {idle.table}", "services": "compaction, rollback"}
+
+    (first, again), output = run_dags(
+        {**environment, "AIRFLOW_HUDI_TABLES": idle.table.name}, [("hudi_tables", conf), ("hudi_tables", conf)]
+    )
+
+    assert first["state"] == "success", output[-8000:]
+    found = first["xcom"]["run_services"]
+    assert (found["tables"], found["done"], found["nothing"], found["failed"]) == (2, 1, 3, 0)
+    (done,) = (item for item in found["results"] if item.get("instants"))
+    assert (done["table"], done["engine"]) == (str(compacting.table), "spark")
+    assert_same_rows(read_rows(compacting.table), read_parquet(compacting.expected / "after_snapshot.parquet"))
+    assert pending(compacting.table, "compaction") == []
+    assert again["tasks"]["run_services"] == "skipped"
+    assert output.count("Spark-Submit cmd") == 1
 
 
 def test_a_savepoint_by_hand_and_the_way_back(golden: Golden, airflow_environment: dict[str, str]) -> None:

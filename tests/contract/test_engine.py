@@ -1,4 +1,4 @@
-"""One suite for the Engine port, over the threads of this process and over Spark's tasks."""
+"""One suite for the Engine port, over threads of this process, processes beside it, and Spark's tasks."""
 
 from __future__ import annotations
 
@@ -31,10 +31,19 @@ from hudi_core.errors import (
 pytestmark = pytest.mark.spark
 
 
-@pytest.fixture(params=["local", "spark"])
+@pytest.fixture(scope="module")
+def processes() -> Iterator[LocalEngine]:
+    with LocalEngine(processes=2) as engine:
+        yield engine
+
+
+@pytest.fixture(params=["local", "processes", "spark"])
 def engine(request: pytest.FixtureRequest) -> Iterator[Engine]:
     if request.param == "local":
         yield LocalEngine(2)
+        return
+    if request.param == "processes":
+        yield request.getfixturevalue("processes")
         return
     spark = request.getfixturevalue("spark")
     from pyspark import cloudpickle

@@ -21,8 +21,8 @@ import pytest
 
 from hudi_core.errors import CorruptFileError, StorageNotFoundError
 from hudi_core.request.java import find_java
+from hudi_core.request.outcome import error_from_json
 from hudi_core.table import HudiTable
-from hudi_spark.task_errors import error_from_json
 from tests.contract.spark_reader import SETTINGS, read
 from tests.interop.bundle import CONNECT, fetched
 from tests.support.golden_data import GoldenCase

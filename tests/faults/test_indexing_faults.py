@@ -1,7 +1,7 @@
 """Indexing is killed before and after every operation that changes the storage: planned, run, resized, dropped; what
 comes next brings it to its end.
 
-At every moment `validate` finds nothing: what is listed is whole, and what is not listed counts for nobody. Reads are
+At every moment `validate` finds nothing: what is listed is whole, and what is not listed is not used. Reads are
 left out: a kill at a read leaves the state that the change before it left. `make test` kills at some of the classes of
 operations (service_acts.class_of); all changes, and those that the same process runs again, are in `make soak`.
 """
@@ -52,7 +52,7 @@ EVERY = {
 
 @dataclass(frozen=True)
 class Case:
-    """A table and what is done to it; `act` may be repeated by whoever comes next, and makes of every state the same
+    """A table and what is done to it; `act` may be repeated by a later process, and makes of every state the same
     end.
     """
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from airflow_hudi.jobs import local_process
 from hudi_core.request.parse import parse_request
 from hudi_core.request.requests import Request
 from tests.support.job_server import CLIENT, job_server
@@ -76,7 +77,12 @@ def requests(output: Path) -> list[Request]:
     return [parse_request(line) for line in output.read_text().splitlines()] if output.exists() else []
 
 
+def quick_look(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The process beside a task as a fork of one that has imported its code."""
+    monkeypatch.setattr(local_process, "COMMAND", (sys.executable, "-S", "-E", "-c", CLIENT, job_server(), "local"))
+
+
 def real_job(monkeypatch: pytest.MonkeyPatch, *, before: str = "", after: str = "") -> None:
     """The job's own code without Spark, on the local engine; `before` and `after` are shell commands around it."""
-    job = f"{sys.executable} -S -E -c {shlex.quote(CLIENT)} {job_server()}"
+    job = f"{sys.executable} -S -E -c {shlex.quote(CLIENT)} {job_server()} spark"
     monkeypatch.setenv("FAKE_ACTION", f"{before or ':'}; {job}; code=$?; {after or ':'}; exit $code")

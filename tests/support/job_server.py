@@ -1,5 +1,5 @@
-"""The job's own code without Spark, on the local engine: each job is a fork of one process that has imported it, as the
-imports take seconds.
+"""The job's own code without Spark, on the local engine, and the job beside a task: each is a fork of one process that
+has imported it, as the imports take seconds.
 
 As a program: `job_server.py SOCKET` serves until its standard input ends.
 """
@@ -26,8 +26,10 @@ CLIENT = """
 import array, json, os, socket, sys
 with socket.socket(socket.AF_UNIX) as server:
     server.connect(sys.argv[1])
-    words = json.dumps([os.environ["FAKE_REQUEST"], os.getcwd(), dict(os.environ)]).encode()
-    server.sendmsg([len(words).to_bytes(8, "big")], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [1, 2]))])
+    request = os.environ["FAKE_REQUEST"] if sys.argv[2] == "spark" else ""
+    words = json.dumps([sys.argv[2], request, os.getcwd(), dict(os.environ)]).encode()
+    files = array.array("i", [0, 1, 2])
+    server.sendmsg([len(words).to_bytes(8, "big")], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, files)])
     server.sendall(words)
     answer = b""
     while piece := server.recv(64):  # ends with the job's process
@@ -61,7 +63,7 @@ def _end(process: subprocess.Popen[bytes], folder: tempfile.TemporaryDirectory[s
     folder.cleanup()
 
 
-def _serve(address: str, run_job: Callable[[str], int]) -> None:
+def _serve(address: str, run_job: Callable[[str, str], int]) -> None:
     signal.signal(
         signal.SIGCHLD, signal.SIG_IGN
     )  # no process waits for the jobs: they answer themselves, and leave no zombie
@@ -80,32 +82,32 @@ def _serve(address: str, run_job: Callable[[str], int]) -> None:
                     os._exit(_answer(client, run_job))
 
 
-def _answer(client: socket.socket, run_job: Callable[[str], int]) -> int:
+def _answer(client: socket.socket, run_job: Callable[[str, str], int]) -> int:
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-    size, ancillary, _, _ = client.recvmsg(8, socket.CMSG_LEN(2 * array.array("i").itemsize))
-    output, errors = array.array("i", ancillary[0][2])
+    size, ancillary, _, _ = client.recvmsg(8, socket.CMSG_LEN(3 * array.array("i").itemsize))
+    given = array.array("i", ancillary[0][2])
     words = b""
     while len(words) < int.from_bytes(size, "big"):
         words += client.recv(1 << 16)
-    request, folder, environment = json.loads(words)
-    os.dup2(output, 1)
-    os.dup2(errors, 2)
-    for descriptor in (output, errors):
+    kind, request, folder, environment = json.loads(words)
+    for number, descriptor in enumerate(given):
+        os.dup2(descriptor, number)
         os.close(descriptor)
     os.chdir(folder)
     os.environ.clear()
     os.environ.update(environment)
     time.tzset()
-    code = run_job(request)
+    code = run_job(kind, request)
     sys.stdout.flush()
     sys.stderr.flush()
     client.sendall(str(code).encode())
     return code
 
 
-def _job() -> Callable[[str], int]:
+def _job() -> Callable[[str, str], int]:
     import traceback
 
+    import hudi_cli.job as local
     import hudi_spark.job as job
     from hudi_core.engine.local import LocalEngine
 
@@ -129,8 +131,10 @@ def _job() -> Callable[[str], int]:
 
     job.SessionEngine = Local  # type: ignore[assignment,misc]
 
-    def run(request: str) -> int:
+    def run(kind: str, request: str) -> int:
         try:
+            if kind == "local":
+                return local.main(0)
             return int(job.main(["--request", request]) or 0)
         except SystemExit as end:
             return end.code if isinstance(end.code, int) else int(end.code is not None)

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import difflib
+import logging
 from collections.abc import Mapping
 
 from hudi_core.config.archive_config import ARCHIVE_KEYS
 from hudi_core.config.clean_config import CLEAN_KEYS
+from hudi_core.config.engine_config import ENGINE_KEYS
 from hudi_core.config.indexing_config import INDEXING_KEYS
 from hudi_core.config.keys import ConfigKey
 from hudi_core.config.limits_config import LIMIT_KEYS
 from hudi_core.config.lock_config import LOCK_KEYS
-from hudi_core.config.metadata_config import REBUILD_ROW_INDEXES
+from hudi_core.config.metadata_config import METADATA_TABLE_KEYS, REBUILD_ROW_INDEXES
 from hudi_core.config.read_config import READ_KEYS
 from hudi_core.config.transaction_config import ROLLBACK_USING_MARKERS, STALLED_MINUTES, TRANSACTION_KEYS
 from hudi_core.config.write_config import WRITE_KEYS
@@ -20,6 +23,7 @@ KEYS: tuple[ConfigKey[object], ...] = (
     *LOCK_KEYS,
     *WRITE_KEYS,
     *READ_KEYS,
+    *ENGINE_KEYS,
     *CLEAN_KEYS,
     *ARCHIVE_KEYS,
     *TRANSACTION_KEYS,
@@ -31,6 +35,39 @@ KEYS: tuple[ConfigKey[object], ...] = (
 )
 """Every option but those of metadata_config, which are checked when they are used."""
 
+log = logging.getLogger(__name__)
+
+_NAMES = frozenset(name for key in (*KEYS, *METADATA_TABLE_KEYS) for name in (key.name, *key.aliases))
+"""Every name of an option of this release. Those under `airflow_hudi.` are all in KEYS."""
+_ALIKE = 0.88
+"""How much of two names is the same; a letter more, less or other gives 0.95 and more."""
+_OTHERS = frozenset(
+    (
+        "hoodie.compact.inline.max.delta.seconds",
+        "hoodie.datasource.read.incr.filters",
+        "hoodie.metadata.bloom.filter.enable",
+        "hoodie.metadata.compact.max.delta.seconds",
+        "hoodie.metadata.index.partition.stats.parallelism",
+        "hoodie.metadata.partitioned.record.index.max.filegroup.count",
+        "hoodie.metadata.partitioned.record.index.min.filegroup.count",
+        "hoodie.write.concurrency.early.conflict.detection.strategy",
+    )
+)
+"""Options of Hudi that this release has no use for, with names as one that it has."""
+
+
+def misspelt(options: Mapping[str, str]) -> dict[str, str]:
+    """The options under `hoodie.` that do not exist and look like one of this release, by the name of that."""
+    unknown = (name for name in options if name.startswith("hoodie.") and name not in _NAMES | _OTHERS)
+    found = {name: difflib.get_close_matches(name, _NAMES, 1, _ALIKE) for name in unknown}
+    return {name: alike[0] for name, alike in found.items() if alike}
+
+
+def warn_of_misspelt(options: Mapping[str, str]) -> None:
+    """Logs a warning for each option that has no effect since its name is wrong."""
+    for name, meant in misspelt(options).items():
+        log.warning("the option %s does not exist and has no effect; %s does: was that meant?", name, meant)
+
 
 def check_options(options: Mapping[str, str]) -> None:
     """Raises ConfigError for an option of ours that does not exist or any known option whose value is not valid.
@@ -38,10 +75,9 @@ def check_options(options: Mapping[str, str]) -> None:
     Options of Hudi that this release has no use for are let through: job configurations are shared with Hudi's own
     jobs.
     """
-    known = {name for key in KEYS for name in (key.name, *key.aliases)}
-    unknown = sorted(name for name in options if name.startswith("airflow_hudi.") and name not in known)
+    unknown = sorted(name for name in options if name.startswith("airflow_hudi.") and name not in _NAMES)
     if unknown:
-        ours = ", ".join(sorted(name for name in known if name.startswith("airflow_hudi.")))
+        ours = ", ".join(sorted(name for name in _NAMES if name.startswith("airflow_hudi.")))
         raise ConfigError(f"unknown options: {', '.join(unknown)}", remedy=f"known options of airflow_hudi: {ours}")
     for key in KEYS:
         key.read(options)

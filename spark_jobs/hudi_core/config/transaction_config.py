@@ -56,11 +56,12 @@ CONCURRENCY_MODE = ConfigKey(
     "concurrency mode of the table's writers",
 )
 CONFLICT_STRATEGY = ConfigKey(
-    "hoodie.write.conflict.resolution.strategy",
+    "hoodie.write.lock.conflict.resolution.strategy",
     Strategy.SIMPLE,
     _strategy,
     "class name of the rule by which a commit finds conflicts with concurrent ones; only known class names are "
     "accepted, and no class is loaded",
+    aliases=("hoodie.write.conflict.resolution.strategy",),
 )
 FAILED_WRITES_POLICY = ConfigKey(
     "hoodie.cleaner.policy.failed.writes",

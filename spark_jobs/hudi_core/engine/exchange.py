@@ -11,6 +11,7 @@ import bisect
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -70,8 +71,16 @@ class Run:
             start = int(self.starts[piece])
             yield pa.ipc.read_record_batch(self.data.slice(start, int(self.starts[piece + 1]) - start), SHARD_ROWS)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        # The rows stay in the file: a process that gets the run maps it, too.
+        return _mapped, (self.path, self.shards, self.starts)
+
     def _places(self, shard: int) -> range:
         return range(*np.searchsorted(self.shards, [shard, shard + 1]).tolist())
+
+
+def _mapped(path: Path, shards: NDArray[np.int64], starts: NDArray[np.int64]) -> Run:
+    return Run(path, pa.memory_map(str(path)).read_buffer(), shards, starts)
 
 
 class RunBuffer:
@@ -133,12 +142,11 @@ def write_run(path: Path, parts: Iterator[tuple[int, Iterator[pa.Table | pa.Reco
                     sink.write(message)
                     shards.append(shard)
                     starts.append(starts[-1] + message.size)
-        data = pa.memory_map(str(path)).read_buffer()
+        return _mapped(path, np.array(shards, dtype=np.int64), np.array(starts, dtype=np.int64))
     except OSError as error:
         raise ExecutionError(
             f"rows of an exchange could not be written to {path}: {error}", remedy=_SPILL_REMEDY
         ) from error
-    return Run(path, data, np.array(shards, dtype=np.int64), np.array(starts, dtype=np.int64))
 
 
 def _messages(rows: pa.Table | pa.RecordBatch) -> Iterator[pa.Buffer]:

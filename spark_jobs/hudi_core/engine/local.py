@@ -1,18 +1,20 @@
-"""Runs units in threads of this process: the engine that needs no Spark."""
+"""Runs units in threads of this process, or in processes beside it: the engine that needs no Spark."""
 
 from __future__ import annotations
 
-import itertools
 import os
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
 from functools import partial
 from pathlib import Path
+from types import TracebackType
 from typing import TypeVar
 
 from hudi_core.engine.exchange import Run, RunBuffer, check_rows, fewer_runs, merged_rows
 from hudi_core.engine.packed_units import PackedUnits, pack_units, result_type
+from hudi_core.engine.processes import Processes
 from hudi_core.engine.protocol import Consume, Produce, TaskAttempt, UnitTask
 from hudi_core.engine.serializer import from_text, to_text
 from hudi_core.errors import ConfigError, ExecutionError, HudiError, is_transient
@@ -24,22 +26,39 @@ Progress = Callable[[int, int], None]
 EXCHANGE_BYTES = 256 << 20
 """Rows of an exchange that all producers of a process may hold in memory, sorted copies included, before they spill."""
 EXCHANGE_ATTEMPTS = 3
+_KILLED = "where the machine ran out of memory, give it fewer processes (docs/options.md), or use the engine spark"
 
 
 class LocalEngine:
-    """Runs units in threads, each once: the work is Arrow, NumPy, compression and I/O, which release the GIL.
+    """Runs units side by side, each once. See engine.protocol.Engine.
 
-    The first failure stops the units that have not started. See engine.protocol.Engine.
+    In threads, since most of the work is Arrow, NumPy, compression and I/O, which release the GIL; with `processes` in
+    so many of them, for plans that are worth their start (a second of CPU time each) and tasks that can be pickled. The
+    first failure stops the units that have not started. A context manager ends the processes.
     """
 
     name = "local"
 
-    def __init__(self, threads: int | None = None, *, exchange_bytes: int = EXCHANGE_BYTES) -> None:
-        """`threads` defaults to the number of processors; raises ConfigError when it is below 1."""
+    def __init__(self, threads: int | None = None, *, processes: int = 0, exchange_bytes: int = EXCHANGE_BYTES) -> None:
+        """`threads` defaults to the number of processors and is not used with `processes`; raises ConfigError for
+        numbers that cannot run anything.
+        """
         if threads is not None and threads < 1:
             raise ConfigError(f"{threads} threads cannot run anything", remedy="give a number of threads of at least 1")
-        self._threads = threads or os.cpu_count() or 1
+        if processes < 0:
+            raise ConfigError(f"{processes} processes cannot run anything", remedy="give 0 to use threads")
+        self._width = processes or threads or os.cpu_count() or 1
+        self._in_processes = processes > 0
+        self._processes: Processes | None = None
         self._exchange_bytes = exchange_bytes
+
+    def __enter__(self) -> LocalEngine:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._end_processes()
 
     def run(
         self, task: UnitTask[U, R], units: Sequence[U], *, run_epoch: int, progress: Progress | None = None
@@ -48,7 +67,7 @@ class LocalEngine:
         if not units:
             return []
         packed, result = pack_units(units), result_type(task)
-        jobs = [partial(_run_unit, task, packed, run_epoch, result, index) for index in range(len(units))]
+        jobs = [partial(_run_unit, task, unit, run_epoch, result, index) for index, unit in self._each(packed)]
         return self._all(jobs, "unit", progress)
 
     def exchange(
@@ -69,49 +88,83 @@ class LocalEngine:
         """
         if shards < 1:
             raise ValueError(f"an exchange has at least one shard, not {shards}")
-        numbers = itertools.count()
         total = len(units) + shards
         of_units = None if progress is None else lambda done, _: progress(done, total)
         of_shards = None if progress is None else lambda done, _: progress(len(units) + done, total)
         with tempfile.TemporaryDirectory(prefix="hudi-exchange-") as name:
             folder = Path(name)
-            share = self._exchange_bytes // (3 * min(self._threads, max(len(units), 1)))
-            packed = pack_units(units) if units else None
+            share = self._exchange_bytes // (3 * min(self._width, max(len(units), 1)))
             producing = [
-                partial(_produce, produce, packed, index, run_epoch, numbers, folder, share, shards)
-                for index in range(len(units))
-                if packed is not None
+                partial(_produce, produce, unit, index, run_epoch, folder, share, shards)
+                for index, unit in (self._each(pack_units(units)) if units else ())
             ]
             runs = fewer_runs(folder, [run for found in self._all(producing, "unit", of_units) for run in found])
             result = result_type(consume)
-            consuming = [partial(_consume, consume, shard, runs, run_epoch, numbers, result) for shard in range(shards)]
+            consuming = [
+                partial(_consume, consume, shard, runs, run_epoch, len(units), result) for shard in range(shards)
+            ]
             return self._all(consuming, "shard", of_shards)
+
+    def _each(self, packed: PackedUnits[U]) -> Iterator[tuple[int, Callable[[], U]]]:
+        """Each unit by its index, as what makes it; another process gets its own alone."""
+        for index in range(len(packed.separate)):
+            yield index, partial(_unit, packed.only(index), 0) if self._in_processes else partial(_unit, packed, index)
 
     def _all(self, jobs: Sequence[Callable[[], T]], word: str, progress: Progress | None) -> list[T]:
         """The results in the order of `jobs`, each of which is run once."""
         if not jobs:
             return []
-        with ThreadPoolExecutor(max_workers=min(self._threads, len(jobs)), thread_name_prefix=word) as pool:
-            futures = {pool.submit(job): index for index, job in enumerate(jobs)}
+        if self._in_processes:
+            if self._processes is None:
+                self._processes = Processes(self._width)
             try:
-                _wait_for_all(futures, word, progress)
-            finally:
-                for future in futures:
-                    future.cancel()
-        return [future.result() for future in futures]
+                return _collected(self._processes.submit, jobs, word, progress)
+            except BaseException as error:
+                if not isinstance(error, HudiError) or isinstance(error.__cause__, BrokenProcessPool):
+                    self._end_processes()
+                raise
+        pool = ThreadPoolExecutor(max_workers=min(self._width, len(jobs)), thread_name_prefix=word)
+        try:
+            return _collected(pool.submit, jobs, word, progress)
+        finally:
+            pool.shutdown(cancel_futures=True)
+
+    def _end_processes(self) -> None:
+        if self._processes is not None:
+            self._processes.close()
+            self._processes = None
 
 
-def _run_unit(task: UnitTask[U, R], units: PackedUnits[U], run_epoch: int, result: type[R], index: int) -> R:
+def _collected(
+    submit: Callable[[Callable[[], T]], Future[T]],
+    jobs: Sequence[Callable[[], T]],
+    word: str,
+    progress: Progress | None,
+) -> list[T]:
+    futures = {submit(job): index for index, job in enumerate(jobs)}
+    try:
+        _wait_for_all(futures, word, progress)
+    except HudiError:
+        # The caller removes what the started ones read and write.
+        wait([future for future in futures if not future.cancel()])
+        raise
+    return [future.result() for future in futures]
+
+
+def _unit(packed: PackedUnits[U], index: int) -> U:
+    return packed.unit(index)
+
+
+def _run_unit(task: UnitTask[U, R], unit: Callable[[], U], run_epoch: int, result: type[R], index: int) -> R:
     """Unit and result cross as text, as on Spark: a task cannot change the caller's, and engines refuse the same."""
-    return from_text(result, to_text(task(units.unit(index), TaskAttempt(index, run_epoch, index))))
+    return from_text(result, to_text(task(unit(), TaskAttempt(index, run_epoch, index))))
 
 
 def _produce(
     produce: Produce[U],
-    units: PackedUnits[U],
+    unit: Callable[[], U],
     index: int,
     run_epoch: int,
-    numbers: Iterator[int],
     folder: Path,
     max_bytes: int,
     shards: int,
@@ -119,36 +172,35 @@ def _produce(
     def once(number: int) -> list[Run]:
         buffer = RunBuffer(folder, str(number), max_bytes)
         try:
-            for batch in produce(units.unit(index), TaskAttempt(index, run_epoch, number)):
+            for batch in produce(unit(), TaskAttempt(index, run_epoch, number)):
                 buffer.add(check_rows(batch, shards))
             return buffer.finish()
         except BaseException:
             buffer.discard()
             raise
 
-    return _tried(once, numbers)
+    return _tried(once, index)
 
 
-def _consume(
-    consume: Consume[R], shard: int, runs: Sequence[Run], run_epoch: int, numbers: Iterator[int], result: type[R]
-) -> R:
+def _consume(consume: Consume[R], shard: int, runs: Sequence[Run], run_epoch: int, produced: int, result: type[R]) -> R:
     def once(number: int) -> R:
         return from_text(
             result, to_text(consume(shard, merged_rows(runs, shard), TaskAttempt(shard, run_epoch, number)))
         )
 
-    return _tried(once, numbers)
+    return _tried(once, produced + shard)
 
 
-def _tried(once: Callable[[int], T], numbers: Iterator[int]) -> T:
-    """What one of a few attempts gave, each with a number of its own."""
-    for _ in range(EXCHANGE_ATTEMPTS - 1):
+def _tried(once: Callable[[int], T], index: int) -> T:
+    """What one of a few attempts at the unit or shard gave, each with a number that no other of them all has."""
+    first = index * EXCHANGE_ATTEMPTS
+    for number in range(first, first + EXCHANGE_ATTEMPTS - 1):
         try:
-            return once(next(numbers))
+            return once(number)
         except HudiError as error:
             if not is_transient(error):
                 raise
-    return once(next(numbers))
+    return once(first + EXCHANGE_ATTEMPTS - 1)
 
 
 def _wait_for_all(futures: dict[Future[T], int], word: str, progress: Progress | None) -> None:
@@ -157,6 +209,8 @@ def _wait_for_all(futures: dict[Future[T], int], word: str, progress: Progress |
         finished, waiting = wait(waiting, return_when=FIRST_COMPLETED)
         for future in sorted(finished, key=futures.__getitem__):
             error = future.exception()
+            if isinstance(error, BrokenProcessPool):
+                raise ExecutionError("a process of the local engine was killed", remedy=_KILLED) from error
             if isinstance(error, Exception) and not isinstance(error, HudiError):
                 text = f"{word} {futures[future]} failed: {type(error).__name__}: {error}"
                 raise ExecutionError(text) from error

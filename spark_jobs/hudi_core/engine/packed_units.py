@@ -5,7 +5,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import lru_cache, partial
 from typing import Any, Generic, TypeVar
 
 from hudi_core.engine.serializer import field_names, fields_from_text, fields_to_text
@@ -28,14 +28,23 @@ class PackedUnits(Generic[U]):
 
     def unit(self, index: int) -> U:
         """The unit at `index`, equal to the one that was packed; errors as serializer.from_text."""
-        return self.unit_type(**self._shared_values, **self._values(self.separate[index]))
+        unit_type: Any = self.unit_type
+        shared = _shared_values(unit_type, self.shared, self.compressed)
+        return self.unit_type(**shared, **_values(self.unit_type, self.separate[index], self.compressed))
 
-    @cached_property
-    def _shared_values(self) -> dict[str, Any]:
-        return self._values(self.shared)
+    def only(self, index: int) -> PackedUnits[U]:
+        """The unit at `index` alone, as the first one: what another process needs of it."""
+        return PackedUnits(self.unit_type, self.shared, (self.separate[index],), self.compressed)
 
-    def _values(self, text: bytes) -> dict[str, Any]:
-        return fields_from_text(self.unit_type, zlib.decompress(text) if self.compressed else text)
+
+@lru_cache(maxsize=2)
+def _shared_values(unit_type: type[Any], text: bytes, compressed: bool) -> dict[str, Any]:
+    """Kept for the next unit of this process, where each comes with the text of its own."""
+    return _values(unit_type, text, compressed)
+
+
+def _values(unit_type: type[Any], text: bytes, compressed: bool) -> dict[str, Any]:
+    return fields_from_text(unit_type, zlib.decompress(text) if compressed else text)
 
 
 def pack_units(units: Sequence[U], *, compress: bool = False) -> PackedUnits[U]:

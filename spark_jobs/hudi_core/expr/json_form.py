@@ -7,7 +7,7 @@ import decimal
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from hudi_core.errors import ConfigError
+from hudi_core.errors import ConfigError, truncated
 from hudi_core.expr.tree import (
     MAX_DEPTH,
     NULL,
@@ -156,8 +156,7 @@ def _field(data: Any, name: str, kind: type) -> Any:
 
 
 def _wrong(data: Any) -> ConfigError:
-    text = repr(data)
     return ConfigError(
-        f"not a predicate: {text if len(text) <= 200 else text[:200] + '…'}",
+        f"not a predicate: {truncated(repr(data), 200)}",
         remedy="write it with expr.json_form.to_json",
     )

@@ -25,6 +25,8 @@ FLIPPED: Final = {EQ: EQ, NE: NE, LT: GT, LE: GE, GT: LT, GE: LE, SAME: SAME}
 """The operator when the two sides change places."""
 NEGATED: Final = {EQ: NE, NE: EQ, LT: GE, LE: GT, GT: LE, GE: LT}
 """The operator that holds where the other one is false; where it is NULL, both are."""
+DIALECTS: Final = ("spark", "hive", "presto", "trino")
+"""The dialects of SQL that a predicate may be written in."""
 MAX_DEPTH: Final = 200
 """Levels of a tree; deeper ones are refused, so that recursion over a tree is bounded."""
 

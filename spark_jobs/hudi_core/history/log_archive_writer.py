@@ -23,7 +23,7 @@ from hudi_core.codec.log.blocks import BlockType, HeaderKey
 from hudi_core.codec.log.content import encode_avro_block
 from hudi_core.codec.log.frames import encode_block
 from hudi_core.errors import CorruptFileError, FormatError, StorageExistsError, StorageNotFoundError
-from hudi_core.history.archived_instant import ArchivedInstant, InstantKey, archived_entry, key_of
+from hudi_core.history.archived_instant import ArchivedInstant, InstantKey, StateFile, archived_entry, key_of
 from hudi_core.history.log_archive import MERGE_PLAN, LogArchive, archive_files, check_whole
 from hudi_core.model.names import ROLLBACK_TOKEN
 from hudi_core.model.partition import check_file_name
@@ -75,9 +75,18 @@ def encode_archive(instants: Sequence[ArchivedInstant], batch: int) -> bytes:
     schema = load_schema("HoodieArchivedMetaEntry")
     codec = codec_of(schema)
     headers = {HeaderKey.SCHEMA: json.dumps(schema, separators=(",", ":"))}
-    records = (archived_entry(item.instant.requested_time, file) for item in instants for file in item.files)
+
+    def encoded(time: str, file: StateFile) -> bytes:
+        try:
+            return codec.encode(archived_entry(time, file))
+        except FormatError as error:
+            error.path = error.path or file.path
+            error.remedy = error.remedy or "the file is not as Hudi writes it: restore it from a copy"
+            raise
+
+    records = (encoded(item.instant.requested_time, file) for item in instants for file in item.files)
     blocks = []
-    while chunk := [codec.encode(record) for record in islice(records, batch)]:
+    while chunk := list(islice(records, batch)):
         blocks.append(encode_block(BlockType.AVRO_DATA, headers, encode_avro_block(chunk)))
     return b"".join(blocks)
 

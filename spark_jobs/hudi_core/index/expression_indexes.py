@@ -56,7 +56,7 @@ def expression_mask(
     ranges: dict[Operand, ColumnRange] = {}
     for name, definition in sorted(metadata.index_definitions().items()):
         operand = indexed_operand(definition)
-        if operand is None or operand not in requested or name not in metadata.partition_types:
+        if operand is None or operand not in requested or not metadata.has_index(name):
             continue
         if definition.type == COLUMN_STATS:
             known = slice_ranges(slices, metadata.expression_stats(name), kind_of(operand, bound))

@@ -118,6 +118,7 @@ class SkippingPlan:
             if not any("." in name for name in column.path)
         }
         self._verdicts: dict[str, str | None] = {}
+        self._groups: frozenset[FileGroupId] = frozenset()
 
     def partitions(self, partitions: Sequence[str]) -> list[str]:
         """Those of the partitions that may hold a row that matches: the others need not be listed."""
@@ -139,6 +140,7 @@ class SkippingPlan:
                 kept.append(item)
             else:
                 by_kind[verdict] += len(item.data_files)
+        self._groups = frozenset(item.file_group for item in kept)
         for index, stage in self._stages():
             mask = stage(kept) if kept else None
             if mask is not None:
@@ -161,8 +163,8 @@ class SkippingPlan:
             self._current
             and not self._free_merge
             and self._metadata is not None
-            and PARTITION_STATS in self._metadata.partition_types
             and by_path.any()
+            and self._metadata.has_index(PARTITION_STATS)
             and not self._metadata.may_have_narrow_ranges
         ):
             stats = partition_statistics(new, self._metadata, self._columns)
@@ -183,19 +185,19 @@ class SkippingPlan:
     def _by_record_index(self, slices: Slices) -> Mask | None:
         if self._metadata is None or not self._current or self._keys is None:
             return None
-        return _of_groups(slices, groups_of_keys(self._metadata, self._keys))
+        return _of_groups(slices, groups_of_keys(self._metadata, self._keys, self._groups))
 
     def _by_secondary_index(self, slices: Slices) -> Mask | None:
         if self._metadata is None or not self._current or self._free_merge:
             return None
-        return _of_groups(slices, groups_of_values(self._metadata, self._bound, self._hidden))
+        return _of_groups(slices, groups_of_values(self._metadata, self._bound, self._hidden, self._groups))
 
     def _by_column_stats(self, slices: Slices) -> Mask | None:
         if self._metadata is None or COLUMN_STATS not in self._metadata.partition_types:
             return None
         names = {".".join(column.path): (column, kind) for column, kind in self._columns.items()}
         requested = indexed_columns(self._metadata, names)
-        if not requested:
+        if not requested or not self._metadata.has_index(COLUMN_STATS):
             return None
         files: dict[str, list[str]] = defaultdict(list)
         for item in slices:
@@ -214,7 +216,7 @@ class SkippingPlan:
         return expression_mask(slices, self._bound, self._metadata, self._hidden)
 
     def _by_bloom_filters(self, slices: Slices) -> Mask | None:
-        if self._metadata is None or self._keys is None or BLOOM_FILTERS not in self._metadata.partition_types:
+        if self._metadata is None or self._keys is None or not self._metadata.has_index(BLOOM_FILTERS):
             return None
         return filter_mask(slices, self._keys, self._metadata.bloom_filters)
 

@@ -19,7 +19,7 @@ from hudi_core.timeline.stable_read import read_stable
 
 PATH_KEY: Final = "hoodie.table.index.defs.path"
 _ROOT: Final = ".hoodie/"
-_DEFAULT_PATH: Final = ".hoodie/.index_defs/index.json"
+DEFAULT_PATH: Final = ".hoodie/.index_defs/index.json"
 _REMEDY: Final = "restore the file from a copy, or drop and create the indexes again"
 
 
@@ -86,7 +86,7 @@ def put_index_definitions(
     new = {name: item for name, item in (old | {item.name: item for item in added}).items() if name not in removed}
     if new == old:
         return config
-    path = _path_of(config) or _DEFAULT_PATH
+    path = _path_of(config) or DEFAULT_PATH
     storage.write(path, render_index_definitions(new))
     return config if _path_of(config) else update_properties(storage, {PATH_KEY: path})
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Final
 
-from hudi_core.errors import StorageNotFoundError, UnsupportedError
+from hudi_core.errors import CorruptFileError, StorageNotFoundError, UnsupportedError
 from hudi_core.filegroup.read.output_columns import select_columns
 from hudi_core.filegroup.read.schema_resolver import table_schema
 from hudi_core.history.completion import CompletionTimes
@@ -108,7 +108,7 @@ class _ChangeFinder:
     def _of_base_file(self, requested: str, partition: str, stat: WriteStat, name: BaseFileName) -> Change:
         after = Image(slice_of_base(DataFile(partition, str(name), stat.file_size_in_bytes)))
         if stat.cdc_stats:
-            logs = tuple(self._cdc_log(partition, path) for path, _ in stat.cdc_stats)
+            logs = tuple(self._cdc_log(partition, path, size) for path, size in stat.cdc_stats)
             mode = self.context.config.raw.get(MODE_KEY, _WHOLE_IMAGES).upper()
             if mode == _WHOLE_IMAGES:
                 return Change(requested, partition, logs)
@@ -119,13 +119,20 @@ class _ChangeFinder:
         emptied = stat.num_writes == 0 and stat.num_deletes
         return Change(requested, partition, before=self._previous(partition, stat), after=None if emptied else after)
 
-    def _cdc_log(self, partition: str, path: str) -> DataFile:
+    def _cdc_log(self, partition: str, path: str, size: int) -> DataFile:
+        """The change-data log of `size` bytes; a block more would be changes twice, and one less changes lost."""
         source = f"{self.context.active.folder}: cdcStats"
         name = check_relative_path(path, source=source).rsplit("/", 1)[-1]
         parse_log_file(name)
         if name not in self._present(partition):
             raise _cleaned(join(partition, name))
-        return DataFile(partition, name, self._present(partition)[name])
+        if self._present(partition)[name] != size:
+            raise CorruptFileError(
+                f"the change-data log has {self._present(partition)[name]} bytes, and {size} by its commit",
+                path=join(partition, name),
+                remedy="restore the file from a copy, or query a range without its commit",
+            )
+        return DataFile(partition, name, size)
 
     def _previous(self, partition: str, stat: WriteStat) -> Image:
         """The base file that the commit rewrote."""

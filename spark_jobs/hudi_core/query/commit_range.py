@@ -12,7 +12,7 @@ from datetime import timedelta
 from typing import Final
 
 from hudi_core.config.read_config import HOLLOW_COMMITS, SKIP_CLUSTERING, SKIP_COMPACTION
-from hudi_core.errors import ConfigError, TimelineError
+from hudi_core.errors import ConfigError, CorruptFileError, TimelineError
 from hudi_core.history.completion import begin_of_writes
 from hudi_core.model.names import FileGroupId
 from hudi_core.model.partition import check_partition
@@ -100,6 +100,12 @@ def commits_in_range(context: ReadContext, timeline: Timeline, request: ReadRequ
         if not _is_read(context, instant, commit):
             continue
         source = context.active.path_of(instant)
+        if commit == CommitMetadata():
+            raise CorruptFileError(
+                f"the completed file of {instant.action} {instant.requested_time} is empty: what it changed is unknown",
+                path=source,
+                remedy="restore the file from a copy, or query a range without it",
+            )
         commit.check_paths(source=source)
         for partition in commit.replaced_file_ids or {}:
             check_partition(partition, source=source)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from hudi_core.codec.avro.schema import AvroSchema
@@ -68,6 +68,12 @@ class ReadContext:
     def history(self) -> ArchivedTimeline:
         """The archived timeline; nothing is read before the first question."""
         return load_history(self.storage, self.config)
+
+    def slice_sizes(self) -> Iterator[int]:
+        """Bytes of each file slice that a snapshot query would read; partitions are listed as the caller goes on."""
+        view = self.view(self.active.load())
+        for partition in view.partitions():
+            yield from (item.size for item in view.latest_merged_slices(partition))
 
     def view(
         self, timeline: Timeline, metadata: MetadataMode = "auto", *, listing: FileListing | None = None

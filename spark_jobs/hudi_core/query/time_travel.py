@@ -73,7 +73,7 @@ def _check_kept(context: ReadContext, timeline: Timeline, instant: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Clean:
-    """A clean that has begun, the file that says what it does, and what that is."""
+    """A clean that has started, the file that says what it does, and what that is."""
 
     instant: str
     path: str

@@ -39,7 +39,11 @@ def parse_request(text: str | bytes) -> Request:
 
     Earlier releases wrote the fields of all verbs: one of another verb is accepted with its default value.
     """
-    value = parse_object(text, what=_WHAT)
+    return request_of(parse_object(text, what=_WHAT))
+
+
+def request_of(value: Mapping[str, Any]) -> Request:
+    """The request that a JSON object describes; see parse_request."""
     version = value.get("version")
     if not isinstance(version, int) or isinstance(version, bool):
         raise ConfigError(f"{_WHAT}: version must be a whole number")

@@ -43,6 +43,8 @@ class RunResult:
     """Why no instant was run, and what would change that."""
     document: Mapping[str, Any] | None = None
     """The result of a verb other than `run`: the JSON document of hudictl's command of that name."""
+    engine: str | None = None
+    """Which engine did the work: `local` or `spark`; None where there was none to do."""
 
     @property
     def failed(self) -> tuple[InstantResult, ...]:
@@ -61,10 +63,14 @@ class RunResult:
         """The document that hudictl prints with `--json`; of a run with `reason` only when there was nothing to do."""
         if self.document is not None:
             return dict(self.document)
-        value: dict[str, Any] = {"instants": [result.to_dict() for result in self.instants]}
+        value: dict[str, Any] = {"instants": [result.to_dict() for result in self.instants], **self._engine}
         return value if self.reason is None else {**value, "reason": self.reason}
 
     def to_json(self) -> str:
         """One line of JSON, with the version of this format."""
-        value = self.to_dict() if self.document is None else {"document": self.to_dict()}
+        value = self.to_dict() if self.document is None else {"document": self.to_dict(), **self._engine}
         return json.dumps({"version": REQUEST_VERSION, **value}, sort_keys=True)
+
+    @property
+    def _engine(self) -> dict[str, str]:
+        return {} if self.engine is None else {"engine": self.engine}

@@ -15,7 +15,7 @@ from hudi_core.engine.protocol import Engine
 from hudi_core.errors import ConfigError, HudiError, UnsupportedError
 from hudi_core.request.requests import RunRequest
 from hudi_core.request.results import InstantResult, RunResult
-from hudi_core.request.services import Step, next_step
+from hudi_core.request.services import Step, next_step, nothing_pending
 from hudi_core.services.context import TableContext
 from hudi_core.services.lifecycle import UnitProgress
 from hudi_core.services.service import ImmediateService, InstantService, SchedulingService, service_of
@@ -45,7 +45,7 @@ def find_work(context: TableContext, service: InstantService, owner: Owner, *, s
         case Step.RUN:
             return Work(pending)
         case Step.NOTHING:
-            return Work((), _nothing_pending(service, context.config.name))
+            return Work((), nothing_pending(service.name, context.config.name))
         case Step.PLAN:
             planned = planner_of(service).schedule(context, owner, dry_run=False)
             if planned.instant is not None:
@@ -146,15 +146,6 @@ def planner_of(service: InstantService) -> SchedulingService:
             remedy="let the writer plan it, or leave out --schedule",
         )
     return service
-
-
-def _nothing_pending(service: InstantService, table: str) -> str:
-    """Why a run of the service without planning found nothing to do on `table`, and the remedy."""
-    planned_here = isinstance(service, SchedulingService)
-    return (
-        f"no {service.name} is pending on {table}; "
-        f"{'--schedule plans one' if planned_here else 'this release plans none: the writers do'}"
-    )
 
 
 def _is_over(deadline: float | None) -> bool:

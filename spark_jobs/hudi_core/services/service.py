@@ -7,10 +7,12 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
+from hudi_core.config.engine_config import EngineConfig
 from hudi_core.engine.protocol import Engine, Json
 from hudi_core.request.results import InstantResult, RunResult
 from hudi_core.request.services import check_service
 from hudi_core.services.context import TableContext
+from hudi_core.services.engine_choice import Extent
 from hudi_core.services.lifecycle import Job, Run, UnitProgress, run_instant
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.transaction.owner import Owner
@@ -43,6 +45,10 @@ class InstantService(ABC):
         """The requested times of the instants that `run` can run now, oldest first, whichever writer planned them."""
         return [instant.requested_time for instant in timeline.pending().of_actions(self.action)]
 
+    def extent(self, context: TableContext, instant: str, config: EngineConfig) -> Extent:
+        """How much the plan of a pending instant is (engine_choice); one unit without bytes unless a service knows."""
+        return Extent()
+
     @abstractmethod
     def job(self, run: Run) -> Job[Any, Any]:
         """What is the service's own in the run of one instant."""
@@ -61,6 +67,10 @@ class InstantService(ABC):
 
 class SchedulingService(InstantService):
     """A service whose instants this engine plans itself."""
+
+    def has_work_before(self, context: TableContext, owner: Owner) -> bool:
+        """Whether `schedule` does something of its own before it plans; nothing is written."""
+        return False
 
     @abstractmethod
     def schedule(self, context: TableContext, owner: Owner, *, dry_run: bool) -> Scheduled:

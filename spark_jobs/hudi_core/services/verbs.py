@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from hudi_core.engine.protocol import Engine, Json
+from hudi_core.errors import OrphanFilesError
 from hudi_core.request import requests
 from hudi_core.request.requests import ProbeStoreRequest, Request, RunRequest
 from hudi_core.request.results import RunResult
@@ -91,5 +92,8 @@ def schedule(context: TableContext, name: str, owner: Owner, *, dry_run: bool) -
     """
     service = service_of(name)
     if isinstance(service, ImmediateService):
-        return service.preview(context)
+        try:
+            return service.preview(context)
+        except OrphanFilesError as error:
+            return Scheduled(None, None, str(error))
     return planner_of(service).schedule(context, owner, dry_run=dry_run)

@@ -14,7 +14,7 @@ from typing import Final, TypeAlias
 
 from hudi_core.config.indexing_config import CATCHUP_MINUTES
 from hudi_core.config.transaction_config import HeartbeatConfig
-from hudi_core.errors import ConflictError
+from hudi_core.errors import ConflictError, Reminder
 from hudi_core.services.context import TableContext
 from hudi_core.timeline.instant import COMMIT_ACTIONS, WRITE_ACTIONS, Action, Instant, State
 from hudi_core.timeline.pending_plans import is_clustering
@@ -96,6 +96,7 @@ def wait_for_writers(
     minutes = CATCHUP_MINUTES.read(context.options)
     limit = deadline_of(context) if deadline is None else deadline
     recorded: set[str] = set()
+    reminder = Reminder(time.monotonic)
     while True:
         check()
         pending = _pending(context, awaited)
@@ -122,6 +123,15 @@ def wait_for_writers(
                 path=context.active.path_of(first),
                 remedy=f"run this again when it has ended, or let it wait longer by {CATCHUP_MINUTES.name}",
             )
+        if reminder.is_due():
+            for item in alive:
+                log.warning(
+                    "waiting for %s %s, %s; for up to %.0f s more",
+                    item.pending_action,
+                    item.requested_time,
+                    _whose(context, item, heartbeats),
+                    max(0.0, limit - time.monotonic()),
+                )
         sleep(min(POLL_SECONDS, max(0.0, limit - time.monotonic())))
 
 
@@ -148,6 +158,18 @@ def _heartbeats(context: TableContext) -> Heartbeats:
 
 def _is_write(context: TableContext, item: Instant) -> bool:
     return item.pending_action in COMMIT_ACTIONS and not is_clustering(context.active, item)
+
+
+def _whose(context: TableContext, item: Instant, heartbeats: Heartbeats) -> str:
+    """Who may be at work on an instant, and since when there is no sign of that."""
+    claimed = current_claim(context.storage, item.requested_time)
+    if claimed is not None:
+        return f"run by {claimed.owner.describe()}"
+    age = heartbeats.age(item.requested_time)
+    if age is not None:
+        return f"whose writer's last heartbeat is {age:.0f} s old"
+    changed = context.active.modified().get(context.active.path_of(item), heartbeats.now)
+    return f"whose writer makes no heartbeat and changed it {max(0.0, heartbeats.now - changed):.0f} s ago"
 
 
 def _why(context: TableContext, item: Instant, heartbeats: Heartbeats) -> str:

@@ -14,6 +14,11 @@ from hudi_core.model.partition import check_relative_path
 _ABSENT = (FileNotFoundError, NotADirectoryError, IsADirectoryError)
 """A path below a file, or one that is a folder, holds no file: the object is absent."""
 
+_NO_CREDENTIALS = frozenset(
+    ("NoCredentialsError", "PartialCredentialsError", "DefaultCredentialsError", "CredentialUnavailableError")
+)
+"""How botocore, google-auth and azure-identity name it that a process has no credentials."""
+
 
 def check_file_path(path: str, uri: str) -> str:
     """`path`, when it is of a file below the root `uri`. Raises FormatError, or StorageError for the root."""
@@ -40,6 +45,15 @@ def service_code(error: BaseException | None) -> str | None:
     return None
 
 
+def lacks_credentials(error: BaseException | None) -> bool:
+    """Whether a failure or its cause says that this process has no credentials."""
+    while error is not None:
+        if type(error).__name__ in _NO_CREDENTIALS:
+            return True
+        error = error.__cause__
+    return False
+
+
 def missing_bucket(path: str, uri: str) -> StorageError:
     """The error for an absent bucket, which is not "this file is absent"."""
     remedy = "check the address of the table and the endpoint"
@@ -52,10 +66,21 @@ def to_storage_error(error: Exception, path: str, uri: str) -> HudiError:
         return error
     if service_code(error) == "NoSuchBucket":
         return missing_bucket(path, uri)
+    if lacks_credentials(error):
+        return StorageError(
+            f"this process has no credentials for {uri}: {error}",
+            path=path,
+            remedy="give them by its environment or a role, or by a storage options file: --storage-options-file of "
+            "hudictl, env_vars or storage_options_file of an operator, whose Spark job has credentials of its own",
+        )
     if isinstance(error, _ABSENT):
         return StorageNotFoundError(f"no such file in {uri}", path=path)
     if isinstance(error, FileExistsError):
-        return StorageExistsError(f"the file exists already in {uri}", path=path)
+        return StorageExistsError(
+            f"the file exists already in {uri}",
+            path=path,
+            remedy="another process made it at the same moment: run again; if that fails as well, look what is there",
+        )
     if isinstance(error, PermissionError):
         return StorageError(
             f"access denied in {uri}: {error}", path=path, remedy="check the permissions or credentials of this process"

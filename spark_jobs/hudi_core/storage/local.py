@@ -21,13 +21,12 @@ from hudi_core.errors import (
     FormatError,
     StorageConflictError,
     StorageError,
-    StorageExistsError,
     StorageNotFoundError,
 )
 from hudi_core.model.partition import check_relative_path, join
 from hudi_core.model.size_limits import NO_OPTIONS, SizeLimits
 from hudi_core.storage.base import ByteRange, FileInfo, Storage
-from hudi_core.storage.failures import check_file_path, check_removable, translated
+from hudi_core.storage.failures import check_file_path, check_removable, to_storage_error, translated
 from hudi_core.storage.streams import GuardedInput, GuardedOutput
 
 _TEMPORARY = re.compile(r"^\.airflow-hudi-[0-9a-f]{32}\.tmp$")
@@ -129,7 +128,7 @@ class LocalStorage(Storage):
         """A hard link of a finished temporary file: the kernel lets one win, and the name has the whole content."""
         target = self._file(path)
         if os.path.lexists(target):
-            raise StorageExistsError(f"the file exists already in {self.uri}", path=path)
+            raise to_storage_error(FileExistsError(path), path, self.uri)
 
         def link(temporary: str, target: str) -> None:
             try:

@@ -21,6 +21,12 @@ if TYPE_CHECKING:
 
 S3_OPTIONS = frozenset({"endpoint_url", "region", "anon", "key", "secret", "token"})
 """Options of an S3 storage: one vocabulary for the control side (fsspec) and the data path (Arrow)."""
+LIBRARIES = {
+    "s3": "s3fs: pip install 'airflow-hudi[s3]'",
+    **dict.fromkeys(("gs", "gcs"), "gcsfs: pip install 'gcsfs>=2026.4'"),
+    **dict.fromkeys(("abfs", "abfss", "az"), "adlfs: pip install 'adlfs>=2026.2'"),
+}
+"""By scheme, the library that serves it and the command that installs it, for the remedy of an error."""
 _BOOLEANS = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
 
 
@@ -50,7 +56,7 @@ def open_fsspec(uri: str, scheme: str, options: Mapping[str, str]) -> FsspecStor
         raise ConfigError(
             f"no storage library for {scheme}:// : {error}",
             path=uri,
-            remedy="install the fsspec package of this scheme",
+            remedy=f"install {LIBRARIES.get(scheme, 'the fsspec package of this scheme')}",
         ) from error
     given = fsspec_options(scheme, without_limits(options))
     try:

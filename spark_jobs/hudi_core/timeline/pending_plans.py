@@ -88,3 +88,21 @@ def pending_rollback_of(active: ActiveTimeline, timeline: Timeline, instant: str
         if rollback_target(active, pending.requested_time) == instant:
             return pending.requested_time
     return None
+
+
+def without_undone(active: ActiveTimeline, timeline: Timeline) -> Timeline:
+    """The timeline without the completed writes that a pending rollback or restore is going to take back: when it is
+    finished, by any process, readers read what these writes replaced. Raises CorruptFileError naming a plan.
+    """
+    undone: set[str] = set()
+    for pending in timeline.pending().of_actions(Action.ROLLBACK, Action.RESTORE):
+        try:
+            if pending.action == Action.ROLLBACK:
+                undone.add(rollback_target(active, pending.requested_time))
+            else:
+                undone.update(item.time for item in read_restore_plan(active, pending.requested_time).instants)
+        except StorageNotFoundError:
+            continue
+    return timeline.filter(
+        lambda item: item.requested_time not in undone or not item.is_completed or item.action not in COMMIT_ACTIONS
+    )

@@ -105,7 +105,7 @@ class Verdict:
                 "; ".join(text for _, text in self.conflicts),
                 remedy=(
                     "run it again when the other one has ended; which side yields is set by "
-                    "hoodie.write.conflict.resolution.strategy"
+                    "hoodie.write.lock.conflict.resolution.strategy"
                 ),
             )
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.fake_spark_submit import install, real_job
+from tests.support.fake_spark_submit import install, quick_look, real_job
 from tests.support.golden_data import golden_root
 
 os.environ.setdefault("AIRFLOW_HOME", tempfile.mkdtemp(prefix="airflow-home-"))
@@ -57,4 +57,5 @@ def submitted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     golden_root()  # before the cache's folder is one that goes with the test
     found = install(tmp_path, monkeypatch, json.dumps({"conn_type": "spark", "host": "local[2]"}))
     real_job(monkeypatch)
+    quick_look(monkeypatch)
     return found

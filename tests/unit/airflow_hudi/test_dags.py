@@ -14,7 +14,8 @@ import pytest
 ROOT = Path(__file__).resolve().parents[3]
 
 PROGRAM = """
-import importlib.util, json, sys
+import copy, importlib.util, json, os, sys
+from airflow.sdk.exceptions import ParamValidationError
 for number, path in enumerate(sys.argv[1:]):
     spec = importlib.util.spec_from_file_location(f"dag_file_{number}", path)
     module = importlib.util.module_from_spec(spec)
@@ -23,9 +24,37 @@ for number, path in enumerate(sys.argv[1:]):
     heavy = [name for name in ("pyarrow", "pyspark") if name in sys.modules]
     upstream = {task.task_id: sorted(task.upstream_task_ids) for task in dag.tasks}
     intervals = [task.poke_interval for task in dag.tasks if getattr(task, "deferrable", False)]
+    dag.params.validate()
     params = {name: dag.params[name] for name in dag.params}
-    print("FOUND", json.dumps([dag.dag_id, heavy, dag.max_active_runs, upstream, intervals, params]))
+    forms = {name: dag.params.get_param(name).schema for name in dag.params}
+    accepted = []
+    for change in json.loads(os.environ["CHANGES"]).get(dag.dag_id, []):
+        changed = copy.deepcopy(dag.params)
+        try:
+            changed.update(change)
+            changed.validate()
+            accepted.append(True)
+        except ParamValidationError:
+            accepted.append(False)
+    line = [dag.dag_id, heavy, dag.max_active_runs, upstream, intervals, params, forms, accepted]
+    print("FOUND", json.dumps(line))
 """
+CHANGES = {
+    "hudi_repair": [
+        *(
+            {"verb": verb, "instant": "20260102030405678"}
+            for verb in ("rollback", "restore", "savepoint", "unschedule")
+        ),
+        {"verb": "delete_savepoint", "instant": "20260102030405", "comment": "why"},
+        {"verb": "takeover", "instant": None, "comment": None, "table": None},
+        {"verb": "repair"},
+        {"instant": "yesterday"},
+        {"instant": "2026-01-02"},
+    ],
+    "hudi_table_maintenance": [{"commits_retained": 3}, {"commits_retained": 0}, {"table": "s3://b/other"}],
+}
+ACCEPTED = {"hudi_repair": [True] * 6 + [False] * 3, "hudi_table_maintenance": [True, False, True]}
+"""What is typed into the trigger form, and whether Airflow's schema of the params takes it."""
 UPSTREAM = {
     "hudi_compaction": {"wait_for_compaction": [], "compact": ["wait_for_compaction"]},
     "hudi_clean": {"wait_for_clean": [], "clean": ["wait_for_clean"]},
@@ -37,6 +66,7 @@ UPSTREAM = {
     "hudi_doctor": {"doctor": [], "probe_wanted": [], "probe_store": ["probe_wanted"]},
     "hudi_indexing": {"build": [], "validate": ["build"]},
     "hudi_metadata": {"update": [], "validate": ["update"]},
+    "hudi_tables": {"run_services": []},
     "hudi_repair": {
         "choose": [],
         **{
@@ -55,6 +85,8 @@ def test_every_dag_file_is_known() -> None:
 def parsed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Any]]:
     """What each file's DAG is, by its id: all are parsed by one process, as Airflow takes seconds to import."""
     mine = {"AIRFLOW_HUDI_TABLE": "s3://b/t", "AIRFLOW_HUDI_POLL_SECONDS": "5", "AIRFLOW_HUDI_COMMITS_RETAINED": "7"}
+    mine["AIRFLOW_HUDI_TABLES"] = "s3://b/t, s3://b/u"
+    mine["CHANGES"] = json.dumps(CHANGES)
     environment = {**os.environ, "AIRFLOW_HOME": str(tmp_path_factory.mktemp("airflow")), **mine}
     command = [sys.executable, "-c", PROGRAM, *(str(ROOT / "dags" / f"{name}.py") for name in UPSTREAM)]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False)
@@ -65,9 +97,31 @@ def parsed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Any]]:
 
 @pytest.mark.parametrize("name", UPSTREAM)
 def test_a_ready_to_use_dag_parses(parsed: dict[str, list[Any]], name: str) -> None:
-    heavy, runs, upstream, intervals, params = parsed[name]
+    heavy, runs, upstream, intervals, params, _, _ = parsed[name]
     assert (heavy, runs, upstream) == ([], 1, UPSTREAM[name])
     assert intervals == ([5.0] if name in ("hudi_compaction", "hudi_clean") else [])
-    assert params["table"] == "s3://b/t"
+    if name == "hudi_tables":
+        assert params["tables"] == "s3://b/t, s3://b/u"
+    else:
+        assert params["table"] == "s3://b/t"
     if name == "hudi_table_maintenance":
         assert (params["commits_retained"], params["min_commits"], params["max_commits"]) == (7, 20, 30)
+
+
+@pytest.mark.parametrize("name", UPSTREAM)
+def test_the_trigger_form_can_be_submitted_with_its_defaults(parsed: dict[str, list[Any]], name: str) -> None:
+    """Airflow's form takes a field for required whose type does not include null; an empty one keeps its button grey
+    (FlexibleForm: isRequired).
+    """
+    *_, params, forms, _ = parsed[name]
+    required = [
+        field
+        for field, form in forms.items()
+        if form.get("type") and not (isinstance(form["type"], list) and "null" in form["type"])
+    ]
+    assert [field for field in required if params[field] in (None, "")] == []
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_the_trigger_form_takes_what_means_something(parsed: dict[str, list[Any]], name: str) -> None:
+    assert parsed[name][-1] == ACCEPTED[name]

@@ -46,7 +46,7 @@ def test_the_connection_is_the_hooks() -> None:
     assert connection["connection-type"] == HudiHook.conn_type
     assert connection["hook-class-name"] == f"{HudiHook.__module__}.{HudiHook.__qualname__}"
     assert connection["hook-name"] == HudiHook.hook_name
-    assert set(connection["conn-fields"]) == {"storage_conn_id", *STORAGE_OPTIONS}
+    assert set(connection["conn-fields"]) == {"storage_conn_id", "engine", *STORAGE_OPTIONS}
 
 
 def test_has_the_distributions_name() -> None:

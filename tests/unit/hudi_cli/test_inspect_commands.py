@@ -162,6 +162,14 @@ def test_files_of_one_partition(golden: Golden) -> None:
     assert item["file_id"] in people.out
 
 
+@pytest.mark.parametrize("metadata", ["on", "off"])
+def test_files_of_a_partition_that_does_not_exist(golden: Golden, metadata: str) -> None:
+    table = golden("6", "mor_compaction_requested").table
+    done = hudictl("files", table, "--json", "--partition", "2024-01-09", "--metadata", metadata)
+    assert (done.code, done.error["type"]) == (2, "ConfigError")
+    assert "2024-01-09" in done.error["message"]
+
+
 @pytest.mark.parametrize("version", ["6", "8", "9"])
 def test_show_finds_archived_instants(golden: Golden, version: str) -> None:
     table = golden(version, "archived_timeline_mor").table

@@ -11,7 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from hudi_cli.main import hudictl as hudictl_group
 from hudi_cli.output import Output
+from hudi_core.request.services import SERVICES
 from tests.support.golden_data import GoldenCase
 from tests.support.hudictl_runner import hudictl
 
@@ -59,11 +61,22 @@ def test_people_get_the_file_and_the_remedy_on_stderr(tmp_path: Path, command: l
     assert "Traceback" not in done.err
 
 
-def test_no_summary_of_a_command_is_cut_at_80_columns(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COLUMNS", "80")
-    lines = hudictl("--help").out.partition("Commands:\n")[2].splitlines()
-    assert {line.split()[0] for line in lines} >= {"files", "read", "run", "show", "timeline"}
-    assert not [line for line in lines if "..." in line or len(line) > 80]
+@pytest.mark.parametrize("group", [[], ["metadata"], ["savepoint"]], ids=str)
+@pytest.mark.parametrize("columns", [50, 80])
+def test_no_summary_of_a_command_is_cut(monkeypatch: pytest.MonkeyPatch, group: list[str], columns: int) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    lines = hudictl(*group, "--help").out.partition("Commands:\n")[2].splitlines()
+    assert not [line for line in lines if "..." in line or len(line) > columns]
+    shown = " ".join(" ".join(lines).split())
+    commands = hudictl_group.commands if not group else hudictl_group.commands[group[0]].commands  # type: ignore[attr-defined]
+    for name, command in commands.items():
+        assert f"{name} {command.get_short_help_str(1000)}" in shown
+
+
+@pytest.mark.parametrize("command", ["run", "schedule"])
+def test_the_services_of_the_registry_are_listed(command: str) -> None:
+    shown = " ".join(hudictl(command, "--help").out.split())
+    assert f"SERVICE is one of {', '.join(sorted(SERVICES))}." in shown
 
 
 @pytest.mark.parametrize(
@@ -150,3 +163,16 @@ def test_an_argument_that_is_no_text_is_bad_input(arguments: tuple[str, ...]) ->
     done = hudictl(*arguments, "--json")
     assert done.code == 2
     assert "UTF-8" in done.error["message"]
+
+
+@pytest.mark.parametrize("command", ["--help", "run --help", "timeline {table}"])
+def test_what_needs_no_data_files_imports_no_arrow(golden: Golden, command: str) -> None:
+    """Arrow, NumPy, sqlglot and the engine take a second of CPU time to import (benchmarks/fleet.py measures it)."""
+    words = command.format(table=golden("8", "mor_basic").table).split()
+    code = (
+        "import sys\nsys.argv = ['hudictl', *sys.argv[1:]]\nfrom hudi_cli.main import main\n"
+        "try:\n    main()\nexcept SystemExit as end:\n    assert not end.code, end.code\n"
+        "print(sorted({'pyarrow', 'numpy', 'pandas', 'sqlglot', 'pyspark', 'airflow'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code, *words], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "[]"

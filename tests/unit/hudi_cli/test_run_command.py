@@ -40,6 +40,43 @@ def test_the_oldest_pending_compaction_is_run(golden: Golden, tmp_path: Path) ->
         assert_same_rows(read_parquet(target), read_parquet(case.expected / f"after_{query}.parquet"))
 
 
+def test_the_plan_chooses_the_engine(golden: Golden) -> None:
+    table = golden("9", "mor_compaction_requested").table
+    done = hudictl("run", "compaction", table, "--engine", "auto", "--json")
+    assert (done.code, done.document["engine"]) == (0, "local")
+    large = golden("8", "mor_compaction_requested").table
+    option = "airflow_hudi.engine.local.max.units=1"
+    refused = hudictl(
+        "run", "compaction", large, "--engine", "auto", "--option", option, "--master", "nonsense", "--json"
+    )
+    assert "more than 1 units (airflow_hudi.engine.local.max.units)" in refused.err
+    assert (refused.code, "Spark did not start" in refused.error["message"]) == (1, True)
+    assert hudictl("run", "compaction", large, "--engine", "local", "--option", option, "--json").code == 0
+
+
+def test_several_tables_have_results_of_their_own(golden: Golden, tmp_path: Path) -> None:
+    whole, broken, idle = (
+        golden("9", "mor_compaction_requested").table,
+        golden("8", "mor_compaction_requested").table,
+        golden("6", "mor_basic").table,
+    )
+    lost = a_log_file(broken)
+    lost.unlink()
+    tables = [whole, broken, idle, tmp_path / "nothing"]
+    done = hudictl("run", "compaction", *tables, "--engine", "local", "--json")
+    results = done.document["results"]
+    assert [(item["table"], item["exit_code"]) for item in results] == list(
+        zip(map(str, tables), [0, 2, 0, 2], strict=True)
+    )
+    assert results[0]["instants"][0]["state"] == "completed"
+    assert results[1]["error"]["path"].endswith(lost.name)
+    assert "no compaction is pending" in results[2]["reason"]
+    assert done.code == 2
+    people = hudictl("run", "compaction", whole, idle, whole, "--engine", "local")
+    assert (people.code, people.out.count("nothing to do")) == (0, 2)
+    assert hudictl("run", "compaction", whole, idle, "--instant", "1", "--json").error["message"].endswith("one table")
+
+
 @pytest.mark.parametrize(
     "how", [[], ["--all-pending"], ["--engine", "local"], ["--engine", "local", "--all-pending"]], ids=" ".join
 )

@@ -10,7 +10,7 @@ import pytest
 from rich.console import Console
 from rich.table import Table
 
-from hudi_cli.tables import details, file_table, instant_table, run_table
+from hudi_cli.tables import WIDE, file_table, instant_table, run_table
 from hudi_core.engine.protocol import Json
 from tests.support.golden_data import GoldenCase
 from tests.support.hudictl_runner import hudictl
@@ -47,16 +47,24 @@ def cells(lines: list[str], count: int, anchor: int) -> list[list[str]]:
     return [[row[index] for index in range(count)] for row in rows]
 
 
-def test_file_slices(document: Callable[..., Json]) -> None:
+@pytest.mark.parametrize("width", [80, WIDE])
+def test_file_slices(document: Callable[..., Json], width: int) -> None:
+    """Each slice is one line below the line of its partition; in a wide terminal with the base file's name."""
     slices = document("files")["slices"]
-    lines = printed(file_table("t", slices))
-    assert max(map(len, lines)) <= WIDTH
-    assert "…" not in "".join(lines)
-    seen = [[text.replace(" ", "") for text in row[:4]] for row in cells(lines, 6, 2)]
-    assert seen == [
-        [item["partition"].replace(" ", ""), item["file_id"], item["base_instant"], item["base_file"]]
-        for item in slices
-    ]
+    out = io.StringIO()
+    Console(file=out, width=width).print(file_table("t", slices, width))
+    title, _, *lines = [line.rstrip() for line in out.getvalue().splitlines()]
+    assert title.startswith(f"t: {len(slices)} file slices")
+    assert max(map(len, lines)) <= width
+    assert "…" not in out.getvalue()
+    expected, partition = [], None
+    for item in slices:
+        if item["partition"] != partition:
+            partition = item["partition"]
+            expected.append([partition])
+        base = item["base_file"] if width == WIDE else "parquet"
+        expected.append([item["file_id"], item["base_instant"], base, str(len(item["log_files"]))])
+    assert [line.split()[:4] if len(line.split()) > 4 else [line] for line in lines] == expected
 
 
 def test_instants(document: Callable[..., Json]) -> None:
@@ -82,14 +90,3 @@ def test_what_a_run_did() -> None:
     ]
     lines = printed(run_table([{**row, "files_deleted": 77, "records": 0, "seconds": 1.0}]))
     assert cells(lines, 8, 0) == [["20261120214905004", "compaction", "completed", "1234", "12.3 GB", "77", "0", "1.0"]]
-
-
-def test_details(document: Callable[..., Json]) -> None:
-    (instant, *_) = document("timeline")["instants"]
-    shown = document("show", instant["requested_time"])
-    out = io.StringIO()
-    for item in details({"savepoint": None, **shown}):
-        Console(file=out, width=WIDTH).print(item, soft_wrap=True)
-    paths = [stat["path"] for stats in shown["metadata"]["partitionToWriteStats"].values() for stat in stats]
-    assert max(map(len, paths)) > WIDTH
-    assert [path for path in paths if path not in out.getvalue()] == []

@@ -6,7 +6,7 @@ import pickle
 import pytest
 
 from hudi_core import errors
-from hudi_core.errors import LONGEST, HudiError, LogFormatter, shortened
+from hudi_core.errors import LONGEST, HudiError, LogFormatter, Reminder, shortened, truncated
 
 KINDS = [kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, HudiError)]
 
@@ -40,6 +40,7 @@ def test_exit_codes() -> None:
         "SizeLimitError",
         "UnsupportedError",
         "UnsupportedVersionError",
+        "ZoneUnknownError",
         "MetadataUnavailableError",
     }
     assert {kind.__name__ for kind in KINDS if kind.exit_code == errors.EXIT_BAD_INPUT} == bad
@@ -76,6 +77,32 @@ def test_log_lines_cannot_be_forged() -> None:
     assert text == "ERROR dt=\n  HUDI_RESULT {}\\x1b[1m s3://***@b/t"
 
 
+@pytest.mark.parametrize(
+    ("quiet_for", "moments"),
+    [(0.0, [100, 130, 160, 190]), (2.0, [102, 132, 162, 192]), (29.0, [129, 159, 189]), (500.0, [])],
+)
+def test_a_wait_is_logged_after_its_quiet_start_and_each_half_minute(quiet_for: float, moments: list[int]) -> None:
+    now = [100.0]
+    reminder = Reminder(lambda: now[0], quiet_for=quiet_for)
+    due = []
+    for moment in range(100, 200):
+        now[0] = float(moment)
+        if reminder.is_due():
+            due.append(moment)
+    assert due == moments
+
+
+def test_a_late_look_at_a_reminder_does_not_add_up() -> None:
+    """The wait between two messages starts at the first of them, not at the time that it was due."""
+    now = [0.0]
+    reminder = Reminder(lambda: now[0], every=10.0)
+    found = []
+    for moment in (0.0, 25.0, 30.0, 34.9, 35.0):
+        now[0] = moment
+        found.append(reminder.is_due())
+    assert found == [True, True, False, False, True]
+
+
 def test_a_name_of_megabytes_is_shortened_in_a_message() -> None:
     error = HudiError("not a marker: " + "x" * 2_000_000 + "END", path="y" * 1_000_000, remedy="remove it")
     assert error.path is not None
@@ -85,3 +112,8 @@ def test_a_name_of_megabytes_is_shortened_in_a_message() -> None:
     assert error.message.endswith("xEND")
     assert str(pickle.loads(pickle.dumps(error))) == str(error)
     assert shortened("x" * LONGEST) == "x" * LONGEST
+
+
+@pytest.mark.parametrize(("text", "shown"), [("", ""), ("abc", "abc"), ("abcd", "abc…")])
+def test_a_truncated_text_says_that_it_is(text: str, shown: str) -> None:
+    assert truncated(text, 3) == shown

@@ -15,6 +15,7 @@ import pytest
 
 from airflow_hudi.jobs.zip import entry_file
 from hudi_core.errors import ConfigError, StorageNotFoundError
+from hudi_core.request.outcome import Outcome
 from hudi_core.request.requests import (
     PROBE_RESULTS,
     RESULTS,
@@ -24,10 +25,10 @@ from hudi_core.request.requests import (
     Request,
     RunRequest,
 )
-from hudi_core.request.results import InstantResult, RunResult
+from hudi_core.request.results import RunResult
 from hudi_core.table import HudiTable
 from hudi_spark import session_engine
-from hudi_spark.job import deliver, main, printable, read_request, run_job
+from hudi_spark.job import deliver, main, read_request, run_requests
 from hudi_spark.probe import ProbeReport
 from tests.support.golden_data import GoldenCase
 
@@ -118,16 +119,16 @@ def test_a_result_is_left_as_a_file_where_the_request_says(
     table = golden("8", "mor_basic").table
     results = table / RESULTS
     request = RunRequest(str(table), "compaction", result_name="abc")
-    deliver(request, {"version": 1, "instants": []}, 0)
+    deliver(request, Outcome({"instants": []}, 0))
     assert json.loads((results / "abc.json").read_text()) == {"version": 1, "instants": [], "exit_code": 0}
     old, fresh = results / "old.json", results / "fresh.json"
     for path in (old, fresh):
         path.write_text("{}")
     os.utime(old, (0, 0))
-    deliver(RunRequest(str(table), "compaction", result_name="next"), {"version": 1, "error": {}}, 3)
+    deliver(RunRequest(str(table), "compaction", result_name="next"), Outcome({"error": {}}, 3))
     assert sorted(path.name for path in results.iterdir()) == ["abc.json", "fresh.json", "next.json"]
     assert json.loads((results / "next.json").read_text())["exit_code"] == 3
-    deliver(RunRequest(str(tmp_path / "nothing"), "compaction", result_name="abc"), {}, 2)
+    deliver(RunRequest(str(tmp_path / "nothing"), "compaction", result_name="abc"), Outcome({}, 2))
     assert not (tmp_path / "nothing").exists()
 
 
@@ -166,8 +167,8 @@ def test_the_doctor_tells_what_executors_lack_and_does_not_fail_of_it(
 
     monkeypatch.setattr(session_engine, "probe_executors", probed)
     session: Any = Session()
-    result = run_job(DoctorRequest(str(golden("9", "mor_compacted").table)), lambda: session)
-    document = printable(result)["document"]
+    result = run_requests(DoctorRequest(str(golden("9", "mor_compacted").table)), lambda: session)
+    document = result.document["document"]
     assert [(item["rule"], item["severity"]) for item in document["findings"]] == expected
     assert result.exit_code == 0
     assert session.stopped
@@ -181,38 +182,15 @@ def test_the_doctor_tells_what_executors_lack_and_does_not_fail_of_it(
 def test_a_store_is_probed_where_no_table_is(tmp_path: Path) -> None:
     session: Any = Session()
     request = ProbeStoreRequest(str(tmp_path / "bucket"), writers=3, rounds=2, result_name="abc")
-    result = run_job(request, lambda: session)
-    document = printable(result)["document"]
+    document = run_requests(request, lambda: session).document["document"]
     assert (document["can_carry_timeline"], document["writers"], document["creates"]["rounds"]) == (True, 3, 2)
     assert session.stopped
     assert list((tmp_path / "bucket").rglob("*")) == []
-    deliver(request, {"version": 1, "document": document}, 0)
+    deliver(request, Outcome({"document": document}, 0))
     (left,) = (path for path in (tmp_path / "bucket").rglob("*") if path.is_file())
     assert left == tmp_path / "bucket" / PROBE_RESULTS / "abc.json"
-    with pytest.raises(ConfigError, match="out of bounds"):
-        run_job(ProbeStoreRequest(str(tmp_path), writers=1), lambda: session)
-
-
-def test_of_very_many_findings_the_worst_are_reported() -> None:
-    findings = [{"rule": str(number)} for number in range(1000)]
-    reported = printable(RunResult(document={"findings": findings}))["document"]
-    assert (reported["findings"], reported["left_out"]) == (findings[:200], 800)
-    assert printable(RunResult(document={"findings": findings[:200]}))["document"] == {"findings": findings[:200]}
-
-
-def test_what_no_log_can_hold_is_counted() -> None:
-    plan = {"files": 3, "partitions": {f"p{number}": {"files": ["f" * 40]} for number in range(200)}}
-    shown = printable(RunResult(document={"instant": "1", "plan": plan, "reason": None}))
-    assert shown["document"] == {"instant": "1", "plan": {"files": 3, "partitions": 200}, "reason": None}
-    short = {"instant": None, "plan": None, "reason": "no old files"}
-    assert printable(RunResult(document=short))["document"] == short
-    many = [InstantResult(str(number), "commit", "archived") for number in range(1000)]
-    many[3] = InstantResult("3", "commit", "requested", error="lost", exit_code=2)
-    reported = printable(RunResult(tuple(many)))
-    assert [item["instant"] for item in reported["instants"]] == ["3", "999"]
-    assert reported["left_out"] == 998
-    few = printable(RunResult(tuple(many[:5])))
-    assert (len(few["instants"]), "left_out" in few) == (5, False)
+    refused = run_requests(ProbeStoreRequest(str(tmp_path), writers=1), lambda: session)
+    assert (refused.exit_code, "out of bounds" in refused.document["error"]["message"]) == (2, True)
 
 
 class ZonedSession(Session):
@@ -233,12 +211,5 @@ def test_the_sessions_zone_is_an_option_of_the_run(
     session: Any = ZonedSession()
     table = str(golden("9", "mor_compacted").table)
     for request in (RunRequest(table, "compaction", options=options), MetadataUpdateRequest(table, options=options)):
-        run_job(request, lambda: session)
+        run_requests(request, lambda: session)
     assert [request.options["spark.sql.session.timeZone"] for request in seen] == [expected, expected]
-
-
-def test_of_very_many_differences_the_first_are_reported() -> None:
-    document = printable(RunResult(document={"differences": [{"kind": str(number)} for number in range(300)]}))[
-        "document"
-    ]
-    assert (len(document["differences"]), document["left_out"]) == (200, 100)

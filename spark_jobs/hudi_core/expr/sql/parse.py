@@ -12,11 +12,12 @@ import sys
 from collections.abc import Callable
 from typing import Any, Final, NoReturn
 
-from hudi_core.errors import ConfigError
+from hudi_core.errors import ConfigError, truncated
 from hudi_core.expr import tree
 from hudi_core.expr.sql.functions import call_of
 from hudi_core.expr.sql.literals import adjacent, cast_literal, hexadecimal, negative, number
 from hudi_core.expr.tree import (
+    DIALECTS,
     And,
     Call,
     Column,
@@ -41,7 +42,6 @@ if importlib.util.find_spec("sqlglot") is None:
 from sqlglot import errors, exp
 from sqlglot.dialects.dialect import Dialect
 
-DIALECTS: Final = ("spark", "hive", "presto", "trino")
 _BACKSLASH_ESCAPES: Final = frozenset({"spark", "hive"})
 """Dialects in which LIKE has an escape character by default."""
 _MAX_TEXT: Final = 1 << 20
@@ -116,7 +116,7 @@ def _reason(error: errors.SqlglotError) -> str:
 
 
 def _quoted(text: str) -> str:
-    return repr(text if len(text) <= _MAX_QUOTED else f"{text[:_MAX_QUOTED]}…")
+    return repr(truncated(text, _MAX_QUOTED))
 
 
 class _Reader:

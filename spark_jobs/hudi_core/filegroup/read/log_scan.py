@@ -103,11 +103,15 @@ class ScanCounts:
 
 @dataclass(frozen=True, slots=True)
 class ScanResult:
-    """The data and delete blocks to merge, oldest first, the corrupt blocks no rollback removed, and the counts."""
+    """The data and delete blocks to merge, oldest first, the corrupt blocks no rollback removed, and the counts.
+
+    `corrupt_removed` are those that a rollback removed, as in Hudi: whether they were of its write is unknown.
+    """
 
     blocks: tuple[LogBlock, ...]
     corrupt: tuple[CorruptBlock, ...]
     counts: ScanCounts
+    corrupt_removed: tuple[CorruptBlock, ...] = ()
 
     def refuse_corrupt(self) -> None:
         """Raises CorruptFileError naming the first corrupt block that no rollback removed."""
@@ -156,6 +160,7 @@ def scan_blocks(
     `remedy`.
     """
     queue: list[LogBlock | CorruptBlock] = []
+    removed: list[CorruptBlock] = []
     seen: set[str] = set()
     blocks = corrupt = rolled_back = uncommitted = newer = 0
     for block in met:
@@ -170,6 +175,7 @@ def scan_blocks(
             break
         if block.type is BlockType.COMMAND:
             kept = _roll_back(queue, block, remedy)
+            removed += _corrupt_of(queue)
             rolled_back += len(queue) - len(kept)
             queue = kept
         elif block.type not in types:
@@ -185,8 +191,9 @@ def scan_blocks(
     valid = [block for block in queue if isinstance(block, LogBlock)]
     return ScanResult(
         blocks=tuple(_place_compacted(valid)),
-        corrupt=tuple(block for block in queue if isinstance(block, CorruptBlock)),
+        corrupt=tuple(_corrupt_of(queue)),
         counts=ScanCounts(len(seen), blocks, corrupt, rolled_back, uncommitted, newer),
+        corrupt_removed=tuple(removed),
     )
 
 
@@ -219,6 +226,10 @@ def _instant_of(block: LogBlock, remedy: str | None = None) -> str:
     if not instant:
         raise CorruptFileError(f"log block at byte {block.offset} names no instant", path=block.path, remedy=remedy)
     return instant
+
+
+def _corrupt_of(queue: Iterable[LogBlock | CorruptBlock]) -> list[CorruptBlock]:
+    return [block for block in queue if isinstance(block, CorruptBlock)]
 
 
 def _roll_back(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import pyarrow as pa
@@ -164,4 +164,6 @@ class SliceReader:
             found.refuse_corrupt()
         for block in found.corrupt:
             self.on_corrupt(block)
+        for block in found.corrupt_removed:
+            self.on_corrupt(replace(block, reason=f"{block.reason}; a later rollback takes it for a part of its write"))
         return found

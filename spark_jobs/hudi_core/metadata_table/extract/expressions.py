@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from hudi_core.codec.bloom import BloomFilter
 from hudi_core.config.metadata_config import EXPRESSION_ZONE
-from hudi_core.errors import UnsupportedError
+from hudi_core.errors import UnsupportedError, ZoneUnknownError
 from hudi_core.metadata_table.extract.column_ranges import RowRanges
 from hudi_core.metadata_table.extract.date_patterns import (
     DAY_SECONDS,
@@ -28,6 +28,7 @@ from hudi_core.metadata_table.extract.date_patterns import (
     WallTimes,
     numbers_of,
 )
+from hudi_core.metadata_table.index_definitions import DEFAULT_PATH
 from hudi_core.metadata_table.partition_type import COLUMN_STATS
 from hudi_core.metadata_table.records.file_statistics import ColumnRange, Expression, FilterText
 
@@ -114,7 +115,8 @@ class _Call:
         """Seconds since 1970 as a wall clock in the zone shows them, also as int64."""
         zone = self.session_zone
         if not zone:
-            raise _refused(self.name, f"its values depend on Spark's session zone, and {SESSION_ZONE} does not name it")
+            reason = f"its values depend on Spark's session zone, and {SESSION_ZONE} does not name it"
+            raise _refused(self.name, reason, ZoneUnknownError)
         if zone in _UTC_NAMES:
             return seconds
         try:
@@ -123,8 +125,8 @@ class _Call:
             raise _refused(self.name, f"the zone {zone} does not give the time of a value: {error}") from error
 
 
-def _refused(name: str, reason: str) -> UnsupportedError:
-    return UnsupportedError(f"an expression index on `{name}` cannot be kept true: {reason}", remedy=_REMEDY)
+def _refused(name: str, reason: str, error: type[UnsupportedError] = UnsupportedError) -> UnsupportedError:
+    return error(f"an expression index on `{name}` cannot be kept true: {reason}", path=DEFAULT_PATH, remedy=_REMEDY)
 
 
 def _unchanged(fits: Callable[[_Call], bool]) -> Callable[[_Call], Function]:

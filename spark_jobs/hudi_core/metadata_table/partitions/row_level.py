@@ -32,7 +32,6 @@ from hudi_core.view.file_group import FileSlice
 
 Counts = Mapping[str | None, int]
 """File groups: all of them under None, or those of each data partition (RecordIndex.parts)."""
-DEFINITIONS: Final = ".hoodie/.index_defs/index.json"
 GONE: Final = b""
 """The value of a key that is deleted: an entry of a DELETE block. No record is empty."""
 

@@ -19,11 +19,10 @@ import pyarrow.compute as pc
 from hudi_core.errors import CorruptFileError, ExecutionError, HudiError, UnsupportedError
 from hudi_core.filegroup.read.slice_reader import SliceReader
 from hudi_core.metadata_table.column_paths import column_type
-from hudi_core.metadata_table.index_definitions import IndexDefinition
+from hudi_core.metadata_table.index_definitions import DEFAULT_PATH, IndexDefinition
 from hudi_core.metadata_table.keys import secondary_hashed_part, secondary_keys, secondary_prefixes
 from hudi_core.metadata_table.partition_type import SECONDARY_PREFIX
 from hudi_core.metadata_table.partitions.row_level import (
-    DEFINITIONS,
     GONE,
     ChangeReader,
     Counts,
@@ -68,14 +67,14 @@ class SecondaryIndexPartition(RowLevelPartition):
         definition = self.table.definitions.get(self.partition)
         if definition is None or len(definition.source_fields) != 1:
             raise CorruptFileError(
-                f"the index {self.partition} has no definition that names its one column", path=DEFINITIONS
+                f"the index {self.partition} has no definition that names its one column", path=DEFAULT_PATH
             )
         (column,) = definition.source_fields
         arrow_type = column_type(self.table.arrow_schema(), column)
         if arrow_type is None:
             raise UnsupportedError(
                 f"the index {self.partition} is on {column!r}, which is no column that data files hold",
-                path=DEFINITIONS,
+                path=DEFAULT_PATH,
             )
         value_texts(pa.nulls(0, arrow_type), column)
         return SecondaryIndexRows(self.partition, column, counts[None], schema, definition.version > 1)

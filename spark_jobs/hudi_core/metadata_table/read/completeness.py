@@ -4,8 +4,9 @@
   (HoodieTableMetadataUtil.convertMetadataToPartitionStatsRecords by fetchLatestFileSlicesIncludingInflight).
 - Hudi 1.1 and later tell a secondary index nothing of rows that were written as rows of Spark, as bulk_insert does.
 - A writer that tags by base files (SIMPLE, BLOOM) finds a key there whose row a log file deletes. To it the row that it
-  writes is an update, of which the record index, where the deletion has removed the key, is told nothing.
+  writes is an update, which it does not record in the record index, where the deletion has removed the key.
 - Behind a restore of 1.2 the record index may have other file groups of keys than the table, or none.
+- A write of version 6 may not be in the metadata table at all (unrecorded_writes).
 - A rollback of a commit whose records a compaction of the metadata table has merged: Hudi makes the commit pending, and
   then refuses (HoodieBackedTableMetadataWriter.validateRollback).
 
@@ -24,6 +25,7 @@ from hudi_core.config.table_config import TableConfig
 from hudi_core.errors import StorageNotFoundError
 from hudi_core.history.archived import load_history
 from hudi_core.metadata_table.index_definitions import load_index_definitions
+from hudi_core.metadata_table.instants import data_instant, is_solo
 from hudi_core.metadata_table.partition_type import RECORD_INDEX, STATISTICS, moves_rows
 from hudi_core.metadata_table.read.file_group import data_files
 from hudi_core.metadata_table.whole_until import completed_up_to, marked_until, reaches_back
@@ -33,7 +35,8 @@ from hudi_core.timeline.actions.commit import CommitMetadata, Operation
 from hudi_core.timeline.actions.indexing import decode_index_plan
 from hudi_core.timeline.actions.write_stats import WriteStat
 from hudi_core.timeline.active import ActiveTimeline
-from hudi_core.timeline.instant import Action
+from hudi_core.timeline.instant import Action, Instant
+from hudi_core.timeline.timeline import Timeline
 
 if TYPE_CHECKING:
     from hudi_core.metadata_table.read.snapshot import MetadataTableSnapshot
@@ -86,7 +89,7 @@ class Completeness:
     @cached_property
     def uncommitted(self) -> frozenset[str]:
         """The commits that are pending on the data timeline and whose records a compaction of the metadata table has
-        merged: they cannot be told from the others any more.
+        merged: they can no longer be distinguished from the others.
         """
         timeline, pending = self._snapshot.timeline.completed(), self._data.pending().requested_times
         merged_until = max(timeline.of_actions(Action.COMMIT).requested_times, default="")
@@ -151,6 +154,30 @@ class Completeness:
             if any(partition.name == index for partition in plan):
                 return [completed_up_to(self._data, item.requested_time)]
         return []
+
+
+def unrecorded_writes(data: Timeline, metadata: Timeline, *, by_completion: bool) -> list[Instant]:
+    """The completed writes of the data timeline that the metadata table lacks: readers by it lose their rows.
+
+    A writer on table version 6 leaves them, silently: one that has an index to begin while an operation is pending
+    initializes nothing, and then records nothing of its own commit (HoodieBackedTableMetadataWriter.initializeIfNeeded,
+    of 0.15.0 and 1.2.0). Writes from before the first deltacommit of the active metadata timeline are not looked at:
+    they are archived there, or in the table from its beginning. `by_completion`: from version 8 on that order counts.
+    """
+    recorded = (
+        metadata.completed().of_actions(Action.DELTA_COMMIT).filter(lambda item: not is_solo(item.requested_time))
+    )
+    if not recorded:
+        return []
+    first = min(data_instant(item.requested_time) for item in recorded)
+    since = min(item.completed_at for item in recorded) if by_completion else first
+    return [
+        item
+        for item in data.commits()
+        if item.requested_time > first
+        and (item.completed_at if by_completion else item.requested_time) > since
+        and item.requested_time not in recorded.requested_times
+    ]
 
 
 def may_be_narrow(storage: Storage, config: TableConfig) -> bool:

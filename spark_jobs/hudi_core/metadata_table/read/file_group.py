@@ -138,7 +138,7 @@ def latest_slices(
         raise StorageNotFoundError(
             f"hoodie.properties lists the metadata partition `{partition}`, but it holds no file group",
             path=folder,
-            remedy="let Hudi's next write rebuild the metadata table, or take the key out of hoodie.properties",
+            remedy="take it off the list with `hudictl metadata drop TABLE --partition …`, then create it again",
         )
     planned = pending or {}
     found = []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
@@ -11,6 +12,7 @@ import pyarrow as pa
 from hudi_core.codec.avro.schema import AvroSchema
 from hudi_core.codec.bloom import BloomFilter
 from hudi_core.config.table_config import TableConfig
+from hudi_core.errors import MetadataUnavailableError
 from hudi_core.filegroup.read.schema_resolver import table_schema
 from hudi_core.metadata_table.index_definitions import IndexDefinition, load_index_definitions
 from hudi_core.metadata_table.keys import bloom_filter_key, secondary_hashed_part
@@ -22,8 +24,8 @@ from hudi_core.metadata_table.partition_type import (
     RECORD_INDEX,
 )
 from hudi_core.metadata_table.read import statistics
-from hudi_core.metadata_table.read.completeness import Completeness, may_be_narrow
-from hudi_core.metadata_table.read.file_group import FOLDER
+from hudi_core.metadata_table.read.completeness import Completeness, may_be_narrow, unrecorded_writes
+from hudi_core.metadata_table.read.file_group import FOLDER, data_files
 from hudi_core.metadata_table.read.group_reader import RecordRules, T
 from hudi_core.metadata_table.read.partition import HashedPart, MetadataPartition, check_numbers
 from hudi_core.metadata_table.read.row_level import (
@@ -41,7 +43,10 @@ from hudi_core.metadata_table.records.files import FilesRules, live_entries, par
 from hudi_core.model.names import FileGroupId
 from hudi_core.model.partition import check_file_names, check_partitions, join
 from hudi_core.storage.base import FileInfo, Storage
+from hudi_core.timeline.instant import Instant
 from hudi_core.timeline.timeline import Timeline
+
+log = logging.getLogger(__name__)
 
 
 class MetadataTable:
@@ -74,9 +79,36 @@ class MetadataTable:
         """The names of the partitions that can be read: `files`, `column_stats`, `secondary_index_<name>` and so on."""
         return self._metadata_snapshot.config.metadata_partitions
 
+    def has_index(self, name: str) -> bool:
+        """Whether an index is listed and has files. 0.15.0 lists one that it has to begin when it restores the table,
+        and makes none: without it more files are read, and no row is lost.
+        """
+        if name not in self.partition_types:
+            return False
+        if any(data_files(self._metadata_snapshot.files(name))):
+            return True
+        log.warning(
+            "%s is listed and has no files: it is not used (`hudictl metadata drop` takes it off the list)", name
+        )
+        return False
+
     def check_available(self) -> None:
-        """Raises MetadataUnavailableError when there is no metadata table that could be read."""
-        _ = self._metadata_snapshot.timeline
+        """Raises MetadataUnavailableError when there is no metadata table that could be read, and when it lacks a
+        completed write, whose rows a reader would lose.
+        """
+        if lacking := self.unrecorded_writes():
+            raise MetadataUnavailableError(
+                f"the metadata table lacks {lacking[0].action} {lacking[0].requested_time}, which its writer did not "
+                "record",
+                path=FOLDER,
+                remedy="run `hudictl metadata update TABLE`",
+            )
+
+    def unrecorded_writes(self) -> list[Instant]:
+        """The completed writes that the metadata table lacks: completeness.unrecorded_writes."""
+        snapshot = self._metadata_snapshot
+        by_completion = snapshot.config.features.completion_time_in_name
+        return unrecorded_writes(snapshot.data_timeline, snapshot.timeline, by_completion=by_completion)
 
     def listing(self) -> MetadataTableListing:
         """The files as view.listing.FileListing."""

@@ -70,7 +70,7 @@ class MetadataPartition(Generic[T]):
             raise CorruptFileError(
                 f"hoodie.properties lists the metadata partition `{name}`, but it holds no file group",
                 path=folder,
-                remedy="let Hudi's next write rebuild the metadata table, or take the key out of hoodie.properties",
+                remedy="take it off the list with `hudictl metadata drop TABLE --partition …`, then create it again",
             )
         self.name = name
         self._folder = folder

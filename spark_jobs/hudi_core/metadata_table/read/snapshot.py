@@ -64,10 +64,8 @@ class MetadataTableSnapshot:
 
         Raises CorruptFileError for a file of them that is gone, or shorter than the metadata table's commits say.
         """
-        folder = self.folder(name)
+        folder, files = self.folder(name), self.files(name)
         timeline, metadata_config = self.timeline, self._metadata_config
-        files = self.storage.list_files(folder)
-        self._listed[name] = tuple(files)
         slices = merged_slices(folder, files, timeline, metadata_config.layout_version)
         # No reader counts what is pending on the data timeline: after its rollback a writer that was taken for dead may
         # have completed it here.

@@ -45,13 +45,12 @@ class ArchiveService:
     name = "archive"
 
     def preview(self, context: TableContext) -> Scheduled:
-        """What `run_now` would archive, and what holds back the rest. Raises ConfigError, FormatError."""
+        """What `run_now` would archive, and what holds back the rest. Raises ConfigError, FormatError,
+        OrphanFilesError.
+        """
         config = ArchiveConfig.of(context.options)
         plan, findings = look(context, config)
-        try:
-            refuse_orphans(findings, config)
-        except OrphanFilesError as error:
-            return Scheduled(None, None, str(error))
+        refuse_orphans(findings, config)
         if not plan.instants:
             return Scheduled(None, None, plan.reason)
         counts = Counter(item.action for item in plan.instants)

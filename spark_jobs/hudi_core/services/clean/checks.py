@@ -2,7 +2,7 @@
 plan.
 
 A savepoint may have been made, a plan that real Hudi wrote may name files that a pending compaction needs (hudi#19290),
-and a rollback or restore may have made an older slice the newest one again.
+and a rollback or restore may have made an older slice the newest one again, or be about to.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from hudi_core.services.clean.kept_files import TablePartitions
 from hudi_core.services.clean.slices_to_delete import PartitionState
 from hudi_core.services.context import TableContext
 from hudi_core.timeline.actions.clean import CleanPlan
+from hudi_core.timeline.pending_plans import without_undone
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.view.slicing import PENDING_WRITES
 
@@ -26,17 +27,17 @@ def check_abandoned(context: TableContext, timeline: Timeline, plan: CleanPlan, 
     as the metadata table does not list it; Hudi's planner takes files of completed instants only.
     """
     _refuse_pending(timeline, plan, path)
-    table = TablePartitions.open(context, timeline)
-    for inputs in table.inputs(plan.files):
-        names = frozenset(plan.files[inputs.partition])
-        for what, needed, remedy in _REQUESTED:
-            requested = names & frozenset(needed(inputs))
-            if requested:
-                raise ConflictError(
-                    f"the clean's plan names {join(inputs.partition, min(requested))}, which {what}",
-                    path=path,
-                    remedy=remedy,
-                )
+    for seen in dict.fromkeys((timeline, without_undone(context.active, timeline))):
+        for inputs in TablePartitions.open(context, seen).inputs(plan.files):
+            names = frozenset(plan.files[inputs.partition])
+            for what, needed, remedy in _REQUESTED:
+                requested = names & frozenset(needed(inputs))
+                if requested:
+                    raise ConflictError(
+                        f"the clean's plan names {join(inputs.partition, min(requested))}, which {what}",
+                        path=path,
+                        remedy=remedy,
+                    )
 
 
 def _refuse_pending(timeline: Timeline, plan: CleanPlan, path: str) -> None:
@@ -77,5 +78,5 @@ _AGAIN = "give this clean up with `hudictl unschedule` and plan a new one"
 _REQUESTED: tuple[tuple[str, Callable[[PartitionState], Collection[str]], str], ...] = (
     ("a savepoint keeps", lambda inputs: inputs.kept, f"delete the savepoint, or {_AGAIN}"),
     ("a pending plan needs", lambda inputs: inputs.needed, f"run that plan first, or {_AGAIN}"),
-    ("readers of the latest state need", latest_files, f"a rollback or restore has brought it back: {_AGAIN}"),
+    ("readers of the latest state need", latest_files, f"a rollback or restore brings it back: {_AGAIN}"),
 )

@@ -16,6 +16,7 @@ from datetime import datetime, timezone
 from functools import partial
 
 from hudi_core.config.clean_config import CLEAN_PARTITIONS, KEEP_LATEST_BY_HOURS, KEEP_LATEST_COMMITS, CleanConfig
+from hudi_core.config.engine_config import EngineConfig
 from hudi_core.config.transaction_config import FAILED_WRITES_POLICY
 from hudi_core.engine.protocol import Json
 from hudi_core.errors import ConflictError, StorageNotFoundError
@@ -24,7 +25,9 @@ from hudi_core.services.clean.earliest_commit import Nothing, RetentionInputs, S
 from hudi_core.services.clean.job import CleanJob
 from hudi_core.services.clean.kept_files import TablePartitions
 from hudi_core.services.clean.slices_to_delete import PartitionState, deletes
+from hudi_core.services.clean.units import SMALLEST_UNIT
 from hudi_core.services.context import TableContext
+from hudi_core.services.engine_choice import Extent
 from hudi_core.services.lifecycle import Run
 from hudi_core.services.rollback.verb import clean_failed_writes
 from hudi_core.services.service import Scheduled, SchedulingService
@@ -39,6 +42,7 @@ from hudi_core.timeline.actions.clean import (
 )
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import Action, Instant
+from hudi_core.timeline.pending_plans import without_undone
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.transaction.owner import Owner
 from hudi_core.transaction.writer_heartbeats import FailedWrites, failed_writes_policy
@@ -117,12 +121,13 @@ def plan_clean(
 
 def make_plan(context: TableContext, timeline: Timeline, *, now: datetime | None = None) -> Planned | Nothing:
     """Plans a clean of the table as it is at `timeline`; nothing is written. `now` is an aware moment, the system's
-    clock when None.
+    clock when None. Writes that a pending rollback or restore takes back count as gone.
 
     Raises ConfigError for options that are not valid, FormatError naming a plan, savepoint or commit of the timeline
     that is not safe.
     """
     config = CleanConfig.of(context.options)
+    timeline = without_undone(context.active, timeline)
     inputs = RetentionInputs(
         timeline=timeline,
         now=now or datetime.now(timezone.utc),
@@ -171,11 +176,25 @@ def _nothing_to_delete(config: CleanConfig, scope: Scope, looked_at: int) -> str
     return f"nothing to delete in {where}: {config.policy} keeps {config.retained} {kept} ({config.retention.name})"
 
 
+def _rolls_back_first(context: TableContext) -> bool:
+    options = context.options
+    return FAILED_WRITES_POLICY.is_set(options) and failed_writes_policy(options) is FailedWrites.LAZY
+
+
 class CleanService(SchedulingService):
     """Plans which old files go, and deletes them."""
 
     name = "clean"
     action = Action.CLEAN
+
+    def has_work_before(self, context: TableContext, owner: Owner) -> bool:
+        """Whether failed writes are rolled back first; see schedule."""
+        return _rolls_back_first(context) and bool(clean_failed_writes(context, owner, dry_run=True))
+
+    def extent(self, context: TableContext, instant: str, config: EngineConfig) -> Extent:
+        """See InstantService. A delete is a request; no file is read."""
+        plan = CleanJob(Run(context, instant, Owner.current())).plan(context.active.load())
+        return Extent() if plan is None else Extent(max(1, -(-plan.file_count // SMALLEST_UNIT)))
 
     def schedule(self, context: TableContext, owner: Owner, *, dry_run: bool) -> Scheduled:
         """Plans a clean and requests it; the plan names files and bytes.
@@ -188,11 +207,7 @@ class CleanService(SchedulingService):
         Where the options name the LAZY policy, failed writes are rolled back first, as in Hudi
         (BaseHoodieTableServiceClient.clean): a pending one keeps old files from being cleaned.
         """
-        if (
-            not dry_run
-            and FAILED_WRITES_POLICY.is_set(context.options)
-            and failed_writes_policy(context.options) is FailedWrites.LAZY
-        ):
+        if not dry_run and _rolls_back_first(context):
             clean_failed_writes(context, owner)
         for _ in range(_ATTEMPTS):
             timeline = context.active.load()

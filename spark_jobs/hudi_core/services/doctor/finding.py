@@ -223,10 +223,13 @@ class LogObservations:
 @dataclass(frozen=True, slots=True)
 class IndexObservations:
     """`narrow` are data partitions whose recorded ranges lack values, `incomplete` secondary indexes that lack rows of
-    a commit on the timeline, `unproven` those of which nobody can tell. `doubtful_keys`: the record index may lack
-    keys. `problem`: no check.
+    a commit on the timeline, `unproven` those of which this is unknown. `doubtful_keys`: the record index may lack
+    keys. `unrecorded` are completed writes that the metadata table lacks, `empty` listed indexes without files.
+    `problem`: no check.
     """
 
+    unrecorded: tuple[str, ...] = ()
+    empty: tuple[str, ...] = ()
     narrow: tuple[str, ...] = ()
     incomplete: tuple[str, ...] = ()
     unproven: tuple[str, ...] = ()

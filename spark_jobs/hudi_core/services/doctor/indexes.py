@@ -13,7 +13,7 @@ from hudi_core.errors import (
     StorageNotFoundError,
     UnsupportedError,
 )
-from hudi_core.metadata_table.partition_type import PARTITION_STATS, RECORD_INDEX
+from hudi_core.metadata_table.partition_type import FILES_PARTITION, PARTITION_STATS, RECORD_INDEX
 from hudi_core.metadata_table.read.metadata_table import MetadataTable
 from hudi_core.metadata_table.write.partition_ranges import nothing_in, widening
 from hudi_core.metadata_table.write.remaining_files import RemainingFiles
@@ -37,8 +37,13 @@ def read_indexes(context: TableContext, timeline: Timeline, *, ranges: bool) -> 
         return IndexObservations()
     try:
         metadata = MetadataTable(context.storage, context.config, timeline)
+        unrecorded = tuple(item.requested_time for item in metadata.unrecorded_writes())
+        listed = sorted(metadata.partition_types - {FILES_PARTITION})
+        empty = tuple(name for name in listed if not metadata.has_index(name))
         doubts = dict(doubts_of(metadata))
         found = IndexObservations(
+            empty=empty,
+            unrecorded=unrecorded,
             narrow=_narrow(context, timeline, metadata) if ranges else (),
             doubtful_keys=doubts.pop(RECORD_INDEX, frozenset()) != frozenset(),
             incomplete=tuple(name for name, groups in doubts.items() if groups),
@@ -50,7 +55,7 @@ def read_indexes(context: TableContext, timeline: Timeline, *, ranges: bool) -> 
 
 
 def _narrow(context: TableContext, timeline: Timeline, metadata: MetadataTable) -> tuple[str, ...]:
-    if PARTITION_STATS not in metadata.partition_types or not metadata.may_have_narrow_ranges:
+    if not metadata.has_index(PARTITION_STATS) or not metadata.may_have_narrow_ranges:
         return ()
     partitions = metadata.list_partitions()
     files = RemainingFiles(context.storage, context.config, "", nothing_in(partitions))
@@ -66,6 +71,25 @@ def indexes(observed: Observations) -> Iterator[Finding]:
             "warning",
             f"the indexes could not be compared with the files: {found.problem}",
             f"hudictl metadata validate {uri}",
+        )
+    if found.unrecorded:
+        yield Finding(
+            "metadata_behind",
+            "error",
+            f"the metadata table lacks {len(found.unrecorded)} completed write(s), from {found.unrecorded[0]} on: "
+            "Hudi's reads by it lose their rows, and so do the compactions that it plans. A writer of table version 6 "
+            "that has an index to begin while an operation is pending leaves it so",
+            f"hudictl metadata update {uri}",
+            instant=found.unrecorded[0],
+        )
+    for name in found.empty:
+        yield Finding(
+            "index_empty",
+            "warning",
+            f"{name} is listed in hoodie.properties and has no files; queries here do not use it. Hudi 0.15 leaves one "
+            "so that it has to begin when it restores the table",
+            f"hudictl metadata drop {uri} --partition {name}",
+            path=f".hoodie/metadata/{name}",
         )
     if found.narrow:
         shown = ", ".join(found.narrow[:_SHOWN]) + (" …" if len(found.narrow) > _SHOWN else "")

@@ -6,6 +6,7 @@ import logging
 from collections.abc import Collection, Mapping
 from contextlib import nullcontext
 
+from hudi_core.config.engine_config import EngineConfig
 from hudi_core.config.table_config import TableConfig
 from hudi_core.engine.local import LocalEngine
 from hudi_core.errors import ConfigError, HudiError, MetadataUnavailableError
@@ -16,6 +17,7 @@ from hudi_core.metadata_table.index_definitions import (
 )
 from hudi_core.metadata_table.timeline import MetadataTimeline
 from hudi_core.services.context import TableContext
+from hudi_core.services.engine_choice import Extent
 from hudi_core.services.indexing.job import IndexingJob
 from hudi_core.services.indexing.requested_indexes import RequestedIndexes, requested_indexes
 from hudi_core.services.indexing.resize import GROUPS, misfits, requested_counts
@@ -73,6 +75,10 @@ class IndexingService(SchedulingService):
             _request(context, instant, encode_index_plan(plan, extra=config.features.index_plan_extra), config, new)
         log.info("indexing %s requested: %s", instant, ", ".join(left))
         return Scheduled(instant, _document(plan, config))
+
+    def extent(self, context: TableContext, instant: str, config: EngineConfig) -> Extent:
+        """See InstantService. Every file of the table is read, and listed until that is too much."""
+        return Extent.of(context.slice_sizes(), config)
 
     def job(self, run: Run) -> IndexingJob:
         """See InstantService."""

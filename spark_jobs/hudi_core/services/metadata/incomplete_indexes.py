@@ -38,7 +38,7 @@ def doubts_of(metadata: MetadataTable) -> Doubts:
     return {
         name: metadata.groups_in_doubt(name)
         for name in sorted(metadata.partition_types)
-        if name == RECORD_INDEX or is_secondary_index(name)
+        if (name == RECORD_INDEX or is_secondary_index(name)) and metadata.has_index(name)
     }
 
 
@@ -77,7 +77,7 @@ def complete_indexes(
         log.warning("%s may lack rows; %s=true rebuilds it", name, REBUILD_ROW_INDEXES.name)
     whole = [name for name, groups in doubts.items() if groups == frozenset() or name in rebuilt]
     widened: tuple[str, ...] = ()
-    if PARTITION_STATS in context.config.metadata_partitions and metadata.may_have_narrow_ranges:
+    if metadata.has_index(PARTITION_STATS) and metadata.may_have_narrow_ranges:
         metadata_timeline = MetadataTimeline(context.storage, context.config, context.clock())
         updates = ActionUpdates(context, workers, metadata_timeline)
         widened = updates.widen_ranges(metadata.list_partitions(), {PARTITION_STATS})

@@ -76,6 +76,23 @@ def _create(context: TableContext, request: MetadataCreateRequest, engine: Engin
     } | ({"warnings": warnings} if warnings else {})
 
 
+def nothing_to_create(context: TableContext, request: MetadataCreateRequest) -> Json | None:
+    """The document of a request whose partitions are all there, with every column; None where some are missing."""
+    there = context.config.metadata_partitions
+    if request.columns or not {FILES_PARTITION, *request.partitions} <= there:
+        return None
+    return {"created": [], "partitions": sorted(there), "columns": [], "reason": _THERE}
+
+
+def nothing_to_drop(context: TableContext, request: MetadataDropRequest) -> Json | None:
+    """The document of a request whose partitions are not there and left nothing; None otherwise, and for columns."""
+    there = context.config.metadata_partitions
+    names = request.partitions or (FILES_PARTITION,)
+    if request.columns or there & {*names} or left_over(context.storage, context.config, names):
+        return None
+    return {"dropped": [], "partitions": sorted(there), "columns": [], "reason": _NOT_THERE}
+
+
 def _update(context: TableContext, names: tuple[str, ...], engine: Engine, owner: Owner, epoch: int) -> Json:
     """Deltacommits are of the table as a whole: `names` have to be listed, and what else is there is updated with
     them.

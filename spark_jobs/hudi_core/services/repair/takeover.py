@@ -56,6 +56,31 @@ def takeover(context: TableContext, instant: str, owner: Owner) -> TakenOver:
     Raises ConflictError, with the owner and its last sign of life, while that one may be alive; ConfigError for a write
     of Hudi, which is rolled back instead; CorruptFileError for an unreadable plan.
     """
+    free = nothing_to_free(context, instant)
+    if free is not None:
+        return free
+    timeline = context.active.load()
+    plan = find_pending(context, timeline, instant)
+    waiting = unblocked_by(context, timeline, plan)
+    before = current_claim(context.storage, instant)
+    with claimed(context, instant, owner) as mine:
+        removed: dict[str, int] = {}
+        if mine.completed is None and plan.file_groups:
+            partitions = partitions_of(context, plan)
+            _, removed = roll_back_attempt(context, instant, plan.instant.pending_action, partitions, mine.held)
+            context.active.revert_to_requested(instant, plan.instant.pending_action)
+    found = context.active.load().find(instant, plan.instant.pending_action)
+    state = State.COMPLETED if found is None else found.state
+    name = None if before is None else before.owner.describe()
+    now, later = (waiting, UNBLOCKS_NOTHING) if state is State.COMPLETED else (UNBLOCKS_NOTHING, waiting)
+    return TakenOver(instant, plan.kind, state.value, name, Removed(removed), now, later, _next(plan, state))
+
+
+def nothing_to_free(context: TableContext, instant: str) -> TakenOver | None:
+    """The result of takeover where the pending instant has no owner and no attempt left anything; None where it has.
+
+    Nothing is written. Raises as takeover but for ConflictError.
+    """
     timeline = context.active.load()
     plan = find_pending(context, timeline, instant)
     if plan.kind == "write":
@@ -69,25 +94,13 @@ def takeover(context: TableContext, instant: str, owner: Owner) -> TakenOver:
         raise CorruptFileError(
             f"{plan.damaged.message}; no run can carry this plan out", path=plan.damaged.path, remedy=remedy
         )
-    waiting = unblocked_by(context, timeline, plan)
-    if is_free(context.storage, instant) and not _has_started(context, plan):
-        reason = "there was nothing to free: the instant has no owner, and no attempt at it left anything"
-        state = plan.instant.state
-        return TakenOver(
-            instant, plan.kind, state.value, None, NOTHING, UNBLOCKS_NOTHING, waiting, _next(plan, state), reason
-        )
-    before = current_claim(context.storage, instant)
-    with claimed(context, instant, owner) as mine:
-        removed: dict[str, int] = {}
-        if mine.completed is None and plan.file_groups:
-            partitions = partitions_of(context, plan)
-            _, removed = roll_back_attempt(context, instant, plan.instant.pending_action, partitions, mine.held)
-            context.active.revert_to_requested(instant, plan.instant.pending_action)
-    found = context.active.load().find(instant, plan.instant.pending_action)
-    state = State.COMPLETED if found is None else found.state
-    name = None if before is None else before.owner.describe()
-    now, later = (waiting, UNBLOCKS_NOTHING) if state is State.COMPLETED else (UNBLOCKS_NOTHING, waiting)
-    return TakenOver(instant, plan.kind, state.value, name, Removed(removed), now, later, _next(plan, state))
+    if not is_free(context.storage, instant) or _has_started(context, plan):
+        return None
+    reason = "there was nothing to free: the instant has no owner, and no attempt at it left anything"
+    state, waiting = plan.instant.state, unblocked_by(context, timeline, plan)
+    return TakenOver(
+        instant, plan.kind, state.value, None, NOTHING, UNBLOCKS_NOTHING, waiting, _next(plan, state), reason
+    )
 
 
 def _has_started(context: TableContext, plan: PendingPlan) -> bool:

@@ -61,6 +61,18 @@ def _newest(context: TableContext, timeline: Timeline) -> str:
     return newest.requested_time
 
 
+def existing_savepoint(context: TableContext, instant: str | None) -> Savepoint | None:
+    """The result of savepoint_create where the savepoint is there and completed; None where there is none. Raises
+    ConfigError for a table without a commit.
+    """
+    timeline = context.active.load()
+    time_of = instant or _newest(context, timeline)
+    found = timeline.find(time_of, Action.SAVEPOINT)
+    if found is None or not found.is_completed:
+        return None
+    return savepoint_of(time_of, read_savepoint(context, found))
+
+
 def savepoint_list(context: TableContext) -> list[Savepoint]:
     """The completed savepoints, oldest first. Raises CorruptFileError naming the file of one that cannot be read."""
     found = context.active.load().completed().of_actions(Action.SAVEPOINT)
@@ -82,11 +94,11 @@ def savepoint_of(
 
 def savepoint_delete(context: TableContext, instant: str, owner: Owner) -> Savepoint:
     """Deletes a savepoint, or what a dead run left of one. Raises ConfigError without one, ConflictError."""
-    _find(context, instant)
+    savepoint_to_delete(context, instant)
     # What an earlier run decided to complete and did not is completed first: otherwise its late request could bring the
     # savepoint back.
     with claimed(context, instant, owner), context.lock(owner) as lock:
-        found = _find(context, instant)
+        found = savepoint_to_delete(context, instant)
         metadata = read_savepoint(context, found) if found.is_completed else SavepointMetadata("", 0, "")
         lock.check()
         context.active.undo(instant, Action.SAVEPOINT)
@@ -94,7 +106,8 @@ def savepoint_delete(context: TableContext, instant: str, owner: Owner) -> Savep
     return savepoint_of(instant, metadata, deleted=True)
 
 
-def _find(context: TableContext, instant: str) -> Instant:
+def savepoint_to_delete(context: TableContext, instant: str) -> Instant:
+    """The savepoint of `instant` in any state. Raises ConfigError where there is none."""
     found = context.active.load().find(instant, Action.SAVEPOINT)
     if found is None:
         raise ConfigError(

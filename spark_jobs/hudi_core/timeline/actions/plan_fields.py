@@ -67,10 +67,10 @@ def parsed(parse: Callable[[str], T], name: str, *, path: str, remedy: str) -> T
 
 
 def numbers(raw: dict[str, Any], name: str, *, path: str) -> dict[str, float]:
-    """A map of numbers, empty when it is absent or null; raises CorruptFileError naming `path`."""
+    """A map of numbers that fit into a long, empty when it is absent or null; raises CorruptFileError naming `path`."""
     items: dict[str, Any] = member(raw, name, dict, path=path, default={})
-    if not all(isinstance(item, float | int) for item in items.values()):
-        raise CorruptFileError(f"{name!r} holds something other than numbers", path=path)
+    if not all(isinstance(item, float | int) and abs(item) < 2**63 for item in items.values()):
+        raise CorruptFileError(f"{name!r} holds something other than numbers of 64 bits", path=path)
     return items
 
 

@@ -10,12 +10,14 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TypeVar
 
-from hudi_core.errors import HudiError, LockError
+from hudi_core.errors import HudiError, LockError, Reminder
 from hudi_core.transaction.owner import Owner, drop_token, hold_token, is_left_behind
 
 _POLL_SECONDS = 0.05
 _MAX_POLL_SECONDS = 0.5
 _MAX_AT_ONCE = 1000
+_SHORT_WAIT = 2.0
+"""Seconds for which writers hold the lock often: nothing is said of them."""
 
 Held = TypeVar("Held", bound="TableLock")
 
@@ -118,6 +120,7 @@ class PolledLock(TableLock):
         deadline = time.monotonic() + self._wait_seconds
         pause = _POLL_SECONDS
         at_once = 0
+        reminder = Reminder(time.monotonic, quiet_for=_SHORT_WAIT)
         while not self._take():
             holder = self._blocker()
             if holder is None and self._failure is None and at_once < _MAX_AT_ONCE:
@@ -126,8 +129,17 @@ class PolledLock(TableLock):
             left = deadline + self._patience() - time.monotonic()
             if left <= 0:
                 raise self._failure or self._timeout(holder)
+            if reminder.is_due():
+                log.warning(
+                    "waiting for the lock %s, %s; for up to %.0f s more", self.name, self._held_by(holder), left
+                )
             time.sleep(min(left, pause * random.uniform(0.5, 1.0)))
             pause = min(pause * 2, _MAX_POLL_SECONDS)
+
+    def _held_by(self, holder: LockHolder | None) -> str:
+        if holder is None:
+            return "which cannot be read" if self._failure is not None else "which goes from hand to hand"
+        return f"held by {holder.describe()} for {max(0.0, self._now() - holder.since):.0f} s"
 
     def release(self) -> bool:
         """TableLock.release."""

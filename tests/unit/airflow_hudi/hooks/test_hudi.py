@@ -4,10 +4,11 @@ import json
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from airflow.sdk.io import attach
+from airflow.sdk.io.fs import _register_filesystems
 
 from airflow_hudi.hooks.hudi import HudiHook
 from hudi_core.errors import ConfigError, FormatError
@@ -78,6 +79,48 @@ def test_the_storage_connection_needs_a_file_system_of_airflow(monkeypatch: pyte
         connect(monkeypatch, host="nosuch://bucket", extra={"storage_conn_id": "x"}).storage("trips")
 
 
+@pytest.mark.parametrize(
+    ("scheme", "extra"),
+    [
+        ("s3", "amazon"),
+        ("s3a", "amazon"),
+        ("gs", "google"),
+        ("gcs", "google"),
+        ("abfs", "azure"),
+        ("abfss", "azure"),
+        ("wasb", "azure"),
+        ("wasbs", "azure"),
+    ],
+)
+def test_a_missing_provider_is_named_by_the_extra_of_its_scheme(
+    monkeypatch: pytest.MonkeyPatch, scheme: str, extra: str
+) -> None:
+    """The project's own environment has none of these providers."""
+    with pytest.raises(ConfigError) as raised:
+        connect(monkeypatch, host=f"{scheme}://bucket", extra={"storage_conn_id": "x"}).storage("trips")
+    assert f"pip install 'airflow-hudi[{extra}]'" in (raised.value.remedy or "")
+    assert ("abfss://" in (raised.value.remedy or "")) == scheme.startswith("wasb")
+
+
+@pytest.mark.parametrize(
+    ("error", "remedy"),
+    [
+        (ImportError("no module s3fs"), "airflow-hudi[amazon]"),
+        (ValueError("the signer is unknown"), "check the fields of that connection"),
+    ],
+)
+def test_a_provider_that_fails_is_not_called_missing(
+    monkeypatch: pytest.MonkeyPatch, error: Exception, remedy: str
+) -> None:
+    def fail(conn_id: str | None) -> None:
+        raise error
+
+    monkeypatch.setitem(cast("dict[str, Any]", _register_filesystems()), "s3", fail)
+    with pytest.raises(ConfigError, match=str(error)) as raised:
+        connect(monkeypatch, host="s3://bucket", extra={"storage_conn_id": "broken"}).storage("trips")
+    assert remedy in (raised.value.remedy or "")
+
+
 class TestTestConnection:
     def test_a_table(self, monkeypatch: pytest.MonkeyPatch, table: Path) -> None:
         assert connect(monkeypatch, host=str(table)).test_connection() == (True, "Found the table trips, version 6")
@@ -87,6 +130,23 @@ class TestTestConnection:
             True,
             f"Listed {table.parent}: 1 folders",
         )
+
+    @pytest.mark.parametrize(
+        ("base", "message"),
+        [
+            ("{folder}/nowhere", "There is no folder {folder}/nowhere on the machine"),
+            ("file://{folder}/nowhere", "There is no folder file://{folder}/nowhere on the machine"),
+            ("{folder}/a-file", "{folder}/a-file is a file, not a folder"),
+            ("{folder}/empty", "Nothing is at {folder}/empty"),
+            ("lake/orders", "The base path lake/orders is relative"),
+        ],
+    )
+    def test_no_folder(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, base: str, message: str) -> None:
+        (tmp_path / "a-file").write_text("x")
+        (tmp_path / "empty").mkdir()
+        works, said = connect(monkeypatch, host=base.format(folder=tmp_path)).test_connection()
+        assert not works
+        assert said.startswith(message.format(folder=tmp_path))
 
     def test_no_base_path(self, monkeypatch: pytest.MonkeyPatch) -> None:
         assert connect(monkeypatch).test_connection()[0]
@@ -161,3 +221,16 @@ def test_credentials_of_the_environment_open_a_table_without_a_storage_connectio
     hook = connect(monkeypatch, host=f"s3://{name}", extra={"endpoint_url": endpoint, "region": "us-east-1"})
     assert hook.timeline("trips").config.name == "trips"
     assert hook.test_connection() == (True, f"Listed s3://{name}: 1 folders")
+
+
+def test_credentials_are_those_of_an_s3_connection(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the provider: benchmarks/first_hour_extras.py."""
+    assert connect(monkeypatch, host="/data", extra={"storage_conn_id": "aws"}).credentials("trips") == {}
+    assert connect(monkeypatch, host="s3://bucket").credentials("trips") == {}
+    with pytest.raises(ConfigError, match=r"airflow-hudi\[amazon\]"):
+        connect(monkeypatch, host="s3://bucket", extra={"storage_conn_id": "aws"}).credentials("trips")
+
+
+def test_the_engine_is_a_field_of_the_connection(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert connect(monkeypatch, host="/data").engine is None
+    assert connect(monkeypatch, host="/data", extra={"engine": "auto"}).engine == "auto"

@@ -37,6 +37,25 @@ def test_everything_else_passes_through() -> None:
     assert log.failure is None
 
 
+def test_lines_that_spark_logs_at_info_are_left_out_and_counted() -> None:
+    spark = ["26/11/24 01:30:14 INFO SparkContext: Running Spark version 3.5.3", "26/11/24 01:30:14 DEBUG a: b"]
+    kept = [
+        "26/11/24 01:30:15 WARN NativeCodeLoader: Unable to load native-hadoop library",
+        "26/11/24 01:30:16 ERROR TaskSetManager: Task 0 failed",
+        "2026-11-24 01:30:14,734 INFO hudi_core.services.lifecycle: compaction 1 completed",
+    ]
+    quiet, whole = Lines(), Lines()
+    log = JobLog(quiet)
+    for line in spark + kept:
+        log.info(line)
+    log.info("%s", spark[0])
+    assert (quiet.lines, log.omitted) == (kept, 3)
+    asked = JobLog(whole, spark_log=True)
+    for line in spark + kept:
+        asked.info(line)
+    assert (whole.lines, asked.omitted) == (spark + kept, 0)
+
+
 @pytest.mark.parametrize(
     ("result", "failure"),
     [

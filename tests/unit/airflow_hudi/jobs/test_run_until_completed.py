@@ -8,7 +8,13 @@ from typing import Any
 import pytest
 
 from airflow_hudi.exceptions import HudiInstantBusy, HudiInstantNotFound, HudiJobFailed, HudiJobKilled
-from airflow_hudi.jobs.run_until_completed import InstantWatch, Patience, run_until_completed, run_until_done
+from airflow_hudi.jobs.run_until_completed import (
+    Finished,
+    InstantWatch,
+    Patience,
+    run_until_completed,
+    run_until_done,
+)
 from airflow_hudi.timeline_reader import TimelineReader
 from hudi_core.errors import ConfigError
 from hudi_core.model.claim_names import CLAIMS, HUDI_HEARTBEATS
@@ -57,6 +63,10 @@ def complete(put: Callable[..., None]) -> Callable[[], None]:
 
 
 def drive(table: Path, job: ScriptedJob, time: Time | None = None) -> Instant:
+    return finish(table, job, time).instant
+
+
+def finish(table: Path, job: ScriptedJob, time: Time | None = None) -> Finished:
     time = time or Time()
     watch = InstantWatch(TimelineReader(LocalStorage(table)), T, "compaction")
     return run_until_completed(job, watch, PATIENCE, clock=lambda: time.now, sleep=time.sleep)
@@ -100,11 +110,32 @@ def test_a_vanished_instant_is_named(table: Path) -> None:
         drive(table, ScriptedJob(1))
 
 
-def test_another_process_completes_it(table: Path, complete: Callable[[], None]) -> None:
+def test_another_process_completes_it(
+    table: Path, complete: Callable[[], None], caplog: pytest.LogCaptureFixture
+) -> None:
+    """The wait is logged at once, and each half minute."""
+    caplog.set_level("INFO")
     job, time = ScriptedJob(3), Time({45: complete})
-    assert drive(table, job, time).is_completed
+    assert finish(table, job, time).elsewhere
     assert job.runs == 1
     assert time.now == 50
+    waits = [record.getMessage() for record in caplog.records if record.getMessage().startswith("Waiting for")]
+    assert [wait.rpartition("its last ")[2] for wait in waits] == [
+        "sign of life is 0 s old; it is taken over after 60 s, and this task waits for up to 300 s more",
+        "sign of life is 30 s old; it is taken over after 60 s, and this task waits for up to 270 s more",
+    ]
+    assert all(f"compaction {T}" in wait for wait in waits)
+
+
+def test_who_completed_it_is_known(table: Path, complete: Callable[[], None]) -> None:
+    assert finish(table, ScriptedJob(3, during=complete)).elsewhere
+    assert not finish(table, ScriptedJob(0)).elsewhere
+
+
+def test_an_instant_of_another_action_is_named(table: Path, put: Callable[..., None]) -> None:
+    put(f"{T}.deltacommit.requested")
+    with pytest.raises(HudiInstantNotFound, match=f"instant {T} is a deltacommit, no compaction"):
+        InstantWatch(TimelineReader(LocalStorage(table)), T, "compaction").look()
 
 
 def test_a_dead_owner_is_taken_over(table: Path, complete: Callable[[], None]) -> None:

@@ -9,6 +9,7 @@ import pytest
 from airflow.sdk import BaseOperator
 
 from airflow_hudi.get_provider_info import get_provider_info
+from airflow_hudi.operators.table_services import HudiTableServicesOperator
 
 
 def operators() -> list[type[BaseOperator]]:
@@ -23,17 +24,22 @@ def operators() -> list[type[BaseOperator]]:
     return found
 
 
+def named(operator: Any) -> str:
+    """The argument that names what the operator works on."""
+    return "tables" if operator is HudiTableServicesOperator else "table"
+
+
 @pytest.mark.parametrize("operator", operators())
 def test_template_fields_are_arguments_kept_as_given(operator: Any) -> None:
     given = {name: f"{{{{ {name} }}}}" for name in operator.template_fields}
     made = operator(task_id="task", **given)
     assert {name: getattr(made, name) for name in operator.template_fields} == given
-    assert {"table", "hudi_conn_id", "spark_conn_id", "options"} <= set(operator.template_fields)
+    assert {named(operator), "hudi_conn_id", "spark_conn_id", "options"} <= set(operator.template_fields)
 
 
 def test_all_of_them_are_there() -> None:
     services = {"Archive", "Clean", "Compaction", "Indexing", "Metadata", "Restore", "Rollback", "Savepoint"}
-    names = services | {"Doctor", "ProbeStore", "Takeover", "Unschedule"}
+    names = services | {"Doctor", "ProbeStore", "TableServices", "Takeover", "Unschedule"}
     assert {operator.__name__ for operator in operators()} == {f"Hudi{name}Operator" for name in names}
 
 
@@ -46,4 +52,4 @@ def test_every_argument_of_its_own_is_documented(operator: Any) -> None:
 
 @pytest.mark.parametrize("operator", operators())
 def test_on_kill_before_a_job_does_nothing(operator: Any) -> None:
-    operator(task_id="task", table="/nowhere").on_kill()
+    operator(task_id="task", **{named(operator): "/nowhere"}).on_kill()

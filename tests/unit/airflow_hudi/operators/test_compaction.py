@@ -80,6 +80,7 @@ def test_runs_the_oldest_pending_compaction(
         "records": 12,
         "seconds": 0,
         "already_completed": False,
+        "engine": None,
         "reason": None,
     }
     (request,) = requests(output)
@@ -113,14 +114,39 @@ def test_a_completed_instant_is_a_success_without_a_job(table: Path, put: Callab
     assert requests(output) == []
 
 
-def test_an_unknown_instant_fails(table: Path, output: Path) -> None:
-    with pytest.raises(Exception, match=OLD):
+def test_an_instant_that_does_not_exist_is_bad_input(table: Path, put: Callable[..., None], output: Path) -> None:
+    """No retry would find it."""
+    with pytest.raises(AirflowFailException, match=f"holds no compaction at instant {OLD}"):
         operator_on(table, instant=OLD).execute(context())
+    put(f"{OLD}.deltacommit.requested")
+    with pytest.raises(AirflowFailException, match=f"{OLD} is a deltacommit, no compaction"):
+        operator_on(table, instant=OLD).execute(context())
+    assert requests(output) == []
 
 
-def test_nothing_pending_is_a_skip_or_a_success(table: Path, output: Path) -> None:
+def test_a_task_that_did_its_work_stays_green_when_it_is_cleared(
+    table: Path, put: Callable[..., None], output: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = Store()
+    put(f"{OLD}.compaction.requested")
+    completes(monkeypatch, table, OLD)
+    assert operator_on(table).execute(context(store))["already_completed"] is False
+    again = operator_on(table, instant="").execute(context(store))
+    assert (again["instant"], again["already_completed"], again["seconds"]) == (OLD, True, 0.0)
+    assert "no compaction is pending on trips" in again["reason"]
+    put(f"{NEW}.compaction.requested")
+    completes(monkeypatch, table, NEW)
+    assert operator_on(table).execute(context(store))["instant"] == NEW
+    (table / f".hoodie/{NEW}.commit").unlink()
+    (table / f".hoodie/{NEW}.compaction.requested").unlink()
+    archived = operator_on(table).execute(context(store))
+    assert (archived["instant"], archived["state"]) == (NEW, None)
+
+
+def test_nothing_pending_is_a_skip_or_a_success(table: Path, output: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(AirflowSkipException):
         operator_on(table).execute(context())
+    assert "Nothing to do: no compaction is pending on trips" in capsys.readouterr().out
     result = operator_on(table, nothing_to_do="succeed").execute(context())
     assert (result["instant"], result["files_written"]) == (None, 0)
     with pytest.raises(ValueError, match="nothing_to_do"):
@@ -159,7 +185,8 @@ def test_another_process_completes_the_instant(
     monkeypatch.setenv("FAKE_ACTION", f"(sleep 0.4; cp {commit} {table}/.hoodie/{OLD}.commit) >/dev/null 2>&1 & exit 3")
     # The stand-in for the other owner is in the job's own group, so the job must be seen to leave it alone.
     result = operator_on(table, conflict_poll_interval=0.1).execute(context())
-    assert result["state"] == "completed"
+    assert (result["state"], result["already_completed"], result["seconds"]) == ("completed", True, 0.0)
+    assert result["reason"] == "another process completed it"
     assert len(requests(output)) == 1
 
 
@@ -175,7 +202,7 @@ def test_a_retry_takes_up_the_instant_that_it_had_started(
     put(f"{NEW}.commit", COMMIT.encode())
     result = operator_on(table).execute(context(store))
     assert (result["instant"], result["already_completed"]) == (NEW, True)
-    assert store.values == {}
+    assert store.values == {"hudi_done": NEW}
     completes(monkeypatch, table, OLD)
     assert operator_on(table).execute(context(store))["instant"] == OLD
 
@@ -208,3 +235,24 @@ def test_on_kill_ends_the_job_and_leaves_the_instant_to_a_retry(
 
 def test_on_kill_before_a_job_does_nothing(table: Path) -> None:
     operator_on(table).on_kill()
+
+
+@pytest.mark.parametrize(
+    ("argument", "connection", "configuration", "engine"),
+    [("local", "spark", "spark", "local"), (None, "auto", "spark", "auto"), (None, None, "local", "local")],
+)
+def test_the_engine_comes_from_the_task_the_connection_or_the_configuration(
+    table: Path,
+    output: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    argument: str | None,
+    connection: str | None,
+    configuration: str,
+    engine: str,
+) -> None:
+    extra = {} if connection is None else {"engine": connection}
+    monkeypatch.setenv("AIRFLOW_CONN_HUDI_TEST", json.dumps({"conn_type": "hudi", "extra": extra}))
+    monkeypatch.setenv("AIRFLOW__HUDI__ENGINE", configuration)
+    operator = operator_on(table, hudi_conn_id="hudi_test", engine=argument)
+    job = operator.new_job(operator.reader(), RunRequest(str(table), "compaction"), looks=False)
+    assert job._settings.mode == engine

@@ -48,7 +48,7 @@ def test_both_plans_and_builds_in_one_job(golden: Golden, submitted: Path, versi
     (request,) = requests(submitted)
     assert (request.verb, request.service, request.schedule, request.instant) == ("run", "indexing", True, None)
     assert "bloom_filters" in HudiTable.open(str(table)).config.metadata_partitions
-    assert store.values == {}
+    assert set(store.values) <= {"hudi_done"}
     again = operator_on(table, options=BLOOM, nothing_to_do="succeed").execute(context())
     assert (again["instant"], again["reason"]) == (None, "bloom_filters: built, or planned already")
 

@@ -66,8 +66,14 @@ def test_soft_fail_holds_for_the_triggers_error(table: Path) -> None:
         sensor.resume_execution("execute_complete", {"event": {"status": "error", "message": "x"}}, {})
 
 
+def test_a_wait_that_took_too_long_says_for_what(table: Path) -> None:
+    sensor = sensor_on(table, state="requested", after="001", timeout=90)
+    with pytest.raises(AirflowSensorTimeout, match=f"{table} has shown no requested compaction after 001 for 90 s"):
+        sensor.resume_execution("__fail__", {"error": "Trigger timeout"}, {})
+
+
 def test_poke_mode(table: Path, put: Callable[..., None]) -> None:
-    with pytest.raises(AirflowSensorTimeout):
+    with pytest.raises(AirflowSensorTimeout, match=f"{table} has shown no pending compaction for 0 s"):
         sensor_on(table, deferrable=False, poke_interval=0.01, timeout=0.05).execute({})
     put(PLANNED)
     assert sensor_on(table, deferrable=False).execute({}) == {"table": str(table), **FOUND}

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from hudi_core.config.options import KEYS, check_options
+from hudi_core.config.options import KEYS, check_options, misspelt
 from hudi_core.errors import ConfigError
 
 
@@ -33,3 +33,16 @@ def test_options_of_hudi_that_this_release_has_no_use_for_pass() -> None:
 def test_every_option_is_documented_once() -> None:
     assert len({key.name for key in KEYS}) == len(KEYS)
     assert all(key.doc for key in KEYS)
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("hoodie.clean.commit.retained", "hoodie.clean.commits.retained"),
+        ("hoodie.cleaner.commits.retain", "hoodie.cleaner.commits.retained"),
+        ("hoodie.keep.min.comits", "hoodie.keep.min.commits"),
+        ("hoodie.write.lock.providr", "hoodie.write.lock.provider"),
+    ],
+)
+def test_a_misspelt_option_of_hudi(name: str, meant: str) -> None:
+    assert misspelt({name: "1", meant: "2"}) == {name: meant}

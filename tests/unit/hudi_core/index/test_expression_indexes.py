@@ -58,6 +58,9 @@ class Metadata:
         self.partition_types = frozenset({definition.name})
         self._definition, self._bounds, self._blooms = definition, bounds, blooms or {}
 
+    def has_index(self, name: str) -> bool:
+        return name in self.partition_types
+
     def index_definitions(self) -> dict[str, IndexDefinition]:
         return {self._definition.name: self._definition}
 

@@ -19,9 +19,11 @@ from hudi_core.expr.sql.parse import parse_predicate
 from hudi_core.index.key_lookups import groups_of_keys, groups_of_values
 from hudi_core.metadata_table.read.file_group import ROOT
 from hudi_core.metadata_table.read.metadata_table import MetadataTable
+from hudi_core.model.names import FileGroupId
 from hudi_core.services.indexing.planner import IndexingService
 from hudi_core.table import HudiTable
 from hudi_core.transaction.owner import Owner
+from tests.support.damaged_tables import DamagedTable
 from tests.support.golden_cleans import context_of
 from tests.support.golden_data import GoldenCase
 from tests.support.metadata_records import Table
@@ -32,6 +34,10 @@ VERSIONS = ("6", "8", "9")
 
 def metadata_of(table: Table) -> MetadataTable:
     return MetadataTable(table.storage, table.config, table.data.load())
+
+
+def current_of(table: Table) -> frozenset[FileGroupId]:
+    return frozenset(item.file_group for item in HudiTable.open(str(table.path)).files(metadata="off"))
 
 
 def keys_of(table: Table) -> list[str]:
@@ -57,14 +63,14 @@ def take_groups(table: Table, name: str, numbers: Callable[[int], bool]) -> int:
 def test_an_incomplete_index_is_not_used(golden: Golden, version: str) -> None:
     table = Table(golden(version, "mdt_record_index_lookup").table)
     keys, metadata = keys_of(table), metadata_of(table)
-    every = groups_of_keys(metadata_of(table), keys)
+    every = groups_of_keys(metadata_of(table), keys, current_of(table))
     assert every
     delisted(table, "record_index")
     assert take_groups(table, "record_index", lambda number: number >= 4)
     found = metadata.record_locations(keys)
     assert len(found) < len(keys), "by the hashes over four file groups"
-    assert groups_of_keys(metadata, keys) is None
-    assert groups_of_keys(metadata_of(table), keys) is None
+    assert groups_of_keys(metadata, keys, current_of(table)) is None
+    assert groups_of_keys(metadata_of(table), keys, current_of(table)) is None
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -82,8 +88,8 @@ def test_nor_is_one_that_came_back_meanwhile(golden: Golden, version: str) -> No
         path.write_bytes(data)
     IndexingService().run(context, planned, LocalEngine(1), Owner.current("test"), None)
     assert "record_index" in table.config.metadata_partitions
-    assert groups_of_keys(metadata, keys) is None, "three file groups, and three again"
-    assert groups_of_keys(metadata_of(table), keys)
+    assert groups_of_keys(metadata, keys, current_of(table)) is None, "three file groups, and three again"
+    assert groups_of_keys(metadata_of(table), keys, current_of(table))
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -93,7 +99,7 @@ def test_one_whose_files_go_during_a_lookup_fails_no_query(golden: Golden, versi
     metadata.record_locations(keys[:1])
     delisted(table, "record_index")
     table.storage.delete_folder(f"{ROOT}/record_index")
-    assert groups_of_keys(metadata, keys) is None
+    assert groups_of_keys(metadata, keys, current_of(table)) is None
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -102,7 +108,7 @@ def test_a_listed_index_that_lacks_a_file_group_is_damaged(golden: Golden, versi
     keys = keys_of(table)
     assert take_groups(table, "record_index", lambda number: number == 0)
     with pytest.raises(CorruptFileError, match="number 0 is not there"):
-        groups_of_keys(metadata_of(table), keys)
+        groups_of_keys(metadata_of(table), keys, current_of(table))
 
 
 @pytest.mark.parametrize("version", ["8", "9"])
@@ -112,16 +118,34 @@ def test_an_incomplete_secondary_index_is_not_used(golden: Golden, version: str)
     metadata, opened = metadata_of(table), HudiTable.open(str(table.path))
     some = next(row["name"] for batch in opened.read("snapshot").batches for row in batch.to_pylist() if row["name"])
     bound = bind(parse_predicate(f"name = '{some}'"), pa.schema([("name", pa.string())]))
-    assert groups_of_values(metadata_of(table), bound, ())
+    assert groups_of_values(metadata_of(table), bound, (), current_of(table))
     delisted(table, name)
     assert take_groups(table, name, lambda number: number > 0)
-    assert groups_of_values(metadata, bound, ()) is None
+    assert groups_of_values(metadata, bound, (), current_of(table)) is None
 
 
 def test_a_current_index_is_used(golden: Golden) -> None:
     """Also when commits came since: their files are news."""
     table = Table(golden("8", "mdt_record_index_lookup").table)
     keys, metadata = keys_of(table), metadata_of(table)
-    every = groups_of_keys(metadata, keys)
+    every = groups_of_keys(metadata, keys, current_of(table))
     (table.path / ROOT / "record_index" / f".record-index-0000-0_{table.new_instant()}.log.1_9-9-9").write_bytes(b"")
-    assert groups_of_keys(metadata, keys) == every
+    assert groups_of_keys(metadata, keys, current_of(table)) == every
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_location_that_is_no_file_group_is_not_believed(golden: Golden, version: str) -> None:
+    """0.15.0 leaves such behind an insert_overwrite by rows of Spark: it records the file groups of another attempt."""
+    table = Table(golden(version, "mdt_record_index_lookup").table)
+    row = next(row for batch in HudiTable.open(str(table.path)).read().batches for row in batch.to_pylist())
+    key, keys = row["_hoodie_record_key"], [row["_hoodie_record_key"]]
+    assert groups_of_keys(metadata_of(table), keys, current_of(table))
+    damaged = DamagedTable(table.path)
+    datum = damaged.raw("record_index")[key]
+    location = datum["recordIndexMetadata"]
+    lost = {**datum, "recordIndexMetadata": {**location, "fileIdLowBits": location["fileIdLowBits"] ^ 1}}
+    damaged.write({"record_index": [(key, lost)]})
+    assert metadata_of(table).record_locations(keys)
+    assert groups_of_keys(metadata_of(table), keys, current_of(table)) is None
+    found = HudiTable.open(str(table.path)).read(where=f"_hoodie_record_key = '{key}'").batches
+    assert [item for batch in found for item in batch.to_pylist()] == [row]

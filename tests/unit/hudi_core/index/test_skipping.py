@@ -47,6 +47,9 @@ class Statistics:
     def __init__(self, files: Mapping[str, Sequence[Row]]) -> None:
         self._files = files
 
+    def has_index(self, name: str) -> bool:
+        return name in self.partition_types
+
     def index_definitions(self) -> dict[str, Any]:
         return {}
 

@@ -114,6 +114,22 @@ def test_a_damaged_change_data_log(golden: Golden, version: str) -> None:
 
 
 @pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize(
+    "change", [lambda data: data + data, lambda data: data[: len(data) // 2]], ids=["twice", "cut"]
+)
+def test_a_change_data_log_of_another_size_than_its_commit_says(
+    golden: Golden, version: str, change: Callable[[bytes], bytes]
+) -> None:
+    """The blocks are whole: nothing but the size shows that changes are there twice."""
+    base = golden(version, "cdc_cow").table
+    victim: Path = next(base.rglob("*.cdc"))
+    victim.write_bytes(change(victim.read_bytes()))
+    with pytest.raises(CorruptFileError, match="by its commit") as caught:
+        count(HudiTable.open(str(base)))
+    assert caught.value.path == str(victim.relative_to(base))
+
+
+@pytest.mark.parametrize("version", VERSIONS)
 def test_rows_without_keys_cannot_be_compared(golden: Golden, version: str) -> None:
     table = HudiTable.open(str(golden(version, "no_meta_fields_cow").table))
     with pytest.raises(UnsupportedError, match="rows lack _hoodie_ columns"):

@@ -8,6 +8,8 @@ from collections.abc import Callable
 import pytest
 
 from hudi_core.errors import MetadataUnavailableError
+from hudi_core.metadata_table.timeline import MetadataTimeline
+from hudi_core.timeline.instant import Action
 from hudi_core.view.listing import StorageListing
 from tests.support.changed_tables import open_context
 from tests.support.golden_cleans import without_metadata_table
@@ -30,6 +32,24 @@ def test_both_listings_show_the_same_slices(golden: Golden, version: str) -> Non
         for one in shown
     ]
     assert names[0] == names[1] == names[2] != {}
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_metadata_table_that_lacks_a_write_is_not_used(
+    golden: Golden, version: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """As a writer of version 6 leaves it that has an index to begin while a compaction is pending."""
+    context = open_context(golden(version, "mor_basic").table)
+    timeline = context.active.load()
+    last = timeline.commits().instants[-1].requested_time
+    recorded = MetadataTimeline(context.storage, context.config).active
+    context.storage.delete(recorded.path_of(recorded.load().get(last, Action.DELTA_COMMIT)))
+    assert context.metadata_table("auto", timeline) is None
+    assert f"the metadata table lacks deltacommit {last}" in caplog.text
+    with pytest.raises(MetadataUnavailableError) as caught:
+        context.metadata_table("on", timeline)
+    assert "hudictl metadata update" in (caught.value.remedy or "")
+    assert context.metadata_table("on", timeline.before(last)) is not None
 
 
 def test_off_reads_no_metadata_table(golden: Golden) -> None:

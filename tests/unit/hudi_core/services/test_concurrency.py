@@ -39,7 +39,7 @@ from tests.support.table_invariants import assert_compacted, pending_instants, r
 Golden = Callable[[str, str], GoldenCase]
 YIELDS = {
     "airflow_hudi.compaction.yields": "true",
-    "hoodie.write.conflict.resolution.strategy": "PreferWriterConflictResolutionStrategy",
+    "hoodie.write.lock.conflict.resolution.strategy": "PreferWriterConflictResolutionStrategy",
 }
 LOCKS = {"airflow_hudi.lock.file_groups": "true"}
 EARLY = {"hoodie.write.concurrency.early.conflict.detection.enable": "true"}
@@ -204,7 +204,7 @@ def test_what_is_checked_follows_the_options(table: Table) -> None:
 @pytest.mark.parametrize(
     "options",
     [
-        {"hoodie.write.conflict.resolution.strategy": "com.example.Evil"},
+        {"hoodie.write.lock.conflict.resolution.strategy": "com.example.Evil"},
         {"hoodie.write.concurrency.mode": "HOPE"},
         {"hoodie.time.generator.max_expected_clock_skew_ms": "-1"},
         {"airflow_hudi.lock.file_groups": "maybe"},

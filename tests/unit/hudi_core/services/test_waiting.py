@@ -13,6 +13,7 @@ from hudi_core.errors import ConflictError
 from hudi_core.services.context import TableContext
 from hudi_core.services.waiting import deadline_of, pending_writers, wait_for_writers, writers_at_work
 from hudi_core.timeline.instant import Action
+from hudi_core.transaction.owner import Owner
 from tests.support.changed_tables import an_owner, open_context, pending_write
 from tests.support.golden_data import GoldenCase
 
@@ -48,7 +49,7 @@ def test_indexing_and_savepoints_are_not_awaited(context: TableContext) -> None:
     assert pending_writers(context.active.load()) == {write}
 
 
-def test_a_writer_that_completes_is_waited_for(context: TableContext) -> None:
+def test_a_writer_that_completes_is_waited_for(context: TableContext, caplog: pytest.LogCaptureFixture) -> None:
     awaited = pending_writers(context.active.load())
     (write,) = context.active.load().pending()
     assert writers_at_work(context, awaited) == [write]
@@ -63,6 +64,8 @@ def test_a_writer_that_completes_is_waited_for(context: TableContext) -> None:
 
     assert wait_for_writers(context, awaited, nothing, completes) == frozenset()
     assert len(slept) == 1
+    assert f"waiting for {write.pending_action} {write.requested_time}, whose writer makes no heartbeat" in caplog.text
+    assert "for up to 900 s more" in caplog.text
 
 
 def test_the_dead_are_returned(context: TableContext) -> None:
@@ -116,3 +119,18 @@ def test_the_deadline_is_an_option(golden: Golden) -> None:
     table = golden("9", "cow_basic").table
     context = open_context(table, {"airflow_hudi.indexing.catchup_minutes": "2"})
     assert deadline_of(context) - time.monotonic() == pytest.approx(120, abs=5)
+
+
+def test_the_owner_of_a_claim_is_named_while_it_is_waited_for(
+    context: TableContext, caplog: pytest.LogCaptureFixture
+) -> None:
+    write = pending_write(Path(context.uri))
+    held = context.claim(write, Owner.current("nightly job"))
+
+    def give_up(_: float) -> None:
+        raise ConflictError("enough")
+
+    with pytest.raises(ConflictError, match="enough"):
+        wait_for_writers(context, {write}, nothing, give_up)
+    assert f"{write}, run by nightly job" in caplog.text
+    held.release()

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import errno
+import re
 
 import pytest
 from botocore.exceptions import NoCredentialsError
@@ -80,3 +81,14 @@ def test_the_root_is_no_file() -> None:
     with pytest.raises(StorageError, match="not a file"):
         check_file_path("", "u")
     assert check_file_path("a/b", "u") == "a/b"
+
+
+def test_missing_credentials_are_named_with_what_gives_them() -> None:
+    direct = NoCredentialsError()
+    wrapped = OSError("no answer")
+    wrapped.__cause__ = direct
+    for error in (direct, wrapped):
+        found = to_storage_error(error, "a", "s3://b/t")
+        assert isinstance(found, StorageError)
+        assert "has no credentials for s3://b/t" in found.message
+        assert {"env_vars", "storage_options_file"} <= set(re.findall(r"\w+", found.remedy or ""))

@@ -215,7 +215,7 @@ def test_two_that_changed_one_file_group_conflict_and_the_error_names_it() -> No
     with pytest.raises(ConflictError, match=f"completed deltacommit {LATER} changes .* p/f-0") as caught:
         verdict.check()
     assert caught.value.exit_code == 3
-    assert "hoodie.write.conflict.resolution.strategy" in str(caught.value.remedy)
+    assert "hoodie.write.lock.conflict.resolution.strategy" in str(caught.value.remedy)
     judge(me(), (other(H), other(FileGroupId("q", "f-0")))).check()
 
 

@@ -98,11 +98,13 @@ class SecondaryIndexCheck(PartitionCheck):
             return Difference(self.name, None, None, f"{_pair(text)} is in the index, but {why}")
 
         if self._is_whole:
-            self.add_each(missing, found.missing[self._is_due(group.keys.take(pa.array(found.missing)))])
-        self.add_each(extra, found.extra)
+            self.add_each(missing, found.missing[self._has_meaning(group.keys.take(pa.array(found.missing)))])
+        self.add_each(extra, found.extra[self._has_meaning(stored.take(pa.array(found.extra)))])
 
-    def _is_due(self, pairs: pa.Array) -> NDArray[np.bool_]:
-        """Hudi 1.0, whose indexes have version 1, leaves rows without a value out, and nobody looks these up."""
+    def _has_meaning(self, pairs: pa.Array) -> NDArray[np.bool_]:
+        """Hudi 1.0, whose indexes have version 1, neither adds nor removes rows without a value, and no lookup is for
+        these.
+        """
         if self._by_value:
             return np.ones(len(pairs), dtype=np.bool_)
         is_null = pc.starts_with(pairs, secondary_prefix(None).encode())

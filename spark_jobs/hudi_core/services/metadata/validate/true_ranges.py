@@ -16,6 +16,7 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hudi_core.errors import truncated
 from hudi_core.expr.functions import evaluate
 from hudi_core.expr.tree import Operand, operand_columns
 from hudi_core.index.slice_ranges import indexed_in_order_of
@@ -221,4 +222,4 @@ def _text(value: pa.Scalar | None) -> str:
         shown = str(value.as_py()) if pa.types.is_timestamp(value.type) else repr(value.as_py())
     except OverflowError:
         shown = f"{value.value} {value.type}"  # beyond the years that Python's times have
-    return shown if len(shown) <= _SHOWN else f"{shown[:_SHOWN]}…"
+    return truncated(shown, _SHOWN)

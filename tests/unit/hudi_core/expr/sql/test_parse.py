@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given, settings
 
 from hudi_core.errors import ConfigError
-from hudi_core.expr.sql.parse import DIALECTS, parse_predicate
+from hudi_core.expr.sql.parse import parse_predicate
 from hudi_core.expr.tree import (
+    DIALECTS,
     NULL,
     And,
     Call,

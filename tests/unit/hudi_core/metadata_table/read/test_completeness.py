@@ -149,7 +149,7 @@ def test_updates_before_deletions_are_told(stale: Stale) -> None:
 
 @pytest.mark.parametrize("version", ["6", "8", "9"])
 def test_a_commit_that_became_pending_behind_a_compaction(golden: Golden, version: str) -> None:
-    """A rollback that Hudi has begun and refused leaves it so. The log blocks of later commits do not count then."""
+    """A rollback that Hudi has started and refused leaves it so. The log blocks of later commits do not count then."""
     table = Table(golden(version, "mdt_all_mor_compacted").table)
     data, own = table.data.load(), table.metadata_timeline.load().completed()
     merged_at = max(own.of_actions(Action.COMMIT).requested_times)

@@ -16,7 +16,9 @@ from hudi_core.errors import OrphanFilesError
 from hudi_core.model.names import parse_base_file, parse_log_file
 from hudi_core.services.archive import instants_to_retain as rules
 from hudi_core.services.archive.job import ArchiveService
+from hudi_core.services.verbs import schedule
 from hudi_core.timeline.instant import Action, State
+from tests.support.changed_tables import an_owner
 from tests.support.golden_archives import TIGHT, active_of, archive, history_of
 from tests.support.golden_cleans import context_of
 from tests.support.golden_data import GoldenCase
@@ -74,7 +76,7 @@ def test_hudi_18783_a_late_file_of_a_rolled_back_instant(golden: Golden, folder:
     assert "airflow_hudi.archive.orphans=leave" in str(caught.value)
     assert caught.value.exit_code == 1
     assert active_of(table) == before
-    preview = ArchiveService().preview(context_of(table, TIGHT))
+    preview = schedule(context_of(table, TIGHT), "archive", an_owner(), dry_run=True)
     assert preview.plan is None
     assert path in str(preview.reason)
 

@@ -11,15 +11,18 @@ import pytest
 from hudi_core.errors import ConflictError, FormatError
 from hudi_core.services.clean import checks as guard
 from hudi_core.services.clean.checks import latest_files
+from hudi_core.services.clean.earliest_commit import Nothing
 from hudi_core.services.clean.kept_files import drop_partitions
 from hudi_core.services.clean.planner import Planned, make_plan
 from hudi_core.services.clean.slices_to_delete import PartitionState
 from hudi_core.timeline.actions.clean import CleanPlan, decode_clean_plan, encode_clean_plan
 from hudi_core.timeline.actions.compaction import CompactionOperation, CompactionPlan, encode_compaction_plan
+from hudi_core.timeline.actions.rollback import encode_rollback_plan
 from hudi_core.timeline.actions.savepoint import SavepointMetadata, encode_savepoint
 from hudi_core.timeline.instant import Action, Instant, State
+from hudi_core.timeline.pending_plans import without_undone
 from hudi_core.timeline.timeline import Timeline
-from tests.support.golden_cleans import before_clean, context_of, data_files, run_clean
+from tests.support.golden_cleans import before_clean, context_of, data_files, run_clean, without_metadata_table
 from tests.support.golden_data import GoldenCase
 from tests.support.memory_storage import MemoryStorage
 from tests.unit.hudi_core.services.clean.test_job import clean_of
@@ -173,6 +176,30 @@ def test_a_slice_that_became_the_newest_again_stays(folder: str, golden: Golden)
     with pytest.raises(ConflictError, match="readers of the latest state need"):
         run_clean(table, instant)
     assert data_files(table) == files
+
+
+@pytest.mark.parametrize("folder", ["6", "8", "9"])
+def test_what_a_pending_rollback_brings_back_stays(folder: str, golden: Golden) -> None:
+    """The rollback died before its first deletion; what finishes it, also a writer, does not look at cleans."""
+    table = without_metadata_table(golden(folder, "clean_requested_versions_cow").table)
+    one_version = {"hoodie.clean.policy": "KEEP_LATEST_FILE_VERSIONS", "hoodie.clean.fileversions.retained": "1"}
+    instant, context = clean_of(table), context_of(table, {**one_version, "hoodie.clean.multiple.enabled": "true"})
+    planned = make_plan(context, context.active.load())
+    assert isinstance(planned, Planned)
+    newest = context.active.load().commits().instants[-1]
+    undo = encode_rollback_plan(newest.requested_time, Action.COMMIT, ())
+    context.active.create_requested(LATER, Action.ROLLBACK, undo)
+    context.active.to_inflight(LATER, Action.ROLLBACK)
+    view = context.view(without_undone(context.active, context.active.load()))
+    back = {file.name for partition in view.partitions() for file in view.latest_base_files(partition)}
+    named = {name for names in planned.plan.files.values() for name in names}
+    assert back & named, "the golden clean deletes nothing that the commit replaced"
+    files = data_files(table)
+    with pytest.raises(ConflictError, match="readers of the latest state need"):
+        run_clean(table, instant)
+    assert data_files(table) == files
+    again = make_plan(context, context.active.load())
+    assert isinstance(again, Nothing) or not back & {name for names in again.plan.files.values() for name in names}
 
 
 def request_clean(table: Path, files: dict[str, tuple[str, ...]]) -> str:

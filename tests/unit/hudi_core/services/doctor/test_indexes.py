@@ -5,9 +5,13 @@ from dataclasses import replace
 
 import pytest
 
+from hudi_core.config.table_config import TableConfig
 from hudi_core.services.doctor.finding import IndexObservations
 from hudi_core.services.doctor.indexes import indexes
+from hudi_core.storage.local import LocalStorage
+from hudi_core.table import HudiTable
 from tests.support.golden_archives import archive_these
+from tests.support.golden_data import GoldenCase
 from tests.support.stale_indexes import INDEX, StaleTable
 from tests.unit.hudi_core.services.doctor.test_examine import findings
 from tests.unit.hudi_core.services.doctor.test_rules import HEALTHY
@@ -61,3 +65,31 @@ def test_what_cannot_be_compared_is_said() -> None:
     narrow, unproven = indexes(replace(HEALTHY, indexes=many))
     assert "7 partition(s) (a, b, c, d, e …)" in narrow.what
     assert INDEX in unproven.what
+
+
+@pytest.mark.parametrize("folder", ["6", "8", "9"])
+def test_indexes_without_files_are_named_and_cost_no_row(
+    golden: Callable[[str, str], GoldenCase], folder: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """0.15.0 leaves one that it has to begin when it restores the table: listed, and its folder is empty."""
+    table = golden(folder, "mdt_all_mor").table
+    opened = HudiTable.open(str(table))
+    whole = rows_of(opened, None)
+    wheres = [f"{name} = {value!r}" for name, value in whole[0].items() if isinstance(value, str | int)]
+    wheres += [f"{name} IS NOT NULL" for name in whole[0]]
+    expected = [rows_of(opened, where) for where in wheres]
+    indexes = sorted(TableConfig.load(LocalStorage(table)).metadata_partitions - {"files"})
+    for name in indexes:
+        for path in (table / ".hoodie/metadata" / name).iterdir():
+            path.unlink()
+    assert [rows_of(HudiTable.open(str(table)), where) for where in wheres] == expected
+    assert "is listed and has no files" in caplog.text
+    found = [item for item in findings(table) if item.rule == "index_empty"]
+    assert [(item.path, item.severity) for item in found] == [
+        (f".hoodie/metadata/{name}", "warning") for name in indexes
+    ]
+
+
+def rows_of(table: HudiTable, where: str | None) -> list[dict[str, object]]:
+    batches = table.read(where=where).batches
+    return sorted((row for batch in batches for row in batch.to_pylist()), key=lambda row: str(row))

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import zipfile
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
 from hudi_core.config.properties import parse_properties
 from hudi_core.config.table_config import METADATA
+from hudi_core.metadata_table.read.metadata_table import MetadataTable
 from hudi_core.metadata_table.timeline import MetadataTimeline
 from hudi_core.services.metadata.missing_actions import missing_actions
+from hudi_core.timeline.instant import Instant
 from tests.support.golden_cleans import context_of
 from tests.support.golden_data import GoldenCase, golden_cases, golden_root
 from tests.support.metadata_records import Table
@@ -27,6 +30,12 @@ def missing(table: Table) -> list[str]:
     ]
 
 
+def unrecorded(table: Path) -> list[Instant]:
+    """As readers find it, without the archives."""
+    context = context_of(table)
+    return MetadataTable(context.storage, context.config, context.active.load()).unrecorded_writes()
+
+
 @pytest.mark.parametrize("folder", FOLDERS)
 def test_real_hudi_records_every_action(golden: Golden, folder: str) -> None:
     looked = 0
@@ -39,6 +48,8 @@ def test_real_hudi_records_every_action(golden: Golden, folder: str) -> None:
             )
             if "files" not in METADATA.read(parse_properties(zipped.read(name), path=name), path=name):
                 continue
-        assert missing(Table(golden(folder, case).table)) == [], case
+        table = golden(folder, case).table
+        assert missing(Table(table)) == [], case
+        assert unrecorded(table) == [], case
         looked += 1
     assert looked > 5

@@ -244,7 +244,8 @@ def _operations(draw: st.DrawFn) -> CompactionOperation:
         if logs
         else f"{file_id}_0-0-0_{instant}.parquet"
     )
-    metrics = draw(st.dictionaries(st.sampled_from(["TOTAL_IO_MB", "TOTAL_LOG_FILES"]), st.floats(allow_nan=False)))
+    sizes = st.floats(-(2.0**62), 2.0**62)
+    metrics = draw(st.dictionaries(st.sampled_from(["TOTAL_IO_MB", "TOTAL_LOG_FILES"]), sizes))
     return CompactionOperation(
         draw(st.sampled_from(["", "2024-01-01", "a=1/b=\u00d6"])), file_id, instant, base, logs, metrics
     )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 
 from hudi_core.errors import CorruptFileError, FormatError
@@ -35,6 +37,9 @@ def test_fields_of_the_due_type() -> None:
         (record_map, {"a": 1}),
         (record_map, [{}]),
         (numbers, {"a": "1"}),
+        (numbers, {"a": math.inf}),
+        (numbers, {"a": math.nan}),
+        (numbers, {"a": -1e300}),
         (numbers, [1]),
     ],
 )

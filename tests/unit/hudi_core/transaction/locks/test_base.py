@@ -57,6 +57,20 @@ def test_a_lock_is_waited_for_with_growing_pauses(pauses: list[float]) -> None:
     assert max(pauses) <= 0.5 < sum(pauses)
 
 
+def test_a_long_wait_is_told_of_each_half_minute(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    clock = [1000.0]
+    monkeypatch.setattr(base.time, "monotonic", lambda: clock[0])
+    monkeypatch.setattr(base.time, "sleep", lambda seconds: clock.__setitem__(0, clock[0] + 1.0))
+    with pytest.raises(LockError):
+        Scripted([False], [OTHER], wait_ms=45_000).acquire()
+    assert [record.getMessage().partition(" for ")[0] for record in caplog.records] == ["waiting"] * 2
+    assert "the lock the lock, held by another writer for" in caplog.text
+    assert caplog.text.count("more") == 2
+    assert "for up to 43 s more" in caplog.text
+
+
 def test_a_lock_that_became_free_is_tried_at_once(pauses: list[float]) -> None:
     Scripted([False, True], [None]).acquire()
     assert pauses == []

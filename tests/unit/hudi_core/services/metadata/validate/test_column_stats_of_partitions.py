@@ -1,10 +1,18 @@
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import cast
+
+import pyarrow as pa
 import pytest
 
-from hudi_core.metadata_table.keys import (
-    partition_stats_key,
-)
+from hudi_core.expr.tree import Column
+from hudi_core.metadata_table.keys import partition_stats_key
+from hudi_core.metadata_table.read.metadata_table import MetadataTable
+from hudi_core.services.metadata.validate.check import Findings, PartitionFiles
+from hudi_core.services.metadata.validate.column_stats import PartitionStatsCheck
+from hudi_core.services.metadata.validate.true_ranges import IndexedOperands
+from hudi_core.view.file_group import DataFile, slice_of_base
 from tests.support.damaged_tables import changed
 from tests.unit.hudi_core.services.metadata.validate.test_run import LATER, STATS, Golden, metadata_snapshot
 
@@ -38,4 +46,25 @@ def test_counts_of_a_partition(golden: Golden, version: str) -> None:
     assert table.found() == []
     table.write({"partition_stats": [(key, changed(datum, STATS, isDeleted=True))]})
     (found,) = table.found()
-    assert found.what == "the partition has rows, but no statistics of note"
+    assert found.what == "the partition has values of note, but no statistics"
+
+
+def test_a_column_that_was_added_later_needs_no_statistics() -> None:
+    """Of a partition that no write has touched since, no writer records it."""
+    empty = pa.table({name: [] for name in ("partition", "min", "max", "null_count", "value_count", "is_tight")})
+
+    class Metadata:
+        def partition_stats(self, columns: Sequence[str]) -> dict[str, pa.Table]:
+            return dict.fromkeys(columns, empty)
+
+    findings = Findings()
+    check = PartitionStatsCheck(
+        cast(MetadataTable, Metadata()), IndexedOperands({name: Column((name,)) for name in "ab"}), findings
+    )
+    files = PartitionFiles("p", {}, {})
+    check.open_partition(files)
+    check.add_rows(slice_of_base(DataFile("p", "f-0_0-0-0_1.parquet", 1)), pa.record_batch({"a": [1], "b": [None]}))
+    check.close_partition(files)
+    assert [item.what for item in findings.report([], 1, 1, 1).differences] == [
+        "the partition has values of a, but no statistics"
+    ]

@@ -1,0 +1,42 @@
+"""What the ready-to-use DAGs have in common.
+
+The params of their trigger form, the templates that read them, and which kinds of runs they may have.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from airflow.sdk import Param
+from airflow.utils.types import DagRunType
+
+INSTANT_PATTERN = r"^[0-9]{14,20}$"
+"""Instants as the timeline names them."""
+
+RUN_TYPES = tuple(kind for kind in DagRunType if kind is not DagRunType.BACKFILL_JOB)
+"""All but those of a backfill: a table service works on the table as it is now, so one run does what all would do."""
+
+# Variables are read when a task runs, never when a DAG file is parsed.
+TABLE = "{{ params.table or var.value.get('hudi_table', '') }}"
+HUDI_CONN = "{{ params.hudi_conn_id or var.value.get('hudi_conn_id', 'hudi_default') }}"
+SPARK_CONN = "{{ params.spark_conn_id or var.value.get('hudi_spark_conn_id', 'spark_default') }}"
+TARGET = {"table": TABLE, "hudi_conn_id": HUDI_CONN, "spark_conn_id": SPARK_CONN}
+"""The arguments of an operator that the params of `table_params` give."""
+
+
+def optional_text(description: str, default: str | None = None, *, pattern: str | None = None) -> Param:
+    """A text that may be left empty. Airflow's form requires a text that may not be null, also an empty one."""
+    rules: dict[str, Any] = {} if pattern is None else {"pattern": pattern}
+    return Param(default or None, type=["null", "string"], description=description, **rules)
+
+
+def table_params() -> dict[str, Param]:
+    """The table and the connections; their defaults are in the environment."""
+    return {
+        "table": optional_text("Path or URI of the table", os.environ.get("AIRFLOW_HUDI_TABLE")),
+        "hudi_conn_id": optional_text("Connection of type hudi", os.environ.get("AIRFLOW_HUDI_CONN_ID")),
+        "spark_conn_id": optional_text(
+            "Connection of the Spark provider", os.environ.get("AIRFLOW_HUDI_SPARK_CONN_ID")
+        ),
+    }

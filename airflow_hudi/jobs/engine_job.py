@@ -1,0 +1,177 @@
+"""A job on the engine that its task names: looked at first, done beside the task, or submitted to Spark.
+
+With the engine `spark`, the default, a process looks whether there is work before a JVM is started; with `auto` it also
+does what is small enough (hudi_core/services/engine_choice.py), with `local` everything.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final, Protocol
+
+from airflow_hudi.jobs.job_log import failure_of
+from airflow_hudi.jobs.local_process import AUTO, LOCAL, LOOK, LocalProcess, missing_wheels, require_wheels
+from hudi_core.errors import EXIT_FAILED, ConfigError
+from hudi_core.request.batch import BatchRequest, JobRequest
+from hudi_core.request.outcome import SUBMIT, Outcome, outcome_of_all
+
+log = logging.getLogger(__name__)
+
+SPARK: Final = "spark"
+ENGINES: Final = (SPARK, AUTO, LOCAL)
+_OUT_OF_REACH = "its result is out of reach: see the driver's log"
+_NO_REPORT = "it ended with exit code {code} and did not report why; see its output above"
+
+
+class RemoteJob(Protocol):
+    """A job on Spark (spark_job.SparkJob)."""
+
+    @property
+    def result(self) -> dict[str, Any] | None:
+        """What the run reported; None when it did not."""
+        ...
+
+    def run(self) -> int:
+        """Submits the job, waits for its end, and returns its exit code."""
+        ...
+
+    def stop(self) -> None:
+        """Ends the job; called from a signal handler."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class EngineSettings:
+    """`name` is one of ENGINES; `looks`: whether there may be nothing to do. `credentials` opens the tables beside the
+    task, `environment` is added to that process's, and it gets `grace_seconds` to end when it is stopped.
+    """
+
+    name: str
+    looks: bool
+    credentials: Callable[[], Mapping[str, str]]
+    environment: Mapping[str, str]
+    grace_seconds: int
+
+    def __post_init__(self) -> None:
+        """Raises ConfigError for an engine that does not exist, or cannot run here."""
+        if self.name not in ENGINES:
+            raise ConfigError(f"engine is {self.name!r}", remedy=f"one of {', '.join(ENGINES)}")
+        if self.name == LOCAL:
+            require_wheels()
+
+    @property
+    def mode(self) -> str | None:
+        """What the process beside the task does; None without one."""
+        if self.name == SPARK and not self.looks:
+            return None
+        if missing := missing_wheels():
+            log.info("No look before the submit: this Python lacks %s ('airflow-hudi[engine]')", ", ".join(missing))
+            return None
+        return LOOK if self.name == SPARK else self.name
+
+
+class EngineJob:
+    """Runs a request or a batch, any number of times. See jobs.run_until_completed.Job."""
+
+    def __init__(
+        self, job: JobRequest, settings: EngineSettings, spark: Callable[[JobRequest], RemoteJob], log: Any
+    ) -> None:
+        self._job = job
+        self._settings = settings
+        self._spark = spark
+        self._log = log
+        self._running: LocalProcess | RemoteJob | None = None
+        self._stopped = False
+        self._result: dict[str, Any] | None = None
+
+    @property
+    def stopped(self) -> bool:
+        """Whether stop was called."""
+        return self._stopped
+
+    @property
+    def result(self) -> dict[str, Any] | None:
+        """What the last run reported, as JSON (request/outcome.py); None when it did not report."""
+        return self._result
+
+    @property
+    def failure(self) -> str | None:
+        """Why the last run failed, in the job's own words; None when it did not report."""
+        return None if self._result is None else failure_of(self._result)
+
+    def run(self) -> int:
+        """Runs the job where it belongs and returns its exit code. Raises ConfigError when it cannot be started."""
+        self._result = None
+        mode = self._settings.mode
+        if mode is None:
+            return self._submit(self._job)
+        process = LocalProcess(self._log, grace_seconds=self._settings.grace_seconds)
+        self._run_now(process)
+        code = process.run(self._job, mode, self._settings.credentials(), self._settings.environment)
+        found = process.result
+        if self._stopped or (found is None and mode != LOOK):
+            self._result = found
+            return code or EXIT_FAILED
+        if found is None:
+            self._log.warning("The look %s; submitting the job", _NO_REPORT.format(code=code))
+            return self._submit(self._job)
+        if isinstance(self._job, BatchRequest) and "results" in found:
+            return self._submit_rest(self._job, found["results"])
+        if SUBMIT not in found:
+            self._result = found
+            return code
+        self._log.info("Spark runs this: %s", found[SUBMIT])
+        return self._submit(self._job)
+
+    def stop(self) -> None:
+        """Ends what runs and keeps more from being started."""
+        self._stopped = True
+        if self._running is not None:
+            self._running.stop()
+
+    def _run_now(self, running: LocalProcess | RemoteJob) -> None:
+        self._running = running
+        if self._stopped:
+            running.stop()
+
+    def _submit(self, job: JobRequest) -> int:
+        remote = self._spark(job)
+        self._run_now(remote)
+        code = remote.run()
+        self._result = remote.result
+        return code
+
+    def _submit_rest(self, batch: BatchRequest, results: Sequence[dict[str, Any]]) -> int:
+        """Submits what the process left to Spark, as one job, and puts the results together."""
+        outcomes = [_outcome(item) for item in results]
+        left = [place for place, outcome in enumerate(outcomes) if SUBMIT in outcome.document]
+        if left:
+            for place in left:
+                self._log.info("Spark runs %s: %s", batch.requests[place].table, outcomes[place].document[SUBMIT])
+            rest = replace(batch, requests=tuple(batch.requests[place] for place in left))
+            code = self._submit(rest)
+            for place, outcome in zip(left, _outcomes_of(rest, self._result, code), strict=True):
+                outcomes[place] = outcome
+        whole = outcome_of_all(batch.requests, outcomes)
+        self._result = whole.to_json()
+        return whole.exit_code
+
+
+def _outcomes_of(batch: BatchRequest, result: Mapping[str, Any] | None, code: int) -> list[Outcome]:
+    """One outcome for each request, also where the job as a whole failed or its result was not received."""
+    if result is not None and len(result.get("results") or ()) == len(batch.requests):
+        return [_outcome(item) for item in result["results"]]
+    if result is not None and "error" in result:
+        same = Outcome({"error": result["error"]}, code)
+    elif code == 0:
+        same = Outcome({"reason": _OUT_OF_REACH}, 0)
+    else:
+        same = Outcome.broken("HudiJobFailed", f"the job failed: {_NO_REPORT.format(code=code)}", code)
+    return [same] * len(batch.requests)
+
+
+def _outcome(item: Mapping[str, Any]) -> Outcome:
+    names = ("table", "verb", "service", "exit_code")
+    return Outcome({key: value for key, value in item.items() if key not in names}, int(item["exit_code"]))

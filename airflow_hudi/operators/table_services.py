@@ -1,0 +1,177 @@
+"""Runs services of many tables as one job: one process beside the task, one Spark session, results per table."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final, NoReturn
+
+from airflow.sdk.exceptions import AirflowFailException
+
+from airflow_hudi.exceptions import HudiInstantBusy, HudiJobFailed, HudiJobKilled
+from airflow_hudi.jobs.engine_job import EngineJob
+from airflow_hudi.jobs.job_log import failure_of
+from airflow_hudi.operators.base import BaseHudiOperator, names_in
+from airflow_hudi.timeline_reader import TimelineReader
+from hudi_core.errors import EXIT_BAD_INPUT, EXIT_RETRY, ConfigError
+from hudi_core.request.batch import AT_ONCE, BatchRequest
+from hudi_core.request.requests import RunRequest
+from hudi_core.request.services import SERVICES, check_service
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+_XCOM: Final = "return_value"
+_SERVICES: Final = ("rollback", "compaction", "clean", "archive")
+_MODES: Final = ("execute", "both")
+_MOST_LISTED: Final = 20
+
+
+class HudiTableServicesOperator(BaseHudiOperator):
+    """Runs services of one or many tables: what is pending, and with mode `both` what is due.
+
+    All tables are one job: the services of one table in their order, tables side by side, and the failure of one stops
+    no other. The task fails at the end when one failed, without retries where every failure is bad input. A retry
+    begins again: what is completed has nothing to do. Requests that other processes stand in the way of are repeated
+    until `conflict_timeout`.
+
+    XCom: `{"tables", "done", "nothing", "failed", "seconds", "results": [{"table", "service", "exit_code", "engine",
+    "instants", "reason", "error"}]}`: how many tables there were, and how many runs did something, had nothing to do,
+    and failed; also when the task fails.
+
+    :param tables: the tables, as a list or separated by commas, each as `table` of the other operators (templated)
+    :param services: the services of each table, in this order, as a list or separated by commas (templated)
+    :param mode: `execute` runs what is pending; `both` also plans what is due, and archives (templated)
+    :param at_once: how many tables are worked on side by side; they share the engine's processors and memory
+    """
+
+    template_fields: Sequence[str] = (
+        "tables",
+        "services",
+        "mode",
+        *(name for name in BaseHudiOperator.template_fields if name != "table"),
+    )
+
+    def __init__(
+        self,
+        *,
+        tables: Sequence[str] | str,
+        services: Sequence[str] | str = _SERVICES,
+        mode: str = "both",
+        at_once: int = AT_ONCE,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(table="", **kwargs)
+        self.tables = tables
+        self.services = services
+        self.mode = mode
+        self.at_once = at_once
+
+    def reader(self) -> TimelineReader:
+        """Of the first table; see BaseHudiOperator."""
+        tables = names_in(self.tables)
+        if not tables:
+            raise ConfigError("no table is named", remedy="set tables=")
+        self.table = tables[0]
+        return super().reader()
+
+    def serve(self, reader: TimelineReader, context: Context) -> dict[str, Any]:
+        """Runs the services; see the class."""
+        started = time.monotonic()
+        batch = BatchRequest(tuple(self._requests(reader, context)), at_once=self.at_once)
+        self.log.info("%d runs on %d tables", len(batch.requests), len({item.table for item in batch.requests}))
+        results = self._run(reader, batch)
+        for item in results:
+            self.log.info("%s %s: %s", item["service"], item["table"], _shown(item))
+        failed = [item for item in results if item["exit_code"]]
+        done = [item for item in results if item.get("instants") and not item["exit_code"]]
+        result = {
+            "tables": len({item["table"] for item in results}),
+            "done": len(done),
+            "nothing": len(results) - len(done) - len(failed),
+            "failed": len(failed),
+            "seconds": round(time.monotonic() - started, 3),
+            "results": results,
+        }
+        if failed:
+            self._fail(context, result, failed)
+        if not done:
+            services = ", ".join(names_in(self.services))
+            return self.nothing(lambda: result, f"none of {result['tables']} tables has work for {services}")
+        return result
+
+    def _requests(self, reader: TimelineReader, context: Context) -> list[RunRequest]:
+        if self.mode not in _MODES:
+            raise ConfigError(f"mode is {self.mode!r}", remedy=f"one of {', '.join(_MODES)}")
+        services = names_in(self.services)
+        if not services:
+            raise ConfigError("no service is named", remedy=f"some of {', '.join(SERVICES)}")
+        fields = self.request_fields(reader, context)
+        requests = []
+        for table in dict.fromkeys(names_in(self.tables)):
+            for service in services:
+                plans = check_service(service).plans and self.mode == "both"
+                given = {**fields, "table": self.hook.table_uri(table), "service": service}
+                if service == "archive":
+                    if plans:
+                        requests.append(RunRequest(**given))
+                else:
+                    requests.append(RunRequest(**given, all_pending=True, schedule=plans))
+        return requests
+
+    def _run(self, reader: TimelineReader, batch: BatchRequest) -> list[dict[str, Any]]:
+        """One result for each request. Raises HudiJobKilled, HudiInstantBusy, and what keeps the job from starting."""
+        deadline = time.monotonic() + self.patience.timeout
+        results: dict[int, dict[str, Any]] = {}
+        left = list(range(len(batch.requests)))
+        while True:
+            job = self.new_job(reader, replace(batch, requests=tuple(batch.requests[place] for place in left)))
+            code = job.run()
+            if job.stopped:
+                raise HudiJobKilled("stopped while its job was running", remedy="a retry resumes what was started")
+            results.update(zip(left, _results_of(job, code, len(left)), strict=True))
+            left = [place for place in left if results[place]["exit_code"] == EXIT_RETRY]
+            if not left:
+                return [results[place] for place in range(len(batch.requests))]
+            reason = failure_of(results[left[0]]) or "it did not report why"
+            if time.monotonic() >= deadline:
+                raise HudiInstantBusy(
+                    f"others have held {len(left)} of the runs for longer than this task may wait: {reason}",
+                    remedy="a retry waits again",
+                )
+            wait = self.patience.poll_interval
+            self.log.info("%d runs gave way and are repeated in %.0f s: %s", len(left), wait, reason)
+            time.sleep(wait)
+            if job.stopped:
+                raise HudiJobKilled("stopped while waiting for others")
+
+    def _fail(self, context: Context, result: Mapping[str, Any], failed: Sequence[Mapping[str, Any]]) -> NoReturn:
+        context["ti"].xcom_push(key=_XCOM, value=result)
+        lines = [f"{item['service']} {item['table']}: {_shown(item)}" for item in failed[:_MOST_LISTED]]
+        more = [f"and {len(failed) - len(lines)} more"] if len(failed) > len(lines) else []
+        message = "\n".join([f"{len(failed)} of {len(result['results'])} runs failed", *lines, *more])
+        if all(item["exit_code"] == EXIT_BAD_INPUT for item in failed):
+            raise AirflowFailException(message)
+        raise HudiJobFailed(message)
+
+
+def _results_of(job: EngineJob, code: int, count: int) -> list[dict[str, Any]]:
+    """One result for each request of the job. Raises where the job reported none."""
+    found = (job.result or {}).get("results") or []
+    if len(found) == count:
+        return list(found)
+    reason = job.failure or "it did not report why; see its output above"
+    if code == EXIT_BAD_INPUT:
+        raise ConfigError(f"the job refused its input: {reason}")
+    raise HudiJobFailed(f"the job ended with exit code {code}: {reason}")
+
+
+def _shown(item: Mapping[str, Any]) -> str:
+    """A result in one line."""
+    if failure := failure_of(dict(item)):
+        return failure
+    instants = item.get("instants") or []
+    if not instants:
+        return f"nothing to do: {item.get('reason')}"
+    return f"{len(instants)} instants, the last {instants[-1]['instant']} {instants[-1]['state']}, {item.get('engine')}"

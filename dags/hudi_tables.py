@@ -1,0 +1,54 @@
+"""Services of many tables as one job: what is pending or due on each of them.
+
+Tables are looked at side by side in one process, and what is left to Spark is one Spark job. The tables and the
+connections come from the run's params; their defaults from the environment, then from Airflow Variables:
+
+| param | environment | Variable |
+|---|---|---|
+| tables | AIRFLOW_HUDI_TABLES | hudi_tables |
+| hudi_conn_id | AIRFLOW_HUDI_CONN_ID | hudi_conn_id (else hudi_default) |
+| spark_conn_id | AIRFLOW_HUDI_SPARK_CONN_ID | hudi_spark_conn_id (else spark_default) |
+
+`tables` are paths or URIs, separated by commas or lines. `commits_retained` is what a clean keeps.
+AIRFLOW_HUDI_SCHEDULE is the schedule: a cron expression, `@hourly`, `@continuous`…; without it the DAG runs when
+triggered.
+"""
+
+from __future__ import annotations
+
+import os
+from datetime import datetime, timedelta, timezone
+
+from airflow.sdk import DAG, Param
+
+from airflow_hudi.dag_params import HUDI_CONN, RUN_TYPES, SPARK_CONN, optional_text, table_params
+from airflow_hudi.operators.table_services import HudiTableServicesOperator
+
+with DAG(
+    dag_id="hudi_tables",
+    schedule=os.environ.get("AIRFLOW_HUDI_SCHEDULE") or None,
+    start_date=datetime(2024, 1, 1, tzinfo=timezone.utc),
+    catchup=False,
+    max_active_runs=1,
+    allowed_run_types=RUN_TYPES,
+    tags=["hudi"],
+    doc_md=__doc__,
+    params={
+        "tables": optional_text("Paths or URIs, separated by commas", os.environ.get("AIRFLOW_HUDI_TABLES")),
+        "services": Param(
+            "rollback, compaction, clean, archive", type="string", description="The services of each table, in order"
+        ),
+        "commits_retained": Param(10, type="integer", minimum=1, description="Commits whose files a clean keeps"),
+        **{name: param for name, param in table_params().items() if name != "table"},
+    },
+) as dag:
+    HudiTableServicesOperator(
+        task_id="run_services",
+        tables="{{ params.tables or var.value.get('hudi_tables', '') }}",
+        services="{{ params.services }}",
+        hudi_conn_id=HUDI_CONN,
+        spark_conn_id=SPARK_CONN,
+        options={"hoodie.clean.commits.retained": "{{ params.commits_retained }}"},
+        retries=3,
+        retry_delay=timedelta(minutes=1),
+    )

@@ -1,0 +1,64 @@
+"""Options of the local engine: what `--engine auto` gives it, and how many processors and how much memory it takes."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from hudi_core.config.keys import keys_in, number, read_fields
+
+_MAX = 2**53
+
+LOCAL_MAX_BYTES = number(
+    "airflow_hudi.engine.local.max.bytes",
+    1 << 30,
+    "bytes of the files that a plan reads up to which `auto` takes the local engine",
+    low=0,
+    high=_MAX,
+)
+LOCAL_MAX_UNITS = number(
+    "airflow_hudi.engine.local.max.units",
+    1000,
+    "units of work (file groups of a compaction or an indexing, hundreds of files of a clean) up to which `auto` takes "
+    "the local engine",
+    low=0,
+)
+LOCAL_MEMORY = number(
+    "airflow_hudi.engine.local.memory.bytes",
+    4 << 30,
+    "bytes of memory that the local engine may take in all: where units need more, fewer run side by side; where one "
+    "unit does, `auto` takes Spark",
+    low=64 << 20,
+    high=_MAX,
+)
+LOCAL_WIDTH = number(
+    "airflow_hudi.engine.local.processors",
+    0,
+    "processors that the local engine uses; 0 is all that its process may use",
+    low=0,
+    high=1024,
+)
+
+ENGINE_KEYS = keys_in(globals())
+"""Every option of this module."""
+
+
+@dataclass(frozen=True, slots=True)
+class EngineConfig:
+    """Options of the local engine; units are those of the keys."""
+
+    max_bytes: int = LOCAL_MAX_BYTES.field()
+    max_units: int = LOCAL_MAX_UNITS.field()
+    memory_bytes: int = LOCAL_MEMORY.field()
+    processors: int = LOCAL_WIDTH.field()
+
+    @staticmethod
+    def of(options: Mapping[str, str]) -> EngineConfig:
+        """Reads the options; raises ConfigError naming the key whose value is not valid."""
+        return read_fields(EngineConfig, options)
+
+    @property
+    def width(self) -> int:
+        """Processors to use."""
+        return self.processors or len(os.sched_getaffinity(0))

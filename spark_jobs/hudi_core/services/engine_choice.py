@@ -1,0 +1,86 @@
+"""Which engine runs a plan, local or Spark: the one rule, by the plan's units and bytes and the memory they need.
+
+Whatever it says, the same is written: an engine runs units, and the service makes them (engine.protocol).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from hudi_core.config.engine_config import LOCAL_MAX_BYTES, LOCAL_MAX_UNITS, LOCAL_MEMORY, EngineConfig
+from hudi_core.config.write_config import WriteConfig
+from hudi_core.engine.local import LocalEngine
+
+PROCESS_BYTES: Final = 128 << 20
+"""Bytes of a plan from which processes are worth their start, a second of CPU time each (docs/benchmarks.md)."""
+_FIXED: Final = 200 << 20
+"""Memory of a task besides its rows (docs/memory.md)."""
+_EXPANSION: Final = 16
+"""Bytes of memory that a compressed byte of a file takes at most while its rows are merged."""
+_MIB: Final = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Extent:
+    """How much a plan is: its units, the bytes of the files that they read, and those of the largest unit.
+
+    Where there are too many units for the local engine, their bytes need not be known.
+    """
+
+    units: int = 1
+    size: int = 0
+    largest: int = 0
+
+    @staticmethod
+    def of(sizes: Iterable[int], config: EngineConfig) -> Extent:
+        """The extent of units with these bytes, counted up to what decides."""
+        units = total = largest = 0
+        for size in sizes:
+            units, total, largest = units + 1, total + size, max(largest, size)
+            if units > config.max_units or total > config.max_bytes:
+                break
+        return Extent(units, total, largest)
+
+    def __or__(self, other: Extent) -> Extent:
+        """What holds both, one after the other."""
+        return Extent(max(self.units, other.units), max(self.size, other.size), max(self.largest, other.largest))
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """`local`, with so many units side by side, in processes or in threads; or Spark. `why` is for the log."""
+
+    local: bool
+    why: str
+    width: int = 1
+    in_processes: bool = False
+
+    def engine(self) -> LocalEngine:
+        """The local engine of this width; to be closed."""
+        return LocalEngine(processes=self.width) if self.in_processes else LocalEngine(self.width)
+
+
+def choose(extent: Extent, config: EngineConfig, writing: WriteConfig, *, at_once: int = 1) -> Choice:
+    """The engine for a plan. `at_once`: among how many plans the processors and the memory are shared."""
+    needed = task_memory(extent, writing)
+    memory = config.memory_bytes // at_once
+    width = max(1, min(config.width // at_once, extent.units, memory // needed))
+    processes = width > 1 and extent.size >= PROCESS_BYTES
+    plan = f"{extent.units} units, {extent.size / _MIB:.1f} MiB"
+    if extent.units > config.max_units:
+        return Choice(False, f"more than {config.max_units} units ({LOCAL_MAX_UNITS.name})", width, processes)
+    if extent.size > config.max_bytes:
+        limit = f"{config.max_bytes / _MIB:.0f} MiB ({LOCAL_MAX_BYTES.name})"
+        return Choice(False, f"more than {limit} to read", width, processes)
+    if needed > memory:
+        limit = f"{memory / _MIB:.0f} MiB ({LOCAL_MEMORY.name})"
+        return Choice(False, f"a unit may need {needed / _MIB:.0f} MiB of memory, more than {limit}", 1)
+    return Choice(True, plan, width, processes)
+
+
+def task_memory(extent: Extent, writing: WriteConfig) -> int:
+    """Bytes that one unit may need: what docs/memory.md states, or what its files can come to where that is less."""
+    stated = writing.memory_bytes + 2 * writing.row_group_bytes
+    return _FIXED + min(stated, _EXPANSION * extent.largest)

@@ -1,0 +1,121 @@
+"""Whether a request would find something to do: asked before an engine is started, and answered in the run's own words.
+
+Nothing is written and no lock is taken. What is found here is planned or done by the run, which asks again.
+"""
+
+from __future__ import annotations
+
+from functools import reduce
+from operator import or_
+
+from hudi_core.config.engine_config import EngineConfig
+from hudi_core.config.write_config import WriteConfig
+from hudi_core.metadata_table.partition_type import FILES_PARTITION
+from hudi_core.metadata_table.timeline import MetadataTimeline
+from hudi_core.request import requests
+from hudi_core.request.requests import Request, RunRequest
+from hudi_core.request.results import RunResult
+from hudi_core.request.services import SERVICES, Step, next_step, nothing_pending
+from hudi_core.services.context import TableContext
+from hudi_core.services.engine_choice import Choice, Extent, choose
+from hudi_core.services.metadata.missing_actions import missing_actions
+from hudi_core.services.metadata.verbs import nothing_to_create, nothing_to_drop
+from hudi_core.services.repair.takeover import nothing_to_free
+from hudi_core.services.repair.unschedule import unschedule
+from hudi_core.services.restore.verb import restore
+from hudi_core.services.rollback.verb import rollback
+from hudi_core.services.runner import planner_of
+from hudi_core.services.savepoint.verb import existing_savepoint, savepoint_to_delete
+from hudi_core.services.service import ImmediateService, service_of
+from hudi_core.services.verbs import schedule
+from hudi_core.transaction.owner import Owner
+
+
+def nothing_to_do(context: TableContext, request: Request, owner: Owner) -> RunResult | None:
+    """The result of a request that has nothing to do; None where it has work, or only the work itself can tell. Raises
+    bad input as the run does.
+    """
+    match request:
+        case RunRequest():
+            return _nothing_to_run(context, request, owner)
+        case requests.ScheduleRequest(service=service):
+            planned = schedule(context, service, owner, dry_run=True)
+            return None if planned.plan is not None else RunResult(document=planned.to_dict())
+        case requests.RollbackRequest(instant=instant, unless_completed=unless_completed):
+            undone = rollback(context, instant, owner, dry_run=True, unless_completed=unless_completed)
+            return None if undone.reason is None else RunResult(document=undone.to_dict())
+        case requests.RestoreRequest(instant=str(instant)):
+            restore(context, instant, owner, dry_run=True)
+        case requests.UnscheduleRequest(instant=instant):
+            dropped = unschedule(context, instant, owner, dry_run=True)
+            return None if dropped.reason is None else RunResult(document=dropped.to_dict())
+        case requests.TakeoverRequest(instant=instant):
+            free = nothing_to_free(context, instant)
+            return None if free is None else RunResult(document=free.to_dict())
+        case requests.SavepointCreateRequest(instant=instant):
+            existing = existing_savepoint(context, instant)
+            return None if existing is None else RunResult(document=existing.to_dict())
+        case requests.SavepointDeleteRequest(instant=instant):
+            savepoint_to_delete(context, instant)
+        case requests.MetadataCreateRequest():
+            there = nothing_to_create(context, request)
+            return None if there is None else RunResult(document=there)
+        case requests.MetadataDropRequest():
+            absent = nothing_to_drop(context, request)
+            return None if absent is None else RunResult(document=absent)
+        case _:
+            # doctor, metadata validate and probe-store look themselves; metadata update has services of its own.
+            pass
+    return None
+
+
+def _nothing_to_run(context: TableContext, request: RunRequest, owner: Owner) -> RunResult | None:
+    service = service_of(request.service)
+    if isinstance(service, ImmediateService):
+        planned = service.preview(context)
+        return None if planned.plan is not None else RunResult((), planned.reason)
+    if request.instant is not None:
+        return None
+    pending = service.pending(context, context.active.load())
+    match next_step(is_pending=bool(pending), schedule=request.schedule):
+        case Step.RUN:
+            return None
+        case Step.NOTHING:
+            return RunResult((), nothing_pending(service.name, context.config.name))
+        case Step.PLAN:
+            planner = planner_of(service)
+            if planner.has_work_before(context, owner):
+                return None
+            planned = planner.schedule(context, owner, dry_run=True)
+            return None if planned.plan is not None else RunResult((), planned.reason)
+
+
+def choose_engine(context: TableContext, request: Request, *, at_once: int = 1) -> Choice:
+    """The engine for the work that the request will find now: see engine_choice. Plans are read; nothing is written.
+
+    What needs no executors is local. A run takes the largest of its pending plans for all of them.
+    """
+    config = EngineConfig.of(context.options)
+    return choose(_extent(context, request, config), config, WriteConfig.of(context.options), at_once=at_once)
+
+
+def _extent(context: TableContext, request: Request, config: EngineConfig) -> Extent:
+    if not request.needs_executors:
+        return Extent()
+    match request:
+        case RunRequest() if not SERVICES[request.service].on_driver:
+            service = service_of(request.service)
+            if isinstance(service, ImmediateService):
+                return Extent()
+            pending = [request.instant] if request.instant else service.pending(context, context.active.load())
+            taken = pending if request.all_pending else pending[:1]
+            return reduce(or_, (service.extent(context, instant, config) for instant in taken), Extent())
+        case requests.MetadataCreateRequest(partitions=partitions, columns=columns):
+            if not columns and {*partitions} <= {FILES_PARTITION}:
+                return Extent()
+            return Extent.of(context.slice_sizes(), config)
+        case requests.MetadataUpdateRequest() if context.has_metadata_table:
+            # It may read what each of them wrote.
+            missing = missing_actions(context, MetadataTimeline(context.storage, context.config))
+            return Extent(max(1, len(missing)))
+    return Extent()

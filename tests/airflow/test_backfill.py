@@ -1,0 +1,105 @@
+"""What `airflow backfill create` does with the shipped DAGs, and with operators in a DAG of one's own."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from demo.rest import Airflow
+from demo.run import connections, environment
+from demo.stack import Stack
+from tests.airflow.conftest import ROOT
+from tests.airflow.dag_runs import TIMEOUT_SECONDS
+from tests.support.golden_data import GoldenCase
+
+pytestmark = [pytest.mark.airflow, pytest.mark.slow]
+
+SHIPPED = sorted(path.stem for path in (ROOT / "dags").glob("*.py"))
+SCHEDULES = ("SCHEDULE", "DOCTOR_SCHEDULE", "INDEXING_SCHEDULE", "METADATA_SCHEDULE", "MAINTENANCE_SCHEDULE")
+RUNS = [f"backfill__2026-02-0{day}T00:00:00+00:00" for day in (1, 2, 3)]
+OPTIONS = ("--dag-id", "own", "--from-date", "2026-02-01", "--to-date", "2026-02-03", "--max-active-runs", "1")
+OWN_DAG = """
+import os
+from datetime import datetime, timezone
+from airflow.sdk import DAG
+from airflow_hudi.operators.clean import HudiCleanOperator
+with DAG("own", schedule="@daily", start_date=datetime(2026, 1, 1, tzinfo=timezone.utc), catchup=False,
+         end_date=datetime(2026, 2, 28, tzinfo=timezone.utc), max_active_runs=1):
+    HudiCleanOperator(task_id="clean", table=os.environ["AIRFLOW_HUDI_TABLE"],
+                      options={"hoodie.clean.commits.retained": "1"})
+"""
+
+
+def test_shipped_dags_refuse_a_backfill(airflow_environment: dict[str, str], tmp_path: Path) -> None:
+    """Of a DAG of one's own the same command makes a run for each day."""
+    folder = tmp_path / "dags"
+    shutil.copytree(ROOT / "dags", folder, ignore=shutil.ignore_patterns("__pycache__"))
+    (folder / "own.py").write_text(OWN_DAG)
+    variables = {
+        **airflow_environment,
+        **{f"AIRFLOW_HUDI_{name}": "@daily" for name in SCHEDULES},
+        "AIRFLOW_HUDI_TABLE": "orders",
+        "AIRFLOW_HOME": str(tmp_path / "airflow"),
+        "AIRFLOW__CORE__DAGS_FOLDER": str(folder),
+    }
+    command = [sys.executable, "-m", "tests.airflow.create_backfills", *SHIPPED, "own"]
+
+    done = subprocess.run(
+        command, cwd=ROOT, env=variables, capture_output=True, text=True, timeout=TIMEOUT_SECONDS, check=False
+    )
+
+    assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
+    lines = [line.removeprefix("RESULT ") for line in done.stdout.splitlines() if line.startswith("RESULT ")]
+    found = {result["dag"]: (result["error"], result["runs"]) for result in map(json.loads, lines)}
+    refused: dict[str, tuple[str | None, list[str]]] = {
+        name: (f"Dag with dag_id: '{name}' does not allow backfill runs", []) for name in SHIPPED
+    }
+    assert found == {**refused, "own": (None, RUNS)}
+
+
+@pytest.mark.soak
+@pytest.mark.spark
+def test_the_first_run_of_a_backfill_does_the_work_of_all(
+    golden: Callable[[str, str], GoldenCase], tmp_path: Path
+) -> None:
+    """The runs follow each other by --max-active-runs; the DAG's own limit does not hold for a backfill."""
+    table = golden("9", "clean_requested_mor").table
+    folder = tmp_path / "dags"
+    folder.mkdir()
+    (folder / "own.py").write_text(OWN_DAG)
+    variables = {f"AIRFLOW_CONN_{name.upper()}": json.dumps(fields) for name, fields in connections(table).items()}
+    variables |= {**environment(tmp_path, table), "AIRFLOW__CORE__DAGS_ARE_PAUSED_AT_CREATION": "False"}
+    with Stack(tmp_path / "airflow", folder, variables) as stack:
+        stack.wait_until_healthy(TIMEOUT_SECONDS)
+        created = subprocess.run(
+            [str(Path(sys.executable).with_name("airflow")), "backfill", "create", *OPTIONS],
+            env={**os.environ, **stack.environment},
+            capture_output=True,
+            text=True,
+            timeout=TIMEOUT_SECONDS,
+            check=False,
+        )
+        assert created.returncode == 0, created.stderr[-4000:]
+        assert _final_states(stack.api) == dict(zip(RUNS, ["success", "skipped", "skipped"], strict=True))
+        result = stack.api.xcom("own", RUNS[0], "clean")
+    assert (result["action"], result["state"], result["files_deleted"] > 0) == ("clean", "completed", True)
+
+
+def _final_states(api: Airflow) -> dict[str, Any]:
+    """The state of the one task of each run, once all runs are over."""
+    deadline = time.monotonic() + TIMEOUT_SECONDS
+    while True:
+        runs = {run["dag_run_id"]: run["state"] for run in api.get("/api/v2/dags/own/dagRuns")["dag_runs"]}
+        if set(runs) == set(RUNS) and set(runs.values()) <= {"success", "failed"}:
+            return {run: api.tasks("own", run)["clean"]["state"] for run in RUNS}
+        assert time.monotonic() < deadline, runs
+        time.sleep(1)

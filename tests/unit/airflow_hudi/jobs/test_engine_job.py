@@ -1,0 +1,203 @@
+"""What is looked at, done beside the task, or submitted."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from airflow_hudi.jobs import engine_job, local_process
+from airflow_hudi.jobs.engine_job import EngineJob, EngineSettings
+from hudi_core.errors import ConfigError
+from hudi_core.request.batch import BatchRequest, JobRequest
+from hudi_core.request.requests import RunRequest
+
+REQUEST = RunRequest("a", "clean", schedule=True)
+BATCH = BatchRequest(tuple(RunRequest(table, "clean") for table in "abc"))
+DONE: dict[str, Any] = {"version": 1, "instants": [], "engine": "local"}
+SUBMIT = {"version": 1, "submit": "there is work"}
+
+
+@dataclass
+class Spark:
+    """Stands for SparkJob."""
+
+    code: int = 0
+    result: dict[str, Any] | None = field(default_factory=lambda: {"version": 1, "instants": [], "engine": "spark"})
+    jobs: list[JobRequest] = field(default_factory=list)
+    stopped: bool = False
+
+    def __call__(self, job: JobRequest) -> Spark:
+        self.jobs.append(job)
+        return self
+
+    def run(self) -> int:
+        return self.code
+
+    def stop(self) -> None:
+        self.stopped = True
+
+
+@dataclass
+class Local:
+    """Stands for LocalProcess."""
+
+    code: int = 0
+    result: dict[str, Any] | None = None
+    calls: list[tuple[JobRequest, str, Any, Any]] = field(default_factory=list)
+    stops: EngineJob | None = None
+
+    def __call__(self, log: Any, *, grace_seconds: int) -> Local:
+        return self
+
+    def run(self, job: JobRequest, mode: str, credentials: Any, environment: Any) -> int:
+        self.calls.append((job, mode, credentials, environment))
+        if self.stops is not None:
+            self.stops.stop()
+        return self.code
+
+    def stop(self) -> None:
+        pass
+
+
+def job_of(
+    local: Local,
+    spark: Spark,
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    engine: str = "spark",
+    looks: bool = True,
+    job: JobRequest = REQUEST,
+) -> EngineJob:
+    monkeypatch.setattr(engine_job, "LocalProcess", local)
+    settings = EngineSettings(engine, looks, lambda: {"secret": "hidden"}, {"A": "b"}, 20)
+    return EngineJob(job, settings, spark, logging.getLogger("task"))
+
+
+@pytest.mark.parametrize(
+    ("engine", "looks", "mode"),
+    [("spark", True, "look"), ("spark", False, None), ("auto", False, "auto"), ("local", True, "local")],
+)
+def test_the_engine_says_what_the_process_does(
+    engine: str, looks: bool, mode: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    local, spark = Local(result=DONE), Spark()
+    job = job_of(local, spark, monkeypatch, engine=engine, looks=looks)
+    assert job.run() == 0
+    assert [call[1] for call in local.calls] == ([] if mode is None else [mode])
+    assert job.result == (DONE if mode else spark.result)
+    assert spark.jobs == ([] if mode else [REQUEST])
+    if mode:
+        assert local.calls[0][2:] == ({"secret": "hidden"}, {"A": "b"})
+
+
+def test_what_the_process_leaves_is_submitted(monkeypatch: pytest.MonkeyPatch) -> None:
+    spark = Spark(code=3, result={"version": 1, "error": {"type": "ConflictError", "message": "busy"}})
+    job = job_of(Local(result=SUBMIT), spark, monkeypatch)
+    assert job.run() == 3
+    assert spark.jobs == [REQUEST]
+    assert job.failure == "ConflictError: busy"
+
+
+def test_an_error_of_the_look_ends_the_job(monkeypatch: pytest.MonkeyPatch) -> None:
+    spark = Spark()
+    refused = {"version": 1, "error": {"type": "ConfigError", "message": "no"}}
+    job = job_of(Local(code=2, result=refused), spark, monkeypatch)
+    assert (job.run(), job.failure, spark.jobs) == (2, "ConfigError: no", [])
+
+
+@pytest.mark.parametrize(("engine", "code", "submitted"), [("spark", 0, [REQUEST]), ("auto", 1, []), ("local", 1, [])])
+def test_a_process_without_a_report_fails_the_job_unless_it_only_looked(
+    engine: str, code: int, submitted: list[JobRequest], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spark = Spark()
+    job = job_of(Local(code=0, result=None), spark, monkeypatch, engine=engine)
+    assert (job.run(), spark.jobs) == (code, submitted)
+
+
+def test_a_stop_during_the_look_submits_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    local, spark = Local(result=SUBMIT), Spark()
+    job = local.stops = job_of(local, spark, monkeypatch)
+    assert job.run() != 0
+    assert (job.stopped, spark.jobs) == (True, [])
+
+
+def test_a_stop_before_the_submit_reaches_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    spark = Spark()
+    job = job_of(Local(), spark, monkeypatch, looks=False)
+    job.stop()
+    job.run()
+    assert spark.stopped
+
+
+def test_of_a_batch_only_what_is_left_is_submitted_and_results_keep_their_order(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    local = Local(
+        result={
+            "results": [
+                {"table": "a", "exit_code": 0, "submit": "large"},
+                {"table": "b", "exit_code": 2, "error": {"type": "ConfigError", "message": "no"}},
+                {"table": "c", "exit_code": 0, "submit": "large"},
+            ]
+        }
+    )
+    spark = Spark(
+        code=1,
+        result={
+            "results": [
+                {"table": "a", "exit_code": 0, "instants": [], "engine": "spark"},
+                {"table": "c", "exit_code": 1, "error": {"type": "ExecutionError", "message": "lost"}},
+            ]
+        },
+    )
+    job = job_of(local, spark, monkeypatch, engine="auto", job=BATCH)
+    assert job.run() == 1
+    assert spark.jobs == [BatchRequest((BATCH.requests[0], BATCH.requests[2]))]
+    assert job.result is not None
+    found = job.result["results"]
+    assert [(item["table"], item["service"], item["exit_code"]) for item in found] == [
+        ("a", "clean", 0),
+        ("b", "clean", 2),
+        ("c", "clean", 1),
+    ]
+    assert [item.get("engine") or item["error"]["type"] for item in found] == ["spark", "ConfigError", "ExecutionError"]
+
+
+@pytest.mark.parametrize(
+    ("code", "result", "expected"),
+    [
+        (0, None, (0, "out of reach")),
+        (137, None, (1, "exit code 137")),
+        (2, {"error": {"type": "ConfigError", "message": "no Java"}}, (2, "no Java")),
+    ],
+)
+def test_a_batch_whose_result_is_lost_says_so_for_each(
+    code: int, result: dict[str, Any] | None, expected: tuple[int, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    left = [{"table": table, "exit_code": 0, "submit": "large"} for table in "abc"]
+    job = job_of(Local(result={"results": left}), Spark(code=code, result=result), monkeypatch, job=BATCH)
+    assert job.run() == (code if code != 137 else 137)
+    assert job.result is not None
+    for item in job.result["results"]:
+        assert item["exit_code"] == code
+        assert expected[1] in str(item)
+
+
+def test_without_wheels_spark_does_not_look_and_local_is_refused(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    local, spark = Local(result=DONE), Spark()
+    monkeypatch.setattr(engine_job, "missing_wheels", lambda: ["pyarrow"])
+    monkeypatch.setattr(local_process, "missing_wheels", lambda: ["pyarrow"])
+    with caplog.at_level(logging.INFO):
+        for engine in ("spark", "auto"):
+            job_of(local, spark, monkeypatch, engine=engine).run()
+    assert (len(spark.jobs), local.calls) == (2, [])
+    assert "airflow-hudi[engine]" in caplog.text
+    with pytest.raises(ConfigError, match="local engine cannot run"):
+        job_of(local, spark, monkeypatch, engine="local")
+    with pytest.raises(ConfigError, match="one of spark, auto, local"):
+        job_of(local, spark, monkeypatch, engine="flink")

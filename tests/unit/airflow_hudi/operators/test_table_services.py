@@ -1,0 +1,127 @@
+"""Services of many tables as one job, on tables of real Hudi."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
+
+from airflow_hudi.exceptions import HudiInstantBusy
+from airflow_hudi.operators.table_services import HudiTableServicesOperator
+from hudi_core.request.batch import BatchRequest, parse_job
+from hudi_core.table import HudiTable
+from hudi_core.transaction.claim import claim
+from hudi_core.transaction.owner import Owner
+from tests.support.fake_spark_submit import context
+from tests.support.golden_data import GoldenCase
+from tests.support.rows import assert_same_rows, read_parquet
+from tests.support.table_invariants import read_rows
+
+Golden = Callable[[str, str], GoldenCase]
+ONE = {"hoodie.clean.commits.retained": "1"}
+
+
+def operator_on(*tables: Path, **arguments: Any) -> HudiTableServicesOperator:
+    given = {"task_id": "services", "tables": [str(table) for table in tables], "hudi_conn_id": None}
+    return HudiTableServicesOperator(**{**given, **arguments})
+
+
+def submitted_jobs(output: Path) -> list[Any]:
+    return [parse_job(line) for line in output.read_text().splitlines()] if output.exists() else []
+
+
+def states(table: Path, action: str) -> set[str]:
+    timeline = HudiTable.open(str(table)).timeline()
+    return {item.state.value for item in timeline if action in (item.action, item.pending_action)}
+
+
+def of(result: dict[str, Any], table: Path, service: str) -> dict[str, Any]:
+    (found,) = (item for item in result["results"] if (item["table"], item["service"]) == (str(table), service))
+    return dict(found)
+
+
+def test_what_is_due_is_one_spark_job_and_the_rest_none(golden: Golden, submitted: Path) -> None:
+    """The tables with work are one submit; a table with nothing to do is not in it."""
+    compacting, cleaning, idle = (
+        golden("9", "mor_compaction_requested"),
+        golden("8", "mor_compacted"),
+        golden("6", "mor_basic"),
+    )
+    tables = [case.table for case in (compacting, cleaning, idle)]
+    result = operator_on(*tables, services="compaction, clean", options=ONE).execute(context())
+    assert (result["tables"], result["failed"], result["done"] + result["nothing"]) == (3, 0, 6)
+    assert of(result, tables[0], "compaction")["instants"][0]["state"] == "completed"
+    assert of(result, tables[1], "clean")["instants"][0]["files_deleted"] > 0
+    assert "no compaction is pending" in of(result, tables[2], "compaction")["reason"]
+    (batch,) = submitted_jobs(submitted)
+    assert isinstance(batch, BatchRequest)
+    assert (str(tables[2]), "compaction") not in {(item.table, item.service) for item in batch.requests}
+    assert_same_rows(read_rows(tables[0]), read_parquet(compacting.expected / "after_snapshot.parquet"))
+    again = operator_on(*tables, services="compaction", nothing_to_do="succeed").execute(context())
+    assert (again["nothing"], len(submitted_jobs(submitted))) == (3, 1)
+    with pytest.raises(AirflowSkipException, match="none of 3 tables has work for compaction, rollback"):
+        operator_on(*tables, services=["compaction", "rollback"]).execute(context())
+
+
+def test_small_plans_need_no_spark(golden: Golden, submitted: Path) -> None:
+    tables = [golden(version, "mor_compaction_requested").table for version in ("6", "8", "9")]
+    result = operator_on(*tables, engine="auto", services=["compaction"]).execute(context())
+    assert {item["engine"] for item in result["results"]} == {"local"}
+    assert [states(table, "compaction") for table in tables] == [{"completed"}] * 3
+    assert submitted_jobs(submitted) == []
+
+
+def test_one_tables_failure_stops_no_other_and_fails_the_task(golden: Golden, submitted: Path) -> None:
+    broken, whole = golden("8", "mor_compaction_requested").table, golden("9", "mor_compaction_requested").table
+    lost = min(path for path in broken.glob("2024-*/.*.log.1_*") if path.suffix != ".crc")
+    lost.unlink()
+    run = context()
+    with pytest.raises(AirflowFailException, match=r"1 of 2 runs failed(.|\n)*" + str(broken)):
+        operator_on(broken, whole, services="compaction").execute(run)
+    pushed = run["ti"].pushed["return_value"]
+    assert (pushed["done"], pushed["failed"]) == (1, 1)
+    assert lost.name in str(of(pushed, broken, "compaction"))
+    assert states(whole, "compaction") == {"completed"}
+
+
+@pytest.mark.parametrize("engine", ["spark", "auto"])
+def test_input_that_is_bad_everywhere_is_not_tried_again(golden: Golden, submitted: Path, engine: str) -> None:
+    table = golden("8", "mor_basic").table
+    wrong = {"airflow_hudi.nonsense": "1"}
+    with pytest.raises(AirflowFailException, match=r"airflow_hudi\.nonsense"):
+        operator_on(table, services="clean", options=wrong, engine=engine).execute(context())
+    for arguments, word in (
+        ({"tables": ""}, "no table is named"),
+        ({"services": ""}, "no service is named"),
+        ({"services": "clustering"}, "not in this release"),
+        ({"mode": "schedule"}, "mode is"),
+        ({"engine": "flink"}, "engine is"),
+    ):
+        with pytest.raises(AirflowFailException, match=word):
+            operator_on(table, **arguments).execute(context())
+    assert submitted_jobs(submitted) == []
+
+
+def test_who_waits_for_another_runner_says_so_and_gives_up(golden: Golden, submitted: Path) -> None:
+    busy, free = golden("9", "mor_compaction_requested").table, golden("8", "mor_compaction_requested").table
+    opened = HudiTable.open(str(busy))
+    (instant,) = (item.requested_time for item in opened.timeline().pending_compactions())
+    patient = {"conflict_poll_interval": 0.01, "conflict_timeout": 0.0, "services": "compaction", "engine": "local"}
+    with (
+        claim(opened._context.storage, instant, Owner.current("another"), interval_ms=60_000, tolerable_misses=2),
+        pytest.raises(HudiInstantBusy, match="others have held 1 of the runs"),
+    ):
+        operator_on(busy, free, **patient).execute(context())
+    assert states(free, "compaction") == {"completed"}
+    result = operator_on(busy, free, **patient).execute(context())
+    assert (result["done"], result["nothing"]) == (1, 1)
+
+
+def test_execute_plans_nothing(golden: Golden, submitted: Path) -> None:
+    table = golden("8", "mor_compacted").table
+    result = operator_on(table, mode="execute", options=ONE, nothing_to_do="succeed").execute(context())
+    assert [item["service"] for item in result["results"]] == ["rollback", "compaction", "clean"]
+    assert (result["nothing"], states(table, "clean")) == (3, set())

@@ -1,0 +1,63 @@
+"""Which forms `make soak` submits."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmarks.forms import Case, FormFault, Tables, cases, check_complete, check_conf
+from demo.rest import Airflow
+
+TABLES = Tables(Path("demo"), "stuck", "20260102030405678", "written", "20260102030405679")
+
+
+class FakeAirflow(Airflow):
+    """Answers with the params of each DAG; the run `r` has the conf."""
+
+    def __init__(self, params: dict[str, Any], conf: dict[str, Any] | None = None) -> None:
+        super().__init__("http://127.0.0.1:1")
+        self._params = params
+        self._conf = conf
+
+    def get(self, path: str) -> dict[str, Any]:
+        if path.endswith("/dagRuns/r"):
+            return {"conf": self._conf}
+        return {"params": self._params if "/hudi_repair/" in path else {}}
+
+
+def verbs(*names: str) -> FakeAirflow:
+    return FakeAirflow({"verb": {"value": "rollback", "schema": {"enum": list(names)}}})
+
+
+def test_each_dag_and_each_verb_is_tried() -> None:
+    chosen = cases(TABLES)
+    check_complete(chosen, verbs("rollback", "restore", "savepoint", "delete_savepoint", "unschedule", "takeover"))
+    with pytest.raises(FormFault, match="hudi_repair is not tried with verb = undo"):
+        check_complete(chosen, verbs("rollback", "undo"))
+    with pytest.raises(FormFault, match="hudi_doctor is not tried with its defaults"):
+        check_complete([case for case in chosen if case.dag != "hudi_doctor"], verbs("rollback"))
+
+
+@pytest.mark.parametrize(
+    ("conf", "shown"),
+    [
+        ({"verb": "rollback"}, '{\n  "verb": "restore"\n}'),
+        ({"verb": "restore"}, '{\n  "verb": "rollback"\n}'),
+        ({"verb": "restore", "more": 1}, '{\n  "verb": "restore"'),
+    ],
+)
+def test_a_run_with_another_conf_is_a_fault(conf: dict[str, Any], shown: str) -> None:
+    api = FakeAirflow({"verb": {"value": "rollback", "schema": {}}}, conf)
+    case = Case("hudi_repair", typed={"verb": "restore"})
+    with pytest.raises(FormFault):
+        check_conf(case, shown, api, "r")
+
+
+def test_the_conf_that_was_shown_and_typed_is_none() -> None:
+    api = FakeAirflow(
+        {"verb": {"value": "rollback", "schema": {}}, "table": {"value": None, "schema": {}}},
+        {"verb": "restore", "table": None},
+    )
+    check_conf(Case("hudi_repair", typed={"verb": "restore"}), '{\n  "verb": "restore",', api, "r")

@@ -1,0 +1,168 @@
+"""The job beside a task: what comes on its stdin, what it reports, and how it ends."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hudi_cli.job import LocalJob, Mode
+from hudi_core.errors import ConfigError
+from hudi_core.request.batch import BatchRequest, JobRequest
+from hudi_core.request.outcome import Outcome
+from hudi_core.request.requests import DoctorRequest, ProbeStoreRequest, RunRequest, ScheduleRequest
+from tests.support.golden_data import GoldenCase
+from tests.support.rows import assert_same_rows, read_parquet
+from tests.support.table_invariants import read_rows
+
+Golden = Callable[[str, str], GoldenCase]
+ONE = {"hoodie.clean.commits.retained": "1"}
+ROOT = Path(__file__).resolve().parents[3]
+
+
+def call(request: JobRequest, mode: str = "auto", **more: Any) -> bytes:
+    return json.dumps({"request": json.loads(request.to_json()), "mode": mode, **more}).encode() + b"\n"
+
+
+def outcome(request: JobRequest, mode: Mode) -> Outcome:
+    job = LocalJob(request, mode, {})
+    assert isinstance(request, RunRequest | ScheduleRequest | DoctorRequest | ProbeStoreRequest)
+    return job.run(request)
+
+
+def started(**environment: str) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "hudi_cli.job"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "spark_jobs")]), **environment},
+        start_new_session=True,
+    )
+
+
+def result_of(output: bytes) -> dict[str, Any]:
+    (line,) = [line for line in output.decode().splitlines() if line.startswith("HUDI_RESULT ")]
+    return dict(json.loads(line.removeprefix("HUDI_RESULT ")))
+
+
+@pytest.mark.slow
+def test_a_small_plan_is_done_by_the_process(golden: Golden) -> None:
+    case = golden("9", "mor_compaction_requested")
+    process = started()
+    assert process.stdin is not None
+    assert process.stdout is not None
+    process.stdin.write(call(RunRequest(str(case.table), "compaction")))
+    process.stdin.flush()
+    output = process.stdout.read()
+    found = result_of(output)
+    assert (process.wait(60), found["engine"], found["instants"][0]["state"]) == (0, "local", "completed")
+    assert b"the local engine runs 3 units" in output
+    assert b"HUDI_PROGRESS" in output
+    assert_same_rows(read_rows(case.table), read_parquet(case.expected / "after_snapshot.parquet"))
+
+
+@pytest.mark.slow
+def test_it_ends_when_the_other_end_of_stdin_is_gone(tmp_path: Path) -> None:
+    """Its threads have work for hours."""
+    table = tmp_path / "bucket"
+    process = started()
+    assert process.stdin is not None
+    assert process.stdout is not None
+    process.stdin.write(call(ProbeStoreRequest(str(table), writers=64, rounds=100_000), "local", grace_seconds=1))
+    process.stdin.flush()
+    deadline = time.monotonic() + 60
+    while not table.exists():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    process.stdin.close()
+    process.stdout.read()
+    assert process.wait(60) == 128 + signal.SIGTERM
+
+
+def test_a_look_only_looks(golden: Golden) -> None:
+    table = golden("8", "mor_compaction_requested").table
+    assert outcome(RunRequest(str(table), "compaction"), Mode.LOOK).document == {"submit": "there is work"}
+    nothing = outcome(RunRequest(str(golden("8", "mor_basic").table), "clean", schedule=True), Mode.LOOK)
+    assert (nothing.exit_code, nothing.document["instants"]) == (0, [])
+    assert "hoodie.clean.commits.retained" in nothing.document["reason"]
+
+
+def test_a_large_plan_is_planned_and_left_to_spark(golden: Golden) -> None:
+    table = golden("8", "mor_compacted").table
+    options = {**ONE, "airflow_hudi.engine.local.max.units": "0"}
+    request = RunRequest(str(table), "clean", schedule=True, options=options)
+    assert "airflow_hudi.engine.local.max.units" in outcome(request, Mode.AUTO).document["submit"]
+    assert len(list(table.rglob("*.clean.requested"))) == 1
+    done = outcome(request, Mode.LOCAL)
+    assert (done.document["engine"], done.document["instants"][0]["state"]) == ("local", "completed")
+    assert outcome(request, Mode.AUTO).document["reason"]
+
+
+def test_what_only_spark_knows_is_left_to_it(golden: Golden, tmp_path: Path) -> None:
+    table = str(golden("8", "mor_basic").table)
+    for mode in (Mode.LOOK, Mode.AUTO):
+        assert "submit" in outcome(ProbeStoreRequest(table), mode).document
+        elsewhere = RunRequest(table, "compaction", storage_options_file=str(tmp_path / "on-the-driver.json"))
+        assert "cannot be opened here" in outcome(elsewhere, mode).document["submit"]
+        assert "cannot be opened here" in outcome(RunRequest("nothing://a/b", "compaction"), mode).document["submit"]
+    assert outcome(elsewhere, Mode.LOCAL).exit_code == 2
+
+
+@pytest.mark.parametrize("mode", list(Mode))
+def test_bad_input_is_an_error_wherever_it_is_read(golden: Golden, mode: Mode) -> None:
+    table = str(golden("8", "mor_basic").table)
+    wrong = RunRequest(table, "clean", schedule=True, options={"airflow_hudi.nonsense": "1"})
+    assert outcome(wrong, mode).exit_code == 2
+    unknown = RunRequest(table, "indexing", schedule=True)
+    assert (outcome(unknown, mode).exit_code, outcome(unknown, mode).document["error"]["type"]) == (2, "ConfigError")
+
+
+def test_verbs_without_units_are_done_or_looked_at(golden: Golden) -> None:
+    table = str(golden("9", "mor_basic").table)
+    doctor = outcome(DoctorRequest(table, timeline_only=True), Mode.AUTO)
+    assert (doctor.exit_code, doctor.document["engine"]) == (0, "local")
+    assert "submit" in outcome(DoctorRequest(table), Mode.LOOK).document
+    assert outcome(ScheduleRequest(table, "clean"), Mode.AUTO).document["document"]["reason"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b"",
+        b"[]\n",
+        b"{}\n",
+        b'{"mode": "fast"}\n',
+        call(RunRequest("a", "clean"), credentials=["hidden"]),
+        b'{"mode": "auto", "request": {"version": 1, "secret": "hidden"}}\n',
+    ],
+)
+def test_another_call_is_refused_and_its_secrets_are_not_shown(text: bytes) -> None:
+    with pytest.raises(ConfigError) as caught:
+        LocalJob.parse(text)
+    assert "hidden" not in str(caught.value)
+
+
+def test_the_machine_is_shared_among_the_tables() -> None:
+    three = tuple(RunRequest(table, "clean") for table in ("a", "b", "c", "c"))
+    assert LocalJob.parse(call(BatchRequest(three, at_once=8))).at_once == 3
+    assert LocalJob.parse(call(BatchRequest(three, at_once=2))).at_once == 2
+    assert LocalJob.parse(call(three[0], credentials={"key": "a"})).at_once == 1
+
+
+def test_credentials_open_the_table(golden: Golden) -> None:
+    request = RunRequest("s3://nowhere/trips", "compaction", storage_options={"region": "eu-west-1"})
+    assert (
+        LocalJob(request, Mode.AUTO, {"key": "a", "secret": "hidden", "nonsense": "b"})
+        .run(request)
+        .document["submit"]
+        .startswith("the table cannot be opened here")
+    )
