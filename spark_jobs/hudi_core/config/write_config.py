@@ -5,7 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from hudi_core.config.keys import ConfigKey, flag, keys_in, number, one_of, optional, read_fields, real_number
+from hudi_core.config.keys import (
+    ConfigKey,
+    flag,
+    keys_in,
+    number,
+    one_of,
+    optional,
+    read_fields,
+    real_number,
+    whole_number,
+)
 
 _MAX = 2**53
 
@@ -17,6 +27,23 @@ PARQUET_CODEC = ConfigKey(
 )
 PARQUET_ROW_GROUP_BYTES = number(
     "hoodie.parquet.block.size", 120 * 1024 * 1024, "bytes of a row group of a base file", low=1 << 16, high=_MAX
+)
+GZIP_LIBRARY = ConfigKey(
+    "airflow_hudi.parquet.gzip.library",
+    "auto",
+    one_of("auto", "isal", "libdeflate", "pyarrow"),
+    "what compresses base files of gzip: `isal`, `libdeflate`, `pyarrow`, or `auto`, the first of them that is there",
+)
+GZIP_LEVEL: ConfigKey[int | None] = ConfigKey(
+    "airflow_hudi.parquet.gzip.level",
+    None,
+    whole_number(1, 12),
+    "its level: `isal` 1 to 3 (default 1), `libdeflate` 1 to 12 (5), `pyarrow` 1 to 9 (6)",
+)
+DELTA_ENCODINGS = flag(
+    "airflow_hudi.parquet.delta_encodings",
+    "write delta encodings where neighbouring values are alike; readers before Spark 3.3 need `false`",
+    default=True,
 )
 BLOOM_ENTRIES = number(
     "hoodie.index.bloom.num_entries",
@@ -71,6 +98,9 @@ class WriteConfig:
     bloom_max_entries: int = BLOOM_MAX_ENTRIES.field()
     parquet_codec: str | None = PARQUET_CODEC.field()
     row_group_bytes: int = PARQUET_ROW_GROUP_BYTES.field()
+    gzip_library: str = GZIP_LIBRARY.field()
+    gzip_level: int | None = GZIP_LEVEL.field()
+    delta_encodings: bool = DELTA_ENCODINGS.field()
     memory_bytes: int = MEMORY_BYTES.field()
     batch_rows: int = BATCH_ROWS.field()
     allow_corrupt_log_blocks: bool = ALLOW_CORRUPT.field()

@@ -8,7 +8,8 @@ from typing import BinaryIO, Final
 
 import pyarrow as pa
 
-from hudi_core.codec.parquet.file import BATCH_ROWS, BaseFileWriter, ParquetBaseFile
+from hudi_core.codec.parquet.file import BATCH_ROWS, ParquetBaseFile
+from hudi_core.codec.parquet.writer import BaseFileWriter, ParquetStyle
 from hudi_core.errors import CorruptFileError, StorageNotFoundError
 from hudi_core.storage.base import Storage
 
@@ -80,7 +81,7 @@ def write_batches(file: BinaryIO, batches: Iterable[pa.RecordBatch], *, path: st
     """Writes one file of `batches` in SCHEMA, sorted by requested time; GZIP as Hudi's. The caller closes `file`.
     Holds 16 MiB of them at most.
     """
-    writer = BaseFileWriter(file, SCHEMA, path=path, codec="GZIP", row_group_bytes=_ROW_GROUP_BYTES)
+    writer = BaseFileWriter(file, SCHEMA, path=path, style=ParquetStyle(row_group_bytes=_ROW_GROUP_BYTES))
     for rows in batches:
         writer.write(rows)
     writer.close(_FOOTER)

@@ -14,6 +14,7 @@ from typing import BinaryIO
 import pyarrow.parquet as pq
 
 from hudi_core.codec.parquet.footer import footer_of
+from hudi_core.codec.parquet.thrift import STRUCT, CompactReader
 from hudi_core.model.size_limits import Limit, SizeLimits
 
 _VARINT = rb"[\x80-\xff]{0,9}[\x00-\x7f]"
@@ -23,9 +24,6 @@ _REST = re.compile(rb"[\x1c\x2c\x3c\x4c\x5c](?:\x15" + _VARINT + rb"){2,6}[\x11\
 """The header of the page's type without statistics, and the end of both structs."""
 _DICTIONARY_PAGE = 4
 """PageType.DICTIONARY_PAGE, as its zigzag number."""
-_MAX_NESTING = 16
-_BOOLEANS, _BYTE, _INTEGERS, _DOUBLE, _BINARY = (1, 2), 3, (4, 5, 6), 7, 8
-_STRUCT = 12
 
 
 class PageCheckedInput(io.RawIOBase):
@@ -124,7 +122,7 @@ def largest_pages(chunk: bytes) -> int:
         elif size > largest:
             largest = size
         rest = _REST.match(chunk, found.end())
-        end = rest.end() if rest is not None else _skip_struct(chunk, found.end(), 0)
+        end = rest.end() if rest is not None else _end_of_struct(chunk, found.end())
         if end is None or not 0 <= stored <= len(chunk) - end:
             break
         position = end + stored
@@ -139,45 +137,11 @@ def _unzigzag(text: bytes) -> int:
     return (value >> 1) ^ -(value & 1)
 
 
-def _skip_struct(data: bytes, position: int, depth: int) -> int | None:
-    """Where a struct in Thrift's compact protocol ends, from one of its fields on; None for what is no struct."""
+def _end_of_struct(data: bytes, position: int) -> int | None:
+    """Where a struct ends, from one of its fields on; None for what is no struct."""
+    reader = CompactReader(data, position)
     try:
-        while (head := data[position]) != 0:
-            position += 1
-            if head < 1 << 4:
-                position = _varint(data, position)[1]  # the number of the field, not as a difference
-            end = _skip_value(data, position, head & 15, depth)
-            if end is None:
-                return None
-            position = end
-        return position + 1
-    except IndexError:
+        reader.skip(STRUCT)
+    except (ValueError, IndexError):
         return None
-
-
-def _skip_value(data: bytes, position: int, kind: int, depth: int) -> int | None:
-    if kind in _BOOLEANS:
-        return position
-    if kind == _BYTE:
-        return position + 1
-    if kind in _INTEGERS:
-        return _varint(data, position)[1]
-    if kind == _DOUBLE:
-        return position + 8
-    if kind == _BINARY:
-        length, position = _varint(data, position)
-        return position + length
-    if kind == _STRUCT and depth < _MAX_NESTING:
-        return _skip_struct(data, position, depth + 1)
-    return None  # lists and maps are in no page header
-
-
-def _varint(data: bytes, position: int) -> tuple[int, int]:
-    value, shift = 0, 0
-    while True:
-        octet = data[position]
-        position += 1
-        value |= (octet & 0x7F) << shift
-        if octet < 0x80:
-            return value, position
-        shift += 7
+    return reader.position

@@ -14,7 +14,8 @@ import pyarrow.compute as pc
 from hudi_core.codec.avro.arrow import arrow_schema
 from hudi_core.codec.avro.schema import AvroSchema, add_meta_fields
 from hudi_core.codec.bloom import DYNAMIC, FOOTER, FOOTER_TYPE, BloomFilter
-from hudi_core.codec.parquet.file import BaseFileWriter
+from hudi_core.codec.gzip import GzipLibrary
+from hudi_core.codec.parquet.writer import BaseFileWriter, ParquetStyle
 from hudi_core.config.write_config import WriteConfig
 from hudi_core.model.names import FILE_NAME, RECORD_KEY
 from hudi_core.storage.base import Storage
@@ -48,8 +49,13 @@ class BaseFileHandle:
             self._file,
             self.schema,
             path=path,
-            codec=codec,
-            row_group_bytes=config.row_group_bytes,
+            style=ParquetStyle(
+                codec=codec,
+                row_group_bytes=config.row_group_bytes,
+                gzip_library=GzipLibrary(config.gzip_library),
+                gzip_level=config.gzip_level,
+                delta=config.delta_encodings,
+            ),
         )
 
     def write(self, batch: pa.RecordBatch) -> None:

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 
 from hudi_core.codec.bloom import DYNAMIC, FOOTER, FOOTER_TYPE, OLD_FOOTER
-from hudi_core.codec.parquet.file import BaseFileWriter
+from hudi_core.codec.parquet.writer import BaseFileWriter
 from hudi_core.config.table_config import TableConfig
 from hudi_core.errors import CorruptFileError, StorageNotFoundError
 from hudi_core.expr.bind import bind

@@ -1,12 +1,10 @@
 from __future__ import annotations
 
-import hashlib
 import io
 import os
-import random
 from collections import Counter
 from decimal import Decimal
-from typing import Any, BinaryIO, cast
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -15,8 +13,9 @@ import pytest
 from hudi_core.codec.avro.arrow import arrow_schema
 from hudi_core.codec.avro.arrow_conform import conform_batch
 from hudi_core.codec.avro.schema import parse_schema
-from hudi_core.codec.parquet.file import LEVELS, BaseFileWriter, ParquetBaseFile, dictionary_columns
-from hudi_core.errors import ConfigError, CorruptFileError, FormatError, StorageError, UnsupportedError
+from hudi_core.codec.parquet.file import ParquetBaseFile
+from hudi_core.codec.parquet.writer import BaseFileWriter, ParquetStyle
+from hudi_core.errors import CorruptFileError, StorageError, UnsupportedError
 from tests.support.golden_data import GoldenCase
 
 ROWS = 3000
@@ -37,7 +36,7 @@ TABLE = pa.table(
 
 def written(table: pa.Table = TABLE, footer: dict[str, str] | None = None, **options: Any) -> io.BytesIO:
     file = io.BytesIO()
-    writer = BaseFileWriter(file, table.schema, path="f.parquet", **options)
+    writer = BaseFileWriter(file, table.schema, path="f.parquet", style=ParquetStyle(**options))
     for batch in table.to_batches(max_chunksize=700):
         writer.write(batch)
     writer.close(footer or {})
@@ -62,73 +61,10 @@ def test_columns_are_read_by_name_in_file_order() -> None:
     assert batch.column("price").equals(TABLE.column("price").combine_chunks())
 
 
-def test_no_foreign_metadata_is_written() -> None:
-    field = pa.field("a", pa.int64(), metadata={"PARQUET:field_id": "7"})
-    table = pa.table({"a": [1]}).cast(pa.schema([field], metadata={"pandas": "{}"}))
-    file = io.BytesIO()
-    writer = BaseFileWriter(file, table.schema, path="f.parquet")
-    writer.write(table)
-    writer.close({"k": "v"})
-    parquet = pq.ParquetFile(file)
-    assert parquet.metadata.metadata == {b"k": b"v"}
-    assert parquet.schema_arrow.field("a").metadata is None
-    assert ParquetBaseFile(file, "f.parquet").schema == pa.schema([("a", pa.int64())])
-
-
-@pytest.mark.parametrize("codec", ["GZIP", "snappy", "ZSTD", "LZ4_RAW", "UNCOMPRESSED", "BROTLI"])
-def test_codecs(codec: str) -> None:
-    file = ParquetBaseFile(written(codec=codec), "f.parquet")
-    assert file.compression == {"LZ4_RAW": "LZ4"}.get(codec, codec.upper())
-    assert pa.Table.from_batches(file.batches()).equals(TABLE)
-
-
-def test_an_unknown_codec_is_refused_by_name() -> None:
-    with pytest.raises(ConfigError, match="'LZO' is not supported"):
-        BaseFileWriter(io.BytesIO(), TABLE.schema, path="f.parquet", codec="LZO")
-
-
-def test_row_groups_are_bounded_by_bytes() -> None:
-    table = TABLE.select(["_hoodie_record_key", "noise"])
-    bound = table.nbytes // 5
-    parquet = pq.ParquetFile(written(table, row_group_bytes=bound))
-    counts = [parquet.metadata.row_group(index).num_rows for index in range(parquet.metadata.num_row_groups)]
-    assert len(counts) >= 5
-    assert max(counts) * table.nbytes / table.num_rows <= bound * 1.1
-    whole = io.BytesIO()
-    writer = BaseFileWriter(whole, table.schema, path="f.parquet", row_group_bytes=bound)
-    writer.write(table)
-    writer.close({})
-    assert pq.ParquetFile(whole).metadata.num_row_groups >= 5
-    assert pq.read_table(whole).equals(table)
-
-
 def test_a_file_without_rows_has_a_footer_and_no_codec() -> None:
     file = ParquetBaseFile(written(TABLE.slice(0, 0), footer={"k": "v"}), "f.parquet")
     assert (file.num_rows, file.compression, file.footer) == (0, None, {"k": "v"})
     assert list(file.batches()) == []
-
-
-def test_rows_of_another_schema_are_refused() -> None:
-    writer = BaseFileWriter(io.BytesIO(), pa.schema([("a", pa.int64())]), path="f.parquet")
-    with pytest.raises(FormatError, match=r"f\.parquet: rows have the columns"):
-        writer.write(pa.table({"a": pa.array([1], pa.int32())}))
-
-
-class Full(io.RawIOBase):
-    """A file on a full disk."""
-
-    def writable(self) -> bool:
-        return True
-
-    def write(self, data: Any) -> int:
-        raise OSError(28, "No space left on device")
-
-
-def test_a_full_disk_is_a_storage_error() -> None:
-    writer = BaseFileWriter(cast(BinaryIO, Full()), TABLE.schema, path="f.parquet")
-    writer.write(TABLE)
-    with pytest.raises(StorageError, match=r"f\.parquet: cannot write the file"):
-        writer.close({})
 
 
 @pytest.mark.parametrize("keep", [0, 3, 4, 100, -1, -9])
@@ -213,53 +149,3 @@ def check_against_hudi(case: GoldenCase, rows: dict[str, dict[str, Any]]) -> Non
             assert {key: found[key] for key in requested} == requested
             compared += 1
     assert compared
-
-
-MANY = 12_000
-RANDOM = random.Random(3)
-LARGE = pa.table(
-    {
-        "_hoodie_commit_time": ["20260101000000000"] * MANY,
-        "_hoodie_record_key": [f"key-{index:012d}" for index in range(MANY)],
-        "noise": pa.array([RANDOM.getrandbits(62) for _ in range(MANY)]),
-        "few": [f"name-{index % 20}" for index in range(MANY)],
-        "price": pa.array([Decimal(index % 100).scaleb(-2) for index in range(MANY)], pa.decimal128(12, 2)),
-        "hash": [hashlib.sha1(str(index).encode()).hexdigest() for index in range(MANY)],
-        "words": [
-            " ".join(RANDOM.choices(["compaction", "clustering", "timeline", "instant", "marker"], k=6))
-            for _ in range(MANY)
-        ],
-        "flag": [RANDOM.random() < 0.5 for _ in range(MANY)],
-        "nothing": pa.nulls(MANY, pa.int32()),
-        "tags": [["a", None], None, []] * (MANY // 3),
-    }
-)
-FEW = ["_hoodie_commit_time", "few", "price", "tags.list.element"]
-
-
-def written_with(codec: str) -> bytes:
-    file = io.BytesIO()
-    writer = BaseFileWriter(file, LARGE.schema, path="f.parquet", codec=codec)
-    writer.write(LARGE)
-    writer.close({})
-    return file.getvalue()
-
-
-def test_a_dictionary_goes_to_columns_of_few_values() -> None:
-    assert dictionary_columns(LARGE) == FEW
-    group = pq.ParquetFile(io.BytesIO(written_with("snappy"))).metadata.row_group(0)
-    columns = [group.column(index) for index in range(group.num_columns)]
-    assert [column.path_in_schema for column in columns if "RLE_DICTIONARY" in column.encodings] == FEW
-
-
-@pytest.mark.parametrize("codec", ["GZIP", "SNAPPY", "ZSTD", "UNCOMPRESSED"])
-def test_every_column_has_the_codec_of_the_file(codec: str) -> None:
-    group = pq.ParquetFile(io.BytesIO(written_with(codec))).metadata.row_group(0)
-    assert {group.column(index).compression for index in range(group.num_columns)} == {codec}
-
-
-def test_gzip_is_written_at_level_6(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert LEVELS["gzip"] == 6
-    written = written_with("GZIP")
-    monkeypatch.setitem(LEVELS, "gzip", 1)
-    assert len(written) < len(written_with("GZIP"))

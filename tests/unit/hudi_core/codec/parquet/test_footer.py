@@ -165,7 +165,7 @@ SCHEMA = pq.ParquetFile(io.BytesIO(written())).metadata.schema
     [
         (struct(b"\x3c", struct(b"\x15\x0e")), "type 7"),
         (struct(b"\x3c", struct(b"\x15\x0c", b"\x0c\x20", struct(b"\x29\x56" + b"\0" * 5))), "histogram"),
-        (struct(b"\x3c", struct(b"\x15\x0c", b"\x0c\x18", struct(b"\x18\x7f"))), "longer than the footer"),
+        (struct(b"\x3c", struct(b"\x15\x0c", b"\x0c\x18", struct(b"\x18\x7f"))), "longer than all that follows"),
         (struct(b"\x3c", struct(b"\x1e")), "no type"),
         (b"\x3c" + b"\x1c" * 60, "damaged"),
     ],

@@ -1,0 +1,267 @@
+"""Thrift's compact protocol, as Parquet's footers, page headers and page indexes are written in it.
+
+A struct is read into a dict of its fields by number, each a pair of its type and its value, and written again byte for
+byte as any writer that numbers its fields in order wrote it. No schema is needed, and what a newer format adds is kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final, NamedTuple
+
+TRUE, FALSE, BYTE, I16, I32, I64, DOUBLE, BINARY, LIST, SET, MAP, STRUCT = range(1, 13)
+"""Types of a field; a boolean's type is its value."""
+INTEGERS: Final = (I16, I32, I64)
+MAX_NESTING: Final = 32
+MAX_VALUES: Final = 1 << 20
+"""Values of one tree: some 100 MB of memory; a footer has some 25 for each column chunk."""
+_FIXED: Final = {TRUE: 0, FALSE: 0, BYTE: 1, DOUBLE: 8}
+"""Bytes of a field's value."""
+_STOP: Final = 0
+
+Struct = dict[int, tuple[int, Any]]
+"""Type and value of each field by its number. Values: int of BYTE and INTEGERS, bytes of BINARY and DOUBLE, a Struct, a
+ThriftList of LIST and SET, a ThriftMap; None of a boolean, whose type is its value."""
+
+
+class ThriftList(NamedTuple):
+    """The elements of a list or set, and their type; those of booleans are int, as they have a byte each."""
+
+    kind: int
+    values: list[Any]
+
+
+class ThriftMap(NamedTuple):
+    """The pairs of a map, and the types of its keys and values."""
+
+    key_kind: int
+    value_kind: int
+    pairs: list[tuple[Any, Any]]
+
+
+class CompactReader:
+    """Reads from `position` on. Raises ValueError or IndexError for what is not of the protocol, or is larger than
+    `most_values` in one tree.
+    """
+
+    def __init__(self, data: bytes, position: int = 0, most_values: int = MAX_VALUES) -> None:
+        self.data = data
+        self.position = position
+        self._left = self._most = most_values
+
+    def fields(self) -> Iterator[tuple[int, int]]:
+        """The number and type of each field of a struct; the caller reads or skips its value before it goes on."""
+        number = 0
+        while True:
+            head = self.data[self.position]
+            self.position += 1
+            kind = head & 15
+            if kind == _STOP:
+                return
+            number = number + (head >> 4) if head >> 4 else self.integer()
+            yield number, kind
+
+    def structs(self, kind: int) -> Iterator[None]:
+        """Stands before each struct of a list of type `kind`; the caller reads or skips it."""
+        if kind != LIST:
+            raise ValueError("a list has another type")
+        inner, count = self.list_head()
+        if count and inner != STRUCT:
+            raise ValueError("a list has elements of another type")
+        for _ in range(count):
+            yield
+
+    def varint(self) -> int:
+        """A number without a sign."""
+        data, position = self.data, self.position
+        octet = data[position]
+        position += 1
+        value, shift = octet & 0x7F, 7
+        while octet & 0x80:
+            if shift > 63:
+                raise ValueError("a number is longer than 64 bits")
+            octet = data[position]
+            position += 1
+            value |= (octet & 0x7F) << shift
+            shift += 7
+        self.position = position
+        return value
+
+    def integer(self) -> int:
+        """A number with a sign."""
+        value = self.varint()
+        return (value >> 1) ^ -(value & 1)
+
+    def list_head(self) -> tuple[int, int]:
+        """Type and number of the elements of a list that follow."""
+        head = self.data[self.position]
+        self.position += 1
+        count = head >> 4
+        return head & 15, self._checked(self.varint() if count == 15 else count, "a list")
+
+    def struct(self) -> Struct:
+        """The struct that follows."""
+        self._left = self._most
+        return self._struct(0)
+
+    def skip(self, kind: int, depth: int = 0, *, element: bool = False) -> None:
+        """Passes over a value; a boolean is in the head of its field, but has a byte as an element."""
+        self._check_depth(depth)
+        if kind in INTEGERS:
+            self.varint()
+        elif kind == BINARY:
+            size = self._checked(self.varint(), "a value")
+            self.position += size
+        elif kind in _FIXED:
+            self.position += 1 if element and kind in (TRUE, FALSE) else _FIXED[kind]
+        elif kind == STRUCT:
+            for _, inner in self.fields():
+                self.skip(inner, depth + 1)
+        elif kind in (LIST, SET):
+            inner, count = self.list_head()
+            for _ in range(count):
+                self.skip(inner, depth + 1, element=True)
+        elif kind == MAP:
+            key_kind, value_kind, count = self._map_head()
+            for _ in range(count):
+                self.skip(key_kind, depth + 1, element=True)
+                self.skip(value_kind, depth + 1, element=True)
+        else:
+            raise ValueError(f"there is no type {kind}")
+
+    def _struct(self, depth: int) -> Struct:
+        found: Struct = {}
+        for number, kind in self.fields():
+            if number in found:
+                raise ValueError(f"field {number} is there twice")
+            found[number] = kind, self._value(kind, depth)
+        return found
+
+    def _value(self, kind: int, depth: int, *, element: bool = False) -> Any:
+        self._left -= 1
+        if self._left < 0:
+            raise ValueError(f"it has more than {self._most} values")
+        if kind in INTEGERS:
+            return self.integer()
+        if kind == BINARY:
+            return self._bytes(self._checked(self.varint(), "a value"))
+        if kind == STRUCT:
+            self._check_depth(depth)
+            return self._struct(depth + 1)
+        if kind in (LIST, SET):
+            self._check_depth(depth)
+            inner, count = self.list_head()
+            return ThriftList(inner, [self._value(inner, depth + 1, element=True) for _ in range(count)])
+        if kind in (TRUE, FALSE) and not element:
+            return None
+        if kind in (TRUE, FALSE, BYTE):
+            return self._bytes(1)[0]
+        if kind == DOUBLE:
+            return self._bytes(8)
+        if kind == MAP:
+            self._check_depth(depth)
+            key_kind, value_kind, count = self._map_head()
+            one = depth + 1
+            return ThriftMap(
+                key_kind,
+                value_kind,
+                [
+                    (self._value(key_kind, one, element=True), self._value(value_kind, one, element=True))
+                    for _ in range(count)
+                ],
+            )
+        raise ValueError(f"there is no type {kind}")
+
+    def _map_head(self) -> tuple[int, int, int]:
+        count = self._checked(self.varint(), "a map")
+        if not count:
+            return 0, 0, 0
+        kinds = self.data[self.position]
+        self.position += 1
+        return kinds >> 4, kinds & 15, count
+
+    def _bytes(self, size: int) -> bytes:
+        end = self.position + size
+        if end > len(self.data):
+            raise IndexError("it is cut")
+        found = self.data[self.position : end]
+        self.position = end
+        return found
+
+    def _checked(self, size: int, what: str) -> int:
+        if size > len(self.data) - self.position:
+            raise ValueError(f"{what} is longer than all that follows")
+        return size
+
+    @staticmethod
+    def _check_depth(depth: int) -> None:
+        if depth > MAX_NESTING:
+            raise ValueError("it is nested too deeply")
+
+
+def read_struct(data: bytes, position: int = 0) -> tuple[Struct, int]:
+    """The struct at `position`, and where it ends. Raises ValueError or IndexError as CompactReader."""
+    reader = CompactReader(data, position)
+    return reader.struct(), reader.position
+
+
+def encode_struct(fields: Struct) -> bytes:
+    """The bytes of a struct, its fields in the dict's order."""
+    out = bytearray()
+    _put_struct(out, fields)
+    return bytes(out)
+
+
+def _put_struct(out: bytearray, fields: Struct) -> None:
+    last = 0
+    for number, (kind, value) in fields.items():
+        if 0 < number - last < 16:
+            out.append((number - last) << 4 | kind)
+        else:
+            out.append(kind)
+            _put_integer(out, number)
+        last = number
+        if kind not in (TRUE, FALSE):
+            _put_value(out, kind, value)
+    out.append(_STOP)
+
+
+def _put_value(out: bytearray, kind: int, value: Any) -> None:
+    if kind in INTEGERS:
+        _put_integer(out, value)
+    elif kind == BINARY:
+        _put_varint(out, len(value))
+        out += value
+    elif kind == STRUCT:
+        _put_struct(out, value)
+    elif kind in (LIST, SET):
+        count = len(value.values)
+        if count < 15:
+            out.append(count << 4 | value.kind)
+        else:
+            out.append(0xF0 | value.kind)
+            _put_varint(out, count)
+        for element in value.values:
+            _put_value(out, value.kind, element)
+    elif kind == DOUBLE:
+        out += value
+    elif kind == MAP:
+        _put_varint(out, len(value.pairs))
+        if value.pairs:
+            out.append(value.key_kind << 4 | value.value_kind)
+        for key, mapped in value.pairs:
+            _put_value(out, value.key_kind, key)
+            _put_value(out, value.value_kind, mapped)
+    else:
+        out.append(value)
+
+
+def _put_integer(out: bytearray, value: int) -> None:
+    _put_varint(out, ((value << 1) ^ (value >> 63)) & 0xFFFFFFFFFFFFFFFF)
+
+
+def _put_varint(out: bytearray, value: int) -> None:
+    while value > 0x7F:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)

@@ -1,0 +1,150 @@
+"""Writes base files in Parquet, with footer keys that are known only at the end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, BinaryIO
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from hudi_core.codec.gzip import GzipLibrary, checked_level, chosen_library, gzip_compressor
+from hudi_core.codec.parquet.encodings import delta_columns, dictionary_columns
+from hudi_core.codec.parquet.file import arrow_errors, bare_schema
+from hudi_core.codec.parquet.page_compression import GZIP, PageCompressor
+from hudi_core.errors import ConfigError, FormatError
+
+ROW_GROUP_BYTES = 128 << 20
+"""Bytes of Arrow data per row group, which the writer holds in memory.
+
+Hudi's own bound is 120 MiB (hoodie.parquet.block.size).
+"""
+CODECS = {
+    "UNCOMPRESSED": "none",
+    "SNAPPY": "snappy",
+    "GZIP": "gzip",
+    "ZSTD": "zstd",
+    "LZ4": "lz4",
+    "LZ4_RAW": "lz4",
+    "BROTLI": "brotli",
+}
+"""Parquet's codec names and Arrow's."""
+_ZSTD_LEVEL = 1
+
+
+@dataclass(frozen=True, slots=True)
+class ParquetStyle:
+    """How a base file is written. `codec` is a Parquet codec name in any case; `gzip_level` is of the library, None for
+    its default; `delta` allows delta encodings, which readers before Spark 3.3 lack.
+    """
+
+    codec: str = "GZIP"
+    row_group_bytes: int = ROW_GROUP_BYTES
+    gzip_library: GzipLibrary = GzipLibrary.AUTO
+    gzip_level: int | None = None
+    delta: bool = True
+
+
+_DEFAULT_STYLE = ParquetStyle()
+
+
+class BaseFileWriter:
+    """Writes one base file. The caller closes `file` after `close()`; without `close()` the file is not a Parquet file.
+
+    Row groups are cut at the style's bytes of Arrow data, which is also what is held in memory. No pandas or Arrow
+    metadata is written. Pages of gzip are compressed by the style's library, one at a time.
+    """
+
+    def __init__(self, file: BinaryIO, schema: pa.Schema, *, path: str, style: ParquetStyle = _DEFAULT_STYLE) -> None:
+        """Raises ConfigError for an unknown codec, and for a gzip library or level that is not there."""
+        codec = CODECS.get(style.codec.upper())
+        if codec is None:
+            raise ConfigError(
+                f"Parquet codec {style.codec!r} is not supported", remedy=f"use one of {', '.join(sorted(CODECS))}"
+            )
+        self.path = path
+        self.schema = bare_schema(schema)
+        self.num_rows = 0
+        self._codec, self._level = codec, _ZSTD_LEVEL if codec == "zstd" else None
+        self._style = style
+        self._file = file
+        self._pages: PageCompressor | None = None
+        if codec == "gzip":
+            library = chosen_library(style.gzip_library)
+            level = checked_level(library, style.gzip_level)
+            compress = gzip_compressor(library, level)
+            if compress is None:
+                self._level = level
+            else:
+                self._pages = PageCompressor(file, GZIP, compress)
+                self._codec = "none"
+        self._pending: list[pa.Table] = []
+        self._pending_bytes = 0
+        self._writer: pq.ParquetWriter | None = None
+
+    def write(self, data: pa.RecordBatch | pa.Table) -> None:
+        """Appends rows whose schema equals the writer's, metadata aside.
+
+        Raises FormatError when it differs, StorageError when writing fails.
+        """
+        table = pa.Table.from_batches([data]) if isinstance(data, pa.RecordBatch) else data
+        if not table.schema.equals(self.schema):
+            raise FormatError(
+                f"rows have the columns {bare_schema(table.schema)} and the file {self.schema}", path=self.path
+            )
+        self.num_rows += table.num_rows
+        most = self._style.row_group_bytes
+        for part in _parts(table, most):
+            if self._pending_bytes and self._pending_bytes + part.nbytes > most:
+                self._flush()
+            self._pending.append(part)
+            self._pending_bytes += part.nbytes
+
+    def close(self, footer: Mapping[str, str]) -> None:
+        """Writes the rest and the footer, with `footer` as its key-value metadata.
+
+        Raises StorageError when writing fails.
+        """
+        if self._pending or self._writer is None:
+            self._flush()
+        with arrow_errors(self.path, "write"):
+            if self._writer is not None:
+                self._writer.add_key_value_metadata(dict(footer))
+                if self._pages is not None:
+                    self._pages.end_pages()
+                self._writer.close()
+            if self._pages is not None:
+                self._pages.finish()
+
+    def _flush(self) -> None:
+        table = pa.concat_tables(self._pending) if self._pending else self.schema.empty_table()
+        self._pending, self._pending_bytes = [], 0
+        with arrow_errors(self.path, "write"):
+            if self._writer is None:
+                self._writer = self._open(table)
+            if table.num_rows:
+                self._writer.write_table(table, row_group_size=table.num_rows)
+
+    def _open(self, first: pa.Table) -> pq.ParquetWriter:
+        """Opens the file when its first row group is there to choose by."""
+        dictionaries = dictionary_columns(first)
+        deltas: dict[str, Any] = delta_columns(first, dictionaries) if self._style.delta else {}
+        return pq.ParquetWriter(
+            self._file if self._pages is None else self._pages,
+            self.schema,
+            compression=self._codec,
+            compression_level=self._level,
+            use_dictionary=dictionaries or False,
+            column_encoding=deltas or None,
+            write_page_index=True,
+            store_schema=False,
+        )
+
+
+def _parts(table: pa.Table, most: int) -> Iterator[pa.Table]:
+    """The table in slices of about `most` bytes at most."""
+    count = max(1, -(-table.nbytes // most))
+    rows = max(1, -(-table.num_rows // count))
+    for start in range(0, table.num_rows, rows):
+        yield table.slice(start, rows)

@@ -1,0 +1,153 @@
+"""The tree of Thrift's compact protocol: what is read is written byte for byte."""
+
+from __future__ import annotations
+
+import zipfile
+from contextlib import suppress
+from random import Random
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hudi_core.codec.parquet.footer import footer_of
+from hudi_core.codec.parquet.thrift import (
+    BINARY,
+    BYTE,
+    DOUBLE,
+    FALSE,
+    I16,
+    I32,
+    I64,
+    LIST,
+    MAP,
+    SET,
+    STRUCT,
+    TRUE,
+    CompactReader,
+    Struct,
+    ThriftList,
+    ThriftMap,
+    encode_struct,
+    read_struct,
+)
+from tests.support.golden_data import golden_root
+from tests.support.random_parquet import random_file, random_table
+
+WIDTHS = {I16: 15, I32: 31, I64: 63}
+
+
+def values(kind: int) -> st.SearchStrategy[Any]:
+    """Values of a type, as an element."""
+    if kind in WIDTHS:
+        return st.integers(-(1 << WIDTHS[kind]), (1 << WIDTHS[kind]) - 1)
+    if kind in (BYTE, TRUE, FALSE):
+        return st.integers(0, 255)
+    if kind == DOUBLE:
+        return st.binary(min_size=8, max_size=8)
+    return st.binary(max_size=20)
+
+
+SIMPLE = st.sampled_from([TRUE, FALSE, BYTE, I16, I32, I64, DOUBLE, BINARY])
+
+
+def field(structs: st.SearchStrategy[Struct]) -> st.SearchStrategy[tuple[int, Any]]:
+    """Type and value of a field."""
+
+    def lists(kind: int) -> st.SearchStrategy[tuple[int, Any]]:
+        return SIMPLE.flatmap(
+            lambda inner: st.lists(values(inner), max_size=20).map(lambda found: (kind, ThriftList(inner, found)))
+        )
+
+    def maps(kinds: tuple[int, int]) -> st.SearchStrategy[tuple[int, Any]]:
+        pairs = st.lists(st.tuples(values(kinds[0]), values(kinds[1])), min_size=1, max_size=4)
+        return pairs.map(lambda found: (MAP, ThriftMap(*kinds, found)))
+
+    return st.one_of(
+        SIMPLE.flatmap(
+            lambda kind: (
+                st.just((kind, None)) if kind in (TRUE, FALSE) else values(kind).map(lambda value: (kind, value))
+            )
+        ),
+        st.sampled_from([LIST, SET]).flatmap(lists),
+        st.tuples(SIMPLE, SIMPLE).flatmap(maps),
+        structs.map(lambda found: (STRUCT, found)),
+        st.lists(structs, max_size=20).map(lambda found: (LIST, ThriftList(STRUCT, found))),
+        st.just((MAP, ThriftMap(0, 0, []))),
+    )
+
+
+def sorted_fields(fields: dict[int, tuple[int, Any]]) -> Struct:
+    return {number: fields[number] for number in sorted(fields)}
+
+
+STRUCTS = st.recursive(
+    st.just({}),
+    lambda inner: st.dictionaries(st.integers(1, 400), field(inner), max_size=5).map(sorted_fields),
+    max_leaves=12,
+)
+
+
+@given(STRUCTS)
+def test_a_tree_comes_back(tree: Struct) -> None:
+    data = encode_struct(tree)
+    assert read_struct(b"xx" + data + b"yy", 2) == (tree, 2 + len(data))
+    reader = CompactReader(data + b"y")
+    reader.skip(STRUCT)
+    assert reader.position == len(data)
+
+
+def test_every_footer_of_golden_tables_comes_back_byte_for_byte() -> None:
+    """Those of parquet-mr, by Avro and by Spark's rows."""
+    seen = 0
+    for archive in sorted(golden_root().glob("*/*.zip"))[::7]:
+        with zipfile.ZipFile(archive) as zipped:
+            for name in zipped.namelist():
+                footer = footer_of(zipped.read(name))[1] if name.endswith(".parquet") else None
+                if footer:
+                    tree, end = read_struct(footer)
+                    assert (end, encode_struct(tree)) == (len(footer), footer), (archive, name)
+                    seen += 1
+    assert seen > 100
+
+
+def test_every_footer_of_arrow_comes_back_byte_for_byte() -> None:
+    for seed in range(300):
+        footer = footer_of(random_file(Random(seed), random_table(Random(seed))))[1]
+        assert footer is not None
+        tree, end = read_struct(footer)
+        assert (end, encode_struct(tree)) == (len(footer), footer)
+
+
+@pytest.mark.parametrize(
+    ("data", "word"),
+    [
+        (b"\x1d\x00", "no type 13"),
+        (b"\x15\x02\x05\x02\x02\x00", "field 1 is there twice"),
+        (b"\x16" + b"\xff" * 10 + b"\x01\x00", "longer than 64 bits"),
+        (b"\x18\x7fab", "longer than all"),
+        (b"\x19\xf8\x7f", "longer than all"),
+        (b"\x1b\x7f", "longer than all"),
+        (b"\x1c" * 60, "nested too deeply"),
+        (b"\x19\x19" * 60, "nested too deeply"),
+    ],
+)
+def test_what_is_none_is_refused(data: bytes, word: str) -> None:
+    with pytest.raises(ValueError, match=word):
+        read_struct(data)
+
+
+@given(st.binary(max_size=60))
+def test_any_bytes_are_read_or_refused(data: bytes) -> None:
+    for read in (lambda: read_struct(data), lambda: CompactReader(data).skip(STRUCT)):
+        with suppress(ValueError, IndexError):
+            read()
+
+
+def test_the_values_of_a_tree_are_bounded() -> None:
+    """A list of empty structs takes a byte each, and a hundred in memory."""
+    data = b"\x19\xfc" + b"\x80\x80\x04" + b"\0" * (1 << 16) + b"\0"
+    assert len(read_struct(data)[0][1][1].values) == 1 << 16
+    with pytest.raises(ValueError, match="more than 1000 values"):
+        CompactReader(data, most_values=1000).struct()

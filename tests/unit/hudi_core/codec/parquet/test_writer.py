@@ -1,0 +1,174 @@
+"""The file that the writer makes: codecs, row groups, schema, gzip by each library."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import random
+from decimal import Decimal
+from typing import Any, BinaryIO, cast
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from hudi_core.codec import gzip
+from hudi_core.codec.gzip import GzipLibrary
+from hudi_core.codec.parquet.encodings import dictionary_columns
+from hudi_core.codec.parquet.file import ParquetBaseFile
+from hudi_core.codec.parquet.writer import BaseFileWriter, ParquetStyle
+from hudi_core.errors import ConfigError, FormatError, StorageError
+from tests.unit.hudi_core.codec.parquet.test_file import TABLE, written
+
+MANY = 12_000
+RANDOM = random.Random(3)
+LARGE = pa.table(
+    {
+        "_hoodie_commit_time": ["20260101000000000"] * MANY,
+        "_hoodie_record_key": [f"key-{index:012d}" for index in range(MANY)],
+        "noise": pa.array([RANDOM.getrandbits(62) for _ in range(MANY)]),
+        "few": [f"name-{index % 20}" for index in range(MANY)],
+        "price": pa.array([Decimal(index % 100).scaleb(-2) for index in range(MANY)], pa.decimal128(12, 2)),
+        "hash": [hashlib.sha1(str(index).encode()).hexdigest() for index in range(MANY)],
+        "words": [
+            " ".join(RANDOM.choices(["compaction", "clustering", "timeline", "instant", "marker"], k=6))
+            for _ in range(MANY)
+        ],
+        "flag": [RANDOM.random() < 0.5 for _ in range(MANY)],
+        "nothing": pa.nulls(MANY, pa.int32()),
+        "tags": [["a", None], None, []] * (MANY // 3),
+    }
+)
+FEW = ["_hoodie_commit_time", "few", "price", "tags.list.element"]
+
+
+def written_with(**style: Any) -> bytes:
+    file = io.BytesIO()
+    writer = BaseFileWriter(file, LARGE.schema, path="f.parquet", style=ParquetStyle(**style))
+    writer.write(LARGE)
+    writer.close({})
+    return file.getvalue()
+
+
+def test_no_foreign_metadata_is_written() -> None:
+    field = pa.field("a", pa.int64(), metadata={"PARQUET:field_id": "7"})
+    table = pa.table({"a": [1]}).cast(pa.schema([field], metadata={"pandas": "{}"}))
+    file = io.BytesIO()
+    writer = BaseFileWriter(file, table.schema, path="f.parquet")
+    writer.write(table)
+    writer.close({"k": "v"})
+    parquet = pq.ParquetFile(file)
+    assert parquet.metadata.metadata == {b"k": b"v"}
+    assert parquet.schema_arrow.field("a").metadata is None
+    assert ParquetBaseFile(file, "f.parquet").schema == pa.schema([("a", pa.int64())])
+
+
+@pytest.mark.parametrize("codec", ["GZIP", "snappy", "ZSTD", "LZ4_RAW", "UNCOMPRESSED", "BROTLI"])
+def test_codecs(codec: str) -> None:
+    file = ParquetBaseFile(written(codec=codec), "f.parquet")
+    assert file.compression == {"LZ4_RAW": "LZ4"}.get(codec, codec.upper())
+    assert pa.Table.from_batches(file.batches()).equals(TABLE)
+
+
+def test_an_unknown_codec_is_refused_by_name() -> None:
+    with pytest.raises(ConfigError, match="'LZO' is not supported"):
+        BaseFileWriter(io.BytesIO(), TABLE.schema, path="f.parquet", style=ParquetStyle(codec="LZO"))
+
+
+def test_row_groups_are_bounded_by_bytes() -> None:
+    table = TABLE.select(["_hoodie_record_key", "noise"])
+    bound = table.nbytes // 5
+    parquet = pq.ParquetFile(written(table, row_group_bytes=bound))
+    counts = [parquet.metadata.row_group(index).num_rows for index in range(parquet.metadata.num_row_groups)]
+    assert len(counts) >= 5
+    assert max(counts) * table.nbytes / table.num_rows <= bound * 1.1
+    whole = io.BytesIO()
+    writer = BaseFileWriter(whole, table.schema, path="f.parquet", style=ParquetStyle(row_group_bytes=bound))
+    writer.write(table)
+    writer.close({})
+    assert pq.ParquetFile(whole).metadata.num_row_groups >= 5
+    assert pq.read_table(whole).equals(table)
+
+
+def test_rows_of_another_schema_are_refused() -> None:
+    writer = BaseFileWriter(io.BytesIO(), pa.schema([("a", pa.int64())]), path="f.parquet")
+    with pytest.raises(FormatError, match=r"f\.parquet: rows have the columns"):
+        writer.write(pa.table({"a": pa.array([1], pa.int32())}))
+
+
+class Full(io.RawIOBase):
+    """A file on a full disk."""
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any) -> int:
+        raise OSError(28, "No space left on device")
+
+
+def test_a_full_disk_is_a_storage_error() -> None:
+    writer = BaseFileWriter(cast(BinaryIO, Full()), TABLE.schema, path="f.parquet")
+    writer.write(TABLE)
+    with pytest.raises(StorageError, match=r"f\.parquet: cannot write the file"):
+        writer.close({})
+
+
+def test_a_dictionary_goes_to_columns_of_few_values() -> None:
+    assert dictionary_columns(LARGE) == FEW
+    group = pq.ParquetFile(io.BytesIO(written_with(codec="snappy", delta=False))).metadata.row_group(0)
+    columns = [group.column(index) for index in range(group.num_columns)]
+    assert [column.path_in_schema for column in columns if "RLE_DICTIONARY" in column.encodings] == FEW
+
+
+@pytest.mark.parametrize("codec", ["GZIP", "SNAPPY", "ZSTD", "UNCOMPRESSED"])
+def test_every_column_has_the_codec_of_the_file(codec: str) -> None:
+    group = pq.ParquetFile(io.BytesIO(written_with(codec=codec))).metadata.row_group(0)
+    assert {group.column(index).compression for index in range(group.num_columns)} == {codec}
+
+
+@pytest.mark.parametrize(
+    ("library", "low", "high"), [("isal", 1, 3), ("libdeflate", 1, 12), ("pyarrow", 1, 9)], ids=str
+)
+def test_gzip_of_each_library_is_read_by_arrow(library: str, low: int, high: int) -> None:
+    sizes = []
+    for level in (low, None, high):
+        file = io.BytesIO(written_with(gzip_library=GzipLibrary(library), gzip_level=level))
+        with ParquetBaseFile(file, "f.parquet") as read:
+            assert (read.compression, pa.Table.from_batches(read.batches())) == ("GZIP", LARGE)
+        sizes.append(len(file.getvalue()))
+    # ISA-L's higher levels make no smaller files here.
+    assert library == "isal" or (sizes[0] >= sizes[1] >= sizes[2] and sizes[0] > sizes[2])
+
+
+def test_the_first_library_that_is_there_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Down to Arrow's own where there is no wheel."""
+    made = {library: written_with(gzip_library=library) for library in gzip.DEFAULT_LEVELS}
+    assert len(set(made.values())) == 3
+    for missing in (None, GzipLibrary.ISAL, GzipLibrary.LIBDEFLATE):
+        if missing is not None:
+            monkeypatch.setitem(gzip._MODULES, missing, "there_is_no_such_wheel")
+            with pytest.raises(ConfigError, match="not installed here") as caught:
+                written_with(gzip_library=missing)
+            assert "there_is_no_such_wheel" in (caught.value.remedy or "")
+            del made[missing]
+        assert written_with() == next(iter(made.values()))
+    assert list(made) == [GzipLibrary.PYARROW]
+
+
+def test_a_level_that_a_library_lacks_is_refused() -> None:
+    with pytest.raises(ConfigError, match="isal has the levels 1 to 3"):
+        written_with(gzip_library=GzipLibrary.ISAL, gzip_level=6)
+
+
+def test_memory_of_gzip_is_two_pages(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is held back until the end but footer and page index."""
+    file = io.BytesIO()
+    writer = BaseFileWriter(file, LARGE.schema, path="f.parquet", style=ParquetStyle(row_group_bytes=LARGE.nbytes // 4))
+    positions = []
+    for batch in LARGE.to_batches(max_chunksize=1000):
+        writer.write(batch)
+        positions.append(file.tell())
+    before = file.tell()
+    writer.close({})
+    assert len(set(positions)) >= 3
+    assert before > file.tell() / 2
