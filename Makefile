@@ -77,7 +77,7 @@ options: $(VENV)/.done ## write docs/options.md from the typed option keys
 	@PYTHONPATH=spark_jobs $(BIN)/python docs/make_options.py
 
 # Every extra but spark4, which excludes spark3. The lock's versions are kept where the providers allow it.
-CONSTRAINED := spark3 java s3 amazon google azure crc32c isal zookeeper dynamodb
+CONSTRAINED := spark3 java s3 amazon google azure crc32c isal libdeflate zookeeper dynamodb
 lock: $(VENV)/.done ## compile requirements.in into the hash-checked lock, and the constraints for users
 	@$(BIN)/uv pip compile --quiet --universal --python-version 3.10 --generate-hashes --no-header requirements.in \
 		-o requirements.lock
