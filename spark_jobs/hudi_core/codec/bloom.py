@@ -28,6 +28,9 @@ SIMPLE = "SIMPLE"
 FOOTER: Final = "org.apache.hudi.bloomfilter"
 OLD_FOOTER: Final = "com.uber.hoodie.bloomfilter"
 FOOTER_TYPE: Final = "hoodie_bloom_filter_type_code"
+MIN_KEY: Final = "hoodie_min_record_key"
+MAX_KEY: Final = "hoodie_max_record_key"
+"""The footer keys of the filter, and of the range of the same record keys."""
 
 _VERSION = -1
 _MURMUR = 1
@@ -127,6 +130,25 @@ class BloomFilter:
             return base64.b64encode(rows[0]).decode("ascii")
         dynamic = _DYNAMIC_HEAD.pack(self.entries, self._in_last_row, len(rows))
         return base64.b64encode(b"".join((head, dynamic, *rows))).decode("ascii")
+
+    def join(self, text: str | bytes, type_code: str, keys: int, *, path: str) -> bool:
+        """Adds the `keys` keys of the filter in a footer, and says whether that could be done: a filter of other
+        settings, or of another number of keys, is none that these keys made, and is not added.
+
+        An empty filter is then as if it had got these keys; another gets the rows of both, and the false positives of
+        both. Raises as parse.
+        """
+        found = BloomFilter.parse(text, type_code, path=path)
+        rows = min(max(1, -(-keys // self.entries)), max(1, -(-self._max_entries // self.entries)))
+        state = (DYNAMIC, self.bits, self.probes, self.entries, rows, keys - (rows - 1) * self.entries)
+        if state != (found.type_code, found.bits, found.probes, found.entries, len(found._rows), found._in_last_row):
+            return False
+        if self._in_last_row == 0 and len(self._rows) == 1:
+            self._rows, self._overflow = found._rows, max(0, keys - rows * self.entries)
+        else:
+            self._rows, self._overflow = self._rows + found._rows, 0
+        self._in_last_row = found._in_last_row
+        return True
 
     @staticmethod
     def parse(text: str | bytes, type_code: str, *, path: str) -> BloomFilter:

@@ -28,6 +28,18 @@ PARQUET_CODEC = ConfigKey(
 PARQUET_ROW_GROUP_BYTES = number(
     "hoodie.parquet.block.size", 120 * 1024 * 1024, "bytes of a row group of a base file", low=1 << 16, high=_MAX
 )
+ROW_GROUP_ROWS = number(
+    "airflow_hudi.parquet.row_group.rows",
+    128 << 10,
+    "rows of a row group of a base file at most; compaction copies row groups that no log record touches",
+    low=1,
+    high=_MAX,
+)
+COPY_ROW_GROUPS = flag(
+    "airflow_hudi.compaction.copy_row_groups",
+    "copy row groups that no log record touches instead of decoding them",
+    default=True,
+)
 GZIP_LIBRARY = ConfigKey(
     "airflow_hudi.parquet.gzip.library",
     "auto",
@@ -98,6 +110,8 @@ class WriteConfig:
     bloom_max_entries: int = BLOOM_MAX_ENTRIES.field()
     parquet_codec: str | None = PARQUET_CODEC.field()
     row_group_bytes: int = PARQUET_ROW_GROUP_BYTES.field()
+    row_group_rows: int = ROW_GROUP_ROWS.field()
+    copy_row_groups: bool = COPY_ROW_GROUPS.field()
     gzip_library: str = GZIP_LIBRARY.field()
     gzip_level: int | None = GZIP_LEVEL.field()
     delta_encodings: bool = DELTA_ENCODINGS.field()

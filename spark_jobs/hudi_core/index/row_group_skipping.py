@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from hudi_core.codec.bloom import BloomFilter, filter_in_footer
+from hudi_core.codec.bloom import MAX_KEY, MIN_KEY, BloomFilter, filter_in_footer
 from hudi_core.codec.parquet.file import ParquetBaseFile
 from hudi_core.codec.parquet.statistics import chunk_ranges, leaf_columns
 from hudi_core.expr.bind import Bound, kind_of
@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from hudi_core.config.table_config import TableConfig
     from hudi_core.storage.base import Storage
 
-MIN_KEY: Final = "hoodie_min_record_key"
-MAX_KEY: Final = "hoodie_max_record_key"
 MAX_BLOOM_KEYS: Final = 1000
 """With more keys a filter is not tested: each costs some microseconds per file, and one of many is likely in it."""
 Blooms = Callable[[str, list[str]], Mapping[str, BloomFilter]]

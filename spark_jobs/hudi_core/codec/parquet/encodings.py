@@ -64,43 +64,40 @@ def _is_text(kind: pa.DataType) -> bool:
 def _few_values(column: pa.ChunkedArray) -> bool:
     if pa.types.is_boolean(column.type):
         return False  # a bit each is less than any dictionary
-    sample = pa.chunked_array([chunk for run in _sample(column) for chunk in run.chunks], column.type).drop_null()
+    sample = _sample(column)
     return bool(len(sample) and pc.count_distinct(sample).as_py() <= len(sample) * _FEW_VALUES)
 
 
-def _sample(column: pa.ChunkedArray) -> list[pa.ChunkedArray]:
-    """Runs of neighbouring rows."""
+def _sample(column: pa.ChunkedArray) -> pa.Array:
+    """Runs of neighbouring rows, one behind the other, without nulls."""
     step = max(_RUN_ROWS, len(column) // _SAMPLE_RUNS)
-    return [column.slice(start, _RUN_ROWS) for start in range(0, len(column), step)]
+    runs = [chunk for start in range(0, len(column), step) for chunk in column.slice(start, _RUN_ROWS).chunks]
+    return pa.chunked_array(runs, column.type).combine_chunks().drop_null()
 
 
-def _integers_are_near(runs: list[pa.ChunkedArray]) -> bool:
-    plain = packed = 0.0
-    for run in runs:
-        values = run.drop_null().combine_chunks()
-        width = values.type.bit_width
-        numbers = values.cast(pa.int32() if width == 32 else pa.int64()).to_numpy(zero_copy_only=False)
-        for start in range(0, len(numbers) - 1, _MINIBLOCK):
-            block = numbers[start : start + _MINIBLOCK + 1].astype(np.float64)
-            differences = np.diff(block)
-            packed += len(differences) * np.log2(np.ptp(differences) + 1)
-            plain += len(differences) * width
-    return plain > 0 and packed <= plain * _FEWER_BITS
+def _integers_are_near(sample: pa.Array) -> bool:
+    """Whether the differences in a miniblock need few bits; the one between two runs counts as any other."""
+    width = sample.type.bit_width
+    numbers = sample.cast(pa.int32() if width == 32 else pa.int64()).to_numpy(zero_copy_only=False)
+    differences = np.diff(numbers.astype(np.float64))
+    whole = len(differences) // _MINIBLOCK * _MINIBLOCK
+    blocks = (differences[:whole] if whole else differences).reshape(max(1, whole // _MINIBLOCK), -1)
+    if not blocks.size:
+        return False
+    bits = np.log2(np.ptp(blocks, axis=1) + 1)
+    return bool(np.median(bits) <= width * _FEWER_BITS)
 
 
-def _neighbours_share(runs: list[pa.ChunkedArray]) -> bool:
-    shared = total = 0
-    for run in runs:
-        values = run.drop_null().combine_chunks().cast(pa.binary())
-        if len(values) < 2:
-            continue
-        lengths = pc.binary_length(values).to_numpy()
-        starts = pc.binary_slice(values, 0, _PREFIX).to_numpy(zero_copy_only=False).astype(f"S{_PREFIX}")
-        octets = starts.view(np.uint8).reshape(len(values), _PREFIX)
-        same = np.logical_and.accumulate(octets[1:] == octets[:-1], axis=1).sum(axis=1)
-        shared += int(np.minimum(same, np.minimum(lengths[1:], lengths[:-1])).sum())
-        total += int(lengths[1:].sum())
-    return total > 0 and shared >= total * _SHARED
+def _neighbours_share(sample: pa.Array) -> bool:
+    if len(sample) < 2:
+        return False
+    values = sample.cast(pa.binary())
+    lengths = pc.binary_length(values).to_numpy()
+    starts = pc.binary_slice(values, 0, _PREFIX).to_numpy(zero_copy_only=False).astype(f"S{_PREFIX}")
+    octets = starts.view(np.uint8).reshape(len(values), _PREFIX)
+    same = np.logical_and.accumulate(octets[1:] == octets[:-1], axis=1).sum(axis=1)
+    shared = int(np.minimum(same, np.minimum(lengths[1:], lengths[:-1])).sum())
+    return shared >= int(lengths[1:].sum()) * _SHARED
 
 
 def _leaf_paths(schema: pa.Schema) -> list[str]:

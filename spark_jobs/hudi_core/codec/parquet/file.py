@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import BinaryIO
@@ -35,7 +36,8 @@ class ParquetBaseFile:
 
     def __init__(self, file: BinaryIO, path: str, limits: SizeLimits = NO_OPTIONS) -> None:
         self.path = path
-        checked = PageCheckedInput(file, path, limits)
+        self.limits = limits
+        self._input = checked = PageCheckedInput(file, path, limits)
         with arrow_errors(path):
             # INT96 timestamps (old Spark writers) are days and nanoseconds; Spark reads them as microseconds.
             # Pre-buffering, the default of newer pyarrow, keeps the bytes of the whole file in memory until it is
@@ -49,6 +51,8 @@ class ParquetBaseFile:
                 raise CorruptFileError("the footer of the Parquet file is not where its length says", path=path)
             check_footer(footer, self.metadata.schema, path)
             checked.metadata = self.metadata
+            self.footer_bytes = footer
+            """The FileMetaData, in Thrift's compact protocol."""
             self.schema: pa.Schema = bare_schema(self._file.schema_arrow)
             """Arrow schema of the columns, without metadata."""
 
@@ -83,6 +87,22 @@ class ParquetBaseFile:
             return {key.decode(): value.decode() for key, value in pairs.items()}
         except UnicodeDecodeError as error:
             raise CorruptFileError(f"footer metadata is not UTF-8: {error}", path=self.path) from error
+
+    @property
+    def size(self) -> int:
+        """Bytes of the file."""
+        return self._input.seek(0, io.SEEK_END)
+
+    def read_range(self, start: int, length: int) -> bytes:
+        """Bytes of the file as they are. Raises CorruptFileError where it has fewer; SizeLimitError, StorageError."""
+        with arrow_errors(self.path):
+            self._input.seek(start)
+            data = self._input.read(length)
+        if len(data) != length:
+            raise CorruptFileError(
+                f"the Parquet file has {len(data)} of the {length} bytes at {start}", path=self.path, remedy=_RESTORE
+            )
+        return data
 
     @property
     def compression(self) -> str | None:

@@ -9,10 +9,12 @@ Where Arrow reads pages it catches its own errors.
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from hudi_core.codec.parquet.thrift import BINARY, INTEGERS, LIST, STRUCT, CompactReader, Struct
@@ -57,6 +59,16 @@ def footer_of(tail: bytes) -> tuple[int, bytes | None]:
     """The length of the footer in front of the last bytes of a file, and the footer where `tail` has all of it."""
     length = int.from_bytes(tail[-TAIL : -TAIL + 4], "little")
     return length, tail[-TAIL - length : -TAIL] if 0 < length <= len(tail) - TAIL else None
+
+
+def empty_footer(schema: pa.Schema) -> bytes:
+    """The footer of a file of `schema` without rows, as Arrow writes it."""
+    buffer = io.BytesIO()
+    pq.write_table(schema.empty_table(), buffer, store_schema=False)
+    footer = footer_of(buffer.getvalue())[1]
+    if footer is None:
+        raise ValueError("Arrow wrote no footer")
+    return footer
 
 
 class _EncryptedError(Exception):

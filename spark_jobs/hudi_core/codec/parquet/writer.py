@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import io
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, BinaryIO
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from hudi_core.codec.gzip import GzipLibrary, checked_level, chosen_library, gzip_compressor
+from hudi_core.codec.gzip import GzipLibrary, checked_level, checksum, chosen_library, gzip_compressor
 from hudi_core.codec.parquet.encodings import delta_columns, dictionary_columns
-from hudi_core.codec.parquet.file import arrow_errors, bare_schema
-from hudi_core.codec.parquet.page_compression import GZIP, PageCompressor
+from hudi_core.codec.parquet.file import ParquetBaseFile, arrow_errors, bare_schema
+from hudi_core.codec.parquet.page_sink import GZIP, ChunkBytes, PageSink
+from hudi_core.codec.parquet.splice import RowGroupSource
 from hudi_core.errors import ConfigError, FormatError
 
 ROW_GROUP_BYTES = 128 << 20
@@ -20,6 +22,8 @@ ROW_GROUP_BYTES = 128 << 20
 
 Hudi's own bound is 120 MiB (hoodie.parquet.block.size).
 """
+ROW_GROUP_ROWS = 128 << 10
+"""Rows of a row group at most: small enough that readers skip, and compaction copies, most of a file."""
 CODECS = {
     "UNCOMPRESSED": "none",
     "SNAPPY": "snappy",
@@ -41,6 +45,7 @@ class ParquetStyle:
 
     codec: str = "GZIP"
     row_group_bytes: int = ROW_GROUP_BYTES
+    row_group_rows: int = ROW_GROUP_ROWS
     gzip_library: GzipLibrary = GzipLibrary.AUTO
     gzip_level: int | None = None
     delta: bool = True
@@ -52,8 +57,9 @@ _DEFAULT_STYLE = ParquetStyle()
 class BaseFileWriter:
     """Writes one base file. The caller closes `file` after `close()`; without `close()` the file is not a Parquet file.
 
-    Row groups are cut at the style's bytes of Arrow data, which is also what is held in memory. No pandas or Arrow
-    metadata is written. Pages of gzip are compressed by the style's library, one at a time.
+    Row groups are cut at the style's rows and bytes of Arrow data, which is also what is held in memory. No metadata of
+    pandas or Arrow is written. Pages of gzip are compressed by the style's library, one at a time; every page has a
+    checksum.
     """
 
     def __init__(self, file: BinaryIO, schema: pa.Schema, *, path: str, style: ParquetStyle = _DEFAULT_STYLE) -> None:
@@ -68,19 +74,19 @@ class BaseFileWriter:
         self.num_rows = 0
         self._codec, self._level = codec, _ZSTD_LEVEL if codec == "zstd" else None
         self._style = style
-        self._file = file
-        self._pages: PageCompressor | None = None
+        self._compress: Callable[[bytes], bytes] | None = None
         if codec == "gzip":
             library = chosen_library(style.gzip_library)
             level = checked_level(library, style.gzip_level)
-            compress = gzip_compressor(library, level)
-            if compress is None:
+            self._compress = gzip_compressor(library, level)
+            if self._compress is None:
                 self._level = level
             else:
-                self._pages = PageCompressor(file, GZIP, compress)
                 self._codec = "none"
+        self._pages = PageSink(file, GZIP, self._compress, checksum())
+        self._groups = 0
         self._pending: list[pa.Table] = []
-        self._pending_bytes = 0
+        self._pending_bytes = self._pending_rows = 0
         self._writer: pq.ParquetWriter | None = None
 
     def write(self, data: pa.RecordBatch | pa.Table) -> None:
@@ -96,10 +102,17 @@ class BaseFileWriter:
         self.num_rows += table.num_rows
         most = self._style.row_group_bytes
         for part in _parts(table, most):
-            if self._pending_bytes and self._pending_bytes + part.nbytes > most:
-                self._flush()
-            self._pending.append(part)
-            self._pending_bytes += part.nbytes
+            left = part
+            while left.num_rows:
+                if self._pending_rows and self._pending_bytes + left.nbytes > most:
+                    self._flush()
+                piece = left.slice(0, self._style.row_group_rows - self._pending_rows)
+                left = left.slice(piece.num_rows)
+                self._pending.append(piece)
+                self._pending_bytes += piece.nbytes
+                self._pending_rows += piece.num_rows
+                if self._pending_rows == self._style.row_group_rows:
+                    self._flush()
 
     def close(self, footer: Mapping[str, str]) -> None:
         """Writes the rest and the footer, with `footer` as its key-value metadata.
@@ -111,27 +124,48 @@ class BaseFileWriter:
         with arrow_errors(self.path, "write"):
             if self._writer is not None:
                 self._writer.add_key_value_metadata(dict(footer))
-                if self._pages is not None:
-                    self._pages.end_pages()
+                self._pages.end_pages()
                 self._writer.close()
-            if self._pages is not None:
                 self._pages.finish()
+
+    def copy(self, source: RowGroupSource, number: int, replaced: Mapping[str, pa.Array]) -> None:
+        """Appends a row group of another file, for which `source.refusal` of this schema is None. The columns of
+        `replaced`, which are not nested, get these values. Memory: a column chunk as it is stored, and the values.
+
+        Raises CorruptFileError naming the other file, StorageError when writing fails.
+        """
+        if self._pending:
+            self._flush()
+        group = source.group(number)
+        chunks = {name: self._chunk(name, values) for name, values in replaced.items()}
+        with arrow_errors(self.path, "write"):
+            self._pages.copy_group(group, source.chunks(number, chunks), behind=self._groups)
+        self.num_rows += source.file.metadata.row_group(number).num_rows
+
+    def _chunk(self, name: str, values: pa.Array) -> ChunkBytes:
+        """The column chunk of some values."""
+        buffer = io.BytesIO()
+        writer = BaseFileWriter(buffer, pa.schema([self.schema.field(name)]), path=self.path, style=self._style)
+        writer.write(pa.table([values], schema=writer.schema))
+        writer.close({})
+        return next(RowGroupSource(ParquetBaseFile(buffer, self.path)).chunks(0, {}))
 
     def _flush(self) -> None:
         table = pa.concat_tables(self._pending) if self._pending else self.schema.empty_table()
-        self._pending, self._pending_bytes = [], 0
+        self._pending, self._pending_bytes, self._pending_rows = [], 0, 0
         with arrow_errors(self.path, "write"):
             if self._writer is None:
                 self._writer = self._open(table)
             if table.num_rows:
                 self._writer.write_table(table, row_group_size=table.num_rows)
+                self._groups += 1
 
     def _open(self, first: pa.Table) -> pq.ParquetWriter:
         """Opens the file when its first row group is there to choose by."""
         dictionaries = dictionary_columns(first)
         deltas: dict[str, Any] = delta_columns(first, dictionaries) if self._style.delta else {}
         return pq.ParquetWriter(
-            self._file if self._pages is None else self._pages,
+            self._pages,
             self.schema,
             compression=self._codec,
             compression_level=self._level,

@@ -42,13 +42,25 @@ class SliceMerge:
         return self._merger.counts
 
     def rows(self, base: Iterable[pa.RecordBatch], *, batch_rows: int, group_rows: int = 1) -> Iterator[pa.RecordBatch]:
-        """The merged slice: base rows in their order, then rows that only the logs have, `batch_rows` in a batch.
+        """The merged slice: base rows in their order, then rows that only the logs have, `batch_rows` in a batch."""
+        yield from self.merged(base, group_rows=group_rows)
+        yield from self.inserts(batch_rows)
+
+    def merged(self, base: Iterable[pa.RecordBatch], *, group_rows: int = 1) -> Iterator[pa.RecordBatch]:
+        """Base rows in their order, merged with what the logs hold of their keys.
 
         `base` has the schema of the log records. Keys are looked up for `group_rows` base rows per log record at once,
         as far as memory allows: every look-up hashes the keys of all log records.
         """
         for group in grouped(base, rows=group_rows * len(self.records), max_bytes=self._budget // _GROUP_SHARE):
             yield from self._merger.apply(group)
+
+    def pass_over(self, rows: int) -> None:
+        """Counts base rows of whose keys the logs hold none, and which were not merged."""
+        self._merger.counts.base += rows
+
+    def inserts(self, batch_rows: int) -> Iterator[pa.RecordBatch]:
+        """After all base rows: rows that only the logs have."""
         yield from self._merger.inserts(batch_rows)
 
 

@@ -13,20 +13,75 @@ import pyarrow.compute as pc
 
 from hudi_core.codec.avro.arrow import arrow_schema
 from hudi_core.codec.avro.schema import AvroSchema, add_meta_fields
-from hudi_core.codec.bloom import DYNAMIC, FOOTER, FOOTER_TYPE, BloomFilter
+from hudi_core.codec.bloom import DYNAMIC, FOOTER, FOOTER_TYPE, MAX_KEY, MIN_KEY, BloomFilter, filter_in_footer
 from hudi_core.codec.gzip import GzipLibrary
+from hudi_core.codec.parquet.file import ParquetBaseFile
+from hudi_core.codec.parquet.splice import RowGroupSource
 from hudi_core.codec.parquet.writer import BaseFileWriter, ParquetStyle
 from hudi_core.config.write_config import WriteConfig
 from hudi_core.model.names import FILE_NAME, RECORD_KEY
 from hudi_core.storage.base import Storage
+
+_FIRST_SURROGATE = "\ud800"
+"""From this character on, Java's order of strings and that of UTF-8 may differ."""
+
+
+class FileKeys:
+    """The record keys of a base file, as its footer tells of them: bloom filter and range.
+
+    Memory: 1 byte for each bit of the filter (5 MiB with Hudi's defaults).
+    """
+
+    def __init__(self, config: WriteConfig) -> None:
+        self._bloom = BloomFilter(
+            entries=config.bloom_entries, error_rate=config.bloom_error_rate, max_entries=config.bloom_max_entries
+        )
+        self._least: bytes | None = None
+        self._greatest: bytes | None = None
+
+    def add(self, keys: pa.Array) -> None:
+        """Adds keys, a string array without nulls."""
+        if not len(keys):
+            return
+        self._bloom.add_batch(keys)
+        bounds = pc.min_max(keys)
+        self._widen(bounds["min"].as_py(), bounds["max"].as_py())
+
+    def join(self, base: ParquetBaseFile) -> bool:
+        """Adds all keys of a base file by its footer, without a look at them; whether that could be done. It cannot
+        where the footer lacks a filter or a range, its filter has other settings, or its range depends on the order of
+        strings.
+        """
+        footer = base.footer
+        found = filter_in_footer(footer)
+        least, greatest = footer.get(MIN_KEY), footer.get(MAX_KEY)
+        if found is None or least is None or greatest is None or max(least + greatest) >= _FIRST_SURROGATE:
+            return False
+        type_code, text = found
+        if not self._bloom.join(text, type_code, base.num_rows, path=base.path):
+            return False
+        self._widen(least, greatest)
+        return True
+
+    def _widen(self, least: str, greatest: str) -> None:
+        # Hudi compares keys as Java strings; UTF-8 orders alike but for characters beyond U+FFFF.
+        low, high = least.encode(), greatest.encode()
+        self._least = low if self._least is None else min(self._least, low)
+        self._greatest = high if self._greatest is None else max(self._greatest, high)
+
+    def footer(self) -> dict[str, str]:
+        """Keys and values of a Parquet footer."""
+        footer = {FOOTER: self._bloom.to_base64(), FOOTER_TYPE: DYNAMIC}
+        if self._least is not None and self._greatest is not None:
+            footer[MIN_KEY], footer[MAX_KEY] = self._least.decode(), self._greatest.decode()
+        return footer
 
 
 class BaseFileHandle:
     """A new base file with meta columns.
 
     Rows come without `_hoodie_file_name`, which the handle fills with the file's own name. Use it in a `with` block: an
-    error inside removes what was written. Memory: one row group of the writer, and the bloom filter, 1 byte a bit while
-    it grows (5 MiB with Hudi's defaults).
+    error inside removes what was written. Memory: one row group of the writer, and FileKeys.
     """
 
     def __init__(self, storage: Storage, path: str, schema: AvroSchema, config: WriteConfig, *, codec: str) -> None:
@@ -36,14 +91,12 @@ class BaseFileHandle:
         self.rows_schema = pa.schema([field for field in self.schema if field.name != FILE_NAME])
         self.rows = 0
         self.path = path
+        self.codec = codec.upper()
+        self.keys = FileKeys(config)
+        """Of the rows; `write` and `copy` add those of theirs unless they are told that they are known."""
         self._storage = storage
         self._avro = avro
         self._name = pa.scalar(path.rsplit("/", 1)[-1], pa.string())
-        self._bloom = BloomFilter(
-            entries=config.bloom_entries, error_rate=config.bloom_error_rate, max_entries=config.bloom_max_entries
-        )
-        self._least: bytes | None = None
-        self._greatest: bytes | None = None
         self._file = storage.open_output(path)
         self._writer = BaseFileWriter(
             self._file,
@@ -52,21 +105,30 @@ class BaseFileHandle:
             style=ParquetStyle(
                 codec=codec,
                 row_group_bytes=config.row_group_bytes,
+                row_group_rows=config.row_group_rows,
                 gzip_library=GzipLibrary(config.gzip_library),
                 gzip_level=config.gzip_level,
                 delta=config.delta_encodings,
             ),
         )
 
-    def write(self, batch: pa.RecordBatch) -> None:
-        """Appends rows in `rows_schema`."""
+    def write(self, batch: pa.RecordBatch, *, known_keys: bool = False) -> None:
+        """Appends rows in `rows_schema`. `known_keys`: the rows' keys are in `keys` already."""
         if not batch.num_rows:
             return
-        self._add_keys(batch.column(batch.schema.get_field_index(RECORD_KEY)))
+        if not known_keys:
+            self.keys.add(batch.column(batch.schema.get_field_index(RECORD_KEY)))
         columns = list(batch.columns)
         columns.insert(self.schema.get_field_index(FILE_NAME), pa.repeat(self._name, batch.num_rows))
         self._writer.write(pa.RecordBatch.from_arrays(columns, schema=self.schema))
         self.rows += batch.num_rows
+
+    def copy(self, source: RowGroupSource, number: int) -> None:
+        """Appends a row group of another base file, not decoded; see BaseFileWriter.copy. The caller adds the keys."""
+        rows = source.file.metadata.row_group(number).num_rows
+        if rows:
+            self._writer.copy(source, number, {FILE_NAME: pa.repeat(self._name, rows)})
+            self.rows += rows
 
     def close(self) -> int:
         """Writes the footer and completes the file; returns its size in bytes."""
@@ -75,25 +137,12 @@ class BaseFileHandle:
         self._file.close()
         return size
 
-    def _add_keys(self, keys: pa.Array) -> None:
-        self._bloom.add_batch(keys)
-        # Hudi compares keys as Java strings; UTF-8 orders alike but for characters beyond U+FFFF.
-        bounds = pc.min_max(keys)
-        least, greatest = bounds["min"].as_py().encode(), bounds["max"].as_py().encode()
-        self._least = least if self._least is None else min(self._least, least)
-        self._greatest = greatest if self._greatest is None else max(self._greatest, greatest)
-
     def _footer(self) -> dict[str, str]:
-        footer = {
-            FOOTER: self._bloom.to_base64(),
-            FOOTER_TYPE: DYNAMIC,
+        return {
+            **self.keys.footer(),
             "parquet.avro.schema": json.dumps(self._avro, separators=(",", ":"), ensure_ascii=False),
             "writer.model.name": "avro",
         }
-        if self._least is not None and self._greatest is not None:
-            footer["hoodie_min_record_key"] = self._least.decode()
-            footer["hoodie_max_record_key"] = self._greatest.decode()
-        return footer
 
     def __enter__(self) -> BaseFileHandle:
         return self

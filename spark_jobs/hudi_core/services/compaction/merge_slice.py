@@ -39,6 +39,7 @@ from hudi_core.metadata_table.extract.data_file import StatisticsRequirements, r
 from hudi_core.metadata_table.records.file_statistics import DataFileRef, FileStatistics
 from hudi_core.model.names import BaseFileName, WriteToken, parse_base_file, parse_log_file
 from hudi_core.model.partition import check_file_name, check_partition, join
+from hudi_core.services.compaction.row_group_copies import RowGroupPlan, RowGroups, copy_source, keys_remain
 from hudi_core.storage.arrow_store import open_data_storage
 from hudi_core.timeline.actions.compaction import CompactionOperation
 from hudi_core.timeline.actions.write_stats import WriteStat
@@ -82,13 +83,15 @@ class CompactionUnit:
 @dataclass(frozen=True, slots=True)
 class CompactedSlice:
     """What came of a unit. `stat` is None when there was nothing to write: no base file, and no log block that counts;
-    `statistics` also without requirements. `written` counts the rows of the new file.
+    `statistics` also without requirements. `written` counts the rows of the new file, `copied` those of them whose row
+    group was copied.
     """
 
     stat: WriteStat | None
     statistics: FileStatistics | None
     records: MergeCounts
     written: int
+    copied: int = 0
 
 
 def compact_operation(unit: CompactionUnit, attempt: TaskAttempt) -> CompactedSlice:
@@ -169,10 +172,11 @@ class _Compaction:
                 )
             )
             scanned = time.perf_counter()
-            self._write(base, merge, handle)
+            copied = self._write(base, merge, handle)
             size = handle.close()
         return self._result(
             scan.counts,
+            copied,
             merge.records,
             merge.counts,
             size,
@@ -185,11 +189,13 @@ class _Compaction:
         names = sorted(self.log_names, key=lambda name: parse_log_file(name).scan_order)
         return [DataFile(self.partition, name, self.storage.stat(join(self.partition, name)).size) for name in names]
 
-    def _write(self, base: ParquetBaseFile | None, merge: SliceMerge, handle: BaseFileHandle) -> None:
-        """Streams the merged rows into the new file; checks that no row was lost or doubled."""
+    def _write(self, base: ParquetBaseFile | None, merge: SliceMerge, handle: BaseFileHandle) -> int:
+        """Streams the merged rows into the new file; checks that no row was lost or doubled. Returns the rows that were
+        copied.
+        """
         rows = self.config.batch_rows
-        batches = () if base is None else base_batches(base, handle.rows_schema, batch_rows=rows)
-        for batch in merge.rows(batches, batch_rows=rows, group_rows=GROUP_ROWS):
+        copied = 0 if base is None else self._write_base(base, merge, handle)
+        for batch in merge.inserts(rows):
             handle.write(batch)
         counts = merge.counts
         expected = 0 if base is None else base.num_rows
@@ -199,10 +205,37 @@ class _Compaction:
                 f"but wrote {handle.rows}",
                 path=handle.path,
             )
+        return copied
+
+    def _write_base(self, base: ParquetBaseFile, merge: SliceMerge, handle: BaseFileHandle) -> int:
+        """The rows of the base file, merged or copied."""
+        known = keys_remain(merge.records) and handle.keys.join(base)
+        source = copy_source(base, handle, self.unit.policy, self.config)
+        everything = [RowGroups(list(range(base.metadata.num_row_groups)), copied=False)]
+        parts = (
+            everything
+            if source is None
+            else RowGroupPlan(source, merge.records, self.config, handle.codec, with_keys=not known).parts()
+        )
+        copied = 0
+        for part in parts:
+            if source is not None and part.copied:
+                before = handle.rows
+                handle.copy(source, part.numbers[0])
+                for keys in part.keys:
+                    handle.keys.add(keys)
+                merge.pass_over(handle.rows - before)
+                copied += handle.rows - before
+                continue
+            batches = base_batches(base, handle.rows_schema, batch_rows=self.config.batch_rows, row_groups=part.numbers)
+            for batch in merge.merged(batches, group_rows=GROUP_ROWS):
+                handle.write(batch, known_keys=known)
+        return copied
 
     def _result(
         self,
         scan: ScanCounts,
+        copied: int,
         records: LogRecords,
         counts: MergeCounts,
         size: int,
@@ -247,4 +280,4 @@ class _Compaction:
             statistics = read_file_statistics(
                 self.storage, DataFileRef(self.partition, self.name, size, is_base=True), self.unit.requirements
             )
-        return CompactedSlice(stat, statistics, counts, counts.written)
+        return CompactedSlice(stat, statistics, counts, counts.written, copied)

@@ -155,3 +155,73 @@ def test_how_many_keys_a_filter_lacks(entries: int) -> None:
 def test_keys_of_any_width_of_offsets(data_type: pa.DataType) -> None:
     keys = pa.array(MANY[:50], pa.binary()).cast(data_type)
     assert build(keys[7:]).to_base64() == build(binary(MANY[7:50])).to_base64()
+
+
+def serialized(count: int, entries: int, most: int) -> str:
+    bloom = BloomFilter(entries=entries, error_rate=1e-6, max_entries=most)
+    bloom.add_batch(binary(MANY[:count]))
+    return bloom.to_base64()
+
+
+@pytest.mark.parametrize("most", [1, 250])
+@pytest.mark.parametrize("first", [0, 1, 99, 100, 101, 299, 300, 301, 555])
+def test_an_empty_filter_goes_on_where_a_footers_stopped(first: int, most: int) -> None:
+    """As if it had got all keys: rows that are full, and rows that overflow."""
+    for count in (first, first + 1, first + 150, 1000):
+        bloom = BloomFilter(entries=100, error_rate=1e-6, max_entries=most)
+        assert bloom.join(serialized(first, 100, most), DYNAMIC, first, path="f")
+        bloom.add_batch(binary(MANY[first:count]))
+        assert bloom.to_base64() == serialized(count, 100, most), count
+
+
+def test_joined_filters_hold_the_keys_of_all() -> None:
+    bloom = BloomFilter(entries=100, error_rate=1e-6, max_entries=250)
+    for start, stop in ((0, 301), (301, 401), (401, 402), (402, 402), (402, 900)):
+        part = BloomFilter(entries=100, error_rate=1e-6, max_entries=250)
+        part.add_batch(binary(MANY[start:stop]))
+        assert bloom.join(part.to_base64(), DYNAMIC, stop - start, path="f")
+    bloom.add_batch(binary(MANY[900:]))
+    read = BloomFilter.parse(bloom.to_base64(), DYNAMIC, path="f")
+    assert read.lacking(binary(MANY)) == 0
+    assert read.lacking(binary([b"no-%d" % number for number in range(1000)])) > 900
+
+
+@pytest.mark.parametrize(
+    ("count", "entries", "most", "type_code"),
+    [(301, 100, 250, DYNAMIC), (300, 50, 250, DYNAMIC), (300, 100, 10**6, DYNAMIC), (300, 100, 250, SIMPLE)],
+    ids=["another number of keys", "rows of another size", "another bound", "another type"],
+)
+def test_a_filter_that_these_keys_did_not_make_is_not_joined(
+    count: int, entries: int, most: int, type_code: str
+) -> None:
+    bloom = BloomFilter(entries=entries, error_rate=1e-6, max_entries=most)
+    text = serialized(300, 100, 250) if type_code == DYNAMIC else one_row_of_300()
+    joined = bloom.join(text, type_code, count, path="f")
+    assert joined is (most == 10**6)  # below the bound, filters do not depend on it
+    if not joined:
+        assert bloom.to_base64() == BloomFilter(entries=entries, error_rate=1e-6, max_entries=most).to_base64()
+
+
+def one_row_of_300() -> str:
+    bloom = BloomFilter(entries=100, error_rate=1e-6, max_entries=1)
+    bloom.type_code = SIMPLE
+    bloom.add_batch(binary(MANY[:300]))
+    return bloom.to_base64()
+
+
+def test_the_filters_of_real_hudi_are_joined_by_their_rows() -> None:
+    joined = 0
+    for case in golden_cases("9")[::5]:
+        with zipfile.ZipFile(golden_root() / "9" / f"{case}.zip") as archive:
+            names = [name for name in archive.namelist() if name.endswith(".parquet") and "/.hoodie/" not in name]
+            for name in names[:2]:
+                file = pq.ParquetFile(io.BytesIO(archive.read(name)))
+                footer = file.metadata.metadata or {}
+                if FOOTER in footer:
+                    text, kind = footer[FOOTER].decode("ascii"), footer[TYPE].decode("ascii")
+                    entries = BloomFilter.parse(text, kind, path=name).entries
+                    bloom = BloomFilter(entries=entries)
+                    assert bloom.join(text, kind, file.metadata.num_rows, path=name)
+                    assert bloom.to_base64() == text
+                    joined += 1
+    assert joined > 10

@@ -7,8 +7,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from hudi_core.codec.bloom import DYNAMIC, BloomFilter
+from hudi_core.codec.parquet.file import ParquetBaseFile
+from hudi_core.codec.parquet.splice import RowGroupSource
 from hudi_core.config.write_config import WriteConfig
-from hudi_core.filegroup.write.base_file_writer import BaseFileHandle
+from hudi_core.filegroup.write.base_file_writer import BaseFileHandle, FileKeys
 from tests.support.memory_storage import MemoryStorage
 
 SCHEMA = {"type": "record", "name": "r", "fields": [{"name": "id", "type": "long"}]}
@@ -48,6 +50,57 @@ def test_a_file_without_rows_has_no_range_of_keys() -> None:
     footer = pq.read_metadata(io.BytesIO(storage.read(PATH))).metadata
     assert b"hoodie_min_record_key" not in footer
     assert b"parquet.avro.schema" in footer
+
+
+def base_of(storage: MemoryStorage, *keys: str) -> ParquetBaseFile:
+    """A base file with these keys."""
+    with handle(storage) as file:
+        file.write(rows(file.rows_schema, *keys))
+        file.close()
+    return ParquetBaseFile(io.BytesIO(storage.read(PATH)), PATH)
+
+
+def test_the_keys_of_a_base_file_are_taken_from_its_footer() -> None:
+    """Filter and range are those of a look at every key."""
+    joined, added = FileKeys(WriteConfig.of({})), FileKeys(WriteConfig.of({}))
+    assert joined.join(base_of(MemoryStorage(), "b", "ä", "c"))
+    for keys in (joined, added):
+        keys.add(pa.array([], pa.string()))
+        keys.add(pa.array(["a", "d"] if keys is joined else ["b", "ä", "c", "a", "d"]))
+    assert joined.footer() == added.footer()
+    assert (joined.footer()["hoodie_min_record_key"], joined.footer()["hoodie_max_record_key"]) == ("a", "ä")
+
+
+def test_the_keys_of_several_files_are_joined() -> None:
+    keys = FileKeys(WriteConfig.of({}))
+    for some in (["k", "m"], ["a"], ["z", "b"]):
+        assert keys.join(base_of(MemoryStorage(), *some))
+    footer = keys.footer()
+    assert (footer["hoodie_min_record_key"], footer["hoodie_max_record_key"]) == ("a", "z")
+    bloom = BloomFilter.parse(footer["org.apache.hudi.bloomfilter"], DYNAMIC, path="x")
+    assert [bloom.might_contain(key.encode()) for key in ("a", "b", "k", "m", "z", "c")] == [True] * 5 + [False]
+
+
+@pytest.mark.parametrize("keys", [(), ("a", "\uffff"), ("a", "\U0001f600")], ids=["none", "U+FFFF", "U+1F600"])
+def test_a_range_that_depends_on_the_order_of_strings_is_not_taken(keys: tuple[str, ...]) -> None:
+    """Hudi's writers order keys as Java does."""
+    fresh = FileKeys(WriteConfig.of({}))
+    assert not fresh.join(base_of(MemoryStorage(), *keys))
+    assert fresh.footer() == FileKeys(WriteConfig.of({})).footer()
+
+
+def test_a_row_group_is_copied_under_the_name_of_the_file() -> None:
+    storage = MemoryStorage()
+    base = base_of(storage, "b", "a")
+    with BaseFileHandle(storage, "day/f-0_0-2-3_002.parquet", SCHEMA, WriteConfig.of({}), codec="GZIP") as file:
+        assert file.keys.join(base)
+        file.copy(RowGroupSource(base), 0)
+        file.write(rows(file.rows_schema, "c"))
+        file.close()
+    assert file.rows == 3
+    table = pq.read_table(io.BytesIO(storage.read("day/f-0_0-2-3_002.parquet")))
+    assert table["_hoodie_record_key"].to_pylist() == ["b", "a", "c"]
+    assert table["_hoodie_file_name"].to_pylist() == ["f-0_0-2-3_002.parquet"] * 3
 
 
 def test_an_error_removes_what_was_written() -> None:

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from hudi_core.codec.parquet.footer import footer_of
-from hudi_core.codec.parquet.page_compression import GZIP, PageCompressor
+from hudi_core.codec.parquet.page_sink import GZIP, PageSink
 from hudi_core.codec.parquet.thrift import CompactReader, read_struct
 from tests.support.random_parquet import random_options, random_table, write
 
@@ -30,7 +30,7 @@ def both(seed: int) -> tuple[bytes, bytes, pa.Table]:
     options = random_options(Random(seed), table)
     plain, out = io.BytesIO(), io.BytesIO()
     write(table, plain, Random(seed), compression="none", **options).close()
-    pages = PageCompressor(out, GZIP, gzip)
+    pages = PageSink(out, GZIP, gzip)
     writer = write(table, pages, Random(seed), compression="none", **options)
     pages.end_pages()
     writer.close()
@@ -110,7 +110,7 @@ def test_a_damaged_page_is_found_by_its_checksum() -> None:
     """The null control of the checksums that were computed again."""
     table = pa.table({"a": list(range(2000))})
     out = io.BytesIO()
-    pages = PageCompressor(out, GZIP, lambda data: gzip(data) + b"")
+    pages = PageSink(out, GZIP, lambda data: gzip(data) + b"")
     writer = pq.ParquetWriter(pages, table.schema, compression="none", use_dictionary=False, write_page_checksum=True)
     writer.write_table(table)
     pages.end_pages()
@@ -134,7 +134,7 @@ def test_the_pieces_in_which_arrow_writes_do_not_matter(size: int) -> None:
     last = groups[-1][1][1].values[-1][3][1]
     end = last.get(11, last[9])[1] + last[7][1]
     out = io.BytesIO()
-    pages = PageCompressor(out, GZIP, gzip)
+    pages = PageSink(out, GZIP, gzip)
     assert (pages.writable(), pages.tell()) == (True, 0)
     pages.write(plain[:4])
     for start in range(4, end, size):
@@ -147,14 +147,14 @@ def test_the_pieces_in_which_arrow_writes_do_not_matter(size: int) -> None:
 
 
 def test_what_no_writer_writes_is_refused() -> None:
-    pages = PageCompressor(io.BytesIO(), GZIP, gzip)
+    pages = PageSink(io.BytesIO(), GZIP, gzip)
     pages.write(b"PAR1")
     pages.write(b"\x15")
     with pytest.raises(ValueError, match="not whole"):
         pages.end_pages()
     with pytest.raises(ValueError):
         pages.write(b"\x0d" * (2 << 20))
-    pages = PageCompressor(io.BytesIO(), GZIP, gzip)
+    pages = PageSink(io.BytesIO(), GZIP, gzip)
     pages.write(b"PAR1")
     pages.end_pages()
     with pytest.raises(ValueError, match="no footer"):
@@ -164,7 +164,7 @@ def test_what_no_writer_writes_is_refused() -> None:
 def test_only_one_page_is_held() -> None:
     """Pages are passed on before the row group is over."""
     out = io.BytesIO()
-    pages = PageCompressor(out, GZIP, gzip)
+    pages = PageSink(out, GZIP, gzip)
     seen: list[tuple[int, int]] = []
 
     class Watched(io.RawIOBase):

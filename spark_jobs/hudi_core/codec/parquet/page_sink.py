@@ -1,0 +1,292 @@
+"""The pages of a Parquet file on their way into it: compressed as they arrive, and joined by row groups of other files.
+
+Arrow writes an uncompressed file into a PageSink, one page at a time: the header, then the body. Each page is
+compressed, gets a checksum, and is passed on. Between two of Arrow's row groups whole ones of other files may be put
+(splice.py). What follows the pages, the page index and the footer, is held and rewritten for where the pages now lie.
+So any compressor serves that makes what one of Parquet's codecs is defined as.
+"""
+
+from __future__ import annotations
+
+import io
+import struct
+import zlib
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, BinaryIO, Final, NamedTuple
+
+from hudi_core.codec.parquet.fields import Chunk, Column, File, Group, Location, Page, shifted, with_number
+from hudi_core.codec.parquet.footer import TAIL, footer_of
+from hudi_core.codec.parquet.thrift import (
+    FALSE,
+    I16,
+    I32,
+    I64,
+    LIST,
+    STRUCT,
+    TRUE,
+    Struct,
+    ThriftList,
+    encode_struct,
+    read_struct,
+)
+
+GZIP: Final = 2
+"""Number of the codec in the format."""
+MAGIC: Final = b"PAR1"
+_MAX_HEADER: Final = 1 << 20
+"""Bytes of a page's header, with the bounds of its values."""
+_MAX_ORDINAL: Final = (1 << 15) - 1
+
+
+class _Place(NamedTuple):
+    """Where a page begins: in the file, and in one with the same headers whose pages are not compressed."""
+
+    stored: int
+    plain: int
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkBytes:
+    """A column chunk apart from its file: its ColumnChunk, its bytes, which began at `start` of the file, and its parts
+    of the page index, empty where there are none.
+    """
+
+    fields: Struct
+    data: bytes
+    start: int
+    column_index: bytes = b""
+    offset_index: bytes = b""
+
+
+class _Placed(NamedTuple):
+    """A ColumnChunk of this file, and its parts of the page index."""
+
+    fields: Struct
+    column_index: bytes
+    offset_index: bytes
+
+
+class PageSink(io.RawIOBase):
+    """What a ParquetWriter writes a file into. `inner` gets what it becomes; closing leaves `inner` open.
+
+    `compress` makes what the codec numbered `codec` holds of a page's body; without it pages stay as Arrow made them.
+    Call `end_pages` before the writer is closed, and `finish` after it. Memory: a page and its compressed form, or a
+    column chunk that is copied; footer and page index. Raises ValueError for what no ParquetWriter writes.
+    """
+
+    def __init__(
+        self,
+        inner: BinaryIO,
+        codec: int = 0,
+        compress: Callable[[bytes], bytes] | None = None,
+        checksum: Callable[[bytes], int] = zlib.crc32,
+    ) -> None:
+        super().__init__()
+        self._inner = inner
+        self._codec = codec
+        self._compress = compress
+        self._checksum = checksum
+        self._seen = 0
+        self._held = b""
+        self._header: Struct | None = None
+        self._tail: list[bytes] | None = None
+        self._last = _Place(len(MAGIC), len(MAGIC))
+        self._begins = {len(MAGIC): self._last}
+        self._ends: dict[int, _Place] = {}
+        self._copied: list[tuple[int, Struct, list[_Placed]]] = []
+
+    def writable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        """The position in Arrow's file."""
+        return self._seen
+
+    def write(self, data: Any, /) -> int:
+        """Takes what Arrow writes, in whatever pieces."""
+        if self._tail is not None:
+            self._tail.append(data)
+        elif self._seen:
+            self._held = self._held + data if self._held else data
+        elif data != MAGIC:
+            raise ValueError("this is not how a Parquet file begins")
+        elif not self._copied:
+            self._inner.write(MAGIC)
+        self._seen += len(data)
+        while (self._held or self._header) and self._take_header() and self._take_body():
+            pass
+        return len(data)
+
+    def copy_group(self, group: Struct, chunks: Iterable[ChunkBytes], *, behind: int) -> None:
+        """Puts the RowGroup `group` here, with `chunks` in the order of the schema; Arrow has written `behind` row
+        groups before it. Raises ValueError while Arrow is inside one.
+        """
+        self._check_whole()
+        if not self._seen and not self._copied:
+            self._inner.write(MAGIC)
+        start, columns = self._last.stored, []
+        for chunk in chunks:
+            by = self._last.stored - chunk.start
+            self._inner.write(chunk.data)
+            self._last = _Place(self._last.stored + len(chunk.data), self._last.plain)
+            columns.append(_Placed(shifted(chunk.fields, by), chunk.column_index, _moved(chunk.offset_index, by)))
+        self._begins[self._seen or len(MAGIC)] = self._last
+        copied: Struct = {**group, Group.offset: (I64, start)}
+        _set_totals(copied, columns)
+        self._copied.append((behind, dict(sorted(copied.items())), columns))
+
+    def end_pages(self) -> None:
+        """What follows is the page index and the footer."""
+        self._check_whole()
+        self._tail = []
+
+    def finish(self) -> None:
+        """Writes the page index and the footer."""
+        tail = b"".join(self._tail or [])
+        length, footer = footer_of(tail)
+        if footer is None:
+            raise ValueError("there is no footer")
+        metadata, _ = read_struct(footer)
+        groups = self._groups(metadata[File.row_groups][1].values, tail[: -TAIL - length], self._seen - len(tail))
+        metadata[File.row_groups][1].values[:] = [group for group, _ in groups]
+        with_number(metadata, File.num_rows, sum(group[Group.num_rows][1] for group, _ in groups))
+        index = self._place_index([column for _, columns in groups for column in columns])
+        moved = encode_struct(metadata)
+        self._inner.write(index + moved + len(moved).to_bytes(4, "little") + MAGIC)
+
+    def _check_whole(self) -> None:
+        if self._header is not None or self._held:
+            raise ValueError("the last page is not whole")
+
+    def _take_header(self) -> bool:
+        """Whether the header of the page is there."""
+        if self._header is not None:
+            return True
+        try:
+            self._header, end = read_struct(self._held)
+        except (IndexError, ValueError):
+            if len(self._held) > _MAX_HEADER:
+                raise
+            return False
+        self._held = self._held[end:]
+        return True
+
+    def _take_body(self) -> bool:
+        """Passes the page on, if its body is there."""
+        header = self._header or {}
+        size = header[Page.stored][1]
+        if len(self._held) < size:
+            return False
+        body, self._held = self._held[:size], self._held[size:]
+        stored = body if self._compress is None else _compressed(header, body, self._compress)
+        header[Page.stored] = I32, len(stored)
+        header[Page.checksum] = I32, struct.unpack("<i", struct.pack("<I", self._checksum(stored)))[0]
+        head = encode_struct(dict(sorted(header.items())))
+        self._inner.write(head)
+        self._inner.write(stored)
+        last, plain = self._last, header[Page.plain][1]
+        self._last = _Place(last.stored + len(head) + len(stored), last.plain + len(head) + plain)
+        at = self._seen - len(self._held)
+        self._ends[at] = self._begins[at] = self._last
+        self._header = None
+        return True
+
+    def _groups(self, written: list[Struct], index: bytes, start: int) -> list[tuple[Struct, list[_Placed]]]:
+        """All row groups in their order and numbered, with their columns. `index` lay at `start` in Arrow's file."""
+        places = sorted(
+            [(number, 1, group, self._placed(group, index, start)) for number, group in enumerate(written)]
+            + [(behind, 0, group, columns) for behind, group, columns in self._copied],
+            key=lambda item: item[:2],
+        )
+        for number, (_, _, group, _) in enumerate(places):
+            group.pop(Group.ordinal, None)
+            if number <= _MAX_ORDINAL:
+                group[Group.ordinal] = I16, number
+        return [(group, columns) for _, _, group, columns in places]
+
+    def _placed(self, group: Struct, index: bytes, start: int) -> list[_Placed]:
+        """Changes the tree of a row group of Arrow."""
+        columns = []
+        for chunk in group[Group.columns][1].values:
+            self._move_chunk(chunk)
+            column_index, offset_index = (
+                index[chunk[at][1] - start :][: chunk[size][1]] if at in chunk else b""
+                for at, size in (Chunk.column_index, Chunk.offset_index)
+            )
+            columns.append(_Placed(chunk, column_index, self._moved_pages(offset_index)))
+        _set_totals(group, columns)
+        self._move_offset(group, Group.offset)
+        return columns
+
+    def _move_chunk(self, chunk: Struct) -> None:
+        inner: Struct = chunk[Chunk.metadata][1]
+        begin = inner.get(Column.dictionary_offset, inner[Column.data_offset])[1]
+        if inner[Column.stored][1]:
+            first, end = self._begins[begin], self._ends[begin + inner[Column.stored][1]]
+            with_number(inner, Column.plain, end.plain - first.plain)
+            with_number(inner, Column.stored, end.stored - first.stored)
+        if self._compress is not None:
+            with_number(inner, Column.codec, self._codec)
+        self._move_offset(inner, Column.data_offset)
+        self._move_offset(inner, Column.dictionary_offset)
+        self._move_offset(chunk, Chunk.offset)
+
+    def _move_offset(self, fields: Struct, number: int) -> None:
+        """Moves an offset, if it is there; 0 says that there is none."""
+        if number in fields and fields[number][1]:
+            with_number(fields, number, self._begins[fields[number][1]].stored)
+
+    def _moved_pages(self, offset_index: bytes) -> bytes:
+        if not offset_index:
+            return b""
+        index, _ = read_struct(offset_index)
+        for page in index[1][1].values:
+            begin = page[Location.offset][1]
+            first, end = self._begins[begin], self._ends[begin + page[Location.size][1]]
+            with_number(page, Location.offset, first.stored)
+            with_number(page, Location.size, end.stored - first.stored)
+        return encode_struct(index)
+
+    def _place_index(self, columns: list[_Placed]) -> bytes:
+        """The page index, which follows the last page; the chunks say where."""
+        placed = bytearray()
+        for numbers, part in ((Chunk.column_index, 0), (Chunk.offset_index, 1)):
+            for column in columns:
+                if data := (column.column_index, column.offset_index)[part]:
+                    column.fields[numbers[0]] = I64, self._last.stored + len(placed)
+                    column.fields[numbers[1]] = I32, len(data)
+                    placed += data
+        for column in columns:
+            in_order = sorted(column.fields.items())
+            column.fields.clear()
+            column.fields.update(in_order)
+        return bytes(placed)
+
+
+def _compressed(header: Struct, body: bytes, compress: Callable[[bytes], bytes]) -> bytes:
+    """The compressed body. That of a page of version 2 begins with its levels, which stay as they are."""
+    if Page.v2 not in header:
+        return compress(body)
+    inner: Struct = header[Page.v2][1]
+    levels = inner[Page.definition_size][1] + inner[Page.repetition_size][1]
+    inner[Page.is_compressed] = TRUE if levels < len(body) else FALSE, None
+    return body if levels >= len(body) else body[:levels] + compress(body[levels:])
+
+
+def _set_totals(group: Struct, columns: list[_Placed]) -> None:
+    """The chunks of a row group, and the sums of their sizes."""
+    inner = [column.fields[Chunk.metadata][1] for column in columns]
+    group[Group.columns] = LIST, ThriftList(STRUCT, [column.fields for column in columns])
+    group[Group.plain] = I64, sum(column[Column.plain][1] for column in inner)
+    group[Group.stored] = I64, sum(column[Column.stored][1] for column in inner)
+
+
+def _moved(offset_index: bytes, by: int) -> bytes:
+    """An OffsetIndex whose pages lie `by` further on."""
+    if not offset_index:
+        return b""
+    index, _ = read_struct(offset_index)
+    for page in index[1][1].values:
+        with_number(page, Location.offset, page[Location.offset][1] + by)
+    return encode_struct(index)

@@ -1,0 +1,206 @@
+"""Row groups of a Parquet file for another file, not decoded: which may be copied, and their bytes, which are checked.
+
+A column chunk holds no place of its file, so it is copied as it is; the footer's places and the page index are moved
+(page_sink.py). The schemas must say the same of each column, and the writer must be one whose statistics readers
+believe, since the new file names another.
+"""
+
+from __future__ import annotations
+
+import re
+import zlib
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+import pyarrow as pa
+
+from hudi_core.codec.parquet.fields import Chunk, Column, Element, File, Group, Location, Page
+from hudi_core.codec.parquet.file import ParquetBaseFile
+from hudi_core.codec.parquet.footer import empty_footer
+from hudi_core.codec.parquet.page_sink import MAGIC, ChunkBytes
+from hudi_core.codec.parquet.thrift import INTEGERS, Struct, encode_struct, read_struct
+from hudi_core.errors import CorruptFileError
+from hudi_core.model.size_limits import Limit
+
+_WRITERS: Final = re.compile(rb"parquet-mr version 1\.(?:[89]|\d\d)\.|parquet-cpp-arrow version \d")
+"""created_by of writers whose statistics are right: parquet-mr ordered bytes wrongly before 1.8 (PARQUET-251)."""
+_DICTIONARY_PAGE: Final = 2
+_CONVERTED: Final[Mapping[int, tuple[Any, ...] | None]] = {
+    0: (1,), 1: (2,), 2: None, 3: (3,), 4: (4,), 6: (6,), 7: (7, True, 1), 8: (7, True, 2), 9: (8, True, 1),
+    10: (8, True, 2), 11: (10, 8, False), 12: (10, 16, False), 13: (10, 32, False), 14: (10, 64, False),
+    15: (10, 8, True), 16: (10, 16, True), 17: (10, 32, True), 18: (10, 64, True), 19: (12,), 20: (13,),
+}  # fmt: skip
+"""What each ConvertedType is as a LogicalType (LogicalTypes.md); MAP_KEY_VALUE says nothing."""
+
+
+class RowGroupSource:
+    """A Parquet file of whose row groups copies are made. It stays open as long as `file`."""
+
+    def __init__(self, file: ParquetBaseFile) -> None:
+        """Raises CorruptFileError for a footer that is none."""
+        self.path = file.path
+        self.file = file
+        try:
+            self._tree, _ = read_struct(file.footer_bytes)
+            self._groups: list[Struct] = self._tree[File.row_groups][1].values
+        except (ValueError, IndexError, KeyError, AttributeError) as error:
+            raise CorruptFileError(f"the footer of the Parquet file is damaged: {error}", path=self.path) from error
+        self._end = file.size - len(file.footer_bytes) - len(MAGIC) - 4
+        self._index: tuple[int, bytes] | None = None
+
+    def refusal(self, schema: pa.Schema) -> str | None:
+        """Why no row group can be copied into a file of `schema` that Arrow writes; None where each can."""
+        target, _ = read_struct(empty_footer(schema))
+        created_by = self._tree.get(File.created_by, (0, b""))[1]
+        if not (isinstance(created_by, bytes) and _WRITERS.match(created_by)):
+            return f"the statistics of its writer are not believed: {created_by!r}"
+        try:
+            if _elements(self._tree) != _elements(target):
+                return "it has another schema"
+            if encode_struct({1: self._tree[File.column_orders]}) != encode_struct({1: target[File.column_orders]}):
+                return "its columns are in another order of values"
+        except (ValueError, IndexError, KeyError, AttributeError, TypeError) as error:
+            return f"its schema is not understood: {error!r}"
+        return None
+
+    def codecs(self, number: int) -> list[str]:
+        """Of each column chunk of a row group, by Parquet's name."""
+        group = self.file.metadata.row_group(number)
+        return [group.column(column).compression for column in range(group.num_columns)]
+
+    def group(self, number: int) -> Struct:
+        """The RowGroup, a copy of its own, without its chunks."""
+        return {field: value for field, value in self._groups[number].items() if field != Group.columns}
+
+    def chunks(self, number: int, replaced: Mapping[str, ChunkBytes]) -> Iterator[ChunkBytes]:
+        """The column chunks of a row group in the order of the schema, one in memory; those of `replaced` columns, by
+        their dotted name, from there. Raises CorruptFileError for what is no column chunk with the rows of its footer,
+        or has another checksum than its pages say; SizeLimitError; StorageError.
+        """
+        for chunk in self._groups[number][Group.columns][1].values:
+            try:
+                name = b".".join(chunk[Chunk.metadata][1][Column.path][1].values).decode()
+                yield replaced[name] if name in replaced else self._read(chunk)
+            except (ValueError, IndexError, KeyError, AttributeError, TypeError) as error:
+                raise CorruptFileError(
+                    f"a column of row group {number} of the Parquet file is damaged: {error}",
+                    path=self.path,
+                    remedy="restore it, or roll back the commit that wrote it",
+                ) from error
+
+    def _read(self, chunk: Struct) -> ChunkBytes:
+        if {Chunk.file_path, Chunk.crypto, Chunk.encrypted} & chunk.keys():
+            raise ValueError("it is in another file, or encrypted")
+        inner: Struct = chunk[Chunk.metadata][1]
+        begin, size = _integer(inner, Column.data_offset), _integer(inner, Column.stored)
+        if 0 < inner.get(Column.dictionary_offset, (0, 0))[1] < begin:
+            begin = _integer(inner, Column.dictionary_offset)
+        if not (len(MAGIC) <= begin and 0 <= size <= self._end - begin):
+            raise ValueError(f"it lies outside of the file: {size} bytes at {begin}")
+        data = self.file.read_range(begin, size)
+        pages = _walk(data, _integer(inner, Column.num_values))
+        column_index, offset_index = self._part(chunk, Chunk.column_index), self._part(chunk, Chunk.offset_index)
+        if not _fits(offset_index, column_index, begin, pages):
+            column_index = offset_index = b""
+        return ChunkBytes(chunk, data, begin, column_index, offset_index)
+
+    def _part(self, chunk: Struct, numbers: tuple[int, int]) -> bytes:
+        """A part of the page index, as it lies in the file."""
+        at, size = (chunk.get(number, (0, 0))[1] for number in numbers)
+        if not (isinstance(at, int) and isinstance(size, int) and at > 0 and size > 0):
+            return b""
+        if self._index is None:
+            self._index = self._read_index()
+        start, data = self._index
+        return data[at - start : at - start + size] if at >= start else b""
+
+    def _read_index(self) -> tuple[int, bytes]:
+        """The page index of all chunks, which lies between the last page and the footer, and where it begins."""
+        places = [
+            chunk[numbers[0]][1]
+            for group in self._groups
+            for chunk in group[Group.columns][1].values
+            for numbers in (Chunk.column_index, Chunk.offset_index)
+            if chunk.get(numbers[0], (0, 0))[0] in INTEGERS
+        ]
+        start = min((place for place in places if 0 < place <= self._end), default=self._end)
+        self.file.limits.check(Limit.PARQUET_FOOTER, self._end - start, self.path, what="the page index")
+        return start, self.file.read_range(start, self._end - start)
+
+
+def _integer(fields: Struct, number: int) -> int:
+    kind, value = fields[number]
+    if kind not in INTEGERS:
+        raise ValueError(f"field {number} is no number")
+    return int(value)
+
+
+def _walk(data: bytes, num_values: int) -> list[tuple[int, int]]:
+    """Place and size of each data page of a chunk. Raises ValueError where pages do not fill it, hold another number of
+    values, or differ from their checksum.
+    """
+    position, found, values = 0, [], 0
+    while position < len(data):
+        start = position
+        header, position = read_struct(data, position)
+        size = _integer(header, Page.stored)
+        if not 0 <= size <= len(data) - position:
+            raise ValueError("a page is longer than its column")
+        body = memoryview(data)[position : position + size]
+        position += size
+        if Page.checksum in header and zlib.crc32(body) != _integer(header, Page.checksum) & 0xFFFFFFFF:
+            raise ValueError(f"the checksum of the page at {start} of its column is not that of its bytes")
+        if _integer(header, Page.kind) != _DICTIONARY_PAGE:
+            inner = header[Page.v1 if Page.v1 in header else Page.v2][1]
+            values += _integer(inner, Page.num_values)
+            found.append((start, position - start))
+    if values != num_values:
+        raise ValueError(f"its pages have {values} values, and the footer says {num_values}")
+    return found
+
+
+def _fits(offset_index: bytes, column_index: bytes, begin: int, pages: list[tuple[int, int]]) -> bool:
+    """Whether the page index is that of these pages. One that is not is left out, as readers do without."""
+    try:
+        places = [
+            (page[Location.offset][1], page[Location.size][1]) for page in read_struct(offset_index)[0][1][1].values
+        ]
+        counted = len(read_struct(column_index)[0][1][1].values) if column_index else len(places)
+    except (ValueError, IndexError, KeyError, AttributeError, TypeError):
+        return False
+    return places == [(begin + start, size) for start, size in pages] and counted == len(places)
+
+
+def _elements(tree: Struct) -> list[tuple[Any, ...]]:
+    """What a schema says of each column; the name of its root says nothing."""
+    elements = tree[File.schema][1].values
+    return [
+        (
+            element.get(Element.kind, (0, None))[1],
+            element.get(Element.length, (0, None))[1] if element.get(Element.kind, (0, None))[1] == 7 else None,
+            element[Element.repetition][1] if number else None,
+            element[Element.name][1] if number else None,
+            element.get(Element.children, (0, 0))[1],
+            _annotation(element),
+        )
+        for number, element in enumerate(elements)
+    ]
+
+
+def _annotation(element: Struct) -> tuple[Any, ...] | None:
+    """The LogicalType, in whichever form the writer has put it."""
+    if Element.logical in element:
+        ((number, (_, value)),) = element[Element.logical][1].items()
+        if number == 5:
+            return 5, value[1][1], value[2][1]
+        if number in (7, 8):
+            return number, value[1][0] == 1, next(iter(value[2][1]))
+        if number == 10:
+            return 10, value[1][1] & 0xFF, value[2][0] == 1
+        return (number,)
+    converted = element.get(Element.converted, (0, None))[1]
+    if converted is None:
+        return None
+    if converted == 5:
+        return 5, element.get(Element.scale, (0, 0))[1], element[Element.precision][1]
+    return _CONVERTED[converted]

@@ -1,0 +1,131 @@
+"""Which row groups of a base file a compaction copies without decoding them: those of whose keys the logs hold none.
+
+Decided from the keys alone: by the range of a row group's keys in the footer, then by its key column, which is read
+until a key is met that the logs hold. A row group that is small is merged, so that small ones do not pile up.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hudi_core.codec.parquet.file import ParquetBaseFile
+from hudi_core.codec.parquet.splice import RowGroupSource
+from hudi_core.codec.parquet.statistics import chunk_ranges, leaf_columns
+from hudi_core.config.write_config import WriteConfig
+from hudi_core.filegroup.merge.log_merge import LogRecords
+from hudi_core.filegroup.merge.record_keys import key_texts
+from hudi_core.filegroup.merge.table_policy import MergePolicy
+from hudi_core.filegroup.merge.winning_version import Kind
+from hudi_core.filegroup.write.base_file_writer import BaseFileHandle
+from hudi_core.model.names import FILE_NAME, RECORD_KEY
+
+_SMALL: Final = 4
+"""A row group with less than this part of the rows and bytes of a full one is merged."""
+_KEYS_AT_ONCE: Final = 8192
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class RowGroups:
+    """Row groups of a base file that follow each other: to be merged, or one to be copied, with its keys where they
+    were requested.
+    """
+
+    numbers: list[int]
+    copied: bool
+    keys: list[pa.Array] = field(default_factory=list)
+
+
+def keys_remain(records: LogRecords) -> bool:
+    """Whether the merge with these log records deletes no base row, so that all keys of the base file remain."""
+    return records.merger is None and bool((records.kinds == Kind.RECORD).all())
+
+
+def copy_source(
+    base: ParquetBaseFile, handle: BaseFileHandle, policy: MergePolicy, config: WriteConfig
+) -> RowGroupSource | None:
+    """The base file as what row groups are copied from into `handle`; None where none may be."""
+    if not config.copy_row_groups or policy.key_fields != (RECORD_KEY,):
+        return None
+    source = RowGroupSource(base)
+    refusal = source.refusal(handle.schema)
+    if refusal is None:
+        return source
+    log.info("%s: every row group is decoded: %s", base.path, refusal)
+    return None
+
+
+class RowGroupPlan:
+    """Goes through the row groups of a base file whose row groups may be copied. Memory: the keys of one row group, and
+    a mask over the keys of the logs.
+    """
+
+    def __init__(
+        self, source: RowGroupSource, records: LogRecords, config: WriteConfig, codec: str, *, with_keys: bool
+    ) -> None:
+        """`codec` is that of the new file. `with_keys`: the keys of copied row groups are returned."""
+        self._source = source
+        self._base = source.file
+        self._keys = records.keys
+        self._config = config
+        self._codec = codec
+        self._with_keys = with_keys
+        column = leaf_columns(self._base.metadata).get((RECORD_KEY,))
+        self._ranges = None if column is None else chunk_ranges(self._base.metadata, column, pa.string())
+
+    def parts(self) -> Iterator[RowGroups]:
+        """All row groups in their order."""
+        merged: list[int] = []
+        for number in range(self._base.metadata.num_row_groups):
+            keys = self._keys_if_untouched(number) if self._may_copy(number) else None
+            if keys is None:
+                merged.append(number)
+                continue
+            if merged:
+                yield RowGroups(merged, copied=False)
+                merged = []
+            yield RowGroups([number], copied=True, keys=keys)
+        if merged:
+            yield RowGroups(merged, copied=False)
+
+    def _may_copy(self, number: int) -> bool:
+        group = self._base.metadata.row_group(number)
+        small = (
+            group.num_rows * _SMALL < self._config.row_group_rows
+            and group.total_byte_size * _SMALL < self._config.row_group_bytes
+        )
+        names = [group.column(column).path_in_schema for column in range(group.num_columns)]
+        codecs = {codec for name, codec in zip(names, self._source.codecs(number), strict=True) if name != FILE_NAME}
+        return not small and codecs == {self._codec}
+
+    def _keys_if_untouched(self, number: int) -> list[pa.Array] | None:
+        """The keys of a row group of which the logs hold none, where they were requested; None for another one."""
+        candidates = self._candidates(number)
+        found: list[pa.Array] = []
+        if not (len(candidates) or self._with_keys):
+            return found
+        for batch in self._base.batches([RECORD_KEY], _KEYS_AT_ONCE, [number]):
+            keys = key_texts(batch.column(0), path=self._base.path)
+            if len(candidates) and pc.any(pc.is_in(candidates, value_set=keys.cast(candidates.type))).as_py():
+                return None
+            if self._with_keys:
+                found.append(keys)
+        return found
+
+    def _candidates(self, number: int) -> pa.Array:
+        """The keys of the logs that lie in the range of the row group's keys, all where that is not known."""
+        if self._ranges is None or not len(self._keys):
+            return self._keys
+        low, high = self._ranges.minimum[number], self._ranges.maximum[number]
+        if not (low.is_valid and high.is_valid):
+            return self._keys
+        kind = self._keys.type
+        inside = pc.and_(pc.greater_equal(self._keys, low.cast(kind)), pc.less_equal(self._keys, high.cast(kind)))
+        return self._keys.filter(inside)

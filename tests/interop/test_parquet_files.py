@@ -1,0 +1,121 @@
+"""Real Hudi goes on with base files that were made by our pages, by splicing row groups, and by a compaction that
+copies row groups: it reads them with the metadata table and without, by every index, in both readers of Spark, finds
+its updates by BLOOM and RECORD_INDEX, and compacts and clusters them.
+"""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from hudi_core.codec.parquet.file import ParquetBaseFile
+from hudi_core.codec.parquet.splice import RowGroupSource
+from hudi_core.codec.parquet.writer import BaseFileWriter, ParquetStyle
+from hudi_core.model.names import FILE_NAME
+from hudi_core.timeline.instant import Action
+from tests.interop.fully_indexed_table import BY_BLOOM, BY_RECORD_INDEX, OURS, FullyIndexedTable
+from tests.interop.judged import COW, JUDGES, KINDS, MOR
+from tests.interop.real_hudi import RealHudi
+from tests.support.rows import assert_same_rows
+from tests.support.table_invariants import read_rows
+
+pytestmark = [pytest.mark.hudi, pytest.mark.slow]
+
+COPYING = {**OURS, "airflow_hudi.parquet.row_group.rows": "1"}
+"""A row group of each row, so that a file is mostly copied."""
+CLUSTERING = {"hoodie.clustering.plan.strategy.small.file.limit": "100000000", "hoodie.clustering.inline": "false"}
+
+
+def rewritten(path: Path, number: int) -> str:
+    """Makes a base file again, under its name: by pages alone, by splicing alone, or by both in turns."""
+    with ParquetBaseFile(io.BytesIO(path.read_bytes()), str(path)) as base:
+        footer = {key: value for key, value in base.footer.items() if key != "ARROW:schema"}
+        table = pa.Table.from_batches(base.batches(), base.schema)
+        out = io.BytesIO()
+        style = ParquetStyle(base.compression or "GZIP", row_group_rows=2 + number)
+        writer = BaseFileWriter(out, table.schema, path=str(path), style=style)
+        source = RowGroupSource(base)
+        made = ("pages", "splice", "both")[number % 3] if source.refusal(table.schema) is None else "pages"
+        if made == "pages":
+            writer.write(table)
+        rest = 0
+        for group in range(base.metadata.num_row_groups if made != "pages" else 0):
+            rows = base.metadata.row_group(group).num_rows
+            if made == "splice" or group % 2:
+                writer.copy(source, group, {FILE_NAME: pa.repeat(pa.scalar(path.name), rows)})
+            else:
+                writer.write(table.slice(rest, rows))
+            rest += rows
+        writer.close(footer)
+    path.write_bytes(out.getvalue())
+    path.with_name(f".{path.name}.crc").unlink(missing_ok=True)
+    assert pq.read_table(path, partitioning=None, page_checksum_verification=True).equals(table)
+    return made
+
+
+def base_files(table: FullyIndexedTable) -> list[Path]:
+    return sorted(path for path in table.base.rglob("*.parquet") if ".hoodie" not in path.parts)
+
+
+def read_by_both(table: FullyIndexedTable) -> None:
+    """Spark's vectorised reader, and parquet-mr's of rows."""
+    for vectorised in ("true", "false"):
+        table.hudi.ask("sql", statement=f"SET spark.sql.parquet.enableVectorizedReader={vectorised}")
+        assert_same_rows(table.hudi.snapshot(table.base, metadata=True), read_rows(table.base, "off"))
+        table.hudi.ask("sql", statement="RESET spark.sql.parquet.enableVectorizedReader")
+
+
+def compact_by_copying(table: FullyIndexedTable) -> None:
+    """Our run of a compaction that real Hudi planned, of files whose row groups are rows; most of them are copied."""
+    for _ in range(2):  # the second one finds the row groups of the first
+        table.upsert(4, fresh=False)
+        instant = table.schedule_compaction()
+        table.run(service="compaction", instant=instant, options=COPYING)
+        assert instant in table.times(Action.COMMIT)
+    newest = [path for path in base_files(table) if path.stem.endswith(f"_{instant}")]
+    assert newest != []
+    assert all((file := pq.ParquetFile(path).metadata).num_row_groups == file.num_rows for path in newest)
+
+
+def cluster(table: FullyIndexedTable) -> None:
+    """Real Hudi rewrites all files."""
+    options = {**table.options, **CLUSTERING}
+    instant = table.hudi.ask("service", base=str(table.base), name="schedule_clustering", options=options)
+    assert instant is not None
+    table.hudi.ask("service", base=str(table.base), name="cluster", instant=instant, options=options)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("label", [*(pytest.param(label, marks=pytest.mark.soak) for label in ("6", "8")), "9"])
+def test_real_hudi_goes_on_with_files_of_pages_and_copies(
+    request: pytest.FixtureRequest, tmp_path: Path, label: str, kind: str
+) -> None:
+    hudi: RealHudi = request.getfixturevalue(JUDGES[label])
+    table = FullyIndexedTable.without_metadata(hudi, tmp_path / "table", kind, label)
+    for path in base_files(table):
+        rewritten(path, 0)
+    made = {rewritten(path, number) for number, path in enumerate(base_files(table))}
+    assert made == {"pages", "splice", "both"}
+    table.begin()
+    table.judge()
+    read_by_both(table)
+    table.upsert(5, options=BY_BLOOM)
+    table.upsert(5, fresh=False, options=BY_RECORD_INDEX)
+    table.check()
+    if kind == MOR:
+        compact_by_copying(table)
+        table.judge()
+        read_by_both(table)
+        table.upsert(4, options=BY_BLOOM)
+        table.upsert(4, fresh=False, options=BY_RECORD_INDEX)
+        table.compact()
+        table.judge()
+    else:
+        assert kind == COW
+    cluster(table)
+    table.check()
+    table.go_on()

@@ -1,0 +1,167 @@
+"""Row groups that no log record touches are copied, and only those; the new file is the same as without copies."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from random import Random
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from hudi_core.codec.parquet.file import ParquetBaseFile
+from hudi_core.codec.parquet.splice import RowGroupSource
+from hudi_core.codec.parquet.writer import BaseFileWriter, ParquetStyle
+from hudi_core.config.write_config import WriteConfig
+from hudi_core.filegroup.merge.log_merge import LogRecords
+from hudi_core.filegroup.merge.payload_store import PayloadStore
+from hudi_core.filegroup.merge.winning_version import Kind
+from hudi_core.model.names import FILE_NAME, RECORD_KEY
+from hudi_core.services.compaction.merge_slice import CompactedSlice, compact_operation
+from hudi_core.services.compaction.row_group_copies import RowGroupPlan, keys_remain
+from tests.support.golden_data import GoldenCase
+from tests.unit.hudi_core.services.compaction.test_merge_slice import ATTEMPT, json_of, units_of
+
+Golden = Callable[[str, str], GoldenCase]
+VARYING = {"totalLogReadTimeMs", "totalWriteBytes", "fileSizeInBytes", "runtimeStats"}
+
+
+def records(keys: list[str], kinds: list[Kind] | None = None) -> LogRecords:
+    """What the logs hold of some keys."""
+    found = np.array(kinds or [Kind.RECORD] * len(keys), dtype=np.uint8)
+    rows = np.arange(len(keys))
+    store = PayloadStore(pa.schema([]), budget=1)
+    return LogRecords(pa.array(keys, pa.string()), found, rows, pa.nulls(len(keys)), store, None, len(keys), 0)
+
+
+def source_of(keys: list[str], rows: int, *, statistics: bool, codec: str = "gzip") -> RowGroupSource:
+    """A base file of these keys, with so many rows in a row group."""
+    table = pa.table({RECORD_KEY: keys, FILE_NAME: ["f"] * len(keys)})
+    file = io.BytesIO()
+    pq.write_table(
+        table, file, row_group_size=rows, compression=codec, compression_level=1, write_statistics=statistics
+    )
+    return RowGroupSource(ParquetBaseFile(file, "base.parquet"))
+
+
+def config(rows: int) -> WriteConfig:
+    return WriteConfig.of({"airflow_hudi.parquet.row_group.rows": str(rows), "hoodie.parquet.block.size": "65536"})
+
+
+@pytest.mark.parametrize("statistics", [True, False])
+@pytest.mark.parametrize("with_keys", [True, False])
+@pytest.mark.parametrize("ordered", [True, False])
+def test_copied_is_what_the_logs_hold_no_key_of(statistics: bool, with_keys: bool, ordered: bool) -> None:
+    copied = merged = 0
+    for seed in range(40):
+        random = Random(seed)
+        keys = [f"k{number:05}{'é' * (number % 3)}" for number in range(random.randrange(1, 3000))]
+        if not ordered:
+            random.shuffle(keys)
+        touched = {random.choice(keys) for _ in range(random.choice([0, 1, 3]))} | {"a", "k00500x", "z"}
+        size = random.choice([40, 500])
+        source = source_of(keys, size, statistics=statistics)
+        plan = RowGroupPlan(source, records(sorted(touched)), config(4 * size), "GZIP", with_keys=with_keys)
+        seen: list[int] = []
+        for part in plan.parts():
+            for number in part.numbers:
+                group = keys[number * size : (number + 1) * size]
+                assert part.copied == (len(group) == size and not touched & set(group)), (seed, number)
+            if part.copied:
+                assert len(part.numbers) == 1
+                assert [key for some in part.keys for key in some.to_pylist()] == (group if with_keys else [])
+            copied += part.copied
+            merged += not part.copied
+            seen += part.numbers
+        assert seen == list(range(-(-len(keys) // size)))
+    assert min(copied, merged) > 20
+
+
+def test_parts_that_follow_each_other_are_merged_together() -> None:
+    source = source_of([f"k{number}" for number in range(10, 60)], 10, statistics=True)
+    plan = RowGroupPlan(source, records(["k11", "k29", "k45"]), config(10), "GZIP", with_keys=False)
+    assert [(part.numbers, part.copied) for part in plan.parts()] == [
+        ([0, 1], False),
+        ([2], True),
+        ([3], False),
+        ([4], True),
+    ]
+
+
+def test_a_row_group_of_another_codec_is_merged() -> None:
+    source = source_of(["a", "b"], 1, statistics=True, codec="zstd")
+    for codec, copied in (("GZIP", [False]), ("ZSTD", [True, True])):
+        plan = RowGroupPlan(source, records([]), config(1), codec, with_keys=False)
+        assert [part.copied for part in plan.parts()] == copied
+
+
+def test_no_key_column_is_read_where_the_footer_says_enough(monkeypatch: pytest.MonkeyPatch) -> None:
+    source = source_of([f"k{number}" for number in range(100, 200)], 10, statistics=True)
+    read: list[list[int]] = []
+    batches = source.file.batches
+    monkeypatch.setattr(
+        source.file, "batches", lambda names, rows, groups: read.append(groups) or batches(names, rows, groups)
+    )
+    parts = list(RowGroupPlan(source, records(["k155", "k1555"]), config(10), "GZIP", with_keys=False).parts())
+    assert read == [[5]]
+    assert sum(part.copied for part in parts) == 9
+
+
+def test_keys_remain_unless_something_deletes() -> None:
+    assert keys_remain(records(["a", "b"]))
+    for kind in set(Kind) - {Kind.RECORD}:
+        assert not keys_remain(records(["a", "b"], [Kind.RECORD, kind]))
+
+
+def regroup(path: Path, rows: int) -> None:
+    """Writes a base file again with so many rows in a row group."""
+    with ParquetBaseFile(io.BytesIO(path.read_bytes()), str(path)) as base:
+        footer, table = base.footer, pa.Table.from_batches(base.batches())
+    with path.open("wb") as file:
+        writer = BaseFileWriter(file, table.schema, path=str(path), style=ParquetStyle(row_group_rows=rows))
+        writer.write(table)
+        writer.close({key: value for key, value in footer.items() if key != "ARROW:schema"})
+
+
+def compacted(case: GoldenCase, options: dict[str, str]) -> list[tuple[CompactedSlice, pa.Table, dict[bytes, bytes]]]:
+    """Of each operation of the plan: the result, rows and footer of the new file."""
+    found = []
+    for unit in units_of(case.table, options):
+        if unit.operation.base_file is not None:
+            regroup(case.table / unit.operation.partition / unit.operation.base_file, 1)
+        result = compact_operation(unit, ATTEMPT)
+        assert result.stat is not None
+        file = pq.ParquetFile(case.table / result.stat.path, page_checksum_verification=True)
+        assert set(file.read([FILE_NAME])[0].to_pylist()) == {Path(result.stat.path).name}
+        found.append((result, file.read(), file.metadata.metadata))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("folder", "name"),
+    [
+        *[(folder, "mor_compaction_requested") for folder in ("6", "6-by-1.2.0", "8", "8-by-1.2.0", "9")],
+        *[(folder, "bucket_index_mor") for folder in ("6", "9")],
+        *[(folder, "partial_update_merge_into") for folder in ("8", "9")],
+    ],
+)
+def test_the_new_file_is_that_without_copies(golden: Golden, folder: str, name: str) -> None:
+    """Rows, their order, bloom filter, key range, counts: only the row groups differ."""
+    small = {"airflow_hudi.parquet.row_group.rows": "1", "hoodie.index.bloom.num_entries": "60000"}
+    copied = compacted(golden(folder, name), small)
+    decoded = compacted(golden(folder, name), {**small, "airflow_hudi.compaction.copy_row_groups": "false"})
+    assert len(copied) == len(decoded) > 0
+    for (one, rows, footer), (other, same, same_footer) in zip(copied, decoded, strict=True):
+        assert rows.equals(same)
+        assert footer == same_footer
+        assert replace(one, stat=None, copied=0) == replace(other, stat=None)
+        assert {key: value for key, value in json_of(one).items() if key not in VARYING} == {
+            key: value for key, value in json_of(other).items() if key not in VARYING
+        }
+        assert other.copied == 0
+    assert sum(one.copied for one, _, _ in copied) > 0
+    assert sum(one.records.updated + one.records.deleted for one, _, _ in copied) > 0
