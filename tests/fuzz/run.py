@@ -47,6 +47,7 @@ NAMES = (
         "history_parquet",
     ),
     *("metadata_record", "bloom_filter", "schema_history", "index_definitions", "orc_zones", "table"),
+    *("parquet_footer", "parquet_pages"),
 )
 
 

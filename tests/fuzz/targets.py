@@ -40,7 +40,7 @@ from hudi_core.timeline.actions.compaction import decode_compaction_plan
 from hudi_core.timeline.actions.container import decode_any
 from hudi_core.timeline.internal_schema import parse_schema_history
 from hudi_core.timeline.layout import timeline_of
-from tests.fuzz import seeds
+from tests.fuzz import parquet_files, seeds
 from tests.fuzz.structured import as_hfile, block_seeds, cell_seeds, contained, framed, mutated_json, payload_seeds
 from tests.fuzz.target import Target
 from tests.support.hfiles import lookup, meta_block
@@ -409,4 +409,6 @@ CODECS: dict[str, Target] = {
     "orc_zones": Target(orc_seeds, run_orc_zones),
     "metadata_record": Target(metadata_seeds, run_metadata_record),
     "bloom_filter": Target(bloom_seeds, run_bloom),
+    "parquet_footer": Target(parquet_files.footers, parquet_files.run_footer),
+    "parquet_pages": Target(parquet_files.files, parquet_files.run_copies),
 }

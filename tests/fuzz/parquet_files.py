@@ -1,0 +1,87 @@
+"""Parquet files for the fuzzer: read as a base file, and copied row group by row group, as compaction does."""
+
+from __future__ import annotations
+
+import io
+from functools import cache
+from random import Random
+
+import pyarrow as pa
+
+from hudi_core.codec.parquet.file import ParquetBaseFile
+from hudi_core.codec.parquet.footer import footer_of
+from hudi_core.codec.parquet.splice import RowGroupSource
+from hudi_core.codec.parquet.writer import BaseFileWriter, ParquetStyle
+from hudi_core.errors import UnsupportedError
+from tests.support.random_parquet import FLAT, random_file
+
+PATH = "fuzzed.bin"
+_ROWS = 60
+
+
+@cache
+def table() -> pa.Table:
+    """Columns of every flat type, a list, a map and a struct."""
+    random = Random(5)
+    columns = {
+        f"c{at}": pa.array([make(random, row) for row in range(_ROWS)], kind) for at, (kind, make) in enumerate(FLAT)
+    }
+    columns["list"] = pa.array([[row, None][: row % 3] for row in range(_ROWS)], pa.list_(pa.int32()))
+    columns["map"] = pa.array([[("k", row)] * (row % 2) for row in range(_ROWS)], pa.map_(pa.string(), pa.int64()))
+    columns["struct"] = pa.array([{"a": row, "b": str(row)} if row % 4 else None for row in range(_ROWS)])
+    return pa.table(columns)
+
+
+@cache
+def written() -> bytes:
+    """A file of ours with two row groups, checksums and a page index."""
+    out = io.BytesIO()
+    writer = BaseFileWriter(out, table().schema, path=PATH, style=ParquetStyle(row_group_rows=_ROWS // 2))
+    writer.write(table())
+    writer.close({"key": "value"})
+    return out.getvalue()
+
+
+def files() -> list[bytes]:
+    """That file, and some of Arrow with other pages and encodings."""
+    options = [("none", "1.0"), ("zstd", "2.0"), ("gzip", "1.0")]
+    rows = table().slice(0, 20)
+    return [
+        written(),
+        *(
+            random_file(Random(at), rows, compression=codec, data_page_version=version, store_schema=False)
+            for at, (codec, version) in enumerate(options)
+        ),
+    ]
+
+
+def footers() -> list[bytes]:
+    """The footer of the file of ours."""
+    footer = footer_of(written())[1]
+    assert footer is not None
+    return [footer]
+
+
+def run_footer(footer: bytes) -> None:
+    """The pages of the file of ours under another footer."""
+    length, _ = footer_of(written())
+    run_copies(written()[: -8 - length] + footer + len(footer).to_bytes(4, "little") + b"PAR1")
+
+
+def run_copies(data: bytes) -> None:
+    """What is copied is read again as it is read from the file itself, where it is read there."""
+    with ParquetBaseFile(io.BytesIO(data), PATH) as file:
+        source = RowGroupSource(file)
+        schema = table().schema
+        if (refusal := source.refusal(schema)) is not None:
+            raise UnsupportedError(refusal, path=PATH)
+        out = io.BytesIO()
+        writer = BaseFileWriter(out, schema, path="copy.parquet")
+        for number in range(file.metadata.num_row_groups):
+            rows = file.metadata.row_group(number).num_rows
+            writer.copy(source, number, {"c1": pa.nulls(min(rows, 1000), pa.int32())} if 0 <= rows <= 1000 else {})
+        writer.close({})
+        batches = list(file.batches())
+    with ParquetBaseFile(out, "copy.parquet") as copied:
+        rows = pa.Table.from_batches(copied.batches(), copied.schema).drop_columns("c1")
+        assert rows.equals(pa.Table.from_batches(batches, copied.schema).drop_columns("c1"))
