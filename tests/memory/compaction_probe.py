@@ -30,7 +30,16 @@ def main(folder: str, budget: int) -> None:
     unit = replace(unit, config=replace(unit.config, memory_bytes=budget))
     result, peak, _ = measured(lambda: compact_operation(unit, TaskAttempt(0, 0, budget % 1000)))
     assert result.stat is not None
-    print(json.dumps({"peak": peak, "records": asdict(result.records), "stat": stat_to_json(result.stat)}))
+    print(
+        json.dumps(
+            {
+                "peak": peak,
+                "records": asdict(result.records),
+                "stat": stat_to_json(result.stat),
+                "copied": result.copied,
+            }
+        )
+    )
 
 
 if __name__ == "__main__":
