@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from hudi_core.codec.gzip import GzipLibrary, chosen_library
 from hudi_core.engine.protocol import Json
 from hudi_core.errors import ConfigError
 from hudi_spark.failure import REMEDY_WHEEL, SPARK_FAILURES, translate
@@ -27,8 +28,9 @@ _TASKS = 4
 class ProbeReport:
     """What the probed executors have: one entry per different set-up.
 
-    An entry is `{"python", "pyarrow", "numpy", "polars", "fastavro"}`. Values are versions; None is a module that
-    cannot be imported. `fastavro` is "compiled" or "pure" (the copy in the job zip).
+    An entry is `{"python", "pyarrow", "numpy", "polars", "fastavro", "gzip"}`. Values are versions; None is a module
+    that cannot be imported. `fastavro` is "compiled" or "pure" (the copy in the job zip). `gzip` is what compresses
+    base files of gzip unless an option says otherwise: "isal", "libdeflate", or "pyarrow" where neither is installed.
     """
 
     setups: tuple[Json, ...]
@@ -52,6 +54,11 @@ class ProbeReport:
             found.append(
                 f"executors have no polars, so Avro log blocks are decoded by fastavro, which is slower: {REMEDY_WHEEL}"
             )
+        if any(setup["gzip"] == "pyarrow" for setup in self.setups):
+            found.append(
+                "executors have no isal, so base files of gzip are compressed by pyarrow's zlib, which is slower: "
+                f"{REMEDY_WHEEL}"
+            )
         return found
 
 
@@ -74,6 +81,7 @@ def local_setup() -> Json:
     for name in (*REQUIRED, *OPTIONAL):
         setup[name] = _version(name)
     setup["fastavro"] = _fastavro_form()
+    setup["gzip"] = chosen_library(GzipLibrary.AUTO).value
     return setup
 
 

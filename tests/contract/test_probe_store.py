@@ -72,5 +72,5 @@ def test_the_doctor_on_s3(server: RacingServer, options: Path, golden: Callable[
         )
     ).document
     assert {"stuck_instant", "store_unproven"} <= {finding["rule"] for finding in document["findings"]}
-    assert {wheel["name"] for wheel in document["wheels"]} == {"pyarrow", "numpy", "polars", "s3fs"}
+    assert {wheel["name"] for wheel in document["wheels"]} == {"pyarrow", "numpy", "polars", "isal", "s3fs"}
     assert document["store"]["scheme"] == "s3"

@@ -51,7 +51,7 @@ def test_the_document_of_the_doctor(golden: Golden, version: str) -> None:
         "hoodie.write.concurrency.mode",
         "hoodie.write.lock.provider",
     ]
-    assert {wheel["name"] for wheel in document["wheels"]} == {"pyarrow", "numpy", "polars"}
+    assert {wheel["name"] for wheel in document["wheels"]} == {"pyarrow", "numpy", "polars", "isal"}
     assert (document["store"]["exclusive_create"], document["lock"]["holder"]) == (True, None)
     assert everything(table) == before
 

@@ -141,7 +141,14 @@ class Session:
         self.stopped = True
 
 
-FULL = {"python": "3.11.7", "pyarrow": "26.0.1", "numpy": "2.1", "polars": "2.1", "fastavro": "compiled"}
+FULL = {
+    "python": "3.11.7",
+    "pyarrow": "26.0.1",
+    "numpy": "2.1",
+    "polars": "2.1",
+    "fastavro": "compiled",
+    "gzip": "isal",
+}
 GONE = ConfigError("Spark's executors have no Python module pyarrow", remedy="ship an environment")
 
 
@@ -150,7 +157,7 @@ GONE = ConfigError("Spark's executors have no Python module pyarrow", remedy="sh
     [
         ((FULL,), []),
         ((FULL, {**FULL, "numpy": None}), [("executor_wheel", "error")]),
-        (({**FULL, "polars": None, "fastavro": "pure"},), [("executor_slow", "info")] * 2),
+        (({**FULL, "polars": None, "fastavro": "pure", "gzip": "pyarrow"},), [("executor_slow", "info")] * 3),
         (GONE, [("executor_wheel", "error")]),
     ],
 )

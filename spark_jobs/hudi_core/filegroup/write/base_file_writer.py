@@ -26,6 +26,18 @@ _FIRST_SURROGATE = "\ud800"
 """From this character on, Java's order of strings and that of UTF-8 may differ."""
 
 
+def parquet_style(config: WriteConfig, codec: str) -> ParquetStyle:
+    """How base files of a codec are written by these options."""
+    return ParquetStyle(
+        codec=codec,
+        row_group_bytes=config.row_group_bytes,
+        row_group_rows=config.row_group_rows,
+        gzip_library=GzipLibrary(config.gzip_library),
+        gzip_level=config.gzip_level,
+        delta=config.delta_encodings,
+    )
+
+
 class FileKeys:
     """The record keys of a base file, as its footer tells of them: bloom filter and range.
 
@@ -102,14 +114,7 @@ class BaseFileHandle:
             self._file,
             self.schema,
             path=path,
-            style=ParquetStyle(
-                codec=codec,
-                row_group_bytes=config.row_group_bytes,
-                row_group_rows=config.row_group_rows,
-                gzip_library=GzipLibrary(config.gzip_library),
-                gzip_level=config.gzip_level,
-                delta=config.delta_encodings,
-            ),
+            style=parquet_style(config, codec),
         )
 
     def write(self, batch: pa.RecordBatch, *, known_keys: bool = False) -> None:

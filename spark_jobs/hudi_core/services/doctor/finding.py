@@ -238,6 +238,31 @@ class IndexObservations:
 
 
 @dataclass(frozen=True, slots=True)
+class CodecCost:
+    """Bytes of a sample of rows in one codec, and seconds of CPU to write it and to read it back."""
+
+    stored: int
+    writing: float
+    reading: float
+
+
+@dataclass(frozen=True, slots=True)
+class CompressionObservations:
+    """The codec of new base files, by the options or else that of the newest ones; None where neither says.
+
+    `rows` of `files` took the costs `now`, in that codec, and `zstd`; None where nothing was measured. `library` is
+    what made gzip here.
+    """
+
+    codec: str | None = None
+    library: str | None = None
+    files: int = 0
+    rows: int = 0
+    now: CodecCost | None = None
+    zstd: CodecCost | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Observations:
     """Everything that the rules judge. `options` are this run's over the table's; `eager` writes have no heartbeat."""
 
@@ -262,5 +287,6 @@ class Observations:
     listings: ListingObservations = field(default_factory=ListingObservations)
     logs: LogObservations = field(default_factory=LogObservations)
     indexes: IndexObservations = IndexObservations()
+    compression: CompressionObservations = CompressionObservations()
     executors: ExecutorObservations | None = None
     """None where the doctor runs without executors."""

@@ -15,6 +15,7 @@ from hudi_core.model.partition import join
 from hudi_core.request.services import SERVICES
 from hudi_core.services.context import TableContext
 from hudi_core.services.doctor.clocks import moment_of, read_clocks
+from hudi_core.services.doctor.compression import read_compression
 from hudi_core.services.doctor.finding import (
     ExecutorObservations,
     ListingObservations,
@@ -53,7 +54,8 @@ def observe(
     executors: ExecutorObservations | None = None,
     now: Callable[[], float] = time.time,
 ) -> Observations:
-    """The observations of a table; `files` lists its data files, too. `now` gives seconds since the epoch.
+    """The observations of a table; `files` lists its data files, too, and samples some. `now` gives seconds since the
+    epoch.
 
     Raises FormatError naming a damaged file of the archive or a damaged log file; other damage is an observation.
     """
@@ -63,6 +65,7 @@ def observe(
     mode = CONCURRENCY_MODE.name
     recorded = {mode: context.config.raw[mode]} if mode in context.config.raw else {}
     scheme = scheme_of(context.uri)
+    compression = read_compression(context, timeline, files=files)
     return Observations(
         uri=context.uri,
         options={**recorded, **context.options},
@@ -72,7 +75,7 @@ def observe(
         store=StoreObservations(
             scheme, context.storage.supports_exclusive_create, context.storage.supports_conditional_write
         ),
-        wheels=needed_wheels(scheme, context.options),
+        wheels=needed_wheels(scheme, context.options, compression.codec),
         pending=tuple(_pending(context, timeline, modified, heartbeats)),
         eager=tuple(instant.requested_time for instant in eager_writers(context.active, timeline, heartbeats)),
         other_writers=read_signs(context.storage, context.config, context.options, now=now).describe(),
@@ -84,6 +87,7 @@ def observe(
         listings=compare_listings(context, timeline) if files else ListingObservations(),
         logs=find_damaged_logs(context, timeline) if files else LogObservations(),
         indexes=read_indexes(context, timeline, ranges=files),
+        compression=compression,
         executors=executors,
     )
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 
 from hudi_core.services.doctor.clocks import clock_skew, instant_ahead, timeline_zone
+from hudi_core.services.doctor.compression import codec_saving
 from hudi_core.services.doctor.finding import Finding, Observations, PendingObservations, duration
 from hudi_core.services.doctor.indexes import indexes
 from hudi_core.services.doctor.listings import listings
@@ -166,4 +167,5 @@ _RULES: tuple[Callable[[Observations], Iterator[Finding]], ...] = (
     store,
     wheels,
     executors,
+    codec_saving,
 )

@@ -3,22 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from hudi_core.codec import gzip
 from hudi_core.engine.local import LocalEngine
 from hudi_core.engine.protocol import Json, UnitTask
 from hudi_core.errors import ConfigError, ExecutionError, HudiError
 from hudi_core.request.requests import DoctorRequest, ProbeStoreRequest
-from hudi_core.services.doctor.finding import ExecutorObservations
-from hudi_core.services.doctor.wheels import read_executors
+from hudi_core.services.doctor.finding import CompressionObservations, ExecutorObservations, Wheel
+from hudi_core.services.doctor.wheels import executors, needed_wheels, read_executors, wheels
 from hudi_core.table import HudiTable
 from tests.support.golden_data import GoldenCase
+from tests.unit.hudi_core.services.doctor.test_rules import HEALTHY
 
 Golden = Callable[[str, str], GoldenCase]
-FULL = {"python": "3.11.7", "pyarrow": "26.0.1", "numpy": "2.1", "polars": "2.1", "fastavro": "compiled"}
+FULL = {
+    "python": "3.11.7",
+    "pyarrow": "26.0.1",
+    "numpy": "2.1",
+    "polars": "2.1",
+    "fastavro": "compiled",
+    "gzip": "isal",
+}
+LIBRARY = "airflow_hudi.parquet.gzip.library"
 
 
 class Remote:
@@ -94,6 +105,68 @@ def test_one_executor_that_lacks_a_module_is_enough(
         True,
         True,
     )
+
+
+def test_executors_without_a_gzip_library_matter_where_base_files_are_gzip(golden: Golden) -> None:
+    table, lacking = golden("9", "mor_compacted").table, Remote(FULL, {**FULL, "gzip": "pyarrow"})
+    (finding,) = examined(table, lacking)["findings"]
+    assert (finding["rule"], finding["severity"]) == ("executor_slow", "info")
+    assert finding["fix"].startswith("install airflow-hudi[isal] on every executor")
+    zstd = {"hoodie.parquet.compression.codec": "zstd"}
+    assert examined(table, lacking, options=zstd)["findings"] == []
+    assert examined(table, Remote(FULL, {**FULL, "gzip": "libdeflate"}))["findings"] == []
+    assert examined(table, lacking, timeline_only=True)["findings"] == []
+
+
+@pytest.mark.parametrize(
+    ("library", "expected"),
+    [
+        ("auto", [("executor_slow", "info", "airflow-hudi[isal]")]),
+        ("isal", [("executor_wheel", "error", "airflow-hudi[isal]")]),
+        ("libdeflate", [("executor_wheel", "error", "airflow-hudi[libdeflate]")]),
+        ("pyarrow", []),
+    ],
+)
+def test_what_executors_lack_of_the_library_of_the_options(library: str, expected: list[tuple[str, str, str]]) -> None:
+    observed = replace(
+        HEALTHY,
+        options={LIBRARY: library},
+        compression=CompressionObservations("GZIP"),
+        executors=ExecutorObservations(({**FULL, "gzip": "pyarrow"},)),
+    )
+    found = [(finding.rule, finding.severity, finding.fix.split()[1]) for finding in executors(observed)]
+    assert found == expected
+
+
+def gzip_wheels(options: dict[str, str], codec: str | None = "GZIP") -> list[Wheel]:
+    return [wheel for wheel in needed_wheels("file", options, codec) if wheel.name in ("isal", "deflate")]
+
+
+@pytest.mark.parametrize(("missing", "name"), [((), "isal"), (("isal",), "deflate")])
+def test_the_gzip_library_that_is_there_is_enough(
+    monkeypatch: pytest.MonkeyPatch, missing: tuple[str, ...], name: str
+) -> None:
+    monkeypatch.setattr(gzip, "find_spec", lambda module: None if module in missing else module)
+    (wheel,) = gzip_wheels({})
+    assert (wheel.name, wheel.version is None, wheel.is_optional) == (name, False, True)
+    assert (gzip_wheels({}, "ZSTD"), gzip_wheels({}, None), gzip_wheels({LIBRARY: "pyarrow"})) == ([], [], [])
+
+
+def test_where_no_gzip_library_is_there_isal_is_named(monkeypatch: pytest.MonkeyPatch, golden: Golden) -> None:
+    monkeypatch.setattr(gzip, "find_spec", lambda module: None)
+    table = golden("9", "cow_basic").table
+    (finding,) = examined(table, LocalEngine(1))["findings"]
+    assert (finding["rule"], finding["severity"]) == ("missing_wheel", "info")
+    assert finding["what"] == "isal is not installed here; driver and executors are faster with it: base files of gzip"
+    assert finding["fix"] == "pip install 'airflow-hudi[isal]'"
+    assert examined(table, LocalEngine(1), options={"hoodie.parquet.compression.codec": "zstd"})["findings"] == []
+
+
+def test_a_gzip_library_that_the_options_name_is_needed() -> None:
+    (wheel,) = gzip_wheels({LIBRARY: "libdeflate"})
+    assert (wheel.name, wheel.is_optional, wheel.install) == ("deflate", False, "airflow-hudi[libdeflate]")
+    (finding,) = wheels(replace(HEALTHY, wheels=(replace(wheel, version=None),)))
+    assert (finding.rule, finding.severity) == ("missing_wheel", "error")
 
 
 def test_executors_that_cannot_be_reached(golden: Golden) -> None:
