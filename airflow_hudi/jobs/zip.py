@@ -1,19 +1,22 @@
 """Builds the one zip that Spark jobs run from, for `spark-submit --py-files`.
 
-It holds hudi_core, hudi_spark, a pure-Python fastavro and sqlglot. Standard library only. The zip is reproducible: the
-same sources give the same bytes on any machine and Python, so its name can hold its hash and a cached copy can be
-trusted. `python -m airflow_hudi.jobs.zip OUT` writes it to a file (`make zip`).
+It holds hudi_core, hudi_spark, a pure-Python fastavro and sqlglot, and our modules compiled for the Python that builds
+it: from a zip, Python compiles a module in each process, which takes as long as to run it. A Python of another version
+passes over them. Standard library only. The zip is reproducible: the same sources give the same bytes on any machine
+with the same Python. `python -m airflow_hudi.jobs.zip OUT` writes it to a file (`make zip`).
 """
 
 from __future__ import annotations
 
 import hashlib
+import importlib.util
 import io
+import marshal
 import os
 import sys
 import tempfile
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from importlib import metadata
 from importlib.util import find_spec
 from pathlib import Path
@@ -32,27 +35,44 @@ _LICENCE_NAMES = ("LICENSE", "LICENCE", "COPYING", "NOTICE")
 # The first moment that a zip entry can hold.
 _TIMESTAMP = (1980, 1, 1, 0, 0, 0)
 _UNIX = 3
+_UNCHECKED_HASH = 0b01
+"""Flags of a `.pyc` that is valid whatever its source is now."""
 _FILE_MODE = 0o100644 << 16
 
 
 def publish_zip(cache_dir: Path | None = None) -> Path:
-    """The job zip as a file, built when the cache has none of these contents; returns its path.
+    """The job zip as a file, built when the cache has none of these sources; returns its path.
 
     `cache_dir` defaults to `$XDG_CACHE_HOME/airflow-hudi/jobs`. Publishing is atomic (temporary file, then rename), so
     concurrent builders and readers never see a part of it. Raises ConfigError when the cache cannot be written.
     """
-    data = build_zip()
+    contents = _contents()
+    digest = hashlib.sha256()
+    for name, data in sorted(contents.items()):
+        digest.update(b"%s\0%d\0" % (name.encode(), len(data)))
+        digest.update(data)
     folder = default_cache_dir() if cache_dir is None else cache_dir
-    target = folder / f"hudi-jobs-{hashlib.sha256(data).hexdigest()[:16]}.zip"
+    target = folder / f"hudi-jobs-{digest.hexdigest()[:16]}-{sys.implementation.cache_tag}.zip"
     try:
-        # The name promises the contents; a file that was damaged later is replaced.
-        if not target.is_file() or target.read_bytes() != data:
+        if not _is_whole(target, contents):
             folder.mkdir(parents=True, exist_ok=True)
-            _write_atomically(target, data)
+            _write_atomically(target, _zipped(contents))
     except OSError as error:
         remedy = "set XDG_CACHE_HOME to a folder that this user may write"
         raise ConfigError(f"cannot store the job zip: {error.strerror}", path=str(target), remedy=remedy) from error
     return target
+
+
+def _is_whole(target: Path, contents: Mapping[str, bytes]) -> bool:
+    """Whether the file is there and holds the sources; a compiled module is checked by the zip's checksum."""
+    if not target.is_file():
+        return False
+    try:
+        with zipfile.ZipFile(target) as archive:
+            found = {name: archive.read(name) for name in archive.namelist()}
+    except (zipfile.BadZipFile, EOFError):
+        return False
+    return {name: data for name, data in found.items() if not name.endswith(".pyc")} == contents
 
 
 def default_cache_dir() -> Path:
@@ -62,22 +82,44 @@ def default_cache_dir() -> Path:
 
 
 def build_zip() -> bytes:
-    """The zip's bytes: packages at its root, package data, and `_vendor`; sorted, with fixed timestamps, not compiled.
+    """The zip's bytes: packages at its root, package data, compiled modules, and `_vendor`; sorted, with fixed
+    timestamps.
 
     Entries are stored without compression: deflate's output differs between zlib builds, and would change the hash with
     the machine. Raises ConfigError when a package is missing or holds a file that the zip has no rule for.
     """
+    return _zipped(_contents())
+
+
+def _contents() -> dict[str, bytes]:
+    """The sources by their names in the zip."""
     contents = dict(_package_files())
     for wheel in VENDORED:
         contents.update(_vendored(wheel))
+    return contents
+
+
+def _zipped(contents: Mapping[str, bytes]) -> bytes:
+    modules = [name for name in contents if name.endswith(".py") and not name.startswith(VENDOR)]
+    entries = {**contents, **{f"{name}c": _compiled(name, contents[name]) for name in modules}}
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as archive:
-        for name in sorted(contents):
+        for name in sorted(entries):
             entry = zipfile.ZipInfo(name, _TIMESTAMP)
             entry.create_system = _UNIX
             entry.external_attr = _FILE_MODE
-            archive.writestr(entry, contents[name])
+            archive.writestr(entry, entries[name])
     return buffer.getvalue()
+
+
+def _compiled(name: str, source: bytes) -> bytes:
+    """A module as a `.pyc` that is not compared with its source (PEP 552).
+
+    Marshal's version 2 has no references between objects, which depend on what else the process holds.
+    """
+    code = compile(source, name, "exec", dont_inherit=True, optimize=0)
+    head = importlib.util.MAGIC_NUMBER + _UNCHECKED_HASH.to_bytes(4, "little") + importlib.util.source_hash(source)
+    return head + marshal.dumps(code, 2)
 
 
 def entry_file() -> Path:

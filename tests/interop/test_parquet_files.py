@@ -77,8 +77,9 @@ def compact_by_copying(table: FullyIndexedTable) -> None:
         table.run(service="compaction", instant=instant, options=COPYING)
         assert instant in table.times(Action.COMMIT)
     newest = [path for path in base_files(table) if path.stem.endswith(f"_{instant}")]
-    assert newest != []
-    assert all((file := pq.ParquetFile(path).metadata).num_row_groups == file.num_rows for path in newest)
+    footers = [pq.ParquetFile(path).metadata for path in newest]
+    sizes = {footer.row_group(group).num_rows for footer in footers for group in range(footer.num_row_groups)}
+    assert sizes > {1}, "a row group that was not copied has one row"
 
 
 def cluster(table: FullyIndexedTable) -> None:

@@ -1,8 +1,8 @@
 """Which encoding each column of a base file gets, from a sample of its first row group.
 
 A dictionary where few values are distinct. Delta encodings where neighbours are alike: keys in order, sequence numbers,
-times. Plain otherwise. Those are the encodings that parquet-mr of Hudi 0.15 and the vectorised reader of Spark since
-3.3 read.
+times; and of other texts for their lengths. Plain otherwise. Those are the encodings that parquet-mr of Hudi 0.15 and
+the vectorised reader of Spark since 3.3 read.
 """
 
 from __future__ import annotations
@@ -20,52 +20,51 @@ _FEW_VALUES: Final = 0.5
 _SAMPLE_RUNS, _RUN_ROWS = 64, 64
 """The sample: this many runs of this many rows, spread over the column, since equal values may be adjacent."""
 _FEWER_BITS: Final = 0.7
-"""Delta packing pays when differences take at most this share of the bits of the values."""
+"""Delta packing pays when differences take less than this share of the bits of the values, or of their numbers in a
+dictionary."""
 _SHARED: Final = 0.3
 """Delta of strings pays when neighbours share at least this share of their bytes, as a prefix."""
 _PREFIX: Final = 64
 """Bytes of a value in which the shared prefix is looked for."""
 _MINIBLOCK: Final = 32
 """Values whose differences are packed with one width."""
-DELTA_INTEGERS, DELTA_STRINGS = "DELTA_BINARY_PACKED", "DELTA_BYTE_ARRAY"
+DELTA_INTEGERS, DELTA_STRINGS, DELTA_LENGTHS = "DELTA_BINARY_PACKED", "DELTA_BYTE_ARRAY", "DELTA_LENGTH_BYTE_ARRAY"
 
 
-def dictionary_columns(table: pa.Table) -> list[str]:
-    """The dotted names of the leaf columns that get a dictionary in files whose rows are like those of `table`.
+def chosen_encodings(table: pa.Table, *, delta: bool = True) -> tuple[list[str], dict[str, str]]:
+    """The columns that get a dictionary, and the encodings of others, in files whose rows are like those of `table`: by
+    the dotted names of leaf columns. Without `delta` every other column is plain.
 
-    Leaves of nested columns always do: Parquet gives it up by itself when it grows beyond a page.
+    Leaves of nested columns always get a dictionary: Parquet gives it up by itself when it grows beyond a page.
     """
     flat = {field.name: field.type for field in table.schema if not pa.types.is_nested(field.type)}
-    return [path for path in _leaf_paths(table.schema) if path not in flat or _few_values(table.column(path))]
-
-
-def delta_columns(table: pa.Table, dictionaries: list[str]) -> dict[str, str]:
-    """The encoding of each column, by its name, that is written as differences; none of `dictionaries` is."""
-    found = {}
-    for field in table.schema:
-        if field.name in dictionaries or "." in field.name:
+    dictionaries: list[str] = []
+    encodings: dict[str, str] = {}
+    for path in _leaf_paths(table.schema):
+        if path not in flat:
+            dictionaries.append(path)
             continue
-        if _is_integer(field.type):
-            if _integers_are_near(_sample(table.column(field.name))):
-                found[field.name] = DELTA_INTEGERS
-        elif _is_text(field.type) and _neighbours_share(_sample(table.column(field.name))):
-            found[field.name] = DELTA_STRINGS
-    return found
+        kind = flat[path]
+        sample = _sample(table.column(path))
+        distinct = pc.count_distinct(sample).as_py()
+        few = 0 < distinct <= len(sample) * _FEW_VALUES and not pa.types.is_boolean(kind)  # which have a bit each
+        encoding = _delta_encoding(kind, sample, distinct if few else None) if delta and "." not in path else None
+        if encoding is not None:
+            encodings[path] = encoding
+        elif few:
+            dictionaries.append(path)
+    return dictionaries, encodings
 
 
-def _is_integer(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_signed_integer(kind) or pa.types.is_timestamp(kind) or pa.types.is_date32(kind))
-
-
-def _is_text(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_string(kind) or pa.types.is_binary(kind))
-
-
-def _few_values(column: pa.ChunkedArray) -> bool:
-    if pa.types.is_boolean(column.type):
-        return False  # a bit each is less than any dictionary
-    sample = _sample(column)
-    return bool(len(sample) and pc.count_distinct(sample).as_py() <= len(sample) * _FEW_VALUES)
+def _delta_encoding(kind: pa.DataType, sample: pa.Array, distinct: int | None) -> str | None:
+    """The delta encoding of a column; None where it has none, or where a dictionary of `distinct` values is smaller."""
+    if pa.types.is_signed_integer(kind) or pa.types.is_timestamp(kind) or pa.types.is_date32(kind):
+        width = kind.bit_width if distinct is None else np.log2(distinct)
+        bits = _bits_of_differences(sample)
+        return DELTA_INTEGERS if bits is not None and bits < width * _FEWER_BITS else None
+    if distinct is None and (pa.types.is_string(kind) or pa.types.is_binary(kind)):
+        return DELTA_STRINGS if _neighbours_share(sample) else DELTA_LENGTHS
+    return None
 
 
 def _sample(column: pa.ChunkedArray) -> pa.Array:
@@ -75,17 +74,14 @@ def _sample(column: pa.ChunkedArray) -> pa.Array:
     return pa.chunked_array(runs, column.type).combine_chunks().drop_null()
 
 
-def _integers_are_near(sample: pa.Array) -> bool:
-    """Whether the differences in a miniblock need few bits; the one between two runs counts as any other."""
+def _bits_of_differences(sample: pa.Array) -> float | None:
+    """The bits that the differences in a miniblock need, by the median. That between two runs counts as any other."""
     width = sample.type.bit_width
     numbers = sample.cast(pa.int32() if width == 32 else pa.int64()).to_numpy(zero_copy_only=False)
     differences = np.diff(numbers.astype(np.float64))
     whole = len(differences) // _MINIBLOCK * _MINIBLOCK
     blocks = (differences[:whole] if whole else differences).reshape(max(1, whole // _MINIBLOCK), -1)
-    if not blocks.size:
-        return False
-    bits = np.log2(np.ptp(blocks, axis=1) + 1)
-    return bool(np.median(bits) <= width * _FEWER_BITS)
+    return float(np.median(np.log2(np.ptp(blocks, axis=1) + 1))) if blocks.size else None
 
 
 def _neighbours_share(sample: pa.Array) -> bool:

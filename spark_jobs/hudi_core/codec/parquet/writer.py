@@ -5,13 +5,13 @@ from __future__ import annotations
 import io
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from hudi_core.codec.gzip import GzipLibrary, checked_level, checksum, chosen_library, gzip_compressor
-from hudi_core.codec.parquet.encodings import delta_columns, dictionary_columns
+from hudi_core.codec.parquet.encodings import chosen_encodings
 from hudi_core.codec.parquet.file import ParquetBaseFile, arrow_errors, bare_schema
 from hudi_core.codec.parquet.page_sink import GZIP, ChunkBytes, PageSink
 from hudi_core.codec.parquet.splice import RowGroupSource
@@ -104,9 +104,10 @@ class BaseFileWriter:
         for part in _parts(table, most):
             left = part
             while left.num_rows:
-                if self._pending_rows and self._pending_bytes + left.nbytes > most:
-                    self._flush()
                 piece = left.slice(0, self._style.row_group_rows - self._pending_rows)
+                if self._pending_rows and self._pending_bytes + piece.nbytes > most:
+                    self._flush()
+                    continue
                 left = left.slice(piece.num_rows)
                 self._pending.append(piece)
                 self._pending_bytes += piece.nbytes
@@ -162,15 +163,14 @@ class BaseFileWriter:
 
     def _open(self, first: pa.Table) -> pq.ParquetWriter:
         """Opens the file when its first row group is there to choose by."""
-        dictionaries = dictionary_columns(first)
-        deltas: dict[str, Any] = delta_columns(first, dictionaries) if self._style.delta else {}
+        dictionaries, encodings = chosen_encodings(first, delta=self._style.delta)
         return pq.ParquetWriter(
             self._pages,
             self.schema,
             compression=self._codec,
             compression_level=self._level,
             use_dictionary=dictionaries or False,
-            column_encoding=deltas or None,
+            column_encoding=encodings or None,
             write_page_index=True,
             store_schema=False,
         )

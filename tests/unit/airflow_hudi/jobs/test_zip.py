@@ -74,7 +74,7 @@ def test_entries_are_sorted_stored_and_dated_alike(tmp_path: Path) -> None:
     }
 
 
-def test_it_holds_every_source_and_data_file_and_nothing_compiled() -> None:
+def test_it_holds_every_source_and_data_file_and_our_modules_compiled() -> None:
     with zipfile.ZipFile(BytesIO(job_zip.build_zip())) as archive:
         names = set(archive.namelist())
     expected = set()
@@ -89,8 +89,60 @@ def test_it_holds_every_source_and_data_file_and_nothing_compiled() -> None:
             if path.is_file() and "__pycache__" not in path.parts
         }
     assert expected <= names
-    assert {name for name in names if not name.startswith("_vendor/")} == expected
-    assert not [name for name in names if name.endswith((".pyc", ".so", ".pyd", ".c"))]
+    compiled = {f"{name}c" for name in expected if name.endswith(".py")}
+    assert {name for name in names if not name.startswith("_vendor/")} == expected | compiled
+    assert not [name for name in names - compiled if name.endswith((".pyc", ".so", ".pyd", ".c"))]
+
+
+FROM_COMPILED = """
+import sys
+sys.path.insert(0, sys.argv[1])
+import hudi_core.errors, hudi_core.codec
+import zipimport
+def refused(*_):
+    raise AssertionError("a module is compiled again")
+if sys.argv[2] == "refuse":
+    zipimport._compile_source = refused
+import hudi_core.model.names
+try:
+    hudi_core.model.names.parse_base_file("x")
+except hudi_core.errors.FormatError:
+    import traceback
+    assert "raise" in traceback.format_exc(), traceback.format_exc()
+print(len([1 for name in sys.modules if name.startswith("hudi_core")]) > 3)
+"""
+
+
+def test_modules_are_loaded_as_they_were_compiled(published: Path) -> None:
+    """And a traceback shows the source."""
+    assert run_isolated(FROM_COMPILED, published, Path("refuse"), site=True) == "True\n"
+
+
+def test_another_python_takes_the_sources(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("importlib.util.MAGIC_NUMBER", b"\x00\x00\r\n")
+    other = job_zip.publish_zip(tmp_path)
+    assert run_isolated(FROM_COMPILED, other, Path("allow"), site=True) == "True\n"
+    with pytest.raises(AssertionError, match="compiled again"):
+        run_isolated(FROM_COMPILED, other, Path("refuse"), site=True)
+
+
+def test_a_process_with_other_objects_compiles_the_same_bytes() -> None:
+    """Strings that another module has interned, constants that are shared."""
+    code = """
+import hashlib, sys
+from airflow_hudi.jobs.zip import build_zip
+{0}
+print(hashlib.sha256(build_zip()).hexdigest())
+"""
+    made = {
+        subprocess.run([sys.executable, "-c", code.format(first)], capture_output=True, text=True, check=True).stdout
+        for first in (
+            "0",
+            "import hudi_core.table, json, decimal",
+            "[sys.intern(word) for word in ('a b', 'commit time')]",
+        )
+    }
+    assert len(made) == 1
 
 
 def test_other_wheels_come_in_pure_python_with_their_licences() -> None:
@@ -125,8 +177,9 @@ def test_the_cache_is_used_and_a_damaged_copy_replaced(tmp_path: Path) -> None:
     assert job_zip.publish_zip(tmp_path) == first
     assert first.stat().st_mtime_ns == stamp
     content = first.read_bytes()
-    first.write_bytes(content[:100])
-    assert job_zip.publish_zip(tmp_path).read_bytes() == content
+    for damaged in (content[:100], content[:5000] + b"?" + content[5001:], b"", content[:-30]):
+        first.write_bytes(damaged)
+        assert job_zip.publish_zip(tmp_path).read_bytes() == content
     assert [path.name for path in tmp_path.iterdir()] == [first.name]
 
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from hudi_core.codec.parquet.encodings import DELTA_INTEGERS, DELTA_STRINGS, delta_columns, dictionary_columns
+from hudi_core.codec.parquet.encodings import DELTA_INTEGERS, DELTA_LENGTHS, DELTA_STRINGS, chosen_encodings
 from hudi_core.codec.parquet.file import ParquetBaseFile
 from hudi_core.codec.parquet.writer import BaseFileWriter, ParquetStyle
 
@@ -34,6 +34,9 @@ TABLE = pa.table(
         ),
         "day": pa.array([date(2000, 1, 1) + timedelta(index) for index in range(ROWS)], pa.date32()),
         "few": ["a", "b"] * (ROWS // 2),
+        "grouped": pa.array([index // 4 for index in range(ROWS)], pa.int32()),
+        "constant": pa.array([7] * ROWS, pa.int32()),
+        "codes": pa.array([RANDOM.randrange(50) for _ in range(ROWS)], pa.int32()),
         "nothing": pa.nulls(ROWS, pa.int64()),
         "holes": pa.array([None if index % 3 else index for index in range(ROWS)], pa.int64()),
         "one.two": pa.array(range(ROWS), pa.int64()),
@@ -50,6 +53,9 @@ DELTAS = {
     "at": DELTA_INTEGERS,
     "day": DELTA_INTEGERS,
     "holes": DELTA_INTEGERS,
+    "grouped": DELTA_INTEGERS,
+    "uuid": DELTA_LENGTHS,
+    "text": DELTA_LENGTHS,
 }
 
 
@@ -62,8 +68,9 @@ def file_of(table: pa.Table, **style: object) -> bytes:
 
 
 def test_deltas_go_to_columns_whose_neighbours_are_alike() -> None:
-    dictionaries = dictionary_columns(TABLE)
-    assert delta_columns(TABLE, dictionaries) == DELTAS
+    dictionaries, encodings = chosen_encodings(TABLE)
+    assert encodings == DELTAS
+    assert dictionaries == ["few", "constant", "codes", "list.list.element"]
     group = pq.ParquetFile(io.BytesIO(file_of(TABLE))).metadata.row_group(0)
     columns = [group.column(index) for index in range(group.num_columns)]
     written = {
@@ -73,7 +80,7 @@ def test_deltas_go_to_columns_whose_neighbours_are_alike() -> None:
 
 
 @pytest.mark.parametrize("codec", ["GZIP", "ZSTD", "SNAPPY", "UNCOMPRESSED"])
-@pytest.mark.parametrize("column", [name for name in DELTAS if name != "small"])
+@pytest.mark.parametrize("column", [name for name in DELTAS if name not in ("small", "uuid")])
 def test_each_makes_the_file_smaller(codec: str, column: str) -> None:
     one = TABLE.select([column])
     assert len(file_of(one, codec=codec)) < len(file_of(one, codec=codec, delta=False))
@@ -94,7 +101,7 @@ def test_small_tables(rows: int) -> None:
 def test_extreme_numbers_come_back() -> None:
     """Differences beyond 64 bits wrap around in the encoding."""
     table = pa.table({"a": pa.array([-(2**63), 2**63 - 1] * 500, pa.int64()), "b": pa.array(range(1000), pa.int64())})
-    assert delta_columns(table, []) == {"b": DELTA_INTEGERS}
+    assert chosen_encodings(table) == (["a"], {"b": DELTA_INTEGERS})
     with ParquetBaseFile(io.BytesIO(file_of(table)), "f.parquet") as file:
         assert pa.Table.from_batches(file.batches()).equals(table)
 

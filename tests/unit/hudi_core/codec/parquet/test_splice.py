@@ -23,6 +23,7 @@ from tests.support.golden_data import golden_root
 from tests.support.random_parquet import random_file, random_table
 
 CASES = 300
+"""Random files in `make test`; `make soak` takes 2,000."""
 CODECS = ["none", "snappy", "gzip", "zstd", "brotli"]
 
 
@@ -49,7 +50,7 @@ def spliced(
     return out.getvalue()
 
 
-@pytest.mark.parametrize("block", range(3))
+@pytest.mark.parametrize("block", [*range(3), *(pytest.param(block, marks=pytest.mark.soak) for block in range(3, 20))])
 def test_random_row_groups_are_copied(block: int) -> None:
     """Every type, encoding, codec, page version, checksums or none, in turns with row groups that are written."""
     copied = unreadable = indexed = 0

@@ -14,7 +14,7 @@ import pytest
 
 from hudi_core.codec import gzip
 from hudi_core.codec.gzip import GzipLibrary
-from hudi_core.codec.parquet.encodings import dictionary_columns
+from hudi_core.codec.parquet.encodings import chosen_encodings
 from hudi_core.codec.parquet.file import ParquetBaseFile
 from hudi_core.codec.parquet.writer import BaseFileWriter, ParquetStyle
 from hudi_core.errors import ConfigError, FormatError, StorageError
@@ -114,7 +114,7 @@ def test_a_full_disk_is_a_storage_error() -> None:
 
 
 def test_a_dictionary_goes_to_columns_of_few_values() -> None:
-    assert dictionary_columns(LARGE) == FEW
+    assert chosen_encodings(LARGE)[0] == FEW
     group = pq.ParquetFile(io.BytesIO(written_with(codec="snappy", delta=False))).metadata.row_group(0)
     columns = [group.column(index) for index in range(group.num_columns)]
     assert [column.path_in_schema for column in columns if "RLE_DICTIONARY" in column.encodings] == FEW
