@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import services
-from benchmarks.compaction import table_of
+from benchmarks.compaction_cases import table_of
 from benchmarks.measure import machine, run_whole_process
 from benchmarks.metadata_tables import DATASETS
 from benchmarks.table_copies import cache, on_a_copy

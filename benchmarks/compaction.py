@@ -1,8 +1,13 @@
-"""Our compaction on Spark against real Hudi 0.15.0's, on copies of one table that real Hudi made.
+"""Our compaction against real Hudi's, on copies of tables that real Hudi made.
 
-`make bench` stores benchmarks/results/compaction.json: for each size, whole process and plan to commit in a warm
-session, wall seconds, CPU seconds with every child counted, peak memory, the ratios, and the share of the pyarrow floor
-measured in the same run.
+`make bench` stores benchmarks/results/compaction.json: for each case (benchmarks/compaction_cases.py), real Hudi of the
+version that made the table, ours on Spark and ours in one process (`--engine local`). Whole processes with wall
+seconds, CPU seconds with every child counted, peak memory and the MiB of the new base files; plan to commit in a warm
+session; the ratios, Hudi's figure by ours; and the share of the pyarrow floor measured in the same run. Figures are
+medians.
+
+Each case is stored as it ends. A case that is stored is measured again on another machine, on another commit, with
+changed code, or with --again.
 """
 
 from __future__ import annotations
@@ -12,25 +17,29 @@ import json
 import statistics
 import subprocess
 import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from benchmarks.compaction_cases import (
+    CODECS,
+    HUDI,
+    MEASURED_SIZES,
+    UPDATES,
+    Case,
+    default_cases,
+    matrix,
+)
 from benchmarks.measure import Cost, machine, middle, run_whole_process
-from benchmarks.table_copies import cache, on_a_copy
+from benchmarks.table_copies import on_a_copy
 from hudi_core.table import HudiTable
 
-SIZES = {"1m": (1_000_000, 300_000), "4m": (4_000_000, 1_200_000)}
+ROOT = Path(__file__).parents[1]
 RESULTS = Path(__file__).parent / "results" / "compaction.json"
-
-
-def table_of(size: str) -> Path:
-    """The benchmark's table of a size, made on first use."""
-    rows, updates = SIZES[size]
-    folder = cache() / f"compaction-{size}"
-    if not folder.is_dir():
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        subprocess.run([sys.executable, "-m", "benchmarks.tables", str(rows), str(updates), str(folder)], check=True)
-    return folder
+CODE = ("spark_jobs", "airflow_hudi")
+"""Folders of the engine: with changes in them, no stored figure is of this code."""
+CHANGED = "-changed"
+Answer = tuple[Cost, dict[str, Any]]
 
 
 def contents(table: Path) -> dict[str, Any]:
@@ -52,80 +61,129 @@ def contents(table: Path) -> dict[str, Any]:
     }
 
 
-def module(name: str, table: Path, *arguments: str) -> tuple[Cost, dict[str, Any]]:
+def module(name: str, table: Path, *arguments: str) -> Answer:
     """Runs one of this package's programs as a process of its own."""
     cost, output = run_whole_process([sys.executable, "-m", f"benchmarks.{name}", str(table), *arguments])
     return cost, json.loads(output.strip().splitlines()[-1])
 
 
-def hudictl(table: Path) -> tuple[Cost, dict[str, Any]]:
+def hudictl(table: Path, *arguments: str) -> Answer:
     """Our whole process: the shell verb as a user calls it."""
     program = Path(sys.executable).parent / "hudictl"
-    cost, output = run_whole_process([str(program), "run", "compaction", str(table), "--master", "local[2]", "--json"])
+    cost, output = run_whole_process([str(program), "run", "compaction", str(table), "--json", *arguments])
     return cost, json.loads(output)
 
 
-def compare(size: str, runs: int) -> dict[str, Any]:
-    """All figures of one size; the engines take turns, so that both see the machine in the same state."""
-    table = table_of(size)
-    _, updates = SIZES[size]
-    whole: dict[str, list[Cost]] = {"ours": [], "hudi": []}
-    warm: dict[str, list[dict[str, float]]] = {"ours": [], "hudi": []}
+def measure(case: Case, runs: int) -> dict[str, Any]:
+    """All figures of one case; the engines take turns, so that all see the machine in the same state."""
+    table = case.table()
+    whole: dict[str, list[Cost]] = {"hudi": [], "spark": [], "local": []}
+    warm: dict[str, list[dict[str, float]]] = {"hudi": [], "spark": []}
     seen: dict[str, dict[str, Any]] = {}
     floors = []
+    works: dict[str, Callable[[Path], Answer]] = {
+        "hudi": lambda copy: module("peer", copy, case.hudi, case.codec),
+        "spark": lambda copy: hudictl(copy, "--engine", "spark", "--master", "local[2]"),
+        "local": lambda copy: hudictl(copy, "--engine", "local"),
+        "spark_warm": lambda copy: module("ours", copy),
+    }
     for _ in range(runs):
-        (cost, _), seen["ours"] = on_a_copy(table, hudictl, contents)
-        whole["ours"].append(cost)
-        (cost, answer), seen["hudi"] = on_a_copy(table, lambda copy: module("peer", copy), contents)
-        whole["hudi"].append(cost)
-        warm["hudi"].append(answer["warm"])
-        (_, answer), _ = on_a_copy(table, lambda copy: module("ours", copy), contents)
-        warm["ours"].append(answer["warm"])
-        floors.append(module("floor", table, str(updates))[1])
-    rows_agree = all(seen["ours"][key] == seen["hudi"][key] for key in ("rows", "ts", "a"))
-    if not rows_agree:
-        raise RuntimeError(f"the two engines do not hold the same rows: {seen}")
-    floor = sorted(floors, key=lambda found: found["cpu"])[len(floors) // 2]
-    ours, hudi = middle(whole["ours"]), middle(whole["hudi"])
-    warm_cpu = {name: statistics.median(one["cpu"] for one in found) for name, found in warm.items()}
-    warm_wall = {name: statistics.median(one["wall"] for one in found) for name, found in warm.items()}
+        for name, work in works.items():
+            (cost, answer), seen[name] = on_a_copy(table, work, contents)
+            if name in whole:
+                whole[name].append(cost)
+            if "warm" in answer:
+                warm[name.removesuffix("_warm")].append(answer["warm"])
+        _agree(case, seen)
+        floors.append(module("floor", table, str(case.updates))[1])
     return {
-        "rows": SIZES[size][0],
-        "updates": updates,
-        "runs": runs,
-        "whole_process": {
-            "ours": ours.as_json(),
-            "hudi_0_15_0": hudi.as_json(),
-            "cpu_ratio": round(hudi.cpu / ours.cpu, 2),
-            "wall_ratio": round(hudi.wall / ours.wall, 2),
-        },
-        "plan_to_commit": {
-            "ours": {"wall": round(warm_wall["ours"], 2), "cpu": round(warm_cpu["ours"], 2)},
-            "hudi_0_15_0": {"wall": round(warm_wall["hudi"], 2), "cpu": round(warm_cpu["hudi"], 2)},
-            "cpu_ratio": round(warm_cpu["hudi"] / warm_cpu["ours"], 2),
-            "wall_ratio": round(warm_wall["hudi"] / warm_wall["ours"], 2),
-        },
-        "floor": {
-            "cpu": round(floor["cpu"], 2),
-            "stages": floor["stages"],
-            "share": round(floor["cpu"] / warm_cpu["ours"], 3),
-        },
-        "after": seen,
-        "rows_agree": rows_agree,
+        "rows": case.rows,
+        "updates": case.updates,
+        **figures(whole, warm, {name: found["new_base_mib"] for name, found in seen.items()}),
+        "floor": _floor(floors, warm["spark"]),
+        "agreed": {key: seen["hudi"][key] for key in ("rows", "ts", "a")},
     }
 
 
+def _agree(case: Case, seen: Mapping[str, Mapping[str, Any]]) -> None:
+    if len({tuple(found[key] for key in ("rows", "ts", "a")) for found in seen.values()}) != 1:
+        raise RuntimeError(f"{case.name}: the engines do not hold the same rows: {seen}")
+
+
+def figures(
+    whole: Mapping[str, Sequence[Cost]], warm: Mapping[str, Sequence[Mapping[str, float]]], mib: Mapping[str, float]
+) -> dict[str, Any]:
+    """Medians of each engine, and how many times as much Hudi takes."""
+    entire = {name: middle(found) for name, found in whole.items()}
+    kept = {
+        name: {key: statistics.median(one[key] for one in found) for key in ("wall", "cpu")}
+        for name, found in warm.items()
+    }
+    found: dict[str, Any] = {
+        name: {
+            "whole": cost.as_json(),
+            **({"warm": {key: round(value, 2) for key, value in kept[name].items()}} if name in kept else {}),
+            "new_base_mib": mib[name],
+        }
+        for name, cost in entire.items()
+    }
+    for key in ("cpu", "wall"):
+        found[f"{key}_ratios"] = {
+            "spark_whole": round(getattr(entire["hudi"], key) / getattr(entire["spark"], key), 2),
+            "spark_warm": round(kept["hudi"][key] / kept["spark"][key], 2),
+            "local_whole": round(getattr(entire["hudi"], key) / getattr(entire["local"], key), 2),
+        }
+    return found
+
+
+def _floor(floors: Sequence[dict[str, Any]], warm: Iterable[Mapping[str, float]]) -> dict[str, Any]:
+    floor = sorted(floors, key=lambda found: found["cpu"])[len(floors) // 2]
+    ours = statistics.median(one["cpu"] for one in warm)
+    return {"cpu": round(floor["cpu"], 2), "stages": floor["stages"], "share": round(floor["cpu"] / ours, 3)}
+
+
+def code() -> str:
+    """The commit that is measured; marked where the working tree has changes to it."""
+
+    def git(*arguments: str) -> str:
+        return subprocess.run(["git", *arguments], cwd=ROOT, check=True, capture_output=True, text=True).stdout.strip()
+
+    changed = git("status", "--porcelain", "--", *CODE)
+    return git("rev-parse", "HEAD") + (CHANGED if changed else "")
+
+
+def pending(cases: Iterable[Case], stored: Mapping[str, Mapping[str, Any]], commit: str) -> list[Case]:
+    """The cases that are not stored with this commit; all of them where the code has changes."""
+    return [case for case in cases if commit.endswith(CHANGED) or stored.get(case.name, {}).get("commit") != commit]
+
+
+def chosen_cases(chosen: argparse.Namespace) -> list[Case]:
+    """The default cases; with any axis given, every combination of it and of the others' values."""
+    axes = [(chosen.sizes, MEASURED_SIZES), (chosen.hudi, HUDI), (chosen.codecs, CODECS), (chosen.updates, UPDATES)]
+    if not any(given for given, _ in axes):
+        return default_cases()
+    return matrix(*(given.split(",") if given else known for given, known in axes))
+
+
 def main() -> None:
-    """Measures the given sizes and stores the result."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--sizes", default="1m,4m")
+    """Measures the chosen cases and stores each as it ends."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--hudi", help=f"versions, of {','.join(HUDI)}")
+    parser.add_argument("--codecs", help=f"of {','.join(CODECS)}")
+    parser.add_argument("--updates", help=f"pattern:percent; known are {','.join(UPDATES)}")
+    parser.add_argument("--sizes", help=f"of the tables; {','.join(MEASURED_SIZES)}, and 20k to try it out")
     parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--again", action="store_true", help="measure also what is stored with this commit")
     parser.add_argument("--output", type=Path, default=RESULTS)
     chosen = parser.parse_args()
-    found = {"machine": machine(), "sizes": {size: compare(size, chosen.runs) for size in chosen.sizes.split(",")}}
+    cases, commit, here = chosen_cases(chosen), code(), machine()
+    stored = json.loads(chosen.output.read_text()) if chosen.output.is_file() else {}
+    kept = stored.get("cases", {}) if stored.get("machine") == here else {}
     chosen.output.parent.mkdir(parents=True, exist_ok=True)
-    chosen.output.write_text(json.dumps(found, indent=2) + "\n")
-    print(json.dumps(found, indent=2))
+    for case in cases if chosen.again else pending(cases, kept, commit):
+        kept[case.name] = {"commit": commit, "runs": chosen.runs, **measure(case, chosen.runs)}
+        chosen.output.write_text(json.dumps({"machine": here, "cases": kept}, indent=2) + "\n")
+        print(json.dumps({case.name: kept[case.name]}), flush=True)
 
 
 if __name__ == "__main__":

@@ -19,7 +19,8 @@ from pathlib import Path
 from typing import Any
 
 from airflow_hudi.jobs.zip import entry_file, publish_zip
-from benchmarks.compaction import contents, table_of
+from benchmarks.compaction import contents
+from benchmarks.compaction_cases import table_of
 from benchmarks.measure import Cost, machine, middle, run_whole_process
 from benchmarks.table_copies import on_a_copy
 from hudi_core.request.java import spark_environment

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from benchmarks.compaction import SIZES, table_of
+from benchmarks.compaction_cases import SIZES, table_of
 from benchmarks.measure import Cost, machine, run_whole_process
 from benchmarks.read_parts import log_decode, lookups, openings, pruned
 from benchmarks.table_copies import cache

@@ -1,23 +1,25 @@
-"""Makes the benchmark's tables with real Apache Hudi 0.15.0, once, into the cache.
+"""Makes the tables of the compaction benchmark with real Apache Hudi, once, into the cache.
 
-`python -m benchmarks.tables ROWS UPDATES FOLDER`: a merge-on-read table of ROWS rows in 4 file groups of 2 partitions,
-three upserts of UPDATES / 3 rows each into avro logs, the metadata table with `files` only, the default codec (gzip),
-and a compaction scheduled over all.
+`python -m benchmarks.tables CASE FOLDER`, CASE as in benchmarks/compaction_cases.py: a merge-on-read table in 4 file
+groups of 2 partitions, three upserts into logs, the metadata table with `files` only, and a compaction scheduled over
+all. 0.15.0 makes version 6 and 1.2.0 version 9; what is not named here is as its users get it by default.
 """
 
 from __future__ import annotations
 
+import shutil
 import sys
 from pathlib import Path
 from typing import Any
 
+from benchmarks.compaction_cases import HALVES, ROUNDS, Case
 from hudi_core.request.java import find_java
 
-ROUNDS = 3
 NAME = "bench"
+PARTITIONS = 2
 COLUMNS = (
     "concat('key-', lpad(cast(id as string), 12, '0')) id",
-    "cast(id % 2 as string) part",
+    f"cast(id % {PARTITIONS} as string) part",
     "{salt} + id ts",
     "xxhash64(id, {salt}) a",
     "cast(rand({salt}) as double) b",
@@ -37,13 +39,30 @@ OPTIONS = {
     "hoodie.bulkinsert.shuffle.parallelism": "2",
     "hoodie.parquet.max.file.size": "512000000",
     "hoodie.parquet.small.file.limit": "0",
+}
+METADATA = {
     "hoodie.metadata.enable": "true",
     "hoodie.metadata.index.column.stats.enable": "false",
+    "hoodie.metadata.index.partition.stats.enable": "false",
 }
 
 
-def hudi_session(cores: int) -> Any:
-    """A Spark session with the bundle of real Hudi 0.15.0, as its users start it."""
+def service_options(codec: str) -> dict[str, str]:
+    """What a table service has to be told again, since the table's own properties do not hold it."""
+    return {**METADATA, "hoodie.parquet.compression.codec": codec}
+
+
+def call_compaction(session: Any, op: str, options: dict[str, str]) -> list[Any]:
+    """Hudi's procedure on the table NAME of the session."""
+    told = ",".join(f"{key}={value}" for key, value in options.items())
+    found: list[Any] = session.sql(
+        f"CALL run_compaction(op => '{op}', table => '{NAME}', options => '{told}')"
+    ).collect()
+    return found
+
+
+def hudi_session(cores: int, version: str = "0.15.0") -> Any:
+    """A Spark session with the bundle of real Hudi, as its users start it."""
     import os
 
     from pyspark.sql import SparkSession
@@ -53,7 +72,7 @@ def hudi_session(cores: int) -> Any:
     os.environ["JAVA_HOME"] = find_java()
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     options = {
-        "spark.jars": str(bundle_jar("0.15.0")),
+        "spark.jars": str(bundle_jar(version)),
         "spark.serializer": "org.apache.spark.serializer.KryoSerializer",
         "spark.kryo.registrator": "org.apache.spark.HoodieSparkKryoRegistrar",
         "spark.sql.extensions": "org.apache.spark.sql.hudi.HoodieSparkSessionExtension",
@@ -74,28 +93,56 @@ def hudi_session(cores: int) -> Any:
     return session
 
 
-def make(rows: int, updates: int, folder: Path, cores: int = 2) -> None:
-    """Writes the table below `folder`; the folder appears only when it is complete."""
+def make(case: Case, folder: Path) -> None:
+    """Writes the table; the folder appears only when it is complete, and is as the cases describe it."""
     fresh = folder.with_name(folder.name + ".tmp")
-    session = hudi_session(cores)
+    shutil.rmtree(fresh, ignore_errors=True)
+    session = hudi_session(HALVES, case.hudi)
 
     def write(salt: int, condition: str, operation: str, mode: str) -> None:
-        frame = session.range(0, rows).where(condition).selectExpr(*(column.format(salt=salt) for column in COLUMNS))
-        frame.write.format("hudi").options(**OPTIONS).option("hoodie.datasource.write.operation", operation).mode(
-            mode
-        ).save(str(fresh))
+        columns = [column.format(salt=salt) for column in COLUMNS]
+        options = {**OPTIONS, **service_options(case.codec), "hoodie.datasource.write.operation": operation}
+        frame = session.range(0, case.rows).where(condition).selectExpr(*columns)
+        frame.write.format("hudi").options(**options).mode(mode).save(str(fresh))
 
     write(1, "true", "bulk_insert", "overwrite")
     for turn in range(ROUNDS):
-        write(10 + turn, f"abs(hash(id, {turn})) % {rows} < {updates // ROUNDS}", "upsert", "append")
+        write(10 + turn, case.written(turn), "upsert", "append")
     session.sql(f"CREATE TABLE {NAME} USING hudi LOCATION '{fresh}'")
-    session.sql(
-        f"CALL run_compaction(op => 'schedule', table => '{NAME}', options => "
-        "'hoodie.compact.inline.max.delta.commits=1')"
-    ).collect()
+    told = {**service_options(case.codec), "hoodie.compact.inline.max.delta.commits": "1"}
+    call_compaction(session, "schedule", told)
     session.stop()
+    check_layout(fresh, case)
+    check_metadata(fresh)
     fresh.rename(folder)
 
 
+def check_layout(table: Path, case: Case) -> None:
+    """Raises RuntimeError unless each base file holds every other id of one half, in order, at the case's codec."""
+    import numpy as np
+    import pyarrow.compute as pc
+    import pyarrow.parquet as pq
+
+    half = case.rows // HALVES
+    due = {(part, start) for part in range(PARTITIONS) for start in range(0, case.rows, half)}
+    for path in table.glob("*/*.parquet"):
+        file = pq.ParquetFile(path)
+        codec = file.metadata.row_group(0).column(0).compression
+        ids = pc.cast(pc.utf8_slice_codeunits(file.read(["id"])["id"], 4), "int64").to_numpy()
+        part, start = int(path.parent.name), int(ids[0]) // half * half
+        if codec != case.codec.upper() or not np.array_equal(ids, np.arange(start + part, start + half, PARTITIONS)):
+            raise RuntimeError(f"{path}: {codec}, {len(ids)} rows from {ids[:3]} to {ids[-3:]}")
+        due.remove((part, start))
+    if due:
+        raise RuntimeError(f"{table}: no base file of {sorted(due)}")
+
+
+def check_metadata(table: Path) -> None:
+    """Raises RuntimeError unless the metadata table holds the partition `files` and no other."""
+    found = sorted(path.name for path in (table / ".hoodie" / "metadata").iterdir() if path.name != ".hoodie")
+    if found != ["files"]:
+        raise RuntimeError(f"{table}: the metadata table has {found}")
+
+
 if __name__ == "__main__":
-    make(int(sys.argv[1]), int(sys.argv[2]), Path(sys.argv[3]))
+    make(Case.parse(sys.argv[1]), Path(sys.argv[2]))
