@@ -39,12 +39,15 @@ RESULTS = Path(__file__).parent / "results" / "compaction.json"
 CODE = ("spark_jobs", "airflow_hudi")
 """Folders of the engine: with changes in them, no stored figure is of this code."""
 CHANGED = "-changed"
+AGREED = ("rows", "ts", "a")
+"""What the rows of all engines must agree on."""
 Answer = tuple[Cost, dict[str, Any]]
 
 
 def contents(table: Path) -> dict[str, Any]:
-    """Row count and sums over the read-optimized query, on which both engines must agree; and the new files' bytes."""
+    """Row count and sums over the read-optimized query, on which the engines must agree; the new files' codec, MiB."""
     import pyarrow.compute as pc
+    import pyarrow.parquet as pq
 
     rows, total, check = 0, 0, 0
     answer = HudiTable.open(str(table)).read("read_optimized", columns=["ts", "a"])
@@ -53,11 +56,13 @@ def contents(table: Path) -> dict[str, Any]:
         total += pc.sum(batch["ts"]).as_py() or 0
         check = (check + (pc.sum(pc.bit_wise_and(batch["a"], 0xFFFFFFFF)).as_py() or 0)) % 2**64
     newest = max(path.name.rsplit("_", 1)[1] for path in table.glob("*/*.parquet"))
+    files = sorted(table.glob(f"*/*_{newest}"))
     return {
         "rows": rows,
         "ts": total,
         "a": check,
-        "new_base_mib": round(sum(path.stat().st_size for path in table.glob(f"*/*_{newest}")) / 2**20, 1),
+        "codec": pq.ParquetFile(files[0]).metadata.row_group(0).column(0).compression.lower(),
+        "new_base_mib": round(sum(path.stat().st_size for path in files) / 2**20, 1),
     }
 
 
@@ -101,13 +106,15 @@ def measure(case: Case, runs: int) -> dict[str, Any]:
         "updates": case.updates,
         **figures(whole, warm, {name: found["new_base_mib"] for name, found in seen.items()}),
         "floor": _floor(floors, warm["spark"]),
-        "agreed": {key: seen["hudi"][key] for key in ("rows", "ts", "a")},
+        "agreed": {key: seen["hudi"][key] for key in AGREED},
     }
 
 
 def _agree(case: Case, seen: Mapping[str, Mapping[str, Any]]) -> None:
-    if len({tuple(found[key] for key in ("rows", "ts", "a")) for found in seen.values()}) != 1:
+    if len({tuple(found[key] for key in AGREED) for found in seen.values()}) != 1:
         raise RuntimeError(f"{case.name}: the engines do not hold the same rows: {seen}")
+    if any(found["codec"] != case.codec for found in seen.values()):
+        raise RuntimeError(f"{case.name}: an engine wrote another codec: {seen}")
 
 
 def figures(
