@@ -9,7 +9,7 @@ import pytest
 from isal import isal_zlib
 
 from hudi_core.codec.hfile import block
-from hudi_core.codec.hfile.block import inflate
+from hudi_core.codec.hfile.block import HEADER_SIZE, Codec, Magic, encode_block, inflate
 
 HEADER = 10
 
@@ -81,3 +81,15 @@ def test_a_member_that_ends_early() -> None:
     for end in range(len(whole)):
         with pytest.raises(ValueError, match="HFile block"):
             inflate(whole[:end], len(data))
+
+
+@pytest.mark.usefixtures("library")
+@pytest.mark.parametrize("size", [0, 1, 3000])
+def test_what_either_deflates_the_other_inflates(size: int) -> None:
+    data = some_data(size)
+    whole = encode_block(Magic.DATA, data, Codec.GZ, -1)
+    assert encode_block(Magic.DATA, data, Codec.GZ, -1) == whole
+    inflater = zlib.decompressobj(31)
+    assert inflater.decompress(whole[HEADER_SIZE:]) == data
+    assert inflater.eof
+    assert isal_zlib.decompressobj(31).decompress(whole[HEADER_SIZE:]) == data
