@@ -77,10 +77,16 @@ class RowGroupSource:
         their dotted name, from there. Raises CorruptFileError for what is no column chunk with the rows of its footer,
         or has another checksum than its pages say; SizeLimitError; StorageError.
         """
-        for chunk in self._groups[number][Group.columns][1].values:
+        rows = self.file.metadata.row_group(number).num_rows
+        for place, chunk in enumerate(self._groups[number][Group.columns][1].values):
+            column = self.file.metadata.schema.column(place)
             try:
-                name = b".".join(chunk[Chunk.metadata][1][Column.path][1].values).decode()
-                yield replaced[name] if name in replaced else self._read(chunk)
+                inner = chunk[Chunk.metadata][1]
+                if b".".join(inner[Column.path][1].values).decode() != column.path:
+                    raise ValueError("it is not that of the schema")
+                if column.max_repetition_level == 0 and inner[Column.num_values][1] != rows:
+                    raise ValueError(f"it has {inner[Column.num_values][1]} values, and the row group {rows} rows")
+                yield replaced[column.path] if column.path in replaced else self._read(chunk)
             except (ValueError, IndexError, KeyError, AttributeError, TypeError) as error:
                 raise CorruptFileError(
                     f"a column of row group {number} of the Parquet file is damaged: {error}",

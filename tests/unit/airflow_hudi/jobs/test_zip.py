@@ -227,6 +227,17 @@ schema, records = read_container(open(plan, "rb").read(), path=plan)
 import fastavro
 assert fastavro.__file__.startswith(job_zip), fastavro.__file__
 from hudi_core.services.compaction.merge_slice import compact_operation
+from hudi_core.codec.gzip import GzipLibrary, chosen_library
+assert chosen_library(GzipLibrary.AUTO) is GzipLibrary.PYARROW
+import io, pyarrow
+from hudi_core.codec.parquet.file import ParquetBaseFile
+from hudi_core.codec.parquet.writer import BaseFileWriter
+rows, out = pyarrow.table({"a": ["x", "y"] * 500}), io.BytesIO()
+writer = BaseFileWriter(out, rows.schema, path="written")
+writer.write(rows)
+writer.close({})
+read = ParquetBaseFile(out, "read")
+assert (read.compression, pyarrow.Table.from_batches(read.batches())) == ("GZIP", rows)
 for name, module in list(sys.modules.items()):
     if name.split(".")[0] in ("hudi_core", "hudi_spark"):
         assert module.__spec__.origin.startswith(job_zip), module
@@ -291,7 +302,9 @@ def run_isolated(code: str, *arguments: Path, site: bool) -> str:
 def test_an_executor_needs_the_zip_and_few_wheels(
     published: Path, tmp_path: Path, golden: Callable[[str, str], GoldenCase]
 ) -> None:
-    """Without site-packages: no compiled fastavro, no polars, no fsspec, nothing of a checkout."""
+    """Without site-packages: no compiled fastavro, no polars, no fsspec, no isal, nothing of a checkout. So it is, too,
+    where a wheel is not built for the processor.
+    """
     wheels = few_wheels(tmp_path)
     (plan,) = (golden("6", "compaction_inflight").table / ".hoodie").glob("*.compaction.requested")
     assert run_isolated(ON_AN_EXECUTOR, published, wheels, plan, site=False).split()[0] == "HoodieCompactionPlan"

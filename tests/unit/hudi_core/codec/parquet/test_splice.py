@@ -221,10 +221,31 @@ def chunk_of(tree: Struct, column: int) -> Struct:
     return found
 
 
+def swap_names(tree: Struct) -> None:
+    """Two columns of one type, each by the other's name."""
+    key, name = (chunk_of(tree, column)[Chunk.metadata][1] for column in (0, 1))
+    key[Column.path], name[Column.path] = name[Column.path], key[Column.path]
+
+
+def test_the_values_of_a_nested_column_are_counted() -> None:
+    table = pa.table({"list": [[number, number] for number in range(50)]})
+    file = io.BytesIO()
+    pq.write_table(table, file, store_schema=False)
+    fewer = changed(
+        file.getvalue(), lambda tree: chunk_of(tree, 0)[Chunk.metadata][1].__setitem__(Column.num_values, (6, 99))
+    )
+    with pytest.raises(CorruptFileError, match="its pages have 100 values, and the footer says 99"):
+        spliced([fewer], table.schema)
+
+
 @pytest.mark.parametrize(
     ("change", "word"),
     [
-        (lambda tree: chunk_of(tree, 2)[3][1].__setitem__(Column.num_values, (6, 4999)), "the footer says 4999"),
+        (
+            lambda tree: chunk_of(tree, 2)[3][1].__setitem__(Column.num_values, (6, 4999)),
+            "has 4999 values, and the row",
+        ),
+        (swap_names, "is not that of the schema"),
         (lambda tree: chunk_of(tree, 2)[3][1].__setitem__(Column.stored, (6, 1 << 40)), "outside of the file"),
         (lambda tree: chunk_of(tree, 2)[3][1].__setitem__(Column.data_offset, (6, 1 << 40)), "outside of the file"),
         (lambda tree: chunk_of(tree, 2).__setitem__(Chunk.file_path, (8, b"other")), "in another file"),
