@@ -54,6 +54,7 @@ SOAKED = {
         1,
         (f"{CORE}/metadata_table", f"{CORE}/services/metadata", "tests/golden"),
     ),
+    "base files of pages and copies": (1, ("tests/interop/test_parquet_files.py", f"{CORE}/codec/parquet")),
     "random programs": (1, ("tests/torture",)),
     "memory and the rest": (2, ("tests",)),
 }
