@@ -18,6 +18,7 @@ from hudi_core.request.results import RunResult
 from hudi_core.request.services import SERVICES, Step, next_step, nothing_pending
 from hudi_core.services.context import TableContext
 from hudi_core.services.engine_choice import Choice, Extent, choose
+from hudi_core.services.lifecycle import Run
 from hudi_core.services.metadata.missing_actions import missing_actions
 from hudi_core.services.metadata.verbs import nothing_to_create, nothing_to_drop
 from hudi_core.services.repair.takeover import nothing_to_free
@@ -75,6 +76,7 @@ def _nothing_to_run(context: TableContext, request: RunRequest, owner: Owner) ->
         planned = service.preview(context)
         return None if planned.plan is not None else RunResult((), planned.reason)
     if request.instant is not None:
+        service.job(Run(context, request.instant, owner)).find(context.active.load())
         return None
     pending = service.pending(context, context.active.load())
     match next_step(is_pending=bool(pending), schedule=request.schedule):
@@ -107,7 +109,10 @@ def _extent(context: TableContext, request: Request, config: EngineConfig) -> Ex
             service = service_of(request.service)
             if isinstance(service, ImmediateService):
                 return Extent()
-            pending = [request.instant] if request.instant else service.pending(context, context.active.load())
+            pending = service.pending(context, context.active.load())
+            if request.instant is not None:
+                # The run says what is wrong with another one.
+                pending = [instant for instant in pending if instant == request.instant]
             taken = pending if request.all_pending else pending[:1]
             return reduce(or_, (service.extent(context, instant, config) for instant in taken), Extent())
         case requests.MetadataCreateRequest(partitions=partitions, columns=columns):

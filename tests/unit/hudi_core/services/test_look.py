@@ -130,6 +130,9 @@ def test_what_is_done_already_is_found(golden: Golden) -> None:
         (lambda table: requests.RestoreRequest(table, instant="20240101000000000"), ConfigError),
         (lambda table: requests.RollbackRequest(table, instant="20240101000000000"), (ConfigError, TimelineError)),
         (lambda table: requests.TakeoverRequest(table, instant="99990101000000000"), ConfigError),
+        (lambda table: requests.RunRequest(table, "compaction", instant="99990101000000000"), ConfigError),
+        (lambda table: requests.RunRequest(table, "compaction", instant=first(Path(table))), ConfigError),
+        (lambda table: requests.RunRequest(table, "clean", instant=first(Path(table))), ConfigError),
     ],
 )
 def test_bad_input_is_the_runs(golden: Golden, make: Any, error: Any) -> None:
