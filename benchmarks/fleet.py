@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from airflow_hudi.jobs.zip import entry_file, publish_zip
-from benchmarks.compaction import contents
+from benchmarks.compaction import code, contents
 from benchmarks.compaction_cases import table_of
 from benchmarks.measure import Cost, machine, middle, run_whole_process
 from benchmarks.table_copies import on_a_copy
@@ -155,35 +155,45 @@ def compaction(size: str, runs: int) -> dict[str, Any]:
     }
 
 
-def main() -> None:
-    """Measures and stores the result."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--sizes", default="1m,4m", help="of the compactions")
-    parser.add_argument("--counts", default="20,200", help="of small tables")
-    parser.add_argument("--runs", type=int, default=3)
-    parser.add_argument("--output", type=Path, default=RESULTS)
-    chosen = parser.parse_args()
+def little_work(counts: Sequence[int], runs: int) -> dict[str, Any]:
+    """Starts, an idle table, and many small ones beside one Spark start a table."""
     with tempfile.TemporaryDirectory(prefix="hudi-fleet-") as name:
         scratch = Path(name)
         for folder in ("quiet", "made"):
             (scratch / folder).mkdir()
         quiet = open_case("9", "mor_basic", scratch / "quiet").table
-        each = one_spark_start(scratch, chosen.runs)
+        each = one_spark_start(scratch, runs)
         found: dict[str, Any] = {
-            "machine": machine(),
-            "start": start(quiet, chosen.runs),
+            "start": start(quiet, runs),
             "idle": idle(quiet, scratch),
             "one_spark_start": each.as_json(),
             "small_tables": {},
         }
-        for count in map(int, filter(None, chosen.counts.split(","))):
+        for count in counts:
             measured = fleet(count, scratch)
             found["small_tables"][str(count)] = {
                 **measured,
                 "cpu_ratio": round(count * each.cpu / measured["cost"]["cpu"], 1),
                 "wall_ratio": round(count * each.wall / measured["cost"]["wall"], 1),
             }
-    found["compaction"] = {size: compaction(size, chosen.runs) for size in filter(None, chosen.sizes.split(","))}
+    return found
+
+
+def main() -> None:
+    """Measures and stores the result; what is not measured stays as it was stored."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--sizes", default="1m,4m", help="of the compactions; '' for none")
+    parser.add_argument("--counts", default="20,200", help="of small tables; '' for nothing but compactions")
+    parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--output", type=Path, default=RESULTS)
+    chosen = parser.parse_args()
+    found: dict[str, Any] = json.loads(chosen.output.read_text()) if chosen.output.exists() else {}
+    counts, sizes = ([item for item in text.split(",") if item] for text in (chosen.counts, chosen.sizes))
+    if counts:
+        found |= {"machine": machine(), **little_work([*map(int, counts)], chosen.runs)}
+    if sizes:
+        measured = {size: compaction(size, chosen.runs) for size in sizes}
+        found["compaction"] = {"machine": machine(), "commit": code(), **measured}
     chosen.output.write_text(json.dumps(found, indent=2) + "\n")
     print(json.dumps(found, indent=2))
 
