@@ -58,6 +58,11 @@ class ChunkBytes:
     column_index: bytes = b""
     offset_index: bytes = b""
 
+    @property
+    def num_values(self) -> int:
+        """Values of the column, nulls included."""
+        return int(self.fields[Chunk.metadata][1][Column.num_values][1])
+
 
 class _Placed(NamedTuple):
     """A ColumnChunk of this file, and its parts of the page index."""
@@ -135,6 +140,10 @@ class PageSink(io.RawIOBase):
         copied: Struct = {**group, Group.offset: (I64, start)}
         _set_totals(copied, columns)
         self._copied.append((behind, dict(sorted(copied.items())), columns))
+
+    def discard(self) -> None:
+        """What is written from now on is dropped."""
+        self._held, self._header, self._tail = b"", None, []
 
     def end_pages(self) -> None:
         """What follows is the page index and the footer."""

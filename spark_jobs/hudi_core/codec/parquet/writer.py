@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import BinaryIO
 
 import pyarrow as pa
@@ -137,16 +137,23 @@ class BaseFileWriter:
         """
         if self._pending:
             self._flush()
-        group = source.group(number)
+        group, rows = source.group(number), source.file.metadata.row_group(number).num_rows
         chunks = {name: self._chunk(name, values) for name, values in replaced.items()}
+        if any(chunk.num_values != rows for chunk in chunks.values()):
+            raise FormatError(f"a row group of {rows} rows does not get as many values for each column", path=self.path)
         with arrow_errors(self.path, "write"):
             self._pages.copy_group(group, source.chunks(number, chunks), behind=self._groups)
-        self.num_rows += source.file.metadata.row_group(number).num_rows
+        self.num_rows += rows
+
+    def abandon(self) -> None:
+        """What is written from now on is dropped: Arrow's writer closes itself when it is collected."""
+        self._pages.discard()
 
     def _chunk(self, name: str, values: pa.Array) -> ChunkBytes:
-        """The column chunk of some values."""
+        """The one column chunk of some values, however many they are."""
         buffer = io.BytesIO()
-        writer = BaseFileWriter(buffer, pa.schema([self.schema.field(name)]), path=self.path, style=self._style)
+        style = replace(self._style, row_group_rows=max(1, len(values)), row_group_bytes=max(1, 2 * values.nbytes))
+        writer = BaseFileWriter(buffer, pa.schema([self.schema.field(name)]), path=self.path, style=style)
         writer.write(pa.table([values], schema=writer.schema))
         writer.close({})
         return next(RowGroupSource(ParquetBaseFile(buffer, self.path)).chunks(0, {}))

@@ -157,5 +157,7 @@ class BaseFileHandle:
     ) -> None:
         # The stream's own exit keeps a half-written object from being published, where the storage can.
         self._file.__exit__(kind, error, trace)
+        if error is not None:
+            self._writer.abandon()
         if isinstance(error, Exception):
             self._storage.delete(self.path)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import io
 import zipfile
 from collections.abc import Callable
@@ -18,7 +19,7 @@ from hudi_core.codec.parquet.footer import footer_of
 from hudi_core.codec.parquet.splice import RowGroupSource
 from hudi_core.codec.parquet.thrift import Struct, encode_struct, read_struct
 from hudi_core.codec.parquet.writer import BaseFileWriter, ParquetStyle
-from hudi_core.errors import CorruptFileError, HudiError
+from hudi_core.errors import CorruptFileError, FormatError, HudiError
 from tests.support.golden_data import golden_root
 from tests.support.random_parquet import random_file, random_table
 
@@ -101,6 +102,38 @@ def test_a_column_is_replaced() -> None:
     table, data = keyed(5000, row_group_size=2000, compression="zstd")
     read = pq.read_table(io.BytesIO(spliced([data], table.schema, {"name": pa.scalar("new")}, codec="ZSTD")))
     assert read.equals(table.set_column(1, "name", pa.array(["new"] * 5000)))
+
+
+@pytest.mark.parametrize("style", [{"row_group_rows": 7}, {"row_group_bytes": 1 << 10}])
+@pytest.mark.parametrize("value", ["n", None])
+def test_a_replaced_column_has_the_rows_of_the_group(style: dict[str, Any], value: str | None) -> None:
+    """Also where the new file's own row groups are smaller."""
+    table, data = keyed(5000, row_group_size=2000)
+    for part in ([data], [table.slice(0, 10), data]):
+        read = pq.ParquetFile(io.BytesIO(spliced(part, table.schema, {"name": pa.scalar(value, pa.string())}, **style)))
+        copied = read.read().slice(read.metadata.num_rows - 5000)
+        assert copied.equals(table.set_column(1, "name", pa.array([value] * 5000, pa.string())))
+        groups = [read.metadata.row_group(number) for number in range(read.metadata.num_row_groups)]
+        assert [group.num_rows for group in groups[-3:]] == [2000, 2000, 1000]
+        assert all(group.column(1).num_values == group.num_rows for group in groups)
+
+
+def test_a_replaced_column_of_other_rows_is_refused() -> None:
+    table, data = keyed(50)
+    writer = BaseFileWriter(io.BytesIO(), table.schema, path="target.parquet")
+    with pytest.raises(FormatError, match="a row group of 50 rows"):
+        writer.copy(source_of(data), 0, {"name": pa.array(["x"] * 49)})
+
+
+def test_an_abandoned_writer_is_collected_quietly(capfd: pytest.CaptureFixture[str]) -> None:
+    table, data = keyed(50)
+    writer = BaseFileWriter(io.BytesIO(), table.schema, path="target.parquet", style=ParquetStyle(row_group_rows=10))
+    writer.write(table)
+    writer.copy(source_of(data), 0, {})
+    writer.abandon()
+    del writer
+    gc.collect()
+    assert capfd.readouterr().err == ""
 
 
 def test_the_bytes_of_other_columns_are_those_of_the_file() -> None:
