@@ -69,10 +69,10 @@ def gzip_compressor(library: GzipLibrary, level: int) -> Callable[[bytes], bytes
     return None
 
 
-def checksum() -> Callable[[bytes], int]:
+def checksum() -> Callable[[bytes | memoryview], int]:
     """CRC-32 of bytes, by ISA-L where it is installed: in a fifth of zlib's time."""
     if _installed(GzipLibrary.ISAL):
-        found: Callable[[bytes], int] = import_module("isal.isal_zlib").crc32
+        found: Callable[[bytes | memoryview], int] = import_module("isal.isal_zlib").crc32
         return found
     return zlib.crc32
 

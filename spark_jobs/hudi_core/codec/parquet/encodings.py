@@ -15,6 +15,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from hudi_core.codec.parquet.footer import empty_file
+
 _FEW_VALUES: Final = 0.5
 """A dictionary pays when at most this share of the sampled values are distinct."""
 _SAMPLE_RUNS, _RUN_ROWS = 64, 64
@@ -98,7 +100,5 @@ def _neighbours_share(sample: pa.Array) -> bool:
 
 def _leaf_paths(schema: pa.Schema) -> list[str]:
     """The dotted names that Parquet gives the leaf columns, which Arrow's per-column options go by."""
-    buffer = io.BytesIO()
-    pq.write_table(schema.empty_table(), buffer, store_schema=False)
-    parquet = pq.ParquetFile(buffer).schema
+    parquet = pq.ParquetFile(io.BytesIO(empty_file(schema))).schema
     return [parquet.column(index).path for index in range(len(parquet))]

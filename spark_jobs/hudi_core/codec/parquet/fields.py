@@ -90,7 +90,6 @@ class Location:
 
     offset: Final = 1
     size: Final = 2
-    first_row: Final = 3
 
 
 def with_number(fields: Struct, number: int, value: int) -> None:

@@ -61,11 +61,16 @@ def footer_of(tail: bytes) -> tuple[int, bytes | None]:
     return length, tail[-TAIL - length : -TAIL] if 0 < length <= len(tail) - TAIL else None
 
 
-def empty_footer(schema: pa.Schema) -> bytes:
-    """The footer of a file of `schema` without rows, as Arrow writes it."""
+def empty_file(schema: pa.Schema) -> bytes:
+    """A file of `schema` without rows, as Arrow writes it."""
     buffer = io.BytesIO()
     pq.write_table(schema.empty_table(), buffer, store_schema=False)
-    footer = footer_of(buffer.getvalue())[1]
+    return buffer.getvalue()
+
+
+def empty_footer(schema: pa.Schema) -> bytes:
+    """The footer of such a file."""
+    footer = footer_of(empty_file(schema))[1]
     if footer is None:
         raise ValueError("Arrow wrote no footer")
     return footer

@@ -8,12 +8,12 @@ believe, since the new file names another.
 from __future__ import annotations
 
 import re
-import zlib
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 import pyarrow as pa
 
+from hudi_core.codec.gzip import checksum
 from hudi_core.codec.parquet.fields import Chunk, Column, Element, File, Group, Location, Page
 from hudi_core.codec.parquet.file import ParquetBaseFile
 from hudi_core.codec.parquet.footer import empty_footer
@@ -145,6 +145,7 @@ def _walk(data: bytes, num_values: int) -> list[tuple[int, int]]:
     """Place and size of each data page of a chunk. Raises ValueError where pages do not fill it, hold another number of
     values, or differ from their checksum.
     """
+    crc32 = checksum()
     position, found, values = 0, [], 0
     while position < len(data):
         start = position
@@ -154,7 +155,7 @@ def _walk(data: bytes, num_values: int) -> list[tuple[int, int]]:
             raise ValueError("a page is longer than its column")
         body = memoryview(data)[position : position + size]
         position += size
-        if Page.checksum in header and zlib.crc32(body) != _integer(header, Page.checksum) & 0xFFFFFFFF:
+        if Page.checksum in header and crc32(body) != _integer(header, Page.checksum) & 0xFFFFFFFF:
             raise ValueError(f"the checksum of the page at {start} of its column is not that of its bytes")
         if _integer(header, Page.kind) != _DICTIONARY_PAGE:
             inner = header[Page.v1 if Page.v1 in header else Page.v2][1]

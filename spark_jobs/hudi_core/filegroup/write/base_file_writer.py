@@ -105,7 +105,7 @@ class BaseFileHandle:
         self.path = path
         self.codec = codec.upper()
         self.keys = FileKeys(config)
-        """Of the rows; `write` and `copy` add those of theirs unless they are told that they are known."""
+        """Those of the file; `write` adds its own unless they are known, of copied row groups the caller adds them."""
         self._storage = storage
         self._avro = avro
         self._name = pa.scalar(path.rsplit("/", 1)[-1], pa.string())
