@@ -8,6 +8,8 @@ and kept in the cache.
   other id of one half of the ids, in order: they are at its end. Each of the three upserts writes a sixth of these
   keys, so the logs hold PERCENT % of the rows, as with `uniform`. Every file group has updates, and a compaction
   rewrites all of them.
+- `recent-ours` updates are the same, on base files that this engine's compaction has written, in row groups of its
+  size: what each further compaction of a table finds.
 """
 
 from __future__ import annotations
@@ -25,8 +27,9 @@ SIZES = {"20k": 20_000, "1m": 1_000_000, "4m": 4_000_000}
 """Rows. 20k is to try the benchmark out."""
 HUDI = ("0.15.0", "1.2.0")
 CODECS = ("gzip", "zstd")
-PATTERNS = ("uniform", "recent")
-UPDATES = tuple(f"{pattern}:{percent}" for pattern in PATTERNS for percent in (30, 10, 1))
+OURS = "recent-ours"
+PATTERNS = ("uniform", "recent", OURS)
+UPDATES = tuple(f"{pattern}:{percent}" for pattern in ("uniform", "recent") for percent in (30, 10, 1))
 MEASURED_SIZES = ("1m", "4m")
 ROUNDS = 3
 """Upserts, each of a third of the updates."""
@@ -128,10 +131,11 @@ LARGE = (
     Case("4m"),
     Case("4m", codec="zstd"),
     Case("4m", pattern="recent", percent=1),
+    Case("4m", pattern=OURS, percent=1),
     Case("4m", hudi="1.2.0"),
 )
 
 
 def default_cases() -> list[Case]:
-    """What `make bench` measures: four large tables, and the other combinations with a million rows."""
+    """What `make bench` measures: five large tables, and the other combinations with a million rows."""
     return [*LARGE, *(case for case in matrix(["1m"]) if replace(case, size="4m") not in LARGE)]

@@ -8,11 +8,12 @@ all. 0.15.0 makes version 6 and 1.2.0 version 9; what is not named here is as it
 from __future__ import annotations
 
 import shutil
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
-from benchmarks.compaction_cases import HALVES, ROUNDS, Case
+from benchmarks.compaction_cases import HALVES, OURS, ROUNDS, Case
 from hudi_core.request.java import find_java
 
 NAME = "bench"
@@ -48,15 +49,15 @@ METADATA = {
 
 
 def service_options(codec: str) -> dict[str, str]:
-    """What a table service has to be told again, since the table's own properties do not hold it."""
+    """What a table service needs again as options, since the table's own properties do not hold it."""
     return {**METADATA, "hoodie.parquet.compression.codec": codec}
 
 
 def call_compaction(session: Any, op: str, options: dict[str, str]) -> list[Any]:
     """Hudi's procedure on the table NAME of the session."""
-    told = ",".join(f"{key}={value}" for key, value in options.items())
+    listed = ",".join(f"{key}={value}" for key, value in options.items())
     found: list[Any] = session.sql(
-        f"CALL run_compaction(op => '{op}', table => '{NAME}', options => '{told}')"
+        f"CALL run_compaction(op => '{op}', table => '{NAME}', options => '{listed}')"
     ).collect()
     return found
 
@@ -105,12 +106,20 @@ def make(case: Case, folder: Path) -> None:
         frame = session.range(0, case.rows).where(condition).selectExpr(*columns)
         frame.write.format("hudi").options(**options).mode(mode).save(str(fresh))
 
+    def schedule() -> None:
+        session.sql(f"CREATE TABLE IF NOT EXISTS {NAME} USING hudi LOCATION '{fresh}'")
+        options = {**service_options(case.codec), "hoodie.compact.inline.max.delta.commits": "1"}
+        call_compaction(session, "schedule", options)
+
     write(1, "true", "bulk_insert", "overwrite")
+    if case.pattern == OURS:
+        write(9, "id % 100 < 2", "upsert", "append")
+        schedule()
+        program = Path(sys.executable).parent / "hudictl"
+        subprocess.run([str(program), "run", "compaction", str(fresh), "--engine", "local"], check=True)
     for turn in range(ROUNDS):
         write(10 + turn, case.written(turn), "upsert", "append")
-    session.sql(f"CREATE TABLE {NAME} USING hudi LOCATION '{fresh}'")
-    told = {**service_options(case.codec), "hoodie.compact.inline.max.delta.commits": "1"}
-    call_compaction(session, "schedule", told)
+    schedule()
     session.stop()
     check_layout(fresh, case)
     check_metadata(fresh)
@@ -118,14 +127,15 @@ def make(case: Case, folder: Path) -> None:
 
 
 def check_layout(table: Path, case: Case) -> None:
-    """Raises RuntimeError unless each base file holds every other id of one half, in order, at the case's codec."""
+    """Raises RuntimeError unless each newest base file holds every other id of one half, in order, at its codec."""
     import numpy as np
     import pyarrow.compute as pc
     import pyarrow.parquet as pq
 
     half = case.rows // HALVES
     due = {(part, start) for part in range(PARTITIONS) for start in range(0, case.rows, half)}
-    for path in table.glob("*/*.parquet"):
+    newest = {(path.parent, path.name.split("_")[0]): path for path in sorted(table.glob("*/*.parquet"), key=_instant)}
+    for path in newest.values():
         file = pq.ParquetFile(path)
         codec = file.metadata.row_group(0).column(0).compression
         ids = pc.cast(pc.utf8_slice_codeunits(file.read(["id"])["id"], 4), "int64").to_numpy()
@@ -135,6 +145,10 @@ def check_layout(table: Path, case: Case) -> None:
         due.remove((part, start))
     if due:
         raise RuntimeError(f"{table}: no base file of {sorted(due)}")
+
+
+def _instant(path: Path) -> str:
+    return path.name.rsplit("_", 1)[1]
 
 
 def check_metadata(table: Path) -> None:
