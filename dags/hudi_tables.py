@@ -9,7 +9,8 @@ connections come from the run's params; their defaults from the environment, the
 | hudi_conn_id | AIRFLOW_HUDI_CONN_ID | hudi_conn_id (else hudi_default) |
 | spark_conn_id | AIRFLOW_HUDI_SPARK_CONN_ID | hudi_spark_conn_id (else spark_default) |
 
-`tables` are paths or URIs, separated by commas or lines. `commits_retained` is what a clean keeps.
+`tables` are paths or URIs, separated by commas or lines. A compaction is planned after `delta_commits` delta commits.
+`commits_retained` is what a clean keeps.
 AIRFLOW_HUDI_SCHEDULE is the schedule: a cron expression, `@hourly`, `@continuous`…; without it the DAG runs when
 triggered.
 """
@@ -38,6 +39,7 @@ with DAG(
         "services": Param(
             "rollback, compaction, clean, archive", type="string", description="The services of each table, in order"
         ),
+        "delta_commits": Param(5, type="integer", minimum=1, description="Delta commits after which to compact"),
         "commits_retained": Param(10, type="integer", minimum=1, description="Commits whose files a clean keeps"),
         **{name: param for name, param in table_params().items() if name != "table"},
     },
@@ -48,7 +50,10 @@ with DAG(
         services="{{ params.services }}",
         hudi_conn_id=HUDI_CONN,
         spark_conn_id=SPARK_CONN,
-        options={"hoodie.clean.commits.retained": "{{ params.commits_retained }}"},
+        options={
+            "hoodie.compact.inline.max.delta.commits": "{{ params.delta_commits }}",
+            "hoodie.clean.commits.retained": "{{ params.commits_retained }}",
+        },
         retries=3,
         retry_delay=timedelta(minutes=1),
     )

@@ -8,15 +8,16 @@ from enum import Enum
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from hudi_core.config.archive_config import ARCHIVE_KEYS
-from hudi_core.config.clean_config import CLEAN_KEYS
 from hudi_core.config.engine_config import ENGINE_KEYS
-from hudi_core.config.indexing_config import INDEXING_KEYS
 from hudi_core.config.keys import ConfigKey
 from hudi_core.config.limits_config import LIMIT_KEYS
 from hudi_core.config.lock_config import LOCK_KEYS
 from hudi_core.config.metadata_config import METADATA_TABLE_KEYS, REBUILD_ROW_INDEXES
 from hudi_core.config.read_config import READ_KEYS
+from hudi_core.config.services.archive_config import ARCHIVE_KEYS
+from hudi_core.config.services.clean_config import CLEAN_KEYS
+from hudi_core.config.services.compaction_config import COMPACTION_KEYS
+from hudi_core.config.services.indexing_config import INDEXING_KEYS
 from hudi_core.config.transaction_config import ROLLBACK_USING_MARKERS, STALLED_MINUTES, TRANSACTION_KEYS
 from hudi_core.config.write_config import WRITE_KEYS
 
@@ -54,6 +55,11 @@ GROUPS: Final[tuple[Group, ...]] = (
         "What `--engine auto` gives to the local engine, and how much of the machine that takes: see "
         "[airflow.md](airflow.md#engines).",
         ENGINE_KEYS,
+    ),
+    Group(
+        "Planning compactions",
+        "When a compaction is due and which file groups it takes; more in [compaction.md](spec/compaction.md).",
+        COMPACTION_KEYS,
     ),
     Group("Clean", "The guarantees are in [clean.md](spec/clean.md).", CLEAN_KEYS),
     Group(
@@ -116,6 +122,8 @@ def _default(key: ConfigKey[object]) -> str:
         return "no limit"
     if isinstance(value, bool):
         return f"`{str(value).lower()}`"
+    if isinstance(value, tuple):
+        return ", ".join(f"`{item.value}`" for item in value)
     if isinstance(value, Enum):
         return f"`{value.value}`"
     return f"`{value}`"

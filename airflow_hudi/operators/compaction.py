@@ -1,11 +1,9 @@
-"""Runs a compaction that a writer planned, as a Spark job, and believes the timeline about its success."""
+"""Merges the log files of file groups into new base files."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from airflow_hudi.operators.base import BaseHudiOperator
 from airflow_hudi.operators.service import BaseHudiServiceOperator
 from airflow_hudi.timeline_reader import TimelineReader
 from hudi_core.timeline.instant import Action
@@ -15,28 +13,30 @@ if TYPE_CHECKING:
 
 
 class HudiCompactionOperator(BaseHudiServiceOperator):
-    """Compacts at one pending instant of a table.
+    """Runs a compaction that is planned, plans one, or both. Arguments beside these, retries and XCom: see
+    BaseHudiServiceOperator.
 
-    Arguments beside these, retries and XCom: see BaseHudiServiceOperator.
+    `options` define when a compaction is due and what it takes, by Hudi's names:
+    `hoodie.compact.inline.trigger.strategy`, `hoodie.compaction.strategy` and the others of docs/options.md. Writers
+    that plan themselves (`hoodie.compact.schedule.inline`) need mode `execute` alone.
 
-    :param instant: the instant to compact at; empty for the oldest pending one (templated)
+    :param mode: see BaseHudiServiceOperator; `execute` is the default here (templated)
     :param metadata: `auto`, `on` or `off`: whether the job reads the metadata table
     :param allow_corrupt_log_blocks: compact file slices with corrupt log blocks, too; the content of those blocks is
         lost
     """
 
     service = Action.COMPACTION
-    template_fields: Sequence[str] = ("instant", *BaseHudiOperator.template_fields)
 
     def __init__(
         self,
         *,
-        instant: str | None = None,
+        mode: str = "execute",
         metadata: str = "auto",
         allow_corrupt_log_blocks: bool = False,
         **kwargs: Any,
     ) -> None:
-        super().__init__(mode="execute", instant=instant, **kwargs)
+        super().__init__(mode=mode, **kwargs)
         self.metadata = metadata
         self.allow_corrupt_log_blocks = allow_corrupt_log_blocks
 

@@ -107,11 +107,13 @@ class HudiTableServicesOperator(BaseHudiOperator):
         services = names_in(self.services)
         if not services:
             raise ConfigError("no service is named", remedy=f"some of {', '.join(SERVICES)}")
+        for service in services:
+            check_service(service)
         fields = self.request_fields(reader, context)
+        plans = self.mode == "both"
         requests = []
         for table in dict.fromkeys(names_in(self.tables)):
             for service in services:
-                plans = check_service(service).plans and self.mode == "both"
                 given = {**fields, "table": self.hook.table_uri(table), "service": service}
                 if service == "archive":
                     if plans:

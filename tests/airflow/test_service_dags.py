@@ -110,8 +110,16 @@ def test_many_tables_are_one_job(golden: Golden, airflow_environment: dict[str, 
     environment = environment_for(airflow_environment, compacting.table)
     conf = {"tables": f"{compacting.table.name}, {idle.table}", "services": "compaction, rollback"}
 
-    (first, again), output = run_dags(
-        {**environment, "AIRFLOW_HUDI_TABLES": idle.table.name}, [("hudi_tables", conf), ("hudi_tables", conf)]
+    rows = read_rows(idle.table)
+    due = {**conf, "tables": idle.table.name, "services": "compaction", "delta_commits": 1}
+
+    (first, again, planned), output = run_dags(
+        {**environment, "AIRFLOW_HUDI_TABLES": idle.table.name},
+        [
+            ("hudi_tables", {**conf, "delta_commits": 9}),
+            ("hudi_tables", {**conf, "delta_commits": 9}),
+            ("hudi_tables", due),
+        ],
     )
 
     assert first["state"] == "success", output[-8000:]
@@ -122,7 +130,13 @@ def test_many_tables_are_one_job(golden: Golden, airflow_environment: dict[str, 
     assert_same_rows(read_rows(compacting.table), read_parquet(compacting.expected / "after_snapshot.parquet"))
     assert pending(compacting.table, "compaction") == []
     assert again["tasks"]["run_services"] == "skipped"
-    assert output.count("Spark-Submit cmd") == 1
+    (compacted,) = planned["xcom"]["run_services"]["results"]
+    assert [item["state"] for item in compacted["instants"]] == ["completed"]
+    assert timeline(idle.table).commits().of_actions("commit").requested_times == {
+        item["instant"] for item in compacted["instants"]
+    }
+    assert_same_rows(read_rows(idle.table), rows)
+    assert output.count("Spark-Submit cmd") == 2
 
 
 def test_a_savepoint_by_hand_and_the_way_back(golden: Golden, airflow_environment: dict[str, str]) -> None:

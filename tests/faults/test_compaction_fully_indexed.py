@@ -19,7 +19,7 @@ from hudi_core.metadata_table.write import prepare, staged_logs
 from hudi_core.metadata_table.write.staged_logs import STAGING, staged_instants
 from hudi_core.services import rewrite
 from hudi_core.services.compaction import merge_slice as execute
-from hudi_core.services.compaction.job import CompactionService
+from hudi_core.services.compaction.planner import CompactionService
 from hudi_core.storage.local import LocalStorage
 from hudi_core.transaction.owner import Owner
 from tests.faults.test_compaction_faults import Table, Timing, dead_process, under

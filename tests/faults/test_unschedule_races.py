@@ -14,7 +14,7 @@ import pytest
 from hudi_core.engine.local import LocalEngine
 from hudi_core.errors import ConflictError, CorruptFileError, TimelineError
 from hudi_core.model.claim_names import CLAIMS
-from hudi_core.services.compaction.job import CompactionService
+from hudi_core.services.compaction.planner import CompactionService
 from hudi_core.services.context import TableContext
 from hudi_core.services.repair.unschedule import unschedule
 from hudi_core.storage.local import LocalStorage

@@ -14,7 +14,7 @@ import pytest
 from hudi_core.engine.local import LocalEngine
 from hudi_core.model.claim_names import HUDI_HEARTBEATS
 from hudi_core.services.clean.planner import CleanService
-from hudi_core.services.compaction.job import CompactionService
+from hudi_core.services.compaction.planner import CompactionService
 from hudi_core.services.savepoint.verb import savepoint_create
 from hudi_core.storage.local import LocalStorage
 from hudi_core.timeline.instant import State

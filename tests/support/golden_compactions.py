@@ -19,7 +19,7 @@ from hudi_core.metadata_table.keys import ID_LENGTH
 from hudi_core.metadata_table.read.file_group import ROOT
 from hudi_core.model.names import BaseFileName, parse_data_file
 from hudi_core.request.results import InstantResult
-from hudi_core.services.compaction.job import CompactionService
+from hudi_core.services.compaction.planner import CompactionService
 from hudi_core.services.context import TableContext
 from hudi_core.storage.base import Storage
 from hudi_core.storage.local import LocalStorage

@@ -6,15 +6,16 @@ import difflib
 import logging
 from collections.abc import Mapping
 
-from hudi_core.config.archive_config import ARCHIVE_KEYS
-from hudi_core.config.clean_config import CLEAN_KEYS
 from hudi_core.config.engine_config import ENGINE_KEYS
-from hudi_core.config.indexing_config import INDEXING_KEYS
 from hudi_core.config.keys import ConfigKey
 from hudi_core.config.limits_config import LIMIT_KEYS
 from hudi_core.config.lock_config import LOCK_KEYS
 from hudi_core.config.metadata_config import METADATA_TABLE_KEYS, REBUILD_ROW_INDEXES
 from hudi_core.config.read_config import READ_KEYS
+from hudi_core.config.services.archive_config import ARCHIVE_KEYS
+from hudi_core.config.services.clean_config import CLEAN_KEYS
+from hudi_core.config.services.compaction_config import COMPACTION_KEYS
+from hudi_core.config.services.indexing_config import INDEXING_KEYS
 from hudi_core.config.transaction_config import ROLLBACK_USING_MARKERS, STALLED_MINUTES, TRANSACTION_KEYS
 from hudi_core.config.write_config import WRITE_KEYS
 from hudi_core.errors import ConfigError
@@ -25,6 +26,7 @@ KEYS: tuple[ConfigKey[object], ...] = (
     *READ_KEYS,
     *ENGINE_KEYS,
     *CLEAN_KEYS,
+    *COMPACTION_KEYS,
     *ARCHIVE_KEYS,
     *TRANSACTION_KEYS,
     ROLLBACK_USING_MARKERS,
@@ -43,7 +45,6 @@ _ALIKE = 0.88
 """How much of two names is the same; a letter more, less or other gives 0.95 and more."""
 _OTHERS = frozenset(
     (
-        "hoodie.compact.inline.max.delta.seconds",
         "hoodie.datasource.read.incr.filters",
         "hoodie.metadata.bloom.filter.enable",
         "hoodie.metadata.compact.max.delta.seconds",

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final, Protocol
 
-from hudi_core.config.archive_config import ArchiveConfig
+from hudi_core.config.services.archive_config import ArchiveConfig
 from hudi_core.config.versions import TableVersion
 from hudi_core.history.archived_instant import ArchivedInstant, InstantKey, StateFile
 from hudi_core.history.log_archive_writer import LogArchiveWriter

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from hudi_core.config.archive_config import ArchiveConfig
+from hudi_core.config.services.archive_config import ArchiveConfig
 from hudi_core.errors import CorruptFileError
 from hudi_core.history.archived_instant import ArchivedInstant, InstantKey, key_of, lsm_metadata, lsm_plan
 from hudi_core.history.lsm import LsmHistory

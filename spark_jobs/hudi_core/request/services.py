@@ -16,21 +16,17 @@ from hudi_core.errors import UnsupportedError
 
 @dataclass(frozen=True, slots=True)
 class ServiceEntry:
-    """`implementation` is `module:class`, imported when the service is used. `plans`: this release makes its plans.
-    `on_driver`: it is requests to the storage and no work on rows or on many files at a time. `units` is what its
-    progress counts.
+    """`implementation` is `module:class`, imported when the service is used. `on_driver`: it is requests to the storage
+    and no work on rows or on many files at a time. `units` is what its progress counts.
     """
 
     implementation: str
-    plans: bool = True
     on_driver: bool = False
     units: str = "steps done"
 
 
 SERVICES: Final[dict[str, ServiceEntry]] = {
-    "compaction": ServiceEntry(
-        "hudi_core.services.compaction.job:CompactionService", plans=False, units="file groups written"
-    ),
+    "compaction": ServiceEntry("hudi_core.services.compaction.planner:CompactionService", units="file groups written"),
     "clean": ServiceEntry("hudi_core.services.clean.planner:CleanService", units="batches of files deleted"),
     "indexing": ServiceEntry("hudi_core.services.indexing.planner:IndexingService"),
     "rollback": ServiceEntry("hudi_core.services.rollback.planner:RollbackService", on_driver=True),
@@ -75,5 +71,4 @@ def next_step(*, is_pending: bool, schedule: bool) -> Step:
 
 def nothing_pending(service: str, table: str) -> str:
     """Why a run of the service that plans nothing found nothing to do on the table of that name, and the remedy."""
-    remedy = "--schedule plans one" if SERVICES[service].plans else "this release plans none: the writers do"
-    return f"no {service} is pending on {table}; {remedy}"
+    return f"no {service} is pending on {table}; --schedule plans one"

@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from functools import partial
 
 from hudi_core.engine.protocol import Engine
-from hudi_core.errors import ConfigError, HudiError, UnsupportedError
+from hudi_core.errors import ConfigError, HudiError
 from hudi_core.request.requests import RunRequest
 from hudi_core.request.results import InstantResult, RunResult
 from hudi_core.request.services import Step, next_step, nothing_pending
 from hudi_core.services.context import TableContext
 from hudi_core.services.lifecycle import UnitProgress
-from hudi_core.services.service import ImmediateService, InstantService, SchedulingService, service_of
+from hudi_core.services.service import ImmediateService, InstantService, service_of
 from hudi_core.timeline.instant import State
 from hudi_core.transaction.owner import Owner
 
@@ -38,7 +38,7 @@ class Work:
 
 def find_work(context: TableContext, service: InstantService, owner: Owner, *, schedule: bool) -> Work:
     """What a run that names no instant takes: what is pending, else with `schedule` one instant, which is planned now
-    (request.services.next_step). Raises as SchedulingService.schedule; UnsupportedError for a service that plans none.
+    (request.services.next_step). Raises as InstantService.schedule.
     """
     pending = service.pending(context, context.active.load())
     match next_step(is_pending=bool(pending), schedule=schedule):
@@ -47,7 +47,7 @@ def find_work(context: TableContext, service: InstantService, owner: Owner, *, s
         case Step.NOTHING:
             return Work((), nothing_pending(service.name, context.config.name))
         case Step.PLAN:
-            planned = planner_of(service).schedule(context, owner, dry_run=False)
+            planned = service.schedule(context, owner, dry_run=False)
             if planned.instant is not None:
                 return Work([planned.instant])
             return Work(service.pending(context, context.active.load()), planned.reason)
@@ -89,7 +89,7 @@ class ServiceRunner:
         pending = service.pending(self._context, self._context.active.load())
         results = list(self._run_all(service, pending, deadline))
         while all(result.state == State.COMPLETED.value for result in results) and not _is_over(deadline):
-            planned = planner_of(service).schedule(self._context, self._owner, dry_run=False)
+            planned = service.schedule(self._context, self._owner, dry_run=False)
             if planned.instant is None:
                 return RunResult(tuple(results), None if results else planned.reason)
             results += self._run_all(service, [planned.instant], deadline)
@@ -136,16 +136,6 @@ class ServiceRunner:
     def _state(self, instant: str) -> str:
         states = [found.state for found in self._context.active.load() if found.requested_time == instant]
         return min(states, key=lambda state: state.rank, default=State.REQUESTED).value
-
-
-def planner_of(service: InstantService) -> SchedulingService:
-    """The service as one that plans. Raises UnsupportedError when this release only runs what writers planned."""
-    if not isinstance(service, SchedulingService):
-        raise UnsupportedError(
-            f"this release runs {service.name} plans but makes none",
-            remedy="let the writer plan it, or leave out --schedule",
-        )
-    return service
 
 
 def _is_over(deadline: float | None) -> bool:

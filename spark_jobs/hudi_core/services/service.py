@@ -36,7 +36,7 @@ class Scheduled:
 
 
 class InstantService(ABC):
-    """Runs instants of one action that the timeline holds as requested or inflight."""
+    """Plans instants of one action, and runs those that the timeline holds as requested or inflight."""
 
     name: ClassVar[str]
     action: ClassVar[str]
@@ -63,10 +63,6 @@ class InstantService(ABC):
         owner runs the instant; after any other failure, and after a kill, the instant can be run again.
         """
         return run_instant(self.job(Run(context.reloaded(), instant, owner, engine, progress)))
-
-
-class SchedulingService(InstantService):
-    """A service whose instants this engine plans itself."""
 
     def has_work_before(self, context: TableContext, owner: Owner) -> bool:
         """Whether `schedule` does something of its own before it plans; nothing is written."""

@@ -16,7 +16,7 @@ from hudi_core.services.repair.unschedule import unschedule
 from hudi_core.services.restore.candidates import restorable_instants
 from hudi_core.services.restore.verb import RestoreResult, restore
 from hudi_core.services.rollback.verb import rollback
-from hudi_core.services.runner import Progress, ServiceRunner, find_work, planner_of
+from hudi_core.services.runner import Progress, ServiceRunner, find_work
 from hudi_core.services.savepoint.verb import savepoint_create, savepoint_delete
 from hudi_core.services.service import ImmediateService, Scheduled, service_of
 from hudi_core.storage.base import Storage
@@ -96,4 +96,4 @@ def schedule(context: TableContext, name: str, owner: Owner, *, dry_run: bool) -
             return service.preview(context)
         except OrphanFilesError as error:
             return Scheduled(None, None, str(error))
-    return planner_of(service).schedule(context, owner, dry_run=dry_run)
+    return service.schedule(context, owner, dry_run=dry_run)

@@ -85,7 +85,7 @@ def test_several_tables_have_results_of_their_own(golden: Golden, tmp_path: Path
     [
         ("archive", "hoodie.keep.max.commits"),
         ("clean", "no clean is pending on mor_basic; --schedule plans one"),
-        ("compaction", "no compaction is pending on mor_basic; this release plans none"),
+        ("compaction", "no compaction is pending on mor_basic; --schedule plans one"),
         ("rollback", "no rollback is pending on mor_basic; --schedule plans one"),
     ],
 )
@@ -281,11 +281,3 @@ def test_old_instants_are_archived_without_spark(golden: Golden, version: str, m
     again = hudictl("run", "archive", table, *options, "--json").document
     assert again["instants"] == []
     assert again["reason"] == would["held_by"]
-
-
-@pytest.mark.parametrize("engine", ["spark", "local"])
-def test_what_only_writers_plan_is_not_planned(golden: Golden, engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    no_spark(monkeypatch)
-    done = hudictl("run", "compaction", golden("6", "mor_basic").table, "--schedule", "--engine", engine, "--json")
-    assert (done.code, done.error["type"]) == (2, "UnsupportedError")
-    assert "makes none" in done.error["message"]

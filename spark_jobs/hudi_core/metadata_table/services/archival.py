@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 from itertools import takewhile
 
-from hudi_core.config.archive_config import ArchiveConfig
+from hudi_core.config.services.archive_config import ArchiveConfig
 from hudi_core.history.archiving import archive_writer, rounds
 from hudi_core.history.log_archive_writer import finish_merge
 from hudi_core.history.manifest import Guard

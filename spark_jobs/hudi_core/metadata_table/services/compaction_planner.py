@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Final
 
 from hudi_core.config.metadata_config import METADATA_DELTA_COMMITS
 from hudi_core.config.versions import TableVersion
@@ -19,13 +18,10 @@ from hudi_core.metadata_table.read.file_group import LatestSlice
 from hudi_core.model.names import parse_base_file, parse_log_file
 from hudi_core.storage.base import FileInfo
 from hudi_core.timeline.actions.compaction import CompactionOperation, CompactionPlan
+from hudi_core.timeline.actions.slice_metrics import slice_metrics
 from hudi_core.timeline.instant import Action, Instant, State
 from hudi_core.timeline.instant_time import earlier
 from hudi_core.timeline.timeline import Timeline
-
-_MIB: Final = 1 << 20
-_NO_BASE_MIB: Final = 120
-"""What Hudi takes a base file for that is not there yet (hoodie.parquet.max.file.size)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,17 +128,8 @@ def compaction_plan(
 
 
 def _operation(place: LatestSlice, logs: Sequence[FileInfo]) -> CompactionOperation:
-    log_bytes = sum(info.size for info in logs)
-    base_bytes = 0 if place.base_file is None else place.base_file.size
-    written = _NO_BASE_MIB if place.base_file is None else base_bytes // _MIB
-    read = base_bytes // _MIB + log_bytes // _MIB
-    metrics = {
-        "TOTAL_LOG_FILES": float(len(logs)),
-        "TOTAL_IO_MB": float(read + written),
-        "TOTAL_IO_READ_MB": float(read),
-        "TOTAL_LOG_FILES_SIZE": float(log_bytes),
-        "TOTAL_IO_WRITE_MB": float(written),
-    }
+    base_bytes = None if place.base_file is None else place.base_file.size
+    metrics = slice_metrics(base_bytes, (info.size for info in logs))
     base_file = None if place.base_file is None else place.base_file.name
     names = tuple(info.name for info in logs)
     return CompactionOperation(place.partition, place.file_id, place.base_instant, base_file, names, metrics)

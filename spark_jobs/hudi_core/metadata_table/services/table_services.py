@@ -8,9 +8,9 @@ import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from hudi_core.config.archive_config import ArchiveConfig
-from hudi_core.config.clean_config import CLEAN_COMMITS_RETAINED
 from hudi_core.config.metadata_config import METADATA_DELTA_COMMITS
+from hudi_core.config.services.archive_config import ArchiveConfig
+from hudi_core.config.services.clean_config import CLEAN_COMMITS_RETAINED
 from hudi_core.config.table_config import TableConfig
 from hudi_core.history.manifest import Guard
 from hudi_core.metadata_table.instants import is_of_indexing, unfinished_initializations

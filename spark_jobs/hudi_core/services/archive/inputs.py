@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import datetime, timezone
 
-from hudi_core.config.archive_config import IGNORE_ORPHANS, ArchiveConfig
-from hudi_core.config.clean_config import KEEP_LATEST_BY_HOURS, CleanConfig
+from hudi_core.config.services.archive_config import IGNORE_ORPHANS, ArchiveConfig
+from hudi_core.config.services.clean_config import KEEP_LATEST_BY_HOURS, CleanConfig
 from hudi_core.history.archiving import archive_writer
 from hudi_core.services.archive.instants_to_retain import NOT_LISTED, ArchiveInputs, Findings
 from hudi_core.services.archive.listing import Partition, Search, appended_log_bytes, search

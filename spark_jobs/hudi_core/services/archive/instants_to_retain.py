@@ -14,13 +14,9 @@ from dataclasses import dataclass, field
 from itertools import takewhile
 from typing import Final
 
-from hudi_core.config.archive_config import (
-    ARCHIVE_BEYOND_SAVEPOINT,
-    ARCHIVE_ON_CLEAN,
-    COMPACTION_DELTA_COMMITS,
-    ArchiveConfig,
-)
-from hudi_core.config.clean_config import KEEP_LATEST_FILE_VERSIONS
+from hudi_core.config.services.archive_config import ARCHIVE_BEYOND_SAVEPOINT, ARCHIVE_ON_CLEAN, ArchiveConfig
+from hudi_core.config.services.clean_config import KEEP_LATEST_FILE_VERSIONS
+from hudi_core.config.services.compaction_config import COMPACTION_DELTA_COMMITS
 from hudi_core.history.archived_instant import InstantKey, key_of
 from hudi_core.timeline.actions.clean import LastClean
 from hudi_core.timeline.instant import WRITE_ACTIONS, Action, Instant

@@ -12,7 +12,7 @@ import logging
 from collections import Counter
 from collections.abc import Collection, Iterable
 
-from hudi_core.config.archive_config import ORPHANS, REFUSE_ORPHANS, ArchiveConfig
+from hudi_core.config.services.archive_config import ORPHANS, REFUSE_ORPHANS, ArchiveConfig
 from hudi_core.errors import OrphanFilesError
 from hudi_core.filegroup.write.markers import TEMP_FOLDER
 from hudi_core.history.archived_instant import ArchivedInstant

@@ -16,7 +16,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from hudi_core.config.archive_config import KEEP_MAX, KEEP_MIN, ArchiveConfig
+from hudi_core.config.services.archive_config import KEEP_MAX, KEEP_MIN, ArchiveConfig
 from hudi_core.services.archive.instants_to_retain import NOT_LISTED, ArchiveInputs, Findings, Hold, holds_of
 from hudi_core.timeline.instant import WRITE_ACTIONS, Action, Instant
 from hudi_core.timeline.timeline import Timeline

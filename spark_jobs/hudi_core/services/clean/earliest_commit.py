@@ -7,7 +7,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from hudi_core.config.clean_config import (
+from hudi_core.config.services.clean_config import (
     CLEAN_MULTIPLE,
     CLEAN_TRIGGER_COMMITS,
     KEEP_LATEST_BY_HOURS,

@@ -6,7 +6,7 @@ import logging
 import time
 from functools import partial
 
-from hudi_core.config.clean_config import CleanConfig
+from hudi_core.config.services.clean_config import CleanConfig
 from hudi_core.errors import ConflictError, StorageNotFoundError
 from hudi_core.metadata_table.records.file_statistics import FileChanges
 from hudi_core.request.results import InstantResult

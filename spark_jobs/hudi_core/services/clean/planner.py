@@ -15,8 +15,13 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 from functools import partial
 
-from hudi_core.config.clean_config import CLEAN_PARTITIONS, KEEP_LATEST_BY_HOURS, KEEP_LATEST_COMMITS, CleanConfig
 from hudi_core.config.engine_config import EngineConfig
+from hudi_core.config.services.clean_config import (
+    CLEAN_PARTITIONS,
+    KEEP_LATEST_BY_HOURS,
+    KEEP_LATEST_COMMITS,
+    CleanConfig,
+)
 from hudi_core.config.transaction_config import FAILED_WRITES_POLICY
 from hudi_core.engine.protocol import Json
 from hudi_core.errors import ConflictError, StorageNotFoundError
@@ -30,7 +35,7 @@ from hudi_core.services.context import TableContext
 from hudi_core.services.engine_choice import Extent
 from hudi_core.services.lifecycle import Run
 from hudi_core.services.rollback.verb import clean_failed_writes
-from hudi_core.services.service import Scheduled, SchedulingService
+from hudi_core.services.service import InstantService, Scheduled
 from hudi_core.storage.registry import plan_address
 from hudi_core.timeline.actions.clean import (
     SAVEPOINTED_KEY,
@@ -181,7 +186,7 @@ def _rolls_back_first(context: TableContext) -> bool:
     return FAILED_WRITES_POLICY.is_set(options) and failed_writes_policy(options) is FailedWrites.LAZY
 
 
-class CleanService(SchedulingService):
+class CleanService(InstantService):
     """Plans which old files go, and deletes them."""
 
     name = "clean"

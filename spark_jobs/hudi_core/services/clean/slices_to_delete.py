@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from hudi_core.config.clean_config import KEEP_LATEST_FILE_VERSIONS, CleanConfig
+from hudi_core.config.services.clean_config import KEEP_LATEST_FILE_VERSIONS, CleanConfig
 from hudi_core.model.names import FileGroupId
 from hudi_core.timeline.instant import Instant
 from hudi_core.view.file_group import DataFile, FileGroup, FileSlice

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from hudi_core.codec.avro.schema import AvroSchema
-from hudi_core.config.engine_config import EngineConfig
 from hudi_core.engine.protocol import UnitTask
 from hudi_core.errors import ConfigError
 from hudi_core.filegroup.read.schema_resolver import table_schema
@@ -24,14 +23,12 @@ from hudi_core.services.compaction.checks import (
 )
 from hudi_core.services.compaction.merge_slice import CompactedSlice, CompactionUnit, compact_operation
 from hudi_core.services.compaction.units import build_units, prove
-from hudi_core.services.context import TableContext, provenance
-from hudi_core.services.engine_choice import Extent
+from hudi_core.services.compaction.writers import check_plan_seen
+from hudi_core.services.context import provenance
 from hudi_core.services.lifecycle import Run
 from hudi_core.services.rewrite import RewriteJob, Rewritten, Stats
-from hudi_core.services.service import InstantService
-from hudi_core.storage.base import Storage
 from hudi_core.timeline.actions.commit import SCHEMA_KEY, CommitMetadata, Operation
-from hudi_core.timeline.actions.compaction import CompactionOperation, CompactionPlan
+from hudi_core.timeline.actions.compaction import CompactionPlan
 from hudi_core.timeline.actions.write_stats import WriteStat
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import Action, Instant, State
@@ -43,7 +40,7 @@ _CHECKPOINTS = ("deltastreamer.checkpoint.", "streamer.checkpoint.")
 
 
 class CompactionJob(RewriteJob[CompactionPlan, CompactionUnit, CompactedSlice]):
-    """See Job. The plan is the writer's."""
+    """See Job. The plan is a writer's, or of planner.py."""
 
     action = Action.COMPACTION
     operation = Operation.COMPACT
@@ -75,13 +72,16 @@ class CompactionJob(RewriteJob[CompactionPlan, CompactionUnit, CompactedSlice]):
         return found.pending_action == Action.COMPACTION
 
     def plan(self, timeline: Timeline) -> CompactionPlan:
-        """The stored plan. Raises FormatError, StorageNotFoundError, CorruptFileError, UnsupportedError (checks)."""
+        """The stored plan. Raises FormatError, StorageNotFoundError, CorruptFileError, UnsupportedError (checks),
+        ConflictError (writers).
+        """
         plan = self.active.read_plan(self.instant)
         check_operations(plan.operations, path=self.active.path(self.instant, Action.COMPACTION, State.REQUESTED))
         latest = timeline.commits().last()
         if latest is not None:
             check_schema_evolution(self.active.read_commit(latest), path=self.active.path_of(latest))
         self._schema(timeline)
+        check_plan_seen(self.context, timeline, self.instant)
         check_files(self.context, timeline, self.instant, plan.operations)
         check_logs(self.storage, plan.operations)
         if self.context.has_metadata_table:
@@ -115,40 +115,6 @@ class CompactionJob(RewriteJob[CompactionPlan, CompactionUnit, CompactedSlice]):
 
     def _schema(self, timeline: Timeline) -> AvroSchema:
         return table_schema(self.context.storage, self.context.config, timeline)
-
-
-class CompactionService(InstantService):
-    """See service.InstantService. This release plans no compaction."""
-
-    name = "compaction"
-    action = Action.COMPACTION
-
-    def pending(self, context: TableContext, timeline: Timeline) -> list[str]:
-        """The compactions that are requested or inflight, oldest first."""
-        return [instant.requested_time for instant in timeline.pending_compactions()]
-
-    def extent(self, context: TableContext, instant: str, config: EngineConfig) -> Extent:
-        """See InstantService. One listing of each partition in the plan."""
-        operations = context.active.read_plan(instant).operations
-        check_operations(operations, path=context.active.path(instant, Action.COMPACTION, State.REQUESTED))
-        if len(operations) > config.max_units:
-            return Extent(len(operations))
-        return Extent.of(_operation_sizes(context.storage, operations), config)
-
-    def job(self, run: Run) -> CompactionJob:
-        """See InstantService."""
-        return CompactionJob(run)
-
-
-def _operation_sizes(storage: Storage, operations: Sequence[CompactionOperation]) -> Iterator[int]:
-    """Bytes of the files of each operation; a file that is gone has none."""
-    listed: dict[str, dict[str, int]] = {}
-    for operation in operations:
-        if operation.partition not in listed:
-            listed[operation.partition] = {info.name: info.size for info in storage.list_files(operation.partition)}
-        sizes = listed[operation.partition]
-        names = (*operation.log_files, *filter(None, (operation.base_file,)))
-        yield sum(sizes.get(name, 0) for name in names)
 
 
 def compaction_metadata(

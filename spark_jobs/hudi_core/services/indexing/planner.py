@@ -24,7 +24,7 @@ from hudi_core.services.indexing.resize import GROUPS, misfits, requested_counts
 from hudi_core.services.lifecycle import Run
 from hudi_core.services.metadata.initialization import Initializations, index_warnings
 from hudi_core.services.metadata.pending_indexing import pending_builds
-from hudi_core.services.service import Scheduled, SchedulingService
+from hudi_core.services.service import InstantService, Scheduled
 from hudi_core.timeline.actions.indexing import IndexedPartition, encode_index_plan
 from hudi_core.timeline.instant import Action, State
 from hudi_core.timeline.timeline import Timeline
@@ -33,7 +33,7 @@ from hudi_core.transaction.owner import Owner
 log = logging.getLogger(__name__)
 
 
-class IndexingService(SchedulingService):
+class IndexingService(InstantService):
     """Plans an index, and builds it while writers go on. The options name the indexes
     (requested_indexes.requested_indexes).
     """

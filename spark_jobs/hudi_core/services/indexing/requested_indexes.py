@@ -8,7 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from hudi_core.config.indexing_config import (
+from hudi_core.config.keys import ConfigKey
+from hudi_core.config.services.indexing_config import (
     BLOOM_FILTERS_ENABLE,
     COLUMN_STATS_ENABLE,
     EXPRESSION_COLUMN,
@@ -20,7 +21,6 @@ from hudi_core.config.indexing_config import (
     RECORD_INDEX_ENABLE,
     SECONDARY_COLUMN,
 )
-from hudi_core.config.keys import ConfigKey
 from hudi_core.config.table_config import TableConfig
 from hudi_core.errors import ConfigError, UnsupportedError
 from hudi_core.metadata_table.index_definitions import IndexDefinition

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
-from hudi_core.config.archive_config import ARCHIVE_BEYOND_SAVEPOINT
+from hudi_core.config.services.archive_config import ARCHIVE_BEYOND_SAVEPOINT
 from hudi_core.errors import ConfigError, TimelineError
 from hudi_core.services.context import TableContext
 from hudi_core.services.savepoint.job import last_commit_retained

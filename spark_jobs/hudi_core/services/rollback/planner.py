@@ -12,7 +12,7 @@ from hudi_core.services.rollback.failed_writes import dead_rollbacks, failed_wri
 from hudi_core.services.rollback.files_to_undo import failed_of, plan_undo
 from hudi_core.services.rollback.job import RollbackJob
 from hudi_core.services.rollback.units import encode_plan, is_planned
-from hudi_core.services.service import Scheduled, SchedulingService
+from hudi_core.services.service import InstantService, Scheduled
 from hudi_core.timeline.actions.container import decode_any
 from hudi_core.timeline.instant import WRITE_ACTIONS, Action, Instant, State
 from hudi_core.timeline.pending_plans import pending_rollback_of
@@ -87,7 +87,7 @@ def request_rollback(context: TableContext, target: Instant, owner: Owner) -> st
         return rollback
 
 
-class RollbackService(SchedulingService):
+class RollbackService(InstantService):
     """Plans the rollback of the newest failed write, and runs pending rollbacks without a live writer of Hudi."""
 
     name = "rollback"
@@ -98,7 +98,7 @@ class RollbackService(SchedulingService):
         return dead_rollbacks(context, timeline, dry_run=True)
 
     def schedule(self, context: TableContext, owner: Owner, *, dry_run: bool) -> Scheduled:
-        """See SchedulingService. One rollback at a time: the next failed write is planned when this one is done."""
+        """See InstantService. One rollback at a time: the next failed write is planned when this one is done."""
         timeline = context.active.load()
         pending = dead_rollbacks(context, timeline, dry_run=dry_run)
         if pending:

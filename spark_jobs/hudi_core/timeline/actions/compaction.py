@@ -29,6 +29,12 @@ from hudi_core.timeline.actions.pretty_json import member
 PLAN_VERSION: Final = 2
 """Plans of version 2 hold file names, plans of version 1 full paths (CompactionPlanMigrator)."""
 
+_MISSING: Final = "missingSchedulePartitions"
+_MISSING_FIELD: Final = {
+    "name": _MISSING,
+    "type": ["null", {"type": "array", "items": {"type": "string", "avro.java.string": "String"}}],
+    "default": None,
+}
 _REMEDY: Final = (
     "the plan does not fit this table: find out which process wrote it. Do not simply delete it: later log files "
     "belong to it"
@@ -60,12 +66,17 @@ class CompactionOperation:
 
 @dataclass(frozen=True, slots=True)
 class CompactionPlan:
-    """A compaction or log compaction plan. `strategy` is the record of that name, kept as it is."""
+    """A compaction or log compaction plan. `strategy` is the record of that name, kept as it is.
+
+    `missing_partitions` are those that the planner left out, wholly or in part; Hudi 1.1 and later plan the next time
+    only in these and in what was written since. None in plans of older releases.
+    """
 
     operations: tuple[CompactionOperation, ...]
     extra_metadata: Mapping[str, str] | None = None
     strategy: Mapping[str, Any] | None = None
     preserve_hoodie_metadata: bool | None = False
+    missing_partitions: tuple[str, ...] | None = None
 
 
 def decode_compaction_plan(data: bytes, *, path: str, layout: int = 1) -> CompactionPlan:
@@ -83,7 +94,9 @@ def decode_compaction_plan(data: bytes, *, path: str, layout: int = 1) -> Compac
     if len(groups) != len(operations):
         raise FormatError("the plan names a file group twice", path=path, remedy=_REMEDY)
     extra, strategy = member(raw, "extraMetadata", dict, path=path), member(raw, "strategy", dict, path=path)
-    return CompactionPlan(operations, extra, strategy, member(raw, "preserveHoodieMetadata", bool, path=path))
+    preserves = member(raw, "preserveHoodieMetadata", bool, path=path)
+    missing = None if raw.get(_MISSING) is None else tuple(texts(raw, _MISSING, path=path))
+    return CompactionPlan(operations, extra, strategy, preserves, missing)
 
 
 def _operation(raw: dict[str, Any], version: int, layout: int, path: str) -> CompactionOperation:
@@ -149,16 +162,20 @@ def _log(name: str, file_id: str, base_instant: str | None, path: str) -> tuple[
 
 
 def encode_compaction_plan(plan: CompactionPlan) -> bytes:
-    """The content of `<T>.compaction.requested`, as a version 2 plan in the schema of Hudi 0.15."""
+    """The content of `<T>.compaction.requested`, as a version 2 plan in the schema of Hudi 0.15, or of 1.x where the
+    plan has `missing_partitions`.
+    """
+    datum = {
+        "operations": [_to_avro(operation) for operation in plan.operations],
+        "extraMetadata": None if plan.extra_metadata is None else dict(plan.extra_metadata),
+        "version": PLAN_VERSION,
+        "strategy": None if plan.strategy is None else dict(plan.strategy),
+        "preserveHoodieMetadata": plan.preserve_hoodie_metadata,
+    }
+    if plan.missing_partitions is None:
+        return encode_datum("HoodieCompactionPlan", datum)
     return encode_datum(
-        "HoodieCompactionPlan",
-        {
-            "operations": [_to_avro(operation) for operation in plan.operations],
-            "extraMetadata": None if plan.extra_metadata is None else dict(plan.extra_metadata),
-            "version": PLAN_VERSION,
-            "strategy": None if plan.strategy is None else dict(plan.strategy),
-            "preserveHoodieMetadata": plan.preserve_hoodie_metadata,
-        },
+        "HoodieCompactionPlan", {**datum, _MISSING: list(plan.missing_partitions)}, later_fields=[_MISSING_FIELD]
     )
 
 

@@ -5,7 +5,7 @@ commit metadata as JSON (to table version 6) or Avro (from 8), by the first byte
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.resources import files
 from typing import Any
@@ -39,9 +39,20 @@ def decode_datum(data: bytes, *, path: str) -> dict[str, Any]:
     return records[0]
 
 
-def encode_datum(schema_name: str, datum: dict[str, Any], *, metadata: Mapping[str, bytes] | None = None) -> bytes:
-    """A container of one record in the schema that Hudi 0.15 writes; `metadata` goes into the header."""
-    return write_container(load_schema(schema_name), [datum], metadata)
+def encode_datum(
+    schema_name: str,
+    datum: dict[str, Any],
+    *,
+    metadata: Mapping[str, bytes] | None = None,
+    later_fields: Sequence[dict[str, Any]] = (),
+) -> bytes:
+    """A container of one record in the schema that Hudi 0.15 writes, and `later_fields`, which later releases added;
+    `metadata` goes into the header.
+    """
+    schema = load_schema(schema_name)
+    if later_fields:
+        schema = {**schema, "fields": [*schema["fields"], *later_fields]}
+    return write_container(schema, [datum], metadata)
 
 
 def decode_any(data: bytes, *, path: str) -> dict[str, Any]:

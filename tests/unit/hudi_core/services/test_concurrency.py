@@ -19,7 +19,7 @@ from hudi_core.filegroup.write.markers import MarkerType, create_marker, list_ma
 from hudi_core.model.claim_names import CLAIMS
 from hudi_core.model.names import FileGroupId
 from hudi_core.request.results import InstantResult
-from hudi_core.services.compaction.job import CompactionService
+from hudi_core.services.compaction.planner import CompactionService
 from hudi_core.services.concurrency import conflict_checks
 from hudi_core.services.context import TableContext
 from hudi_core.storage.base import Storage

@@ -111,7 +111,7 @@ def test_nothing_pending_is_an_empty_result_with_a_reason(golden: Golden) -> Non
     found = run(golden("6", "cow_basic").table)
     assert (found.instants, found.reason) == (
         (),
-        "no compaction is pending on cow_basic; this release plans none: the writers do",
+        "no compaction is pending on cow_basic; --schedule plans one",
     )
 
 

@@ -9,7 +9,7 @@ import pytest
 from hudi_core.errors import UnsupportedError
 from hudi_core.request.services import NOT_IN_RELEASE, SERVICES, service_of_action
 from hudi_core.services.clean.planner import CleanService
-from hudi_core.services.compaction.job import CompactionService
+from hudi_core.services.compaction.planner import CompactionService
 from hudi_core.services.service import ImmediateService, InstantService, Scheduled, service_of
 from tests.support.changed_tables import open_context
 from tests.support.golden_data import GoldenCase

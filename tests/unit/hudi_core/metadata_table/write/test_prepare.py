@@ -18,7 +18,7 @@ from hudi_core.metadata_table.write.prepare import Prepared
 from hudi_core.metadata_table.write.publish import MetadataPublisher
 from hudi_core.metadata_table.write.staged_logs import STAGING, staged_instants
 from hudi_core.services import rewrite
-from hudi_core.services.compaction.job import CompactionService
+from hudi_core.services.compaction.planner import CompactionService
 from hudi_core.services.rollback.verb import rollback
 from hudi_core.timeline.instant import Action
 from hudi_core.transaction.owner import Owner

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from hudi_core.config.archive_config import ArchiveConfig
-from hudi_core.config.clean_config import KEEP_LATEST_COMMITS, KEEP_LATEST_FILE_VERSIONS
+from hudi_core.config.services.archive_config import ArchiveConfig
+from hudi_core.config.services.clean_config import KEEP_LATEST_COMMITS, KEEP_LATEST_FILE_VERSIONS
 from hudi_core.services.archive.instants_to_retain import Findings
 from hudi_core.services.archive.planner import start_after
 from hudi_core.timeline.actions.clean import LastClean

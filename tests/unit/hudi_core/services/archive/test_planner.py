@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hudi_core.config.archive_config import ArchiveConfig
+from hudi_core.config.services.archive_config import ArchiveConfig
 from hudi_core.errors import ConfigError
 from hudi_core.services.archive.instants_to_retain import Findings
 from hudi_core.services.archive.planner import ArchivePlan

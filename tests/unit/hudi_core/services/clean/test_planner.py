@@ -12,7 +12,6 @@ from hudi_core.engine.local import LocalEngine
 from hudi_core.errors import ConfigError, ConflictError
 from hudi_core.services.clean import planner as planning
 from hudi_core.services.clean.planner import CleanService
-from hudi_core.services.service import SchedulingService
 from hudi_core.storage.local import LocalStorage
 from hudi_core.timeline.actions.clean import CleanedPartition, CleanMetadata, encode_clean_metadata
 from hudi_core.timeline.actions.commit import CommitMetadata, encode_commit, encode_commit_avro
@@ -48,11 +47,6 @@ def reason(table: Path, options: dict[str, str]) -> str:
     assert (done.instant, done.plan) == (None, None)
     assert done.reason is not None
     return done.reason
-
-
-def test_it_is_a_scheduling_service() -> None:
-    assert isinstance(CleanService(), SchedulingService)
-    assert CleanService().name == "clean"
 
 
 @pytest.mark.parametrize("folder", VERSIONS)

@@ -30,8 +30,8 @@ from hudi_core.errors import (
 from hudi_core.metadata_table.read.file_group import ROOT
 from hudi_core.model.claim_names import CLAIMS
 from hudi_core.request.results import InstantResult
-from hudi_core.services.compaction.job import CompactionService
 from hudi_core.services.compaction.merge_slice import CompactedSlice
+from hudi_core.services.compaction.planner import CompactionService
 from hudi_core.services.context import TableContext
 from hudi_core.storage.local import LocalStorage
 from hudi_core.table import HudiTable

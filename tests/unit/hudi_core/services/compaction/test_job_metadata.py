@@ -36,7 +36,7 @@ from hudi_core.metadata_table.write.delta_writer import DeltaWriter
 from hudi_core.metadata_table.write.remaining_files import RemainingFiles, RemainingStatistics
 from hudi_core.model.names import WriteToken
 from hudi_core.query.request import MetadataMode
-from hudi_core.services.compaction.job import CompactionService
+from hudi_core.services.compaction.planner import CompactionService
 from hudi_core.table import HudiTable
 from hudi_core.timeline.actions.commit import CommitMetadata, Operation
 from hudi_core.timeline.actions.compaction import CompactionOperation, CompactionPlan, encode_compaction_plan

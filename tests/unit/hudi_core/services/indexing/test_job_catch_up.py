@@ -13,7 +13,7 @@ from hudi_core.engine.local import LocalEngine
 from hudi_core.errors import ConflictError, UnsupportedError
 from hudi_core.metadata_table.initialize.indexing import IndexBuild
 from hudi_core.services.clean.planner import CleanService
-from hudi_core.services.compaction.job import CompactionService
+from hudi_core.services.compaction.planner import CompactionService
 from hudi_core.services.indexing import job as running
 from hudi_core.services.indexing.planner import IndexingService
 from hudi_core.services.metadata.maintain import drop_metadata

@@ -13,7 +13,7 @@ import pytest
 
 from hudi_core.engine.local import LocalEngine
 from hudi_core.errors import ConflictError, HudiError, StorageError
-from hudi_core.services.compaction.job import CompactionService
+from hudi_core.services.compaction.planner import CompactionService
 from hudi_core.services.context import TableContext
 from hudi_core.services.indexing.planner import IndexingService
 from hudi_core.services.repair.unschedule import Unscheduled, unschedule

@@ -13,7 +13,7 @@ import pytest
 
 from hudi_core.engine.local import LocalEngine
 from hudi_core.errors import ConflictError
-from hudi_core.services.compaction.job import CompactionService
+from hudi_core.services.compaction.planner import CompactionService
 from hudi_core.services.rollback.planner import request_rollback
 from hudi_core.services.rollback.verb import rollback
 from hudi_core.storage.local import LocalStorage

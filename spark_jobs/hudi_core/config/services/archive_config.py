@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from hudi_core.config.keys import ConfigKey, flag, keys_in, number, one_of, read_fields
+from hudi_core.config.services import compaction_config as compaction
 from hudi_core.errors import ConfigError
 
 REFUSE_ORPHANS = "refuse"
@@ -56,15 +57,6 @@ HISTORY_MANIFESTS = number(
     "number of snapshots of the archive of versions 8 and 9 that are kept for slow readers",
     high=10_000,
 )
-COMPACTION_TRIGGER = ConfigKey(
-    "hoodie.compact.inline.trigger.strategy",
-    "NUM_COMMITS",
-    one_of("NUM_COMMITS", "NUM_COMMITS_AFTER_LAST_REQUEST", "TIME_ELAPSED", "NUM_AND_TIME", "NUM_OR_TIME"),
-    "what makes a compaction due; archival keeps the delta commits that NUM_COMMITS and NUM_AND_TIME count",
-)
-COMPACTION_DELTA_COMMITS = number(
-    "hoodie.compact.inline.max.delta.commits", 5, "delta commits since the last compaction that make the next one due"
-)
 ORPHANS = ConfigKey(
     "airflow_hudi.archive.orphans",
     REFUSE_ORPHANS,
@@ -86,7 +78,7 @@ class ArchiveConfig:
     keep_max: int = KEEP_MAX.field()
     beyond_savepoint: bool = ARCHIVE_BEYOND_SAVEPOINT.field()
     block_on_clean: bool = ARCHIVE_ON_CLEAN.field()
-    delta_commits: int | None = COMPACTION_DELTA_COMMITS.field()
+    delta_commits: int | None = compaction.COMPACTION_DELTA_COMMITS.field()
     orphans: str = ORPHANS.field()
     batch: int = ARCHIVE_BATCH.field()
     history_batch: int = HISTORY_BATCH.field()
@@ -105,5 +97,5 @@ class ArchiveConfig:
                 f"{KEEP_MIN.name} is {config.keep_min} and {KEEP_MAX.name} is {config.keep_max}",
                 remedy="keep more commits at most than at least",
             )
-        counts = COMPACTION_TRIGGER.read(options) in ("NUM_COMMITS", "NUM_AND_TIME")
+        counts = compaction.COMPACTION_TRIGGER.read(options) in ("NUM_COMMITS", "NUM_AND_TIME")
         return config if counts else replace(config, delta_commits=None)

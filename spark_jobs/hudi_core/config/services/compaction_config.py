@@ -1,0 +1,147 @@
+"""Options of planning compactions, under Hudi's own names (HoodieCompactionConfig)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final
+
+from hudi_core.config.keys import ConfigKey, keys_in, name_list, number, one_of, read_fields
+
+_MAX: Final = 2**53
+
+
+class Trigger(Enum):
+    """What makes a compaction due (CompactionTriggerStrategy)."""
+
+    NUM_COMMITS = "NUM_COMMITS"
+    NUM_COMMITS_AFTER_LAST_REQUEST = "NUM_COMMITS_AFTER_LAST_REQUEST"
+    TIME_ELAPSED = "TIME_ELAPSED"
+    NUM_OR_TIME = "NUM_OR_TIME"
+    NUM_AND_TIME = "NUM_AND_TIME"
+
+
+class Strategy(Enum):
+    """Which file groups with log files a plan takes; the values are Hudi's class names."""
+
+    LOG_FILE_SIZE = "LogFileSizeBasedCompactionStrategy"
+    LOG_FILE_NUM = "LogFileNumBasedCompactionStrategy"
+    BOUNDED_IO = "BoundedIOCompactionStrategy"
+    DAY_BASED = "DayBasedCompactionStrategy"
+    DAY_BASED_BOUNDED_IO = "DayBasedAndBoundedIOCompactionStrategy"
+    BOUNDED_PARTITION_AWARE = "BoundedPartitionAwareCompactionStrategy"
+    UNBOUNDED_PARTITION_AWARE = "UnBoundedPartitionAwareCompactionStrategy"
+    UNBOUNDED = "UnBoundedCompactionStrategy"
+    PARTITION_REGEX = "PartitionRegexBasedCompactionStrategy"
+
+
+def _strategies(value: str) -> tuple[Strategy, ...]:
+    """One class name, or several that work one after the other (CompositeCompactionStrategy)."""
+    known = {strategy.value: strategy for strategy in Strategy}
+    found = []
+    for name in name_list(value):
+        strategy = known.get(name.rpartition(".")[2])
+        if strategy is None:
+            raise ValueError(f"{name} is not one of {', '.join(known)}")
+        found.append(strategy)
+    if not found:
+        raise ValueError("no strategy is named")
+    return tuple(found)
+
+
+def _pattern(value: str) -> str:
+    try:
+        re.compile(value)
+    except re.error as error:
+        raise ValueError(f"not a regular expression: {error}") from error
+    return value
+
+
+COMPACTION_TRIGGER = ConfigKey(
+    "hoodie.compact.inline.trigger.strategy",
+    Trigger.NUM_COMMITS.value,
+    one_of(*(trigger.value for trigger in Trigger)),
+    "what makes a compaction due: NUM_COMMITS delta commits since the last one, NUM_COMMITS_AFTER_LAST_REQUEST since "
+    "the last plan, TIME_ELAPSED, NUM_OR_TIME, NUM_AND_TIME; archival keeps the delta commits that NUM_COMMITS and "
+    "NUM_AND_TIME count",
+)
+COMPACTION_DELTA_COMMITS = number(
+    "hoodie.compact.inline.max.delta.commits", 5, "delta commits that make a compaction due"
+)
+COMPACTION_DELTA_SECONDS = number(
+    "hoodie.compact.inline.max.delta.seconds",
+    3600,
+    "seconds since the last compaction, or the first delta commit, that make one due",
+    low=0,
+)
+COMPACTION_STRATEGY: ConfigKey[tuple[Strategy, ...]] = ConfigKey(
+    "hoodie.compaction.strategy",
+    (Strategy.LOG_FILE_SIZE,),
+    _strategies,
+    "class name of the strategy that chooses file groups, or several by commas, one after the other; only Hudi's own "
+    "class names are accepted, and no class is loaded",
+)
+TARGET_IO_MB = number(
+    "hoodie.compaction.target.io",
+    500 * 1024,
+    "MiB to read and write at which a plan is cut by the strategies that bound it",
+    low=0,
+    high=_MAX,
+)
+LOG_SIZE_THRESHOLD = number(
+    "hoodie.compaction.logfile.size.threshold",
+    0,
+    "bytes of log files from which LogFileSizeBasedCompactionStrategy takes a file group",
+    low=0,
+    high=_MAX,
+)
+LOG_NUM_THRESHOLD = number(
+    "hoodie.compaction.logfile.num.threshold",
+    0,
+    "log files from which LogFileNumBasedCompactionStrategy takes a file group",
+    low=0,
+)
+TARGET_PARTITIONS = number(
+    "hoodie.compaction.daybased.target.partitions",
+    10,
+    "partitions, or days before today, that the strategies by day take",
+    low=0,
+    high=10**6,
+)
+PARTITION_REGEX = ConfigKey(
+    "hoodie.compaction.partition.path.regex",
+    ".*",
+    _pattern,
+    "what PartitionRegexBasedCompactionStrategy looks for in a partition path",
+)
+MAX_FILE_BYTES = number(
+    "hoodie.parquet.max.file.size",
+    120 * 1024 * 1024,
+    "bytes that a base file is taken for where a file group has none yet",
+    high=_MAX,
+)
+
+COMPACTION_KEYS = keys_in(globals())
+
+
+@dataclass(frozen=True, slots=True)
+class CompactionConfig:
+    """How a compaction is planned."""
+
+    trigger: Trigger
+    delta_commits: int = COMPACTION_DELTA_COMMITS.field()
+    delta_seconds: int = COMPACTION_DELTA_SECONDS.field()
+    strategies: tuple[Strategy, ...] = COMPACTION_STRATEGY.field()
+    target_io_mb: int = TARGET_IO_MB.field()
+    log_size_threshold: int = LOG_SIZE_THRESHOLD.field()
+    log_num_threshold: int = LOG_NUM_THRESHOLD.field()
+    target_partitions: int = TARGET_PARTITIONS.field()
+    partition_regex: str = PARTITION_REGEX.field()
+    max_file_bytes: int = MAX_FILE_BYTES.field()
+
+    @staticmethod
+    def of(options: Mapping[str, str]) -> CompactionConfig:
+        """Reads the options; raises ConfigError for values that are not valid."""
+        return read_fields(CompactionConfig, options, trigger=Trigger(COMPACTION_TRIGGER.read(options)))

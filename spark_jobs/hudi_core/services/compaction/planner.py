@@ -1,0 +1,274 @@
+"""Plans a compaction: which file slices are merged next (BaseHoodieCompactionPlanGenerator).
+
+triggers.py decides when one is due, strategies.py which file groups it takes.
+
+Peak memory on the driver: the file groups of one partition, and the operations, some 500 bytes each.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import date, datetime
+
+from hudi_core.config.engine_config import EngineConfig
+from hudi_core.config.services.compaction_config import COMPACTION_STRATEGY, CompactionConfig
+from hudi_core.config.transaction_config import CONCURRENCY_MODE
+from hudi_core.engine.protocol import Json
+from hudi_core.history.completion import CompletionTimes
+from hudi_core.model.names import FileGroupId, parse_log_file
+from hudi_core.services.compaction.checks import check_operations, check_schema_evolution, check_table
+from hudi_core.services.compaction.job import CompactionJob
+from hudi_core.services.compaction.strategies import Strategies
+from hudi_core.services.compaction.triggers import why_not_due
+from hudi_core.services.compaction.writers import live_writer
+from hudi_core.services.context import TableContext, provenance
+from hudi_core.services.engine_choice import Extent
+from hudi_core.services.lifecycle import Run
+from hudi_core.services.service import InstantService, Scheduled
+from hudi_core.storage.base import Storage
+from hudi_core.timeline.actions.compaction import CompactionOperation, CompactionPlan, encode_compaction_plan
+from hudi_core.timeline.actions.slice_metrics import slice_metrics
+from hudi_core.timeline.instant import Action, State
+from hudi_core.timeline.instant_time import new_instant, zone_of
+from hudi_core.timeline.timeline import Timeline
+from hudi_core.transaction.owner import Owner
+from hudi_core.view.file_group import FileSlice
+from hudi_core.view.file_system_view import FileSystemView
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """A plan, and the bytes that each operation reads."""
+
+    plan: CompactionPlan
+    sizes: Sequence[int]
+
+    def to_json(self) -> Json:
+        """The plan as hudictl prints it."""
+        plan = self.plan
+        return {
+            "file_groups": len(plan.operations),
+            "log_files": sum(len(item.log_files) for item in plan.operations),
+            "bytes": sum(self.sizes),
+            "operations": [
+                {
+                    "partition": item.partition,
+                    "file_id": item.file_id,
+                    "base_file": item.base_file,
+                    "log_files": list(item.log_files),
+                    "bytes": size,
+                }
+                for item, size in zip(plan.operations, self.sizes, strict=True)
+            ],
+            "partitions_left_out": list(plan.missing_partitions or ()),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Nothing:
+    """Why there is no compaction to plan, and which option would change that."""
+
+    reason: str
+
+
+@dataclass(slots=True)
+class _Candidates:
+    """Operations over whole slices, with the bytes that each reads; `skipped` are the partitions with log files in file
+    groups that another plan holds, `held` how many there are.
+    """
+
+    operations: list[CompactionOperation] = field(default_factory=list)
+    sizes: dict[FileGroupId, int] = field(default_factory=dict)
+    skipped: set[str] = field(default_factory=set)
+    held: int = 0
+
+
+def make_plan(context: TableContext, timeline: Timeline, instant: str, *, today: date) -> Planned | Nothing:
+    """The plan of a compaction at `instant`, which is drawn before `timeline` is loaded; nothing is written.
+
+    `today` is the day in the zone of the table, for the strategies by day. Raises ConfigError for options that are not
+    valid, FormatError for a pending plan that is not safe.
+    """
+    config = CompactionConfig.of(context.options)
+    features = context.config.features
+    reason = why_not_due(timeline, instant, config, by_completion=features.completion_time_in_name, zone=context.zone)
+    if reason is not None:
+        return Nothing(reason)
+    view = context.view(timeline)
+    strategies = Strategies(config, today)
+    everywhere = view.partitions()
+    chosen = strategies.partitions(everywhere)
+    found = _candidates(context, view, chosen, instant, config)
+    if not found.operations:
+        return Nothing(_no_candidates(len(everywhere), len(chosen), found.held))
+    taken = strategies.operations(found.operations)
+    if not taken:
+        names = ",".join(strategy.value for strategy in config.strategies)
+        return Nothing(
+            f"{names} takes none of {len(found.operations)} file groups with log files ({COMPACTION_STRATEGY.name})"
+        )
+    groups = {item.file_group for item in taken}
+    left = {item.partition for item in found.operations if item.file_group not in groups}
+    missing = (set(everywhere) - set(chosen)) | left | found.skipped
+    plan = CompactionPlan(tuple(taken), missing_partitions=tuple(sorted(missing)))
+    return Planned(plan, [found.sizes[item.file_group] for item in taken])
+
+
+def _candidates(
+    context: TableContext, view: FileSystemView, partitions: Sequence[str], instant: str, config: CompactionConfig
+) -> _Candidates:
+    """The latest slices with log files of file groups that no pending plan holds.
+
+    A log compaction holds its file groups as well, unlike in Hudi: its log file would come on top of the new base file.
+    """
+    pending = view.pending
+    held = {*pending.compacting, *pending.log_compacting}
+    for clustering in pending.read_clusterings().values():
+        held.update(clustering.file_groups())
+    completions = CompletionTimes(view.timeline, context.history)
+    found = _Candidates()
+    for partition in partitions:
+        for item in view.latest_slices(partition):
+            if context.config.features.log_name_has_delta_commit:
+                item = _completed_before(item, instant, completions)
+            has_logs = bool(item.log_files or item.cdc_files)
+            if item.file_group in held:
+                found.held += 1
+                if has_logs:
+                    found.skipped.add(partition)
+                continue
+            if not has_logs:
+                continue
+            found.operations.append(_operation(item, config))
+            found.sizes[item.file_group] = item.size
+    return found
+
+
+def _completed_before(item: FileSlice, instant: str, completions: CompletionTimes) -> FileSlice:
+    """The slice without the log files of instants that completed at or after `instant`: they belong to the slice that
+    the compaction opens (CompletionTimeQueryView.isCompletedBefore). The view shows no pending ones.
+    """
+
+    def is_planned(name: str) -> bool:
+        completion = completions.of(parse_log_file(name).instant)
+        return completion is None or completion < instant
+
+    return replace(
+        item,
+        log_files=tuple(file for file in item.log_files if is_planned(file.name)),
+        cdc_files=tuple(file for file in item.cdc_files if is_planned(file.name)),
+    )
+
+
+def _operation(item: FileSlice, config: CompactionConfig) -> CompactionOperation:
+    logs = (*item.log_files, *item.cdc_files)
+    metrics = slice_metrics(
+        None if item.base_file is None else item.base_file.size,
+        (file.size for file in logs),
+        no_base_bytes=config.max_file_bytes,
+    )
+    return CompactionOperation(
+        item.file_group.partition,
+        item.file_group.file_id,
+        item.base_instant,
+        None if item.base_file is None else item.base_file.name,
+        tuple(file.name for file in item.log_files),
+        metrics,
+        tuple(file.name for file in item.cdc_files),
+    )
+
+
+def _no_candidates(partitions: int, chosen: int, held: int) -> str:
+    where = f"{partitions} partitions"
+    if chosen < partitions:
+        where = f"the {chosen} of {where} that the strategy takes ({COMPACTION_STRATEGY.name})"
+    beside = f", beside {held} that pending plans hold" if held else ""
+    return f"no file group has log files in {where}{beside}"
+
+
+class CompactionService(InstantService):
+    """See service.InstantService."""
+
+    name = "compaction"
+    action = Action.COMPACTION
+
+    def pending(self, context: TableContext, timeline: Timeline) -> list[str]:
+        """The compactions that are requested or inflight, oldest first."""
+        return [instant.requested_time for instant in timeline.pending_compactions()]
+
+    def extent(self, context: TableContext, instant: str, config: EngineConfig) -> Extent:
+        """See InstantService. One listing of each partition in the plan."""
+        operations = context.active.read_plan(instant).operations
+        check_operations(operations, path=context.active.path(instant, Action.COMPACTION, State.REQUESTED))
+        if len(operations) > config.max_units:
+            return Extent(len(operations))
+        return Extent.of(_operation_sizes(context.storage, operations), config)
+
+    def job(self, run: Run) -> CompactionJob:
+        """See InstantService."""
+        return CompactionJob(run)
+
+    def schedule(self, context: TableContext, owner: Owner, *, dry_run: bool) -> Scheduled:
+        """Plans a compaction and requests it; the plan names file groups and bytes.
+
+        The table is read under the table lock, and the instant is drawn before: what completes meanwhile is after it.
+        Raises UnsupportedError for a table that this engine does not compact, ConfigError for options, FormatError for
+        a pending plan that is not safe.
+        """
+        if not context.config.is_merge_on_read:
+            return Scheduled(None, None, "the table is copy-on-write: it has no log files to compact")
+        check_table(context)
+        timeline = context.active.load()
+        latest = timeline.commits().last()
+        if latest is not None:
+            check_schema_evolution(context.active.read_commit(latest), path=context.active.path_of(latest))
+        # Without the lock first: mostly nothing is due.
+        times = (time for item in timeline for time in (item.requested_time, item.completed_at))
+        made = self._plan(context, new_instant(times, context.zone))
+        if isinstance(made, Nothing):
+            return Scheduled(None, None, made.reason)
+        if dry_run:
+            return Scheduled(None, made.to_json())
+        with context.lock(owner) as lock:
+            instant = context.new_instant(context.active.load())
+            made = self._plan(context, instant)
+            if isinstance(made, Nothing):
+                return Scheduled(None, None, made.reason)
+            plan = replace(made.plan, extra_metadata=provenance(owner))
+            lock.check()
+            context.active.create_requested(instant, Action.COMPACTION, encode_compaction_plan(plan))
+        log.info("compaction %s requested: %d file groups", instant, len(plan.operations))
+        return Scheduled(instant, made.to_json())
+
+    def _plan(self, context: TableContext, instant: str) -> Planned | Nothing:
+        timeline = context.active.load()
+        undoing = timeline.pending().of_actions(Action.ROLLBACK, Action.RESTORE).first()
+        if undoing is not None:
+            return Nothing(
+                f"{undoing.action} {undoing.requested_time} is pending, and may take back what would be compacted: "
+                "finish it with `hudictl rollback TABLE`"
+            )
+        writer = live_writer(context, timeline)
+        if writer is not None:
+            return Nothing(
+                f"{writer.action} {writer.requested_time} is pending, and its log files would be lost behind a plan: "
+                f"wait for it, roll it back, or set {CONCURRENCY_MODE.name}=optimistic_concurrency_control where every "
+                "writer has it"
+            )
+        today = datetime.now(zone_of(context.zone)).date()
+        return make_plan(context, timeline, instant, today=today)
+
+
+def _operation_sizes(storage: Storage, operations: Sequence[CompactionOperation]) -> Iterator[int]:
+    """Bytes of the files of each operation; a file that is gone has none."""
+    listed: dict[str, dict[str, int]] = {}
+    for operation in operations:
+        if operation.partition not in listed:
+            listed[operation.partition] = {info.name: info.size for info in storage.list_files(operation.partition)}
+        sizes = listed[operation.partition]
+        names = (*operation.log_files, *filter(None, (operation.base_file,)))
+        yield sum(sizes.get(name, 0) for name in names)

@@ -1,0 +1,135 @@
+"""Which file groups a compaction plan takes, and in which order (the classes of
+org.apache.hudi.table.action.compact.strategy). Pure.
+
+A strategy sees the partitions first, and then the operations of those that it left. Several work one after the other
+(CompositeCompactionStrategy). The strategies by day read a partition path as `yyyy/MM/dd`, also with the names of
+Hive-style partitions. Those of Hudi rewrite `-` in a path to `/`, and find no file in the partition then; here paths
+stay as they are.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date
+from itertools import groupby, islice
+from typing import Final
+
+from hudi_core.config.services.compaction_config import TARGET_PARTITIONS, CompactionConfig, Strategy
+from hudi_core.errors import ConfigError
+from hudi_core.timeline.actions.compaction import CompactionOperation
+from hudi_core.timeline.actions.slice_metrics import IO_MB, LOG_BYTES
+
+Operations = Sequence[CompactionOperation]
+
+_DAY: Final = re.compile(r"(\d{1,4})/(\d{1,4})/(\d{1,4})")
+_FIRST_NAME: Final = re.compile(r"^.*?=")
+_NAMES: Final = re.compile(r"/[^/]*?=")
+_MONTHS: Final = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Strategies:
+    """The strategies of a configuration on the day `today`, in the zone of the table's writers."""
+
+    config: CompactionConfig
+    today: date
+
+    def partitions(self, paths: Sequence[str]) -> list[str]:
+        """The partitions that are listed. Raises ConfigError for one that is no day, where the strategy goes by day."""
+        left = list(paths)
+        for strategy in self.config.strategies:
+            left = self._partitions(strategy, left)
+        return left
+
+    def operations(self, candidates: Operations) -> list[CompactionOperation]:
+        """The operations of the plan, in its order. Raises ConfigError as `partitions` does."""
+        left = list(candidates)
+        for strategy in self.config.strategies:
+            left = self._operations(strategy, left)
+        return left
+
+    def _partitions(self, strategy: Strategy, paths: list[str]) -> list[str]:
+        match strategy:
+            case Strategy.PARTITION_REGEX:
+                pattern = re.compile(self.config.partition_regex)
+                return [path for path in paths if pattern.search(path)]
+            case Strategy.DAY_BASED | Strategy.DAY_BASED_BOUNDED_IO:
+                return sorted(paths, key=_ordinal, reverse=True)[: self.config.target_partitions]
+            case Strategy.BOUNDED_PARTITION_AWARE:
+                return [path for path in sorted(paths, key=_ordinal, reverse=True) if self._is_recent(path)]
+            case Strategy.UNBOUNDED_PARTITION_AWARE:
+                return [path for path in sorted(paths, key=_ordinal, reverse=True) if not self._is_recent(path)]
+        return paths
+
+    def _operations(self, strategy: Strategy, found: list[CompactionOperation]) -> list[CompactionOperation]:
+        config = self.config
+        match strategy:
+            case Strategy.LOG_FILE_SIZE:
+                return self._within_io(_largest_logs(found, config.log_size_threshold))
+            case Strategy.LOG_FILE_NUM:
+                taken = [item for item in found if _log_count(item) >= config.log_num_threshold]
+                return self._within_io(sorted(taken, key=_log_count, reverse=True))
+            case Strategy.BOUNDED_IO:
+                return self._within_io(found)
+            case Strategy.DAY_BASED:
+                return self._latest_days(found)
+            case Strategy.DAY_BASED_BOUNDED_IO:
+                taken = _largest_logs(self._latest_days(found), config.log_size_threshold)
+                return self._within_io(taken, crossing=False)
+            case Strategy.BOUNDED_PARTITION_AWARE:
+                taken = [item for item in found if self._is_recent(item.partition)]
+                return sorted(taken, key=lambda item: _ordinal(item.partition), reverse=True)
+            case Strategy.UNBOUNDED_PARTITION_AWARE:
+                return [item for item in found if not self._is_recent(item.partition)]
+        return found
+
+    def _is_recent(self, partition: str) -> bool:
+        """Whether the day is at most `target_partitions` before today, or later."""
+        return _ordinal(partition) >= self.today.toordinal() - self.config.target_partitions
+
+    def _latest_days(self, found: list[CompactionOperation]) -> list[CompactionOperation]:
+        def partition(item: CompactionOperation) -> str:
+            return item.partition
+
+        def days(item: CompactionOperation) -> tuple[int, str]:
+            return -_ordinal(item.partition), item.partition
+
+        latest = islice(groupby(sorted(found, key=days), partition), self.config.target_partitions)
+        return [item for _, group in latest for item in group]
+
+    def _within_io(self, found: list[CompactionOperation], *, crossing: bool = True) -> list[CompactionOperation]:
+        """Up to the operation at which the budget is spent; that one is taken too where `crossing`."""
+        left = self.config.target_io_mb
+        for number, item in enumerate(found):
+            left -= int(item.metrics[IO_MB])
+            if left <= 0:
+                return found[: number + 1 if crossing else number]
+        return found
+
+
+def _largest_logs(found: Operations, threshold: int) -> list[CompactionOperation]:
+    taken = [item for item in found if item.metrics[LOG_BYTES] >= threshold]
+    return sorted(taken, key=lambda item: item.metrics[LOG_BYTES], reverse=True)
+
+
+def _log_count(item: CompactionOperation) -> int:
+    """Change-data logs count, as in the plan's deltaFilePaths."""
+    return len(item.log_files) + len(item.cdc_files)
+
+
+def _ordinal(partition: str) -> int:
+    """The day of a partition, as SimpleDateFormat reads it: a month or a day may be too large, and what follows is
+    passed over.
+    """
+    found = _DAY.match(_NAMES.sub("/", _FIRST_NAME.sub("", partition)))
+    if found is not None:
+        year, month, day = map(int, found.groups())
+        years, months = divmod(month - 1, _MONTHS)
+        if 1 <= year + years <= date.max.year:
+            return date(year + years, months + 1, 1).toordinal() + day - 1
+    raise ConfigError(
+        f"the partition {partition!r} is no day",
+        remedy=f"choose another strategy: those by day ({TARGET_PARTITIONS.name}) need paths as yyyy/MM/dd",
+    )

@@ -1,0 +1,67 @@
+"""When a compaction is due (ScheduleCompactionActionExecutor.needCompact). Pure."""
+
+from __future__ import annotations
+
+from hudi_core.config.services.compaction_config import (
+    COMPACTION_DELTA_COMMITS,
+    COMPACTION_DELTA_SECONDS,
+    COMPACTION_TRIGGER,
+    CompactionConfig,
+    Trigger,
+)
+from hudi_core.timeline.instant import Action, Instant
+from hudi_core.timeline.instant_time import parse_instant
+from hudi_core.timeline.timeline import Timeline
+
+
+def why_not_due(
+    timeline: Timeline, instant: str, config: CompactionConfig, *, by_completion: bool, zone: str = "UTC"
+) -> str | None:
+    """Why a compaction at `instant` is not due, and which option would change that; None when it is due.
+
+    Pending delta commits count, as in CompactionUtils.getDeltaCommitsSinceLatestCompaction. `by_completion`: a delta
+    commit is after a compaction when it completed after the compaction's instant, as in layout 2. `zone` is the
+    timeline's.
+    """
+    deltas = timeline.of_actions(Action.DELTA_COMMIT)
+    of_requests = config.trigger is Trigger.NUM_COMMITS_AFTER_LAST_REQUEST
+    last = _last_request(timeline) if of_requests else timeline.completed().of_actions(Action.COMMIT).last()
+    since = last or deltas.first()
+    if since is None:
+        return "the table has no delta commit"
+    if last is not None:
+        deltas = deltas.filter(lambda item: _is_after(item, last, by_completion=by_completion))
+    what = "plan" if of_requests else "compaction"
+    after = f"the last {what} ({last.requested_time})" if last else f"the first one ({since.requested_time})"
+    seconds = _epoch_seconds(instant, zone) - _epoch_seconds(since.requested_time, zone)
+    by_number = len(deltas) >= config.delta_commits
+    by_time = seconds >= config.delta_seconds
+    number = f"{len(deltas)} delta commits since {after}, but {COMPACTION_DELTA_COMMITS.name} is {config.delta_commits}"
+    time = f"{seconds} s since {after}, but {COMPACTION_DELTA_SECONDS.name} is {config.delta_seconds}"
+    match config.trigger:
+        case Trigger.TIME_ELAPSED:
+            lacks = [] if by_time else [time]
+        case Trigger.NUM_OR_TIME:
+            lacks = [] if by_number or by_time else [number, time]
+        case Trigger.NUM_AND_TIME:
+            lacks = [*([] if by_number else [number]), *([] if by_time else [time])]
+        case _:
+            lacks = [] if by_number else [number]
+    return f"{'; '.join(lacks)} ({COMPACTION_TRIGGER.name}={config.trigger.value})" if lacks else None
+
+
+def _epoch_seconds(instant: str, zone: str) -> int:
+    return int(parse_instant(instant, zone).timestamp())
+
+
+def _last_request(timeline: Timeline) -> Instant | None:
+    """The latest compaction that was planned, in whatever state."""
+    return timeline.filter(
+        lambda item: item.pending_action == Action.COMPACTION or (item.is_completed and item.action == Action.COMMIT)
+    ).last()
+
+
+def _is_after(delta: Instant, last: Instant, *, by_completion: bool) -> bool:
+    if by_completion and delta.is_completed:
+        return delta.completed_at > last.requested_time
+    return delta.requested_time > last.requested_time

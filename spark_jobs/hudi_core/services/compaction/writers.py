@@ -1,0 +1,56 @@
+"""Writers of layout 1 that may not see a compaction's plan.
+
+There a log file is named after the slice that its writer found, so the log files of a write that began before the plan
+was put come into the slice that is compacted, and would be lost behind the new base file. Hudi plans no compaction
+beside a pending write, unless the writers find such conflicts themselves (ScheduleCompactionActionExecutor of 0.15;
+hoodie.write.concurrency.mode). A write whose writer is dead is passed over: its log blocks are never committed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from hudi_core.config.transaction_config import CONCURRENCY_MODE
+from hudi_core.errors import ConflictError
+from hudi_core.services.context import TableContext
+from hudi_core.services.rollback.failed_writes import heartbeats_of
+from hudi_core.timeline.instant import Action, Instant, State
+from hudi_core.timeline.pending_plans import pending_ingestion
+from hudi_core.timeline.timeline import Timeline
+from hudi_core.transaction.writer_heartbeats import may_be_alive, silent_seconds
+
+
+def live_writer(context: TableContext, timeline: Timeline) -> Instant | None:
+    """A pending write behind which no compaction is planned; None where one may be."""
+    return next(_live(context, timeline, context.active.modified()), None)
+
+
+def check_plan_seen(context: TableContext, timeline: Timeline, instant: str) -> None:
+    """Raises ConflictError while a write is pending that began before the plan at `instant` was there, by the storage's
+    clock. What a completed one wrote, check_files compares with the plan.
+    """
+    changed = context.active.modified()
+    planned = changed.get(context.active.path(instant, Action.COMPACTION, State.REQUESTED))
+    for writer in _live(context, timeline, changed):
+        began = changed.get(context.active.path(writer.requested_time, writer.pending_action, State.REQUESTED))
+        if planned is None or began is None or began <= planned:
+            raise ConflictError(
+                f"{writer.action} {writer.requested_time} began before compaction {instant} was planned, and may still "
+                "write to the slices that are compacted",
+                path=context.active.path_of(writer),
+                remedy="run it again when that write has ended",
+            )
+
+
+def _live(context: TableContext, timeline: Timeline, changed: Mapping[str, float]) -> Iterator[Instant]:
+    """The pending writes of layout 1 that may be alive and find no conflicts. `changed`: ActiveTimeline.modified."""
+    if context.config.features.log_name_has_delta_commit or not _is_single_writer(context):
+        return
+    pending = list(pending_ingestion(context.active, timeline))
+    if pending:
+        heartbeats = heartbeats_of(context, read_only=True, silent=silent_seconds(context.options))
+        yield from (item for item in pending if may_be_alive(item, context.active, changed, heartbeats))
+
+
+def _is_single_writer(context: TableContext) -> bool:
+    return CONCURRENCY_MODE.read(context.options) in (None, "SINGLE_WRITER")

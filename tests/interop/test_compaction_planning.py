@@ -1,0 +1,222 @@
+"""Compactions that we plan: real Hudi plans the same on the same table and options, runs ours, and goes on; and real
+Hudi goes on behind ours that we ran.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from hudi_core.config.services.compaction_config import Strategy
+from hudi_core.services.compaction.planner import CompactionService
+from hudi_core.timeline.actions.compaction import CompactionOperation
+from hudi_core.timeline.instant import Action
+from hudi_core.transaction.owner import Owner
+from tests.interop.judged import JUDGES, MOR, QUICK, Judged
+from tests.interop.real_hudi import RealHudi, RealHudiError
+from tests.support.golden_compactions import context_of
+
+pytestmark = [pytest.mark.hudi, pytest.mark.slow]
+
+DAYS_AGO = (0, 1, 2, 15, 40)
+PACKAGE = "org.apache.hudi.table.action.compact.strategy"
+STRATEGY = "hoodie.compaction.strategy"
+COMMITS = "hoodie.compact.inline.max.delta.commits"
+SECONDS = "hoodie.compact.inline.max.delta.seconds"
+TRIGGER = "hoodie.compact.inline.trigger.strategy"
+TARGET = "hoodie.compaction.target.io"
+PARTITIONS = "hoodie.compaction.daybased.target.partitions"
+SINCE_1_0 = (Strategy.PARTITION_REGEX,)
+"""0.15 has no such class."""
+
+
+def strategy(*names: Strategy, **more: str) -> dict[str, str]:
+    options = {
+        "io": TARGET,
+        "bytes": "hoodie.compaction.logfile.size.threshold",
+        "number": "hoodie.compaction.logfile.num.threshold",
+        "days": PARTITIONS,
+        "regex": "hoodie.compaction.partition.path.regex",
+    }
+    return {
+        STRATEGY: ",".join(f"{PACKAGE}.{name.value}" for name in names),
+        **{options[name]: value for name, value in more.items()},
+    }
+
+
+def trigger(name: str, commits: int, seconds: int) -> dict[str, str]:
+    return {TRIGGER: name, COMMITS: str(commits), SECONDS: str(seconds)}
+
+
+LONG = 10**6
+CASES: dict[str, dict[str, str]] = {
+    "the default": {},
+    "by log size": strategy(Strategy.LOG_FILE_SIZE, io="0"),
+    "by log size from a threshold": strategy(Strategy.LOG_FILE_SIZE, bytes="3000"),
+    "by number of logs": strategy(Strategy.LOG_FILE_NUM, number="2"),
+    "by number of logs, none": strategy(Strategy.LOG_FILE_NUM, number="99"),
+    "bounded": strategy(Strategy.BOUNDED_IO, io="0"),
+    "unbounded": strategy(Strategy.UNBOUNDED, io="0"),
+    "by day": strategy(Strategy.DAY_BASED, days="2"),
+    "by day and io": strategy(Strategy.DAY_BASED_BOUNDED_IO, days="3"),
+    "by day and io, none": strategy(Strategy.DAY_BASED_BOUNDED_IO, days="3", io="0"),
+    "around today": strategy(Strategy.BOUNDED_PARTITION_AWARE, days="2"),
+    "before that": strategy(Strategy.UNBOUNDED_PARTITION_AWARE, days="2"),
+    "by expression": strategy(Strategy.PARTITION_REGEX, regex="/0[1-9]$|/[12]"),
+    "one after the other": strategy(Strategy.DAY_BASED, Strategy.LOG_FILE_SIZE, days="4", io="0"),
+    "commits, due": trigger("NUM_COMMITS", 4, LONG),
+    "commits, not due": trigger("NUM_COMMITS", 5, 0),
+    "commits since the plan, due": trigger("NUM_COMMITS_AFTER_LAST_REQUEST", 4, LONG),
+    "commits since the plan, not due": trigger("NUM_COMMITS_AFTER_LAST_REQUEST", 5, 0),
+    "time, due": trigger("TIME_ELAPSED", LONG, 1),
+    "time, not due": trigger("TIME_ELAPSED", 0, LONG),
+    "either, by commits": trigger("NUM_OR_TIME", 4, LONG),
+    "either, by time": trigger("NUM_OR_TIME", 5, 1),
+    "either, not due": trigger("NUM_OR_TIME", 5, LONG),
+    "both, due": trigger("NUM_AND_TIME", 4, 1),
+    "both, commits not due": trigger("NUM_AND_TIME", 5, 1),
+    "both, time not due": trigger("NUM_AND_TIME", 4, LONG),
+}
+
+
+def day(ago: int) -> str:
+    return (datetime.now(timezone.utc) - timedelta(days=ago)).strftime("%Y/%m/%d")
+
+
+def rows(ids: range, ago: int, salt: str) -> pa.Table:
+    return pa.table(
+        {
+            "id": [f"key-{ago:02d}-{number:04d}" for number in ids],
+            "dt": [day(ago) for _ in ids],
+            "ts": pa.array([1_000 + len(salt) for _ in ids], pa.int64()),
+            "name": [f"{salt} {number}" for number in ids],
+            "amount": [number / 4 for number in ids],
+        }
+    )
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A table of five days with one to four log files each, all of other sizes, before a first compaction, and another
+    with one behind it and three delta commits since.
+    """
+
+    version: str
+    table: Judged
+
+
+@pytest.fixture(scope="module", params=JUDGES)
+def subject(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Subject:
+    hudi: RealHudi = request.getfixturevalue(JUDGES[request.param])
+    base = tmp_path_factory.mktemp("planned") / "table"
+    table = Judged.create(hudi, base, MOR, request.param)
+    table.write(
+        pa.concat_tables([rows(range(20), ago, "first") for ago in DAYS_AGO]), {"hoodie.parquet.small.file.limit": "0"}
+    )
+    for turn in range(1, 4):
+        changed = [
+            rows(range(1, 1 + turn * (3 + place)), ago, "later" * turn)
+            for place, ago in enumerate(DAYS_AGO[turn - 1 :])
+        ]
+        table.write(pa.concat_tables(changed), {"hoodie.parquet.small.file.limit": "0"})
+    table.rows = table.hudi.snapshot(base, metadata=False).select(table.rows.column_names)
+    time.sleep(1)
+    return Subject(request.param, table)
+
+
+def sizes(operations: tuple[CompactionOperation, ...]) -> list[Any]:
+    """What is compared: the slices with their files and metrics, in the plan's order."""
+    return [(item.partition, item.file_id, item.base_file, item.log_files, item.metrics) for item in operations]
+
+
+def planned_by_hudi(table: Judged, options: dict[str, str]) -> list[Any] | None:
+    """The operations of real Hudi's plan, None where it makes none; the plan is taken away again."""
+    chosen = {**table.options, COMMITS: "1", **options}
+    instant = table.hudi.ask("service", base=str(table.base), name="schedule_compaction", options=chosen)
+    if instant is None:
+        return None
+    context = context_of(table.base)
+    plan = context.active.read_plan(instant)
+    for path in (table.base / context.active.folder).glob(f"{instant}.compaction.*"):
+        path.unlink()
+    return sizes(plan.operations)
+
+
+def planned_by_us(table: Judged, options: dict[str, str]) -> list[Any] | None:
+    """The operations of ours, likewise."""
+    context = context_of(table.base, {COMMITS: "1", **options})
+    done = CompactionService().schedule(context, Owner.current("test"), dry_run=False)
+    if done.instant is None:
+        assert done.reason
+        return None
+    plan = context.active.read_plan(done.instant)
+    for path in (table.base / context.active.folder).glob(f"{done.instant}.compaction.*"):
+        path.unlink()
+    return sizes(plan.operations)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_plan_is_the_one_that_real_hudi_makes(subject: Subject, case: str, tmp_path: Path) -> None:
+    options = CASES[case]
+    table = subject.table.copy(tmp_path / "table")
+    ours = planned_by_us(table, options)
+    names = options.get(STRATEGY, "")
+    if subject.version == "6" and ("," in names or any(name.value in names for name in SINCE_1_0)):
+        with pytest.raises(RealHudiError, match=r"ClassNotFoundException|Could not load class"):
+            planned_by_hudi(table, options)
+        assert ours
+        return
+    theirs = planned_by_hudi(table, options)
+    assert ours == theirs
+    assert (ours is None) == any(word in case for word in ("not due", "none"))
+
+
+def test_real_hudi_runs_what_we_planned_and_goes_on(subject: Subject, tmp_path: Path) -> None:
+    table = subject.table.copy(tmp_path / "table")
+    planned = table.run("schedule", service="compaction", options={COMMITS: "1"}).document
+    assert planned is not None
+    instant = planned["instant"]
+    table.hudi.ask("compact", base=str(table.base), instant=instant, options=table.options)
+    assert table.times(Action.COMMIT) == [instant]
+    table.check()
+    table.goes_on()
+
+
+def test_real_hudi_goes_on_behind_what_we_planned_and_ran(subject: Subject, tmp_path: Path) -> None:
+    table = subject.table.copy(tmp_path / "table")
+    for turn in range(2):
+        (done,) = table.run("run", service="compaction", schedule=True, options={COMMITS: "1"}).instants
+        assert (done.state, done.files_written > 0) == ("completed", True)
+        table.check()
+        if turn == 0:
+            table.upsert(fresh=False)
+    table.goes_on()
+
+
+def test_a_write_behind_our_plan_is_in_the_next_one(subject: Subject, tmp_path: Path) -> None:
+    table = subject.table.copy(tmp_path / "table")
+    table.run("schedule", service="compaction", options={COMMITS: "1"})
+    table.upsert(fresh=False)
+    table.check()
+    table.run("run", service="compaction", options=QUICK)
+    table.check()
+    (done,) = table.run("run", service="compaction", schedule=True, options={COMMITS: "1"}).instants
+    assert done.files_written > 0
+    table.check()
+    table.goes_on()
+
+
+def test_partitions_that_our_plan_left_out_are_in_real_hudis_next(subject: Subject, tmp_path: Path) -> None:
+    table = subject.table.copy(tmp_path / "table")
+    options = {COMMITS: "1", TARGET: "0", STRATEGY: f"{PACKAGE}.{Strategy.BOUNDED_IO.value}"}
+    (done,) = table.run("run", service="compaction", schedule=True, options=options).instants
+    assert done.files_written == 1
+    theirs = planned_by_hudi(table, {COMMITS: "0", STRATEGY: f"{PACKAGE}.{Strategy.UNBOUNDED.value}"})
+    assert theirs is not None
+    assert len({item[0] for item in theirs}) == len(DAYS_AGO) - 1

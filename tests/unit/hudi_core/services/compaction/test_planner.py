@@ -1,0 +1,218 @@
+"""Scheduling a compaction: what is requested, what is not and why, and what writers that begin meanwhile keep.
+
+Plans against those of real Hudi: tests/golden/test_compaction_plans.py, tests/interop/test_compaction_planning.py.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from datetime import date
+from pathlib import Path
+
+import pytest
+
+from hudi_core.engine.local import LocalEngine
+from hudi_core.errors import ConfigError, ConflictError, UnsupportedError
+from hudi_core.request.requests import RunRequest
+from hudi_core.services.compaction.planner import CompactionService, Planned, make_plan
+from hudi_core.services.context import RUN_KEY, TableContext
+from hudi_core.services.service import Scheduled
+from hudi_core.services.verbs import perform
+from hudi_core.timeline.instant import Action, State
+from hudi_core.transaction.owner import Owner
+from tests.support.golden_compactions import context_of
+from tests.support.golden_data import GoldenCase
+from tests.support.rows import assert_same_rows
+from tests.support.table_invariants import read_rows
+
+Golden = Callable[[str, str], GoldenCase]
+VERSIONS = ("6", "8", "9")
+OWNER = Owner.current("test")
+COMMITS = "hoodie.compact.inline.max.delta.commits"
+STRATEGY = "hoodie.compaction.strategy"
+DUE = {COMMITS: "1"}
+OPTIMISTIC = {"hoodie.write.concurrency.mode": "optimistic_concurrency_control"}
+LATER = "20990101000000000"
+
+
+def tree(table: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(table)): path.read_bytes() for path in table.rglob("*") if path.is_file()}
+
+
+def schedule(table: Path, options: dict[str, str] | None = None, *, dry_run: bool = False) -> Scheduled:
+    return CompactionService().schedule(context_of(table, {**DUE, **(options or {})}), OWNER, dry_run=dry_run)
+
+
+def reason(table: Path, options: dict[str, str] | None = None) -> str:
+    """Why nothing is planned; nothing is written."""
+    before = tree(table)
+    done = schedule(table, options)
+    assert (done.instant, done.plan) == (None, None)
+    assert tree(table) == before
+    return str(done.reason)
+
+
+def begin_write(context: TableContext, instant: str = LATER) -> None:
+    for state in (State.REQUESTED, State.INFLIGHT):
+        context.storage.write(context.active.path(instant, Action.DELTA_COMMIT, state), b"")
+
+
+@pytest.mark.parametrize("folder", VERSIONS)
+def test_planned_run_and_then_nothing_is_due(golden: Golden, folder: str) -> None:
+    table = golden(folder, "mor_basic").table
+    before, rows = tree(table), read_rows(table)
+    would = schedule(table, dry_run=True)
+    assert (would.instant, tree(table)) == (None, before)
+    done = schedule(table)
+    assert done.instant is not None
+    assert done.plan == would.plan
+    assert done.plan is not None
+    assert (done.plan["file_groups"], done.plan["log_files"], done.plan["partitions_left_out"]) == (3, 10, [])
+    context = context_of(table, DUE)
+    assert CompactionService().pending(context, context.active.load()) == [done.instant]
+    extra = context.active.read_plan(done.instant).extra_metadata
+    assert extra is not None
+    assert extra[RUN_KEY] == OWNER.run_id
+    assert_same_rows(read_rows(table), rows)
+    assert reason(table) == "no file group has log files in 3 partitions, beside 3 that pending plans hold"
+    run = perform(context, RunRequest(table=str(table), service="compaction", owner="t"), LocalEngine(1), OWNER)
+    assert [item.state for item in run.instants] == ["completed"]
+    assert_same_rows(read_rows(table), rows)
+    assert f"{COMMITS} is 1" in reason(table)
+
+
+@pytest.mark.parametrize("folder", VERSIONS)
+def test_a_run_that_plans_first(golden: Golden, folder: str) -> None:
+    table = golden(folder, "mor_basic").table
+    rows = read_rows(table)
+    request = RunRequest(table=str(table), service="compaction", owner="t", schedule=True)
+    done = perform(context_of(table, DUE), request, LocalEngine(1), OWNER)
+    assert [(item.state, item.files_written) for item in done.instants] == [("completed", 3)]
+    assert_same_rows(read_rows(table), rows)
+    again = perform(context_of(table, DUE), request, LocalEngine(1), OWNER)
+    assert (again.instants, f"{COMMITS} is 1" in str(again.reason)) == ((), True)
+
+
+def test_a_copy_on_write_table_has_nothing_to_compact(golden: Golden) -> None:
+    assert "copy-on-write" in reason(golden("9", "cow_basic").table)
+
+
+def test_what_is_not_due_names_the_option(golden: Golden) -> None:
+    assert f"but {COMMITS} is 40" in reason(golden("8", "mor_basic").table, {COMMITS: "40"})
+
+
+@pytest.mark.parametrize("name", ["compaction_inflight", "clustering_requested_mor", "log_compaction_requested"])
+def test_a_file_group_of_a_pending_plan_is_not_planned_again(golden: Golden, name: str) -> None:
+    for folder in VERSIONS:
+        assert "pending plans hold" in reason(golden(folder, name).table)
+
+
+def test_a_strategy_that_takes_nothing_is_named(golden: Golden) -> None:
+    table = golden("9", "mor_basic").table
+    by_number = {STRATEGY: "LogFileNumBasedCompactionStrategy", "hoodie.compaction.logfile.num.threshold": "99"}
+    assert reason(table, by_number) == (
+        f"LogFileNumBasedCompactionStrategy takes none of 3 file groups with log files ({STRATEGY})"
+    )
+    by_name = {STRATEGY: "PartitionRegexBasedCompactionStrategy", "hoodie.compaction.partition.path.regex": "nowhere"}
+    assert f"in the 0 of 3 partitions that the strategy takes ({STRATEGY})" in reason(table, by_name)
+
+
+@pytest.mark.parametrize("folder", VERSIONS)
+def test_partitions_that_are_left_out_are_recorded_for_the_next_planner(golden: Golden, folder: str) -> None:
+    table = golden(folder, "mor_basic").table
+    done = schedule(table, {"hoodie.compaction.target.io": "0"})
+    assert done.plan is not None
+    assert done.instant is not None
+    (taken,) = (item["partition"] for item in done.plan["operations"])
+    left = sorted({"2024-01-01", "2024-01-02", "2024-01-03"} - {taken})
+    assert done.plan["partitions_left_out"] == left
+    assert context_of(table).active.read_plan(done.instant).missing_partitions == tuple(left)
+
+
+@pytest.mark.parametrize("folder", ["8", "9"])
+def test_a_write_that_completes_after_the_instant_is_not_in_the_plan(golden: Golden, folder: str) -> None:
+    context = context_of(golden(folder, "mor_basic").table, DUE)
+    timeline = context.active.load()
+    last = timeline.of_actions(Action.DELTA_COMMIT).last()
+    assert last is not None
+    made = [
+        make_plan(context, timeline, instant, today=date(2026, 1, 1)) for instant in (LATER, last.requested_time + "1")
+    ]
+    whole, before = (
+        [len(item.log_files) for item in plan.plan.operations] for plan in made if isinstance(plan, Planned)
+    )
+    assert sum(before) < sum(whole)
+    names = [
+        name
+        for plan in made[1:]
+        if isinstance(plan, Planned)
+        for item in plan.plan.operations
+        for name in item.log_files
+    ]
+    assert names
+    assert not any(last.requested_time in name for name in names)
+
+
+def test_in_version_6_nothing_is_planned_behind_a_live_write(golden: Golden) -> None:
+    table = golden("6", "mor_basic").table
+    begin_write(context_of(table))
+    assert reason(table).startswith(f"deltacommit {LATER} is pending, and its log files would be lost behind a plan")
+    assert schedule(table, OPTIMISTIC, dry_run=True).plan is not None, "its writer finds the conflict"
+
+
+def test_a_dead_write_is_passed_over(golden: Golden) -> None:
+    assert schedule(golden("6", "failed_inflight_mor").table).instant is not None
+
+
+@pytest.mark.parametrize("folder", ["8", "9"])
+def test_in_later_versions_a_live_write_belongs_to_the_new_slice(golden: Golden, folder: str) -> None:
+    table = golden(folder, "mor_basic").table
+    begin_write(context_of(table))
+    assert schedule(table).instant is not None
+
+
+@pytest.mark.parametrize("seconds", [-5, 0, 5])
+def test_a_plan_waits_for_a_write_that_began_before_it(golden: Golden, seconds: int) -> None:
+    table = golden("6", "mor_basic").table
+    instant = schedule(table).instant
+    assert instant is not None
+    context = context_of(table)
+    begin_write(context)
+    planned = (table / context.active.path(instant, Action.COMPACTION, State.REQUESTED)).stat().st_mtime
+    began = table / context.active.path(LATER, Action.DELTA_COMMIT, State.REQUESTED)
+    os.utime(began, (planned + seconds, planned + seconds))
+    request = RunRequest(table=str(table), service="compaction", owner="t", instant=instant)
+    if seconds > 0:
+        assert perform(context, request, LocalEngine(1), OWNER).instants[0].state == "completed"
+        return
+    before = tree(table)
+    with pytest.raises(ConflictError, match=f"deltacommit {LATER} began before compaction {instant} was planned"):
+        perform(context, request, LocalEngine(1), OWNER)
+    assert tree(table) == before
+    optimistic = context_of(table, OPTIMISTIC)
+    assert perform(optimistic, request, LocalEngine(1), OWNER).instants[0].state == "completed"
+
+
+def test_nothing_is_planned_beside_a_pending_restore_or_rollback(golden: Golden) -> None:
+    table = golden("8", "mor_basic").table
+    context = context_of(table)
+    for action in (Action.ROLLBACK, Action.RESTORE):
+        path = context.active.path(LATER, action, State.REQUESTED)
+        context.storage.write(path, b"")
+        assert f"{action} {LATER} is pending" in reason(table)
+        context.storage.delete(path)
+    assert schedule(table).instant is not None
+
+
+def test_a_table_that_is_not_compacted_gets_no_plan(golden: Golden) -> None:
+    table = golden("9", "no_meta_fields_mor").table
+    before = tree(table)
+    with pytest.raises(UnsupportedError, match=r"populate\.meta\.fields"):
+        schedule(table)
+    assert tree(table) == before
+
+
+def test_options_are_checked_before_anything_is_read(golden: Golden) -> None:
+    with pytest.raises(ConfigError, match=STRATEGY):
+        schedule(golden("9", "mor_basic").table, {STRATEGY: "Mine"})

@@ -1,0 +1,129 @@
+"""Which file groups a plan takes: operations in, operations out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import date
+
+import pytest
+
+from hudi_core.config.services.compaction_config import CompactionConfig, Strategy
+from hudi_core.errors import ConfigError
+from hudi_core.services.compaction.strategies import Strategies
+from hudi_core.timeline.actions.compaction import CompactionOperation
+from hudi_core.timeline.actions.slice_metrics import slice_metrics
+
+MIB = 1 << 20
+TODAY = date(2026, 3, 1)
+DAYS = ["2026/02/27", "2026/02/28", "2026/03/01", "2026/03/02", "2025/12/31"]
+
+
+def operation(
+    name: str, *, partition: str = "p", base: int | None = 10, logs: Sequence[int] = (1,)
+) -> CompactionOperation:
+    """Sizes in MiB."""
+    metrics = slice_metrics(None if base is None else base * MIB, [size * MIB for size in logs])
+    files = tuple(f"{name}-{number}" for number in range(len(logs)))
+    return CompactionOperation(partition, name, "1", None if base is None else name, files, metrics)
+
+
+def strategies(*names: Strategy, **options: str) -> Strategies:
+    full = {
+        "io": "hoodie.compaction.target.io",
+        "bytes": "hoodie.compaction.logfile.size.threshold",
+        "number": "hoodie.compaction.logfile.num.threshold",
+        "days": "hoodie.compaction.daybased.target.partitions",
+        "regex": "hoodie.compaction.partition.path.regex",
+    }
+    given = {full[name]: value for name, value in options.items()}
+    named = {"hoodie.compaction.strategy": ",".join(name.value for name in names)}
+    return Strategies(CompactionConfig.of({**given, **named}), TODAY)
+
+
+def ids(found: Sequence[CompactionOperation]) -> str:
+    return "".join(item.file_id for item in found)
+
+
+def test_sizes_are_whole_mebibytes_of_all_files_together() -> None:
+    metrics = slice_metrics(3 * MIB // 2, [MIB // 2, MIB // 4])
+    assert metrics == {
+        "TOTAL_LOG_FILES": 2.0,
+        "TOTAL_IO_MB": 3.0,
+        "TOTAL_IO_READ_MB": 2.0,
+        "TOTAL_LOG_FILES_SIZE": 0.75 * MIB,
+        "TOTAL_IO_WRITE_MB": 1.0,
+    }
+    assert slice_metrics(None, [MIB])["TOTAL_IO_WRITE_MB"] == 120.0
+    assert slice_metrics(None, [MIB], no_base_bytes=7 * MIB)["TOTAL_IO_MB"] == 8.0
+
+
+def test_by_log_size_the_largest_come_first_and_the_one_that_spends_the_budget_is_taken() -> None:
+    found = [operation("a", logs=[1]), operation("b", logs=[3]), operation("c", logs=[2])]
+    assert ids(strategies(Strategy.LOG_FILE_SIZE).operations(found)) == "bca"
+    assert ids(strategies(Strategy.LOG_FILE_SIZE, io="24").operations(found)) == "bc", "23 and 22 MiB"
+    assert ids(strategies(Strategy.LOG_FILE_SIZE, io="23").operations(found)) == "b"
+    assert ids(strategies(Strategy.LOG_FILE_SIZE, io="0").operations(found)) == "b"
+    assert ids(strategies(Strategy.LOG_FILE_SIZE, bytes=str(2 * MIB)).operations(found)) == "bc"
+
+
+def test_by_number_of_log_files() -> None:
+    found = [operation("a", logs=[9]), operation("b", logs=[1, 1, 1]), operation("c", logs=[1, 1])]
+    assert ids(strategies(Strategy.LOG_FILE_NUM).operations(found)) == "bca"
+    assert ids(strategies(Strategy.LOG_FILE_NUM, number="2").operations(found)) == "bc"
+    assert ids(strategies(Strategy.LOG_FILE_NUM, number="4").operations(found)) == ""
+
+
+def test_bounded_io_keeps_the_order_and_unbounded_takes_all() -> None:
+    found = [operation("a", logs=[1]), operation("b", logs=[3]), operation("c", logs=[2])]
+    assert ids(strategies(Strategy.BOUNDED_IO, io="22").operations(found)) == "ab"
+    assert ids(strategies(Strategy.UNBOUNDED, io="1").operations(found)) == "abc"
+
+
+def by_days(paths: Sequence[str]) -> list[CompactionOperation]:
+    return [operation(str(number), partition=path, logs=[1 + number]) for number, path in enumerate(paths)]
+
+
+def test_by_day_the_latest_partitions_are_taken() -> None:
+    chosen = strategies(Strategy.DAY_BASED, days="2")
+    assert chosen.partitions(DAYS) == ["2026/03/02", "2026/03/01"]
+    assert ids(chosen.operations(by_days(DAYS))) == "32"
+    assert strategies(Strategy.DAY_BASED, days="9").partitions(DAYS) == sorted(DAYS, reverse=True)
+
+
+def test_by_day_and_io_the_operation_that_spends_the_budget_is_left_out() -> None:
+    found = by_days(DAYS)
+    chosen = strategies(Strategy.DAY_BASED_BOUNDED_IO, days="3", io="46")
+    assert ids(chosen.operations(found)) == "3", "24 and 23 MiB: the second would pass 46"
+    assert ids(strategies(Strategy.DAY_BASED_BOUNDED_IO, days="3").operations(found)) == "321", "largest logs first"
+
+
+def test_partitions_around_today_and_the_others() -> None:
+    bounded, rest = (
+        strategies(name, days="1") for name in (Strategy.BOUNDED_PARTITION_AWARE, Strategy.UNBOUNDED_PARTITION_AWARE)
+    )
+    assert bounded.partitions(DAYS) == ["2026/03/02", "2026/03/01", "2026/02/28"]
+    assert rest.partitions(DAYS) == ["2026/02/27", "2025/12/31"]
+    assert ids(bounded.operations(by_days(DAYS))) == "321"
+    assert ids(rest.operations(by_days(DAYS))) == "04"
+
+
+def test_a_regular_expression_is_searched_in_the_path() -> None:
+    assert strategies(Strategy.PARTITION_REGEX, regex="02/2[78]$").partitions(DAYS) == DAYS[:2]
+
+
+def test_strategies_in_a_row_narrow_each_other() -> None:
+    chosen = strategies(Strategy.DAY_BASED, Strategy.LOG_FILE_SIZE, days="3", io="24")
+    assert chosen.partitions(DAYS) == ["2026/03/02", "2026/03/01", "2026/02/28"]
+    assert ids(chosen.operations(by_days(DAYS))) == "3"
+
+
+@pytest.mark.parametrize("path", ["year=2026/month=03/day=02", "dt=2026/3/2", "2026/02/30", "2026/03/02/5"])
+def test_a_day_is_read_leniently(path: str) -> None:
+    assert strategies(Strategy.DAY_BASED, days="1").partitions([path, "2026/03/01"]) == [path]
+
+
+@pytest.mark.parametrize("path", ["", "2026-03-02", "__HIVE_DEFAULT_PARTITION__", "0/0/0", "9999/99/1"])
+def test_a_partition_that_is_no_day_is_refused_by_name(path: str) -> None:
+    with pytest.raises(ConfigError, match="is no day") as caught:
+        strategies(Strategy.DAY_BASED).partitions([path])
+    assert repr(path) in caught.value.message
