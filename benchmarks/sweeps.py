@@ -55,6 +55,10 @@ SOAKED = {
         (f"{CORE}/metadata_table", f"{CORE}/services/metadata", "tests/golden"),
     ),
     "base files of pages and copies": (1, ("tests/interop/test_parquet_files.py", f"{CORE}/codec/parquet")),
+    "compactions planned by us": (
+        1,
+        ("tests/interop/test_compaction_planning.py", "tests/interop/test_compaction_planning_golden.py"),
+    ),
     "random programs": (1, ("tests/torture",)),
     "memory and the rest": (2, ("tests",)),
 }

@@ -19,6 +19,7 @@ import pyarrow as pa
 import pytest
 
 from airflow_hudi.jobs.zip import entry_file, publish_zip
+from hudi_core.request.batch import BatchRequest
 from hudi_core.request.java import spark_environment
 from hudi_core.request.requests import RESULTS, Request, RollbackRequest, RunRequest
 from hudi_core.table import HudiTable
@@ -69,7 +70,7 @@ def test_hudictl_starts_spark_and_keeps_stdout_for_its_document(golden: Golden, 
 class Submitted:
     """spark-submit with the job zip, as Airflow runs it."""
 
-    def __init__(self, request: Request, folder: Path) -> None:
+    def __init__(self, request: Request | BatchRequest, folder: Path) -> None:
         environment = spark_environment()
         environment.pop("PYTHONPATH", None)
         command = [
@@ -111,6 +112,22 @@ class Submitted:
             if line.startswith(label):
                 return
         raise AssertionError(self.log.read_text())
+
+
+def test_a_job_of_several_tables_is_one_session_with_results_of_each(golden: Golden, tmp_path: Path) -> None:
+    first, broken, second = (golden(version, "mor_compaction_requested") for version in ("6", "8", "9"))
+    (broken.table / ".hoodie" / "hoodie.properties").write_text("hoodie.table.version=9\n")
+    tables = [case.table.as_uri() for case in (first, broken, second)]
+    requests = tuple(RunRequest(table, "compaction", owner="a test") for table in tables)
+    job = Submitted(BatchRequest(requests, at_once=2), tmp_path)
+    (result,) = job.lines("HUDI_RESULT ")
+    assert [item["table"] for item in result["results"]] == tables
+    assert [item["exit_code"] for item in result["results"]] == [0, 2, 0], job.log.read_text()
+    assert result["results"][1]["error"]["type"] == "CorruptFileError"
+    assert job.process.returncode != 0
+    for case in (first, second):
+        assert_compacted(case)
+    assert job.log.read_text().count("Running Spark version") == 1
 
 
 @pytest.mark.soak

@@ -82,10 +82,17 @@ class Judged:
     steps: int = 0
 
     @staticmethod
-    def create(hudi: RealHudi, base: Path, kind: str, version: str, options: Mapping[str, str] | None = None) -> Judged:
-        """A table of one insert by real Hudi. `version` is the table version."""
+    def create(
+        hudi: RealHudi,
+        base: Path,
+        kind: str,
+        version: str,
+        options: Mapping[str, str] | None = None,
+        rows: pa.Table | None = None,
+    ) -> Judged:
+        """A table of one insert by real Hudi, of `first_rows` where none are given. `version` is the table version."""
         base.parent.mkdir(parents=True, exist_ok=True)
-        rows = first_rows()
+        rows = first_rows() if rows is None else rows
         pinned = (
             {}
             if hudi.version.startswith("0.")

@@ -8,6 +8,7 @@ import time
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
+from random import randbytes
 from typing import Any
 
 import pyarrow as pa
@@ -16,6 +17,7 @@ import pytest
 from hudi_core.config.services.compaction_config import Strategy
 from hudi_core.services.compaction.planner import CompactionService
 from hudi_core.timeline.actions.compaction import CompactionOperation
+from hudi_core.timeline.actions.slice_metrics import LOG_BYTES
 from hudi_core.timeline.instant import Action
 from hudi_core.transaction.owner import Owner
 from tests.interop.judged import JUDGES, MOR, QUICK, Judged
@@ -34,6 +36,8 @@ TARGET = "hoodie.compaction.target.io"
 PARTITIONS = "hoodie.compaction.daybased.target.partitions"
 SINCE_1_0 = (Strategy.PARTITION_REGEX,)
 """0.15 has no such class."""
+NOT_IN_SPARK = (Strategy.BOUNDED_PARTITION_AWARE,)
+"""Of 1.x on Spark: the class is not serializable, and the planner holds it."""
 
 
 def strategy(*names: Strategy, **more: str) -> dict[str, str]:
@@ -57,25 +61,23 @@ def trigger(name: str, commits: int, seconds: int) -> dict[str, str]:
 LONG = 10**6
 CASES: dict[str, dict[str, str]] = {
     "the default": {},
-    "by log size": strategy(Strategy.LOG_FILE_SIZE, io="0"),
+    "by log size": strategy(Strategy.LOG_FILE_SIZE, io="7"),
     "by log size from a threshold": strategy(Strategy.LOG_FILE_SIZE, bytes="3000"),
     "by number of logs": strategy(Strategy.LOG_FILE_NUM, number="2"),
     "by number of logs, none": strategy(Strategy.LOG_FILE_NUM, number="99"),
-    "bounded": strategy(Strategy.BOUNDED_IO, io="0"),
-    "unbounded": strategy(Strategy.UNBOUNDED, io="0"),
+    "bounded": strategy(Strategy.BOUNDED_IO, io="7"),
+    "unbounded": strategy(Strategy.UNBOUNDED, io="1"),
     "by day": strategy(Strategy.DAY_BASED, days="2"),
-    "by day and io": strategy(Strategy.DAY_BASED_BOUNDED_IO, days="3"),
-    "by day and io, none": strategy(Strategy.DAY_BASED_BOUNDED_IO, days="3", io="0"),
     "around today": strategy(Strategy.BOUNDED_PARTITION_AWARE, days="2"),
     "before that": strategy(Strategy.UNBOUNDED_PARTITION_AWARE, days="2"),
     "by expression": strategy(Strategy.PARTITION_REGEX, regex="/0[1-9]$|/[12]"),
-    "one after the other": strategy(Strategy.DAY_BASED, Strategy.LOG_FILE_SIZE, days="4", io="0"),
+    "one after the other": strategy(Strategy.DAY_BASED, Strategy.LOG_FILE_SIZE, days="4", io="7"),
     "commits, due": trigger("NUM_COMMITS", 4, LONG),
     "commits, not due": trigger("NUM_COMMITS", 5, 0),
     "commits since the plan, due": trigger("NUM_COMMITS_AFTER_LAST_REQUEST", 4, LONG),
     "commits since the plan, not due": trigger("NUM_COMMITS_AFTER_LAST_REQUEST", 5, 0),
     "time, due": trigger("TIME_ELAPSED", LONG, 1),
-    "time, not due": trigger("TIME_ELAPSED", 0, LONG),
+    "time, not due": trigger("TIME_ELAPSED", 1, LONG),
     "either, by commits": trigger("NUM_OR_TIME", 4, LONG),
     "either, by time": trigger("NUM_OR_TIME", 5, 1),
     "either, not due": trigger("NUM_OR_TIME", 5, LONG),
@@ -95,7 +97,7 @@ def rows(ids: range, ago: int, salt: str) -> pa.Table:
             "id": [f"key-{ago:02d}-{number:04d}" for number in ids],
             "dt": [day(ago) for _ in ids],
             "ts": pa.array([1_000 + len(salt) for _ in ids], pa.int64()),
-            "name": [f"{salt} {number}" for number in ids],
+            "name": [f"{salt} {number} {randbytes(40_000).hex()}" for number in ids],
             "amount": [number / 4 for number in ids],
         }
     )
@@ -111,14 +113,14 @@ class Subject:
     table: Judged
 
 
-@pytest.fixture(scope="module", params=JUDGES)
+@pytest.fixture(
+    scope="module", params=[pytest.param(item, marks=pytest.mark.soak if item == "8" else ()) for item in JUDGES]
+)
 def subject(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Subject:
     hudi: RealHudi = request.getfixturevalue(JUDGES[request.param])
     base = tmp_path_factory.mktemp("planned") / "table"
-    table = Judged.create(hudi, base, MOR, request.param)
-    table.write(
-        pa.concat_tables([rows(range(20), ago, "first") for ago in DAYS_AGO]), {"hoodie.parquet.small.file.limit": "0"}
-    )
+    first = pa.concat_tables([rows(range(20), ago, "first") for ago in DAYS_AGO])
+    table = Judged.create(hudi, base, MOR, request.param, rows=first)
     for turn in range(1, 4):
         changed = [
             rows(range(1, 1 + turn * (3 + place)), ago, "later" * turn)
@@ -133,6 +135,11 @@ def subject(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
 def sizes(operations: tuple[CompactionOperation, ...]) -> list[Any]:
     """What is compared: the slices with their files and metrics, in the plan's order."""
     return [(item.partition, item.file_id, item.base_file, item.log_files, item.metrics) for item in operations]
+
+
+def order(operations: list[Any] | None) -> list[tuple[str, float]] | None:
+    """Short, for a message that shows all."""
+    return operations and [(partition, metrics[LOG_BYTES]) for partition, *_, metrics in operations]
 
 
 def planned_by_hudi(table: Judged, options: dict[str, str]) -> list[Any] | None:
@@ -161,18 +168,28 @@ def planned_by_us(table: Judged, options: dict[str, str]) -> list[Any] | None:
     return sizes(plan.operations)
 
 
+def _failure(version: str, names: str) -> str:
+    """What real Hudi of a table version says of strategies that it does not run; empty where it runs them."""
+    if version == "6":
+        is_later = "," in names or any(name.value in names for name in SINCE_1_0)
+        return "Unable to load class" if is_later else ""
+    return "Task not serializable" if any(f".{name.value}" in names for name in NOT_IN_SPARK) else ""
+
+
 @pytest.mark.parametrize("case", CASES)
 def test_the_plan_is_the_one_that_real_hudi_makes(subject: Subject, case: str, tmp_path: Path) -> None:
     options = CASES[case]
     table = subject.table.copy(tmp_path / "table")
     ours = planned_by_us(table, options)
     names = options.get(STRATEGY, "")
-    if subject.version == "6" and ("," in names or any(name.value in names for name in SINCE_1_0)):
-        with pytest.raises(RealHudiError, match=r"ClassNotFoundException|Could not load class"):
+    fails = _failure(subject.version, names)
+    if fails:
+        with pytest.raises(RealHudiError, match=fails):
             planned_by_hudi(table, options)
         assert ours
         return
     theirs = planned_by_hudi(table, options)
+    assert order(ours) == order(theirs)
     assert ours == theirs
     assert (ours is None) == any(word in case for word in ("not due", "none"))
 
@@ -214,7 +231,7 @@ def test_a_write_behind_our_plan_is_in_the_next_one(subject: Subject, tmp_path: 
 
 def test_partitions_that_our_plan_left_out_are_in_real_hudis_next(subject: Subject, tmp_path: Path) -> None:
     table = subject.table.copy(tmp_path / "table")
-    options = {COMMITS: "1", TARGET: "0", STRATEGY: f"{PACKAGE}.{Strategy.BOUNDED_IO.value}"}
+    options = {COMMITS: "1", TARGET: "1", STRATEGY: f"{PACKAGE}.{Strategy.BOUNDED_IO.value}"}
     (done,) = table.run("run", service="compaction", schedule=True, options=options).instants
     assert done.files_written == 1
     theirs = planned_by_hudi(table, {COMMITS: "0", STRATEGY: f"{PACKAGE}.{Strategy.UNBOUNDED.value}"})

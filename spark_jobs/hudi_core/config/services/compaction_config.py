@@ -30,7 +30,6 @@ class Strategy(Enum):
     LOG_FILE_NUM = "LogFileNumBasedCompactionStrategy"
     BOUNDED_IO = "BoundedIOCompactionStrategy"
     DAY_BASED = "DayBasedCompactionStrategy"
-    DAY_BASED_BOUNDED_IO = "DayBasedAndBoundedIOCompactionStrategy"
     BOUNDED_PARTITION_AWARE = "BoundedPartitionAwareCompactionStrategy"
     UNBOUNDED_PARTITION_AWARE = "UnBoundedPartitionAwareCompactionStrategy"
     UNBOUNDED = "UnBoundedCompactionStrategy"
@@ -87,7 +86,6 @@ TARGET_IO_MB = number(
     "hoodie.compaction.target.io",
     500 * 1024,
     "MiB to read and write at which a plan is cut by the strategies that bound it",
-    low=0,
     high=_MAX,
 )
 LOG_SIZE_THRESHOLD = number(

@@ -99,7 +99,7 @@ def make_plan(context: TableContext, timeline: Timeline, instant: str, *, today:
     if reason is not None:
         return Nothing(reason)
     view = context.view(timeline)
-    strategies = Strategies(config, today)
+    strategies = Strategies(config, today, bounds_days=features.completion_time_in_name)
     everywhere = view.partitions()
     chosen = strategies.partitions(everywhere)
     found = _candidates(context, view, chosen, instant, config)

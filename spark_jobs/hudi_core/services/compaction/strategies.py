@@ -31,10 +31,13 @@ _MONTHS: Final = 12
 
 @dataclass(frozen=True, slots=True)
 class Strategies:
-    """The strategies of a configuration on the day `today`, in the zone of the table's writers."""
+    """The strategies of a configuration on the day `today`, in the zone of the table's writers. `bounds_days`: the
+    strategy by day is bounded by the budget as well, as in Hudi 1.x.
+    """
 
     config: CompactionConfig
     today: date
+    bounds_days: bool = True
 
     def partitions(self, paths: Sequence[str]) -> list[str]:
         """The partitions that are listed. Raises ConfigError for one that is no day, where the strategy goes by day."""
@@ -55,7 +58,7 @@ class Strategies:
             case Strategy.PARTITION_REGEX:
                 pattern = re.compile(self.config.partition_regex)
                 return [path for path in paths if pattern.search(path)]
-            case Strategy.DAY_BASED | Strategy.DAY_BASED_BOUNDED_IO:
+            case Strategy.DAY_BASED:
                 return sorted(paths, key=_ordinal, reverse=True)[: self.config.target_partitions]
             case Strategy.BOUNDED_PARTITION_AWARE:
                 return [path for path in sorted(paths, key=_ordinal, reverse=True) if self._is_recent(path)]
@@ -74,10 +77,7 @@ class Strategies:
             case Strategy.BOUNDED_IO:
                 return self._within_io(found)
             case Strategy.DAY_BASED:
-                return self._latest_days(found)
-            case Strategy.DAY_BASED_BOUNDED_IO:
-                taken = _largest_logs(self._latest_days(found), config.log_size_threshold)
-                return self._within_io(taken, crossing=False)
+                return self._within_io(found) if self.bounds_days else self._latest_days(found)
             case Strategy.BOUNDED_PARTITION_AWARE:
                 taken = [item for item in found if self._is_recent(item.partition)]
                 return sorted(taken, key=lambda item: _ordinal(item.partition), reverse=True)
@@ -99,13 +99,13 @@ class Strategies:
         latest = islice(groupby(sorted(found, key=days), partition), self.config.target_partitions)
         return [item for _, group in latest for item in group]
 
-    def _within_io(self, found: list[CompactionOperation], *, crossing: bool = True) -> list[CompactionOperation]:
-        """Up to the operation at which the budget is spent; that one is taken too where `crossing`."""
+    def _within_io(self, found: list[CompactionOperation]) -> list[CompactionOperation]:
+        """Up to and with the operation that spends the budget."""
         left = self.config.target_io_mb
         for number, item in enumerate(found):
             left -= int(item.metrics[IO_MB])
             if left <= 0:
-                return found[: number + 1 if crossing else number]
+                return found[: number + 1]
         return found
 
 

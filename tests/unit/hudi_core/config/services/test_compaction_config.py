@@ -35,7 +35,7 @@ def test_several_strategies_work_one_after_the_other() -> None:
         ("hoodie.compaction.strategy", " , "),
         ("hoodie.compact.inline.trigger.strategy", "SOMETIMES"),
         ("hoodie.compaction.partition.path.regex", "("),
-        ("hoodie.compaction.target.io", "-1"),
+        ("hoodie.compaction.target.io", "0"),
     ],
 )
 def test_what_is_not_valid_names_the_option(key: str, value: str) -> None:
