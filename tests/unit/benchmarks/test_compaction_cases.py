@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from argparse import Namespace
 from pathlib import Path
 
@@ -47,7 +48,7 @@ def test_recent_updates_are_at_the_end_of_both_halves() -> None:
 def test_without_an_axis_the_default_cases_are_chosen() -> None:
     none = {"sizes": None, "hudi": None, "codecs": None, "updates": None}
     assert chosen_cases(Namespace(**none)) == default_cases()
-    assert len(set(default_cases())) == 24
+    assert len(set(default_cases())) == 25
     chosen = chosen_cases(Namespace(**{**none, "sizes": "20k", "updates": "recent:5"}))
     assert [case.name for case in chosen] == [
         f"20k/{hudi}/{codec}/recent:5" for hudi in ("0.15.0", "1.2.0") for codec in ("gzip", "zstd")
@@ -82,7 +83,7 @@ def base_files(table: Path, case: Case, *, codec: str = "gzip", backwards: bool 
         for start in (0, half):
             ids = np.arange(start + part, start + half, 2)[:: -1 if backwards else 1]
             keys = pa.table({"id": [f"key-{number:012}" for number in ids]})
-            pq.write_table(keys, table / str(part) / f"{start}.parquet", compression=codec)
+            pq.write_table(keys, table / str(part) / f"{start}-0_0-1-1_20260101000000000.parquet", compression=codec)
     return table
 
 
@@ -94,6 +95,9 @@ def test_the_layout_of_a_table_is_checked(tmp_path: Path) -> None:
         check_layout(base_files(tmp_path / "backwards", case, backwards=True), case)
     with pytest.raises(RuntimeError, match="ZSTD"):
         check_layout(base_files(tmp_path / "zstd", case, codec="zstd"), case)
+    older = next(good.glob("0/*.parquet"))
+    shutil.copy(older, older.with_name(older.name.replace("_20260101", "_20250101")))
+    check_layout(good, case)
     next(good.glob("1/*.parquet")).unlink()
     with pytest.raises(RuntimeError, match="no base file"):
         check_layout(good, case)
