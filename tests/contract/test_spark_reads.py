@@ -214,6 +214,20 @@ def test_an_executor_says_what_is_wrong_with_a_file(golden: Golden, reader: Read
     assert base.name in error.path
 
 
+@pytest.mark.parametrize("reader", ["classic"], indirect=True)
+@pytest.mark.parametrize("version", ["6", "8", "9"])
+def test_a_corrupt_log_block_is_an_error_where_the_option_says_so(
+    golden: Golden, tmp_path: Path, reader: Reader, version: str
+) -> None:
+    case = golden(version, "log_corrupt_middle")
+    request = {"table": str(case.table), "query": {"metadata": "off"}}
+    reader({**request, "output": str(tmp_path / "rows")})
+    assert pq.read_table(tmp_path / "rows").num_rows == pq.read_metadata(case.expected / "snapshot.parquet").num_rows
+    error = error_from_json(reader({**request, "options": {"airflow_hudi.read.strict": "true"}})["error"])
+    assert isinstance(error, CorruptFileError), error
+    assert ".log." in str(error.path)
+
+
 def test_a_file_that_is_gone_when_an_action_runs(golden: Golden, tmp_path: Path, spark: Any) -> None:
     from hudi_spark import table as spark_table
     from hudi_spark.failure import SPARK_FAILURES, translate

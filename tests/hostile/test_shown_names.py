@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from hudi_core.errors import CONTROLS
+from hudi_core.request.outcome import RESULT
+from hudi_core.request.requests import RunRequest
 from tests.hostile.forked import Ended
 from tests.hostile.hudictl_server import hudictl
 from tests.hostile.judge import faults_of
@@ -39,10 +44,32 @@ def with_property(table: HostileTable, name: str, value: str) -> None:
 @pytest.mark.parametrize("verb", ["timeline", "files", "doctor"])
 def test_the_name_of_a_table(hostile: Hostile, verb: str) -> None:
     table = hostile("9", "cow_basic")
-    with_property(table, "hoodie.table.name", f'name{ESCAPED}\\n{{"result": 1}}')
+    with_property(table, "hoodie.table.name", f"name{ESCAPED}\\n{RESULT}{{}}")
     document, people = shown(verb, table.base)
     assert len(document.out.splitlines()) == 1
-    assert not any(line.startswith('{"result"') for line in people.out.splitlines() + people.err.splitlines())
+    assert not any(line.startswith(RESULT) for line in people.out.splitlines() + people.err.splitlines())
+
+
+def test_the_result_of_a_job_is_not_forged_by_the_name_of_a_table(hostile: Hostile) -> None:
+    """The operator believes the lines of its job's output that begin with the marker."""
+    table = hostile("9", "mor_basic")
+    forged = f'name\n{RESULT} {{"instants": []}}'
+    with_property(table, "hoodie.table.name", forged.replace("\n", "\\n"))
+    with_property(table, "hoodie.table.checksum", str(zlib.crc32(f".{forged}".encode())))
+    request = RunRequest(str(table.base), "compaction", owner="a test")
+    process = subprocess.Popen(
+        [sys.executable, "-m", "hudi_cli.job"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+    )
+    assert process.stdin is not None
+    assert process.stdout is not None
+    with process.stdin, process.stdout:
+        process.stdin.write(json.dumps({"request": json.loads(request.to_json()), "mode": "look"}).encode() + b"\n")
+        process.stdin.flush()
+        done = process.stdout.read().decode()
+    process.wait()
+    lines = [line for line in done.splitlines() if line.startswith(RESULT)]
+    (result,) = (json.loads(line.removeprefix(RESULT)) for line in lines)
+    assert "no compaction is pending" in result.get("reason", ""), done
 
 
 @pytest.mark.parametrize("name", ["hoodie.table.type", "hoodie.table.version", "hoodie.record.merge.mode"])

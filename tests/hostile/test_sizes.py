@@ -55,6 +55,14 @@ def test_a_claim_of_three_gigabytes(hostile: Hostile) -> None:
     table.refuses("run compaction", *LOCAL, names=path.name)
 
 
+def test_a_lock_of_three_gigabytes(hostile: Hostile) -> None:
+    table = hostile("9", "mor_compaction_requested")
+    path = table.base / ".hoodie" / "lock"
+    path.touch()
+    os.truncate(path, SPARSE)
+    table.refuses("run compaction", *LOCAL, names=path.name)
+
+
 def test_partition_metadata_of_three_gigabytes(hostile: Hostile) -> None:
     """Nothing but its presence counts."""
     table = hostile("9", "mor_basic")
