@@ -68,11 +68,11 @@ def empty_file(schema: pa.Schema) -> bytes:
     return buffer.getvalue()
 
 
-def empty_footer(schema: pa.Schema) -> bytes:
-    """The footer of such a file."""
-    footer = footer_of(empty_file(schema))[1]
+def footer_bytes(file: bytes) -> bytes:
+    """The footer of a whole file. Raises ValueError for bytes without one."""
+    footer = footer_of(file)[1]
     if footer is None:
-        raise ValueError("Arrow wrote no footer")
+        raise ValueError("the file has no footer")
     return footer
 
 

@@ -7,16 +7,18 @@ believe, since the new file names another.
 
 from __future__ import annotations
 
+import io
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from hudi_core.codec.gzip import checksum
 from hudi_core.codec.parquet.fields import Chunk, Column, Element, File, Group, Location, Page
 from hudi_core.codec.parquet.file import ParquetBaseFile
-from hudi_core.codec.parquet.footer import empty_footer
+from hudi_core.codec.parquet.footer import empty_file, footer_bytes
 from hudi_core.codec.parquet.page_sink import MAGIC, ChunkBytes
 from hudi_core.codec.parquet.thrift import INTEGERS, Struct, encode_struct, read_struct
 from hudi_core.errors import CorruptFileError
@@ -50,7 +52,8 @@ class RowGroupSource:
 
     def refusal(self, schema: pa.Schema) -> str | None:
         """Why no row group can be copied into a file of `schema` that Arrow writes; None where each can."""
-        target, _ = read_struct(empty_footer(schema))
+        empty = empty_file(schema)
+        target, _ = read_struct(footer_bytes(empty))
         created_by = self._tree.get(File.created_by, (0, b""))[1]
         if not (isinstance(created_by, bytes) and _WRITERS.match(created_by)):
             return f"the statistics of its writer are not believed: {created_by!r}"
@@ -59,6 +62,9 @@ class RowGroupSource:
                 return "it has another schema"
             if encode_struct({1: self._tree[File.column_orders]}) != encode_struct({1: target[File.column_orders]}):
                 return "its columns are in another order of values"
+            # A type that is encoded wrongly is another one, or none, to Arrow.
+            if not _arrow_schema(self.file.metadata).equals(_arrow_schema(pq.read_metadata(io.BytesIO(empty)))):
+                return "Arrow reads it by another schema"
         except (ValueError, IndexError, KeyError, AttributeError, TypeError) as error:
             return f"its schema is not understood: {error!r}"
         return None
@@ -132,6 +138,11 @@ class RowGroupSource:
         start = min((place for place in places if 0 < place <= self._end), default=self._end)
         self.file.limits.check(Limit.PARQUET_FOOTER, self._end - start, self.path, what="the page index")
         return start, self.file.read_range(start, self._end - start)
+
+
+def _arrow_schema(metadata: pq.FileMetaData) -> pa.Schema:
+    schema: pa.Schema = metadata.schema.to_arrow_schema()
+    return schema
 
 
 def _integer(fields: Struct, number: int) -> int:

@@ -327,3 +327,15 @@ def test_files_of_real_hudi_are_copied() -> None:
                     assert pq.read_table(io.BytesIO(spliced([data], schema))).equals(rows), name
                     copied += 1
     assert copied > 20
+
+
+def test_a_type_that_arrow_does_not_understand_is_another_schema() -> None:
+    """Found by the fuzzer: a STRING that is encoded as bytes of a Thrift union is no logical type to Arrow."""
+    table = pa.table({"text": ["a", "b"]})
+    data = spliced([table], table.schema)
+    footer = footer_of(data)[1]
+    assert footer is not None
+    assert footer.count(b"L\x1c\x00\x00") == 1
+    changed = data.replace(b"L\x1c\x00\x00", b"L\x18\x00\x00")
+    assert source_of(data).refusal(table.schema) is None
+    assert source_of(changed).refusal(table.schema) == "Arrow reads it by another schema"
