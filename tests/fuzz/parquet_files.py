@@ -84,4 +84,7 @@ def run_copies(data: bytes) -> None:
         batches = list(file.batches())
     with ParquetBaseFile(out, "copy.parquet") as copied:
         rows = pa.Table.from_batches(copied.batches(), copied.schema).drop_columns("c1")
-        assert rows.equals(pa.Table.from_batches(batches, copied.schema).drop_columns("c1"))
+        # As text: no NaN equals itself.
+        assert str(rows.to_pylist()) == str(
+            pa.Table.from_batches(batches, copied.schema).drop_columns("c1").to_pylist()
+        )

@@ -130,14 +130,16 @@ class BaseFileWriter:
                 self._pages.finish()
 
     def copy(self, source: RowGroupSource, number: int, replaced: Mapping[str, pa.Array]) -> None:
-        """Appends a row group of another file, for which `source.refusal` of this schema is None. The columns of
-        `replaced`, which are not nested, get these values. Memory: a column chunk as it is stored, and the values.
+        """Appends a row group of another file, for which `source.refusal` of this schema is None; one without rows adds
+        nothing. The columns of `replaced`, which are not nested, get these values. Memory: a column chunk as it is stored, and the values.
 
         Raises CorruptFileError naming the other file, StorageError when writing fails.
         """
         if self._pending:
             self._flush()
         group, rows = source.group(number), source.file.metadata.row_group(number).num_rows
+        if not rows:
+            return
         chunks = {name: self._chunk(name, values) for name, values in replaced.items()}
         if any(chunk.num_values != rows for chunk in chunks.values()):
             raise FormatError(f"a row group of {rows} rows does not get as many values for each column", path=self.path)

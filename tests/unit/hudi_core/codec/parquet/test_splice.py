@@ -339,3 +339,15 @@ def test_a_type_that_arrow_does_not_understand_is_another_schema() -> None:
     changed = data.replace(b"L\x1c\x00\x00", b"L\x18\x00\x00")
     assert source_of(data).refusal(table.schema) is None
     assert source_of(changed).refusal(table.schema) == "Arrow reads it by another schema"
+
+
+def test_a_row_group_without_rows_adds_nothing() -> None:
+    """Found by the fuzzer."""
+    table = pa.table({"text": ["a", "b"], "name": ["x", "y"]})
+    out = io.BytesIO()
+    with pq.ParquetWriter(out, table.schema, store_schema=False) as writer:
+        for rows in (table.slice(0, 0), table):
+            writer.write_table(rows)
+    assert [pq.read_metadata(out).row_group(number).num_rows for number in (0, 1)] == [0, 2]
+    copied = pq.read_table(io.BytesIO(spliced([out.getvalue()], table.schema, {"name": "z"})))
+    assert copied.to_pydict() == {"text": ["a", "b"], "name": ["z", "z"]}
