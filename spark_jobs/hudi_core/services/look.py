@@ -5,11 +5,13 @@ Nothing is written and no lock is taken. What is found here is planned or done b
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import reduce
 from operator import or_
 
 from hudi_core.config.engine_config import EngineConfig
 from hudi_core.config.write_config import WriteConfig
+from hudi_core.errors import StorageNotFoundError
 from hudi_core.metadata_table.partition_type import FILES_PARTITION
 from hudi_core.metadata_table.timeline import MetadataTimeline
 from hudi_core.request import requests
@@ -28,6 +30,10 @@ from hudi_core.services.rollback.verb import rollback
 from hudi_core.services.savepoint.verb import existing_savepoint, savepoint_to_delete
 from hudi_core.services.service import ImmediateService, service_of
 from hudi_core.services.verbs import schedule
+from hudi_core.storage.base import FileInfo, Storage
+from hudi_core.storage.recorded_changes import RecordingStorage
+from hudi_core.timeline.active import ActiveTimeline
+from hudi_core.transaction.claim_file import current_claim
 from hudi_core.transaction.owner import Owner
 
 
@@ -35,6 +41,8 @@ def nothing_to_do(context: TableContext, request: Request, owner: Owner) -> RunR
     """The result of a request that has nothing to do; None where it has work, or only the work itself can tell. Raises
     bad input as the run does.
     """
+    storage = ListedOnce(context.storage)
+    context = replace(context, storage=storage, active=ActiveTimeline(storage, context.config, zone=context.zone))
     match request:
         case RunRequest():
             return _nothing_to_run(context, request, owner)
@@ -46,9 +54,12 @@ def nothing_to_do(context: TableContext, request: Request, owner: Owner) -> RunR
             return None if undone.reason is None else RunResult(document=undone.to_dict())
         case requests.RestoreRequest(instant=str(instant)):
             restore(context, instant, owner, dry_run=True)
-        case requests.UnscheduleRequest(instant=instant):
+        case requests.UnscheduleRequest(instant=instant, dry_run=dry_run):
             dropped = unschedule(context, instant, owner, dry_run=True)
-            return None if dropped.reason is None else RunResult(document=dropped.to_dict())
+            if dropped.reason is None or current_claim(context.storage, instant) is not None:
+                # The run removes the claims of an instant that is gone.
+                return None
+            return RunResult(document=replace(dropped, dry_run=dry_run).to_dict())
         case requests.TakeoverRequest(instant=instant):
             free = nothing_to_free(context, instant)
             return None if free is None else RunResult(document=free.to_dict())
@@ -67,6 +78,36 @@ def nothing_to_do(context: TableContext, request: Request, owner: Owner) -> RunR
             # doctor, metadata validate and probe-store look themselves; metadata update has services of its own.
             pass
     return None
+
+
+class ListedOnce(RecordingStorage):
+    """A storage as one look sees it: each folder is listed once. A file that is gone is read again by a new listing."""
+
+    def __init__(self, inner: Storage) -> None:
+        RecordingStorage.__init__(self, inner)
+        self._files: dict[str, list[FileInfo]] = {}
+        self._names: dict[str, list[str]] = {}
+
+    def list_files(self, folder: str) -> list[FileInfo]:
+        """See Storage, as for all methods below."""
+        if folder not in self._files:
+            self._files[folder] = RecordingStorage.list_files(self, folder)
+        return [*self._files[folder]]
+
+    def list_names(self, folder: str) -> list[str]:
+        if folder not in self._names:
+            listed = self._files.get(folder)
+            names = RecordingStorage.list_names(self, folder) if listed is None else [info.name for info in listed]
+            self._names[folder] = names
+        return [*self._names[folder]]
+
+    def read(self, path: str) -> bytes:
+        try:
+            return RecordingStorage.read(self, path)
+        except StorageNotFoundError:
+            self._files.clear()
+            self._names.clear()
+            raise
 
 
 def _nothing_to_run(context: TableContext, request: RunRequest, owner: Owner) -> RunResult | None:

@@ -83,6 +83,7 @@ def wait_for_writers(
     check: Callable[[], None] = lambda: None,
     sleep: Callable[[float], None] = time.sleep,
     *,
+    clock: Callable[[], float] = time.monotonic,
     rule: Rule = is_at_work,
     deadline: float | None = None,
 ) -> frozenset[str]:
@@ -90,13 +91,13 @@ def wait_for_writers(
     them, which stay pending.
 
     Plans without a run are not waited for: their run reads the properties when it starts. `check` raises when this run
-    lost its claim. `deadline` (time.monotonic) is by default `airflow_hudi.indexing.catchup_minutes` away; raises
+    lost its claim. `deadline` (by `clock`) is by default `airflow_hudi.indexing.catchup_minutes` away; raises
     ConflictError when a writer is still at work then, naming it; the waiting run can be repeated.
     """
     minutes = CATCHUP_MINUTES.read(context.options)
-    limit = deadline_of(context) if deadline is None else deadline
+    limit = deadline_of(context, clock) if deadline is None else deadline
     recorded: set[str] = set()
-    reminder = Reminder(time.monotonic)
+    reminder = Reminder(clock)
     while True:
         check()
         pending = _pending(context, awaited)
@@ -115,7 +116,7 @@ def wait_for_writers(
                 )
         if not alive:
             return frozenset(item.requested_time for item in pending if _is_write(context, item))
-        if time.monotonic() >= limit:
+        if clock() >= limit:
             first = alive[0]
             raise ConflictError(
                 f"{first.pending_action} {first.requested_time}, which began before, is still at work after {minutes} "
@@ -130,14 +131,14 @@ def wait_for_writers(
                     item.pending_action,
                     item.requested_time,
                     _whose(context, item, heartbeats),
-                    max(0.0, limit - time.monotonic()),
+                    max(0.0, limit - clock()),
                 )
-        sleep(min(POLL_SECONDS, max(0.0, limit - time.monotonic())))
+        sleep(min(POLL_SECONDS, max(0.0, limit - clock())))
 
 
-def deadline_of(context: TableContext) -> float:
-    """Until when writers are waited for from now on, by time.monotonic."""
-    return time.monotonic() + 60.0 * CATCHUP_MINUTES.read(context.options)
+def deadline_of(context: TableContext, clock: Callable[[], float] = time.monotonic) -> float:
+    """Until when writers are waited for from now on, by `clock`."""
+    return clock() + 60.0 * CATCHUP_MINUTES.read(context.options)
 
 
 def _pending(context: TableContext, awaited: Collection[str]) -> list[Instant]:
@@ -161,10 +162,10 @@ def _is_write(context: TableContext, item: Instant) -> bool:
 
 
 def _whose(context: TableContext, item: Instant, heartbeats: Heartbeats) -> str:
-    """Who may be at work on an instant, and since when there is no sign of that."""
+    """Who may be at work on an instant: by a claim since when, else since when there is no sign of it."""
     claimed = current_claim(context.storage, item.requested_time)
     if claimed is not None:
-        return f"run by {claimed.owner.describe()}"
+        return f"run by {claimed.owner.describe()} for {max(0.0, heartbeats.now - claimed.claimed):.0f} s"
     age = heartbeats.age(item.requested_time)
     if age is not None:
         return f"whose writer's last heartbeat is {age:.0f} s old"

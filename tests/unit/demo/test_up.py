@@ -59,6 +59,13 @@ def test_it_leaves_airflow_and_a_table_with_a_planned_compaction(home: Path, air
     assert (home / "state.json").stat().st_mode & 0o077 == 0, "others may read the password"
 
 
+def test_it_says_what_a_backfill_does() -> None:
+    """The same as the DAGs do: they allow no run of that type."""
+    shown = "\n".join(up.describe(up.State("0" * 32, "admin", "secret", "/t", "http://127.0.0.1:1")))
+    assert "A backfill is refused" in shown
+    assert "not on an interval" in shown
+
+
 def test_a_second_demo_up_finds_the_first(home: Path, airflow: Airflow, capsys: pytest.CaptureFixture[str]) -> None:
     first = up.up(home, launch=airflow)
     capsys.readouterr()

@@ -65,6 +65,18 @@ def test_the_base_image_is_pinned_to_the_airflow_that_the_provider_needs() -> No
         assert (ROOT / source).exists(), source
 
 
+def test_the_image_holds_every_dag() -> None:
+    """The whole folder is copied, so that a DAG that is new is there as well."""
+    copies = re.findall(r"^COPY (?:--\S+ )*(\S+) (\S+)$", (ROOT / "docker" / "Dockerfile").read_text(), re.MULTILINE)
+    assert [source for source, target in copies if target.rstrip("/") == "/opt/airflow/dags"] == ["dags/"]
+    ignored = ROOT / ".dockerignore"
+    assert not ignored.exists() or "dags" not in ignored.read_text()
+    mounted = [volume.split(":")[1] for service in SERVICES.values() for volume in service.get("volumes", [])]
+    assert [target for target in mounted if target.startswith("/opt/airflow/dags")] == [], "nothing hides the folder"
+    folders = {service.get("environment", {}).get("AIRFLOW__CORE__DAGS_FOLDER") for service in SERVICES.values()}
+    assert folders <= {None, "/opt/airflow/dags"}
+
+
 def test_secrets_must_be_given() -> None:
     names = set(re.findall(r"\$\{(\w+):\?", TEXT))
     assert names == {"POSTGRES_PASSWORD", "AIRFLOW_FERNET_KEY", "AIRFLOW_JWT_SECRET", "S3_ACCESS_KEY", "S3_SECRET_KEY"}

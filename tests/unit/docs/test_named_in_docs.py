@@ -195,6 +195,18 @@ def test_every_variable_of_the_environment_is_read() -> None:
     assert sorted(named - parts) == []
 
 
+@pytest.mark.parametrize("page", ["airflow.md", "install.md"])
+def test_the_setting_that_shows_the_test_button_is_named_where_connections_are(page: str) -> None:
+    assert "AIRFLOW__CORE__TEST_CONNECTION=Enabled" in (ROOT / "docs" / page).read_text()
+
+
+def test_what_a_backfill_does_is_said() -> None:
+    """Of the DAGs that ship, and of the operators in others."""
+    section = (ROOT / "docs" / "airflow.md").read_text().split("## Backfills, missed runs", 1)[1].split("\n## ", 1)[0]
+    for words in ("airflow backfill create", "refuse a backfill", "does not allow backfill runs", "once per interval"):
+        assert words in section
+
+
 def test_every_option_of_hudictl_in_an_example_exists() -> None:
     checked, unknown = 0, []
     for page in PAGES:

@@ -158,6 +158,17 @@ def test_the_exit_code_reaches_the_shell(tmp_path: Path) -> None:
     assert json.loads(done.stdout)["error"]["type"] == "ConfigError"
 
 
+def test_a_misspelt_option_is_warned_about_on_stderr(golden: Golden) -> None:
+    table = golden("9", "mor_basic").table
+    words = ["run", "clean", str(table), "--schedule", "--option", "hoodie.clean.commit.retained=1", "--json"]
+    done = subprocess.run([sys.executable, "-m", "hudi_cli.main", *words], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["instants"] == [], "the option had no effect"
+    (line,) = [line for line in done.stderr.splitlines() if line.startswith("WARNING: ")]
+    assert "hoodie.clean.commit.retained does not exist" in line
+    assert "hoodie.clean.commits.retained does" in line
+
+
 @pytest.mark.parametrize("arguments", [("timeline", "t\udcff"), ("read", "t", "--where", "a = '\udcff'")])
 def test_an_argument_that_is_no_text_is_bad_input(arguments: tuple[str, ...]) -> None:
     done = hudictl(*arguments, "--json")

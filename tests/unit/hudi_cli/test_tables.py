@@ -1,4 +1,4 @@
-"""What people see in a terminal of 100 columns: nothing that a user may want to copy is cut."""
+"""What people see in a terminal of 80 or 100 columns: nothing that a user may want to copy is cut."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from rich.table import Table
 
 from hudi_cli.tables import WIDE, file_table, instant_table, run_table
 from hudi_core.engine.protocol import Json
+from hudi_core.timeline.instant import Action
 from tests.support.golden_data import GoldenCase
 from tests.support.hudictl_runner import hudictl
 
@@ -24,10 +25,10 @@ def document(golden: Callable[[str, str], GoldenCase]) -> Callable[..., Json]:
     return lambda command, *more: hudictl(command, table, *more, "--json").document
 
 
-def printed(table: Table) -> list[str]:
+def printed(table: Table, width: int = WIDTH) -> list[str]:
     """The table's lines."""
     out = io.StringIO()
-    Console(file=out, width=WIDTH).print(table)
+    Console(file=out, width=width).print(table)
     return out.getvalue().splitlines()
 
 
@@ -74,6 +75,22 @@ def test_instants(document: Callable[..., Json]) -> None:
     assert seen == [
         [item["requested_time"], item["completion_time"], item["action"], item["state"]] for item in instants
     ]
+
+
+@pytest.mark.parametrize("completed", [True, False], ids=["layout 2", "layout 1"])
+def test_instants_fit_80_columns_each_in_one_line(document: Callable[..., Json], completed: bool) -> None:
+    """Whatever the action: these two have the longest names."""
+    known = document("timeline")["instants"]
+    time = known[0]["requested_time"]
+    longest = {"requested_time": time, "completion_time": time, "action": Action.REPLACE_COMMIT, "state": "completed"}
+    rows = [*known, longest, {**longest, "action": Action.LOG_COMPACTION}]
+    if not completed:
+        rows = [{**row, "completion_time": None} for row in rows]
+    lines = printed(instant_table("t", rows), 80)
+    assert max(len(line.rstrip()) for line in lines) <= 80
+    shown = [[part.strip() for part in line.split("│")[1:-1]] for line in lines if line.startswith("│")]
+    names = ("requested_time", *(("completion_time",) if completed else ()), "action", "state")
+    assert shown == [[row[name] for name in names] for row in rows]
 
 
 def test_what_a_run_did() -> None:

@@ -131,7 +131,8 @@ class BaseFileWriter:
 
     def copy(self, source: RowGroupSource, number: int, replaced: Mapping[str, pa.Array]) -> None:
         """Appends a row group of another file, for which `source.refusal` of this schema is None; one without rows adds
-        nothing. The columns of `replaced`, which are not nested, get these values. Memory: a column chunk as it is stored, and the values.
+        nothing. The columns of `replaced`, which are not nested, get these values. Memory: a column chunk as it is
+        stored, and the values.
 
         Raises CorruptFileError naming the other file, StorageError when writing fails.
         """

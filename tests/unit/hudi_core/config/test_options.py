@@ -1,9 +1,14 @@
 from __future__ import annotations
 
+import logging
+from collections.abc import Callable
+
 import pytest
 
-from hudi_core.config.options import KEYS, check_options, misspelt
+from hudi_core.config.options import KEYS, check_options, misspelt, warn_of_misspelt
 from hudi_core.errors import ConfigError
+from hudi_core.table import HudiTable
+from tests.support.golden_data import GoldenCase
 
 
 def test_no_options_are_valid() -> None:
@@ -46,3 +51,22 @@ def test_every_option_is_documented_once() -> None:
 )
 def test_a_misspelt_option_of_hudi(name: str, meant: str) -> None:
     assert misspelt({name: "1", meant: "2"}) == {name: meant}
+
+
+MISSPELT = {"hoodie.clean.commit.retained": "3"}
+WARNING = (
+    "the option hoodie.clean.commit.retained does not exist and has no effect; hoodie.clean.commits.retained does: "
+    "was that meant?"
+)
+
+
+def test_a_misspelt_option_is_warned_about_with_the_nearest_name(caplog: pytest.LogCaptureFixture) -> None:
+    warn_of_misspelt({**MISSPELT, "hoodie.clean.commits.retained": "3", "hoodie.of.another.program": "1"})
+    assert [(record.levelno, record.getMessage()) for record in caplog.records] == [(logging.WARNING, WARNING)]
+
+
+def test_whoever_opens_a_table_is_warned(
+    golden: Callable[[str, str], GoldenCase], caplog: pytest.LogCaptureFixture
+) -> None:
+    HudiTable.open(str(golden("9", "cow_basic").table), options=MISSPELT)
+    assert caplog.messages.count(WARNING) == 1

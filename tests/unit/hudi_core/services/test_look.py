@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from hudi_core.config.table_config import TableConfig
 from hudi_core.engine.local import LocalEngine
-from hudi_core.errors import ConfigError, OrphanFilesError, TimelineError
+from hudi_core.errors import ConfigError, OrphanFilesError, StorageNotFoundError, TimelineError
+from hudi_core.metadata_table.write.drop import drop_partitions
 from hudi_core.request import requests
 from hudi_core.request.requests import Request, RunRequest, ScheduleRequest
-from hudi_core.services.look import choose_engine, nothing_to_do
+from hudi_core.services.look import ListedOnce, choose_engine, nothing_to_do
 from hudi_core.services.verbs import perform
+from hudi_core.storage.local import LocalStorage
 from tests.support.changed_tables import an_owner, open_context
+from tests.support.fault_storage import FaultPlan, FaultStorage
 from tests.support.golden_archives import TIGHT
 from tests.support.golden_data import GoldenCase
 
@@ -22,6 +27,9 @@ Golden = Callable[[str, str], GoldenCase]
 ONE = {"hoodie.clean.commits.retained": "1"}
 LAZY = {"hoodie.cleaner.policy.failed.writes": "LAZY"}
 EAGER = {"hoodie.cleaner.policy.failed.writes": "EAGER"}
+DUE = {"hoodie.compact.inline.max.delta.commits": "1"}
+NOT_DUE = {"hoodie.compact.inline.max.delta.commits": "100"}
+BLOOM = {"hoodie.metadata.index.bloom.filter.enable": "true"}
 
 
 def contents(table: Path) -> dict[str, bytes]:
@@ -29,9 +37,13 @@ def contents(table: Path) -> dict[str, bytes]:
 
 
 def looked(table: Path, request: Request) -> dict[str, Any] | None:
-    before = contents(table)
-    found = nothing_to_do(open_context(table, dict(request.options)), request, an_owner())
+    """What a look finds; it changes nothing, and lists no folder twice."""
+    before, plan = contents(table), FaultPlan()
+    context = open_context(table, dict(request.options), FaultStorage(LocalStorage(table), plan))
+    found = nothing_to_do(context, request, an_owner())
     assert contents(table) == before
+    listings = Counter(operation for operation in plan.operations if operation.kind in ("list_files", "list_names"))
+    assert [operation for operation, count in listings.items() if count > 1] == []
     return None if found is None else found.to_dict()
 
 
@@ -58,6 +70,11 @@ NOTHING: list[tuple[str, Callable[[Path], Request]]] = [
     ("archive", lambda table: RunRequest(str(table), "archive")),
     ("schedule clean", lambda table: ScheduleRequest(str(table), "clean")),
     ("schedule archive", lambda table: ScheduleRequest(str(table), "archive")),
+    ("compaction not due", lambda table: RunRequest(str(table), "compaction", schedule=True, options=NOT_DUE)),
+    ("schedule compaction not due", lambda table: ScheduleRequest(str(table), "compaction", options=NOT_DUE)),
+    ("schedule rollback", lambda table: ScheduleRequest(str(table), "rollback")),
+    ("indexing not scheduled", lambda table: RunRequest(str(table), "indexing", options=BLOOM)),
+    ("unschedule of what is gone", lambda table: requests.UnscheduleRequest(str(table), instant="99990101000000000")),
     ("rollback of the next", lambda table: requests.RollbackRequest(str(table))),
     ("metadata create", lambda table: requests.MetadataCreateRequest(str(table), partitions=("files",))),
     ("metadata drop", lambda table: requests.MetadataDropRequest(str(table), partitions=("expr_index_x",))),
@@ -81,12 +98,40 @@ def test_where_there_is_nothing_it_says_what_the_run_says(
         assert contents(table) == before
 
 
+NOTHING_ON: list[tuple[str, str, Callable[[Path], Request]]] = [
+    ("cow_basic", "compaction", lambda table: RunRequest(str(table), "compaction", schedule=True, options=DUE)),
+    ("cow_basic", "schedule compaction", lambda table: ScheduleRequest(str(table), "compaction", options=DUE)),
+    ("mdt_all_mor", "indexing", lambda table: RunRequest(str(table), "indexing", schedule=True, options=BLOOM)),
+    ("mdt_all_mor", "schedule indexing", lambda table: ScheduleRequest(str(table), "indexing", options=BLOOM)),
+]
+
+
+@pytest.mark.parametrize(("case", "name", "make"), NOTHING_ON, ids=[name for _, name, _ in NOTHING_ON])
+@pytest.mark.parametrize("version", ["6", "9"])
+def test_a_table_that_has_no_such_work(
+    golden: Golden, version: str, case: str, name: str, make: Callable[[Path], Request]
+) -> None:
+    table = golden(version, case).table
+    request, before = make(table), contents(table)
+    found = looked(table, request)
+    assert found is not None
+    assert found["reason"]
+    assert found == done(table, request)
+    assert contents(table) == before
+
+
 WORK: list[tuple[str, str, Callable[[Path], Request]]] = [
     ("mor_compaction_requested", "compaction", lambda table: RunRequest(str(table), "compaction")),
     ("mor_compacted", "clean", lambda table: RunRequest(str(table), "clean", schedule=True, options=ONE)),
     ("mor_compacted", "schedule clean", lambda table: ScheduleRequest(str(table), "clean", options=ONE)),
     ("failed_inflight_cow", "rollback", lambda table: RunRequest(str(table), "rollback", schedule=True, options=EAGER)),
     ("archived_timeline_cow", "archive", lambda table: RunRequest(str(table), "archive", options=TIGHT)),
+    ("failed_inflight_cow", "schedule rollback", lambda table: ScheduleRequest(str(table), "rollback", options=EAGER)),
+    ("mor_basic", "compaction due", lambda table: RunRequest(str(table), "compaction", schedule=True, options=DUE)),
+    ("mor_basic", "schedule compaction", lambda table: ScheduleRequest(str(table), "compaction", options=DUE)),
+    ("indexing_requested", "indexing", lambda table: RunRequest(str(table), "indexing")),
+    ("mor_basic", "indexing to plan", lambda table: RunRequest(str(table), "indexing", schedule=True, options=BLOOM)),
+    ("mor_basic", "schedule indexing", lambda table: ScheduleRequest(str(table), "indexing", options=BLOOM)),
     ("mor_basic", "restore", lambda table: requests.RestoreRequest(str(table), instant=first(table))),
     ("mor_basic", "savepoint", lambda table: requests.SavepointCreateRequest(str(table))),
     ("mor_basic", "metadata drop", lambda table: requests.MetadataDropRequest(str(table))),
@@ -102,6 +147,29 @@ def test_where_there_is_work_it_says_nothing(
 ) -> None:
     table = golden(version, case).table
     assert looked(table, make(table)) is None
+
+
+@pytest.mark.parametrize("version", ["6", "8"])
+def test_no_folder_is_listed_twice(golden: Golden, version: str) -> None:
+    """Of a table without a metadata table as well, where each partition is listed; see `looked` for all others."""
+    table = golden(version, "mor_basic").table
+    storage = LocalStorage(table)
+    drop_partitions(storage, TableConfig.load(storage), ["files"])
+    assert looked(table, ScheduleRequest(str(table), "compaction", options=DUE)) is None
+
+
+def test_a_timeline_that_changes_during_a_look_is_listed_again(golden: Golden) -> None:
+    """An instant that was archived behind the listing: the next listing is without it."""
+    table = golden("9", "mor_basic").table
+    storage = ListedOnce(LocalStorage(table))
+    folder = open_context(table).active.folder
+    before = sorted(storage.list_names(folder))
+    (table / folder / before[0]).unlink()
+    assert sorted(storage.list_names(folder)) == before
+    with pytest.raises(StorageNotFoundError):
+        storage.read(f"{folder}/{before[0]}")
+    assert sorted(storage.list_names(folder)) == before[1:]
+    assert sorted(info.name for info in storage.list_files(folder)) == before[1:]
 
 
 def test_failed_writes_that_a_clean_rolls_back_first_are_work(golden: Golden) -> None:
@@ -121,6 +189,15 @@ def test_what_is_done_already_is_found(golden: Golden) -> None:
     assert free is not None
     assert free == done(table, requests.TakeoverRequest(str(table), instant=plan.requested_time))
     assert looked(table, requests.UnscheduleRequest(str(table), instant=plan.requested_time)) is None
+
+
+def test_claims_that_an_unscheduled_instant_left_behind_are_work(golden: Golden) -> None:
+    table, gone = golden("9", "mor_basic").table, "99990101000000000"
+    request = requests.UnscheduleRequest(str(table), instant=gone)
+    open_context(table).claim(gone, an_owner()).release()
+    assert looked(table, request) is None
+    done(table, request)
+    assert looked(table, request) == done(table, request)
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from hudi_core.engine.local import LocalEngine
-from hudi_core.errors import ConfigError, UnsupportedError
+from hudi_core.errors import ConfigError
 from hudi_core.request.requests import (
     DoctorRequest,
     MetadataValidateRequest,
@@ -99,10 +99,20 @@ def test_a_run_without_work_says_why(golden: Golden) -> None:
     assert nothing_to_run(open_context(work), RunRequest(str(work), "compaction"), an_owner()) is None
 
 
-def test_what_this_release_does_not_plan_is_refused(golden: Golden) -> None:
-    context = open_context(golden("9", "mor_basic").table)
-    with pytest.raises(UnsupportedError):
-        schedule(context, "compaction", an_owner(), dry_run=True)
-    assert schedule(context, "archive", an_owner(), dry_run=True).instant is None
+def test_schedule_plans_or_says_why_not(golden: Golden) -> None:
+    table = golden("9", "mor_basic").table
+    late = {"hoodie.compact.inline.max.delta.commits": "100"}
+    early = schedule(open_context(table, late), "compaction", an_owner(), dry_run=False)
+    assert (early.instant, early.plan) == (None, None)
+    assert "hoodie.compact.inline.max.delta.commits" in (early.reason or "")
+    due = open_context(table, {"hoodie.compact.inline.max.delta.commits": "1"})
+    shown = schedule(due, "compaction", an_owner(), dry_run=True)
+    assert (shown.instant, pending(table)) == (None, [])
+    planned = schedule(due, "compaction", an_owner(), dry_run=False)
+    assert (planned.plan, pending(table)) == (shown.plan, [planned.instant])
+    assert schedule(due, "archive", an_owner(), dry_run=True).instant is None
+
+
+def test_a_savepoint_of_an_instant_that_is_gone_is_refused(golden: Golden) -> None:
     with pytest.raises(ConfigError):
-        performed(Path(context.uri), SavepointCreateRequest, instant="20200101000000000")
+        performed(golden("9", "mor_basic").table, SavepointCreateRequest, instant="20200101000000000")

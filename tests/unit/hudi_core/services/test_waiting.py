@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -132,5 +133,45 @@ def test_the_owner_of_a_claim_is_named_while_it_is_waited_for(
 
     with pytest.raises(ConflictError, match="enough"):
         wait_for_writers(context, {write}, nothing, give_up)
-    assert f"{write}, run by nightly job" in caplog.text
+    assert re.search(rf"waiting for \w+ {write}, run by nightly job \(process \d+ on \S+\) for 0 s; ", caplog.text)
     held.release()
+
+
+class Clock:
+    """Time passes only in `sleep`."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
+
+
+@pytest.mark.parametrize("claimed", [True, False])
+def test_it_is_said_at_once_and_each_half_minute(
+    golden: Golden, caplog: pytest.LogCaptureFixture, claimed: bool
+) -> None:
+    table = golden("9", "failed_inflight_cow").table
+    write = pending_write(table)
+    context = open_context(table, {"airflow_hudi.indexing.catchup_minutes": "2"})
+    if claimed:
+        made = context.claim(write, Owner.current("nightly job"))
+        whose = r"run by nightly job \(process \d+ on \S+\) for \d+ s"
+    else:
+        heartbeat = table / ".hoodie" / ".heartbeat" / write
+        heartbeat.parent.mkdir(exist_ok=True)
+        heartbeat.touch()
+        whose = r"whose writer's last heartbeat is \d+ s old"
+    clock = Clock()
+    with pytest.raises(ConflictError, match="still at work after 2 minutes"):
+        wait_for_writers(context, {write}, nothing, clock.sleep, clock=clock)
+    assert clock.now == 1120
+    said = [
+        re.fullmatch(rf"waiting for commit {write}, {whose}; for up to (\d+) s more", text) for text in caplog.messages
+    ]
+    assert [found and found[1] for found in said] == ["120", "90", "60", "30"]
+    if claimed:
+        made.release()

@@ -1,7 +1,12 @@
 from __future__ import annotations
 
 import errno
+import os
 import re
+import socket
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 from botocore.exceptions import NoCredentialsError
@@ -92,3 +97,30 @@ def test_missing_credentials_are_named_with_what_gives_them() -> None:
         assert isinstance(found, StorageError)
         assert "has no credentials for s3://b/t" in found.message
         assert {"env_vars", "storage_options_file"} <= set(re.findall(r"\w+", found.remedy or ""))
+
+
+@pytest.mark.parametrize("command", ["timeline", "files", "run compaction"])
+def test_hudictl_without_credentials_for_s3_says_what_gives_them(tmp_path: Path, command: str) -> None:
+    """The real client, with nothing in its environment or home, and an endpoint that refuses."""
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        environment = {
+            "PATH": os.environ["PATH"],
+            "HOME": str(tmp_path),
+            "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
+            "AWS_EC2_METADATA_DISABLED": "true",
+            "AWS_ENDPOINT_URL": f"http://127.0.0.1:{unused.getsockname()[1]}",
+        }
+        done = subprocess.run(
+            [sys.executable, "-m", "hudi_cli.main", *command.split(), "s3://bucket/t"],
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+    assert done.returncode in (1, 2)
+    assert "no credentials for s3://bucket/t" in done.stderr
+    remedy = done.stderr.split("fix:", 1)[1]
+    assert {"env_vars", "storage_options_file"} <= set(re.findall(r"\w+", remedy))
+    assert "Traceback" not in done.stderr

@@ -25,6 +25,7 @@ from tests.support.golden_cleans import context_of
 from tests.support.golden_data import GoldenCase
 from tests.support.metadata_records import Table
 from tests.unit.hudi_core.services.indexing.test_job import differences, planned, run
+from tests.unit.hudi_core.services.metadata.test_columns_concurrent_writers import BEATS, assert_said_once
 
 Golden = Callable[[str, str], GoldenCase]
 VERSIONS = ("6", "8", "9")
@@ -173,6 +174,22 @@ def test_a_dead_writer_is_not_waited_for_and_cannot_complete(golden: Golden) -> 
     assert run(table, instant) == "completed"
     assert not HudiTable.open(str(table)).timeline().contains(dead), "rolled back"
     assert differences(table) == []
+
+
+def test_an_indexing_says_at_once_for_whom_it_waits(
+    golden: Golden, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    table = golden("9", "indexing_requested").table
+    instant = planned(table)
+    alive = str(int(instant) - 1)
+    pending_write(table, alive, beats=0)
+
+    def ends(_: float) -> None:
+        Table(table).data.undo(alive, Action.COMMIT)
+
+    monkeypatch.setattr(running, "wait_for_writers", lambda *given: wait_for_writers(*given, sleep=ends))
+    assert run(table, instant, BEATS) == "completed"
+    assert_said_once(caplog, alive)
 
 
 @pytest.mark.parametrize("version", VERSIONS)

@@ -5,6 +5,7 @@ before.
 from __future__ import annotations
 
 import os
+import re
 import time
 from collections.abc import Callable
 from typing import Any
@@ -58,6 +59,33 @@ def beat(table: Table, instant: str, ago: float = 0.0) -> None:
     path.parent.mkdir(exist_ok=True)
     path.touch()
     os.utime(path, (time.time() - ago, time.time() - ago))
+
+
+def assert_said_once(caplog: pytest.LogCaptureFixture, writer: str) -> None:
+    """That the wait for a write with a heartbeat was logged, and how long it may last, when it began."""
+    (said,) = [message for message in caplog.messages if message.startswith("waiting for ")]
+    text = rf"waiting for commit {writer}, whose writer's last heartbeat is \d+ s old; for up to (\d+) s more"
+    found = re.fullmatch(text, said)
+    assert found is not None, said
+    assert 870 < int(found[1]) <= 900
+
+
+def test_an_addition_says_at_once_for_whom_it_waits(
+    golden: Golden, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    table = Table(golden("9", "mdt_all_mor").table)
+    drop_columns(context(table), ["qty"], OWNER)
+    writer = at_work(table)
+
+    def ends(_: float) -> None:
+        table.data.undo(writer, Action.COMMIT)
+
+    def wait(*given: Any, **rules: Any) -> frozenset[str]:
+        return wait_for_writers(*given, sleep=ends, **rules)
+
+    monkeypatch.setattr(columns_module, "wait_for_writers", wait)
+    assert add_columns(context(table, BEATS), ["qty"], LocalEngine(1), OWNER, 5) == ("qty",)
+    assert_said_once(caplog, writer)
 
 
 @pytest.mark.slow

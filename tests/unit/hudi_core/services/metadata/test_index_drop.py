@@ -48,7 +48,13 @@ from tests.unit.hudi_core.services.metadata.test_catch_up import (
     forget_these,
     updated,
 )
-from tests.unit.hudi_core.services.metadata.test_columns_concurrent_writers import AT_ONCE, BEATS, at_work, beat
+from tests.unit.hudi_core.services.metadata.test_columns_concurrent_writers import (
+    AT_ONCE,
+    BEATS,
+    assert_said_once,
+    at_work,
+    beat,
+)
 
 Golden = Callable[[str, str], GoldenCase]
 OWNER = Owner.current("test")
@@ -86,6 +92,20 @@ def test_a_drop_waits_for_writes_that_may_tag_by_the_index(
     assert "record_index" in done["dropped"]
     assert files_of(table) == 0
     assert table.config.metadata_partitions == frozenset() if names == ("files",) else findings(table) == []
+
+
+def test_a_drop_says_at_once_for_whom_it_waits(
+    golden: Golden, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    table = Table(golden("9", "mdt_record_index_lookup").table)
+    writer = at_work(table)
+
+    def ends(_: float) -> None:
+        table.data.undo(writer, Action.COMMIT)
+
+    monkeypatch.setattr(maintain, "wait_for_writers", lambda *given: wait_for_writers(*given, sleep=ends))
+    drop(table, "record_index", options=BEATS)
+    assert_said_once(caplog, writer)
 
 
 @pytest.mark.parametrize("version", ["6", "9"])

@@ -1,0 +1,71 @@
+"""Worker processes of the local engine stay within the memory that `airflow_hudi.engine.local.memory.bytes` gives it:
+that decides how many there are, each with its share.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from hudi_core.config.engine_config import LOCAL_MEMORY, LOCAL_WIDTH, EngineConfig
+from hudi_core.config.write_config import WriteConfig
+from hudi_core.engine.protocol import TaskAttempt
+from hudi_core.engine.serializer import from_text
+from hudi_core.services.compaction.merge_slice import CompactionUnit, compact_operation
+from hudi_core.services.engine_choice import Extent, choose, task_memory
+from tests.memory.test_compaction import BASE_ROWS, LOG_ROWS, TEXT, make_table
+from tests.support.peak_memory import anonymous, measured
+
+WORKERS = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """A unit's run: the process, its anonymous memory at the peak, that of the interpreter and its libraries included,
+    and the rows that it wrote.
+    """
+
+    pid: int
+    peak: int
+    rows: int
+
+
+def compact_and_measure(unit: CompactionUnit, attempt: TaskAttempt) -> Measured:
+    """The task: a compaction's, with its peak."""
+    before = anonymous()
+    result, above, _ = measured(lambda: compact_operation(unit, attempt))
+    assert result.stat is not None
+    return Measured(os.getpid(), before + above, result.stat.num_writes)
+
+
+def copies(folder: Path) -> list[CompactionUnit]:
+    """Units over as many file groups, which share their files' content; all options as they are unless set."""
+    make_table(folder / "0")
+    unit = from_text(CompactionUnit, (folder / "0" / "unit.json").read_text())
+    unit = replace(unit, config=replace(WriteConfig.of({}), parquet_codec="UNCOMPRESSED"))
+    for number in range(1, WORKERS):
+        shutil.copytree(folder / "0", folder / str(number), copy_function=os.link)
+    return [replace(unit, uri=str(folder / str(number))) for number in range(WORKERS)]
+
+
+def test_the_workers_stay_within_the_memory_of_the_engine(tmp_path: Path) -> None:
+    (tmp_path / "0").mkdir()
+    units = copies(tmp_path)
+    size = sum(file.stat().st_size for file in (tmp_path / "0" / "p").iterdir())
+    extent = Extent(100, 3 * size, size)
+    memory = WORKERS * task_memory(extent, units[0].config)
+    config = EngineConfig.of({LOCAL_MEMORY.name: str(memory), LOCAL_WIDTH.name: "8"})
+    choice = choose(extent, config, units[0].config)
+    assert (choice.local, choice.width, choice.in_processes) == (True, WORKERS, True), "as many as the memory is for"
+    with choice.engine() as engine:
+        done = engine.run(compact_and_measure, units, run_epoch=1)
+    peaks: dict[int, int] = {}
+    for item in done:
+        assert item.rows > BASE_ROWS
+        peaks[item.pid] = max(peaks.get(item.pid, 0), item.peak)
+    assert os.getpid() not in peaks
+    assert len(peaks) <= WORKERS
+    assert max(peaks.values()) < memory // WORKERS, peaks
+    assert min(peaks.values()) > (BASE_ROWS + LOG_ROWS) * TEXT, "the measurement sees what is in memory"
