@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from airflow_hudi.timeline_reader import TimelineReader
@@ -41,10 +41,16 @@ def instant_result(
 
 def seconds_of(reported: Mapping[str, Any] | None, instant: str, otherwise: float) -> float:
     """The duration of an instant's work by the job's report; `otherwise` where none was received."""
-    for item in (reported or {}).get("instants") or []:
-        if item.get("instant") == instant and isinstance(item.get("seconds"), int | float):
-            return float(item["seconds"])
-    return otherwise
+    instants = (reported or {}).get("instants") or []
+    return work_seconds((item for item in instants if item.get("instant") == instant), otherwise)
+
+
+def work_seconds(instants: Iterable[Mapping[str, Any]], otherwise: float) -> float:
+    """The duration of the work on all `instants` of job reports; `otherwise` where they say 0, which is not measured,
+    or nothing.
+    """
+    measured = (item.get("seconds") for item in instants)
+    return sum(float(seconds) for seconds in measured if isinstance(seconds, int | float)) or otherwise
 
 
 def nothing_result(table: str, action: str) -> dict[str, Any]:

@@ -12,8 +12,13 @@ _OF_SPARK = re.compile(r"\d\d/\d\d/\d\d \d\d:\d\d:\d\d (INFO|DEBUG|TRACE) ")
 """Spark's own lines, by the pattern of its default log4j2.properties."""
 
 
+_APPLICATION = re.compile(r"\b(?:application_\d+_\d+|app-\d{14}-\d{4}|driver-\d{14}-\d{4})\b")
+"""Names of applications on YARN, and of applications and drivers on Spark's own cluster manager."""
+_TRACKING_URL = re.compile(r"tracking URL: (https?://\S+)", re.IGNORECASE)
+
+
 class JobLog:
-    """A logger that passes everything on, progress in words, and keeps the job's result.
+    """A logger that passes everything on, progress in words, and keeps the job's result, and where its logs are.
 
     Lines that Spark itself logs at INFO are left out and counted, unless `spark_log` asks for them.
     """
@@ -25,6 +30,10 @@ class JobLog:
         """Lines that were left out."""
         self.result: dict[str, Any] | None = None
         """What the job's result line holds; None without such a line."""
+        self.application: str | None = None
+        """The cluster manager's name of the application; None when Spark did not print it."""
+        self.tracking_url: str | None = None
+        """Where the cluster manager shows the application; None when Spark did not print it."""
 
     @property
     def failure(self) -> str | None:
@@ -41,17 +50,25 @@ class JobLog:
             )
             return
         line = str(arguments[0]) if text == "%s" and arguments else text
-        if not self._spark_log and _OF_SPARK.match(line):
-            self.omitted += 1
-            return
         result = _document(text, _RESULT)
         if result is not None:
             self.result = result
+        else:
+            self._note_application(line)
+        if not self._spark_log and _OF_SPARK.match(line):
+            self.omitted += 1
+            return
         if arguments:
             self._log.info(message, *arguments, **details)
         else:
             # A line of output is no format string, whatever percent signs it has.
             self._log.info("%s", message, **details)
+
+    def _note_application(self, line: str) -> None:
+        if found := _APPLICATION.search(line):
+            self.application = found[0]
+        if found := _TRACKING_URL.search(line):
+            self.tracking_url = found[1]
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._log, name)

@@ -88,7 +88,7 @@ class LocalProcess:
             env={**os.environ, **environment},
             start_new_session=True,
         )
-        self._process = process
+        self._watch(process)
         assert process.stdin is not None
         assert process.stdout is not None
         with process:
@@ -100,6 +100,12 @@ class LocalProcess:
                 self.stop()
                 raise
         return process.returncode
+
+    def _watch(self, process: subprocess.Popen[bytes]) -> None:
+        """Makes the process the one that `stop` ends, also where it was called while the process was being started."""
+        self._process = process
+        if self._stopped:
+            end_group(process.pid, grace_seconds=self._grace_seconds)
 
     def stop(self) -> None:
         """Requests the end of the job and does not wait for it: called from a signal handler. Idempotent."""

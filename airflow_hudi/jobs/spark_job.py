@@ -108,8 +108,8 @@ class SparkJob:
         environment = {**job_environment(self._target, self._environ), **self._settings.env_vars}
         self._submission = SparkSubmission(hook, self._target, grace_seconds=self._settings.grace_seconds)
         code = self._submission.run(str(entry_file()), environment)
-        if output.omitted:
-            log.info("%d lines of Spark's own log at INFO are left out; spark_log=True shows them", output.omitted)
+        if notes := _where_logs_are(output, self._target):
+            log.info("%s", notes)
         if not elsewhere:
             self._result = output.result
             return code
@@ -172,6 +172,21 @@ class SparkJob:
         # not logged.
         hook._log = output
         return hook, output
+
+
+def _where_logs_are(output: JobLog, target: SparkTarget) -> str:
+    """Where the lines are that the task's log lacks; empty when it lacks none."""
+    notes = []
+    if output.omitted:
+        notes.append(
+            f"{output.omitted} lines of Spark's own log at INFO are left out of this log; spark_log=True, or "
+            "[hudi] spark_log = True in Airflow's configuration, shows them"
+        )
+    if not target.is_local:
+        whose = "the driver's and the executors' logs" if target.is_cluster_mode else "the executors' logs"
+        known = ", ".join(filter(None, (output.application, output.tracking_url)))
+        notes.append(f"the cluster manager keeps {whose}" + (f" ({known})" if known else ""))
+    return "; ".join(notes)
 
 
 def _name(request: JobRequest) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
 from typing import Any
 
 _INSTANT = "hudi_instant"
@@ -12,7 +14,7 @@ _DONE = "hudi_done"
 
 class TaskStore:
     """The instant that the task started or was to roll back, or how the timeline was before one was planned; and what
-    it completed last.
+    it did when it succeeded last: cleared and run again, it is not skipped where there is no more to do.
 
     Keeps nothing without a store.
     """
@@ -38,9 +40,12 @@ class TaskStore:
         return self._get(_UNLESS_COMPLETED)
 
     @property
-    def done(self) -> str | None:
-        """The instant that the task completed when it succeeded last: it may have been cleared since."""
-        return self._get(_DONE)
+    def done(self) -> dict[str, Any] | None:
+        """The members of the XCom that say what the task did when it succeeded last: it may have been cleared since.
+        None when it never did something.
+        """
+        found = self._get(_DONE)
+        return None if found is None else dict(json.loads(found))
 
     def begin(self, instant: str) -> None:
         """Remembers the instant."""
@@ -54,10 +59,10 @@ class TaskStore:
         """Remembers a write that had not completed."""
         self._set(_UNLESS_COMPLETED, instant)
 
-    def finish(self, instant: str) -> None:
+    def finish(self, done: Mapping[str, Any]) -> None:
         """The work is done: clearing the task means "do it again", or where there is no more to do, report this."""
         self.forget()
-        self._set(_DONE, instant)
+        self._set(_DONE, json.dumps(dict(done)))
 
     def forget(self) -> None:
         """There is no work of an earlier try to resume."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from airflow_hudi.jobs.run_until_completed import run_until_done
 from airflow_hudi.operators.base import BaseHudiOperator
 from airflow_hudi.operators.service import MODES, REASON_OUT_OF_REACH
+from airflow_hudi.results import work_seconds
 from airflow_hudi.timeline_reader import TimelineReader
 from hudi_core.errors import ConfigError
 from hudi_core.request.requests import RunRequest, ScheduleRequest
@@ -22,7 +23,8 @@ SERVICE = "archive"
 class HudiArchiveOperator(BaseHudiOperator):
     """Archives instants of the timeline.
 
-    An archival leaves no instant of its own: it is planned and done at once, and a retry archives the rest.
+    An archival leaves no instant of its own: it is planned and done at once, and a retry archives the rest. A task that
+    archived, was cleared and finds nothing more succeeds with what it had archived.
 
     XCom: `{"table", "action", "instants", "first", "last", "seconds", "reason"}`: the number of archived instants, or
     with `schedule` of those that would be, and the oldest and the newest of them.
@@ -64,10 +66,11 @@ class HudiArchiveOperator(BaseHudiOperator):
             "instants": count,
             "first": gone[0] if gone else None,
             "last": gone[-1] if gone else None,
-            "seconds": round(time.monotonic() - started, 3),
+            "seconds": round(work_seconds(done.get("instants") or [], time.monotonic() - started), 3) if count else 0.0,
             "reason": None,
         }
         if not count:
-            return self.nothing(lambda: result, reason or REASON_OUT_OF_REACH)
+            return self.nothing(context, lambda: result, reason or REASON_OUT_OF_REACH)
+        self.store(context).finish({name: result[name] for name in ("instants", "first", "last")})
         self.log.info("Archive: %s", result)
         return result

@@ -39,7 +39,7 @@ class BaseHudiOperator(BaseOperator):
     :param hudi_conn_id: connection of type `hudi`; None for none (templated)
     :param spark_conn_id: connection of the Spark provider (templated)
     :param nothing_to_do: `skip` or `succeed` when there is nothing to do; the XCom then has `reason`, which the log has
-        in both cases
+        in both cases. A task that did something, was cleared and finds nothing more succeeds in either case
     :param engine: `spark`, `auto` (the local engine beside the task for small plans, Spark for others) or `local`; the
         default is the connection's, then `[hudi] engine`, which is spark (templated)
     :param options: options of the job by Hudi's own names, no secrets (templated)
@@ -88,7 +88,7 @@ class BaseHudiOperator(BaseOperator):
         env_vars: dict[str, str] | None = None,
         submit_kwargs: dict[str, Any] | None = None,
         kill_grace_seconds: int = 20,
-        spark_log: bool = airflow_conf.getboolean("hudi", "spark_log", fallback=False),
+        spark_log: bool | None = None,
         conflict_poll_interval: float = 15.0,
         conflict_takeover_after: float = 180.0,
         conflict_timeout: float = 7200.0,
@@ -171,7 +171,7 @@ class BaseHudiOperator(BaseOperator):
             self.env_vars or {},
             self.submit_kwargs or {},
             self.kill_grace_seconds,
-            self.spark_log,
+            airflow_conf.getboolean("hudi", "spark_log", fallback=False) if self.spark_log is None else self.spark_log,
         )
         settings = EngineSettings(
             self.engine or self.hook.engine or airflow_conf.get("hudi", "engine", fallback=SPARK),
@@ -196,8 +196,15 @@ class BaseHudiOperator(BaseOperator):
         """What this task keeps from one try to the next."""
         return TaskStore(context.get("task_state_store"))
 
-    def nothing(self, result: Callable[[], dict[str, Any]], reason: str) -> dict[str, Any]:
-        """The XCom of a task with nothing to do; or the task is skipped."""
+    def nothing(self, context: Context, result: Callable[[], dict[str, Any]], reason: str) -> dict[str, Any]:
+        """The XCom of a task with nothing to do; or the task is skipped.
+
+        One that succeeded before and was cleared succeeds again, with what it had done (TaskStore.finish).
+        """
+        done = self.store(context).done
+        if done is not None:
+            self.log.info("Nothing to do: %s; this task has done its work before: %s", reason, done)
+            return {**result(), **done, "reason": reason}
         self.log.info("Nothing to do: %s", reason)
         if self.nothing_to_do == "skip":
             raise AirflowSkipException(f"Nothing to do: {reason}")

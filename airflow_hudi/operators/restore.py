@@ -37,4 +37,4 @@ class HudiRestoreOperator(BaseHudiVerbOperator):
             "reason": None,
             **document,
         }
-        return self.nothing(lambda: result, result["reason"]) if result["reason"] is not None else result
+        return self.nothing(context, lambda: result, result["reason"]) if result["reason"] is not None else result

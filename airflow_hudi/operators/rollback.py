@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from airflow_hudi.instant_condition import newest_time, of_action, oldest_pending
 from airflow_hudi.jobs.run_until_completed import run_until_done
 from airflow_hudi.operators.service import REASON_OUT_OF_REACH, BaseHudiServiceOperator
-from airflow_hudi.results import NUMBERS, instant_result
+from airflow_hudi.results import NUMBERS, instant_result, work_seconds
 from airflow_hudi.timeline_reader import TimelineReader
 from hudi_core.errors import ConfigError
 from hudi_core.request.requests import RollbackRequest, RunRequest
@@ -65,7 +65,7 @@ class HudiRollbackOperator(BaseHudiServiceOperator):
         store.forget()
         document = {"instant": None, "target": target, "removed": None, "reason": None, **(done.get("document") or {})}
         result = {"table": reader.storage.uri, **document}
-        return self.nothing(lambda: result, document["reason"]) if document["reason"] is not None else result
+        return self.nothing(context, lambda: result, document["reason"]) if document["reason"] is not None else result
 
     def _roll_back_all(self, reader: TimelineReader, context: Context) -> dict[str, Any]:
         started, timeline, store = time.monotonic(), reader.load(), self.store(context)
@@ -81,10 +81,12 @@ class HudiRollbackOperator(BaseHudiServiceOperator):
         completed = [
             item for item in of_action(reader.load(), self.service) if item.is_completed and item.requested_time > after
         ]
-        store.forget()
         if not completed:
+            store.forget()
             return self.nothing_planned(reader, context, done.get("reason") or REASON_OUT_OF_REACH)
-        seconds = time.monotonic() - started
+        names = {item.requested_time for item in completed}
+        reported = [item for item in done.get("instants") or [] if item.get("instant") in names]
+        seconds = work_seconds(reported, time.monotonic() - started)
         results = [
             instant_result(reader, item, seconds=seconds, already_completed=False, reported=done) for item in completed
         ]
@@ -101,6 +103,7 @@ class HudiRollbackOperator(BaseHudiServiceOperator):
             **{name: sum(result[name] for result in results) for name in NUMBERS},
             "instants": instants,
         }
+        store.finish({name: total[name] for name in ("instant", *NUMBERS, "instants")})
         self.log.info("Rolled back %d writes: %s", len(completed), total)
         return total
 

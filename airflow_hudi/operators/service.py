@@ -7,7 +7,7 @@ store; a completed instant is not run again.
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from airflow_hudi.exceptions import HudiInstantNotFound
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 MODES = ("schedule", "execute", "both")
 _REMOVED = "removed"
+_ELSEWHERE = "another process completed it"
 REASON_OUT_OF_REACH = "the job planned nothing and its output, which says why, is out of reach: see the driver's log"
 
 
@@ -101,14 +102,21 @@ class BaseHudiServiceOperator(BaseHudiOperator):
     def _plan_and_run(self, reader: TimelineReader, context: Context, started: float) -> dict[str, Any]:
         after = self._plan_after(reader, context)
         request = RunRequest(service=self.service, schedule=True, **self.request_fields(reader, context))
-        done = run_until_done(
-            self.new_job(reader, request),
-            self.patience,
-            enough=lambda: first_planned(reader.load(), self.service, after) is not None,
-        )
+        gave_way = False
+
+        def is_planned() -> bool:
+            nonlocal gave_way
+            gave_way = first_planned(reader.load(), self.service, after) is not None
+            return gave_way
+
+        done = run_until_done(self.new_job(reader, request), self.patience, enough=is_planned)
         instants = done.get("instants") or []
         known = self._planned(reader, instants[-1]["instant"] if instants else None, after)
         if known is not None:
+            # A job that ended well and whose report was not received did what was planned since its start.
+            others = gave_way or (bool(done) and not instants)
+            if others and known.is_completed:
+                return self._elsewhere(reader, context, known)
             return self._run(reader, context, known, started)
         self.store(context).forget()
         if instants:
@@ -148,11 +156,13 @@ class BaseHudiServiceOperator(BaseHudiOperator):
             store.forget()
             return removed_result(reader.storage.uri, reported)
         if finished.elsewhere:
-            self.log.info("Another process completed %s %s; this task did nothing", self.service, name)
-            result = self._finish(reader, context, finished.instant, 0.0, already_completed=True)
-            return {**result, "reason": "another process completed it"}
+            return self._elsewhere(reader, context, finished.instant)
         seconds = seconds_of(job.result, name, time.monotonic() - started)
         return self._finish(reader, context, finished.instant, seconds, already_completed=False)
+
+    def _elsewhere(self, reader: TimelineReader, context: Context, instant: Instant) -> dict[str, Any]:
+        self.log.info("Another process completed %s %s; this task did nothing", self.service, instant.requested_time)
+        return {**self._finish(reader, context, instant, 0.0, already_completed=True), "reason": _ELSEWHERE}
 
     def _finish(
         self, reader: TimelineReader, context: Context, instant: Instant, seconds: float, *, already_completed: bool
@@ -161,23 +171,17 @@ class BaseHudiServiceOperator(BaseHudiOperator):
         result = instant_result(
             reader, instant, seconds=seconds, already_completed=already_completed, reported=reported
         )
-        self.store(context).finish(instant.requested_time)
+        self.store(context).finish({"instant": instant.requested_time})
         self.log.info("%s %s is %s: %s", self.service, instant.requested_time, instant.state.value, result)
         return result
 
     def nothing_planned(self, reader: TimelineReader, context: Context, reason: str) -> dict[str, Any]:
-        """The XCom of a task that found nothing planned and planned nothing; or the task is skipped.
+        """The XCom of a task that found nothing planned and planned nothing; or the task is skipped. See `nothing`."""
+        return self.nothing(context, lambda: self._done_before(reader, self.store(context).done or {}), reason)
 
-        One that succeeded before and was cleared succeeds again, with what it had done.
-        """
-        done = self.store(context).done
-        if done is None:
-            return self.nothing(lambda: nothing_result(reader.storage.uri, self.service), reason)
-        self.log.info("Nothing to do: %s; this task has completed %s before", reason, done)
-        found = reader.load().find(done, self.service)
-        result = (
-            {**nothing_result(reader.storage.uri, self.service), "instant": done}
-            if found is None
-            else instant_result(reader, found, seconds=0.0, already_completed=True)
-        )
-        return {**result, "reason": reason}
+    def _done_before(self, reader: TimelineReader, done: Mapping[str, Any]) -> dict[str, Any]:
+        """The result of the instant that this task completed before, or that of nothing, where it is archived, too."""
+        found = reader.load().find(done["instant"], self.service) if done else None
+        if found is None:
+            return nothing_result(reader.storage.uri, self.service)
+        return instant_result(reader, found, seconds=0.0, already_completed=True)

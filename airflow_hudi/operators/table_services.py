@@ -13,6 +13,7 @@ from airflow_hudi.exceptions import HudiInstantBusy, HudiJobFailed, HudiJobKille
 from airflow_hudi.jobs.engine_job import EngineJob
 from airflow_hudi.jobs.job_log import failure_of
 from airflow_hudi.operators.base import BaseHudiOperator, names_in
+from airflow_hudi.results import work_seconds
 from airflow_hudi.timeline_reader import TimelineReader
 from hudi_core.errors import EXIT_BAD_INPUT, EXIT_RETRY, ConfigError
 from hudi_core.request.batch import AT_ONCE, BatchRequest
@@ -38,7 +39,8 @@ class HudiTableServicesOperator(BaseHudiOperator):
 
     XCom: `{"tables", "done", "nothing", "failed", "seconds", "results": [{"table", "service", "exit_code", "engine",
     "instants", "reason", "error"}]}`: how many tables there were, and how many runs did something, had nothing to do,
-    and failed; also when the task fails.
+    and failed; also when the task fails. `seconds` is the sum of the runs' work. A task that did something, was cleared
+    and finds nothing more succeeds.
 
     :param tables: the tables, as a list or separated by commas, each as `table` of the other operators (templated)
     :param services: the services of each table, in this order, as a list or separated by commas (templated)
@@ -86,19 +88,21 @@ class HudiTableServicesOperator(BaseHudiOperator):
             self.log.info("%s %s: %s", item["service"], item["table"], _shown(item))
         failed = [item for item in results if item["exit_code"]]
         done = [item for item in results if item.get("instants") and not item["exit_code"]]
+        instants = [instant for item in done for instant in item["instants"]]
         result = {
             "tables": len({item["table"] for item in results}),
             "done": len(done),
             "nothing": len(results) - len(done) - len(failed),
             "failed": len(failed),
-            "seconds": round(time.monotonic() - started, 3),
+            "seconds": round(work_seconds(instants, time.monotonic() - started), 3) if done else 0.0,
             "results": results,
         }
         if failed:
             self._fail(context, result, failed)
         if not done:
             services = ", ".join(names_in(self.services))
-            return self.nothing(lambda: result, f"none of {result['tables']} tables has work for {services}")
+            return self.nothing(context, lambda: result, f"none of {result['tables']} tables has work for {services}")
+        self.store(context).finish({})
         return result
 
     def _requests(self, reader: TimelineReader, context: Context) -> list[RunRequest]:

@@ -15,7 +15,7 @@ ROOT = Path(__file__).resolve().parents[3]
 
 PROGRAM = """
 import copy, importlib.util, json, os, sys
-from airflow.sdk.exceptions import ParamValidationError
+from airflow.sdk.exceptions import AirflowFailException, ParamValidationError
 for number, path in enumerate(sys.argv[1:]):
     spec = importlib.util.spec_from_file_location(f"dag_file_{number}", path)
     module = importlib.util.module_from_spec(spec)
@@ -36,7 +36,13 @@ for number, path in enumerate(sys.argv[1:]):
             accepted.append(True)
         except ParamValidationError:
             accepted.append(False)
-    line = [dag.dag_id, heavy, dag.max_active_runs, upstream, intervals, params, forms, accepted]
+    refused = []
+    for verb in json.loads(os.environ["VERBS"]) if dag.dag_id == "hudi_repair" else []:
+        try:
+            refused.append(dag.get_task("choose").python_callable(verb, ""))
+        except AirflowFailException as error:
+            refused.append(f"{verb}: {error}")
+    line = [dag.dag_id, heavy, dag.max_active_runs, upstream, intervals, params, forms, accepted, refused]
     print("FOUND", json.dumps(line))
 """
 CHANGES = {
@@ -55,6 +61,7 @@ CHANGES = {
 }
 ACCEPTED = {"hudi_repair": [True] * 6 + [False] * 3, "hudi_table_maintenance": [True, False, True]}
 """What is typed into the trigger form, and whether Airflow's schema of the params takes it."""
+VERBS = ("rollback", "savepoint", "restore", "delete_savepoint", "unschedule", "takeover")
 UPSTREAM = {
     "hudi_compaction": {"wait_for_compaction": [], "compact": ["wait_for_compaction"]},
     "hudi_clean": {"wait_for_clean": [], "clean": ["wait_for_clean"]},
@@ -86,7 +93,7 @@ def parsed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Any]]:
     """What each file's DAG is, by its id: all are parsed by one process, as Airflow takes seconds to import."""
     mine = {"AIRFLOW_HUDI_TABLE": "s3://b/t", "AIRFLOW_HUDI_POLL_SECONDS": "5", "AIRFLOW_HUDI_COMMITS_RETAINED": "7"}
     mine["AIRFLOW_HUDI_TABLES"] = "s3://b/t, s3://b/u"
-    mine["CHANGES"] = json.dumps(CHANGES)
+    mine["CHANGES"], mine["VERBS"] = json.dumps(CHANGES), json.dumps(VERBS)
     environment = {**os.environ, "AIRFLOW_HOME": str(tmp_path_factory.mktemp("airflow")), **mine}
     command = [sys.executable, "-c", PROGRAM, *(str(ROOT / "dags" / f"{name}.py") for name in UPSTREAM)]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False)
@@ -97,7 +104,7 @@ def parsed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Any]]:
 
 @pytest.mark.parametrize("name", UPSTREAM)
 def test_a_ready_to_use_dag_parses(parsed: dict[str, list[Any]], name: str) -> None:
-    heavy, runs, upstream, intervals, params, _, _ = parsed[name]
+    heavy, runs, upstream, intervals, params, *_ = parsed[name]
     assert (heavy, runs, upstream) == ([], 1, UPSTREAM[name])
     assert intervals == ([5.0] if name in ("hudi_compaction", "hudi_clean") else [])
     if name == "hudi_tables":
@@ -113,7 +120,7 @@ def test_the_trigger_form_can_be_submitted_with_its_defaults(parsed: dict[str, l
     """Airflow's form takes a field for required whose type does not include null; an empty one keeps its button grey
     (FlexibleForm: isRequired).
     """
-    *_, params, forms, _ = parsed[name]
+    *_, params, forms, _, _ = parsed[name]
     required = [
         field
         for field, form in forms.items()
@@ -124,4 +131,14 @@ def test_the_trigger_form_can_be_submitted_with_its_defaults(parsed: dict[str, l
 
 @pytest.mark.parametrize("name", CHANGES)
 def test_the_trigger_form_takes_what_means_something(parsed: dict[str, list[Any]], name: str) -> None:
-    assert parsed[name][-1] == ACCEPTED[name]
+    assert parsed[name][-2] == ACCEPTED[name]
+
+
+def test_a_verb_that_needs_an_instant_is_refused_without_one_by_the_name_of_the_param(
+    parsed: dict[str, list[Any]],
+) -> None:
+    chosen, refused = parsed["hudi_repair"][-1][:2], parsed["hudi_repair"][-1][2:]
+    assert chosen == ["rollback", "savepoint"]
+    assert refused == [
+        f"{verb}: {verb} needs the param `instant`; `hudictl timeline TABLE` lists them" for verb in VERBS[2:]
+    ]

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import stat
 from pathlib import Path
@@ -23,6 +24,7 @@ FAKE_SUBMIT = """#!/bin/sh
 for argument; do printf '%s\\n' "$argument"; done > "$FAKE_OUTPUT"
 env > "$FAKE_OUTPUT.env"
 for request; do :; done
+[ -z "$FAKE_LINES" ] || printf '%b' "$FAKE_LINES"
 if [ -n "$FAKE_RESULT" ]; then
   name=$(printf '%s' "$request" | sed 's/.*"result_name": "\\([^"]*\\)".*/\\1/')
   mkdir -p "$FAKE_TABLE/$FAKE_RESULTS"
@@ -232,3 +234,48 @@ def test_a_driver_in_the_cluster_tells_its_own_exit_code(
     assert (code, job.failure) == (3, "ConflictError: busy")
     code, job = in_cluster(spark, 1, None)
     assert (code, job.result, job.failure) == (1, None, None)
+
+
+LINES = {
+    "local[2]": "26/11/24 01:30:14 INFO SparkContext: Running Spark version 3.5.3",
+    "spark://master:7077": "26/11/24 01:30:14 INFO StandaloneSchedulerBackend: Connected to Spark cluster with app ID "
+    "app-20261124013014-0007",
+    "yarn": "26/11/24 01:30:14 INFO Client: Application report for application_1700000000000_0042 (state: RUNNING)\\n"
+    "\\t tracking URL: http://rm:8088/proxy/application_1700000000000_0042/",
+}
+HOW = "1 lines of Spark's own log at INFO are left out of this log; spark_log=True, or [hudi] spark_log = True"
+
+
+@pytest.mark.parametrize(
+    ("host", "deploy_mode", "where"),
+    [
+        ("local[2]", "client", None),
+        ("spark://master:7077", "client", "keeps the executors' logs (app-20261124013014-0007)"),
+        (
+            "yarn",
+            "client",
+            "keeps the executors' logs (application_1700000000000_0042, "
+            "http://rm:8088/proxy/application_1700000000000_0042/)",
+        ),
+        ("yarn", "cluster", "keeps the driver's and the executors' logs (application_1700000000000_0042, http://rm:"),
+    ],
+)
+def test_the_log_says_where_the_lines_are_that_it_lacks(
+    spark: dict[str, str],
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    host: str,
+    deploy_mode: str,
+    where: str | None,
+) -> None:
+    connection = {"conn_type": "spark", "host": host, "extra": {"deploy-mode": deploy_mode}}
+    monkeypatch.setenv("AIRFLOW_CONN_SPARK_TEST", json.dumps(connection))
+    with caplog.at_level(logging.INFO):
+        environ = {**spark, "FAKE_LINES": LINES[host] + "\\n"}
+        SparkJob(REQUEST, settings(), environ, LocalStorage(table_of(spark))).run()
+        SparkJob(REQUEST, settings(spark_log=True), environ, LocalStorage(table_of(spark))).run()
+    quiet, *whole = [line for line in caplog.messages if "left out of" in line or "cluster manager" in line]
+    assert quiet.startswith(HOW)
+    assert (where or "") in quiet
+    assert [line for line in whole if "left out" in line] == []
+    assert len(whole) == (0 if where is None else 1)

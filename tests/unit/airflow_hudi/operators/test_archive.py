@@ -11,7 +11,7 @@ from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
 from airflow_hudi.operators.archive import HudiArchiveOperator
 from hudi_core.table import HudiTable
-from tests.support.fake_spark_submit import context, requests
+from tests.support.fake_spark_submit import Store, context, requests
 from tests.support.golden_data import GoldenCase
 
 Golden = Callable[[str, str], GoldenCase]
@@ -45,8 +45,21 @@ def test_nothing_to_archive_is_a_reason(golden: Golden, submitted: Path, mode: s
     result = operator_on(table, mode=mode, nothing_to_do="succeed").execute(context())
     assert (result["instants"], result["first"]) == (0, None)
     assert "hoodie.keep.max.commits" in result["reason"]
+    assert result["seconds"] == 0.0
     with pytest.raises(AirflowSkipException, match=r"hoodie\.keep\.max\.commits"):
-        operator_on(table, mode=mode).execute(context())
+        operator_on(table, mode=mode).execute(context(Store()))
+    assert requests(submitted) == []
+
+
+def test_a_task_that_archived_stays_green_when_it_is_cleared(golden: Golden, submitted: Path) -> None:
+    table, store = golden("8", "cleaned_commits_mor").table, Store()
+    result = operator_on(table, options=FEW).execute(context(store))
+    again = operator_on(table, options=FEW).execute(context(store))
+    assert {**again, "reason": None} == {**result, "seconds": 0.0}
+    assert again["reason"]
+    with pytest.raises(AirflowSkipException):
+        operator_on(table, options=FEW).execute(context(Store()))
+    assert len(requests(submitted)) == 1
 
 
 def test_an_unknown_mode_fails_for_good(golden: Golden, submitted: Path) -> None:

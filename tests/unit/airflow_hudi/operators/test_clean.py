@@ -99,7 +99,22 @@ def test_nothing_to_plan_is_a_reason(golden: Golden, submitted: Path, mode: str)
     assert "hoodie.clean.commits.retained" in result["reason"]
     with pytest.raises(AirflowSkipException, match=r"hoodie\.clean\.commits\.retained"):
         operator_on(table, mode=mode, options=MANY).execute(context(store))
-    assert set(store.values) <= {"hudi_done"}
+    assert store.values == {}
+    assert requests(submitted) == []
+
+
+@pytest.mark.parametrize("mode", ["both", "schedule"])
+def test_a_task_that_cleaned_stays_green_when_it_is_cleared(golden: Golden, submitted: Path, mode: str) -> None:
+    table, store = golden("8", "mor_compacted").table, Store()
+    result = operator_on(table, mode=mode, options=ONE).execute(context(store))
+    if mode == "schedule":
+        operator_on(table, mode="execute").execute(context())
+    count = len(requests(submitted))
+    again = operator_on(table, mode=mode, options=ONE).execute(context(store))
+    assert (again["instant"], again["state"], again["already_completed"]) == (result["instant"], "completed", True)
+    assert (again["seconds"], again["files_deleted"] > 0) == (0.0, True)
+    assert "hoodie.clean.trigger.max.commits" in again["reason"]
+    assert len(requests(submitted)) == count
 
 
 def test_nothing_pending_needs_no_job(golden: Golden, submitted: Path) -> None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import os
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -11,6 +12,7 @@ import pytest
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
 from airflow_hudi.exceptions import HudiJobFailed, HudiJobKilled
+from airflow_hudi.jobs import local_process
 from airflow_hudi.operators.compaction import HudiCompactionOperator
 from hudi_core.request.requests import RunRequest
 from tests.support.fake_spark_submit import Store, context, requests
@@ -202,7 +204,7 @@ def test_a_retry_takes_up_the_instant_that_it_had_started(
     put(f"{NEW}.commit", COMMIT.encode())
     result = operator_on(table).execute(context(store))
     assert (result["instant"], result["already_completed"]) == (NEW, True)
-    assert store.values == {"hudi_done": NEW}
+    assert store.values == {"hudi_done": json.dumps({"instant": NEW})}
     completes(monkeypatch, table, OLD)
     assert operator_on(table).execute(context(store))["instant"] == OLD
 
@@ -256,3 +258,112 @@ def test_the_engine_comes_from_the_task_the_connection_or_the_configuration(
     operator = operator_on(table, hudi_conn_id="hudi_test", engine=argument)
     job = operator.new_job(operator.reader(), RunRequest(str(table), "compaction"), looks=False)
     assert job._settings.mode == engine
+
+
+def test_the_engine_is_spark_where_nothing_names_one(
+    table: Path, output: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AIRFLOW_CONN_HUDI_TEST", json.dumps({"conn_type": "hudi"}))
+    monkeypatch.delenv("AIRFLOW__HUDI__ENGINE", raising=False)
+    for conn_id in ("hudi_test", None):
+        operator = operator_on(table, hudi_conn_id=conn_id)
+        job = operator.new_job(operator.reader(), RunRequest(str(table), "compaction"))
+        assert (job._settings.name, job._settings.mode) == ("spark", "look")
+        named = operator.new_job(operator.reader(), RunRequest(str(table), "compaction"), looks=False)
+        assert named._settings.mode is None
+
+
+SPARK_LINE = "26/11/24 01:30:14 INFO SparkContext: Running Spark version 3.5.3"
+
+
+@pytest.mark.parametrize(
+    ("argument", "configuration", "shown"),
+    [({}, None, False), ({}, "True", True), ({"spark_log": True}, None, True), ({"spark_log": False}, "True", False)],
+)
+def test_sparks_lines_are_shown_where_the_task_or_the_configuration_asks_for_them(
+    table: Path,
+    put: Callable[..., None],
+    output: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    argument: dict[str, bool],
+    configuration: str | None,
+    shown: bool,
+) -> None:
+    put(f"{OLD}.compaction.requested")
+    completes(monkeypatch, table, OLD)
+    monkeypatch.setenv("FAKE_ACTION", f"echo '{SPARK_LINE}'; {os.environ['FAKE_ACTION']}")
+    if configuration is None:
+        monkeypatch.delenv("AIRFLOW__HUDI__SPARK_LOG", raising=False)
+    else:
+        monkeypatch.setenv("AIRFLOW__HUDI__SPARK_LOG", configuration)
+    operator_on(table, **argument).execute(context())
+    assert (SPARK_LINE in capsys.readouterr().out) == shown
+
+
+@pytest.mark.parametrize("report", ["nothing", "a conflict"])
+def test_the_loser_of_two_runs_that_plan_says_that_it_did_nothing(
+    table: Path, output: Path, monkeypatch: pytest.MonkeyPatch, report: str
+) -> None:
+    """Another process plans and completes an instant while this task's job runs."""
+    commit, hoodie = table.parent / "commit.json", table / ".hoodie"
+    commit.write_text(COMMIT)
+    other = f"touch {hoodie}/{NEW}.compaction.requested; cp {commit} {hoodie}/{NEW}.commit"
+    nothing: dict[str, Any] = {"version": 1, "instants": [], "reason": "none is due", "engine": "local"}
+    busy = {"error": {"type": "ConflictError", "message": "held by another", "path": None, "remedy": None}}
+    document, code = (nothing, 0) if report == "nothing" else (busy, 3)
+    monkeypatch.setenv("FAKE_ACTION", f"{other}; echo 'HUDI_RESULT {json.dumps(document)}'; exit {code}")
+    monkeypatch.setattr(local_process, "COMMAND", ("false",))  # the job is submitted without a look
+    result = operator_on(table, mode="both").execute(context(Store()))
+    assert (result["instant"], result["state"], result["already_completed"]) == (NEW, "completed", True)
+    assert (result["seconds"], result["engine"]) == (0.0, None)
+    assert result["reason"] == "another process completed it"
+    assert len(requests(output)) == 1
+
+
+@pytest.mark.parametrize("reports", [True, False])
+def test_who_planned_and_completed_an_instant_did_it(
+    table: Path, output: Path, monkeypatch: pytest.MonkeyPatch, reports: bool
+) -> None:
+    """By its report or, where that was not received, by the job's exit code."""
+    commit, hoodie = table.parent / "commit.json", table / ".hoodie"
+    commit.write_text(COMMIT)
+    item = {"instant": NEW, "action": "compaction", "state": "completed", "seconds": 2.5}
+    line = f"; echo 'HUDI_RESULT {json.dumps({'version': 1, 'instants': [item], 'engine': 'spark'})}'"
+    done = f"touch {hoodie}/{NEW}.compaction.requested; cp {commit} {hoodie}/{NEW}.commit"
+    monkeypatch.setenv("FAKE_ACTION", done + (line if reports else ""))
+    monkeypatch.setattr(local_process, "COMMAND", ("false",))
+    result = operator_on(table, mode="both").execute(context(Store()))
+    assert (result["instant"], result["already_completed"], result["reason"]) == (NEW, False, None)
+    assert result["engine"] == ("spark" if reports else None)
+    assert (result["seconds"] == 2.5) == reports
+
+
+@pytest.mark.parametrize("engine", ["auto", "local"])
+def test_on_kill_ends_the_process_group_beside_the_task(
+    table: Path, put: Callable[..., None], output: Path, monkeypatch: pytest.MonkeyPatch, engine: str
+) -> None:
+    put(f"{OLD}.compaction.requested")
+    pids = table.parent / "pids"
+    group = f"sleep 600 & echo $$ $! > {pids}.new; mv {pids}.new {pids}; wait"
+    monkeypatch.setattr(local_process, "COMMAND", ("/bin/sh", "-c", group))
+    operator = operator_on(table, engine=engine)
+    with ThreadPoolExecutor(1) as pool:
+        task = pool.submit(operator.execute, context())
+        while not pids.exists():
+            time.sleep(0.02)
+        operator.on_kill()
+        with pytest.raises(HudiJobKilled):
+            task.result(20)
+    deadline = time.monotonic() + 20
+    while any(is_alive(int(pid)) for pid in pids.read_text().split()):
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    assert requests(output) == []
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+    except FileNotFoundError:
+        return False

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from airflow.sdk.exceptions import AirflowFailException
+from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
 from airflow_hudi.operators.indexing import HudiIndexingOperator
 from hudi_core.services.indexing.resize import group_counts
@@ -49,8 +49,14 @@ def test_both_plans_and_builds_in_one_job(golden: Golden, submitted: Path, versi
     assert (request.verb, request.service, request.schedule, request.instant) == ("run", "indexing", True, None)
     assert "bloom_filters" in HudiTable.open(str(table)).config.metadata_partitions
     assert set(store.values) <= {"hudi_done"}
-    again = operator_on(table, options=BLOOM, nothing_to_do="succeed").execute(context())
-    assert (again["instant"], again["reason"]) == (None, "bloom_filters: built, or planned already")
+    other = operator_on(table, options=BLOOM, nothing_to_do="succeed").execute(context())
+    assert (other["instant"], other["reason"]) == (None, "bloom_filters: built, or planned already")
+    again = operator_on(table, options=BLOOM).execute(context(store))  # cleared: green, with what it had done
+    assert (again["instant"], again["already_completed"]) == (result["instant"], True)
+    assert again["reason"] == other["reason"]
+    with pytest.raises(AirflowSkipException, match="built, or planned already"):
+        operator_on(table, options=BLOOM).execute(context(Store()))
+    assert len(requests(submitted)) == 1
 
 
 @pytest.mark.parametrize("version", VERSIONS)

@@ -47,12 +47,15 @@ def test_every_failed_write_is_rolled_back_in_one_job(golden: Golden, submitted:
     assert result["instant"] == result["instants"][-1]["instant"]
     assert pending(table, "deltacommit") == pending(table, "rollback") == []
     assert len(requests(submitted)) == 1
-    assert store.values == {}
-    again = operator_on(table, options=EAGER, nothing_to_do="succeed").execute(context(store))
-    assert again["instant"] is None
+    assert set(store.values) == {"hudi_done"}
+    again = operator_on(table, options=EAGER).execute(context(store))  # cleared: green, with what it had done
+    assert {**again, "reason": None} == {**result, "seconds": 0.0, "already_completed": True, "engine": None}
     assert "no rollback is pending" in again["reason"]
+    other = operator_on(table, options=EAGER, nothing_to_do="succeed").execute(context(Store()))
+    assert (other["instant"], "no rollback is pending" in other["reason"]) == (None, True)
     with pytest.raises(AirflowSkipException, match="no rollback is pending"):
-        operator_on(table, options=EAGER).execute(context(store))
+        operator_on(table, options=EAGER).execute(context(Store()))
+    assert len(requests(submitted)) == 1
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -176,3 +179,12 @@ def test_a_task_that_is_cleared_takes_back_what_it_had_kept(golden: Golden, subm
     writer.complete()
     writer.assert_kept(writer.roll_back(store))
     assert writer.roll_back(store)["target"] == writer.instant
+
+
+def test_the_seconds_of_all_rollbacks_are_the_jobs(
+    golden: Golden, submitted: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = golden("8", "failed_inflight_mor").table
+    real_job(monkeypatch, before="sleep 3")  # as long as Spark's start
+    result = operator_on(table, options=EAGER).execute(context())
+    assert 0 < result["seconds"] < 3

@@ -15,7 +15,7 @@ from hudi_core.request.batch import BatchRequest, parse_job
 from hudi_core.table import HudiTable
 from hudi_core.transaction.claim import claim
 from hudi_core.transaction.owner import Owner
-from tests.support.fake_spark_submit import context
+from tests.support.fake_spark_submit import Store, context, real_job
 from tests.support.golden_data import GoldenCase
 from tests.support.rows import assert_same_rows, read_parquet
 from tests.support.table_invariants import read_rows
@@ -51,19 +51,32 @@ def test_what_is_due_is_one_spark_job_and_the_rest_none(golden: Golden, submitte
         golden("6", "mor_basic"),
     )
     tables = [case.table for case in (compacting, cleaning, idle)]
-    result = operator_on(*tables, services="compaction, clean", options=ONE).execute(context())
+    options = {**ONE, "hoodie.compact.inline.max.delta.commits": "50"}
+    store = Store()
+    result = operator_on(*tables, services="compaction, clean", options=options).execute(context(store))
     assert (result["tables"], result["failed"], result["done"] + result["nothing"]) == (3, 0, 6)
     assert of(result, tables[0], "compaction")["instants"][0]["state"] == "completed"
     assert of(result, tables[1], "clean")["instants"][0]["files_deleted"] > 0
-    assert "no compaction is pending" in of(result, tables[2], "compaction")["reason"]
+    assert "hoodie.compact.inline.max.delta.commits" in of(result, tables[2], "compaction")["reason"]
     (batch,) = submitted_jobs(submitted)
     assert isinstance(batch, BatchRequest)
     assert (str(tables[2]), "compaction") not in {(item.table, item.service) for item in batch.requests}
     assert_same_rows(read_rows(tables[0]), read_parquet(compacting.expected / "after_snapshot.parquet"))
-    again = operator_on(*tables, services="compaction", nothing_to_do="succeed").execute(context())
-    assert (again["nothing"], len(submitted_jobs(submitted))) == (3, 1)
+    other = operator_on(*tables, services="compaction", options=options, nothing_to_do="succeed").execute(context())
+    assert (other["nothing"], other["seconds"]) == (3, 0.0)
     with pytest.raises(AirflowSkipException, match="none of 3 tables has work for compaction, rollback"):
-        operator_on(*tables, services=["compaction", "rollback"]).execute(context())
+        operator_on(*tables, services=["compaction", "rollback"], options=options).execute(context(Store()))
+    again = operator_on(*tables, services="compaction", options=options).execute(context(store))  # cleared
+    assert (again["done"], again["nothing"], "has work for compaction" in again["reason"]) == (0, 3, True)
+    assert len(submitted_jobs(submitted)) == 1
+
+
+def test_the_seconds_are_those_of_the_runs(golden: Golden, submitted: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tables = [golden(version, "mor_compaction_requested").table for version in ("8", "9")]
+    real_job(monkeypatch, before="sleep 3")  # as long as Spark's start
+    result = operator_on(*tables, services="compaction", mode="execute").execute(context())
+    runs = [item["instants"][0]["seconds"] for item in result["results"]]
+    assert result["seconds"] == pytest.approx(sum(runs), abs=0.002)
 
 
 def test_small_plans_need_no_spark(golden: Golden, submitted: Path) -> None:

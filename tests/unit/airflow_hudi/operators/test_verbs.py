@@ -17,7 +17,7 @@ from airflow_hudi.operators.restore import HudiRestoreOperator
 from airflow_hudi.operators.savepoint import HudiSavepointOperator
 from airflow_hudi.operators.verb import BaseHudiVerbOperator
 from hudi_core.table import HudiTable
-from tests.support.fake_spark_submit import Store, context, real_job
+from tests.support.fake_spark_submit import Store, context, real_job, requests
 from tests.support.golden_data import GoldenCase
 
 Golden = Callable[[str, str], GoldenCase]
@@ -133,3 +133,20 @@ def test_a_retry_keeps_to_the_commit_that_it_chose(
 def test_an_instant_is_needed(golden: Golden, submitted: Path, operator: type[BaseHudiVerbOperator]) -> None:
     with pytest.raises(AirflowFailException, match="no instant"):
         made(operator, golden("6", "mor_basic").table, instant="").execute(context())
+
+
+def test_what_is_done_already_needs_no_job(golden: Golden, submitted: Path) -> None:
+    kept = golden("8", "savepoint_mor").table
+    saved = HudiTable.open(str(kept)).savepoints()[0].instant
+    existing = made(HudiSavepointOperator, kept, instant=saved).execute(context(Store()))
+    assert (existing["instant"], existing["existed"]) == (saved, True)
+    planned = golden("8", "mor_compaction_requested").table
+    ((free, _),) = pending(planned)
+    freed = made(HudiTakeoverOperator, planned, instant=free).execute(context(Store()))
+    assert (freed["instant"], bool(freed["reason"])) == (free, True)
+    blocked = golden("8", "clustering_requested_cow").table
+    ((plan, _),) = pending(blocked)
+    made(HudiUnscheduleOperator, blocked, instant=plan).execute(context(Store()))
+    dropped = made(HudiUnscheduleOperator, blocked, instant=plan).execute(context(Store()))
+    assert "dropped before" in dropped["reason"]
+    assert [request.verb for request in requests(submitted)] == ["unschedule"]
