@@ -45,7 +45,8 @@ class TaskStore:
         None when it never did something.
         """
         found = self._get(_DONE)
-        return None if found is None else dict(json.loads(found))
+        done = None if found is None else json.loads(found)
+        return done if isinstance(done, dict) else None
 
     def begin(self, instant: str) -> None:
         """Remembers the instant."""

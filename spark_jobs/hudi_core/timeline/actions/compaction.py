@@ -68,7 +68,7 @@ class CompactionOperation:
 class CompactionPlan:
     """A compaction or log compaction plan. `strategy` is the record of that name, kept as it is.
 
-    `missing_partitions` are those that the planner left out, wholly or in part; Hudi 1.1 and later plan the next time
+    `missing_partitions` are those that the planner left out, wholly or in part; Hudi 1.0.2 and later plan the next time
     only in these and in what was written since. None in plans of older releases.
     """
 
