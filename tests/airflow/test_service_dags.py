@@ -111,7 +111,7 @@ def test_many_tables_are_one_job(golden: Golden, airflow_environment: dict[str, 
     conf = {"tables": f"{compacting.table.name}, {idle.table}", "services": "compaction, rollback"}
 
     rows = read_rows(idle.table)
-    due = {**conf, "tables": idle.table.name, "services": "compaction", "delta_commits": 1}
+    due = {**conf, "tables": str(idle.table), "services": "compaction", "delta_commits": 1}
 
     (first, again, planned), output = run_dags(
         {**environment, "AIRFLOW_HUDI_TABLES": idle.table.name},
