@@ -105,9 +105,7 @@ def rows(ids: range, ago: int, salt: str) -> pa.Table:
 
 @dataclass(frozen=True)
 class Subject:
-    """A table of five days with one to four log files each, all of other sizes, before a first compaction, and another
-    with one behind it and three delta commits since.
-    """
+    """A table of five days with one to three log files each, all of other sizes, before a first compaction."""
 
     version: str
     table: Judged
@@ -142,17 +140,20 @@ def order(operations: list[Any] | None) -> list[tuple[str, float]] | None:
     return operations and [(partition, metrics[LOG_BYTES]) for partition, *_, metrics in operations]
 
 
-def planned_by_hudi(table: Judged, options: dict[str, str]) -> list[Any] | None:
-    """The operations of real Hudi's plan, None where it makes none; the plan is taken away again."""
-    chosen = {**table.options, COMMITS: "1", **options}
-    instant = table.hudi.ask("service", base=str(table.base), name="schedule_compaction", options=chosen)
-    if instant is None:
-        return None
+def taken_away(table: Judged, instant: str) -> list[Any]:
+    """The operations of the plan at `instant`, which is there no more."""
     context = context_of(table.base)
     plan = context.active.read_plan(instant)
     for path in (table.base / context.active.folder).glob(f"{instant}.compaction.*"):
         path.unlink()
     return sizes(plan.operations)
+
+
+def planned_by_hudi(table: Judged, options: dict[str, str]) -> list[Any] | None:
+    """The operations of real Hudi's plan, None where it makes none."""
+    chosen = {**table.options, COMMITS: "1", **options}
+    instant = table.hudi.ask("service", base=str(table.base), name="schedule_compaction", options=chosen)
+    return None if instant is None else taken_away(table, instant)
 
 
 def planned_by_us(table: Judged, options: dict[str, str]) -> list[Any] | None:
@@ -162,10 +163,7 @@ def planned_by_us(table: Judged, options: dict[str, str]) -> list[Any] | None:
     if done.instant is None:
         assert done.reason
         return None
-    plan = context.active.read_plan(done.instant)
-    for path in (table.base / context.active.folder).glob(f"{done.instant}.compaction.*"):
-        path.unlink()
-    return sizes(plan.operations)
+    return taken_away(table, done.instant)
 
 
 def _failure(version: str, names: str) -> str:

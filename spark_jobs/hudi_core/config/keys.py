@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar, cast
@@ -121,6 +122,15 @@ def _within(
         return number
 
     return parse
+
+
+def regular_expression(value: str) -> str:
+    """A regular expression that compiles, as it is."""
+    try:
+        re.compile(value)
+    except re.error as error:
+        raise ValueError(f"not a regular expression: {error}") from error
+    return value
 
 
 def one_of(*choices: str) -> Callable[[str], str]:

@@ -35,6 +35,13 @@ class Scheduled:
         return {"instant": self.instant, "plan": self.plan, "reason": self.reason}
 
 
+@dataclass(frozen=True, slots=True)
+class Nothing:
+    """Why there is nothing to plan, and which option would change that."""
+
+    reason: str
+
+
 class InstantService(ABC):
     """Plans instants of one action, and runs those that the timeline holds as requested or inflight."""
 

@@ -6,7 +6,16 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from hudi_core.config.keys import ConfigKey, flag, keys_in, names, number, one_of, read_fields
+from hudi_core.config.keys import (
+    ConfigKey,
+    flag,
+    keys_in,
+    names,
+    number,
+    one_of,
+    read_fields,
+    regular_expression,
+)
 from hudi_core.errors import ConfigError
 
 KEEP_LATEST_COMMITS = "KEEP_LATEST_COMMITS"
@@ -14,14 +23,6 @@ KEEP_LATEST_FILE_VERSIONS = "KEEP_LATEST_FILE_VERSIONS"
 KEEP_LATEST_BY_HOURS = "KEEP_LATEST_BY_HOURS"
 
 _NO_CAP = 2**63 - 1
-
-
-def _pattern(value: str) -> str | None:
-    try:
-        re.compile(value)
-    except re.error as error:
-        raise ValueError(f"not a regular expression: {error}") from error
-    return value or None
 
 
 CLEAN_POLICY = ConfigKey(
@@ -91,7 +92,7 @@ CLEAN_MAX_COMMITS = number(
 CLEAN_PARTITION_REGEX = ConfigKey(
     "hoodie.clean.partition.filter.regex",
     None,
-    _pattern,
+    lambda value: regular_expression(value) or None,
     "clean only partitions whose whole path matches; needs hoodie.clean.incremental.enabled=false",
     aliases=("hoodie.cleaner.partition.filter.regex",),
 )

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
-from hudi_core.config.keys import ConfigKey, keys_in, name_list, number, one_of, read_fields
+from hudi_core.config.keys import ConfigKey, keys_in, name_list, number, one_of, read_fields, regular_expression
 
 _MAX: Final = 2**53
 
@@ -48,14 +47,6 @@ def _strategies(value: str) -> tuple[Strategy, ...]:
     if not found:
         raise ValueError("no strategy is named")
     return tuple(found)
-
-
-def _pattern(value: str) -> str:
-    try:
-        re.compile(value)
-    except re.error as error:
-        raise ValueError(f"not a regular expression: {error}") from error
-    return value
 
 
 COMPACTION_TRIGGER = ConfigKey(
@@ -111,7 +102,7 @@ TARGET_PARTITIONS = number(
 PARTITION_REGEX = ConfigKey(
     "hoodie.compaction.partition.path.regex",
     ".*",
-    _pattern,
+    regular_expression,
     "what PartitionRegexBasedCompactionStrategy looks for in a partition path",
 )
 MAX_FILE_BYTES = number(

@@ -15,6 +15,7 @@ from hudi_core.config.services.clean_config import (
     KEEP_LATEST_FILE_VERSIONS,
     CleanConfig,
 )
+from hudi_core.services.service import Nothing
 from hudi_core.timeline.actions.clean import LastClean
 from hudi_core.timeline.actions.commit import CommitMetadata
 from hudi_core.timeline.instant import COMMIT_ACTIONS, Action, Instant
@@ -49,13 +50,6 @@ class Scope:
 
     earliest: Instant | None
     commits: tuple[Instant, ...] | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Nothing:
-    """Why there is no clean to plan, and which option would change that."""
-
-    reason: str
 
 
 def retention(inputs: RetentionInputs, config: CleanConfig) -> Scope | Nothing:

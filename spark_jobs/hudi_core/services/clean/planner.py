@@ -26,7 +26,7 @@ from hudi_core.config.transaction_config import FAILED_WRITES_POLICY
 from hudi_core.engine.protocol import Json
 from hudi_core.errors import ConflictError, StorageNotFoundError
 from hudi_core.model.partition import check_partition
-from hudi_core.services.clean.earliest_commit import Nothing, RetentionInputs, Scope, partitions_of, retention
+from hudi_core.services.clean.earliest_commit import RetentionInputs, Scope, partitions_of, retention
 from hudi_core.services.clean.job import CleanJob
 from hudi_core.services.clean.kept_files import TablePartitions
 from hudi_core.services.clean.slices_to_delete import PartitionState, deletes
@@ -35,7 +35,7 @@ from hudi_core.services.context import TableContext
 from hudi_core.services.engine_choice import Extent
 from hudi_core.services.lifecycle import Run
 from hudi_core.services.rollback.verb import clean_failed_writes
-from hudi_core.services.service import InstantService, Scheduled
+from hudi_core.services.service import InstantService, Nothing, Scheduled
 from hudi_core.storage.registry import plan_address
 from hudi_core.timeline.actions.clean import (
     SAVEPOINTED_KEY,

@@ -26,7 +26,7 @@ from hudi_core.services.compaction.writers import live_writer
 from hudi_core.services.context import TableContext, provenance
 from hudi_core.services.engine_choice import Extent
 from hudi_core.services.lifecycle import Run
-from hudi_core.services.service import InstantService, Scheduled
+from hudi_core.services.service import InstantService, Nothing, Scheduled
 from hudi_core.storage.base import Storage
 from hudi_core.timeline.actions.compaction import CompactionOperation, CompactionPlan, encode_compaction_plan
 from hudi_core.timeline.actions.slice_metrics import slice_metrics
@@ -66,13 +66,6 @@ class Planned:
             ],
             "partitions_left_out": list(plan.missing_partitions or ()),
         }
-
-
-@dataclass(frozen=True, slots=True)
-class Nothing:
-    """Why there is no compaction to plan, and which option would change that."""
-
-    reason: str
 
 
 @dataclass(slots=True)
@@ -215,7 +208,8 @@ class CompactionService(InstantService):
     def schedule(self, context: TableContext, owner: Owner, *, dry_run: bool) -> Scheduled:
         """Plans a compaction and requests it; the plan names file groups and bytes.
 
-        The table is read under the table lock, and the instant is drawn before: what completes meanwhile is after it.
+        The table is read without the lock, and read again under it where its timeline has changed. The instant is drawn
+        before the timeline is looked at for the last time: what completes meanwhile is after it.
         Raises UnsupportedError for a table that this engine does not compact, ConfigError for options, FormatError for
         a pending plan that is not safe.
         """
@@ -226,16 +220,17 @@ class CompactionService(InstantService):
         latest = timeline.commits().last()
         if latest is not None:
             check_schema_evolution(context.active.read_commit(latest), path=context.active.path_of(latest))
-        # Without the lock first: mostly nothing is due.
         times = (time for item in timeline for time in (item.requested_time, item.completed_at))
-        made = self._plan(context, new_instant(times, context.zone))
+        made = self._plan(context, timeline, new_instant(times, context.zone))
         if isinstance(made, Nothing):
             return Scheduled(None, None, made.reason)
         if dry_run:
             return Scheduled(None, made.to_json())
         with context.lock(owner) as lock:
             instant = context.new_instant(context.active.load())
-            made = self._plan(context, instant)
+            latest_timeline = context.active.load()
+            if latest_timeline != timeline:
+                made = self._plan(context, latest_timeline, instant)
             if isinstance(made, Nothing):
                 return Scheduled(None, None, made.reason)
             plan = replace(made.plan, extra_metadata=provenance(owner))
@@ -244,8 +239,7 @@ class CompactionService(InstantService):
         log.info("compaction %s requested: %d file groups", instant, len(plan.operations))
         return Scheduled(instant, made.to_json())
 
-    def _plan(self, context: TableContext, instant: str) -> Planned | Nothing:
-        timeline = context.active.load()
+    def _plan(self, context: TableContext, timeline: Timeline, instant: str) -> Planned | Nothing:
         undoing = timeline.pending().of_actions(Action.ROLLBACK, Action.RESTORE).first()
         if undoing is not None:
             return Nothing(

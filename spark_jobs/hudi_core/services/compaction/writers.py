@@ -22,16 +22,16 @@ from hudi_core.transaction.writer_heartbeats import may_be_alive, silent_seconds
 
 def live_writer(context: TableContext, timeline: Timeline) -> Instant | None:
     """A pending write behind which no compaction is planned; None where one may be."""
-    return next(_live(context, timeline, context.active.modified()), None)
+    return next((writer for writer, _ in _live(context, timeline)), None)
 
 
 def check_plan_seen(context: TableContext, timeline: Timeline, instant: str) -> None:
     """Raises ConflictError while a write is pending that began before the plan at `instant` was there, by the storage's
     clock. What a completed one wrote, check_files compares with the plan.
     """
-    changed = context.active.modified()
-    planned = changed.get(context.active.path(instant, Action.COMPACTION, State.REQUESTED))
-    for writer in _live(context, timeline, changed):
+    plan = context.active.path(instant, Action.COMPACTION, State.REQUESTED)
+    for writer, changed in _live(context, timeline):
+        planned = changed.get(plan)
         began = changed.get(context.active.path(writer.requested_time, writer.pending_action, State.REQUESTED))
         if planned is None or began is None or began <= planned:
             raise ConflictError(
@@ -42,14 +42,17 @@ def check_plan_seen(context: TableContext, timeline: Timeline, instant: str) -> 
             )
 
 
-def _live(context: TableContext, timeline: Timeline, changed: Mapping[str, float]) -> Iterator[Instant]:
-    """The pending writes of layout 1 that may be alive and find no conflicts. `changed`: ActiveTimeline.modified."""
+def _live(context: TableContext, timeline: Timeline) -> Iterator[tuple[Instant, Mapping[str, float]]]:
+    """The pending writes of layout 1 that may be alive and find no conflicts, each with ActiveTimeline.modified, which
+    is listed only where there is one.
+    """
     if context.config.features.log_name_has_delta_commit or not _is_single_writer(context):
         return
     pending = list(pending_ingestion(context.active, timeline))
     if pending:
+        changed = context.active.modified()
         heartbeats = heartbeats_of(context, read_only=True, silent=silent_seconds(context.options))
-        yield from (item for item in pending if may_be_alive(item, context.active, changed, heartbeats))
+        yield from ((item, changed) for item in pending if may_be_alive(item, context.active, changed, heartbeats))
 
 
 def _is_single_writer(context: TableContext) -> bool:

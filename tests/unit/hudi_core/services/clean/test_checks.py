@@ -11,10 +11,10 @@ import pytest
 from hudi_core.errors import ConflictError, FormatError
 from hudi_core.services.clean import checks as guard
 from hudi_core.services.clean.checks import latest_files
-from hudi_core.services.clean.earliest_commit import Nothing
 from hudi_core.services.clean.kept_files import drop_partitions
 from hudi_core.services.clean.planner import Planned, make_plan
 from hudi_core.services.clean.slices_to_delete import PartitionState
+from hudi_core.services.service import Nothing
 from hudi_core.timeline.actions.clean import CleanPlan, decode_clean_plan, encode_clean_plan
 from hudi_core.timeline.actions.compaction import CompactionOperation, CompactionPlan, encode_compaction_plan
 from hudi_core.timeline.actions.rollback import encode_rollback_plan

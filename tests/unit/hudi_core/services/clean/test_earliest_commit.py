@@ -7,7 +7,8 @@ from datetime import datetime, timedelta, timezone
 import pytest
 
 from hudi_core.config.services.clean_config import CleanConfig
-from hudi_core.services.clean.earliest_commit import Nothing, RetentionInputs, Scope, retention
+from hudi_core.services.clean.earliest_commit import RetentionInputs, Scope, retention
+from hudi_core.services.service import Nothing
 from hudi_core.timeline.actions.clean import LastClean
 from hudi_core.timeline.instant import Action, Instant, State
 from hudi_core.timeline.timeline import Timeline

@@ -15,11 +15,13 @@ import pytest
 from hudi_core.engine.local import LocalEngine
 from hudi_core.errors import ConfigError, ConflictError, UnsupportedError
 from hudi_core.request.requests import RunRequest
+from hudi_core.services.compaction import planner as planning
 from hudi_core.services.compaction.planner import CompactionService, Planned, make_plan
 from hudi_core.services.context import RUN_KEY, TableContext
-from hudi_core.services.service import Scheduled
+from hudi_core.services.service import Nothing, Scheduled
 from hudi_core.services.verbs import perform
 from hudi_core.timeline.instant import Action, State
+from hudi_core.timeline.timeline import Timeline
 from hudi_core.transaction.owner import Owner
 from tests.support.golden_compactions import context_of
 from tests.support.golden_data import GoldenCase
@@ -194,6 +196,26 @@ def test_a_plan_waits_for_a_write_that_began_before_it(golden: Golden, seconds: 
     assert tree(table) == before
     optimistic = context_of(table, OPTIMISTIC)
     assert perform(optimistic, request, LocalEngine(1), OWNER).instants[0].state == "completed"
+
+
+@pytest.mark.parametrize("changed", [False, True])
+def test_the_table_is_read_again_where_its_timeline_changed(
+    golden: Golden, monkeypatch: pytest.MonkeyPatch, changed: bool
+) -> None:
+    table = golden("9", "mor_basic").table
+    drawn = []
+
+    def watched(context: TableContext, timeline: Timeline, instant: str, *, today: date) -> Planned | Nothing:
+        if changed and not drawn:
+            begin_write(context)
+        drawn.append(instant)
+        return make_plan(context, timeline, instant, today=today)
+
+    monkeypatch.setattr(planning, "make_plan", watched)
+    instant = schedule(table).instant
+    assert instant is not None
+    assert len(drawn) == (2 if changed else 1)
+    assert (drawn[-1] == instant) == changed
 
 
 def test_nothing_is_planned_beside_a_pending_restore_or_rollback(golden: Golden) -> None:
