@@ -8,15 +8,17 @@ partition of this table.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from hudi_core.errors import FormatError
 from hudi_core.model.names import FileGroupId, parse_base_file, parse_log_file
 from hudi_core.model.partition import check_partition
 from hudi_core.timeline.actions.commit import Operation
+from hudi_core.timeline.actions.compaction import MISSING_PARTITIONS
 from hudi_core.timeline.actions.container import decode_record
-from hudi_core.timeline.actions.plan_fields import name_in_partition, parsed, records, text, texts
+from hudi_core.timeline.actions.plan_fields import name_in_partition, numbers, parsed, records, text, text_map, texts
 from hudi_core.timeline.actions.pretty_json import member
 
 _REMEDY: Final = "the plan does not fit this table: find out which process wrote it"
@@ -38,10 +40,35 @@ class ClusteringSlice:
 
 
 @dataclass(frozen=True, slots=True)
-class ClusteringPlan:
-    """The slices of all input groups of a plan; into which new file groups they go is for the one that runs it."""
+class ClusteringGroup:
+    """Slices whose rows go into the same new file groups, of which there are about `outputs`. `metrics` are Hudi's
+    sizes and counts by name.
+    """
 
     slices: tuple[ClusteringSlice, ...]
+    outputs: int
+    metrics: Mapping[str, float] = field(default_factory=dict, hash=False)
+
+
+@dataclass(frozen=True, slots=True)
+class ClusteringPlan:
+    """What a clustering replaces, and by what. `strategy_class` is the execution strategy that its planner had in mind,
+    `strategy_params` what it tells that one: sort columns, layout, bytes of a file.
+
+    `preserves_metadata`: rows keep their commit times and sequence numbers. `missing_partitions` as in CompactionPlan.
+    """
+
+    groups: tuple[ClusteringGroup, ...]
+    strategy_class: str = ""
+    strategy_params: Mapping[str, str] = field(default_factory=dict, hash=False)
+    preserves_metadata: bool = True
+    extra_metadata: Mapping[str, str] = field(default_factory=dict, hash=False)
+    missing_partitions: tuple[str, ...] | None = None
+
+    @property
+    def slices(self) -> tuple[ClusteringSlice, ...]:
+        """Those of all groups."""
+        return tuple(item for group in self.groups for item in group.slices)
 
     def file_groups(self) -> list[FileGroupId]:
         """The file groups that the clustering replaces."""
@@ -60,13 +87,24 @@ def decode_clustering_plan(data: bytes, *, path: str) -> ClusteringPlan | None:
     if raw["operationType"] != Operation.CLUSTER:
         return None
     plan = member(raw, "clusteringPlan", dict, path=path, default={})
-    groups = records(plan, "inputGroups", path=path)
+    strategy = member(plan, "strategy", dict, path=path, default={})
     decoded = ClusteringPlan(
-        tuple(_slice(item, path) for group in groups for item in records(group, "slices", path=path))
+        tuple(_group(item, path) for item in records(plan, "inputGroups", path=path)),
+        text(strategy, "strategyClassName", path=path),
+        text_map(strategy, "strategyParams", path=path),
+        bool(member(plan, "preserveHoodieMetadata", bool, path=path, default=True)),
+        text_map(plan, "extraMetadata", path=path),
+        None if plan.get(MISSING_PARTITIONS) is None else tuple(texts(plan, MISSING_PARTITIONS, path=path)),
     )
     if len(set(decoded.file_groups())) != len(decoded.slices):
         raise FormatError("the plan names a file group twice", path=path, remedy=_REMEDY)
     return decoded
+
+
+def _group(raw: dict[str, Any], path: str) -> ClusteringGroup:
+    outputs = member(raw, "numOutputFileGroups", int, path=path, default=1)
+    slices = tuple(_slice(item, path) for item in records(raw, "slices", path=path))
+    return ClusteringGroup(slices, outputs, numbers(raw, "metrics", path=path))
 
 
 def _slice(raw: dict[str, Any], path: str) -> ClusteringSlice:

@@ -29,9 +29,9 @@ from hudi_core.timeline.actions.pretty_json import member
 PLAN_VERSION: Final = 2
 """Plans of version 2 hold file names, plans of version 1 full paths (CompactionPlanMigrator)."""
 
-_MISSING: Final = "missingSchedulePartitions"
+MISSING_PARTITIONS: Final = "missingSchedulePartitions"
 _MISSING_FIELD: Final = {
-    "name": _MISSING,
+    "name": MISSING_PARTITIONS,
     "type": ["null", {"type": "array", "items": {"type": "string", "avro.java.string": "String"}}],
     "default": None,
 }
@@ -95,7 +95,7 @@ def decode_compaction_plan(data: bytes, *, path: str, layout: int = 1) -> Compac
         raise FormatError("the plan names a file group twice", path=path, remedy=_REMEDY)
     extra, strategy = member(raw, "extraMetadata", dict, path=path), member(raw, "strategy", dict, path=path)
     preserves = member(raw, "preserveHoodieMetadata", bool, path=path)
-    missing = None if raw.get(_MISSING) is None else tuple(texts(raw, _MISSING, path=path))
+    missing = None if raw.get(MISSING_PARTITIONS) is None else tuple(texts(raw, MISSING_PARTITIONS, path=path))
     return CompactionPlan(operations, extra, strategy, preserves, missing)
 
 
@@ -165,7 +165,7 @@ def encode_compaction_plan(plan: CompactionPlan) -> bytes:
     """The content of `<T>.compaction.requested`, as a version 2 plan in the schema of Hudi 0.15, or of 1.x where the
     plan has `missing_partitions`.
     """
-    datum = {
+    datum: dict[str, Any] = {
         "operations": [_to_avro(operation) for operation in plan.operations],
         "extraMetadata": None if plan.extra_metadata is None else dict(plan.extra_metadata),
         "version": PLAN_VERSION,
@@ -175,7 +175,9 @@ def encode_compaction_plan(plan: CompactionPlan) -> bytes:
     if plan.missing_partitions is None:
         return encode_datum("HoodieCompactionPlan", datum)
     return encode_datum(
-        "HoodieCompactionPlan", {**datum, _MISSING: list(plan.missing_partitions)}, later_fields=[_MISSING_FIELD]
+        "HoodieCompactionPlan",
+        {**datum, MISSING_PARTITIONS: list(plan.missing_partitions)},
+        later_fields=[_MISSING_FIELD],
     )
 
 
