@@ -27,7 +27,6 @@ from hudi_core.services.compaction.planner import CompactionService
 from hudi_core.services.metadata.maintain import create_metadata
 from hudi_core.storage.local import LocalStorage
 from hudi_core.table import HudiTable
-from hudi_core.timeline.actions.commit import Operation
 from hudi_core.transaction.owner import Owner
 from hudi_spark.engine import SparkEngine
 from tests.support.changed_tables import open_context
@@ -111,8 +110,8 @@ def staged_by(table: Path, engine: Engine, epoch: int) -> tuple[Prepared, dict[t
         for path, name in listing
     ]
     workers = Workers(engine, epoch, context.uri, context.storage_options)
-    requirements = publisher.commit_requirements(Operation.COMPACT)
-    prepared = publisher.prepare_commit("29990101000000000", Operation.COMPACT, files, requirements, workers)
+    requirements = publisher.commit_requirements()
+    prepared = publisher.prepare_commit("29990101000000000", files, requirements, workers)
     staged = [(name, log) for name, logs in prepared.staged.items() for log in logs]
     return prepared, {(name, log.file_id): table.joinpath(log.path).read_bytes() for name, log in staged}
 

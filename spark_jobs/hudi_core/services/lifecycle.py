@@ -72,7 +72,7 @@ class Job(ABC, Generic[Plan, Done]):
     An object is made for one run. Nothing is written before `begin`.
     """
 
-    action: ClassVar[str]
+    action: str
     """The pending action of the instants, such as `compaction`."""
     revisits: ClassVar[bool] = False
     """Whether an instant that is completed already is claimed and cleaned up behind in any case. Otherwise only where

@@ -1,5 +1,5 @@
-"""The job of a service that rewrites file slices, as compaction does: the files of its attempts and their metadata
-table records.
+"""The job of a service that rewrites file slices, as compaction and clustering do: the files of its attempts and their
+metadata table records.
 """
 
 from __future__ import annotations
@@ -13,18 +13,23 @@ from functools import partial
 from typing import ClassVar, Generic, TypeVar
 
 from hudi_core.config.table_config import TableConfig
-from hudi_core.engine.protocol import UnitTask
+from hudi_core.engine.serializer import to_text
 from hudi_core.errors import ConflictError, FormatError, HudiError
 from hudi_core.filegroup.write.markers import delete_markers, list_markers
 from hudi_core.metadata_table.extract.data_file import StatisticsRequirements
+from hudi_core.metadata_table.partition_type import RECORD_INDEX
+from hudi_core.metadata_table.partitions.row_level import SliceChange
 from hudi_core.metadata_table.records.file_statistics import DataFileRef, FileStatistics
 from hudi_core.metadata_table.write.prepare import DRIVER_FILES
-from hudi_core.metadata_table.write.staged_logs import forget_staged
+from hudi_core.metadata_table.write.publish import MetadataPublisher, StagedRows
+from hudi_core.metadata_table.write.staged_logs import Workers, forget_staged
 from hudi_core.model.claim_names import CLAIMS
 from hudi_core.model.names import FileGroupId, parse_base_file
+from hudi_core.query.slices_plan import reader_spec
 from hudi_core.request.results import InstantResult
 from hudi_core.services.concurrency import check_early, conflict_checks, file_group_locks
 from hudi_core.services.lifecycle import Completion, Job
+from hudi_core.services.metadata.initialization import indexed_table
 from hudi_core.services.rollback.failed_attempt import roll_back_attempt
 from hudi_core.timeline.actions.commit import CommitMetadata, decode_commit, encode_commit, encode_commit_avro
 from hudi_core.timeline.actions.write_stats import WriteStat
@@ -39,7 +44,6 @@ from hudi_core.transaction.reconcile import base_files_of, check_winners, remove
 log = logging.getLogger(__name__)
 
 Plan = TypeVar("Plan")
-Unit = TypeVar("Unit")
 UnitResult = TypeVar("UnitResult")
 Stats = list[WriteStat]
 
@@ -55,28 +59,37 @@ class Rewritten:
     statistics: Sequence[FileStatistics]
 
 
-class RewriteJob(Job[Plan, Stats], Generic[Plan, Unit, UnitResult]):
+class RewriteJob(Job[Plan, Stats], Generic[Plan, UnitResult]):
     """See Job. An attempt that dies is rolled back whole by the next one, since its files have names of their own."""
 
     operation: ClassVar[str]
     """The operation type of the commit."""
-
-    @property
-    @abstractmethod
-    def task(self) -> UnitTask[Unit, UnitResult]:
-        """What the engine does with each unit."""
+    conflicts_as: ClassVar[str]
+    """The action as which it is compared with concurrent operations (conflict.is_compared)."""
 
     @abstractmethod
     def file_groups(self, plan: Plan) -> frozenset[FileGroupId]:
         """The file groups that the plan rewrites."""
 
     @abstractmethod
-    def units(self, plan: Plan, timeline: Timeline, requirements: StatisticsRequirements | None) -> list[Unit]:
-        """One unit for each new file; `requirements` say which statistics of it are returned."""
+    def rewrite(
+        self, plan: Plan, timeline: Timeline, requirements: StatisticsRequirements | None, held: Claim
+    ) -> list[UnitResult]:
+        """Lets the engine write the new files; `requirements` say which statistics of each are returned."""
 
     @abstractmethod
     def prove(self, plan: Plan, results: list[UnitResult], *, with_statistics: bool) -> Rewritten:
         """Shows that the results cover the plan and lose or double no row. Raises ExecutionError."""
+
+    def moved_rows(self, files: Sequence[DataFileRef]) -> list[SliceChange]:
+        """The file groups of new `files` whose rows were in others before; none where each row stays in its own."""
+        return []
+
+    def preconditions(self, plan: Plan, timeline: Timeline) -> tuple[Precondition, ...]:
+        """What has to hold under the lock, besides what holds for every such service. `timeline` is that of the start
+        of the work.
+        """
+        return ()
 
     @abstractmethod
     def metadata(self, plan: Plan, stats: Stats, timeline: Timeline) -> CommitMetadata:
@@ -113,13 +126,12 @@ class RewriteJob(Job[Plan, Stats], Generic[Plan, Unit, UnitResult]):
         """
         timeline = self.active.load()
         publisher = self.context.metadata_publisher(held.epoch)
-        requirements = None if publisher is None else publisher.commit_requirements(self.operation)
+        requirements = None if publisher is None else publisher.commit_requirements()
         # Of many files the driver gets nothing but their names: executors make their records.
         prepares = requirements is not None and len(self.file_groups(plan)) > DRIVER_FILES
         recorded = None if prepares else requirements
-        units = self.units(plan, timeline, recorded)
         try:
-            results = self.run.engine.run(self.task, units, run_epoch=held.epoch, progress=self.run.progress)
+            results = self.rewrite(plan, timeline, recorded, held)
         except FormatError:
             self._withdraw_bad_input(plan, held)
             raise
@@ -134,23 +146,37 @@ class RewriteJob(Job[Plan, Stats], Generic[Plan, Unit, UnitResult]):
             *conflict_checks(
                 self.context,
                 self.instant,
-                self.action,
+                self.conflicts_as,
                 self.operation,
                 self.file_groups(plan),
                 operation_start_at(timeline, self.instant),
             ),
+            *self.preconditions(plan, timeline),
         )
         publish: Callable[[], None] | None = None
         if publisher is not None and requirements is not None:
+            workers = self.context.workers(self.run.engine, held.epoch)
+            rows = self._moved_rows(publisher, rewritten.files, timeline, workers)
             if prepares:
-                workers = self.context.workers(self.run.engine, held.epoch)
-                prepared = publisher.prepare_commit(
-                    self.instant, self.operation, list(rewritten.files), requirements, workers
-                )
-                publish = partial(publisher.publish_prepared, self.instant, metadata, prepared, requirements)
+                prepared = publisher.prepare_commit(self.instant, list(rewritten.files), requirements, workers)
+                publish = partial(publisher.publish_prepared, self.instant, metadata, prepared, requirements, rows=rows)
             else:
-                publish = partial(publisher.publish_commit, self.instant, metadata, statistics, requirements)
+                publish = partial(publisher.publish_commit, self.instant, metadata, statistics, requirements, rows=rows)
         return Completion(self._encoded(metadata), stats, partial(self._publish, publish), preconditions)
+
+    def _moved_rows(
+        self, publisher: MetadataPublisher, files: Sequence[DataFileRef], timeline: Timeline, workers: Workers
+    ) -> StagedRows | None:
+        """The new places of rows, staged for the record index. Secondary indexes hold no places."""
+        changes = self.moved_rows(files)
+        if not changes or RECORD_INDEX not in publisher.row_indexes:
+            return None
+        context = self.context
+        table = indexed_table(context, timeline)
+        spec = reader_spec(context, table.schema, timeline, merge_logs=True).up_to(self.instant)
+        return publisher.prepare_rows(
+            self.instant, self.operation, [RECORD_INDEX], changes, to_text(spec), timeline, workers, context.zone
+        )
 
     def _encoded(self, metadata: CommitMetadata) -> bytes:
         """The completed file, as the table's version has it."""

@@ -89,6 +89,11 @@ class FileKeys:
         return footer
 
 
+def rows_schema(schema: AvroSchema, *, path: str) -> pa.Schema:
+    """The columns of rows for base files of `schema`, the table's without meta fields: all but `_hoodie_file_name`."""
+    return pa.schema([field for field in arrow_schema(add_meta_fields(schema), path=path) if field.name != FILE_NAME])
+
+
 class BaseFileHandle:
     """A new base file with meta columns.
 
@@ -100,7 +105,7 @@ class BaseFileHandle:
         """`schema` is the table's without meta fields; `codec` is Parquet's name of the compression, such as GZIP."""
         avro = add_meta_fields(schema)
         self.schema = arrow_schema(avro, path=path)
-        self.rows_schema = pa.schema([field for field in self.schema if field.name != FILE_NAME])
+        self.rows_schema = rows_schema(schema, path=path)
         self.rows = 0
         self.path = path
         self.codec = codec.upper()
@@ -134,6 +139,11 @@ class BaseFileHandle:
         if rows:
             self._writer.copy(source, number, {FILE_NAME: pa.repeat(self._name, rows)})
             self.rows += rows
+
+    @property
+    def position(self) -> int:
+        """The bytes written so far, without the row group that is being filled."""
+        return self._file.tell()
 
     def close(self) -> int:
         """Writes the footer and completes the file; returns its size in bytes."""

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -12,7 +12,7 @@ from hudi_core.config.table_config import TableConfig
 from hudi_core.errors import ConflictError
 from hudi_core.metadata_table.extract.data_file import StatisticsRequirements
 from hudi_core.metadata_table.indexed_table import IndexedTable, StoredTable
-from hudi_core.metadata_table.partition_type import is_row_level, moves_rows
+from hudi_core.metadata_table.partition_type import is_row_level
 from hudi_core.metadata_table.partitions.protocol import PartitionType
 from hudi_core.metadata_table.partitions.registry import partition_types_of, requirements_of
 from hudi_core.metadata_table.records.file_statistics import CommitUpdate, FileStatistics, Record
@@ -24,19 +24,16 @@ from hudi_core.view.listing import FileListing
 
 @dataclass(frozen=True)
 class CommitPartitions:
-    """The partition types that a table's properties list, for commits of one `operation` (Operation). `settings` are
-    Hudi's options by name.
+    """The partition types that a table's properties list, without row-level indexes. `settings` are Hudi's options by
+    name.
 
-    A compaction moves no row to another file group, so row-level indexes get no records of it. `names` are the
-    partitions to update, by default all that the operation affects. Raises UnsupportedError at the first use for a
-    partition type that is unknown or that this release cannot maintain on the table.
+    Raises UnsupportedError at the first use for a partition type that is unknown or that this release cannot maintain
+    on the table.
     """
 
     storage: Storage
     config: TableConfig
     settings: Mapping[str, str]
-    operation: str
-    names: Collection[str] | None = None
 
     def requirements(self) -> StatisticsRequirements:
         """The statistics of each file that a commit writes."""
@@ -99,9 +96,7 @@ class CommitPartitions:
 
     @cached_property
     def _partition_types(self) -> dict[str, PartitionType]:
-        names = self.config.metadata_partitions if self.names is None else frozenset(self.names)
-        if not moves_rows(self.operation):
-            names = frozenset(name for name in names if not is_row_level(name))
+        names = (name for name in self.config.metadata_partitions if not is_row_level(name))
         return partition_types_of(names, self._table)
 
     @cached_property

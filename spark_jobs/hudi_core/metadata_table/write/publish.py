@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -12,18 +12,20 @@ from hudi_core.errors import ConflictError
 from hudi_core.metadata_table.extract.data_file import StatisticsRequirements
 from hudi_core.metadata_table.indexed_table import StoredTable
 from hudi_core.metadata_table.instants import latest_compaction
-from hudi_core.metadata_table.partition_type import FILES_PARTITION, PARTITION_STATS
+from hudi_core.metadata_table.partition_type import FILES_PARTITION, PARTITION_STATS, is_row_level
 from hudi_core.metadata_table.partitions.registry import clean_updates, known_partition
+from hudi_core.metadata_table.partitions.row_level import SliceChange
 from hudi_core.metadata_table.read.completeness import may_be_narrow
 from hudi_core.metadata_table.read.file_group import ROOT
 from hudi_core.metadata_table.read.snapshot import MetadataTableSnapshot
 from hudi_core.metadata_table.records.file_statistics import DataFileRef, FileChanges, FileStatistics
+from hudi_core.metadata_table.row_updates import RowUpdates
 from hudi_core.metadata_table.timeline import MetadataTimeline
 from hudi_core.metadata_table.write.commit_updates import CommitPartitions
-from hudi_core.metadata_table.write.delta_writer import DeltaWriter
+from hudi_core.metadata_table.write.delta_writer import DeltaWriter, Staged
 from hudi_core.metadata_table.write.drop import drop_metadata_table, drop_partitions
 from hudi_core.metadata_table.write.partition_ranges import widen_ranges
-from hudi_core.metadata_table.write.prepare import Prepared, prepare_files
+from hudi_core.metadata_table.write.prepare import Groups, Prepared, prepare_files
 from hudi_core.metadata_table.write.remaining_files import RemainingFiles
 from hudi_core.metadata_table.write.restore import MetadataRestore
 from hudi_core.metadata_table.write.restore_reach import reach_of
@@ -38,6 +40,14 @@ from hudi_core.timeline.timeline import Timeline
 from hudi_core.transaction.instant_generator import InstantClock
 
 log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class StagedRows:
+    """The staged blocks of row-level indexes, and the file groups that these have: both by index."""
+
+    groups: Groups
+    staged: Staged
 
 
 @dataclass(frozen=True)
@@ -76,8 +86,8 @@ class MetadataPublisher:
             known_partition(name, table)
             self._metadata_timeline.latest_slices(timeline, name)
 
-    def check_commit(self, operation: str) -> None:
-        """As check, for publish_commit of an `operation` (Operation).
+    def check_commit(self) -> None:
+        """As check, for publish_commit.
 
         Also raises UnsupportedError for a partition that this release cannot update; ConflictError for one that is to
         be built and has no file groups yet: its builder would assume that this commit is in it.
@@ -93,15 +103,14 @@ class MetadataPublisher:
                 ),
             )
         self.check()
-        self.commit_requirements(operation)
+        self.commit_requirements()
 
-    def commit_requirements(self, operation: str) -> StatisticsRequirements:
-        """The statistics that publish_commit needs of each file written by a commit of `operation`
-        (read_file_statistics).
+    def commit_requirements(self) -> StatisticsRequirements:
+        """The statistics that publish_commit needs of each file that a commit writes (read_file_statistics).
 
         Errors as check_commit.
         """
-        return self._partition_types(operation).requirements()
+        return self._partition_types.requirements()
 
     def publish_commit(
         self,
@@ -109,23 +118,24 @@ class MetadataPublisher:
         metadata: CommitMetadata,
         written: Iterable[FileStatistics],
         requested: StatisticsRequirements,
+        rows: StagedRows | None = None,
     ) -> None:
         """Writes and completes deltacommit `instant` of a commit. `written` are the statistics of its base and log
-        files, `requested` is the result of commit_requirements.
+        files, `requested` is the result of commit_requirements, `rows` that of prepare_rows.
 
         Nothing else of `instant` may be in the metadata table: another attempt wrote files of other names. It is not
         repeated after a crash, but after a rollback. Raises ConflictError when something is there or appears, and when
-        the requirements of an index have grown. The caller ensures that the table lists the same indexes as then.
+        the requirements of an index have grown, or a row-level index was rebuilt. The caller ensures that the table
+        lists the same indexes as then.
         """
-        found = tuple(written)
-        records = self._partition_types(metadata.operation_type or "").records(instant, metadata, found, requested)
-        self._writer.write_alone(instant, records)
+        found, staged = tuple(written), self._staged(rows)
+        records = self._partition_types.records(instant, metadata, found, requested)
+        self._writer.write_alone(instant, records, staged)
         self._widen_ranges(instant, metadata, found)
 
     def prepare_commit(
         self,
         instant: str,
-        operation: str,
         files: Sequence[DataFileRef],
         requested: StatisticsRequirements,
         workers: Workers,
@@ -138,29 +148,63 @@ class MetadataPublisher:
         and commit_requirements.
         """
         timeline = self._metadata_timeline.active.load()
-        names = self._partition_types(operation).from_files()
+        names = self._partition_types.from_files()
         groups = {name: self._file_ids(timeline, name) for name in names}
         staging = workers.staging_target(self._metadata_timeline, instant)
         return prepare_files(workers, staging, files, requested, groups)
 
+    @cached_property
+    def row_indexes(self) -> frozenset[str]:
+        """The row-level indexes that commits update."""
+        return frozenset(filter(is_row_level, self._recorded.metadata_partitions))
+
+    def prepare_rows(
+        self,
+        instant: str,
+        operation: str,
+        names: Collection[str],
+        changes: Sequence[SliceChange],
+        spec: str,
+        data: Timeline,
+        workers: Workers,
+        zone: str,
+    ) -> StagedRows:
+        """Lets executors stage the records of the row-level indexes `names` for a commit; as RowUpdates.stage. The lock
+        is not held, so that no file group of an index may have to be made.
+        """
+        timeline = self._metadata_timeline.active.load()
+        groups = {name: self._file_ids(timeline, name) for name in names}
+        updates = RowUpdates(self.storage, self._table(), self._metadata_timeline, workers, zone)
+        return StagedRows(groups, updates.stage(instant, operation, names, changes, spec, data))
+
     def publish_prepared(
-        self, instant: str, metadata: CommitMetadata, prepared: Prepared, requested: StatisticsRequirements
+        self,
+        instant: str,
+        metadata: CommitMetadata,
+        prepared: Prepared,
+        requested: StatisticsRequirements,
+        rows: StagedRows | None = None,
     ) -> None:
         """As publish_commit, of a commit that was prepared: staged blocks are copied, and only the listing and the
         ranges of partitions are made.
 
         Also raises ConflictError where an index was rebuilt since, so that its keys are in other file groups.
         """
+        staged = {**self._staged(prepared), **self._staged(rows)}
+        records = self._partition_types.records(instant, metadata, prepared.wholes, requested, by_partition=True)
+        self._writer.write_alone(instant, records, staged)
+        self._widen_ranges(instant, metadata, prepared.wholes)
+
+    def _staged(self, prepared: Prepared | StagedRows | None) -> Staged:
+        if prepared is None:
+            return {}
         timeline = self._metadata_timeline.active.load()
         for name, file_ids in prepared.groups.items():
             if self._file_ids(timeline, name) != list(file_ids):
                 raise ConflictError(
                     f"the index {name} was rebuilt while this ran", path=f"{ROOT}/{name}", remedy="run it again"
                 )
-        partition_types = self._partition_types(metadata.operation_type or "")
-        records = partition_types.records(instant, metadata, prepared.wholes, requested, by_partition=True)
-        self._writer.write_alone(instant, records, prepared.staged)
-        self._widen_ranges(instant, metadata, prepared.wholes)
+        return prepared.staged
 
     def publish_deletes(self, instant: str, changes: FileChanges) -> None:
         """Writes and completes deltacommit `instant` of a clean: the files in `changes.deleted` are gone.
@@ -249,8 +293,9 @@ class MetadataPublisher:
         names, partitions = self._recorded.metadata_partitions, metadata.partition_to_write_stats
         widen_ranges(self._writer, self._table(), names, data, partitions, files_of, by_partition)
 
-    def _partition_types(self, operation: str) -> CommitPartitions:
-        return CommitPartitions(self.storage, self._recorded, self.settings, operation)
+    @property
+    def _partition_types(self) -> CommitPartitions:
+        return CommitPartitions(self.storage, self._recorded, self.settings)
 
     @cached_property
     def _recorded(self) -> TableConfig:

@@ -1,5 +1,5 @@
-"""Everything that must hold before a compaction writes its first byte. Each check raises a typed error that names the
-file and the remedy.
+"""Everything that must hold before a compaction or clustering writes its first byte. Each check raises a typed error
+that names the file and the remedy.
 """
 
 from __future__ import annotations
@@ -17,10 +17,9 @@ from hudi_core.history.completion import CompletionTimes
 from hudi_core.metadata_table.read.metadata_table import MetadataTable
 from hudi_core.model.partition import join
 from hudi_core.services.context import TableContext
-from hudi_core.storage.base import ByteRange, Storage
-from hudi_core.timeline.actions.commit import CommitMetadata, Operation
+from hudi_core.storage.base import ByteRange, FileInfo, Storage
+from hudi_core.timeline.actions.commit import CommitMetadata
 from hudi_core.timeline.actions.compaction import CompactionOperation
-from hudi_core.timeline.instant import Action, State
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.transaction.claim_file import is_decided
 from hudi_core.transaction.reconcile import list_partitions
@@ -33,8 +32,8 @@ record.
 _MAGIC_RANGE = ByteRange(0, len(MAGIC))
 _READERS = 16
 _REMEDY = (
-    "restore it from a copy, or unschedule the compaction with Hudi's CLI; never just delete a plan, as log "
-    "files written since belong to it"
+    "restore it from a copy, or drop the plan with `hudictl unschedule`; never just delete a plan, as log files "
+    "written since belong to it"
 )
 
 
@@ -53,10 +52,10 @@ def check_table(context: TableContext) -> None:
     if config.base_file_format != "PARQUET":
         raise _not_here(f"base files of format {config.base_file_format} are not supported", config.path)
     if not config.populate_meta_fields:
-        what = "hoodie.populate.meta.fields is false: base files without _hoodie_ columns are not compacted"
+        what = "hoodie.populate.meta.fields is false: base files without _hoodie_ columns are not rewritten"
         raise _not_here(what, config.path)
     if publisher is not None:
-        publisher.check_commit(Operation.COMPACT)
+        publisher.check_commit()
     MergePolicy.for_table(config, context.options)
 
 
@@ -67,42 +66,43 @@ def check_schema_evolution(latest: CommitMetadata, *, path: str) -> None:
 
 
 def _not_here(what: str, path: str) -> UnsupportedError:
-    return UnsupportedError(what, path=path, remedy="use Hudi's own compaction")
+    return UnsupportedError(what, path=path, remedy="use Hudi's own service")
 
 
-def check_files(
-    context: TableContext, timeline: Timeline, instant: str, operations: Sequence[CompactionOperation]
-) -> None:
-    """Checks that the files of the plan at `instant` are there, and that its slices are those of the table then
-    (filegroup.read.planned_slices); each partition of the plan is listed once.
+def check_slices(
+    context: TableContext, timeline: Timeline, instant: str, planned: Sequence[PlannedSlice], *, path: str
+) -> dict[str, list[FileInfo]]:
+    """Checks that the files of the plan in `path`, at `instant`, are there, and that its slices are those of the table
+    then (filegroup.read.planned_slices); each partition of the plan is listed once. Returns the listings.
 
     Raises StorageNotFoundError naming the first missing file, base files first; FormatError naming a file group.
     """
     named: dict[str, list[str]] = {}
-    for operation in operations:
-        files = () if operation.base_file is None else (operation.base_file,)
-        named.setdefault(operation.partition, []).extend((*files, *operation.log_files))
+    for item in planned:
+        files = () if item.base_file is None else (item.base_file,)
+        named.setdefault(item.file_group.partition, []).extend((*files, *item.log_files))
     listed = dict(list_partitions(context.storage, named))
     for partition, files_there in listed.items():
         found = {info.name for info in files_there}
         for name in sorted(named[partition], key=lambda name: name.startswith(".")):
             if name not in found:
                 raise StorageNotFoundError(
-                    "the compaction plan names this file, but it is not there",
+                    "a plan names this file, but it is not there",
                     path=join(partition, name),
                     remedy=_REMEDY,
                 )
     try:
         _plan_check(context, timeline).check(
-            [PlannedSlice(item.file_group, item.base_file, item.log_files) for item in operations],
+            planned,
             listed,
             instant=instant,
-            path=context.active.path(instant, Action.COMPACTION, State.REQUESTED),
+            path=path,
             remedy=f"drop the plan, so that a writer plans again: hudictl unschedule TABLE {instant}",
         )
     except FormatError:
         if not is_decided(context.storage, instant):
-            raise  # else the compacted files are final, whatever the plan: the claim's next owner only puts the commit
+            raise  # else the new files are final, whatever the plan: the claim's next owner only puts the commit
+    return listed
 
 
 def _plan_check(context: TableContext, timeline: Timeline) -> PlanCheck:
@@ -123,9 +123,9 @@ def _plan_check(context: TableContext, timeline: Timeline) -> PlanCheck:
     )
 
 
-def check_logs(storage: Storage, operations: Iterable[CompactionOperation]) -> None:
+def check_logs(storage: Storage, planned: Iterable[PlannedSlice]) -> None:
     """Raises CorruptFileError naming a log file that does not begin with the magic; an empty log file is legal."""
-    paths = [join(operation.partition, name) for operation in operations for name in operation.log_files]
+    paths = [join(item.file_group.partition, name) for item in planned for name in item.log_files]
     with ThreadPoolExecutor(max_workers=_READERS, thread_name_prefix="magic") as pool:
         first_bytes = pool.map(lambda path: storage.read_range(path, _MAGIC_RANGE), paths)
         for path, first in zip(paths, first_bytes, strict=True):
@@ -135,9 +135,9 @@ def check_logs(storage: Storage, operations: Iterable[CompactionOperation]) -> N
                 )
 
 
-def check_metadata(reader: MetadataTable, operations: Iterable[CompactionOperation]) -> None:
+def check_metadata(reader: MetadataTable, planned: Iterable[PlannedSlice]) -> None:
     """Reads the metadata table's records of the plan's partitions. Raises CorruptFileError when it is damaged."""
-    for partition in sorted({operation.partition for operation in operations}):
+    for partition in sorted({item.file_group.partition for item in planned}):
         reader.list_files(partition)
 
 

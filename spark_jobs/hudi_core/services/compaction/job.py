@@ -7,21 +7,21 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from hudi_core.codec.avro.schema import AvroSchema
-from hudi_core.engine.protocol import UnitTask
 from hudi_core.errors import ConfigError
+from hudi_core.filegroup.read.planned_slices import PlannedSlice
 from hudi_core.filegroup.read.schema_resolver import table_schema
 from hudi_core.metadata_table.extract.data_file import StatisticsRequirements
 from hudi_core.metadata_table.read.metadata_table import MetadataTable
 from hudi_core.model.names import FileGroupId
 from hudi_core.services.compaction.checks import (
-    check_files,
     check_logs,
     check_metadata,
     check_operations,
     check_schema_evolution,
+    check_slices,
     check_table,
 )
-from hudi_core.services.compaction.merge_slice import CompactedSlice, CompactionUnit, compact_operation
+from hudi_core.services.compaction.merge_slice import CompactedSlice, compact_operation
 from hudi_core.services.compaction.units import build_units, prove
 from hudi_core.services.compaction.writers import check_plan_seen
 from hudi_core.services.context import provenance
@@ -33,17 +33,19 @@ from hudi_core.timeline.actions.write_stats import WriteStat
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import Action, Instant, State
 from hudi_core.timeline.timeline import Timeline
+from hudi_core.transaction.claim import Claim
 from hudi_core.transaction.owner import Owner
 
 _CHECKPOINTS = ("deltastreamer.checkpoint.", "streamer.checkpoint.")
 """Extra metadata in which Hudi's streamers keep how far they have read; they look for it on the latest commit first."""
 
 
-class CompactionJob(RewriteJob[CompactionPlan, CompactionUnit, CompactedSlice]):
+class CompactionJob(RewriteJob[CompactionPlan, CompactedSlice]):
     """See Job. The plan is a writer's, or of planner.py."""
 
     action = Action.COMPACTION
     operation = Operation.COMPACT
+    conflicts_as = Action.COMPACTION
 
     def __init__(self, run: Run) -> None:
         super().__init__(run)
@@ -82,27 +84,25 @@ class CompactionJob(RewriteJob[CompactionPlan, CompactionUnit, CompactedSlice]):
             check_schema_evolution(self.active.read_commit(latest), path=self.active.path_of(latest))
         self._schema(timeline)
         check_plan_seen(self.context, timeline, self.instant)
-        check_files(self.context, timeline, self.instant, plan.operations)
-        check_logs(self.storage, plan.operations)
+        planned = [PlannedSlice(item.file_group, item.base_file, item.log_files) for item in plan.operations]
+        path = self.active.path(self.instant, Action.COMPACTION, State.REQUESTED)
+        check_slices(self.context, timeline, self.instant, planned, path=path)
+        check_logs(self.storage, planned)
         if self.context.has_metadata_table:
-            check_metadata(MetadataTable(self.storage, self.context.config, timeline), plan.operations)
+            check_metadata(MetadataTable(self.storage, self.context.config, timeline), planned)
         return plan
 
     def file_groups(self, plan: CompactionPlan) -> frozenset[FileGroupId]:
         """See RewriteJob."""
         return frozenset(operation.file_group for operation in plan.operations)
 
-    @property
-    def task(self) -> UnitTask[CompactionUnit, CompactedSlice]:
-        """See RewriteJob."""
-        return compact_operation
-
-    def units(
-        self, plan: CompactionPlan, timeline: Timeline, requirements: StatisticsRequirements | None
-    ) -> list[CompactionUnit]:
-        """See RewriteJob. One for each operation of the plan."""
+    def rewrite(
+        self, plan: CompactionPlan, timeline: Timeline, requirements: StatisticsRequirements | None, held: Claim
+    ) -> list[CompactedSlice]:
+        """See RewriteJob. One unit for each operation of the plan."""
         self._written = self._schema(timeline)
-        return build_units(self.context, self.instant, plan, self._written, timeline, requirements)
+        units = build_units(self.context, self.instant, plan, self._written, timeline, requirements)
+        return self.run.engine.run(compact_operation, units, run_epoch=held.epoch, progress=self.run.progress)
 
     def prove(self, plan: CompactionPlan, results: list[CompactedSlice], *, with_statistics: bool) -> Rewritten:
         """See RewriteJob."""

@@ -210,12 +210,12 @@ class _Compaction:
     def _write_base(self, base: ParquetBaseFile, merge: SliceMerge, handle: BaseFileHandle) -> int:
         """The rows of the base file, merged or copied."""
         known = keys_remain(merge.records) and handle.keys.join(base)
-        source = copy_source(base, handle, self.unit.policy, self.config)
+        source = copy_source(base, handle.schema, self.unit.policy, self.config)
         everything = [RowGroups(list(range(base.metadata.num_row_groups)), copied=False)]
         parts = (
             everything
             if source is None
-            else RowGroupPlan(source, merge.records, self.config, handle.codec, with_keys=not known).parts()
+            else RowGroupPlan(source, merge.records.keys, self.config, handle.codec, with_keys=not known).parts()
         )
         copied = 0
         for part in parts:

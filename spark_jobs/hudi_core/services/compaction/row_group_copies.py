@@ -22,7 +22,6 @@ from hudi_core.filegroup.merge.log_merge import LogRecords
 from hudi_core.filegroup.merge.record_keys import key_texts
 from hudi_core.filegroup.merge.table_policy import MergePolicy
 from hudi_core.filegroup.merge.winning_version import Kind
-from hudi_core.filegroup.write.base_file_writer import BaseFileHandle
 from hudi_core.model.names import FILE_NAME, RECORD_KEY
 
 _SMALL: Final = 4
@@ -49,13 +48,13 @@ def keys_remain(records: LogRecords) -> bool:
 
 
 def copy_source(
-    base: ParquetBaseFile, handle: BaseFileHandle, policy: MergePolicy, config: WriteConfig
+    base: ParquetBaseFile, schema: pa.Schema, policy: MergePolicy, config: WriteConfig
 ) -> RowGroupSource | None:
-    """The base file as what row groups are copied from into `handle`; None where none may be."""
+    """The base file as what row groups are copied from into a file of `schema`; None where none may be."""
     if not config.copy_row_groups or policy.key_fields != (RECORD_KEY,):
         return None
     source = RowGroupSource(base)
-    refusal = source.refusal(handle.schema)
+    refusal = source.refusal(schema)
     if refusal is None:
         return source
     log.info("%s: every row group is decoded: %s", base.path, refusal)
@@ -68,12 +67,14 @@ class RowGroupPlan:
     """
 
     def __init__(
-        self, source: RowGroupSource, records: LogRecords, config: WriteConfig, codec: str, *, with_keys: bool
+        self, source: RowGroupSource, keys: pa.Array, config: WriteConfig, codec: str, *, with_keys: bool
     ) -> None:
-        """`codec` is that of the new file. `with_keys`: the keys of copied row groups are returned."""
+        """`keys` are those of the logs, `codec` is that of the new file. `with_keys`: the keys of copied row groups are
+        returned.
+        """
         self._source = source
         self._base = source.file
-        self._keys = records.keys
+        self._keys = keys
         self._config = config
         self._codec = codec
         self._with_keys = with_keys

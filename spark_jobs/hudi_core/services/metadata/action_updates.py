@@ -76,11 +76,11 @@ class ActionUpdates:
         metadata.check_paths(source=self.context.active.path_of(item))
         return metadata
 
-    def partition_types(self, operation: str) -> CommitPartitions:
-        """The partition types whose records are made of the files of an operation's commit."""
+    @property
+    def partition_types(self) -> CommitPartitions:
+        """The partition types whose records are made of the files of a commit."""
         context = self.context
-        names = context.config.metadata_partitions - self.row_indexes
-        return CommitPartitions(context.storage, context.config, context.options, operation, names)
+        return CommitPartitions(context.storage, context.config, context.options)
 
     def restore_target(self, restore: Instant) -> str:
         """The instant that a restore went back to; "" where its plan names none."""
@@ -135,7 +135,7 @@ class ActionUpdates:
 
     def _apply_commit(self, item: Instant) -> None:
         metadata, instant = self._remaining_commit(item), item.requested_time
-        partition_types = self.partition_types(metadata.operation_type or "")
+        partition_types = self.partition_types
         requested = partition_types.requirements()
         files: dict[str, dict[str, int]] = {}
         for partition, stats in metadata.partition_to_write_stats.items():

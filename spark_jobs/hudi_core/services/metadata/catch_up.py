@@ -51,8 +51,8 @@ def catch_up(context: TableContext, workers: Workers, guard: Callable[[], None],
     _check_pending(updates)
     _check_restores(updates, missing)
     commits = [item for item in missing if item.action in COMMIT_ACTIONS]
-    for operation in {updates.commit(item).operation_type or "" for item in commits}:
-        updates.partition_types(operation).requirements()
+    if commits:
+        updates.partition_types.requirements()
     _check_rows(updates, commits)
     _widen_partition_ranges(updates, commits)
     for item in missing:

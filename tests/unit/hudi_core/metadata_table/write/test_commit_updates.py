@@ -27,8 +27,9 @@ def table(golden: Golden, request: pytest.FixtureRequest) -> Table:
     return Table(golden(request.param, "mdt_all_cow").table)
 
 
-def partitions(table: Table, names: list[str] | None = None, operation: str = Operation.COMPACT) -> CommitPartitions:
-    return CommitPartitions(table.storage, table.config, ZONE, operation, names)
+def partitions(table: Table, names: list[str] | None = None) -> CommitPartitions:
+    config = table.config if names is None else replace(table.config, metadata_partitions=frozenset(names))
+    return CommitPartitions(table.storage, config, ZONE)
 
 
 def a_file(table: Table) -> tuple[DataFileRef, CommitMetadata]:
@@ -40,7 +41,7 @@ def a_file(table: Table) -> tuple[DataFileRef, CommitMetadata]:
     return file, CommitMetadata({PARTITION: (stat,)}, operation_type=Operation.COMPACT)
 
 
-def test_a_compaction_updates_all_but_row_level_indexes(table: Table) -> None:
+def test_all_but_row_level_indexes_are_updated(table: Table) -> None:
     found = partitions(table)
     file, metadata = a_file(table)
     requirements = found.requirements()
@@ -64,20 +65,6 @@ def test_records_of_single_files_are_omitted_where_they_are_staged(table: Table)
     assert not any(records[name] for name in ("bloom_filters", "column_stats"))
     assert records["files"]
     assert records["partition_stats"]
-
-
-def test_an_operation_that_moves_rows_is_refused_with_a_row_level_index(table: Table) -> None:
-    with pytest.raises(UnsupportedError, match="record_index"):
-        partitions(table, operation="UPSERT").requirements()
-    assert partitions(table, ["files", "column_stats"], "UPSERT").from_files() == {"column_stats"}
-
-
-def test_only_the_named_partitions_are_updated(table: Table) -> None:
-    found = partitions(table, ["files"])
-    requirements = found.requirements()
-    assert (requirements.columns, requirements.bloom, requirements.expressions) == ((), False, ())
-    _, metadata = a_file(table)
-    assert found.records("1", metadata, [], requirements).keys() == {"files"}
 
 
 def test_requirements_that_have_grown_stop_the_commit(table: Table) -> None:

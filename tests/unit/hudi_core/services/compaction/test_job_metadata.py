@@ -169,7 +169,7 @@ def test_a_current_file_that_the_index_lacks_is_read(golden: Golden, version: st
     context = context_of(path)
     publisher = context.metadata_publisher()
     assert publisher is not None
-    requirements = publisher.commit_requirements(Operation.COMPACT)
+    requirements = publisher.commit_requirements()
     files = RemainingFiles(
         table.storage, table.config, instant, CommitMetadata({"2024-01-01": ()}, operation_type=Operation.COMPACT)
     )
@@ -254,7 +254,7 @@ def test_partitions_of_replaced_groups_are_answered_for(golden: Golden, version:
     files = RemainingFiles(table.storage, table.config, table.new_instant(), metadata)
     publisher = context.metadata_publisher()
     assert publisher is not None
-    requirements = publisher.commit_requirements(Operation.COMPACT)
+    requirements = publisher.commit_requirements()
     partition_type = PartitionStatsPartition(
         "partition_stats",
         IndexedTable(table.config, requirements.schema, load_index_definitions(table.storage, table.config)),
@@ -275,7 +275,7 @@ def test_partitions_of_replaced_groups_are_answered_for(golden: Golden, version:
 def test_a_renamed_column_is_known_by_the_schemas_that_the_table_had(golden: Golden) -> None:
     """Without them files from before would be recorded as all null under the new name."""
     table = Table(golden("8", "mdt_all_cow").table)
-    partitions = CommitPartitions(table.storage, table.config, UTC_ZONE, Operation.COMPACT)
+    partitions = CommitPartitions(table.storage, table.config, UTC_ZONE)
     assert partitions.requirements().history is None
     first = table.data.load().commits().instants[0].requested_time
     fields = [
@@ -288,7 +288,7 @@ def test_a_renamed_column_is_known_by_the_schemas_that_the_table_had(golden: Gol
         {"max_column_id": 1, "version_id": version, "type": "record", "fields": held} for version, held in versions
     ]
     table.storage.write(f".hoodie/.schema/{first}.schemacommit", json.dumps({"schemas": schemas}).encode())
-    history = CommitPartitions(table.storage, table.config, UTC_ZONE, Operation.COMPACT).requirements().history
+    history = CommitPartitions(table.storage, table.config, UTC_ZONE).requirements().history
     assert history is not None
     assert [entry[0] for entry in history] == [int(first), int(first) + 1]
     assert renamed_columns(history) == {"title"}

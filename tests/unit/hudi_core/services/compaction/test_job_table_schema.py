@@ -16,7 +16,6 @@ from hudi_core.model.names import WriteToken
 from hudi_core.storage.local import LocalStorage
 from hudi_core.timeline.actions.commit import (
     SCHEMA_KEY,
-    Operation,
     decode_commit,
     encode_commit,
     encode_commit_avro,
@@ -72,7 +71,7 @@ def test_statistics_are_of_the_columns_that_the_files_have(golden: Golden, versi
 def _statistics_columns(storage: LocalStorage) -> tuple[str, ...]:
     config, zone = TableConfig.load(storage), {"spark.sql.session.timeZone": "UTC"}
     publisher = MetadataPublisher(storage, config, WriteToken(0, 1, 0), InstantClock("UTC", 0), zone)
-    requirements = publisher.commit_requirements(Operation.COMPACT)
+    requirements = publisher.commit_requirements()
     assert requirements is not None
     return tuple(requirements.columns)
 

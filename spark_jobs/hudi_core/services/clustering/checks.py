@@ -1,0 +1,112 @@
+"""What must hold before a clustering writes its first byte, and still when it completes. Each check raises a typed
+error that names the file and the remedy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Final
+
+from hudi_core.errors import ConfigError, ConflictError, FormatError, UnsupportedError
+from hudi_core.filegroup.read.base_file import BOOTSTRAP_INSTANT
+from hudi_core.model.names import FileGroupId, parse_base_file
+from hudi_core.services.clustering.sort_order import Layout, SortOrder
+from hudi_core.services.context import TableContext
+from hudi_core.timeline.actions.clustering import ClusteringPlan
+from hudi_core.timeline.instant import Action, Instant
+from hudi_core.timeline.timeline import Timeline
+
+SORT_COLUMNS: Final = "hoodie.clustering.plan.strategy.sort.columns"
+LAYOUT: Final = "hoodie.layout.optimize.strategy"
+TARGET_BYTES: Final = "hoodie.clustering.plan.strategy.target.file.max.bytes"
+_DEFAULT_TARGET_BYTES: Final = 1 << 30
+SINGLE_FILE: Final = "SparkSingleFileSortExecutionStrategy"
+STRATEGIES: Final = frozenset(
+    {
+        "",
+        SINGLE_FILE,
+        "SparkSortAndSizeExecutionStrategy",
+        "SingleSparkJobExecutionStrategy",
+        "SparkBinaryCopyClusteringExecutionStrategy",
+        "SparkStreamCopyClusteringExecutionStrategy",
+        "JavaSortAndSizeExecutionStrategy",
+    }
+)
+"""Execution strategies by the last part of their class names whose plans are run here."""
+_LAYOUTS: Final = {
+    "linear": Layout.LINEAR,
+    "z-order": Layout.Z_ORDER,
+    "zorder": Layout.Z_ORDER,
+    "hilbert": Layout.HILBERT,
+}
+
+
+def check_plan(plan: ClusteringPlan, *, path: str) -> None:
+    """Raises FormatError for a plan without slices, UnsupportedError for one that only Hudi can run."""
+    remedy = "drop it with `hudictl unschedule`, or let Hudi run it"
+    if not plan.slices:
+        raise FormatError("the clustering plan names no file slice", path=path, remedy=remedy)
+    strategy = plan.strategy_class.rpartition(".")[2]
+    if strategy not in STRATEGIES:
+        raise UnsupportedError(
+            f"the clustering plan is for {strategy}, which is not run here", path=path, remedy=remedy
+        )
+    for item in plan.slices:
+        if item.base_file is None and not item.log_files:
+            raise FormatError(f"the clustering plan names no file of {item.file_id}", path=path, remedy=remedy)
+        if item.base_file is not None and parse_base_file(item.base_file).instant == BOOTSTRAP_INSTANT:
+            raise UnsupportedError("the clustering plan names a file of a bootstrap", path=path, remedy=remedy)
+
+
+def order_of(plan: ClusteringPlan, options: Mapping[str, str]) -> SortOrder | None:
+    """The order of the rows that the plan asks for, None for none; a layout among `options` comes first, as in Hudi.
+
+    Raises ConfigError for an unknown layout.
+    """
+    text = plan.strategy_params.get(SORT_COLUMNS) or ""
+    columns = tuple(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
+    if not columns:
+        return None
+    layout = options.get(LAYOUT) or plan.strategy_params.get(LAYOUT) or "linear"
+    found = _LAYOUTS.get(layout.lower())
+    if found is None:
+        raise ConfigError(f"{LAYOUT} is {layout!r}", remedy="use linear, z-order or hilbert")
+    return SortOrder(columns, found)
+
+
+def target_bytes(plan: ClusteringPlan, options: Mapping[str, str]) -> int:
+    """The bytes of a new file at which it ends. Raises ConfigError for what is no positive number."""
+    text = options.get(TARGET_BYTES) or plan.strategy_params.get(TARGET_BYTES) or str(_DEFAULT_TARGET_BYTES)
+    if not (text.isascii() and text.isdecimal() and 0 < int(text) < 1 << 63):
+        raise ConfigError(f"{TARGET_BYTES} is {text!r}", remedy="give a number of bytes")
+    return int(text)
+
+
+def check_untouched(
+    context: TableContext, timeline: Timeline, instant: str, groups: Collection[FileGroupId], known: Timeline | None
+) -> None:
+    """Raises ConflictError where a commit has changed or replaced one of the plan's file groups since the plan, which
+    was compared with the slices in `known` (None: it will be). The new files would lack the rows of that commit.
+    """
+    seen = frozenset() if known is None else known.completed().requested_times
+    planned = frozenset(groups)
+    for item in timeline.commits():
+        is_new = item.completed_at > instant or (known is not None and item.requested_time not in seen)
+        if not is_new and item.action != Action.REPLACE_COMMIT:
+            continue
+        metadata = context.active.read_commit(item)
+        touched = set(metadata.replaced_file_groups())
+        if is_new:
+            touched.update(FileGroupId(stat.partition_path, stat.file_id) for stat in metadata.write_stats())
+        shared = planned & touched
+        if shared:
+            raise _taken(item, min(shared), instant, context.active.path_of(item))
+
+
+def _taken(item: Instant, group: FileGroupId, instant: str, path: str) -> ConflictError:
+    return ConflictError(
+        f"{item.action} {item.requested_time} has changed file group {group.file_id} in {group.partition!r}, which "
+        f"clustering {instant} was planned to replace",
+        path=path,
+        remedy=f"drop the plan, so that it is planned again: hudictl unschedule TABLE {instant}",
+    )

@@ -1,0 +1,99 @@
+"""Clustering without sort columns: slices are joined, and row groups that are large enough are copied, not decoded."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from hudi_core.errors import ExecutionError
+from hudi_core.filegroup.read.base_file import base_batches, open_base_file
+from hudi_core.model.partition import check_file_name, check_partition, join
+from hudi_core.services.clustering.slice_rows import ClusteringTarget, SliceCount, SliceRows, open_slice
+from hudi_core.services.compaction.merge_slice import DEFAULT_CODEC
+from hudi_core.services.compaction.row_group_copies import RowGroupPlan, copy_source
+from hudi_core.services.new_file_groups import FileGroupWriter, NewFile
+from hudi_core.storage.arrow_store import open_data_storage
+from hudi_core.timeline.actions.clustering import ClusteringSlice
+
+if TYPE_CHECKING:
+    from hudi_core.engine.protocol import TaskAttempt
+    from hudi_core.storage.base import Storage
+
+UNIT = "clustering unit"
+_NO_KEYS = pa.array([], pa.string())
+
+
+@dataclass(frozen=True, slots=True)
+class JoinUnit:
+    """Slices of one partition that become the file groups `<prefix>-0` and so on: one, unless it gets too large."""
+
+    target: ClusteringTarget
+    partition: str
+    slices: tuple[ClusteringSlice, ...]
+    prefix: str
+
+
+@dataclass(frozen=True, slots=True)
+class Clustered:
+    """What a task wrote and read. A task of a sorted clustering does one of the two."""
+
+    files: tuple[NewFile, ...] = ()
+    counts: tuple[SliceCount, ...] = ()
+
+
+def join_slices(unit: JoinUnit, attempt: TaskAttempt) -> Clustered:
+    """The UnitTask of a clustering without sort columns. Memory: that of one slice (open_slice), a row group of output
+    or a column chunk that is copied.
+
+    Raises HudiError only, as open_slice, and ExecutionError where writing fails.
+    """
+    storage = open_data_storage(unit.target.uri, unit.target.storage_options)
+    partition = check_partition(unit.partition, source=UNIT)
+    prefix = check_file_name(unit.prefix, source=UNIT)
+    try:
+        codec = codec_of(storage, unit.target, unit.slices)
+        counts = []
+        with FileGroupWriter(storage, unit.target.files, partition, prefix, codec, attempt) as writer:
+            for item in unit.slices:
+                with open_slice(storage, unit.target, item) as rows:
+                    _append(rows, writer)
+                    counts.append(rows.count())
+            return Clustered(writer.close(), tuple(counts))
+    except (pa.ArrowException, MemoryError) as error:
+        raise ExecutionError(f"joining file slices failed: {error!r}", path=partition) from error
+
+
+def codec_of(storage: Storage, target: ClusteringTarget, slices: Sequence[ClusteringSlice]) -> str:
+    """The compression of new files: that of the options, else of the first base file there is."""
+    if target.config.parquet_codec:
+        return target.config.parquet_codec
+    for item in slices:
+        if item.base_file is not None:
+            with open_base_file(storage, join(item.partition, item.base_file)) as base:
+                return base.compression or DEFAULT_CODEC
+    return DEFAULT_CODEC
+
+
+def _append(rows: SliceRows, writer: FileGroupWriter) -> None:
+    base, target = rows.base, rows.target
+    source = None
+    if base is not None and base.num_rows and rows.merge is None and not target.files.stamps_rows:
+        source = copy_source(base, writer.handle.schema, target.policy, target.config)
+    if base is None or source is None:
+        for batch in rows.batches():
+            writer.write(batch)
+        return
+    known = writer.has_room(base.size) and writer.handle.keys.join(base)
+    plan = RowGroupPlan(source, _NO_KEYS, target.config, writer.codec.upper(), with_keys=not known)
+    for part in plan.parts():
+        if part.copied:
+            writer.copy(source, part.numbers[0], part.keys)
+            rows.rows += base.metadata.row_group(part.numbers[0]).num_rows
+            continue
+        for batch in base_batches(base, rows.schema, batch_rows=target.config.batch_rows, row_groups=part.numbers):
+            writer.write(batch, known_keys=known)
+            rows.rows += batch.num_rows
+    rows.check()

@@ -1,0 +1,183 @@
+"""Clustering: the rows of small or unordered file slices go into new file groups, which replace those of the plan."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+
+from hudi_core.config.write_config import WriteConfig
+from hudi_core.errors import ConfigError, StorageNotFoundError
+from hudi_core.filegroup.merge.merge_mode import reads_as_hudi_1
+from hudi_core.filegroup.merge.table_policy import MergePolicy
+from hudi_core.filegroup.read.log_scan import CommittedInstants, latest_compaction_instant
+from hudi_core.filegroup.read.planned_slices import PlannedSlice
+from hudi_core.filegroup.read.schema_resolver import table_schema
+from hudi_core.filegroup.write.base_file_writer import rows_schema
+from hudi_core.metadata_table.extract.data_file import StatisticsRequirements
+from hudi_core.metadata_table.partitions.row_level import SliceChange
+from hudi_core.metadata_table.read.metadata_table import MetadataTable
+from hudi_core.metadata_table.records.file_statistics import DataFileRef
+from hudi_core.model.names import FileGroupId
+from hudi_core.request.results import InstantResult
+from hudi_core.services.clustering.checks import SINGLE_FILE, check_plan, check_untouched, order_of, target_bytes
+from hudi_core.services.clustering.copied_groups import Clustered
+from hudi_core.services.clustering.slice_rows import ClusteringTarget
+from hudi_core.services.clustering.units import Group, Sizes, Work, groups_of, prove
+from hudi_core.services.compaction.checks import (
+    check_logs,
+    check_metadata,
+    check_schema_evolution,
+    check_slices,
+    check_table,
+)
+from hudi_core.services.context import provenance
+from hudi_core.services.lifecycle import Run
+from hudi_core.services.new_file_groups import NewFiles, by_partition
+from hudi_core.services.rewrite import RewriteJob, Rewritten, Stats
+from hudi_core.timeline.actions.clustering import ClusteringPlan
+from hudi_core.timeline.actions.commit import SCHEMA_KEY, CommitMetadata, Operation
+from hudi_core.timeline.instant import Action, Instant, State
+from hudi_core.timeline.pending_plans import is_clustering, read_clustering_plan
+from hudi_core.timeline.timeline import Timeline
+from hudi_core.transaction.claim import Claim
+from hudi_core.transaction.commit import Precondition
+from hudi_core.view.file_group import DataFile, slice_of_base
+
+
+class ClusteringJob(RewriteJob[ClusteringPlan, Clustered]):
+    """See Job. The plan is a writer's, or of planner.py."""
+
+    operation = Operation.CLUSTER
+    conflicts_as = Action.CLUSTERING
+
+    def __init__(self, run: Run) -> None:
+        super().__init__(run)
+        self.action = clustering_action(self.active.layout)
+        self._schema_text = ""
+        self._groups: list[Group] = []
+        self._sizes: Sizes = {}
+
+    def check(self) -> None:
+        """See compaction.checks.check_table."""
+        check_table(self.context)
+
+    def find(self, timeline: Timeline) -> Instant:
+        """See Job."""
+        found = timeline.find(self.instant, self.action)
+        if found is None or not self._is_clustering(found):
+            raise ConfigError(
+                f"the timeline holds no clustering at instant {self.instant}",
+                path=self.active.folder,
+                remedy="list the instants with `hudictl timeline`",
+            )
+        return found
+
+    def _is_clustering(self, found: Instant) -> bool:
+        """A clustering and an overwrite complete as one action; in layout 1 they are pending as one as well."""
+        if found.is_completed:
+            return self.active.read_commit(found).operation_type == Operation.CLUSTER
+        return is_clustering(self.active, found)
+
+    def plan(self, timeline: Timeline) -> ClusteringPlan:
+        """The stored plan. Raises FormatError, StorageNotFoundError, CorruptFileError, UnsupportedError (checks),
+        ConfigError for its sort columns, ConflictError where a commit has changed its file groups since.
+        """
+        path = self.active.path(self.instant, self.action, State.REQUESTED)
+        plan = read_clustering_plan(self.active, self.find(timeline))
+        if plan is None:
+            raise StorageNotFoundError("the clustering has no plan any more", path=path)
+        check_plan(plan, path=path)
+        latest = timeline.commits().last()
+        if latest is not None:
+            check_schema_evolution(self.active.read_commit(latest), path=self.active.path_of(latest))
+        schema = table_schema(self.storage, self.context.config, timeline)
+        target_bytes(plan, self.context.options)
+        order = order_of(plan, self.context.options)
+        if order is not None:
+            order.check(rows_schema(schema, path=path))
+        check_untouched(self.context, timeline, self.instant, plan.file_groups(), None)
+        planned = [PlannedSlice(item.file_group, item.base_file, item.log_files) for item in plan.slices]
+        listed = check_slices(self.context, timeline, self.instant, planned, path=path)
+        check_logs(self.storage, planned)
+        if self.context.has_metadata_table:
+            check_metadata(MetadataTable(self.storage, self.context.config, timeline), planned)
+        sizes = {(partition, info.name): info.size for partition, files in listed.items() for info in files}
+        self._sizes = {
+            (item.partition, item.file_id): sum(
+                sizes[item.partition, name] for name in (item.base_file, *item.log_files) if name is not None
+            )
+            for item in plan.slices
+        }
+        return plan
+
+    def file_groups(self, plan: ClusteringPlan) -> frozenset[FileGroupId]:
+        """See RewriteJob: those that are replaced."""
+        return frozenset(plan.file_groups())
+
+    def rewrite(
+        self, plan: ClusteringPlan, timeline: Timeline, requirements: StatisticsRequirements | None, held: Claim
+    ) -> list[Clustered]:
+        """See RewriteJob."""
+        context = self.context
+        schema = table_schema(context.storage, context.config, timeline)
+        self._schema_text = json.dumps(schema, separators=(",", ":"), ensure_ascii=False)
+        by_file = plan.strategy_class.rpartition(".")[2] == SINGLE_FILE
+        files = NewFiles(
+            self.instant,
+            schema,
+            WriteConfig.of(context.options),
+            1 << 62 if by_file else target_bytes(plan, context.options),
+            as_hudi_1=reads_as_hudi_1(context.config),
+            stamps_rows=not plan.preserves_metadata,
+            requirements=requirements,
+        )
+        target = ClusteringTarget(
+            context.uri,
+            dict(context.storage_options),
+            files,
+            latest_compaction_instant(timeline),
+            CommittedInstants.of(timeline),
+            MergePolicy.for_table(context.config, context.options),
+        )
+        self._groups = groups_of(plan, by_file=by_file)
+        work = Work(self.run.engine, held.epoch, target, self._sizes, self.run.progress)
+        order = order_of(plan, context.options)
+        return work.join(self._groups) if order is None else work.sort(self._groups, order)
+
+    def prove(self, plan: ClusteringPlan, results: list[Clustered], *, with_statistics: bool) -> Rewritten:
+        """See RewriteJob."""
+        return prove(plan, self._groups, results, self.instant, with_statistics=with_statistics)
+
+    def moved_rows(self, files: Sequence[DataFileRef]) -> list[SliceChange]:
+        """See RewriteJob: the rows of every new file."""
+        return [
+            SliceChange(None, slice_of_base(DataFile(file.partition, file.name, file.size)), self.instant)
+            for file in files
+        ]
+
+    def preconditions(self, plan: ClusteringPlan, timeline: Timeline) -> tuple[Precondition, ...]:
+        """See RewriteJob: no commit has changed the file groups meanwhile, whatever its writer was told to reject."""
+        groups = plan.file_groups()
+        return (lambda now: check_untouched(self.context, now, self.instant, groups, timeline),)
+
+    def metadata(self, plan: ClusteringPlan, stats: Stats, timeline: Timeline) -> CommitMetadata:
+        """See RewriteJob."""
+        replaced: dict[str, list[str]] = {}
+        for item in plan.slices:
+            replaced.setdefault(item.partition, []).append(item.file_id)
+        return CommitMetadata(
+            by_partition(stats),
+            operation_type=Operation.CLUSTER,
+            extra_metadata={SCHEMA_KEY: self._schema_text, **provenance(self.owner)},
+            replaced_file_ids={partition: tuple(ids) for partition, ids in sorted(replaced.items())},
+        )
+
+    def result(self, done: Stats | None, seconds: float) -> InstantResult:
+        """See RewriteJob; in layout 1, too, it is called a clustering."""
+        return replace(super().result(done, seconds), action=Action.CLUSTERING)
+
+
+def clustering_action(layout: int) -> str:
+    """The pending action of clusterings on the timeline."""
+    return Action.REPLACE_COMMIT if layout == 1 else Action.CLUSTERING

@@ -1,0 +1,137 @@
+"""The rows of a file slice that a clustering plan names: its base file, merged with its log files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from hudi_core.codec.parquet.file import ParquetBaseFile
+from hudi_core.config.write_config import WriteConfig
+from hudi_core.errors import ExecutionError
+from hudi_core.filegroup.merge.ordering_values import Ordering
+from hudi_core.filegroup.merge.table_policy import MergePolicy
+from hudi_core.filegroup.read.base_file import base_batches, open_base_file
+from hudi_core.filegroup.read.log_scan import CommittedInstants, scan_log_files
+from hudi_core.filegroup.read.slice_merge import SliceMerge, merging
+from hudi_core.filegroup.write.base_file_writer import rows_schema
+from hudi_core.model.names import parse_log_file
+from hudi_core.model.partition import join
+from hudi_core.services.compaction.merge_slice import GROUP_ROWS
+from hudi_core.services.new_file_groups import NewFiles
+from hudi_core.storage.base import Storage
+from hudi_core.timeline.actions.clustering import ClusteringSlice
+from hudi_core.view.file_group import DataFile
+
+
+@dataclass(frozen=True, slots=True)
+class ClusteringTarget:
+    """What all tasks of a clustering know: the table, how its slices are read, and how the new files are written.
+
+    `max_instant` is log_scan.latest_compaction_instant of the timeline, `committed` CommittedInstants.of it.
+    """
+
+    uri: str
+    storage_options: Mapping[str, str]
+    files: NewFiles
+    max_instant: str | None
+    committed: CommittedInstants
+    policy: MergePolicy
+
+    @property
+    def config(self) -> WriteConfig:
+        """The options of reading and writing."""
+        return self.files.config
+
+
+@dataclass(frozen=True, slots=True)
+class SliceCount:
+    """How many rows a file slice of the plan had."""
+
+    partition: str
+    file_id: str
+    rows: int
+
+
+@dataclass
+class SliceRows:
+    """An open slice. `base` is its base file; `merge` what its log files hold, None where no log block counts."""
+
+    target: ClusteringTarget
+    item: ClusteringSlice
+    schema: pa.Schema
+    base: ParquetBaseFile | None
+    merge: SliceMerge | None
+    rows: int = 0
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """All rows. Raises ExecutionError at the end where some were lost or doubled on the way."""
+        size = self.target.config.batch_rows
+        base = () if self.base is None else base_batches(self.base, self.schema, batch_rows=size)
+        rows = base if self.merge is None else self.merge.rows(base, batch_rows=size, group_rows=GROUP_ROWS)
+        for batch in rows:
+            self.rows += batch.num_rows
+            yield batch
+        self.check()
+
+    def count(self) -> SliceCount:
+        """The rows that went by."""
+        return SliceCount(self.item.partition, self.item.file_id, self.rows)
+
+    def check(self) -> None:
+        """Raises ExecutionError unless all rows went by."""
+        in_base = 0 if self.base is None else self.base.num_rows
+        read, due = (self.rows, in_base) if self.merge is None else (self.merge.counts.base, in_base)
+        if read == due and self.merge is not None:
+            read, due = self.rows, self.merge.counts.written
+        if read != due:
+            raise ExecutionError(
+                f"{read} of {due} rows of the file slice were read", path=join(self.item.partition, self.item.file_id)
+            )
+
+
+@contextmanager
+def open_slice(storage: Storage, target: ClusteringTarget, item: ClusteringSlice) -> Iterator[SliceRows]:
+    """The slice, closed at the end of the block; its rows come with the columns of the new files but their name.
+
+    Memory: a batch of rows; with log files that of slice_merge. Raises StorageNotFoundError for a file that is gone,
+    CorruptFileError for a broken one and for a corrupt log block (unless allowed), UnsupportedError.
+    """
+    names = sorted(item.log_files, key=lambda name: parse_log_file(name).scan_order)
+    files = [DataFile(item.partition, name, storage.stat(join(item.partition, name)).size) for name in names]
+    scan = scan_log_files(
+        storage,
+        files,
+        target.committed,
+        latest_instant=target.max_instant,
+        stop_at_newer=not target.files.as_hudi_1,
+    )
+    if not target.config.allow_corrupt_log_blocks:
+        scan.refuse_corrupt()
+    schema = rows_schema(target.files.schema, path=item.file_id)
+    with _base_file(storage, item) as base:
+        if not scan.blocks:
+            yield SliceRows(target, item, schema, base, None)
+            return
+        with merging(
+            storage,
+            scan,
+            schema,
+            target.policy,
+            Ordering.of(target.policy, target.files.schema, path=item.file_id),
+            path=files[0].path if base is None else base.path,
+            first_only=target.files.as_hudi_1,
+            budget=target.config.memory_bytes,
+        ) as merge:
+            yield SliceRows(target, item, schema, base, merge)
+
+
+@contextmanager
+def _base_file(storage: Storage, item: ClusteringSlice) -> Iterator[ParquetBaseFile | None]:
+    if item.base_file is None:
+        yield None
+        return
+    with open_base_file(storage, join(item.partition, item.base_file)) as base:
+        yield base

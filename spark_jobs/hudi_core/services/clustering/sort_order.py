@@ -1,0 +1,220 @@
+"""The order of rows within a clustering, as binary keys: rows are in order where the unsigned bytes of their keys are.
+
+Linear: by the columns, one after the other, ascending and nulls first, as Spark sorts.
+z-order and hilbert: by the place on a space-filling curve through the ranks of the values among sampled ones
+(SpaceCurveSortingHelper, build method `sample`), so that columns of any type and spread count alike. The record key
+comes last: the order is total, and the same in every run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+from functools import lru_cache
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from hudi_core.errors import ConfigError, UnsupportedError
+from hudi_core.model.names import RECORD_KEY
+
+_SORT_COLUMNS: Final = "hoodie.clustering.plan.strategy.sort.columns"
+_CURVE_BITS: Final = 63
+_MOST_BITS: Final = 12
+"""Of one column on a curve: its values are told apart by up to 4095 sampled ones."""
+
+
+class Layout(Enum):
+    """Values of `hoodie.layout.optimize.strategy`."""
+
+    LINEAR = "linear"
+    Z_ORDER = "z-order"
+    HILBERT = "hilbert"
+
+    @property
+    def is_linear(self) -> bool:
+        """Whether rows are in the order of the columns, and not along a curve."""
+        return self is Layout.LINEAR
+
+
+@dataclass(frozen=True, slots=True)
+class SortOrder:
+    """Columns, dotted where they are nested, and their layout. `bounds`, of a curve, are the sampled values as
+    `sampled` makes them.
+    """
+
+    columns: tuple[str, ...]
+    layout: Layout = Layout.LINEAR
+    bounds: bytes = b""
+
+    def check(self, schema: pa.Schema) -> None:
+        """Raises ConfigError for a column that `schema` lacks, UnsupportedError for one of a type without order."""
+        if not self.layout.is_linear and len(self.columns) > _CURVE_BITS:
+            raise ConfigError(f"{_SORT_COLUMNS} names more than {_CURVE_BITS} columns for a curve")
+        self.keys(pa.RecordBatch.from_arrays([pa.array([], field.type) for field in schema], schema=schema))
+
+    @property
+    def read_columns(self) -> list[str]:
+        """The top-level columns that the keys are made of."""
+        return list(dict.fromkeys([*(name.split(".")[0] for name in self.columns), RECORD_KEY]))
+
+    @property
+    def bits(self) -> int:
+        """Of each column on a curve."""
+        return min(_MOST_BITS, _CURVE_BITS // max(1, len(self.columns)))
+
+    def keys(self, batch: pa.RecordBatch) -> pa.Array:
+        """The key (binary) of each row. The batch has at least `read_columns`."""
+        columns = [_column(batch, name) for name in self.columns]
+        record_keys = batch.column(batch.schema.get_field_index(RECORD_KEY)).cast(pa.binary())
+        if self.layout.is_linear or not self.bounds:
+            parts = [_sortable(column, name) for column, name in zip(columns, self.columns, strict=True)]
+        else:
+            bounds = _bounds(self.bounds)
+            ranks = np.stack([_ranks(column, bound) for column, bound in zip(columns, bounds, strict=True)])
+            curve = hilbert(ranks, self.bits) if self.layout is Layout.HILBERT else interleaved(ranks, self.bits)
+            parts = [_binary(curve.astype(">u8").view(np.uint8).reshape(-1, 8))]
+        return pc.binary_join_element_wise(*parts, record_keys, pa.scalar(b"", pa.binary()))
+
+    def sampled(self, batch: pa.RecordBatch, weights: NDArray[np.float64]) -> SortOrder:
+        """This order with bounds that divide the rows of a sample, each with its weight, into equal parts."""
+        found = [_quantiles(_column(batch, name), weights, 2**self.bits - 1) for name in self.columns]
+        row = pa.RecordBatch.from_arrays(
+            [pa.ListArray.from_arrays([0, len(values)], values) for values in found],
+            names=[str(at) for at in range(len(found))],
+        )
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, row.schema) as writer:
+            writer.write_batch(row)
+        return SortOrder(self.columns, self.layout, sink.getvalue().to_pybytes())
+
+
+def interleaved(ranks: NDArray[np.uint64], bits: int) -> NDArray[np.uint64]:
+    """The places on the z-curve of points with coordinates `ranks` (columns by rows) of so many bits."""
+    places = np.zeros(ranks.shape[1], np.uint64)
+    for bit in range(bits - 1, -1, -1):
+        for column in ranks:
+            places = (places << np.uint64(1)) | ((column >> np.uint64(bit)) & np.uint64(1))
+    return places
+
+
+def hilbert(ranks: NDArray[np.uint64], bits: int) -> NDArray[np.uint64]:
+    """The places on the Hilbert curve, as `interleaved` (J. Skilling, Programming the Hilbert curve, 2004)."""
+    axes = ranks.copy()
+    one = np.uint64(1)
+    for bit in range(bits - 1, 0, -1):
+        high, low = one << np.uint64(bit), (one << np.uint64(bit)) - one
+        for column in axes:
+            is_set = (column & high) != 0
+            swapped = np.where(is_set, np.uint64(0), (axes[0] ^ column) & low)
+            axes[0] ^= np.where(is_set, low, swapped)
+            column ^= swapped
+    for at in range(1, len(axes)):
+        axes[at] ^= axes[at - 1]
+    turned = np.zeros(axes.shape[1], np.uint64)
+    for bit in range(bits - 1, 0, -1):
+        high = one << np.uint64(bit)
+        turned ^= np.where((axes[-1] & high) != 0, high - one, np.uint64(0))
+    return interleaved(axes ^ turned, bits)
+
+
+def _column(batch: pa.RecordBatch, name: str) -> pa.Array:
+    top, *inner = name.split(".")
+    at = batch.schema.get_field_index(top)
+    column = None if at < 0 else batch.column(at)
+    for part in inner:
+        is_there = column is not None and pa.types.is_struct(column.type) and column.type.get_field_index(part) >= 0
+        column = pc.struct_field(column, part) if is_there else None
+    if column is None:
+        raise ConfigError(f"{_SORT_COLUMNS} names {name}, which is no column of the table")
+    return column
+
+
+def _sortable(column: pa.Array, name: str) -> pa.Array:
+    """Values as binary that sorts as they do and ends by itself, nulls first."""
+    kind = column.type
+    if pa.types.is_string(kind) or pa.types.is_binary(kind):
+        valid = column.is_valid()
+        text = pc.replace_substring(column.cast(pa.binary()).fill_null(b""), b"\0", b"\0\xff")
+        whole = pc.binary_join_element_wise(pa.scalar(b"\1"), text, pa.scalar(b"\0\0"), pa.scalar(b"", pa.binary()))
+        return pc.if_else(valid, whole, pa.scalar(b"\0", pa.binary()))
+    data = _fixed(column, name)
+    valid = np.asarray(column.is_valid())
+    data = np.where(valid[:, None], data, np.uint8(0))
+    return _binary(np.concatenate([valid[:, None].astype(np.uint8), data], axis=1))
+
+
+def _fixed(column: pa.Array, name: str) -> NDArray[np.uint8]:
+    """Values of a fixed width as bytes that sort as they do: rows by width; those of nulls are anything."""
+    kind, count = column.type, len(column)
+    if pa.types.is_boolean(kind):
+        return np.asarray(column.fill_null(False)).astype(np.uint8).reshape(count, 1)
+    if pa.types.is_floating(kind):
+        values = np.asarray(column.cast(pa.float64()).fill_null(0.0)) + 0.0
+        values[np.isnan(values)] = np.nan
+        bits = values.view(np.uint64)
+        sign = np.uint64(1 << 63)
+        return _big_endian(np.where(bits & sign != 0, ~bits, bits | sign))
+    if pa.types.is_decimal128(kind):
+        filled = column.fill_null(pa.scalar(0, kind))
+        raw = np.frombuffer(filled.buffers()[1], np.uint8)[filled.offset * 16 :][: count * 16]
+        turned: NDArray[np.uint8] = raw.reshape(count, 16)[:, ::-1].copy()
+        turned[:, 0] ^= 0x80
+        return turned
+    if pa.types.is_fixed_size_binary(kind):
+        width = kind.byte_width
+        filled = column.fill_null(pa.scalar(bytes(width), kind))
+        found: NDArray[np.uint8] = np.frombuffer(filled.buffers()[1], np.uint8)[filled.offset * width :]
+        return found[: count * width].reshape(count, width)
+    if pa.types.is_temporal(kind):
+        column = column.cast(pa.int32() if kind.bit_width == 32 else pa.int64())
+        kind = column.type
+    if not pa.types.is_integer(kind):
+        raise UnsupportedError(f"rows are not sorted by {name}, of type {kind}", remedy=f"change {_SORT_COLUMNS}")
+    values = np.asarray(column.cast(pa.int64()).fill_null(0))
+    return _big_endian(values.view(np.uint64) ^ np.uint64(1 << 63))
+
+
+def _big_endian(values: NDArray[np.uint64]) -> NDArray[np.uint8]:
+    return values.astype(">u8").view(np.uint8).reshape(len(values), 8)
+
+
+def _binary(data: NDArray[np.uint8]) -> pa.Array:
+    """Rows of bytes, all of one width, as a binary array."""
+    count, width = data.shape
+    offsets = np.arange(0, (count + 1) * width, width, dtype=np.int32)
+    return pa.Array.from_buffers(
+        pa.binary(), count, [None, pa.py_buffer(offsets), pa.py_buffer(np.ascontiguousarray(data))]
+    )
+
+
+def _quantiles(column: pa.Array, weights: NDArray[np.float64], most: int) -> pa.Array:
+    """Up to `most` distinct values that divide the weighted values into equal parts, ascending; nulls have none."""
+    order = pc.sort_indices(column, null_placement="at_start").to_numpy()
+    order = order[np.asarray(column.is_valid())[order]]
+    if not len(order):
+        return column.slice(0, 0)
+    reached = np.cumsum(weights[order])
+    at = np.searchsorted(reached, reached[-1] * np.arange(1, most + 1) / (most + 1))
+    return column.take(pa.array(order[np.minimum(at, len(order) - 1)])).unique()
+
+
+def _ranks(column: pa.Array, bounds: pa.Array) -> NDArray[np.uint64]:
+    """How many of the ascending `bounds` each value reaches; none where it is null."""
+    both = pa.concat_arrays([bounds, column])
+    order = pc.sort_indices(both, null_placement="at_start").to_numpy()
+    is_bound = order < len(bounds)
+    ranks = np.empty(len(both), np.uint64)
+    # The sort is stable: a value that equals a bound comes behind it.
+    ranks[order] = np.cumsum(is_bound)
+    return ranks[len(bounds) :]
+
+
+@lru_cache(maxsize=8)
+def _bounds(data: bytes) -> Sequence[pa.Array]:
+    (row,) = pa.ipc.open_stream(data)
+    return [column.values for column in row.columns]

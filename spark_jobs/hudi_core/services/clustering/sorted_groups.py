@@ -1,0 +1,249 @@
+"""Clustering by sort columns: an exchange brings each row to the new file that has its range of keys.
+
+The slices of a plan are sampled first where a group becomes several files, or its order is a curve. Then each slice is
+read once: its rows are sorted in parts, cut where the next file begins, and sent in pieces, whose first sort key is the
+exchange's key. A file's pieces arrive by that key, so that they are merged with a few of each sorted part in memory.
+Nothing of the rows comes to the driver but the sample.
+"""
+
+from __future__ import annotations
+
+import bisect
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hudi_core.engine.exchange import exchange_rows
+from hudi_core.engine.serializer import from_text, to_text
+from hudi_core.errors import ExecutionError
+from hudi_core.filegroup.read.base_file import base_batches
+from hudi_core.filegroup.write.base_file_writer import rows_schema
+from hudi_core.model.partition import check_file_name, check_partition
+from hudi_core.services.clustering.copied_groups import UNIT, Clustered, codec_of
+from hudi_core.services.clustering.slice_rows import ClusteringTarget, SliceCount, SliceRows, open_slice
+from hudi_core.services.clustering.sort_order import SortOrder
+from hudi_core.services.new_file_groups import FileGroupWriter
+from hudi_core.storage.arrow_store import open_data_storage
+from hudi_core.timeline.actions.clustering import ClusteringSlice
+
+if TYPE_CHECKING:
+    from hudi_core.engine.protocol import TaskAttempt
+
+_KEY: Final = "_airflow_hudi_sort_key"
+_PIECE_BYTES: Final = 1 << 20
+_SENT_BYTES: Final = 4 << 20
+_SORTED_PART: Final = 4
+"""A part that is sorted takes up at most this part of the memory budget; sorting it takes as much again."""
+_MERGED_PART: Final = 8
+"""Pieces that are merged at once take up at least this part of the memory budget."""
+
+
+@dataclass(frozen=True, slots=True)
+class SampleUnit:
+    """A slice whose sort columns are sampled: `rows` of its rows, up to twice as many."""
+
+    target: ClusteringTarget
+    item: ClusteringSlice
+    order: SortOrder
+    rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """Rows of a slice, as an Arrow IPC stream of the order's columns; each stands for `weight` rows."""
+
+    rows: bytes
+    weight: float
+
+
+@dataclass(frozen=True, slots=True)
+class SortUnit:
+    """A slice whose rows go to the shards from `first_shard` on: the next one begins at each key of `cuts`. The number
+    of its rows goes to `count_shard`.
+    """
+
+    target: ClusteringTarget
+    item: ClusteringSlice
+    order: SortOrder
+    cuts: tuple[bytes, ...]
+    first_shard: int
+    count_shard: int
+
+
+@dataclass(frozen=True, slots=True)
+class SortedOutput:
+    """One shard: the file group `<prefix>-0` of a partition, and the next ones where it gets too large. `slices` are
+    where the rows come from.
+    """
+
+    partition: str
+    prefix: str
+    slices: tuple[ClusteringSlice, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SortedOutputs:
+    """All shards but the last, which counts."""
+
+    target: ClusteringTarget
+    outputs: tuple[SortedOutput, ...]
+
+
+def sample_slice(unit: SampleUnit, attempt: TaskAttempt) -> Sample:
+    """The UnitTask of sampling: rows at even distances. Of a slice with a base file that alone is looked at, since a
+    sample need not be exact. Errors as open_slice. Memory: a batch of rows, and the sample.
+    """
+    storage = open_data_storage(unit.target.uri, unit.target.storage_options)
+    whole = rows_schema(unit.target.files.schema, path=unit.item.file_id)
+    schema = pa.schema([whole.field(name) for name in unit.order.read_columns])
+    kept = schema.empty_table()
+    step, seen = 1, 0
+    with open_slice(storage, unit.target, unit.item) as rows:
+        for batch in _cheapest(rows, schema):
+            kept = pa.concat_tables([kept, pa.Table.from_batches([_every(batch, step, -seen % step)])])
+            seen += batch.num_rows
+            while kept.num_rows > 2 * unit.rows:
+                kept, step = kept.take(pa.array(np.arange(0, kept.num_rows, 2))), 2 * step
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, schema) as writer:
+        writer.write_table(kept)
+    return Sample(sink.getvalue().to_pybytes(), seen / max(1, kept.num_rows))
+
+
+def _cheapest(rows: SliceRows, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    if rows.base is not None:
+        return base_batches(rows.base, schema, batch_rows=rows.target.config.batch_rows)
+    return (batch.select(schema.names) for batch in rows.batches())
+
+
+def _every(batch: pa.RecordBatch, step: int, start: int) -> pa.RecordBatch:
+    return batch if step == 1 else batch.take(pa.array(np.arange(start, batch.num_rows, step)))
+
+
+def order_and_cuts(samples: Sequence[Sample], order: SortOrder, outputs: int) -> tuple[SortOrder, tuple[bytes, ...]]:
+    """The order of a group, with the bounds of a curve, and the keys at which each file but the first begins: they
+    divide the sampled rows into `outputs` equal parts. Fewer cuts where the sample has not as many keys.
+    """
+    tables = [pa.ipc.open_stream(item.rows).read_all() for item in samples]
+    weights = np.concatenate(
+        [np.full(table.num_rows, item.weight) for table, item in zip(tables, samples, strict=True)]
+    )
+    if not len(weights):
+        return order, ()
+    (batch,) = pa.concat_tables(tables).combine_chunks().to_batches()
+    placed = order if order.layout.is_linear else order.sampled(batch, weights)
+    keys = placed.keys(batch)
+    by_key = pc.sort_indices(keys).to_numpy()
+    reached = np.cumsum(weights[by_key])
+    at = np.searchsorted(reached, reached[-1] * np.arange(1, outputs) / outputs)
+    chosen = keys.take(pa.array(by_key[np.minimum(at, len(by_key) - 1)])).to_pylist()
+    return placed, tuple(dict.fromkeys(chosen))
+
+
+def produce_sorted(unit: SortUnit, attempt: TaskAttempt) -> Iterator[pa.RecordBatch]:
+    """engine.protocol.Produce: the rows of a slice in sorted pieces, and their number. Errors as open_slice.
+
+    Memory: that of open_slice, and half of the memory budget.
+    """
+    storage = open_data_storage(unit.target.uri, unit.target.storage_options)
+    most = max(_PIECE_BYTES, unit.target.config.memory_bytes // _SORTED_PART)
+    waiting: list[pa.RecordBatch] = []
+    size = 0
+    try:
+        with open_slice(storage, unit.target, unit.item) as rows:
+            for batch in rows.batches():
+                waiting.append(batch.append_column(_KEY, unit.order.keys(batch)))
+                size += waiting[-1].nbytes
+                if size >= most:
+                    yield from _sorted_part(waiting, unit)
+                    waiting, size = [], 0
+            if waiting:
+                yield from _sorted_part(waiting, unit)
+            count = rows.count()
+    except (pa.ArrowException, MemoryError) as error:
+        raise ExecutionError(f"sorting a file slice failed: {error!r}", path=unit.item.file_id) from error
+    yield _piece_rows([(unit.count_shard, unit.item.file_id.encode(), to_text(count).encode())])
+
+
+def _sorted_part(batches: list[pa.RecordBatch], unit: SortUnit) -> Iterator[pa.RecordBatch]:
+    rows = _by_key(pa.Table.from_batches(batches))
+    keys = rows.column(_KEY).combine_chunks()
+    cuts = [_place(keys, cut) for cut in unit.cuts]
+    step = max(1, rows.num_rows * _PIECE_BYTES // max(1, rows.nbytes))
+    pieces: list[tuple[int, bytes, bytes]] = []
+    for number, (start, end) in enumerate(zip([0, *cuts], [*cuts, rows.num_rows], strict=True)):
+        for at in range(start, end, step):
+            (piece,) = rows.slice(at, min(step, end - at)).combine_chunks().to_batches()
+            pieces.append((unit.first_shard + number, keys[at].as_py(), piece.serialize().to_pybytes()))
+            if sum(len(value) for _, _, value in pieces) >= _SENT_BYTES:
+                yield _piece_rows(pieces)
+                pieces = []
+    if pieces:
+        yield _piece_rows(pieces)
+
+
+def _piece_rows(pieces: list[tuple[int, bytes, bytes]]) -> pa.RecordBatch:
+    shards, keys, values = zip(*pieces, strict=True)
+    return exchange_rows(pa.array(shards, pa.int32()), pa.array(keys, pa.binary()), pa.array(values, pa.binary()))
+
+
+def write_sorted(
+    given: SortedOutputs, shard: int, batches: Iterator[pa.RecordBatch], attempt: TaskAttempt
+) -> Clustered:
+    """The file of a shard; of the last shard the number of rows of each slice. With `given`, engine.protocol.Consume.
+
+    Memory: an eighth of the memory budget and the pieces that overlap, a piece of 1 MiB for each sorted part of each
+    slice, twice; a row group of output. Raises ExecutionError where writing fails.
+    """
+    if shard == len(given.outputs):
+        values = (value for batch in batches for value in batch.column(1).to_pylist())
+        return Clustered(counts=tuple(from_text(SliceCount, value) for value in values))
+    target, output = given.target, given.outputs[shard]
+    storage = open_data_storage(target.uri, target.storage_options)
+    partition = check_partition(output.partition, source=UNIT)
+    prefix = check_file_name(output.prefix, source=UNIT)
+    codec = codec_of(storage, target, output.slices)
+    schema = rows_schema(target.files.schema, path=partition)
+    try:
+        with FileGroupWriter(storage, target.files, partition, prefix, codec, attempt) as writer:
+            for rows in merged_pieces(batches, schema, target.config.memory_bytes // _MERGED_PART):
+                for batch in rows.to_batches(max_chunksize=target.config.batch_rows):
+                    writer.write(batch)
+            return Clustered(writer.close())
+    except (pa.ArrowException, MemoryError) as error:
+        raise ExecutionError(f"writing sorted rows failed: {error!r}", path=partition) from error
+
+
+def merged_pieces(batches: Iterator[pa.RecordBatch], schema: pa.Schema, hold: int) -> Iterator[pa.Table]:
+    """The rows of sorted pieces in the order of their keys, with the columns of `schema`. Pieces come by their first
+    keys, so what is below the next piece's first key is final. `hold` bytes are taken together at least.
+    """
+    keyed = schema.append(pa.field(_KEY, pa.binary()))
+    held: list[pa.Table] = []
+    size, limit = 0, hold
+    for batch in batches:
+        for first, value in zip(batch.column(0), batch.column(1), strict=True):
+            if size >= limit:
+                rows = _by_key(pa.concat_tables(held))
+                final = _place(rows.column(_KEY).combine_chunks(), first.as_py())
+                yield rows.slice(0, final).select(schema.names)
+                held = [rows.slice(final).combine_chunks()]
+                size = held[0].nbytes
+                limit = size + hold
+            held.append(pa.Table.from_batches([pa.ipc.read_record_batch(value.as_buffer(), keyed)]))
+            size += held[-1].nbytes
+    if held:
+        yield _by_key(pa.concat_tables(held)).select(schema.names)
+
+
+def _by_key(rows: pa.Table) -> pa.Table:
+    return rows.take(pc.sort_indices(rows.column(_KEY))).combine_chunks()
+
+
+def _place(keys: pa.Array, key: bytes) -> int:
+    """How many of the ascending keys are below `key`."""
+    return bisect.bisect_left(range(len(keys)), key, key=lambda at: keys[at].as_py())

@@ -1,0 +1,202 @@
+"""A stored plan as work for an engine, and the proof that what came of it is what the plan asks for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import accumulate
+from typing import Final
+from uuid import uuid4
+
+from hudi_core.engine.protocol import Engine
+from hudi_core.errors import ExecutionError, FormatError
+from hudi_core.metadata_table.records.file_statistics import DataFileRef, FileStatistics
+from hudi_core.model.names import parse_base_file
+from hudi_core.model.partition import join
+from hudi_core.services.clustering.copied_groups import Clustered, JoinUnit, join_slices
+from hudi_core.services.clustering.slice_rows import ClusteringTarget, SliceCount
+from hudi_core.services.clustering.sort_order import SortOrder
+from hudi_core.services.clustering.sorted_groups import (
+    SampleUnit,
+    SortedOutput,
+    SortedOutputs,
+    SortUnit,
+    order_and_cuts,
+    produce_sorted,
+    sample_slice,
+    write_sorted,
+)
+from hudi_core.services.lifecycle import UnitProgress
+from hudi_core.services.rewrite import Rewritten
+from hudi_core.timeline.actions.clustering import ClusteringPlan, ClusteringSlice
+from hudi_core.timeline.actions.write_stats import WriteStat
+
+_SAMPLED_ROWS: Final = 100_000
+"""Of a group, in all its slices."""
+_SAMPLED_AT_LEAST: Final = 64
+"""Of each slice."""
+
+Sizes = Mapping[tuple[str, str], int]
+"""Bytes of the files of a slice, by partition and file id."""
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Slices of one partition whose rows go into about `outputs` new files."""
+
+    partition: str
+    slices: tuple[ClusteringSlice, ...]
+    outputs: int
+
+
+def groups_of(plan: ClusteringPlan, *, by_file: bool) -> list[Group]:
+    """The plan's groups, each for one partition; `by_file`: each slice by itself. A group that its planner gave slices
+    of several partitions is divided, its outputs by the number of slices.
+    """
+    found = []
+    for group in plan.groups:
+        if by_file:
+            found += [Group(item.partition, (item,), 1) for item in group.slices]
+            continue
+        by_partition: dict[str, list[ClusteringSlice]] = {}
+        for item in group.slices:
+            by_partition.setdefault(item.partition, []).append(item)
+        for partition, slices in by_partition.items():
+            outputs = -(-max(1, group.outputs) * len(slices) // len(group.slices))
+            found.append(Group(partition, tuple(slices), outputs))
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """Runs the groups of a plan. `sizes` are those of the slices."""
+
+    engine: Engine
+    epoch: int
+    target: ClusteringTarget
+    sizes: Sizes
+    progress: UnitProgress | None = None
+
+    def join(self, groups: Sequence[Group]) -> list[Clustered]:
+        """Without order."""
+        units = [
+            JoinUnit(self.target, group.partition, slices, str(uuid4()))
+            for group in groups
+            for slices in self._parts(group)
+        ]
+        return self.engine.run(join_slices, units, run_epoch=self.epoch, progress=self.progress)
+
+    def sort(self, groups: Sequence[Group], order: SortOrder) -> list[Clustered]:
+        """In `order` within each group."""
+        placed = self._orders_and_cuts(groups, order)
+        counts = [len(cuts) + 1 for _, cuts in placed]
+        starts = list(accumulate(counts, initial=0))
+        outputs = [
+            SortedOutput(group.partition, str(uuid4()), group.slices)
+            for group, count in zip(groups, counts, strict=True)
+            for _ in range(count)
+        ]
+        units = [
+            SortUnit(self.target, item, placed_order, cuts, start, len(outputs))
+            for group, (placed_order, cuts), start in zip(groups, placed, starts, strict=False)
+            for item in group.slices
+        ]
+        return self.engine.exchange(
+            produce_sorted,
+            units,
+            partial(write_sorted, SortedOutputs(self.target, tuple(outputs))),
+            shards=len(outputs) + 1,
+            run_epoch=self.epoch,
+            progress=self.progress,
+        )
+
+    def _orders_and_cuts(self, groups: Sequence[Group], order: SortOrder) -> list[tuple[SortOrder, tuple[bytes, ...]]]:
+        sampled = [group.outputs > 1 or not order.layout.is_linear for group in groups]
+        units = [
+            SampleUnit(self.target, item, order, max(_SAMPLED_AT_LEAST, _SAMPLED_ROWS // len(group.slices)))
+            for group, is_sampled in zip(groups, sampled, strict=True)
+            if is_sampled
+            for item in group.slices
+        ]
+        samples = iter(self.engine.run(sample_slice, units, run_epoch=self.epoch) if units else ())
+        return [
+            order_and_cuts([next(samples) for _ in group.slices], order, group.outputs) if is_sampled else (order, ())
+            for group, is_sampled in zip(groups, sampled, strict=True)
+        ]
+
+    def _parts(self, group: Group) -> list[tuple[ClusteringSlice, ...]]:
+        """The slices of each new file: in their order, some equal parts of the bytes."""
+        sizes = [max(1, self.sizes[item.partition, item.file_id]) for item in group.slices]
+        parts: list[list[ClusteringSlice]] = [[] for _ in range(group.outputs)]
+        for item, before in zip(group.slices, accumulate(sizes, initial=0), strict=False):
+            parts[before * group.outputs // sum(sizes)].append(item)
+        return [tuple(part) for part in parts if part]
+
+
+def prove(
+    plan: ClusteringPlan, groups: Sequence[Group], results: Sequence[Clustered], instant: str, *, with_statistics: bool
+) -> Rewritten:
+    """The new files of the results, once they are shown to hold as many rows as the slices of each partition.
+
+    Raises ExecutionError otherwise: a slice that was not read, or twice; another number of rows; a file that is not a
+    new one of the plan's partitions.
+    """
+    counts = [count for result in results for count in result.counts]
+    read = [(count.partition, count.file_id) for count in counts]
+    planned = sorted((item.partition, item.file_id) for item in plan.slices)
+    if sorted(read) != planned:
+        raise _unproved(f"the plan has {len(planned)} slices, {len(read)} were read")
+    files = [file for result in results for file in result.files]
+    stats = [file.stat for file in files]
+    for stat in stats:
+        _check_file(stat, instant, {group.partition for group in groups}, {file_id for _, file_id in planned})
+    rows_in, rows_out = _sums(counts), _sums(SliceCount(s.partition_path, s.file_id, s.num_writes) for s in stats)
+    if rows_in != rows_out:
+        partition = min(name for name in {*rows_in, *rows_out} if rows_in.get(name) != rows_out.get(name))
+        raise _unproved(
+            f"{rows_in.get(partition, 0)} rows were read and {rows_out.get(partition, 0)} written in {partition!r}"
+        )
+    statistics: list[FileStatistics] = []
+    if with_statistics:
+        for file in files:
+            if file.statistics is None or file.statistics.file != _reference(file.stat):
+                raise _unproved(f"the statistics of {file.stat.path} for the metadata table are not there")
+            statistics.append(file.statistics)
+    return Rewritten(list(map(_reference, stats)), stats, statistics)
+
+
+def _check_file(stat: WriteStat, instant: str, partitions: set[str], replaced: set[str]) -> None:
+    try:
+        name = parse_base_file(stat.name)
+    except FormatError as error:
+        raise _unproved(f"the engine returned {stat.path!r}: {error.message}") from error
+    is_right = (
+        stat.partition_path in partitions
+        and stat.path == join(stat.partition_path, stat.name)
+        and (name.file_id, name.instant) == (stat.file_id, instant)
+        and name.file_id not in replaced
+        and stat.file_size_in_bytes > 0
+        and stat.num_writes > 0
+    )
+    if not is_right:
+        raise _unproved(f"the engine returned {stat.path!r} of {stat.file_size_in_bytes} bytes, {stat.num_writes} rows")
+
+
+def _sums(counts: Iterable[SliceCount]) -> dict[str, int]:
+    """The rows of each partition that has any."""
+    found: dict[str, int] = {}
+    for count in counts:
+        if count.rows < 0:
+            raise _unproved(f"{count.rows} rows are no number of rows")
+        if count.rows:
+            found[count.partition] = found.get(count.partition, 0) + count.rows
+    return found
+
+
+def _reference(stat: WriteStat) -> DataFileRef:
+    return DataFileRef(stat.partition_path, stat.name, stat.file_size_in_bytes, is_base=True)
+
+
+def _unproved(what: str) -> ExecutionError:
+    return ExecutionError(what, remedy="nothing was published; please report this with the log of the run")

@@ -1,0 +1,186 @@
+"""New base files of new file groups, as clustering writes them: one ends where it has its size, the next begins."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from hudi_core.codec.avro.schema import AvroSchema
+from hudi_core.codec.parquet.splice import RowGroupSource
+from hudi_core.config.write_config import WriteConfig
+from hudi_core.filegroup.write.base_file_writer import BaseFileHandle
+from hudi_core.filegroup.write.markers import MarkerType, create_marker
+from hudi_core.metadata_table.extract.data_file import StatisticsRequirements, read_file_statistics
+from hudi_core.metadata_table.records.file_statistics import DataFileRef, FileStatistics
+from hudi_core.model.names import COMMIT_SEQNO, COMMIT_TIME, BaseFileName, WriteToken, parse_base_file
+from hudi_core.model.partition import join
+from hudi_core.storage.base import Storage
+from hudi_core.timeline.actions.write_stats import WriteStat
+
+if TYPE_CHECKING:
+    from hudi_core.engine.protocol import TaskAttempt
+
+NULL_COMMIT = "null"
+"""prevCommit of a base file that replaces none (HoodieWriteStat.NULL_COMMIT)."""
+
+
+@dataclass(frozen=True, slots=True)
+class NewFiles:
+    """What all new files of an instant have in common. `schema` is the table's Avro schema without meta fields.
+
+    A file ends once it has `target_bytes`, at the end of a row group. `stamps_rows`: rows get the commit time and
+    sequence numbers of this instant; else they keep theirs. `requirements` are what the metadata table must know of
+    each file; None: nothing. `as_hudi_1` is merge_mode.reads_as_hudi_1 of the table.
+    """
+
+    instant: str
+    schema: AvroSchema
+    config: WriteConfig
+    target_bytes: int
+    as_hudi_1: bool
+    stamps_rows: bool = False
+    requirements: StatisticsRequirements | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NewFile:
+    """One of them; `statistics` are those that were required."""
+
+    stat: WriteStat
+    statistics: FileStatistics | None = None
+
+
+@dataclass
+class FileGroupWriter:
+    """Writes rows of one partition to new file groups `<prefix>-0`, `<prefix>-1` and so on.
+
+    Use it in a `with` block: an error inside removes the file that was begun. Memory: that of a BaseFileHandle.
+    """
+
+    storage: Storage
+    files: NewFiles
+    partition: str
+    prefix: str
+    codec: str
+    attempt: TaskAttempt
+    done: list[NewFile] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self._handle: BaseFileHandle | None = None
+        self._stack = ExitStack()
+        self._started = 0.0
+        self._rows = 0
+
+    def write(self, batch: pa.RecordBatch, *, known_keys: bool = False) -> None:
+        """Appends rows as BaseFileHandle.write does."""
+        if batch.num_rows:
+            self.handle.write(self._stamped(batch) if self.files.stamps_rows else batch, known_keys=known_keys)
+            self._end_full()
+
+    def copy(self, source: RowGroupSource, number: int, keys: Iterable[pa.Array]) -> None:
+        """Appends a row group of another base file, not decoded. `keys` are its record keys, none where they are known
+        to the handle.
+        """
+        self.handle.copy(source, number)
+        for some in keys:
+            self.handle.keys.add(some)
+        self._end_full()
+
+    def has_room(self, size: int) -> bool:
+        """Whether so many more bytes do not fill the file."""
+        return self.handle.position + size < self.files.target_bytes
+
+    @property
+    def handle(self) -> BaseFileHandle:
+        """The file that rows are appended to; it is begun where there is none."""
+        if self._handle is None:
+            self._started = time.perf_counter()
+            token = WriteToken(self.attempt.partition_id, self.attempt.stage_id, self.attempt.attempt_id)
+            name = str(BaseFileName(f"{self.prefix}-{len(self.done)}", token, self.files.instant, "parquet"))
+            create_marker(self.storage, self.files.instant, self.partition, name, MarkerType.CREATE)
+            self._handle = self._stack.enter_context(
+                BaseFileHandle(
+                    self.storage,
+                    join(self.partition, name),
+                    self.files.schema,
+                    self.files.config,
+                    codec=self.codec,
+                )
+            )
+        return self._handle
+
+    def close(self) -> tuple[NewFile, ...]:
+        """Completes the last file; all of them. There is none where no row came."""
+        self._end()
+        return tuple(self.done)
+
+    def _stamped(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """With the commit time and sequence numbers of this instant (HoodieRecord.generateSequenceId)."""
+        numbers = pa.array(range(self._rows, self._rows + batch.num_rows)).cast(pa.string())
+        self._rows += batch.num_rows
+        start = f"{self.files.instant}_{self.attempt.partition_id}_"
+        columns = {
+            COMMIT_TIME: pa.repeat(pa.scalar(self.files.instant), batch.num_rows),
+            COMMIT_SEQNO: pa.compute.binary_join_element_wise(pa.scalar(start), numbers, ""),
+        }
+        arrays = [columns.get(name, batch.column(at)) for at, name in enumerate(batch.schema.names)]
+        return pa.RecordBatch.from_arrays(arrays, schema=batch.schema)
+
+    def _end_full(self) -> None:
+        if self._handle is not None and self._handle.position >= self.files.target_bytes:
+            self._end()
+
+    def _end(self) -> None:
+        handle = self._handle
+        if handle is None:
+            return
+        size = handle.close()
+        self._handle = None
+        self._stack.close()
+        created_ms = int((time.perf_counter() - self._started) * 1000)
+        self.done.append(NewFile(self._stat(handle, size, created_ms), self._statistics(handle, size)))
+
+    def _stat(self, handle: BaseFileHandle, size: int, created_ms: int) -> WriteStat:
+        extra: dict[str, Any] = {"numUpdates": 0, "totalLogReadTimeMs": 0} if self.files.as_hudi_1 else {}
+        return WriteStat(
+            file_id=parse_base_file(handle.path.rpartition("/")[2]).file_id,
+            path=handle.path,
+            partition_path=self.partition,
+            prev_commit=NULL_COMMIT,
+            num_writes=handle.rows,
+            num_deletes=0,
+            num_update_writes=0,
+            num_inserts=handle.rows,
+            file_size_in_bytes=size,
+            total_write_bytes=size,
+            total_create_time_ms=created_ms,
+            extra=extra,
+        )
+
+    def _statistics(self, handle: BaseFileHandle, size: int) -> FileStatistics | None:
+        if self.files.requirements is None:
+            return None
+        file = DataFileRef(self.partition, handle.path.rpartition("/")[2], size, is_base=True)
+        return read_file_statistics(self.storage, file, self.files.requirements)
+
+    def __enter__(self) -> FileGroupWriter:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stack.__exit__(kind, error, trace)
+
+
+def by_partition(stats: list[WriteStat]) -> Mapping[str, tuple[WriteStat, ...]]:
+    """The write stats of a commit by partition, partitions sorted."""
+    found: dict[str, list[WriteStat]] = {}
+    for stat in stats:
+        found.setdefault(stat.partition_path, []).append(stat)
+    return {partition: tuple(items) for partition, items in sorted(found.items())}
