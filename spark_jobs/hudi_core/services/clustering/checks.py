@@ -4,6 +4,7 @@ error that names the file and the remedy.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping
 from typing import Final
 
@@ -33,6 +34,12 @@ STRATEGIES: Final = frozenset(
     }
 )
 """Execution strategies by the last part of their class names whose plans are run here."""
+_BUCKET: Final = re.compile(r"0000\d{4}-")
+"""How file ids begin in a table with a bucket index (BucketIdentifier.newBucketFileIdPrefix), and of random ones two in
+a million.
+"""
+CONSISTENT_BUCKETS: Final = ".hoodie/.bucket_index"
+"""Where the places of buckets with consistent hashing are (HoodieTableMetaClient.getHashingMetadataPath)."""
 _LAYOUTS: Final = {
     "linear": Layout.LINEAR,
     "z-order": Layout.Z_ORDER,
@@ -41,9 +48,15 @@ _LAYOUTS: Final = {
 }
 
 
-def check_plan(plan: ClusteringPlan, *, path: str) -> None:
+def check_plan(context: TableContext, plan: ClusteringPlan, *, path: str) -> None:
     """Raises FormatError for a plan without slices, UnsupportedError for one that only Hudi can run."""
     remedy = "drop it with `hudictl unschedule`, or let Hudi run it"
+    if context.storage.list_folders(CONSISTENT_BUCKETS):
+        raise UnsupportedError(
+            "the table has buckets by consistent hashing, which only Hudi's clustering resizes",
+            path=CONSISTENT_BUCKETS,
+            remedy=remedy,
+        )
     if not plan.slices:
         raise FormatError("the clustering plan names no file slice", path=path, remedy=remedy)
     strategy = plan.strategy_class.rpartition(".")[2]
@@ -52,6 +65,12 @@ def check_plan(plan: ClusteringPlan, *, path: str) -> None:
             f"the clustering plan is for {strategy}, which is not run here", path=path, remedy=remedy
         )
     for item in plan.slices:
+        if _BUCKET.match(item.file_id):
+            raise UnsupportedError(
+                f"file group {item.file_id} is a bucket, whose rows stay together by the hash of their keys",
+                path=path,
+                remedy=f"leave buckets to compaction; {remedy}",
+            )
         if item.base_file is None and not item.log_files:
             raise FormatError(f"the clustering plan names no file of {item.file_id}", path=path, remedy=remedy)
         if item.base_file is not None and parse_base_file(item.base_file).instant == BOOTSTRAP_INSTANT:

@@ -87,7 +87,7 @@ class ClusteringJob(RewriteJob[ClusteringPlan, Clustered]):
         plan = read_clustering_plan(self.active, self.find(timeline))
         if plan is None:
             raise StorageNotFoundError("the clustering has no plan any more", path=path)
-        check_plan(plan, path=path)
+        check_plan(self.context, plan, path=path)
         latest = timeline.commits().last()
         if latest is not None:
             check_schema_evolution(self.active.read_commit(latest), path=self.active.path_of(latest))

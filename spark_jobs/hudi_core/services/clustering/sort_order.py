@@ -194,7 +194,7 @@ def _binary(data: NDArray[np.uint8]) -> pa.Array:
 
 def _quantiles(column: pa.Array, weights: NDArray[np.float64], most: int) -> pa.Array:
     """Up to `most` distinct values that divide the weighted values into equal parts, ascending; nulls have none."""
-    order = pc.sort_indices(column, null_placement="at_start").to_numpy()
+    order = pc.sort_indices(column).to_numpy()
     order = order[np.asarray(column.is_valid())[order]]
     if not len(order):
         return column.slice(0, 0)
@@ -206,12 +206,12 @@ def _quantiles(column: pa.Array, weights: NDArray[np.float64], most: int) -> pa.
 def _ranks(column: pa.Array, bounds: pa.Array) -> NDArray[np.uint64]:
     """How many of the ascending `bounds` each value reaches; none where it is null."""
     both = pa.concat_arrays([bounds, column])
-    order = pc.sort_indices(both, null_placement="at_start").to_numpy()
+    order = pc.sort_indices(both).to_numpy()
     is_bound = order < len(bounds)
     ranks = np.empty(len(both), np.uint64)
     # The sort is stable: a value that equals a bound comes behind it.
     ranks[order] = np.cumsum(is_bound)
-    return ranks[len(bounds) :]
+    return np.where(np.asarray(column.is_valid()), ranks[len(bounds) :], np.uint64(0))
 
 
 @lru_cache(maxsize=8)
