@@ -8,25 +8,30 @@ partition of this table.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from hudi_core.errors import FormatError
 from hudi_core.model.names import FileGroupId, parse_base_file, parse_log_file
-from hudi_core.model.partition import check_partition
+from hudi_core.model.partition import check_partition, join
 from hudi_core.timeline.actions.commit import Operation
-from hudi_core.timeline.actions.compaction import MISSING_PARTITIONS
-from hudi_core.timeline.actions.container import decode_record
+from hudi_core.timeline.actions.compaction import MISSING_FIELD, MISSING_PARTITIONS
+from hudi_core.timeline.actions.container import decode_record, encode_datum
 from hudi_core.timeline.actions.plan_fields import name_in_partition, numbers, parsed, records, text, text_map, texts
 from hudi_core.timeline.actions.pretty_json import member
 
+_SCHEMA: Final = "HoodieRequestedReplaceMetadata"
+_VERSION: Final = 1
 _REMEDY: Final = "the plan does not fit this table: find out which process wrote it"
 
 
 @dataclass(frozen=True, slots=True)
 class ClusteringSlice:
-    """One file slice: plain names of files in `partition`; a slice may consist of log files only."""
+    """One file slice: plain names of files in `partition`; a slice may consist of log files only.
+
+    `log_files` are in the plan's order, which in Hudi's plans is the scan order reversed, with change-data logs.
+    """
 
     partition: str
     file_id: str
@@ -125,3 +130,57 @@ def _slice(raw: dict[str, Any], path: str) -> ClusteringSlice:
         message = f"the plan names files of {sorted(owners - {file_id})} for {file_id}"
         raise FormatError(message, path=path, remedy=_REMEDY)
     return ClusteringSlice(partition, file_id, base_file, logs)
+
+
+def encode_clustering_plan(plan: ClusteringPlan, address: Callable[[str], str]) -> bytes:
+    """The requested file of the clustering, in the schema of Hudi 0.15, or of 1.x where the plan has
+    `missing_partitions`. `address` gives the full address of a path below the table: real Hudi opens what is there.
+    """
+    clustering: dict[str, Any] = {
+        "inputGroups": [_group_to_avro(group, address) for group in plan.groups],
+        "strategy": {
+            "strategyClassName": plan.strategy_class,
+            "strategyParams": dict(plan.strategy_params),
+            "version": _VERSION,
+        },
+        "extraMetadata": dict(plan.extra_metadata),
+        "version": _VERSION,
+        "preserveHoodieMetadata": plan.preserves_metadata,
+    }
+    if plan.missing_partitions is None:
+        return encode_datum(_SCHEMA, _requested(clustering))
+    clustering[MISSING_PARTITIONS] = list(plan.missing_partitions)
+    return encode_datum(_SCHEMA, _requested(clustering), later_fields=[MISSING_FIELD], later_in="clusteringPlan")
+
+
+def _requested(clustering: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "operationType": Operation.CLUSTER,
+        "clusteringPlan": clustering,
+        "extraMetadata": {},
+        "version": _VERSION,
+    }
+
+
+def _group_to_avro(group: ClusteringGroup, address: Callable[[str], str]) -> dict[str, Any]:
+    return {
+        "slices": [_slice_to_avro(item, address) for item in group.slices],
+        "metrics": dict(group.metrics),
+        "numOutputFileGroups": group.outputs,
+        "extraMetadata": None,
+        "version": _VERSION,
+    }
+
+
+def _slice_to_avro(item: ClusteringSlice, address: Callable[[str], str]) -> dict[str, Any]:
+    def of(name: str) -> str:
+        return address(join(item.partition, name))
+
+    return {
+        "dataFilePath": "" if item.base_file is None else of(item.base_file),
+        "deltaFilePaths": [of(name) for name in item.log_files],
+        "fileId": item.file_id,
+        "partitionPath": item.partition,
+        "bootstrapFilePath": "",
+        "version": _VERSION,
+    }

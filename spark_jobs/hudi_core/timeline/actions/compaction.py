@@ -30,7 +30,7 @@ PLAN_VERSION: Final = 2
 """Plans of version 2 hold file names, plans of version 1 full paths (CompactionPlanMigrator)."""
 
 MISSING_PARTITIONS: Final = "missingSchedulePartitions"
-_MISSING_FIELD: Final = {
+MISSING_FIELD: Final = {
     "name": MISSING_PARTITIONS,
     "type": ["null", {"type": "array", "items": {"type": "string", "avro.java.string": "String"}}],
     "default": None,
@@ -177,7 +177,7 @@ def encode_compaction_plan(plan: CompactionPlan) -> bytes:
     return encode_datum(
         "HoodieCompactionPlan",
         {**datum, MISSING_PARTITIONS: list(plan.missing_partitions)},
-        later_fields=[_MISSING_FIELD],
+        later_fields=[MISSING_FIELD],
     )
 
 

@@ -45,14 +45,30 @@ def encode_datum(
     *,
     metadata: Mapping[str, bytes] | None = None,
     later_fields: Sequence[dict[str, Any]] = (),
+    later_in: str | None = None,
 ) -> bytes:
-    """A container of one record in the schema that Hudi 0.15 writes, and `later_fields`, which later releases added;
-    `metadata` goes into the header.
+    """A container of one record in the schema that Hudi 0.15 writes, and `later_fields`, which later releases added to
+    it, or to the record that its field `later_in` holds; `metadata` goes into the header.
     """
     schema = load_schema(schema_name)
     if later_fields:
-        schema = {**schema, "fields": [*schema["fields"], *later_fields]}
+        schema = _with_fields(schema, later_fields, later_in)
     return write_container(schema, [datum], metadata)
+
+
+def _with_fields(schema: dict[str, Any], later: Sequence[dict[str, Any]], within: str | None) -> dict[str, Any]:
+    if within is None:
+        return {**schema, "fields": [*schema["fields"], *later]}
+    fields = [
+        {
+            **field,
+            "type": [_with_fields(kind, later, None) if isinstance(kind, dict) else kind for kind in field["type"]],
+        }
+        if field["name"] == within
+        else field
+        for field in schema["fields"]
+    ]
+    return {**schema, "fields": fields}
 
 
 def decode_any(data: bytes, *, path: str) -> dict[str, Any]:

@@ -12,8 +12,14 @@ import pytest
 from hudi_core.codec.avro.container import read_container, write_container
 from hudi_core.errors import CorruptFileError, FormatError
 from hudi_core.model.names import FileGroupId
-from hudi_core.timeline.actions.clustering import decode_clustering_plan
-from hudi_core.timeline.actions.container import encode_datum
+from hudi_core.timeline.actions.clustering import (
+    ClusteringGroup,
+    ClusteringPlan,
+    ClusteringSlice,
+    decode_clustering_plan,
+    encode_clustering_plan,
+)
+from hudi_core.timeline.actions.container import decode_datum, encode_datum
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import Action, Instant, State
 from hudi_core.timeline.pending_plans import is_clustering, read_clustering_plan, read_clustering_plans
@@ -186,3 +192,25 @@ def test_the_reference_reads_the_same_groups() -> None:
         for item in group["slices"]
     }
     assert {(group.partition, group.file_id) for group in plan.file_groups()} == named
+
+
+@pytest.mark.parametrize("missing", [None, (), ("a", "b")])
+def test_a_plan_comes_back_as_it_was_encoded(missing: tuple[str, ...] | None) -> None:
+    slices = (
+        ClusteringSlice(PARTITION, FILE_ID, BASE, (LOG,)),
+        ClusteringSlice("", "f-0", None, (".f-0_20261120222300988.log.1_1-2391-3456",)),
+    )
+    plan = ClusteringPlan(
+        (ClusteringGroup(slices[:1], 3, {"TOTAL_IO_MB": 2.0}), ClusteringGroup(slices[1:], 1)),
+        "some.Strategy",
+        {"hoodie.clustering.plan.strategy.sort.columns": "a,b"},
+        extra_metadata={"run": "1"},
+        missing_partitions=missing,
+    )
+    data = encode_clustering_plan(plan, lambda path: f"s3://bucket/table/{path}")
+    assert decode_clustering_plan(data, path=PATH) == plan
+    (group, other) = decode_datum(data, path=PATH)["clusteringPlan"]["inputGroups"]
+    assert group["slices"][0]["dataFilePath"] == f"s3://bucket/table/{PARTITION}/{BASE}"
+    assert other["slices"][0]["dataFilePath"] == ""
+    assert other["slices"][0]["deltaFilePaths"] == [f"s3://bucket/table/{slices[1].log_files[0]}"]
+    assert (b"missingSchedulePartitions" in data) == (missing is not None), "0.15 has no such field"
