@@ -23,10 +23,10 @@ from hudi_core.services.compaction.checks import (
 )
 from hudi_core.services.compaction.merge_slice import CompactedSlice, compact_operation
 from hudi_core.services.compaction.units import build_units, prove
-from hudi_core.services.compaction.writers import check_plan_seen
 from hudi_core.services.context import provenance
 from hudi_core.services.lifecycle import Run
 from hudi_core.services.rewrite import RewriteJob, Rewritten, Stats
+from hudi_core.services.unaware_writers import check_plan_seen
 from hudi_core.timeline.actions.commit import SCHEMA_KEY, CommitMetadata, Operation
 from hudi_core.timeline.actions.compaction import CompactionPlan
 from hudi_core.timeline.actions.write_stats import WriteStat

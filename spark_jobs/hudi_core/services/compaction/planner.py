@@ -7,14 +7,12 @@ Peak memory on the driver: the file groups of one partition, and the operations,
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 
 from hudi_core.config.engine_config import EngineConfig
 from hudi_core.config.services.compaction_config import COMPACTION_STRATEGY, CompactionConfig
-from hudi_core.config.transaction_config import CONCURRENCY_MODE
 from hudi_core.engine.protocol import Json
 from hudi_core.history.completion import CompletionTimes
 from hudi_core.model.names import FileGroupId, parse_log_file
@@ -22,22 +20,19 @@ from hudi_core.services.compaction.checks import check_operations, check_schema_
 from hudi_core.services.compaction.job import CompactionJob
 from hudi_core.services.compaction.strategies import Strategies
 from hudi_core.services.compaction.triggers import why_not_due
-from hudi_core.services.compaction.writers import live_writer
 from hudi_core.services.context import TableContext, provenance
 from hudi_core.services.engine_choice import Extent
 from hudi_core.services.lifecycle import Run
-from hudi_core.services.service import InstantService, Nothing, Scheduled
-from hudi_core.storage.base import Storage
+from hudi_core.services.planning import RewriteService, extent_of
+from hudi_core.services.service import Nothing, Scheduled
 from hudi_core.timeline.actions.compaction import CompactionOperation, CompactionPlan, encode_compaction_plan
 from hudi_core.timeline.actions.slice_metrics import slice_metrics
 from hudi_core.timeline.instant import Action, State
-from hudi_core.timeline.instant_time import new_instant, zone_of
+from hudi_core.timeline.instant_time import zone_of
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.transaction.owner import Owner
 from hudi_core.view.file_group import FileSlice
 from hudi_core.view.file_system_view import FileSystemView
-
-log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,11 +178,12 @@ def _no_candidates(partitions: int, chosen: int, held: int) -> str:
     return f"no file group has log files in {where}{beside}"
 
 
-class CompactionService(InstantService):
+class CompactionService(RewriteService[Planned]):
     """See service.InstantService."""
 
     name = "compaction"
     action = Action.COMPACTION
+    rewritten = "compacted"
 
     def pending(self, context: TableContext, timeline: Timeline) -> list[str]:
         """The compactions that are requested or inflight, oldest first."""
@@ -197,72 +193,30 @@ class CompactionService(InstantService):
         """See InstantService. One listing of each partition in the plan."""
         operations = context.active.read_plan(instant).operations
         check_operations(operations, path=context.active.path(instant, Action.COMPACTION, State.REQUESTED))
-        if len(operations) > config.max_units:
-            return Extent(len(operations))
-        return Extent.of(_operation_sizes(context.storage, operations), config)
+        units = [[(item.partition, (*item.log_files, *filter(None, (item.base_file,))))] for item in operations]
+        return extent_of(context.storage, units, config)
 
     def job(self, run: Run) -> CompactionJob:
         """See InstantService."""
         return CompactionJob(run)
 
     def schedule(self, context: TableContext, owner: Owner, *, dry_run: bool) -> Scheduled:
-        """Plans a compaction and requests it; the plan names file groups and bytes.
-
-        The table is read without the lock, and read again under it where its timeline has changed. The instant is drawn
-        before the timeline is looked at for the last time: what completes meanwhile is after it.
-        Raises UnsupportedError for a table that this engine does not compact, ConfigError for options, FormatError for
-        a pending plan that is not safe.
-        """
+        """See RewriteService; the plan names file groups and bytes."""
         if not context.config.is_merge_on_read:
             return Scheduled(None, None, "the table is copy-on-write: it has no log files to compact")
+        return RewriteService.schedule(self, context, owner, dry_run=dry_run)
+
+    def check(self, context: TableContext, timeline: Timeline) -> None:
+        """See RewriteService."""
         check_table(context)
-        timeline = context.active.load()
         latest = timeline.commits().last()
         if latest is not None:
             check_schema_evolution(context.active.read_commit(latest), path=context.active.path_of(latest))
-        times = (time for item in timeline for time in (item.requested_time, item.completed_at))
-        made = self._plan(context, timeline, new_instant(times, context.zone))
-        if isinstance(made, Nothing):
-            return Scheduled(None, None, made.reason)
-        if dry_run:
-            return Scheduled(None, made.to_json())
-        with context.lock(owner) as lock:
-            instant = context.new_instant(context.active.load())
-            latest_timeline = context.active.load()
-            if latest_timeline != timeline:
-                made = self._plan(context, latest_timeline, instant)
-            if isinstance(made, Nothing):
-                return Scheduled(None, None, made.reason)
-            plan = replace(made.plan, extra_metadata=provenance(owner))
-            lock.check()
-            context.active.create_requested(instant, Action.COMPACTION, encode_compaction_plan(plan))
-        log.info("compaction %s requested: %d file groups", instant, len(plan.operations))
-        return Scheduled(instant, made.to_json())
 
-    def _plan(self, context: TableContext, timeline: Timeline, instant: str) -> Planned | Nothing:
-        undoing = timeline.pending().of_actions(Action.ROLLBACK, Action.RESTORE).first()
-        if undoing is not None:
-            return Nothing(
-                f"{undoing.action} {undoing.requested_time} is pending, and may take back what would be compacted: "
-                "finish it with `hudictl rollback TABLE`"
-            )
-        writer = live_writer(context, timeline)
-        if writer is not None:
-            return Nothing(
-                f"{writer.action} {writer.requested_time} is pending, and its log files would be lost behind a plan: "
-                f"wait for it, roll it back, or set {CONCURRENCY_MODE.name}=optimistic_concurrency_control where every "
-                "writer has it"
-            )
-        today = datetime.now(zone_of(context.zone)).date()
-        return make_plan(context, timeline, instant, today=today)
+    def make(self, context: TableContext, timeline: Timeline, instant: str) -> Planned | Nothing:
+        """See RewriteService."""
+        return make_plan(context, timeline, instant, today=datetime.now(zone_of(context.zone)).date())
 
-
-def _operation_sizes(storage: Storage, operations: Sequence[CompactionOperation]) -> Iterator[int]:
-    """Bytes of the files of each operation; a file that is gone has none."""
-    listed: dict[str, dict[str, int]] = {}
-    for operation in operations:
-        if operation.partition not in listed:
-            listed[operation.partition] = {info.name: info.size for info in storage.list_files(operation.partition)}
-        sizes = listed[operation.partition]
-        names = (*operation.log_files, *filter(None, (operation.base_file,)))
-        yield sum(sizes.get(name, 0) for name in names)
+    def encode(self, context: TableContext, made: Planned, owner: Owner) -> bytes:
+        """See RewriteService."""
+        return encode_compaction_plan(replace(made.plan, extra_metadata=provenance(owner)))

@@ -88,8 +88,12 @@ def decode_clustering_plan(data: bytes, *, path: str) -> ClusteringPlan | None:
     """
     if not data:
         return None  # an overwrite may be requested with an empty file
-    raw = decode_record(data, "operationType", "requested replacecommit", path=path)
-    if raw["operationType"] != Operation.CLUSTER:
+    return clustering_plan_of(decode_record(data, "operationType", "requested replacecommit", path=path), path=path)
+
+
+def clustering_plan_of(raw: dict[str, Any], *, path: str) -> ClusteringPlan | None:
+    """As decode_clustering_plan, of a requested file that is decoded already, `{}` where it was empty."""
+    if raw.get("operationType") != Operation.CLUSTER:
         return None
     plan = member(raw, "clusteringPlan", dict, path=path, default={})
     strategy = member(plan, "strategy", dict, path=path, default={})

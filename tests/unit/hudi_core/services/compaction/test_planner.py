@@ -161,7 +161,7 @@ def test_a_write_that_completes_after_the_instant_is_not_in_the_plan(golden: Gol
 def test_in_version_6_nothing_is_planned_behind_a_live_write(golden: Golden) -> None:
     table = golden("6", "mor_basic").table
     begin_write(context_of(table))
-    assert reason(table).startswith(f"deltacommit {LATER} is pending, and its log files would be lost behind a plan")
+    assert reason(table).startswith(f"deltacommit {LATER} is pending, and what it writes would be lost behind a plan")
     assert schedule(table, OPTIMISTIC, dry_run=True).plan is not None, "its writer finds the conflict"
 
 

@@ -1,0 +1,243 @@
+"""Options of planning clusterings, under Hudi's own names (HoodieClusteringConfig, HoodieLayoutConfig)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from enum import Enum
+from typing import Final
+
+from hudi_core.config.keys import ConfigKey, flag, keys_in, name_list, names, number, optional, read_fields
+from hudi_core.config.keys import regular_expression as expression
+from hudi_core.config.services.compaction_config import MAX_FILE_BYTES
+
+_MAX: Final = 2**63 - 1
+_PLANS: Final = "hoodie.clustering.plan.strategy."
+_RUN: Final = "org.apache.hudi.client.clustering.run.strategy."
+SORT_AND_SIZE: Final = f"{_RUN}SparkSortAndSizeExecutionStrategy"
+STREAM_COPY: Final = f"{_RUN}SparkStreamCopyClusteringExecutionStrategy"
+
+
+class FilterMode(Enum):
+    """Which partitions a plan looks at (ClusteringPlanPartitionFilterMode)."""
+
+    NONE = "NONE"
+    RECENT_DAYS = "RECENT_DAYS"
+    SELECTED_PARTITIONS = "SELECTED_PARTITIONS"
+    DAY_ROLLING = "DAY_ROLLING"
+
+
+class Strategy(Enum):
+    """How file slices become groups; the values are Hudi's class names."""
+
+    SIZE_BASED = "SparkSizeBasedClusteringPlanStrategy"
+    SINGLE_FILE = "SparkSingleFileSortPlanStrategy"
+    STREAM_COPY = "SparkStreamCopyClusteringPlanStrategy"
+
+
+class SortBy(Enum):
+    """Order of the slices that are packed into groups (ClusteringFileSliceSortByField)."""
+
+    SIZE = "SIZE"
+    INSTANT_TIME = "INSTANT_TIME"
+
+
+class Layout(Enum):
+    """How rows are ordered by the sort columns (LayoutOptimizationStrategy)."""
+
+    LINEAR = "linear"
+    Z_ORDER = "z-order"
+    HILBERT = "hilbert"
+
+
+_CLASSES: Final = {
+    **{strategy.value: (strategy, None) for strategy in Strategy},
+    "SparkRecentDaysClusteringPlanStrategy": (Strategy.SIZE_BASED, FilterMode.RECENT_DAYS),
+    "SparkSelectedPartitionsClusteringPlanStrategy": (Strategy.SIZE_BASED, FilterMode.SELECTED_PARTITIONS),
+    "JavaSizeBasedClusteringPlanStrategy": (Strategy.SIZE_BASED, None),
+    "JavaRecentDaysClusteringPlanStrategy": (Strategy.SIZE_BASED, FilterMode.RECENT_DAYS),
+    "FlinkSizeBasedClusteringPlanStrategy": (Strategy.SIZE_BASED, None),
+}
+"""Strategies by class name, and the filter that a deprecated one stands for (checkAndGetClusteringPlanStrategy)."""
+
+
+def _strategy(value: str) -> tuple[Strategy, FilterMode | None]:
+    name = value.rpartition(".")[2]
+    if "Bucket" in name:
+        raise ValueError(f"{name} resizes buckets, which is planned and run by Hudi's own writers only")
+    if name not in _CLASSES:
+        raise ValueError(f"{name} is not one of {', '.join(_CLASSES)}")
+    return _CLASSES[name]
+
+
+def _mode(value: str) -> FilterMode:
+    known = {mode.value: mode for mode in FilterMode}
+    if value.upper() not in known:
+        raise ValueError(f"not one of {', '.join(known)}")
+    return known[value.upper()]
+
+
+def _layout(value: str) -> Layout:
+    known = {layout.value.replace("-", ""): layout for layout in Layout}
+    name = value.lower().replace("-", "")
+    if name not in known:
+        raise ValueError(f"not one of {', '.join(layout.value for layout in Layout)}")
+    return known[name]
+
+
+def _sort_by(value: str) -> tuple[SortBy, ...]:
+    known = {field.value: field for field in SortBy}
+    fields = [name.upper() for name in name_list(value)]
+    if not fields or not known.keys() >= {*fields}:
+        raise ValueError(f"not some of {', '.join(known)}")
+    return tuple(known[name] for name in fields)
+
+
+INLINE = flag("hoodie.clustering.inline", "count commits by `hoodie.clustering.inline.max.commits` until one is due")
+INLINE_COMMITS = number(
+    "hoodie.clustering.inline.max.commits",
+    4,
+    "commits since the last clustering, or plan of one, that make one due where `hoodie.clustering.inline` is set",
+    low=0,
+)
+ASYNC = flag(
+    "hoodie.clustering.async.enabled", "count commits by `hoodie.clustering.async.max.commits` until one is due"
+)
+SCHEDULE_INLINE = flag(
+    "hoodie.clustering.schedule.inline", "as `hoodie.clustering.async.enabled`, on table versions 8 and 9"
+)
+ASYNC_COMMITS = number(
+    "hoodie.clustering.async.max.commits",
+    4,
+    "commits since the last clustering, or plan of one, that make one due where `hoodie.clustering.async.enabled` is "
+    "set; where none of these is set, a clustering is due whenever it is to be planned",
+    low=0,
+)
+PLAN_STRATEGY: ConfigKey[tuple[Strategy, FilterMode | None]] = ConfigKey(
+    f"{_PLANS}class",
+    (Strategy.SIZE_BASED, None),
+    _strategy,
+    "class name of the strategy that makes groups of file slices; only Hudi's own class names are accepted, and no "
+    "class is loaded",
+)
+EXECUTION_STRATEGY = ConfigKey(
+    "hoodie.clustering.execution.strategy.class",
+    SORT_AND_SIZE,
+    str,
+    "class name of the strategy that the plan names for those that run it; no class is loaded",
+)
+FILTER_MODE: ConfigKey[FilterMode] = ConfigKey(
+    "hoodie.clustering.plan.partition.filter.mode",
+    FilterMode.NONE,
+    _mode,
+    "which partitions a plan looks at: NONE all, RECENT_DAYS the last ones by their paths, SELECTED_PARTITIONS from "
+    "one to another, DAY_ROLLING every 24th by the hour of the day",
+)
+SELECTED = names(f"{_PLANS}partition.selected", "partitions that a plan looks at; empty for all")
+PARTITION_REGEX: ConfigKey[str | None] = ConfigKey(
+    f"{_PLANS}partition.regex.pattern",
+    None,
+    lambda value: expression(value) or None,
+    "what whole partition paths match, where no partitions are selected by name",
+)
+BEGIN_PARTITION = optional(
+    f"{_PLANS}cluster.begin.partition", "first partition of SELECTED_PARTITIONS, inclusive; empty for the first of all"
+)
+END_PARTITION = optional(
+    f"{_PLANS}cluster.end.partition", "last partition of SELECTED_PARTITIONS, inclusive; empty for the last of all"
+)
+LOOKBACK = number(f"{_PLANS}daybased.lookback.partitions", 2, "partitions that RECENT_DAYS takes; 0 for all", low=0)
+SKIP_LATEST = number(
+    f"{_PLANS}daybased.skipfromlatest.partitions", 0, "latest partitions that RECENT_DAYS leaves out", low=0
+)
+SMALL_FILE_LIMIT = number(
+    f"{_PLANS}small.file.limit",
+    300 << 20,
+    "bytes of a base file from which its file group is left as it is",
+    low=0,
+    high=_MAX,
+)
+TARGET_FILE_BYTES = number(f"{_PLANS}target.file.max.bytes", 1 << 30, "bytes of the new base files at most", high=_MAX)
+MAX_GROUP_BYTES = number(
+    f"{_PLANS}max.bytes.per.group", 2 << 30, "bytes of the base files that are rewritten together at most", high=_MAX
+)
+MAX_GROUPS = number(f"{_PLANS}max.num.groups", 30, "groups of a plan at most")
+SINGLE_GROUPS = flag(
+    f"{_PLANS}single.group.clustering.enabled",
+    "plan a group of one file slice, too; it is planned in any case where rows are sorted",
+    default=True,
+)
+COPIES_OTHER_SCHEMAS = flag(
+    f"{_PLANS}binary.copy.schema.evolution.enable",
+    "SparkStreamCopyClusteringPlanStrategy puts files of other schemas into one group, too",
+)
+SORT_SLICES_BY: ConfigKey[tuple[SortBy, ...]] = ConfigKey(
+    f"{_PLANS}file.slices.sort.by",
+    (SortBy.SIZE,),
+    _sort_by,
+    "order in which file slices are packed into groups: SIZE, largest first, INSTANT_TIME, oldest first, or both",
+)
+SORT_COLUMNS = optional(f"{_PLANS}sort.columns", "columns that rows are sorted by, by commas; empty for no sort")
+LAYOUT: ConfigKey[Layout] = ConfigKey(
+    "hoodie.layout.optimize.strategy",
+    Layout.LINEAR,
+    _layout,
+    "order by the sort columns: `linear`, or along a curve, `z-order` or `hilbert`",
+)
+
+CLUSTERING_KEYS = tuple(key for key in keys_in(globals()) if key is not MAX_FILE_BYTES)
+
+
+@dataclass(frozen=True, slots=True)
+class ClusteringConfig:
+    """How a clustering is planned."""
+
+    strategy: Strategy = Strategy.SIZE_BASED
+    filter_mode: FilterMode = FilterMode.NONE
+    layout: Layout = Layout.LINEAR
+    copies_other_schemas: bool = COPIES_OTHER_SCHEMAS.field()
+    inline: bool = INLINE.field()
+    inline_commits: int = INLINE_COMMITS.field()
+    asynchronous: bool = ASYNC.field()
+    schedule_inline: bool = SCHEDULE_INLINE.field()
+    async_commits: int = ASYNC_COMMITS.field()
+    execution_class: str = EXECUTION_STRATEGY.field()
+    selected: tuple[str, ...] = SELECTED.field()
+    partition_regex: str | None = PARTITION_REGEX.field()
+    begin_partition: str | None = BEGIN_PARTITION.field()
+    end_partition: str | None = END_PARTITION.field()
+    lookback: int = LOOKBACK.field()
+    skip_latest: int = SKIP_LATEST.field()
+    small_file_limit: int = SMALL_FILE_LIMIT.field()
+    target_file_bytes: int = TARGET_FILE_BYTES.field()
+    max_group_bytes: int = MAX_GROUP_BYTES.field()
+    max_groups: int = MAX_GROUPS.field()
+    single_groups: bool = SINGLE_GROUPS.field()
+    sort_slices_by: tuple[SortBy, ...] = SORT_SLICES_BY.field()
+    sort_columns: str | None = SORT_COLUMNS.field()
+    max_file_bytes: int = MAX_FILE_BYTES.field()
+
+    @staticmethod
+    def of(options: Mapping[str, str]) -> ClusteringConfig:
+        """Reads the options; raises ConfigError for values that are not valid."""
+        strategy, mode = PLAN_STRATEGY.read(options)
+        found = read_fields(
+            ClusteringConfig,
+            options,
+            strategy=strategy,
+            filter_mode=mode or FILTER_MODE.read(options),
+            layout=LAYOUT.read(options),
+        )
+        return replace(found, execution_class=STREAM_COPY) if strategy is Strategy.STREAM_COPY else found
+
+    @property
+    def takes_single_slices(self) -> bool:
+        """Whether a group of one slice is worth a rewrite (shouldClusteringSingleGroup)."""
+        return self.single_groups or self.sort_columns is not None
+
+    def strategy_params(self) -> dict[str, str]:
+        """What the plan tells those that run it. Hudi's own plans hold the sort columns alone."""
+        params = {} if self.sort_columns is None else {SORT_COLUMNS.name: self.sort_columns}
+        if self.sort_columns is not None and self.layout is not Layout.LINEAR:
+            params[LAYOUT.name] = self.layout.value
+        return {**params, TARGET_FILE_BYTES.name: str(self.target_file_bytes)}

@@ -1,0 +1,315 @@
+"""Plans a clustering: which file slices are rewritten together next (ClusteringPlanActionExecutor,
+PartitionAwareClusteringPlanStrategy).
+
+strategies.py chooses partitions and makes groups, settled.py leaves out those that a rewrite would leave as they are.
+
+Peak memory on the driver: the file groups of one partition, and the slices of the plan, some 500 bytes each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Final
+
+from hudi_core.codec.parquet.file import ParquetBaseFile
+from hudi_core.config.engine_config import EngineConfig
+from hudi_core.config.services.clustering_config import (
+    ASYNC_COMMITS,
+    FILTER_MODE,
+    INLINE_COMMITS,
+    SELECTED,
+    SINGLE_GROUPS,
+    SMALL_FILE_LIMIT,
+    ClusteringConfig,
+    Strategy,
+)
+from hudi_core.engine.protocol import Json
+from hudi_core.model.names import FileGroupId, parse_log_file
+from hudi_core.services.clustering.checks import check_table
+from hudi_core.services.clustering.job import ClusteringJob
+from hudi_core.services.clustering.settled import Settled
+from hudi_core.services.clustering.strategies import (
+    RULES,
+    Group,
+    PlanRules,
+    chosen_partitions,
+    groups_of,
+    is_small,
+    outputs_of,
+)
+from hudi_core.services.context import TableContext, provenance
+from hudi_core.services.engine_choice import Extent
+from hudi_core.services.lifecycle import Run
+from hudi_core.services.planning import RewriteService, extent_of
+from hudi_core.services.service import Nothing
+from hudi_core.storage.registry import plan_address, status_address
+from hudi_core.timeline.actions.clustering import (
+    ClusteringGroup,
+    ClusteringPlan,
+    ClusteringSlice,
+    encode_clustering_plan,
+)
+from hudi_core.timeline.actions.slice_metrics import metrics_of
+from hudi_core.timeline.instant import Action
+from hudi_core.timeline.instant_time import zone_of
+from hudi_core.timeline.pending_plans import is_clustering, read_clustering_plan
+from hudi_core.timeline.timeline import Timeline
+from hudi_core.transaction.owner import Owner
+from hudi_core.view.file_group import FileSlice
+from hudi_core.view.file_system_view import FileSystemView
+
+_CLUSTERINGS: Final = (Action.CLUSTERING, Action.REPLACE_COMMIT)
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """A plan, and the bytes that each of its groups reads."""
+
+    plan: ClusteringPlan
+    sizes: Sequence[int]
+
+    def to_json(self) -> Json:
+        """The plan as hudictl prints it."""
+        plan = self.plan
+        return {
+            "groups": [
+                {
+                    "partition": group.slices[0].partition,
+                    "file_groups": [item.file_id for item in group.slices],
+                    "log_files": sum(len(item.log_files) for item in group.slices),
+                    "files_to_write": group.outputs,
+                    "bytes": size,
+                }
+                for group, size in zip(plan.groups, self.sizes, strict=True)
+            ],
+            "file_groups": len(plan.slices),
+            "bytes": sum(self.sizes),
+            "strategy": plan.strategy_class,
+            "strategy_params": dict(plan.strategy_params),
+            "partitions_left_out": list(plan.missing_partitions or ()),
+        }
+
+
+@dataclass(slots=True)
+class _Found:
+    """Groups to plan, in order; what was left out, and the partitions of it that the next plan has to look at."""
+
+    groups: list[Group] = field(default_factory=list)
+    left_out: set[str] = field(default_factory=set)
+    held: int = 0
+    late: int = 0
+    large: int = 0
+    settled: int = 0
+    single: int = 0
+
+    def reason(self, config: ClusteringConfig, partitions: int, chosen: int) -> str:
+        """Why there is no group, and which options would change that."""
+        where = f"{partitions} partitions"
+        if chosen < partitions:
+            where = f"the {chosen} of {where} that the options take ({FILTER_MODE.name}, {SELECTED.name}…)"
+        limit = f"{SMALL_FILE_LIMIT.name} is {config.small_file_limit}"
+        causes = {
+            f"{self.held} that pending plans hold": self.held,
+            f"{self.late} that are being written": self.late,
+            f"{self.large} that are large enough ({limit})": self.large,
+            f"{self.settled} that an earlier clustering left as this one would": self.settled,
+            f"{self.single} that would be rewritten alone ({SINGLE_GROUPS.name})": self.single,
+        }
+        beside = ", ".join(cause for cause, count in causes.items() if count)
+        return f"no file group is to be clustered in {where}" + (f", beside {beside}" if beside else "")
+
+
+def make_plan(context: TableContext, timeline: Timeline, instant: str, *, now: datetime) -> Planned | Nothing:
+    """The plan of a clustering at `instant`, which is drawn before `timeline` is loaded; nothing is written.
+
+    `now` is in the zone of the table. Raises ConfigError for options that are not valid, FormatError for a pending plan
+    that is not safe.
+    """
+    config = ClusteringConfig.of(context.options)
+    rules = RULES[context.config.features.conflict_release]
+    reason = _why_not_due(context, timeline, config, rules)
+    if reason is not None:
+        return Nothing(reason)
+    view = context.view(timeline)
+    everywhere = view.partitions()
+    chosen = chosen_partitions(config, everywhere, rules, hour=now.hour)
+    found = _find_groups(context, view, chosen, instant, config)
+    if not found.groups:
+        return Nothing(found.reason(config, len(everywhere), len(chosen)))
+    missing = (set(everywhere) - set(chosen)) | found.left_out
+    plan = ClusteringPlan(
+        tuple(_group(group, config) for group in found.groups),
+        config.execution_class,
+        config.strategy_params(),
+        missing_partitions=tuple(sorted(missing)),
+    )
+    return Planned(plan, [sum(item.size for item in group) for group in found.groups])
+
+
+def _why_not_due(context: TableContext, timeline: Timeline, config: ClusteringConfig, rules: PlanRules) -> str | None:
+    """Why a clustering is not due (ClusteringPlanActionExecutor): too few commits completed since the last one was
+    requested, in whatever state it is.
+    """
+    in_background = config.asynchronous or (config.schedule_inline and rules.counts_schedule_inline)
+    wanted = [
+        *([(INLINE_COMMITS.name, config.inline_commits)] if config.inline else []),
+        *([(ASYNC_COMMITS.name, config.async_commits)] if in_background else []),
+    ]
+    if not wanted:
+        return None
+    earlier = reversed(timeline.of_actions(*_CLUSTERINGS).instants)
+    last = next((item for item in earlier if is_clustering(context.active, item)), None)
+    commits = timeline.commits()
+    since = commits if last is None else commits.after(last.requested_time)
+    after = "" if last is None else f" since the last clustering ({last.requested_time})"
+    lacks = [f"{name} is {number}" for name, number in wanted if number > len(since)]
+    return f"{len(since)} commits{after}, but {' and '.join(lacks)}" if lacks else None
+
+
+def _find_groups(
+    context: TableContext, view: FileSystemView, partitions: Sequence[str], instant: str, config: ClusteringConfig
+) -> _Found:
+    """Groups of the latest slices that no pending plan holds, up to the number that a plan may have."""
+    pending = view.pending
+    held = {*pending.compacting, *pending.log_compacting}
+    for clustering in pending.read_clusterings().values():
+        held.update(clustering.file_groups())
+    rules = RULES[context.config.features.conflict_release]
+    late = _late_instants(context, view.timeline, instant)
+    settled = Settled(context, view.timeline, config)
+    found = _Found()
+    for partition in partitions:
+        if len(found.groups) >= config.max_groups:
+            # What is behind the limit is not listed: the next plan looks at it.
+            found.left_out.add(partition)
+            continue
+        candidates = _candidates(view.latest_slices(partition), held, late, config, found)
+        groups = groups_of(config, candidates, rules, lambda item: _schema_of(context, item))
+        found.single += len(candidates) - sum(map(len, groups))
+        due = [group for group in groups if not settled.holds(group)]
+        found.settled += sum(map(len, groups)) - sum(map(len, due))
+        room = config.max_groups - len(found.groups)
+        if len(due) > room:
+            found.left_out.add(partition)
+        found.groups += due[:room]
+    return found
+
+
+def _candidates(
+    slices: Sequence[FileSlice], held: set[FileGroupId], late: frozenset[str], config: ClusteringConfig, found: _Found
+) -> list[FileSlice]:
+    """The slices that may be clustered; the others are counted in `found`."""
+    taken = []
+    for item in slices:
+        if item.file_group in held:
+            found.held += 1
+            found.left_out.add(item.file_group.partition)
+        elif late and not late.isdisjoint(_instants_of(item)):
+            found.late += 1
+            found.left_out.add(item.file_group.partition)
+        elif not is_small(item, config):
+            found.large += 1
+        elif item.files:
+            taken.append(item)
+    return taken
+
+
+def _late_instants(context: TableContext, timeline: Timeline, instant: str) -> frozenset[str]:
+    """The writes that completed at or after `instant`, in layout 2: for those that check conflicts they are later than
+    the clustering, which must not have their files.
+    """
+    if not context.config.features.completion_time_in_name:
+        return frozenset()
+    return frozenset(item.requested_time for item in timeline.commits() if item.completed_at >= instant)
+
+
+def _instants_of(item: FileSlice) -> Iterator[str]:
+    yield item.base_instant
+    yield from (parse_log_file(file.name).instant for file in (*item.log_files, *item.cdc_files))
+
+
+def _schema_of(context: TableContext, item: FileSlice) -> Hashable:
+    """The columns of a base file as Parquet has them; files that differ are not copied into one."""
+    if item.base_file is None:
+        return None
+    path = item.base_file.path
+    with context.storage.open_input(path) as file:
+        return str(ParquetBaseFile(file, path).schema)
+
+
+def _group(group: Group, config: ClusteringConfig) -> ClusteringGroup:
+    sizes = (
+        (
+            None if item.base_file is None else item.base_file.size,
+            [file.size for file in (*item.log_files, *item.cdc_files)],
+        )
+        for item in group
+    )
+    return ClusteringGroup(
+        tuple(_slice(item) for item in group),
+        1 if config.strategy is Strategy.SINGLE_FILE else outputs_of(group, config),
+        metrics_of(sizes, no_base_bytes=config.max_file_bytes),
+    )
+
+
+def _slice(item: FileSlice) -> ClusteringSlice:
+    """Log files in the order of FileSlice.getLogFiles, the last of the scan first."""
+    logs = sorted((*item.log_files, *item.cdc_files), key=lambda file: parse_log_file(file.name).scan_order)
+    return ClusteringSlice(
+        item.file_group.partition,
+        item.file_group.file_id,
+        None if item.base_file is None else item.base_file.name,
+        tuple(file.name for file in reversed(logs)),
+    )
+
+
+class ClusteringService(RewriteService[Planned]):
+    """See service.InstantService. In layout 1 its instants are replacecommits whose plan is a clustering."""
+
+    name = "clustering"
+    action = Action.CLUSTERING
+    rewritten = "clustered"
+
+    def pending(self, context: TableContext, timeline: Timeline) -> list[str]:
+        """The clusterings that are requested or inflight, oldest first. Raises FormatError for a damaged plan."""
+        found = timeline.pending().of_actions(*_CLUSTERINGS)
+        return [item.requested_time for item in found if is_clustering(context.active, item)]
+
+    def extent(self, context: TableContext, instant: str, config: EngineConfig) -> Extent:
+        """See InstantService. One listing of each partition in the plan."""
+        found = context.active.load().find(instant, Action.CLUSTERING)
+        plan = None if found is None else read_clustering_plan(context.active, found)
+        if plan is None:
+            return Extent()
+        return extent_of(
+            context.storage,
+            [
+                [(item.partition, (*item.log_files, *filter(None, (item.base_file,)))) for item in group.slices]
+                for group in plan.groups
+            ],
+            config,
+        )
+
+    def job(self, run: Run) -> ClusteringJob:
+        """See InstantService."""
+        return ClusteringJob(run)
+
+    def check(self, context: TableContext, timeline: Timeline) -> None:
+        """See RewriteService."""
+        check_table(context)
+
+    def make(self, context: TableContext, timeline: Timeline, instant: str) -> Planned | Nothing:
+        """See RewriteService."""
+        return make_plan(context, timeline, instant, now=datetime.now(zone_of(context.zone)))
+
+    def encode(self, context: TableContext, made: Planned, owner: Owner) -> bytes:
+        """See RewriteService. The addresses are those of Hudi's listings, by the metadata table or of the storage."""
+        of = plan_address if context.has_metadata_table else status_address
+        plan = replace(made.plan, extra_metadata=provenance(owner))
+        return encode_clustering_plan(plan, lambda path: of(context.storage, path))
+
+    def requested_as(self, context: TableContext) -> str:
+        """See RewriteService."""
+        return Action.CLUSTERING if context.config.features.completion_time_in_name else Action.REPLACE_COMMIT

@@ -1,0 +1,130 @@
+"""Which partitions and file slices a clustering plan takes, in which groups (ClusteringPlanPartitionFilter,
+PartitionAwareClusteringPlanStrategy and the classes below it). Pure.
+
+Groups are of one partition each. The rules are those of the release that wrote the table's version
+(TableVersion.conflict_release): 0.15.0 for version 6, 1.0.2 for version 8, 1.2.0 for version 9.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from hudi_core.config.services.clustering_config import ClusteringConfig, FilterMode, SortBy, Strategy
+from hudi_core.view.file_group import FileSlice
+
+Group = Sequence[FileSlice]
+SchemaOf = Callable[[FileSlice], Hashable]
+
+_HOURS: Final = 24
+
+
+@dataclass(frozen=True, slots=True)
+class PlanRules:
+    """What the releases differ in."""
+
+    counts_schedule_inline: bool
+    """`hoodie.clustering.schedule.inline` counts as `hoodie.clustering.async.enabled` does."""
+    sorts_partitions: bool
+    """Partitions are in the order of their paths, also those of RECENT_DAYS; else the latest come first there."""
+    leaves_any_single: bool
+    """Any group of one slice into one file is left out where single ones are; else only the last of a partition."""
+
+
+RULES: Final[Mapping[str, PlanRules]] = {
+    "0.15": PlanRules(False, False, False),
+    "1.0": PlanRules(True, False, False),
+    "1.2": PlanRules(True, True, True),
+}
+"""By TableVersion.conflict_release."""
+
+
+def chosen_partitions(config: ClusteringConfig, paths: Sequence[str], rules: PlanRules, *, hour: int) -> list[str]:
+    """The partitions among `paths` that a plan looks at, in its order. `hour` is that of the day, for DAY_ROLLING."""
+    if config.selected:
+        there = frozenset(paths)
+        left = [path for path in dict.fromkeys(config.selected) if path in there]
+    elif config.partition_regex is not None:
+        pattern = re.compile(config.partition_regex)
+        left = [path for path in paths if pattern.fullmatch(path)]
+    else:
+        left = list(paths)
+    left = _filtered(config, left, hour)
+    return sorted(left) if rules.sorts_partitions else left
+
+
+def _filtered(config: ClusteringConfig, paths: list[str], hour: int) -> list[str]:
+    match config.filter_mode:
+        case FilterMode.RECENT_DAYS:
+            latest = sorted(paths, reverse=True)[config.skip_latest :]
+            return latest[: config.lookback] if config.lookback else latest
+        case FilterMode.SELECTED_PARTITIONS:
+            first, last = config.begin_partition, config.end_partition
+            return [path for path in paths if (first is None or path >= first) and (last is None or path <= last)]
+        case FilterMode.DAY_ROLLING:
+            return [path for place, path in enumerate(sorted(paths)) if place % _HOURS == hour]
+    return paths
+
+
+def is_small(item: FileSlice, config: ClusteringConfig) -> bool:
+    """Whether the base file is smaller than the limit; a slice of log files alone has none."""
+    return (0 if item.base_file is None else item.base_file.size) < config.small_file_limit
+
+
+def size_of(item: FileSlice, config: ClusteringConfig) -> int:
+    """The bytes that a slice counts in its group: those of its base file, or of a full one where it has none."""
+    return config.max_file_bytes if item.base_file is None else item.base_file.size
+
+
+def outputs_of(group: Group, config: ClusteringConfig) -> int:
+    """About how many files the group becomes."""
+    return -(-sum(size_of(item, config) for item in group) // config.target_file_bytes)
+
+
+def groups_of(
+    config: ClusteringConfig, slices: Sequence[FileSlice], rules: PlanRules, schema_of: SchemaOf
+) -> list[Group]:
+    """The groups of a partition's slices, not limited in number. `schema_of` tells slices apart that are not copied
+    into one file.
+    """
+    if config.strategy is Strategy.SINGLE_FILE:
+        return [(item,) for item in slices]
+    in_order = sorted(slices, key=lambda item: _place(item, config))
+    by_schema = config.strategy is Strategy.STREAM_COPY and not config.copies_other_schemas
+    groups = [*_packed(config, in_order, schema_of if by_schema else _any_schema)]
+    if config.takes_single_slices:
+        return groups
+    if rules.leaves_any_single and not by_schema:
+        return [group for group in groups if len(group) > 1 or outputs_of(group, config) > 1]
+    return groups[:-1] if groups and len(groups[-1]) == 1 else groups
+
+
+def _any_schema(item: FileSlice) -> Hashable:
+    return None
+
+
+def _place(item: FileSlice, config: ClusteringConfig) -> tuple[int | str, ...]:
+    keys: Mapping[SortBy, int | str] = {
+        SortBy.SIZE: -size_of(item, config),
+        SortBy.INSTANT_TIME: "" if item.base_file is None else item.base_instant,
+    }
+    return tuple(keys[field] for field in config.sort_slices_by)
+
+
+def _packed(config: ClusteringConfig, slices: Sequence[FileSlice], schema_of: SchemaOf) -> Iterator[Group]:
+    """A group ends before the slice that would make it too large, or that has another schema."""
+    group: list[FileSlice] = []
+    total, schema = 0, None
+    for item in slices:
+        size, other = size_of(item, config), schema_of(item)
+        if group and (total + size > config.max_group_bytes or other != schema):
+            yield tuple(group)
+            group, total = [], 0
+        if not group:
+            schema = other
+        group.append(item)
+        total += size
+    if group:
+        yield tuple(group)

@@ -1,0 +1,124 @@
+"""How rewrites of file slices are planned, compactions and clusterings: under the lock, from one state of the table."""
+
+from __future__ import annotations
+
+import logging
+from abc import abstractmethod
+from collections.abc import Iterable, Iterator, Sequence
+from typing import ClassVar, Generic, Protocol, TypeVar
+
+from hudi_core.config.engine_config import EngineConfig
+from hudi_core.config.transaction_config import CONCURRENCY_MODE
+from hudi_core.engine.protocol import Json
+from hudi_core.services.context import TableContext
+from hudi_core.services.engine_choice import Extent
+from hudi_core.services.service import InstantService, Nothing, Scheduled
+from hudi_core.services.unaware_writers import live_writer
+from hudi_core.storage.base import Storage
+from hudi_core.timeline.instant import Action
+from hudi_core.timeline.instant_time import new_instant
+from hudi_core.timeline.timeline import Timeline
+from hudi_core.transaction.owner import Owner
+
+log = logging.getLogger(__name__)
+
+
+PlannedFiles = Iterable[tuple[str, Sequence[str]]]
+"""The files that one unit reads: names by partition."""
+
+
+def extent_of(storage: Storage, units: Sequence[PlannedFiles], config: EngineConfig) -> Extent:
+    """How much a plan with these units is. Each of its partitions is listed once, unless the units alone decide."""
+    return Extent(len(units)) if len(units) > config.max_units else Extent.of(_sizes(storage, units), config)
+
+
+def _sizes(storage: Storage, units: Iterable[PlannedFiles]) -> Iterator[int]:
+    """Bytes of the files of each unit; a file that is gone has none."""
+    listed: dict[str, dict[str, int]] = {}
+    for unit in units:
+        total = 0
+        for partition, names in unit:
+            if partition not in listed:
+                listed[partition] = {info.name: info.size for info in storage.list_files(partition)}
+            total += sum(listed[partition].get(name, 0) for name in names)
+        yield total
+
+
+class PlannedRewrite(Protocol):
+    """A plan, ready to be requested."""
+
+    def to_json(self) -> Json:
+        """The plan as hudictl prints it."""
+        ...
+
+
+Made = TypeVar("Made", bound=PlannedRewrite)
+
+
+class RewriteService(InstantService, Generic[Made]):
+    """See InstantService. What a service of this kind plans is drawn from one state of the timeline, and asked again
+    where that has changed once the lock is held.
+    """
+
+    rewritten: ClassVar[str]
+    """What is done to rows, for messages: `compacted`."""
+
+    @abstractmethod
+    def check(self, context: TableContext, timeline: Timeline) -> None:
+        """Raises UnsupportedError for a table that this engine does not rewrite."""
+
+    @abstractmethod
+    def make(self, context: TableContext, timeline: Timeline, instant: str) -> Made | Nothing:
+        """The plan at `instant`, which is drawn before `timeline` is loaded; nothing is written."""
+
+    @abstractmethod
+    def encode(self, context: TableContext, made: Made, owner: Owner) -> bytes:
+        """The requested file."""
+
+    def requested_as(self, context: TableContext) -> str:
+        """The action of the requested file."""
+        return self.action
+
+    def schedule(self, context: TableContext, owner: Owner, *, dry_run: bool) -> Scheduled:
+        """Plans an instant and requests it.
+
+        The table is read without the lock, and read again under it where its timeline has changed. The instant is drawn
+        before the timeline is looked at for the last time: what completes meanwhile is after it.
+        Raises UnsupportedError as `check`, ConfigError for options, FormatError for a pending plan that is not safe.
+        """
+        timeline = context.active.load()
+        self.check(context, timeline)
+        times = (time for item in timeline for time in (item.requested_time, item.completed_at))
+        made = self._plan(context, timeline, new_instant(times, context.zone))
+        if isinstance(made, Nothing):
+            return Scheduled(None, None, made.reason)
+        if dry_run:
+            return Scheduled(None, made.to_json())
+        with context.lock(owner) as lock:
+            instant = context.new_instant(context.active.load())
+            latest = context.active.load()
+            if latest != timeline:
+                made = self._plan(context, latest, instant)
+            if isinstance(made, Nothing):
+                return Scheduled(None, None, made.reason)
+            content = self.encode(context, made, owner)
+            lock.check()
+            context.active.create_requested(instant, self.requested_as(context), content)
+        log.info("%s %s requested", self.name, instant)
+        return Scheduled(instant, made.to_json())
+
+    def _plan(self, context: TableContext, timeline: Timeline, instant: str) -> Made | Nothing:
+        undoing = timeline.pending().of_actions(Action.ROLLBACK, Action.RESTORE).first()
+        if undoing is not None:
+            return Nothing(
+                f"{undoing.action} {undoing.requested_time} is pending, and may take back what would be "
+                f"{self.rewritten}: finish it with `hudictl rollback TABLE`"
+            )
+        writer = live_writer(context, timeline, self.action)
+        if writer is not None:
+            return Nothing(
+                f"{writer.action} {writer.requested_time} is pending, and what it writes would be lost behind a plan: "
+                f"wait for it, roll it back, or set {CONCURRENCY_MODE.name}=optimistic_concurrency_control where every "
+                "writer has it"
+            )
+        return self.make(context, timeline, instant)

@@ -1,0 +1,62 @@
+"""Writers that may not see the plan of a compaction or clustering, and whose rows would be lost behind it.
+
+In layout 1 a log file is named after the slice that its writer found, so the log files of a write that began before the
+plan was put come into the slice that is compacted, and would be lost behind the new base file. In either layout what
+such a write adds to a file group would be lost once a clustering has replaced it. Hudi plans no compaction beside a
+pending write, unless the writers find such conflicts themselves (ScheduleCompactionActionExecutor of 0.15;
+hoodie.write.concurrency.mode); of clusterings it relies on the writers. A write whose writer is dead is passed over:
+it is never committed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from hudi_core.config.transaction_config import CONCURRENCY_MODE
+from hudi_core.errors import ConflictError
+from hudi_core.services.context import TableContext
+from hudi_core.services.rollback.failed_writes import heartbeats_of
+from hudi_core.timeline.instant import Action, Instant, State
+from hudi_core.timeline.pending_plans import pending_ingestion
+from hudi_core.timeline.timeline import Timeline
+from hudi_core.transaction.writer_heartbeats import may_be_alive, silent_seconds
+
+
+def live_writer(context: TableContext, timeline: Timeline, action: str) -> Instant | None:
+    """A pending write behind which nothing is planned as `action`, the pending one; None where something may be."""
+    return next((writer for writer, _ in _live(context, timeline, action)), None)
+
+
+def check_plan_seen(context: TableContext, timeline: Timeline, instant: str, action: str = Action.COMPACTION) -> None:
+    """Raises ConflictError while a write is pending that began before the plan at `instant` was there, by the storage's
+    clock. What a completed one wrote is compared with the plan. `action` is that of the plan's file.
+    """
+    plan = context.active.path(instant, action, State.REQUESTED)
+    for writer, changed in _live(context, timeline, action):
+        planned = changed.get(plan)
+        began = changed.get(context.active.path(writer.requested_time, writer.pending_action, State.REQUESTED))
+        if planned is None or began is None or began <= planned:
+            raise ConflictError(
+                f"{writer.action} {writer.requested_time} began before {action} {instant} was planned, and may still "
+                "write to the file groups of its plan",
+                path=context.active.path_of(writer),
+                remedy="run it again when that write has ended",
+            )
+
+
+def _live(context: TableContext, timeline: Timeline, action: str) -> Iterator[tuple[Instant, Mapping[str, float]]]:
+    """The pending writes that may be alive and find no conflicts, each with ActiveTimeline.modified, which is listed
+    only where there is one.
+    """
+    opens_slices = action == Action.COMPACTION and context.config.features.log_name_has_delta_commit
+    if opens_slices or not _is_single_writer(context):
+        return
+    pending = list(pending_ingestion(context.active, timeline))
+    if pending:
+        changed = context.active.modified()
+        heartbeats = heartbeats_of(context, read_only=True, silent=silent_seconds(context.options))
+        yield from ((item, changed) for item in pending if may_be_alive(item, context.active, changed, heartbeats))
+
+
+def _is_single_writer(context: TableContext) -> bool:
+    return CONCURRENCY_MODE.read(context.options) in (None, "SINGLE_WRITER")
