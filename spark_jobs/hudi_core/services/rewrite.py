@@ -20,6 +20,8 @@ from hudi_core.metadata_table.extract.data_file import StatisticsRequirements
 from hudi_core.metadata_table.partition_type import RECORD_INDEX
 from hudi_core.metadata_table.partitions.row_level import SliceChange
 from hudi_core.metadata_table.records.file_statistics import DataFileRef, FileStatistics
+from hudi_core.metadata_table.row_updates import RowUpdates
+from hudi_core.metadata_table.timeline import MetadataTimeline
 from hudi_core.metadata_table.write.prepare import DRIVER_FILES
 from hudi_core.metadata_table.write.publish import MetadataPublisher, StagedRows
 from hudi_core.metadata_table.write.staged_logs import Workers, forget_staged
@@ -173,10 +175,12 @@ class RewriteJob(Job[Plan, Stats], Generic[Plan, UnitResult]):
             return None
         context = self.context
         table = indexed_table(context, timeline)
+        metadata_timeline = MetadataTimeline(context.storage, context.config, context.clock())
         spec = reader_spec(context, table.schema, timeline, merge_logs=True).up_to(self.instant)
-        return publisher.prepare_rows(
-            self.instant, self.operation, [RECORD_INDEX], changes, to_text(spec), timeline, workers, context.zone
-        )
+        updates = RowUpdates(context.storage, table, metadata_timeline, workers, context.zone)
+        groups = publisher.file_groups([RECORD_INDEX])
+        staged = updates.stage(self.instant, self.operation, [RECORD_INDEX], changes, to_text(spec), timeline)
+        return StagedRows(groups, staged)
 
     def _encoded(self, metadata: CommitMetadata) -> bytes:
         """The completed file, as the table's version has it."""

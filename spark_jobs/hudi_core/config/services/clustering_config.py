@@ -49,6 +49,11 @@ class Layout(Enum):
     Z_ORDER = "z-order"
     HILBERT = "hilbert"
 
+    @property
+    def is_linear(self) -> bool:
+        """Whether rows are in the order of the columns, and not along a curve."""
+        return self is Layout.LINEAR
+
 
 _CLASSES: Final = {
     **{strategy.value: (strategy, None) for strategy in Strategy},

@@ -14,12 +14,10 @@ from hudi_core.metadata_table.indexed_table import StoredTable
 from hudi_core.metadata_table.instants import latest_compaction
 from hudi_core.metadata_table.partition_type import FILES_PARTITION, PARTITION_STATS, is_row_level
 from hudi_core.metadata_table.partitions.registry import clean_updates, known_partition
-from hudi_core.metadata_table.partitions.row_level import SliceChange
 from hudi_core.metadata_table.read.completeness import may_be_narrow
 from hudi_core.metadata_table.read.file_group import ROOT
 from hudi_core.metadata_table.read.snapshot import MetadataTableSnapshot
 from hudi_core.metadata_table.records.file_statistics import DataFileRef, FileChanges, FileStatistics
-from hudi_core.metadata_table.row_updates import RowUpdates
 from hudi_core.metadata_table.timeline import MetadataTimeline
 from hudi_core.metadata_table.write.commit_updates import CommitPartitions
 from hudi_core.metadata_table.write.delta_writer import DeltaWriter, Staged
@@ -121,7 +119,8 @@ class MetadataPublisher:
         rows: StagedRows | None = None,
     ) -> None:
         """Writes and completes deltacommit `instant` of a commit. `written` are the statistics of its base and log
-        files, `requested` is the result of commit_requirements, `rows` that of prepare_rows.
+        files, `requested` is the result of commit_requirements, `rows` what was staged for row-level
+        indexes.
 
         Nothing else of `instant` may be in the metadata table: another attempt wrote files of other names. It is not
         repeated after a crash, but after a rollback. Raises ConflictError when something is there or appears, and when
@@ -147,9 +146,7 @@ class MetadataPublisher:
         (staged_logs.forget_staged). `requested` is the result of commit_requirements. Errors as prepare.prepare_files
         and commit_requirements.
         """
-        timeline = self._metadata_timeline.active.load()
-        names = self._partition_types.from_files()
-        groups = {name: self._file_ids(timeline, name) for name in names}
+        groups = self.file_groups(self._partition_types.from_files())
         staging = workers.staging_target(self._metadata_timeline, instant)
         return prepare_files(workers, staging, files, requested, groups)
 
@@ -158,24 +155,10 @@ class MetadataPublisher:
         """The row-level indexes that commits update."""
         return frozenset(filter(is_row_level, self._recorded.metadata_partitions))
 
-    def prepare_rows(
-        self,
-        instant: str,
-        operation: str,
-        names: Collection[str],
-        changes: Sequence[SliceChange],
-        spec: str,
-        data: Timeline,
-        workers: Workers,
-        zone: str,
-    ) -> StagedRows:
-        """Lets executors stage the records of the row-level indexes `names` for a commit; as RowUpdates.stage. The lock
-        is not held, so that no file group of an index may have to be made.
-        """
+    def file_groups(self, names: Collection[str]) -> Groups:
+        """The ids of the file groups that the indexes `names` have."""
         timeline = self._metadata_timeline.active.load()
-        groups = {name: self._file_ids(timeline, name) for name in names}
-        updates = RowUpdates(self.storage, self._table(), self._metadata_timeline, workers, zone)
-        return StagedRows(groups, updates.stage(instant, operation, names, changes, spec, data))
+        return {name: self._file_ids(timeline, name) for name in names}
 
     def publish_prepared(
         self,

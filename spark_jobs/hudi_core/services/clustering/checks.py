@@ -8,19 +8,17 @@ import re
 from collections.abc import Collection, Mapping
 from typing import Final
 
-from hudi_core.errors import ConfigError, ConflictError, FormatError, UnsupportedError
+from hudi_core.config.keys import name_list
+from hudi_core.config.services.clustering_config import LAYOUT, SORT_COLUMNS, TARGET_FILE_BYTES
+from hudi_core.errors import ConflictError, FormatError, UnsupportedError
 from hudi_core.filegroup.read.base_file import BOOTSTRAP_INSTANT
 from hudi_core.model.names import FileGroupId, parse_base_file
-from hudi_core.services.clustering.sort_order import Layout, SortOrder
+from hudi_core.services.clustering.sort_order import SortOrder
 from hudi_core.services.context import TableContext
 from hudi_core.timeline.actions.clustering import ClusteringPlan
 from hudi_core.timeline.instant import Action, Instant
 from hudi_core.timeline.timeline import Timeline
 
-SORT_COLUMNS: Final = "hoodie.clustering.plan.strategy.sort.columns"
-LAYOUT: Final = "hoodie.layout.optimize.strategy"
-TARGET_BYTES: Final = "hoodie.clustering.plan.strategy.target.file.max.bytes"
-_DEFAULT_TARGET_BYTES: Final = 1 << 30
 SINGLE_FILE: Final = "SparkSingleFileSortExecutionStrategy"
 STRATEGIES: Final = frozenset(
     {
@@ -40,12 +38,6 @@ a million.
 """
 CONSISTENT_BUCKETS: Final = ".hoodie/.bucket_index"
 """Where the places of buckets with consistent hashing are (HoodieTableMetaClient.getHashingMetadataPath)."""
-_LAYOUTS: Final = {
-    "linear": Layout.LINEAR,
-    "z-order": Layout.Z_ORDER,
-    "zorder": Layout.Z_ORDER,
-    "hilbert": Layout.HILBERT,
-}
 
 
 def check_plan(context: TableContext, plan: ClusteringPlan, *, path: str) -> None:
@@ -71,7 +63,7 @@ def check_plan(context: TableContext, plan: ClusteringPlan, *, path: str) -> Non
                 path=path,
                 remedy=f"leave buckets to compaction; {remedy}",
             )
-        if item.base_file is None and not item.log_files:
+        if item.base_file is None and not item.data_logs:
             raise FormatError(f"the clustering plan names no file of {item.file_id}", path=path, remedy=remedy)
         if item.base_file is not None and parse_base_file(item.base_file).instant == BOOTSTRAP_INSTANT:
             raise UnsupportedError("the clustering plan names a file of a bootstrap", path=path, remedy=remedy)
@@ -82,23 +74,15 @@ def order_of(plan: ClusteringPlan, options: Mapping[str, str]) -> SortOrder | No
 
     Raises ConfigError for an unknown layout.
     """
-    text = plan.strategy_params.get(SORT_COLUMNS) or ""
-    columns = tuple(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
-    if not columns:
-        return None
-    layout = options.get(LAYOUT) or plan.strategy_params.get(LAYOUT) or "linear"
-    found = _LAYOUTS.get(layout.lower())
-    if found is None:
-        raise ConfigError(f"{LAYOUT} is {layout!r}", remedy="use linear, z-order or hilbert")
-    return SortOrder(columns, found)
+    params = plan.strategy_params
+    columns = tuple(dict.fromkeys(name_list(SORT_COLUMNS.read(params) or "")))
+    layout = LAYOUT.read(options if LAYOUT.is_set(options) else params)
+    return SortOrder(columns, layout) if columns else None
 
 
 def target_bytes(plan: ClusteringPlan, options: Mapping[str, str]) -> int:
     """The bytes of a new file at which it ends. Raises ConfigError for what is no positive number."""
-    text = options.get(TARGET_BYTES) or plan.strategy_params.get(TARGET_BYTES) or str(_DEFAULT_TARGET_BYTES)
-    if not (text.isascii() and text.isdecimal() and 0 < int(text) < 1 << 63):
-        raise ConfigError(f"{TARGET_BYTES} is {text!r}", remedy="give a number of bytes")
-    return int(text)
+    return TARGET_FILE_BYTES.read(options if TARGET_FILE_BYTES.is_set(options) else plan.strategy_params)
 
 
 def check_untouched(

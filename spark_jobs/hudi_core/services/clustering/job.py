@@ -97,7 +97,7 @@ class ClusteringJob(RewriteJob[ClusteringPlan, Clustered]):
         if order is not None:
             order.check(rows_schema(schema, path=path))
         check_untouched(self.context, timeline, self.instant, plan.file_groups(), None)
-        planned = [PlannedSlice(item.file_group, item.base_file, item.log_files) for item in plan.slices]
+        planned = [PlannedSlice(item.file_group, item.base_file, item.data_logs) for item in plan.slices]
         listed = check_slices(self.context, timeline, self.instant, planned, path=path)
         check_logs(self.storage, planned)
         if self.context.has_metadata_table:
@@ -105,7 +105,7 @@ class ClusteringJob(RewriteJob[ClusteringPlan, Clustered]):
         sizes = {(partition, info.name): info.size for partition, files in listed.items() for info in files}
         self._sizes = {
             (item.partition, item.file_id): sum(
-                sizes[item.partition, name] for name in (item.base_file, *item.log_files) if name is not None
+                sizes[item.partition, name] for name in (item.base_file, *item.data_logs) if name is not None
             )
             for item in plan.slices
         }

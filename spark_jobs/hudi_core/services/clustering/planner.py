@@ -27,7 +27,6 @@ from hudi_core.config.services.clustering_config import (
 )
 from hudi_core.engine.protocol import Json
 from hudi_core.model.names import FileGroupId, parse_log_file
-from hudi_core.services.clustering.checks import check_table
 from hudi_core.services.clustering.job import ClusteringJob
 from hudi_core.services.clustering.settled import Settled
 from hudi_core.services.clustering.strategies import (
@@ -39,6 +38,7 @@ from hudi_core.services.clustering.strategies import (
     is_small,
     outputs_of,
 )
+from hudi_core.services.compaction.checks import check_table
 from hudi_core.services.context import TableContext, provenance
 from hudi_core.services.engine_choice import Extent
 from hudi_core.services.lifecycle import Run

@@ -17,7 +17,6 @@ from hudi_core.filegroup.read.base_file import base_batches, open_base_file
 from hudi_core.filegroup.read.log_scan import CommittedInstants, scan_log_files
 from hudi_core.filegroup.read.slice_merge import SliceMerge, merging
 from hudi_core.filegroup.write.base_file_writer import rows_schema
-from hudi_core.model.names import parse_log_file
 from hudi_core.model.partition import join
 from hudi_core.services.compaction.merge_slice import GROUP_ROWS
 from hudi_core.services.new_file_groups import NewFiles
@@ -99,7 +98,7 @@ def open_slice(storage: Storage, target: ClusteringTarget, item: ClusteringSlice
     Memory: a batch of rows; with log files that of slice_merge. Raises StorageNotFoundError for a file that is gone,
     CorruptFileError for a broken one and for a corrupt log block (unless allowed), UnsupportedError.
     """
-    names = sorted(item.log_files, key=lambda name: parse_log_file(name).scan_order)
+    names = item.data_logs
     files = [DataFile(item.partition, name, storage.stat(join(item.partition, name)).size) for name in names]
     scan = scan_log_files(
         storage,

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from enum import Enum
 from functools import lru_cache
 from typing import Final
 
@@ -19,26 +18,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from hudi_core.config.services.clustering_config import SORT_COLUMNS, Layout
 from hudi_core.errors import ConfigError, UnsupportedError
 from hudi_core.model.names import RECORD_KEY
 
-_SORT_COLUMNS: Final = "hoodie.clustering.plan.strategy.sort.columns"
 _CURVE_BITS: Final = 63
 _MOST_BITS: Final = 12
 """Of one column on a curve: its values are told apart by up to 4095 sampled ones."""
-
-
-class Layout(Enum):
-    """Values of `hoodie.layout.optimize.strategy`."""
-
-    LINEAR = "linear"
-    Z_ORDER = "z-order"
-    HILBERT = "hilbert"
-
-    @property
-    def is_linear(self) -> bool:
-        """Whether rows are in the order of the columns, and not along a curve."""
-        return self is Layout.LINEAR
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +40,7 @@ class SortOrder:
     def check(self, schema: pa.Schema) -> None:
         """Raises ConfigError for a column that `schema` lacks, UnsupportedError for one of a type without order."""
         if not self.layout.is_linear and len(self.columns) > _CURVE_BITS:
-            raise ConfigError(f"{_SORT_COLUMNS} names more than {_CURVE_BITS} columns for a curve")
+            raise ConfigError(f"{SORT_COLUMNS.name} names more than {_CURVE_BITS} columns for a curve")
         self.keys(pa.RecordBatch.from_arrays([pa.array([], field.type) for field in schema], schema=schema))
 
     @property
@@ -130,7 +116,7 @@ def _column(batch: pa.RecordBatch, name: str) -> pa.Array:
         is_there = column is not None and pa.types.is_struct(column.type) and column.type.get_field_index(part) >= 0
         column = pc.struct_field(column, part) if is_there else None
     if column is None:
-        raise ConfigError(f"{_SORT_COLUMNS} names {name}, which is no column of the table")
+        raise ConfigError(f"{SORT_COLUMNS.name} names {name}, which is no column of the table")
     return column
 
 
@@ -174,7 +160,7 @@ def _fixed(column: pa.Array, name: str) -> NDArray[np.uint8]:
         column = column.cast(pa.int32() if kind.bit_width == 32 else pa.int64())
         kind = column.type
     if not pa.types.is_integer(kind):
-        raise UnsupportedError(f"rows are not sorted by {name}, of type {kind}", remedy=f"change {_SORT_COLUMNS}")
+        raise UnsupportedError(f"rows are not sorted by {name}, of type {kind}", remedy=f"change {SORT_COLUMNS.name}")
     values = np.asarray(column.cast(pa.int64()).fill_null(0))
     return _big_endian(values.view(np.uint64) ^ np.uint64(1 << 63))
 

@@ -43,6 +43,12 @@ class ClusteringSlice:
         """The file group that the clustering replaces."""
         return FileGroupId(self.partition, self.file_id)
 
+    @property
+    def data_logs(self) -> tuple[str, ...]:
+        """The log files that hold rows, in scan order: without change-data logs."""
+        parsed_names = sorted((parse_log_file(name).scan_order, name) for name in self.log_files)
+        return tuple(name for order, name in parsed_names if not order[-1])
+
 
 @dataclass(frozen=True, slots=True)
 class ClusteringGroup:
