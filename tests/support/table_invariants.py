@@ -80,7 +80,7 @@ def assert_compacted(table: Path, instant: str, rows: pa.Table, pending: Pending
     assert pending_instants(table) <= pending - {(active.folder, instant)}
     assert_readable(table, rows)
     _assert_files(storage, active, done)
-    assert _leftovers(table, instant) == []
+    assert leftovers(table, instant) == []
     if has_metadata_table(table):
         _assert_metadata(storage, config, timeline, instant)
         assert_metadata_true(table)
@@ -117,7 +117,7 @@ def _assert_metadata(storage: LocalStorage, config: TableConfig, timeline: Timel
     assert own.contains(instant)
 
 
-def _leftovers(table: Path, instant: str) -> list[str]:
+def leftovers(table: Path, instant: str) -> list[str]:
     """Files that a finished run must not leave: markers, claims, heartbeats, locks, temporary files.
 
     The guard of a lock's removal may stay when its process died in that very moment: it is named after a token that
@@ -130,6 +130,7 @@ def _leftovers(table: Path, instant: str) -> list[str]:
             (
                 f".hoodie/.temp/{instant}",
                 ".hoodie/.airflow_hudi/claims",
+                ".hoodie/.airflow_hudi/metadata",
                 f".hoodie/.heartbeat/{instant}",
                 ".hoodie/lock",
             )

@@ -185,7 +185,7 @@ def _quantiles(column: pa.Array, weights: NDArray[np.float64], most: int) -> pa.
     if not len(order):
         return column.slice(0, 0)
     reached = np.cumsum(weights[order])
-    at = np.searchsorted(reached, reached[-1] * np.arange(1, most + 1) / (most + 1))
+    at = np.searchsorted(reached, reached[-1] * np.arange(1, most + 1) / (most + 1), side="right")
     return column.take(pa.array(order[np.minimum(at, len(order) - 1)])).unique()
 
 

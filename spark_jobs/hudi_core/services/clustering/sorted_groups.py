@@ -139,7 +139,7 @@ def order_and_cuts(samples: Sequence[Sample], order: SortOrder, outputs: int) ->
     keys = placed.keys(batch)
     by_key = pc.sort_indices(keys).to_numpy()
     reached = np.cumsum(weights[by_key])
-    at = np.searchsorted(reached, reached[-1] * np.arange(1, outputs) / outputs)
+    at = np.searchsorted(reached, reached[-1] * np.arange(1, outputs) / outputs, side="right")
     chosen = keys.take(pa.array(by_key[np.minimum(at, len(by_key) - 1)])).to_pylist()
     return placed, tuple(dict.fromkeys(chosen))
 
