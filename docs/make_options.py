@@ -16,6 +16,7 @@ from hudi_core.config.metadata_config import METADATA_TABLE_KEYS, REBUILD_ROW_IN
 from hudi_core.config.read_config import READ_KEYS
 from hudi_core.config.services.archive_config import ARCHIVE_KEYS
 from hudi_core.config.services.clean_config import CLEAN_KEYS
+from hudi_core.config.services.clustering_config import CLUSTERING_KEYS
 from hudi_core.config.services.compaction_config import COMPACTION_KEYS
 from hudi_core.config.services.indexing_config import INDEXING_KEYS
 from hudi_core.config.transaction_config import ROLLBACK_USING_MARKERS, STALLED_MINUTES, TRANSACTION_KEYS
@@ -60,6 +61,12 @@ GROUPS: Final[tuple[Group, ...]] = (
         "Planning compactions",
         "When a compaction is due and which file groups it takes; more in [compaction.md](spec/compaction.md).",
         COMPACTION_KEYS,
+    ),
+    Group(
+        "Planning clusterings",
+        "When a clustering is due, which file groups it takes, and what its new files are like; more in "
+        "[clustering.md](spec/clustering.md).",
+        CLUSTERING_KEYS,
     ),
     Group("Clean", "The guarantees are in [clean.md](spec/clean.md).", CLEAN_KEYS),
     Group(
@@ -123,7 +130,7 @@ def _default(key: ConfigKey[object]) -> str:
     if isinstance(value, bool):
         return f"`{str(value).lower()}`"
     if isinstance(value, tuple):
-        return ", ".join(f"`{item.value}`" for item in value)
+        return ", ".join(f"`{item.value}`" for item in value if item is not None)
     if isinstance(value, Enum):
         return f"`{value.value}`"
     return f"`{value}`"

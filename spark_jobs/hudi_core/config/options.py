@@ -14,6 +14,7 @@ from hudi_core.config.metadata_config import METADATA_TABLE_KEYS, REBUILD_ROW_IN
 from hudi_core.config.read_config import READ_KEYS
 from hudi_core.config.services.archive_config import ARCHIVE_KEYS
 from hudi_core.config.services.clean_config import CLEAN_KEYS
+from hudi_core.config.services.clustering_config import CLUSTERING_KEYS
 from hudi_core.config.services.compaction_config import COMPACTION_KEYS
 from hudi_core.config.services.indexing_config import INDEXING_KEYS
 from hudi_core.config.transaction_config import ROLLBACK_USING_MARKERS, STALLED_MINUTES, TRANSACTION_KEYS
@@ -27,6 +28,7 @@ KEYS: tuple[ConfigKey[object], ...] = (
     *ENGINE_KEYS,
     *CLEAN_KEYS,
     *COMPACTION_KEYS,
+    *CLUSTERING_KEYS,
     *ARCHIVE_KEYS,
     *TRANSACTION_KEYS,
     ROLLBACK_USING_MARKERS,

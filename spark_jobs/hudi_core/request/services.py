@@ -27,12 +27,13 @@ class ServiceEntry:
 
 SERVICES: Final[dict[str, ServiceEntry]] = {
     "compaction": ServiceEntry("hudi_core.services.compaction.planner:CompactionService", units="file groups written"),
+    "clustering": ServiceEntry("hudi_core.services.clustering.planner:ClusteringService", units="file groups read"),
     "clean": ServiceEntry("hudi_core.services.clean.planner:CleanService", units="batches of files deleted"),
     "indexing": ServiceEntry("hudi_core.services.indexing.planner:IndexingService"),
     "rollback": ServiceEntry("hudi_core.services.rollback.planner:RollbackService", on_driver=True),
     "archive": ServiceEntry("hudi_core.services.archive.job:ArchiveService", on_driver=True),
 }
-NOT_IN_RELEASE: Final = ("log_compaction", "clustering")
+NOT_IN_RELEASE: Final = ("log_compaction",)
 """Services of Hudi that this release does not run."""
 _NAMES: Final = {"logcompaction": "log_compaction"}
 """Services by their action, where the two differ."""
@@ -49,7 +50,9 @@ def check_service(name: str) -> ServiceEntry:
 
 
 def service_of_action(action: str) -> str | None:
-    """The service whose plans are pending under `action` of the timeline; None for a write."""
+    """The service whose plans are pending under `action` of the timeline; None for a write, and for a replacecommit,
+    which in layout 1 may be a clustering by its plan (timeline.pending_plans).
+    """
     name = _NAMES.get(action, action)
     return name if name in SERVICES or name in NOT_IN_RELEASE else None
 

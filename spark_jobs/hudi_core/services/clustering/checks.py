@@ -32,7 +32,7 @@ STRATEGIES: Final = frozenset(
     }
 )
 """Execution strategies by the last part of their class names whose plans are run here."""
-_BUCKET: Final = re.compile(r"0000\d{4}-")
+BUCKET: Final = re.compile(r"0000\d{4}-")
 """How file ids begin in a table with a bucket index (BucketIdentifier.newBucketFileIdPrefix), and of random ones two in
 a million.
 """
@@ -40,15 +40,23 @@ CONSISTENT_BUCKETS: Final = ".hoodie/.bucket_index"
 """Where the places of buckets with consistent hashing are (HoodieTableMetaClient.getHashingMetadataPath)."""
 
 
-def check_plan(context: TableContext, plan: ClusteringPlan, *, path: str) -> None:
-    """Raises FormatError for a plan without slices, UnsupportedError for one that only Hudi can run."""
-    remedy = "drop it with `hudictl unschedule`, or let Hudi run it"
+_REMEDY: Final = "drop the plan with `hudictl unschedule`, or let Hudi run it"
+
+
+def check_buckets(context: TableContext, remedy: str = "let Hudi plan and run it") -> None:
+    """Raises UnsupportedError for a table of buckets by consistent hashing."""
     if context.storage.list_folders(CONSISTENT_BUCKETS):
         raise UnsupportedError(
             "the table has buckets by consistent hashing, which only Hudi's clustering resizes",
             path=CONSISTENT_BUCKETS,
             remedy=remedy,
         )
+
+
+def check_plan(context: TableContext, plan: ClusteringPlan, *, path: str) -> None:
+    """Raises FormatError for a plan without slices, UnsupportedError for one that only Hudi can run."""
+    remedy = _REMEDY
+    check_buckets(context, remedy)
     if not plan.slices:
         raise FormatError("the clustering plan names no file slice", path=path, remedy=remedy)
     strategy = plan.strategy_class.rpartition(".")[2]
@@ -57,7 +65,7 @@ def check_plan(context: TableContext, plan: ClusteringPlan, *, path: str) -> Non
             f"the clustering plan is for {strategy}, which is not run here", path=path, remedy=remedy
         )
     for item in plan.slices:
-        if _BUCKET.match(item.file_id):
+        if BUCKET.match(item.file_id):
             raise UnsupportedError(
                 f"file group {item.file_id} is a bucket, whose rows stay together by the hash of their keys",
                 path=path,

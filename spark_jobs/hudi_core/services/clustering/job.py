@@ -35,6 +35,7 @@ from hudi_core.services.context import provenance
 from hudi_core.services.lifecycle import Run
 from hudi_core.services.new_file_groups import NewFiles, by_partition
 from hudi_core.services.rewrite import RewriteJob, Rewritten, Stats
+from hudi_core.services.unaware_writers import check_plan_seen
 from hudi_core.timeline.actions.clustering import ClusteringPlan
 from hudi_core.timeline.actions.commit import SCHEMA_KEY, CommitMetadata, Operation
 from hudi_core.timeline.instant import Action, Instant, State
@@ -96,6 +97,7 @@ class ClusteringJob(RewriteJob[ClusteringPlan, Clustered]):
         order = order_of(plan, self.context.options)
         if order is not None:
             order.check(rows_schema(schema, path=path))
+        check_plan_seen(self.context, timeline, self.instant, self.action)
         check_untouched(self.context, timeline, self.instant, plan.file_groups(), None)
         planned = [PlannedSlice(item.file_group, item.base_file, item.data_logs) for item in plan.slices]
         listed = check_slices(self.context, timeline, self.instant, planned, path=path)

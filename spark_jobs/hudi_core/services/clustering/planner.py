@@ -26,8 +26,10 @@ from hudi_core.config.services.clustering_config import (
     Strategy,
 )
 from hudi_core.engine.protocol import Json
+from hudi_core.filegroup.read.base_file import BOOTSTRAP_INSTANT
 from hudi_core.model.names import FileGroupId, parse_log_file
-from hudi_core.services.clustering.job import ClusteringJob
+from hudi_core.services.clustering.checks import BUCKET, check_buckets
+from hudi_core.services.clustering.job import ClusteringJob, clustering_action
 from hudi_core.services.clustering.settled import Settled
 from hudi_core.services.clustering.strategies import (
     RULES,
@@ -38,7 +40,7 @@ from hudi_core.services.clustering.strategies import (
     is_small,
     outputs_of,
 )
-from hudi_core.services.compaction.checks import check_table
+from hudi_core.services.compaction.checks import check_schema_of_latest, check_table
 from hudi_core.services.context import TableContext, provenance
 from hudi_core.services.engine_choice import Extent
 from hudi_core.services.lifecycle import Run
@@ -101,6 +103,7 @@ class _Found:
     held: int = 0
     late: int = 0
     large: int = 0
+    unfit: int = 0
     settled: int = 0
     single: int = 0
 
@@ -113,6 +116,7 @@ class _Found:
         causes = {
             f"{self.held} that pending plans hold": self.held,
             f"{self.late} that are being written": self.late,
+            f"{self.unfit} that are buckets or of a bootstrap": self.unfit,
             f"{self.large} that are large enough ({limit})": self.large,
             f"{self.settled} that an earlier clustering left as this one would": self.settled,
             f"{self.single} that would be rewritten alone ({SINGLE_GROUPS.name})": self.single,
@@ -209,6 +213,8 @@ def _candidates(
         elif late and not late.isdisjoint(_instants_of(item)):
             found.late += 1
             found.left_out.add(item.file_group.partition)
+        elif BUCKET.match(item.file_group.file_id) or item.base_instant == BOOTSTRAP_INSTANT:
+            found.unfit += 1
         elif not is_small(item, config):
             found.large += 1
         elif item.files:
@@ -299,6 +305,8 @@ class ClusteringService(RewriteService[Planned]):
     def check(self, context: TableContext, timeline: Timeline) -> None:
         """See RewriteService."""
         check_table(context)
+        check_buckets(context)
+        check_schema_of_latest(context, timeline)
 
     def make(self, context: TableContext, timeline: Timeline, instant: str) -> Planned | Nothing:
         """See RewriteService."""
@@ -312,4 +320,4 @@ class ClusteringService(RewriteService[Planned]):
 
     def requested_as(self, context: TableContext) -> str:
         """See RewriteService."""
-        return Action.CLUSTERING if context.config.features.completion_time_in_name else Action.REPLACE_COMMIT
+        return clustering_action(context.active.layout)

@@ -65,6 +65,13 @@ def check_schema_evolution(latest: CommitMetadata, *, path: str) -> None:
         raise _not_here("the table uses schema-on-read evolution (hoodie.schema.on.read.enable)", path)
 
 
+def check_schema_of_latest(context: TableContext, timeline: Timeline) -> None:
+    """check_schema_evolution of the latest commit on `timeline`."""
+    latest = timeline.commits().last()
+    if latest is not None:
+        check_schema_evolution(context.active.read_commit(latest), path=context.active.path_of(latest))
+
+
 def _not_here(what: str, path: str) -> UnsupportedError:
     return UnsupportedError(what, path=path, remedy="use Hudi's own service")
 

@@ -16,7 +16,7 @@ from hudi_core.config.services.compaction_config import COMPACTION_STRATEGY, Com
 from hudi_core.engine.protocol import Json
 from hudi_core.history.completion import CompletionTimes
 from hudi_core.model.names import FileGroupId, parse_log_file
-from hudi_core.services.compaction.checks import check_operations, check_schema_evolution, check_table
+from hudi_core.services.compaction.checks import check_operations, check_schema_of_latest, check_table
 from hudi_core.services.compaction.job import CompactionJob
 from hudi_core.services.compaction.strategies import Strategies
 from hudi_core.services.compaction.triggers import why_not_due
@@ -209,9 +209,7 @@ class CompactionService(RewriteService[Planned]):
     def check(self, context: TableContext, timeline: Timeline) -> None:
         """See RewriteService."""
         check_table(context)
-        latest = timeline.commits().last()
-        if latest is not None:
-            check_schema_evolution(context.active.read_commit(latest), path=context.active.path_of(latest))
+        check_schema_of_latest(context, timeline)
 
     def make(self, context: TableContext, timeline: Timeline, instant: str) -> Planned | Nothing:
         """See RewriteService."""

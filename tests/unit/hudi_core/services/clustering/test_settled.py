@@ -1,0 +1,120 @@
+"""Groups that an earlier clustering left as the next one would (hudi#13475, hudi#14086)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from hudi_core.config.services.clustering_config import LAYOUT, SORT_COLUMNS, TARGET_FILE_BYTES, ClusteringConfig
+from hudi_core.engine.local import LocalEngine
+from hudi_core.request.requests import RunRequest
+from hudi_core.services.clustering.settled import Settled
+from hudi_core.services.clustering.strategies import Group
+from hudi_core.services.context import TableContext
+from hudi_core.services.verbs import perform
+from hudi_core.timeline.instant import Action
+from hudi_core.transaction.owner import Owner
+from hudi_core.view.file_group import DataFile
+from tests.support.golden_archives import archive_these
+from tests.support.golden_compactions import context_of
+from tests.support.golden_data import GoldenCase
+
+Golden = Callable[[str, str], GoldenCase]
+SORTED = {SORT_COLUMNS.name: "name,qty"}
+VERSIONS = ("6", "8", "9")
+
+
+def groups(context: TableContext) -> list[Group]:
+    """The slices of each partition, as one group."""
+    view = context.view(context.active.load())
+    return [tuple(view.latest_slices(partition)) for partition in view.partitions()]
+
+
+def settled(context: TableContext, group: Group, options: dict[str, str]) -> bool:
+    return Settled(context, context.active.load(), ClusteringConfig.of(options)).holds(group)
+
+
+def clustered_by_hudi(golden: Golden, folder: str) -> TableContext:
+    return context_of(golden(folder, "clustering_requested_cow").after())
+
+
+@pytest.mark.parametrize("folder", VERSIONS)
+def test_what_real_hudi_clustered_is_settled_for_the_same_order_alone(golden: Golden, folder: str) -> None:
+    context = clustered_by_hudi(golden, folder)
+    found = groups(context)
+    assert [len(group) for group in found] == [1, 1, 1]
+    for group in found:
+        assert settled(context, group, SORTED)
+        assert not settled(context, group, {})
+        assert not settled(context, group, {SORT_COLUMNS.name: "qty"})
+        assert not settled(context, group, {**SORTED, LAYOUT.name: "hilbert"})
+
+
+def test_without_its_target_as_many_files_have_to_come_out(golden: Golden) -> None:
+    """Real Hudi's plan does not say how large its files were to be."""
+    context = clustered_by_hudi(golden, "9")
+    (item,) = groups(context)[0]
+    assert item.base_file is not None
+    size = item.base_file.size
+    assert settled(context, (item,), {**SORTED, TARGET_FILE_BYTES.name: str(size)})
+    assert not settled(context, (item,), {**SORTED, TARGET_FILE_BYTES.name: str(size - 1)})
+    assert not settled(context, (item, item), SORTED), "one file would come out"
+
+
+def test_log_files_and_slices_without_a_base_file_are_never_settled(golden: Golden) -> None:
+    context = clustered_by_hudi(golden, "8")
+    (item,) = groups(context)[0]
+    log = DataFile(item.file_group.partition, ".x.log", 1)
+    assert not settled(context, (replace(item, log_files=(log,)),), SORTED)
+    assert not settled(context, (replace(item, base_file=None),), SORTED)
+
+
+def test_files_of_several_commits_are_not_settled(golden: Golden) -> None:
+    context = clustered_by_hudi(golden, "9")
+    (item,) = groups(context)[0]
+    other = replace(item, base_instant="20200101000000000")
+    assert not settled(context, (item, other), SORTED)
+    assert not settled(context, (other,), SORTED), "no clustering wrote it"
+
+
+@pytest.mark.parametrize("case", ["cow_basic", "insert_overwrite_table"])
+def test_what_other_writes_left_is_not_settled(golden: Golden, case: str) -> None:
+    context = context_of(golden("6", case).table)
+    assert not any(settled(context, group, {}) for group in groups(context) if group)
+
+
+def cluster(table: Path, partition: str, options: dict[str, str]) -> None:
+    chosen = {**options, "hoodie.clustering.plan.strategy.partition.selected": partition}
+    request = RunRequest(table=str(table), service="clustering", owner="t", schedule=True)
+    (done,) = perform(context_of(table, chosen), request, LocalEngine(1), Owner.current("test")).instants
+    assert done.state == "completed"
+
+
+@pytest.mark.parametrize("folder", VERSIONS)
+def test_our_own_is_settled_for_its_target_also_once_it_is_archived(golden: Golden, folder: str) -> None:
+    """Other numbers of files may come out than the target gives: rows do not compress as they did."""
+    table = golden(folder, "clustering_then_cleaned").table
+    before = context_of(table).active.load().requested_times
+    target = {**SORTED, TARGET_FILE_BYTES.name: "3000"}
+    cluster(table, "2024-01-01", target)
+    cluster(table, "2024-01-02", target)
+    for archived in (False, True):
+        context = context_of(table)
+        timeline = context.active.load()
+        made = timeline.of_actions(Action.REPLACE_COMMIT).filter(lambda item: item.requested_time not in before)
+        first = made.first()
+        assert first is not None
+        if archived:
+            archive_these(table, timeline.up_to(first.requested_time))
+            context = context_of(table)
+            assert not context.active.load().contains(first.requested_time)
+        # An archival comes after a clean, which this table had not: what was replaced is seen again.
+        group = tuple(item for item in groups(context)[0] if item.base_instant == first.requested_time)
+        assert group
+        assert settled(context, group, target)
+        assert settled(context, (*group, *group), target)
+        assert not settled(context, (*group, *group), {**target, TARGET_FILE_BYTES.name: "3001"})
+        assert not settled(context, group, {**target, SORT_COLUMNS.name: "qty"})
