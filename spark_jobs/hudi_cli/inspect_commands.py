@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from hudi_cli.instant_details import instant_details
-from hudi_cli.options import Target, common, metadata_option
+from hudi_cli.options import Target, common, hudi_option, metadata_option
 from hudi_cli.output import Output
 from hudi_cli.tables import file_table, instant_table
 from hudi_core.engine.protocol import Json
@@ -20,6 +20,7 @@ from hudi_core.view.file_group import FileSlice
 @click.option("--action", help="Only instants of this action, as shown (a completed compaction is a commit).")
 @click.option("--state", type=click.Choice([state.value for state in State]), help="Only instants in this state.")
 @click.option("--archived", is_flag=True, help="Also the instants of the archived timeline.")
+@hudi_option()
 @click.pass_obj
 def timeline(
     output: Output,
@@ -27,9 +28,10 @@ def timeline(
     action: str | None,
     state: str | None,
     archived: bool,
+    option: tuple[str, ...],
 ) -> None:
     """List the instants of the timeline."""
-    opened = target.open()
+    opened = target.open(option)
     instants = list(opened.timeline(archived=archived))
     known = KNOWN_ACTIONS | {instant.action for instant in instants}
     if action is not None and action not in known:
@@ -48,19 +50,21 @@ def timeline(
 @common
 @click.argument("instant")
 @click.option("--action", help="Of several actions at INSTANT, this one; without it the commit that a savepoint holds.")
+@hudi_option()
 @click.pass_obj
 def show(
     output: Output,
     target: Target,
     instant: str,
     action: str | None,
+    option: tuple[str, ...],
 ) -> None:
     """Show an instant's plan and metadata, decoded.
 
     INSTANT is one of the timeline or of its archive. Where a savepoint holds a commit, its content is shown with the
     commit's.
     """
-    shown = target.open().show(instant, action)
+    shown = target.open(option).show(instant, action)
     document: Json = {
         "instant": instant,
         "plan": shown.plan,
@@ -79,6 +83,7 @@ def show(
     "--as-of", metavar="T", help="As of an instant, or a date such as 2026-11-20 or '2026-11-20 22:33:44.123'."
 )
 @metadata_option
+@hudi_option()
 @click.pass_obj
 def files(
     output: Output,
@@ -86,9 +91,10 @@ def files(
     partition: str | None,
     as_of: str | None,
     metadata: MetadataMode,
+    option: tuple[str, ...],
 ) -> None:
     """List the latest file slices, now or as of a time."""
-    opened = target.open()
+    opened = target.open(option)
     slices = [_slice(item) for item in opened.files(partition, metadata, as_of=as_of)]
     output.result({"slices": slices}, [file_table(opened.config.name, slices, output.width)])
 

@@ -73,18 +73,20 @@ def validate(
 @metadata.command()
 @common
 @_partition
+@hudi_option()
 @click.pass_obj
 def perf(
     output: Output,
     target: Target,
     partitions: tuple[str, ...],
+    option: tuple[str, ...],
 ) -> None:
     """Time lookups in the metadata table, beside the same lookups in the storage.
 
     All partitions, all files, the files of a partition, and lookups in the indexes that the table has, or in those of
     --partition alone. Nothing is written.
     """
-    opened = target.open()
+    opened = target.open(option)
     document = opened.metadata_timings(partitions).to_dict()
     output.result(document, [timing_table(opened.config.name, document)])
 

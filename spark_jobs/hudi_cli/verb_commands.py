@@ -132,10 +132,11 @@ def savepoint_delete(output: Output, target: Target, **given: Any) -> None:
 
 @savepoint.command("list")
 @common
+@hudi_option()
 @click.pass_obj
-def savepoint_list(output: Output, target: Target) -> None:
+def savepoint_list(output: Output, target: Target, option: tuple[str, ...]) -> None:
     """List the savepoints."""
-    opened = target.open()
+    opened = target.open(option)
     rows = [item.to_dict() for item in opened.savepoints()]
     output.result({"savepoints": rows}, [savepoint_table(opened.config.name, rows)])
 

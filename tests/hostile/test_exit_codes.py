@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -18,20 +20,31 @@ Hostile = Callable[[str, str], HostileTable]
 
 
 @pytest.mark.parametrize(
-    ("pattern", "keeps"),
-    [("*/*.parquet", 0.9), ("*/.*.log.*", 0.5), (".hoodie/timeline/*.compaction.requested", 0.5)],
+    ("pattern", "at", "code"),
+    [
+        *(("*/*.parquet", at, 1) for at in (0, 1, -1)),
+        *(("*/.*.log.*", at, 1) for at in (0, 1)),
+        (".hoodie/timeline/*.compaction.requested", 0, 2),
+    ],
 )
 @pytest.mark.parametrize("more", [(), ("--all-pending",)])
-def test_a_service_that_meets_a_damaged_file(
-    hostile: Hostile, pattern: str, keeps: float, more: tuple[str, ...]
+def test_a_service_that_meets_a_damaged_file_names_it(
+    hostile: Hostile, pattern: str, at: int, code: int, more: tuple[str, ...]
 ) -> None:
+    """One of its files alone is damaged; exit code 1 where that shows behind the claim."""
     table = hostile("9", "mor_compaction_requested")
-    for at in range(3 if pattern.startswith("*") else 1):
-        table.change(pattern, lambda data: data[: int(len(data) * keeps)], at)
+    path = table.change(pattern, lambda data: data[: len(data) // 2], at)
     before = tree_of(table.base)
     ended = table.run("run compaction", *LOCAL, *more)
-    assert ended.code in (1, 2)
+    assert ended.code == code, ended
     assert ended.code != 2 or difference(before, tree_of(table.base)) == []
+    document = json.loads(ended.out)
+    if more and code == 1:
+        (failed,) = document["instants"]
+        assert path.name in failed["error"]
+    else:
+        assert document["error"]["path"] == path.relative_to(table.base).as_posix()
+        assert document["error"]["remedy"]
 
 
 @pytest.mark.parametrize("where", ["\udcff\udcfe", "id = '\udcff'", "(" * 2000, "id = " + "9" * 5000, "a" * 100_000])
@@ -111,9 +124,12 @@ def test_a_claim_of_a_century_is_not_waited_for(hostile: Hostile) -> None:
     instant = table.path(".hoodie/timeline/*.compaction.requested").name.split(".")[0]
     folder = table.base / ".hoodie/.airflow_hudi/claims" / instant
     folder.mkdir(parents=True)
-    (folder / "000001.json").write_bytes(claim_with(interval_ms=10**8, tolerable_misses=1000))
-    error = table.refuses("run compaction", *LOCAL, codes=(2, 3))
-    assert error["remedy"]
+    claim = folder / "000001.json"
+    claim.write_bytes(claim_with(interval_ms=10**8, tolerable_misses=1000))
+    assert "86400 s" in table.refuses("run compaction", *LOCAL, codes=(3,))["remedy"]
+    silent = time.time() - 86_500
+    os.utime(claim, (silent, silent))
+    assert table.run("run compaction", *LOCAL).code == 0
 
 
 @pytest.mark.parametrize(

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import socket
+import stat
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -40,7 +42,13 @@ def link_to_itself(path: Path, _: Path) -> None:
     path.symlink_to(path)
 
 
-TYPES = (pipe, listening, link_outside, link_to_itself)
+def device(path: Path, _: Path) -> None:
+    """Zeros without end; what only root can make."""
+    os.mknod(path, 0o666 | stat.S_IFCHR, os.makedev(1, 5))
+
+
+DEVICES = (device,) if os.geteuid() == 0 else ()
+TYPES = (pipe, listening, link_outside, link_to_itself, *DEVICES)
 FILES = (
     ".hoodie/hoodie.properties",
     ".hoodie/timeline/*_*.deltacommit",
@@ -104,6 +112,34 @@ def test_a_base_file_by_two_names_is_not_read_twice(
     group, token, instant = path.name.split("_")
     give(path, path.with_name(f"{group}_9{token}_{instant}"))
     table.keeps_rows(expected, "--metadata", "off")
+
+
+@pytest.mark.parametrize("case", ["cow_basic", "mor_basic"])
+@pytest.mark.parametrize("version", ["6", "8", "9"])
+def test_a_base_file_by_a_hard_link_as_another_group_is_refused(hostile: Hostile, version: str, case: str) -> None:
+    table = hostile(version, case)
+    expected = table.rows("--metadata", "on")
+    path = table.path("2024-01-02/*.parquet", -1)
+    os.link(path, path.with_name(f"other-{path.name}"))
+    table.refuses_read("--metadata", "off", names="hard link")
+    table.keeps_rows(expected, "--metadata", "on")
+
+
+@pytest.mark.parametrize("partition", ["2024-01-01", "2024-01-02"])
+@pytest.mark.parametrize(("version", "case"), [("6", "cow_basic"), ("8", "mor_basic"), ("9", "cow_basic")])
+def test_a_copy_of_a_base_file_as_another_group_is_found(
+    hostile: Hostile, version: str, case: str, partition: str
+) -> None:
+    table = hostile(version, case)
+    assert "file_by_two_names" not in table.run("doctor").out
+    expected = table.rows("--metadata", "on")
+    path = max(table.base.glob("2024-01-01/*.parquet"), key=lambda path: path.name.rsplit("_", 1)[-1])
+    copy = table.base / partition / f"other-{path.name}"
+    shutil.copyfile(path, copy)
+    (found,) = [item for item in json.loads(table.run("doctor").out)["findings"] if item["rule"] == "file_by_two_names"]
+    assert found["path"] == f"{partition}/{copy.name}"
+    assert path.name in found["what"]
+    table.keeps_rows(expected, "--metadata", "on")
 
 
 @pytest.mark.parametrize("pattern", ["*/*.parquet", "*/.*.log.*"])

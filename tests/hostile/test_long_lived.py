@@ -44,6 +44,29 @@ def test_an_index_that_cannot_be_built_leaves_no_definition(hostile: Hostile) ->
     assert not list(table.base.glob(".hoodie/timeline/*.indexing.*"))
 
 
+@pytest.mark.parametrize("case", ["savepoint_cow", "mdt_record_index_lookup"])
+def test_a_plan_that_is_never_begun_takes_its_definition_along(hostile: Hostile, case: str) -> None:
+    """Spark does not start: the plan was put with its definition, and nothing is claimed."""
+    table = hostile("8", case)
+    definitions = table.base / ".hoodie/.index_defs/index.json"
+    before = {*_defined(definitions)}
+    secondary = options("hoodie.metadata.index.secondary.column=name", "hoodie.index.name=idx_new")
+    arguments = ("run", "indexing", table.base, "--schedule", *secondary, "--engine", "spark", "--json")
+    ended = hudictl(*arguments, environment={"SPARK_HOME": str(table.scratch / "none")})
+    assert ended.code == 1, ended
+    (plan,) = table.base.glob(".hoodie/timeline/*.indexing.requested")
+    assert {*_defined(definitions)} == {*before, "secondary_index_idx_new"}
+    assert not list(table.base.glob(".hoodie/.airflow_hudi/claims/*"))
+    assert table.run("unschedule", plan.name.split(".")[0]).code == 0
+    assert {*_defined(definitions)} == before
+    assert not list(table.base.glob(".hoodie/timeline/*.indexing.*"))
+
+
+def _defined(path: Path) -> dict[str, object]:
+    found: dict[str, object] = json.loads(path.read_bytes())["indexDefinitions"] if path.exists() else {}
+    return found
+
+
 @pytest.mark.parametrize("case", ["cleaned_versions_cow", "cleaned_versions_mor"])
 @pytest.mark.parametrize("version", ["6", "8", "9"])
 def test_time_travel_to_before_a_clean_by_versions(hostile: Hostile, version: str, case: str) -> None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
-from hudi_core.codec.avro.container import assemble, read_container
+from hudi_core.codec.avro.container import assemble, read_container, write_container
 from hudi_core.codec.avro.datum import codec_of
 from hudi_core.codec.hfile.reader import HFileReader
 from hudi_core.codec.hfile.writer import write_hfile
@@ -55,6 +58,36 @@ class Place:
     arguments: tuple[str, ...] = ()
 
 
+def in_json_commit(data: bytes, schema: str) -> bytes:
+    """A commit of layout 1 that says another schema of the table."""
+    document = json.loads(data)
+    document["extraMetadata"]["schema"] = schema
+    return json.dumps(document).encode()
+
+
+def in_avro_commit(data: bytes, schema: str) -> bytes:
+    """As in_json_commit, of layout 2."""
+    written, (commit,) = read_container(data, path="seed")
+    return write_container(written, [{**commit, "extraMetadata": {**commit["extraMetadata"], "schema": schema}}])
+
+
+def in_properties(data: bytes, schema: str) -> bytes:
+    """`hoodie.table.create.schema`, escaped as Java does it."""
+    lines = [line for line in data.decode().splitlines() if not line.startswith("hoodie.table.create.schema=")]
+    shown = schema.replace("\\", "\\\\").replace(":", "\\:")
+    return "\n".join([*lines, f"hoodie.table.create.schema={shown}", ""]).encode()
+
+
+def in_history(data: bytes, schema: str) -> bytes:
+    """A file of the archive of layout 2 whose commits are containers of another schema."""
+    rows = pq.read_table(pa.BufferReader(data), use_threads=False)
+    commits = [in_container(commit, schema) for commit in rows.column("metadata").to_pylist()]
+    at = rows.schema.get_field_index("metadata")
+    sink = pa.BufferOutputStream()
+    pq.write_table(rows.set_column(at, "metadata", pa.array(commits, pa.binary())), sink)
+    return sink.getvalue().to_pybytes()
+
+
 PLACES = {
     "plan": Place(
         ("9", "mor_compaction_requested"),
@@ -72,7 +105,26 @@ PLACES = {
     "base file of the metadata table": Place(
         ("8", "mdt_record_index_lookup"), ".hoodie/metadata/files/*.hfile", in_hfile, "read", ("--metadata", "on")
     ),
+    "archive of version 6": Place(
+        ("6", "archived_timeline_mor"), ".hoodie/archived/.commits_.archive.*", in_blocks, "timeline", ("--archived",)
+    ),
+    "archive of version 9": Place(
+        ("9", "archived_timeline_mor"),
+        ".hoodie/timeline/history/*_0.parquet",
+        in_history,
+        "read",
+        ("--query", "incremental", "--begin", "000"),
+    ),
 }
+OF_THE_TABLE = {
+    "commit of version 6": Place(("6", "mor_basic"), ".hoodie/*.deltacommit", in_json_commit, "read"),
+    "commit of version 8": Place(("8", "cow_basic"), ".hoodie/timeline/*_*.commit", in_avro_commit, "read"),
+    "commit of version 9": Place(("9", "mor_basic"), ".hoodie/timeline/*_*.deltacommit", in_avro_commit, "read"),
+    "properties": Place(("9", "empty_table_no_commits"), ".hoodie/hoodie.properties", in_properties, "read"),
+}
+"""Where the table's own schema comes from."""
+LAWFUL = {"a hundred thousand fields", "empty"}
+"""A table may have so many columns, and a commit or the properties none that count."""
 
 
 @pytest.mark.parametrize("schema", sorted(HOSTILE))
@@ -89,6 +141,15 @@ def test_no_schema_crashes_or_starves_a_run(hostile: Hostile, place: str, schema
         error = table.refuses(where.verb, *where.arguments, names=path.name, codes=(2,))
         assert error["path"]
         table.keeps_rows(expected, "--metadata", "off")
+
+
+@pytest.mark.parametrize("schema", sorted(HOSTILE.keys() - LAWFUL))
+@pytest.mark.parametrize("place", sorted(OF_THE_TABLE))
+def test_no_schema_of_the_table_crashes_or_starves_a_run(hostile: Hostile, place: str, schema: str) -> None:
+    where = OF_THE_TABLE[place]
+    table = hostile(*where.table)
+    path = table.change(where.pattern, lambda data: where.change(data, HOSTILE[schema]()), -1)
+    table.refuses_read(names=path.name, codes=(2,))
 
 
 @pytest.mark.parametrize("schema", [name for name in sorted(HOSTILE) if name.startswith(("recursive", "expanding"))])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import zlib
 from collections.abc import Callable
 from pathlib import Path
@@ -43,6 +44,63 @@ def test_a_file_of_three_gigabytes(
     os.truncate(path, SPARSE)
     given = ("--output", str(table.scratch / "rows.parquet"), *arguments) if verb == "read" else arguments
     table.refuses(verb, *given, names=path.name)
+
+
+def padded(size: int) -> Callable[[bytes], bytes]:
+    """JSON or properties, of so many bytes more."""
+    return lambda data: data + (b" " * size if data[:1] == b"{" else b"#".ljust(size, b"x"))
+
+
+MIB = 1 << 20
+INDEXED = "mdt_record_index_lookup"
+
+
+@pytest.mark.parametrize(
+    ("case", "pattern", "grown_by", "verb", "arguments", "lowered"),
+    [
+        (INDEXED, ".hoodie/hoodie.properties", 17 * MIB, "timeline", (), None),
+        (INDEXED, ".hoodie/hoodie.properties", 17 * MIB, "files", (), None),
+        (INDEXED, ".hoodie/hoodie.properties", 17 * MIB, "savepoint list", (), None),
+        (INDEXED, ".hoodie/hoodie.properties", 17 * MIB, "metadata perf", (), None),
+        (INDEXED, ".hoodie/.index_defs/index.json", 17 * MIB, "metadata validate", (), None),
+        ("archived_timeline_mor", ".hoodie/timeline/history/manifest_*", 17 * MIB, "timeline", ("--archived",), None),
+        (INDEXED, ".hoodie/timeline/*_*.deltacommit", 0, "read", ("--metadata", "off"), "timeline"),
+        ("mor_compaction_requested", ".hoodie/timeline/*.compaction.requested", 0, "run compaction", LOCAL, "timeline"),
+        (INDEXED, ".hoodie/metadata/files/*.hfile", 0, "read", ("--metadata", "on"), "hfile_block"),
+        ("mor_basic", "*/.*.log.*", 0, "read", ("--metadata", "off"), "log_block"),
+        ("cow_basic", "*/*.parquet", 0, "read", ("--metadata", "off"), "parquet_footer"),
+        ("cow_basic", "*/*.parquet", 0, "read", ("--metadata", "off"), "parquet_chunk"),
+        ("cow_basic", "*/*.parquet", 0, "read", ("--metadata", "off"), "parquet_pages"),
+    ],
+)
+def test_the_option_that_an_error_names_raises_the_limit(
+    hostile: Hostile,
+    case: str,
+    pattern: str,
+    grown_by: int,
+    verb: str,
+    arguments: tuple[str, ...],
+    lowered: str | None,
+) -> None:
+    """A file that is larger than the default, or than an option says."""
+    table = hostile("9", case)
+    table.change(pattern, padded(grown_by) if grown_by else bytes, -1)
+    given = ("--output", str(table.scratch / "rows.parquet"), *arguments) if verb == "read" else arguments
+    low = () if lowered is None else ("--option", f"airflow_hudi.limit.{lowered}.bytes=100")
+    error = table.refuses(verb, *given, *low, codes=(1, 2))
+    assert error["type"] == "SizeLimitError"
+    (option,) = re.findall(r"airflow_hudi\.limit\.[a-z_]+\.bytes", error["remedy"])
+    assert lowered is None or lowered in option
+    ended = table.run(verb, *given, "--option", f"{option}={1 << 31}")
+    assert ended.code == 0, ended
+
+
+@pytest.mark.parametrize("line", [b"x\\\n", b"\\\n", b"#\n", b"\\u0041\\\n"])
+def test_properties_of_a_million_lines_cost_no_more_than_their_bytes(hostile: Hostile, line: bytes) -> None:
+    table = hostile("9", "mor_basic")
+    table.change(".hoodie/hoodie.properties", lambda data: data + b"a=" + line * 1_000_000)
+    ended = table.run("timeline")
+    assert (ended.code, ended.late) == (0, False)
 
 
 def test_a_claim_of_three_gigabytes(hostile: Hostile) -> None:

@@ -10,9 +10,6 @@ from collections.abc import Iterable, Mapping
 
 from hudi_core.errors import CorruptFileError
 
-MAX_BYTES = 8 << 20
-"""A properties file holds some dozen keys and at most a schema; more is not one."""
-
 _ESCAPE = re.compile(r"\\(u[0-9A-Fa-f]{4}|u|.|$)", re.DOTALL)
 _KEY_END = re.compile(r"(?<!\\)(?:\\\\)*([=: \t\f])")
 _PLAIN = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
@@ -21,9 +18,10 @@ _FOREIGN = re.compile(r"[^ -~]+")
 
 
 def parse_properties(data: bytes, *, path: str) -> dict[str, str]:
-    """The properties in file order, the last of a repeated key winning; raises CorruptFileError naming `path`."""
-    if len(data) > MAX_BYTES:
-        raise CorruptFileError(f"{len(data)} bytes are too many for a properties file", path=path)
+    """The properties in file order, the last of a repeated key winning; raises CorruptFileError naming `path`.
+
+    Linear in the size of `data`, which the storage bounds (model.size_limits).
+    """
     if b"\x00" in data:
         raise CorruptFileError(
             "the file holds NUL bytes, so it is not a properties file", path=path, remedy="restore it from a backup"
@@ -62,21 +60,19 @@ def _unicode(match: re.Match[str]) -> str:
 
 def _logical_lines(text: str) -> list[str]:
     lines: list[str] = []
-    pending = ""
+    parts: list[str] = []
     for natural in re.split(r"\r\n|\r|\n", text):
         line = natural.lstrip(" \t\f")
-        if not pending and (not line or line[0] in "#!"):
+        if not parts and (not line or line[0] in "#!"):
             continue
-        pending += line
-        backslashes = len(pending) - len(pending.rstrip("\\"))
+        backslashes = len(line) - len(line.rstrip("\\"))
         if backslashes % 2:
-            pending = pending[:-1]
+            parts.append(line[:-1])
             continue
-        lines.append(pending)
-        pending = ""
-    if pending:
-        lines.append(pending)
-    return lines
+        lines.append("".join((*parts, line)))
+        parts.clear()
+    lines.append("".join(parts))
+    return [line for line in lines if line]
 
 
 def _split(line: str) -> tuple[str, str]:

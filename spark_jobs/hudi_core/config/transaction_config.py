@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
+from typing import Final
 
 from hudi_core.config.keys import ConfigKey, flag, keys_in, number, one_of, read_fields
+from hudi_core.errors import ConfigError
 
 _PACKAGE = "org.apache.hudi.client.transaction."
 
@@ -32,13 +34,18 @@ def _strategy(value: str) -> Strategy:
     raise ValueError(f"none of {', '.join(strategy.value for strategy in Strategy)}")
 
 
+MAX_SILENCE_MS: Final = 24 * 3600 * 1000
+"""The longest that a run may be silent before it counts as dead, whatever its claim says: a day."""
 HEARTBEAT_INTERVAL_MS = number(
-    "hoodie.client.heartbeat.interval_in_ms", 60_000, "milliseconds between two heartbeats of a run", high=10**8
+    "hoodie.client.heartbeat.interval_in_ms",
+    60_000,
+    "milliseconds between two heartbeats of a run",
+    high=MAX_SILENCE_MS,
 )
 HEARTBEAT_MISSES = number(
     "hoodie.client.heartbeat.tolerable.misses",
     2,
-    "heartbeats that may be missed before a run counts as dead",
+    "heartbeats that may be missed before a run counts as dead; a day at the most, with the interval between them",
     high=1000,
 )
 CLOCK_SKEW_MS = number(
@@ -126,5 +133,11 @@ class HeartbeatConfig:
 
     @staticmethod
     def of(options: Mapping[str, str]) -> HeartbeatConfig:
-        """Reads the heartbeat options."""
-        return read_fields(HeartbeatConfig, options)
+        """Reads the heartbeat options; raises ConfigError for a silence of more than MAX_SILENCE_MS."""
+        beat = read_fields(HeartbeatConfig, options)
+        if beat.interval_ms * beat.tolerable_misses > MAX_SILENCE_MS:
+            raise ConfigError(
+                f"{HEARTBEAT_INTERVAL_MS.name} times {HEARTBEAT_MISSES.name} is more than a day",
+                remedy=f"lower one of them: their product may be {MAX_SILENCE_MS}",
+            )
+        return beat

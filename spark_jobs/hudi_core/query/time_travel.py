@@ -1,8 +1,9 @@
 """Which instant a query as of a time reads (TimelineUtils.validateTimestampAsOf), and whether the table still holds it.
 
 Hudi compares the time with the last clean's earliest commit to retain, which cleans by file versions do not have: there
-it answers with the rows that are left. Here the files that such cleans removed are looked at, also those of cleans that
-are archived, and of one that is at work, or has died at it.
+it answers with the rows that are left. So it does behind a clean by hours of Hudi up to 0.14.0, which kept no slice
+before that commit (HUDI-7226). Here the files that such cleans removed are looked at, also those of cleans that are
+archived, and of one that is at work, or has died at it.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from hudi_core.config.services.clean_config import KEEP_LATEST_BY_HOURS
 from hudi_core.errors import ConfigError
 from hudi_core.model.names import FileGroupId, parse_data_file
 from hudi_core.model.partition import join
@@ -47,23 +49,23 @@ def as_of_instant(context: ReadContext, timeline: Timeline, text: str) -> str:
 
 def _check_kept(context: ReadContext, timeline: Timeline, instant: str) -> None:
     """Raises ConfigError where a clean after `instant` may have removed what the table held then."""
-    by_versions = []
+    by_files = []
     for clean in _later_cleans(context, timeline, instant):
         earliest = clean.removed.earliest
-        if not earliest:
-            by_versions.append(clean)
+        if not earliest or (instant >= earliest and clean.removed.policy == KEEP_LATEST_BY_HOURS):
+            by_files.append(clean)
         elif instant < earliest:
             raise _passed(timeline, clean, instant, f"it keeps {earliest} and later", f"read as of {earliest} or later")
     first = timeline.commits().first()
-    if by_versions and first is not None and instant < first.requested_time:
+    if by_files and first is not None and instant < first.requested_time:
         raise ConfigError(
             f"the table as of {instant} is older than its timeline, which begins at {first.requested_time}, and the "
             "table is cleaned",
             path=context.active.folder,
             remedy=f"read as of {first.requested_time} or later",
         )
-    view = context.view(timeline) if by_versions else None
-    for clean in by_versions:
+    view = context.view(timeline) if by_files else None
+    for clean in by_files:
         for partition, names in clean.removed.files.items():
             needed = view and next(_needed(view, partition, names, instant), None)
             if needed:
@@ -91,7 +93,7 @@ def _later_cleans(context: ReadContext, timeline: Timeline, instant: str) -> Ite
         if data:  # an empty plan removes nothing
             plan = decode_clean_plan(data, path=path)
             earliest = "" if plan.earliest is None else plan.earliest.timestamp
-            yield _Clean(clean.requested_time, path, RemovedFiles(earliest, plan.files))
+            yield _Clean(clean.requested_time, path, RemovedFiles(earliest, plan.files, plan.policy))
     cleans = timeline.completed().of_actions(Action.CLEAN)
     for clean in reversed(cleans.after(instant).instants):
         path = context.active.path_of(clean)

@@ -29,7 +29,7 @@ _HARMLESS_BEFORE_KEY = re.compile("lock|partition|record|sort|row|map|primary|fo
 _HARMLESS_AFTER_KEY = re.compile("store|tab|length|size|generator|gen|gens|fields?|columns?|prefix")
 _HARMLESS_END = re.compile(
     "providers?|type|class|files?|paths?|dir|enabled?|names?|duration|expiration|expiry|location|timeout|mode|algorithm"
-    "|interval|seconds|ms"
+    "|interval|seconds|ms|version|length|regex|endpoint"
 )
 """What says of a secret where it is, or how it is made, and is none."""
 _REMEDY = "give secrets by the environment (AWS_ACCESS_KEY_ID, …), an instance role or a storage options file"

@@ -59,7 +59,8 @@ class LocalStorage(Storage):
     Hadoop's local file system keeps a checksum of `name` in `.name.crc` and refuses a file that does not match it, so
     every change of a file removes its side file first; listings hide side files as Hadoop's do (ChecksumFileSystem).
     Symbolic links below the root are refused, as the content of a table is untrusted: those that lead out of it, and
-    those that give a file or a folder a second name. So are pipes, sockets and devices.
+    those that give a file or a folder a second name. So are pipes, sockets and devices, and two names of one data file
+    in a folder by hard links.
     """
 
     supports_exclusive_create = True
@@ -82,6 +83,7 @@ class LocalStorage(Storage):
 
     def list_files(self, folder: str) -> list[FileInfo]:
         found = []
+        linked: dict[tuple[int, int], str] = {}
         for entry in self._entries(folder):
             if _is_hidden(entry.name):
                 continue
@@ -89,6 +91,10 @@ class LocalStorage(Storage):
                 if entry.is_file(follow_symlinks=False):
                     status = entry.stat()
                     found.append(FileInfo(join(folder, entry.name), status.st_size, status.st_mtime))
+                    if status.st_nlink > 1 and not folder.startswith(".hoodie"):
+                        other = linked.setdefault((status.st_dev, status.st_ino), entry.name)
+                        if other != entry.name:
+                            raise _two_names(join(folder, entry.name), other)
             except FileNotFoundError:
                 continue  # removed since the folder was read
         return sorted(found, key=lambda info: info.path)
@@ -312,6 +318,15 @@ def _check_mode(mode: int, path: str) -> None:
         raise _no_file(_LOOP, path)
     if not (stat_bits.S_ISREG(mode) or stat_bits.S_ISDIR(mode)):
         raise _no_file(_SPECIAL, path)
+
+
+def _two_names(path: str, other: str) -> FormatError:
+    """Of data files alone: tools that save space may link control files of equal content."""
+    return FormatError(
+        f"path {path!r} is a second name of {other!r} by a hard link: its rows would be there twice",
+        path=path,
+        remedy="find out which name a commit has (`hudictl show TABLE INSTANT`), and remove the other one",
+    )
 
 
 def _no_file(what: str, path: str) -> FormatError:

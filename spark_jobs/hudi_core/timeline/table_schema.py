@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final
 
-from hudi_core.codec.avro.datum import DatumCodec
+from hudi_core.codec.avro.resolve import resolve
 from hudi_core.codec.avro.schema import parse_schema
 from hudi_core.errors import FormatError
 from hudi_core.timeline.actions.commit import CommitMetadata, Operation, decode_commit
@@ -51,7 +51,7 @@ def schema_of(
             "no completed commit records the table's schema", path=".hoodie", remedy="write to the table with Hudi once"
         )
     schema = parse_schema(found[0], path=found[1])
-    DatumCodec(schema, path=found[1])  # checked here, where it is known which commit records it
+    resolve(schema, path=found[1])  # checked here, where it is known which commit records it
     return schema
 
 

@@ -11,16 +11,11 @@ import uuid
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 
+from hudi_core.config.transaction_config import MAX_SILENCE_MS
 from hudi_core.errors import ConfigError, ConflictError, StorageExistsError, StorageNotFoundError
 from hudi_core.model.claim_names import ClaimFolder, epochs_of
 from hudi_core.storage.base import Storage
-from hudi_core.transaction.claim_file import (
-    MAX_INTERVAL_MS,
-    MAX_MISSES,
-    ClaimRecord,
-    epochs_on_record,
-    read_claim,
-)
+from hudi_core.transaction.claim_file import ClaimRecord, epochs_on_record, read_claim
 from hudi_core.transaction.decision import Decision, close, decide, withdraw
 from hudi_core.transaction.heartbeat_thread import Heartbeat
 from hudi_core.transaction.owner import Owner, drop_token, hold_token
@@ -164,7 +159,7 @@ def claim(
     """
     if _INSTANT.match(instant) is None:
         raise ConfigError(f"{instant!r} is not an instant time")
-    if not 1 <= interval_ms <= MAX_INTERVAL_MS or not 1 <= tolerable_misses <= MAX_MISSES:
+    if min(interval_ms, tolerable_misses) < 1 or interval_ms * tolerable_misses > MAX_SILENCE_MS:
         raise ConfigError(f"heartbeat interval {interval_ms} ms with {tolerable_misses} misses is out of bounds")
     folder = ClaimFolder(instant)
     token = uuid.uuid4().hex

@@ -9,6 +9,7 @@ import json
 from dataclasses import dataclass
 from typing import Final
 
+from hudi_core.config.transaction_config import MAX_SILENCE_MS
 from hudi_core.errors import ConflictError, StorageNotFoundError
 from hudi_core.model.claim_names import CLAIMS, ClaimFolder, epochs_of, is_released
 from hudi_core.storage.base import Storage
@@ -17,8 +18,6 @@ from hudi_core.transaction.own_files import damaged, parse_own
 from hudi_core.transaction.owner import Owner
 
 _VERSION: Final = 1
-MAX_INTERVAL_MS: Final = 10**8
-MAX_MISSES: Final = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +38,10 @@ class ClaimRecord:
 
     @property
     def tolerance_seconds(self) -> float:
-        """How old a heartbeat may be: interval times tolerable misses (HoodieHeartbeatClient.isHeartbeatExpired)."""
-        return self.interval_ms * self.tolerable_misses / 1000
+        """How old a heartbeat may be: interval times tolerable misses (HoodieHeartbeatClient.isHeartbeatExpired), and
+        MAX_SILENCE_MS at the most, so that no claim holds an instant for good.
+        """
+        return min(self.interval_ms * self.tolerable_misses, MAX_SILENCE_MS) / 1000
 
     def encode(self) -> bytes:
         """The file's content."""
@@ -62,8 +63,7 @@ class ClaimRecord:
         token, interval, misses = value.get("token"), value.get("interval_ms"), value.get("tolerable_misses")
         if (
             not (isinstance(token, str) and isinstance(interval, int) and isinstance(misses, int))
-            or not 1 <= interval <= MAX_INTERVAL_MS
-            or not 1 <= misses <= MAX_MISSES
+            or min(interval, misses) < 1
         ):
             raise damaged("the claim's token or heartbeat interval is not one", path)
         return ClaimRecord(path, epoch, token, Owner.from_json(value["owner"], path=path), interval, misses, claimed)

@@ -98,7 +98,8 @@ def base_batches(
     were renamed since (filegroup.read.evolution).
     """
     # At least one column is read, since a batch without columns has no rows.
-    names = [name for name in stored_names(schema.names, sources) if name in file.schema.names] or file.schema.names[:1]
+    there = dict.fromkeys(file.schema.names)
+    names = [name for name in stored_names(schema.names, sources) if name in there] or [*there][:1]
     for batch in file.batches(columns=names, batch_rows=batch_rows, row_groups=row_groups):
         yield conform_batch(apply_sources(batch, sources), schema, path=file.path)
 

@@ -60,7 +60,8 @@ class OutputColumns:
 
     def stored_of(self, names: Collection[str]) -> pa.Schema:
         """The stored columns among `names`, in their order."""
-        return pa.schema([item for item in self.stored if item.name in names])
+        named = frozenset(names)
+        return pa.schema([item for item in self.stored if item.name in named])
 
     def finish(self, batch: pa.RecordBatch, partition: str, schema: pa.Schema, *, path: str) -> pa.RecordBatch:
         """Stored rows of a partition as the columns of `schema`, which `select` gave.

@@ -286,6 +286,8 @@ class Observations:
     orphans: OrphanObservations = OrphanObservations()
     listings: ListingObservations = field(default_factory=ListingObservations)
     logs: LogObservations = field(default_factory=LogObservations)
+    copied: Counted[tuple[str, str]] = field(default_factory=Counted)
+    """Base files whose rows name a file of another file group, with that name."""
     indexes: IndexObservations = IndexObservations()
     compression: CompressionObservations = CompressionObservations()
     executors: ExecutorObservations | None = None

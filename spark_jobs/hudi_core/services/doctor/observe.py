@@ -16,7 +16,9 @@ from hudi_core.request.services import SERVICES
 from hudi_core.services.context import TableContext
 from hudi_core.services.doctor.clocks import moment_of, read_clocks
 from hudi_core.services.doctor.compression import read_compression
+from hudi_core.services.doctor.copied_files import find_copied_files
 from hudi_core.services.doctor.finding import (
+    Counted,
     ExecutorObservations,
     ListingObservations,
     LogObservations,
@@ -86,6 +88,7 @@ def observe(
         orphans=find_orphans(context, timeline) if files else OrphanObservations(),
         listings=compare_listings(context, timeline) if files else ListingObservations(),
         logs=find_damaged_logs(context, timeline) if files else LogObservations(),
+        copied=find_copied_files(context, timeline) if files else Counted(),
         indexes=read_indexes(context, timeline, ranges=files),
         compression=compression,
         executors=executors,

@@ -7,6 +7,7 @@ from functools import partial
 
 from hudi_core.services.doctor.clocks import clock_skew, instant_ahead, timeline_zone
 from hudi_core.services.doctor.compression import codec_saving
+from hudi_core.services.doctor.copied_files import copied_files
 from hudi_core.services.doctor.finding import Finding, Observations, PendingObservations, duration
 from hudi_core.services.doctor.indexes import indexes
 from hudi_core.services.doctor.listings import listings
@@ -153,6 +154,7 @@ _RULES: tuple[Callable[[Observations], Iterator[Finding]], ...] = (
     orphans,
     listings,
     damaged_logs,
+    copied_files,
     indexes,
     strange_names,
     stalled_instants,

@@ -233,25 +233,32 @@ def decode_last_clean(data: bytes, requested_time: str, *, path: str) -> LastCle
 
 @dataclass(frozen=True, slots=True)
 class RemovedFiles:
-    """A completed clean's earliest commit to retain, `""` when it has none, and the plain names of the files that it
-    deleted, or tried to, by partition.
+    """A completed clean's earliest commit to retain, `""` when it has none, the plain names of the files that it
+    deleted, or tried to, by partition, and its policy, `""` when it looked at no partition.
     """
 
     earliest: str
     files: Mapping[str, tuple[str, ...]]
+    policy: str
 
 
 def decode_removed_files(data: bytes, *, path: str) -> RemovedFiles:
     """From a clean's completed file. Raises CorruptFileError naming `path`."""
-    names = partial(_removed, path=path)
-    _, raw = read_large_record(data, path=path, maps={"partitionMetadata": lambda partition, done: names(done)})
-    return RemovedFiles(_earliest_retained(raw, path), raw["partitionMetadata"])
+    removed = partial(_removed, path=path)
+    _, raw = read_large_record(data, path=path, maps={"partitionMetadata": lambda partition, done: removed(done)})
+    return _all_removed(raw, raw["partitionMetadata"], path)
 
 
 def removed_files_of(raw: dict[str, Any], *, path: str) -> RemovedFiles:
     """From the archived metadata of a clean. Raises CorruptFileError naming `path`."""
     done = record_map(raw, "partitionMetadata", path=path)
-    return RemovedFiles(_earliest_retained(raw, path), {key: _removed(item, path=path) for key, item in done.items()})
+    return _all_removed(raw, {key: _removed(item, path=path) for key, item in done.items()}, path)
+
+
+def _all_removed(raw: dict[str, Any], done: Mapping[str, tuple[str, tuple[str, ...]]], path: str) -> RemovedFiles:
+    policies = (policy for policy, _ in done.values())
+    files = {partition: names for partition, (_, names) in done.items()}
+    return RemovedFiles(_earliest_retained(raw, path), files, next(policies, ""))
 
 
 def _earliest_retained(raw: dict[str, Any], path: str) -> str:
@@ -260,6 +267,7 @@ def _earliest_retained(raw: dict[str, Any], path: str) -> str:
     return text(raw, "earliestCommitToRetain", path=path).strip()
 
 
-def _removed(done: dict[str, Any], *, path: str) -> tuple[str, ...]:
+def _removed(done: dict[str, Any], *, path: str) -> tuple[str, tuple[str, ...]]:
+    """The policy and the files of one partition."""
     listed = [*texts(done, "deletePathPatterns", path=path), *texts(done, "successDeleteFiles", path=path)]
-    return tuple(sorted({name.rsplit("/", 1)[-1] for name in listed}))
+    return text(done, "policy", path=path), tuple(sorted({name.rsplit("/", 1)[-1] for name in listed}))

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hudi_core.config.properties import MAX_BYTES, parse_properties, render_properties
+from hudi_core.config.properties import parse_properties, render_properties
 from hudi_core.errors import CorruptFileError
 
 PATH = ".hoodie/hoodie.properties"
@@ -79,9 +79,7 @@ def test_any_bytes_parse_or_are_corrupt(data: bytes) -> None:
     assert all(isinstance(value, str) for value in found.values())
 
 
-@pytest.mark.parametrize(
-    "data", [b"a=\x00", rb"a=\u12", rb"a=\u", rb"a=\uzzzz", rb"a=\ud83d", b"a=" + b"x" * MAX_BYTES]
-)
+@pytest.mark.parametrize("data", [b"a=\x00", rb"a=\u12", rb"a=\u", rb"a=\uzzzz", rb"a=\ud83d"])
 def test_what_is_no_properties_file_is_corrupt(data: bytes) -> None:
     with pytest.raises(CorruptFileError) as caught:
         parse_properties(data, path=PATH)

@@ -7,6 +7,7 @@ from hudi_core.config.transaction_config import (
     CONFLICT_STRATEGY,
     FAILED_WRITES_POLICY,
     HEARTBEAT_INTERVAL_MS,
+    HEARTBEAT_MISSES,
     HeartbeatConfig,
     Strategy,
 )
@@ -40,3 +41,10 @@ def test_a_skew_of_clocks_has_bounds(value: str) -> None:
 def test_a_heartbeat_has_the_rhythm_of_the_options() -> None:
     assert HeartbeatConfig.of({}) == HeartbeatConfig(60_000, 2)
     assert HeartbeatConfig.of({HEARTBEAT_INTERVAL_MS.name: "500"}) == HeartbeatConfig(500, 2)
+
+
+def test_no_run_may_be_silent_for_more_than_a_day() -> None:
+    a_day = {HEARTBEAT_INTERVAL_MS.name: "43200000"}
+    assert HeartbeatConfig.of(a_day) == HeartbeatConfig(43_200_000, 2)
+    with pytest.raises(ConfigError, match=HEARTBEAT_MISSES.name):
+        HeartbeatConfig.of({**a_day, HEARTBEAT_MISSES.name: "3"})

@@ -7,8 +7,10 @@ from typing import Any
 
 import pytest
 
+from hudi_core.codec.avro.container import read_container, write_container
 from hudi_core.errors import ConfigError, CorruptFileError
 from hudi_core.history.lsm import LsmHistory
+from hudi_core.model.names import parse_base_file
 from hudi_core.table import HudiTable
 from hudi_core.timeline.instant import Action, State
 from tests.support.changed_tables import open_context
@@ -177,6 +179,37 @@ def test_a_time_whose_files_a_clean_by_versions_removed_is_refused(golden: Golde
         table.read(as_of=first)
     with pytest.raises(ConfigError, match="may have removed"):
         table.files(as_of=first)
+
+
+@pytest.mark.parametrize("archived", [False, True])
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_time_whose_files_a_clean_by_hours_removed_is_refused(golden: Golden, version: str, archived: bool) -> None:
+    """As Hudi up to 0.14.0 cleans: of each file group it keeps no slice before the earliest commit to retain, here one
+    that wrote to none of them.
+    """
+    path = golden(version, "cleaned_commits_cow").table
+    table = HudiTable.open(str(path))
+    context = open_context(path)
+    (*_, clean) = table.timeline().completed().of_actions("clean")
+    written = path / context.active.path_of(clean)
+    schema, (done,) = read_container(written.read_bytes(), path="clean")
+    *_, latest = table.timeline().commits().before(clean.requested_time)
+    earliest = done["earliestCommitToRetain"] = str(int(latest.requested_time) - 1)
+    before = answer(table, earliest)
+    assert before
+    view = context.view(context.active.load())
+    for partition, cleaned in done["partitionMetadata"].items():
+        cleaned["policy"] = "KEEP_LATEST_BY_HOURS"
+        for base in view.all_base_files(partition):
+            if parse_base_file(base.name).instant < earliest and base not in view.latest_base_files(partition):
+                (path / base.path).unlink()
+                cleaned["deletePathPatterns"].append(base.name)
+                cleaned["successDeleteFiles"].append(base.name)
+    written.write_bytes(write_container(schema, [done]))
+    if archived:
+        archive_these(path, [clean])
+    assert answer(table, earliest) is None
+    assert answer(table, table.timeline().commits().instants[-1].requested_time) is not None
 
 
 @pytest.mark.parametrize("version", VERSIONS)

@@ -1,9 +1,17 @@
 from __future__ import annotations
 
+import inspect
 import json
+import re
+import zipfile
 from pathlib import Path
 
+import boto3
+import botocore.config
+import pyarrow.fs as pa_fs
+import pyspark
 import pytest
+import s3fs
 
 from hudi_core.config.options import KEYS
 from hudi_core.errors import ConfigError
@@ -188,6 +196,128 @@ def test_secrets_are_known(name: str) -> None:
 @pytest.mark.parametrize("name", HARMLESS)
 def test_other_keys_are_no_secrets(name: str) -> None:
     assert not is_secret_key(name)
+
+
+STORED = {
+    # By the constructors of adlfs 2026.8.0, gcsfs 2026.10.1 and ossfs 2025.5.0.
+    "adlfs": {
+        *("account_name", "account_key*", "connection_string*", "credential*", "sas_token*", "request_session"),
+        *("socket_timeout", "blocksize", "client_id", "client_secret*", "tenant_id", "anon", "location_mode", "loop"),
+        *("asynchronous", "default_fill_cache", "default_cache_type", "version_aware", "assume_container_exists"),
+        *("max_concurrency", "timeout", "connection_timeout", "read_timeout", "account_host"),
+    },
+    "gcsfs": {
+        *("project", "access", "token*", "block_size", "consistency", "cache_timeout", "secure_serialize", "timeout"),
+        *("check_connection", "requests_timeout", "requester_pays", "asynchronous", "session_kwargs", "loop"),
+        *("endpoint_url", "default_location", "version_aware", "finalize_on_close"),
+    },
+    "ossfs": {"endpoint", "key*", "secret*", "token*", "default_cache_type", "default_block_size", "psize"},
+    # By the documentation of Hadoop's ABFS and WASB, of Google's connector, and of Spark 3.5.
+    "hadoop": {
+        *("fs.azure.account.key*", "fs.azure.account.key.a.dfs.core.windows.net*", "fs.azure.account.auth.type"),
+        *(
+            "fs.azure.account.oauth.provider.type",
+            "fs.azure.account.oauth2.client.id",
+            "fs.azure.sas.token.provider.type",
+        ),
+        *("fs.azure.account.oauth2.client.secret*", "fs.azure.account.oauth2.client.endpoint"),
+        *("fs.azure.account.oauth2.user.name", "fs.azure.account.oauth2.user.password*", "fs.azure.sas.fixed.token*"),
+        *("fs.azure.account.oauth2.refresh.token*", "fs.azure.account.oauth2.refresh.token.endpoint"),
+        *("fs.azure.account.oauth2.msi.tenant", "fs.azure.account.oauth2.token.file"),
+        *("fs.azure.sas.container.a.blob.core.windows.net*", "fs.azure.encryption.encoded.client-provided-key*"),
+        *("fs.gs.auth.type", "fs.gs.auth.service.account.json.keyfile", "fs.gs.auth.client.id", "fs.gs.proxy.address"),
+        *(
+            "fs.gs.auth.client.secret*",
+            "fs.gs.auth.refresh.token*",
+            "fs.gs.encryption.algorithm",
+            "fs.gs.encryption.key*",
+        ),
+        *(
+            "fs.gs.auth.service.account.private.key*",
+            "fs.gs.proxy.username",
+            "fs.gs.proxy.password*",
+            "fs.gs.project.id",
+        ),
+        *("fs.s3a.bucket.b.access.key*", "fs.s3a.bucket.b.secret.key*", "fs.s3a.bucket.b.session.token*"),
+    },
+    "spark": {
+        *("spark.ssl.enabled", "spark.ssl.keyStore", "spark.ssl.keyStoreType", "spark.ssl.keyStorePassword*"),
+        *(
+            "spark.ssl.keyPassword*",
+            "spark.ssl.trustStore",
+            "spark.ssl.trustStorePassword*",
+            "spark.ssl.trustStoreType",
+        ),
+        *("spark.ssl.ui.keyPassword*", "spark.ssl.ui.keyStorePassword*", "spark.ssl.historyServer.keyPassword*"),
+        *("spark.ssl.standalone.trustStorePassword*", "spark.ssl.protocol", "spark.ssl.enabledAlgorithms"),
+        *(
+            "spark.authenticate",
+            "spark.authenticate.secret*",
+            "spark.authenticate.secret.file",
+            "spark.kerberos.keytab",
+        ),
+        *("spark.authenticate.secret.driver.file", "spark.authenticate.secretBitLength", "spark.redaction.regex"),
+        *("spark.authenticate.enableSaslEncryption", "spark.network.crypto.authEngineVersion"),
+        *("spark.kubernetes.authenticate.driver.oauthToken*", "spark.kubernetes.authenticate.submission.oauthToken*"),
+        *("spark.kubernetes.authenticate.oauthToken*", "spark.kubernetes.authenticate.oauthTokenFile"),
+        *("spark.kubernetes.authenticate.driver.clientKeyFile", "spark.kubernetes.authenticate.caCertFile"),
+        *("spark.kubernetes.kerberos.tokenSecret.name", "spark.security.credentials.hive.enabled"),
+        *("spark.io.encryption.keySizeBits", "spark.io.encryption.keygen.algorithm", "spark.yarn.am.tokenConfRegex"),
+    },
+}
+"""All names that bear on secrets; the secrets have a star."""
+INSTALLED = {
+    "s3fs": {"key", "secret", "token", "password"},
+    "boto3": {"aws_access_key_id", "aws_secret_access_key", "aws_session_token"},
+    "botocore": {"s3_disable_express_session_auth"},
+    "pyarrow": {
+        "access_key",
+        "secret_key",
+        "session_token",
+        "access_token",
+        "account_key",
+        "client_secret",
+        "sas_token",
+    },
+    "hadoop": {
+        *("fs.s3a.access.key", "fs.s3a.secret.key", "fs.s3a.session.token", "fs.s3a.proxy.password"),
+        *("fs.s3a.encryption.key", "fs.adl.oauth2.credential", "fs.adl.oauth2.refresh.token"),
+        # No secrets, and refused for their words.
+        *("fs.s3a.delegation.token.binding", "fs.s3a.select.input.csv.header", "fs.azure.sas.expiry.period"),
+        "fs.azure.authorization",
+    },
+}
+"""What is taken for a secret of the names that a library declares; a new one of a later release is found here."""
+
+
+def declared(library: str) -> set[str]:
+    """The names of options that an installed library declares, in its signatures, documentation or defaults."""
+    if library == "s3fs":
+        return {*inspect.signature(s3fs.S3FileSystem.__init__).parameters}
+    if library == "boto3":
+        return {*inspect.signature(boto3.session.Session.client).parameters}
+    if library == "botocore":
+        return {*botocore.config.Config.OPTION_DEFAULTS}
+    if library == "pyarrow":
+        classes = (pa_fs.S3FileSystem, pa_fs.GcsFileSystem, pa_fs.AzureFileSystem)
+        return {name for each in classes for name in re.findall(r"^ *(\w+) : ", each.__doc__, re.MULTILINE)}
+    (jar,) = (Path(pyspark.__file__).parent / "jars").glob("hadoop-client-api-*.jar")
+    with zipfile.ZipFile(jar) as opened:
+        names = re.findall(r"<name>\s*(fs\.\S+?)\s*</name>", opened.read("core-default.xml").decode())
+    return {*names}
+
+
+@pytest.mark.parametrize("library", sorted(STORED))
+def test_the_secrets_among_all_options_of_a_library(library: str) -> None:
+    names = {name.rstrip("*") for name in STORED[library]}
+    assert {name for name in names if is_secret_key(name)} == {name[:-1] for name in STORED[library] if name[-1] == "*"}
+
+
+@pytest.mark.parametrize("library", sorted(INSTALLED))
+def test_the_secrets_among_the_options_that_an_installed_library_declares(library: str) -> None:
+    names = declared(library)
+    assert len(names) > 10
+    assert {name for name in names if is_secret_key(name)} == INSTALLED[library]
 
 
 def test_values_are_never_in_messages() -> None:

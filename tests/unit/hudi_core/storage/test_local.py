@@ -4,6 +4,7 @@ import errno
 import fcntl
 import os
 import socket
+import stat
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -131,6 +132,20 @@ def test_a_link_that_gives_a_second_name_is_refused(table: Path, target: str) ->
     assert (table / "real/x").read_bytes() == b"1"
 
 
+def test_a_hard_link_that_gives_a_data_file_a_second_name_is_refused(table: Path, tmp_path: Path) -> None:
+    for folder in ("dt=1", "dt=2", ".hoodie"):
+        (table / folder).mkdir(exist_ok=True)
+        (table / folder / "x").write_bytes(b"1")
+    os.link(table / "dt=1/x", table / "dt=1/y")
+    os.link(table / "dt=2/x", tmp_path / "backup")
+    os.link(table / ".hoodie/x", table / ".hoodie/y")
+    storage = LocalStorage(table)
+    with pytest.raises(FormatError, match="second name"):
+        storage.list_files("dt=1")
+    assert [info.path for info in storage.list_files("dt=2")] == ["dt=2/x"]
+    assert [info.path for info in storage.list_files(".hoodie")] == [".hoodie/x", ".hoodie/y"]
+
+
 def test_a_fan_of_links_to_the_table_is_not_walked(table: Path) -> None:
     for number in range(10):
         (table / f"again{number}").symlink_to(table)
@@ -150,7 +165,15 @@ def test_what_is_neither_file_nor_folder_is_not_opened(table: Path) -> None:
                     call(name)
 
 
-@pytest.mark.parametrize("make", [os.mkfifo, lambda path: path.symlink_to(path)])
+def device(path: Path) -> None:
+    """Zeros without end; what only root can make."""
+    os.mknod(path, 0o666 | stat.S_IFCHR, os.makedev(1, 5))
+
+
+DEVICES = (device,) if os.geteuid() == 0 else ()
+
+
+@pytest.mark.parametrize("make", [os.mkfifo, lambda path: path.symlink_to(path), *DEVICES])
 def test_what_is_neither_file_nor_folder_is_not_left_out_of_a_listing(
     table: Path, make: Callable[[Path], None]
 ) -> None:

@@ -21,13 +21,22 @@ def test_a_record_is_read_back() -> None:
 
 @pytest.mark.parametrize(
     "change",
+    [{"interval_ms": 10**8, "tolerable_misses": 1000}, {"interval_ms": 1 << 62}, {"tolerable_misses": 10**400}],
+)
+def test_no_claim_holds_for_more_than_a_day(change: dict[str, object]) -> None:
+    data = json.dumps({**json.loads(RECORD.encode()), **change}).encode()
+    assert ClaimRecord.decode(data, path=RECORD.path, epoch=2, claimed=5.0).tolerance_seconds == 86_400
+
+
+@pytest.mark.parametrize(
+    "change",
     [
         {"version": 2},
         {"owner": None},
         {"token": 1},
         {"interval_ms": 0},
         {"interval_ms": "1"},
-        {"tolerable_misses": 1001},
+        {"tolerable_misses": -1},
     ],
 )
 def test_damage_names_the_file(change: dict[str, object]) -> None:

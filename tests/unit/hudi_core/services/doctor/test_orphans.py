@@ -22,7 +22,7 @@ def test_a_base_file_that_landed_after_its_rollback(golden: Golden, version: str
     (whole, *_) = table.glob("*/*.parquet")
     late = whole.with_name(f"late-0_0-0-0_{instant}.parquet")
     shutil.copy(whole, late)
-    (finding,) = findings(table)
+    (finding,) = [item for item in findings(table) if item.rule.startswith("orphan")]
     expected = "orphan_visible" if when.startswith("before") else "orphan_hidden"
     assert (finding.rule, finding.instant, finding.path) == (expected, instant, late.relative_to(table).as_posix())
     assert findings(table, files=False) == []
