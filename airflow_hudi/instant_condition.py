@@ -101,6 +101,16 @@ class InstantCondition:
         """The oldest instant that the condition holds for, or None."""
         return next((instant for instant in of_action(timeline, self.action) if self._holds(instant)), None)
 
+    def nearest(self, timeline: Timeline) -> Instant | None:
+        """The oldest pending instant that lacks only the state."""
+        pending = InstantCondition(self.action, PENDING, self.instant, self.after)
+        return pending.find(timeline)
+
+    def describe(self) -> str:
+        """For messages."""
+        instant = f" {self.instant}" if self.instant else ""
+        return f"{self.state} {self.action}{instant}" + (f" after {self.after}" if self.after else "")
+
     def _holds(self, instant: Instant) -> bool:
         return (
             instant.state in _STATES[self.state]

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import json
+import time
+
 from hudi_core.config.table_config import PROPERTIES, TableConfig
+from hudi_core.errors import StorageNotFoundError, masked, shortened, without_controls
+from hudi_core.model.claim_names import HUDI_HEARTBEATS, ClaimFolder, epochs_of, is_released
 from hudi_core.storage.base import FileInfo, Storage
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.layout import timeline_of
@@ -48,5 +53,29 @@ class TimelineReader:
         """The timeline's files, to read an instant's details from."""
         return ActiveTimeline(self.storage, self.config)
 
+    def at_work(self, instant: str) -> str | None:
+        """Who runs an instant and since when, by the storage's clock, for messages: by the last claim that was not
+        released, else by a heartbeat of Hudi. None without both.
+        """
+        folder = ClaimFolder(instant)
+        files = {info.name: info for info in self.storage.list_files(folder.path)}
+        if (epochs := epochs_of(files)) and not is_released(files):
+            claim = files[folder.claim(epochs[-1]).rpartition("/")[2]]
+            return f"run by {self._owner(claim)} since {_utc(claim.modified)}"
+        beats = [info for info in self.storage.list_files(HUDI_HEARTBEATS) if info.path == folder.hudi_heartbeat]
+        return f"run by a writer of Hudi, whose last heartbeat is of {_utc(beats[0].modified)}" if beats else None
+
+    def _owner(self, claim: FileInfo) -> str:
+        try:
+            owner = json.loads(self.storage.read(claim.path))["owner"]
+            text = f"{owner['text']} (process {owner['pid']} on {owner['host']})"
+        except (StorageNotFoundError, ValueError, KeyError, TypeError):
+            text = f"the owner that {claim.path} does not name"
+        return shortened(without_controls(masked(text)))
+
     def _list(self, config: TableConfig) -> list[FileInfo]:
         return self.storage.list_files(config.timeline_folder)
+
+
+def _utc(seconds: float) -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(seconds))

@@ -14,7 +14,7 @@ from typing import Any, Final, Protocol
 from airflow_hudi.jobs.job_log import failure_of
 from airflow_hudi.jobs.local_process import AUTO, LOCAL, LOOK, LocalProcess, missing_wheels, require_wheels
 from hudi_core.errors import EXIT_FAILED, ConfigError
-from hudi_core.request.batch import BatchRequest, JobRequest
+from hudi_core.request.batch import BatchRequest, JobRequest, requests_of
 from hudi_core.request.outcome import SUBMIT, Outcome, outcome_of_all
 
 log = logging.getLogger(__name__)
@@ -85,6 +85,13 @@ class EngineJob:
         self._running: LocalProcess | RemoteJob | None = None
         self._stopped = False
         self._result: dict[str, Any] | None = None
+
+    @property
+    def subject(self) -> str:
+        """What the job does on which table, for messages."""
+        first, *more = requests_of(self._job)
+        what = " ".join([*first.verb.split("_"), *filter(None, [getattr(first, "service", None)])])
+        return f"{what} of {first.table}" + (f" and {len(more)} more runs" if more else "")
 
     @property
     def stopped(self) -> bool:

@@ -28,6 +28,11 @@ class Job(Protocol):
     """A job that can be run again; it decides itself whether it may take the instant over."""
 
     @property
+    def subject(self) -> str:
+        """What it does on which table, for messages."""
+        ...
+
+    @property
     def stopped(self) -> bool:
         """Whether this task was requested to stop."""
         ...
@@ -97,6 +102,15 @@ class InstantWatch:
             remedy=f"it never was there, was dropped, or is archived: `hudictl timeline {uri} --archived`",
         )
 
+    def at_work(self) -> str | None:
+        """Who runs the instant, and since when; see TimelineReader.at_work."""
+        return self._reader.at_work(self.requested_time)
+
+    @property
+    def table(self) -> str:
+        """The table's address."""
+        return self._reader.storage.uri
+
     def is_released(self) -> bool:
         """Whether the last job of ours that claimed the instant has let go of it."""
         return is_released(info.name for info in self._claim_files())
@@ -146,7 +160,7 @@ def run_until_completed(
                 f"{reason}"
             )
         log.info("The job gave way at instant %s: %s", watch.requested_time, reason)
-        outcome = _wait(job, watch, patience, deadline, clock, sleep)
+        outcome = _wait(job, watch, instant, patience, deadline, clock, sleep)
         if outcome is not None:
             return Finished(outcome, elsewhere=True)
 
@@ -154,6 +168,7 @@ def run_until_completed(
 def _wait(
     job: Job,
     watch: InstantWatch,
+    instant: Instant,
     patience: Patience,
     deadline: float,
     clock: Callable[[], float],
@@ -175,10 +190,13 @@ def _wait(
             )
         if reminder.is_due():
             log.info(
-                "Waiting for the process that runs %s %s: its last sign of life is %.0f s old; it is taken over after "
+                "Waiting for %s %s of %s, which is %s, %s: the last sign of life is %.0f s old; it is taken over after "
                 "%.0f s, and this task waits for up to %.0f s more",
                 watch.action,
                 watch.requested_time,
+                watch.table,
+                instant.state.value,
+                watch.at_work() or "claimed by no process now",
                 clock() - since,
                 patience.takeover_after,
                 deadline - clock(),
@@ -214,6 +232,7 @@ def run_until_done(
     requested work. Raises HudiJobFailed, HudiJobKilled, HudiInstantBusy; ConfigError when the job refused its input.
     """
     deadline = clock() + patience.timeout
+    reminder = Reminder(clock)
     while True:
         code = job.run()
         if job.stopped:
@@ -227,16 +246,18 @@ def run_until_done(
             raise HudiJobFailed(f"the job ended with exit code {code}: {reason}")
         if enough():
             return {}
-        log.info("The job gave way: %s", reason)
         if clock() >= deadline:
             raise HudiInstantBusy(
                 f"others have held the table for longer than this task may wait: {reason}", remedy="a retry waits again"
             )
-        log.info(
-            "The job is run again in %.0f s; this task waits for up to %.0f s more",
-            patience.poll_interval,
-            deadline - clock(),
-        )
+        if reminder.is_due():
+            log.info(
+                "Waiting to %s: %s; it is tried again in %.0f s, and this task waits for up to %.0f s more",
+                job.subject,
+                reason,
+                patience.poll_interval,
+                deadline - clock(),
+            )
         sleep(patience.poll_interval)
         if job.stopped:
             raise HudiJobKilled("stopped while waiting for others")

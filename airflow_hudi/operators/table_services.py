@@ -15,7 +15,7 @@ from airflow_hudi.jobs.job_log import failure_of
 from airflow_hudi.operators.base import BaseHudiOperator, names_in
 from airflow_hudi.results import work_seconds
 from airflow_hudi.timeline_reader import TimelineReader
-from hudi_core.errors import EXIT_BAD_INPUT, EXIT_RETRY, ConfigError
+from hudi_core.errors import EXIT_BAD_INPUT, EXIT_RETRY, ConfigError, Reminder
 from hudi_core.request.batch import AT_ONCE, BatchRequest
 from hudi_core.request.requests import RunRequest
 from hudi_core.request.services import SERVICES, check_service
@@ -131,6 +131,7 @@ class HudiTableServicesOperator(BaseHudiOperator):
         deadline = time.monotonic() + self.patience.timeout
         results: dict[int, dict[str, Any]] = {}
         left = list(range(len(batch.requests)))
+        reminder = Reminder(time.monotonic)
         while True:
             job = self.new_job(reader, replace(batch, requests=tuple(batch.requests[place] for place in left)))
             code = job.run()
@@ -147,7 +148,16 @@ class HudiTableServicesOperator(BaseHudiOperator):
                     remedy="a retry waits again",
                 )
             wait = self.patience.poll_interval
-            self.log.info("%d runs gave way and are repeated in %.0f s: %s", len(left), wait, reason)
+            if reminder.is_due():
+                self.log.info(
+                    "Waiting to run %s of %s%s: %s; tried again in %.0f s, and this task waits for up to %.0f s more",
+                    results[left[0]]["service"],
+                    results[left[0]]["table"],
+                    f" and {len(left) - 1} others" if len(left) > 1 else "",
+                    reason,
+                    wait,
+                    deadline - time.monotonic(),
+                )
             time.sleep(wait)
             if job.stopped:
                 raise HudiJobKilled("stopped while waiting for others")

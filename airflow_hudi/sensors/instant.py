@@ -13,7 +13,7 @@ from airflow_hudi.exceptions import HudiSensorFailed
 from airflow_hudi.hooks.hudi import HudiHook
 from airflow_hudi.instant_condition import PENDING, InstantCondition
 from airflow_hudi.timeline_reader import TimelineReader
-from airflow_hudi.triggers.instant import HudiInstantTrigger, instant_event
+from airflow_hudi.triggers.instant import HudiInstantTrigger, instant_event, not_yet
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -63,9 +63,10 @@ class HudiInstantSensor(BaseSensorOperator):
         """One look at the timeline. Raises HudiError."""
         if self._reader is None:
             self._reader = HudiHook(self.hudi_conn_id or None).timeline(self.table)
-        found = self._condition().find(self._reader.load())
+        timeline = self._reader.load()
+        found = self._condition().find(timeline)
         if found is None:
-            self.log.info("%s shows no %s %s yet", self._reader.storage.uri, self.state, self.action)
+            self.log.info("%s", not_yet(self._reader, self._condition(), timeline))
             return PokeReturnValue(is_done=False)
         return PokeReturnValue(is_done=True, xcom_value=self._result(instant_event(self.table, found)))
 
@@ -99,9 +100,9 @@ class HudiInstantSensor(BaseSensorOperator):
             raise self._timed_out() from error
 
     def _timed_out(self) -> AirflowSensorTimeout:
-        what = f"{self.state} {self.action}" + (f" {self.instant}" if self.instant else "")
-        after = f" after {self.after}" if self.after else ""
-        return AirflowSensorTimeout(f"{self.table} has shown no {what}{after} for {self.timeout:.0f} s")
+        return AirflowSensorTimeout(
+            f"{self.table} has shown no {self._condition().describe()} for {self.timeout:.0f} s"
+        )
 
     def execute_complete(self, context: Context, event: dict[str, Any]) -> dict[str, Any]:
         """Where the task resumes after its trigger fired. Raises HudiSensorFailed when the trigger met an error."""

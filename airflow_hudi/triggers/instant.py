@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -11,8 +12,12 @@ from airflow.triggers.base import BaseTrigger, TriggerEvent
 from airflow_hudi.hooks.hudi import HudiHook
 from airflow_hudi.instant_condition import PENDING, InstantCondition
 from airflow_hudi.timeline_reader import TimelineReader
-from hudi_core.errors import StorageError, StorageNotFoundError
+from hudi_core.errors import Reminder, StorageError, StorageNotFoundError
 from hudi_core.timeline.instant import Instant
+from hudi_core.timeline.timeline import Timeline
+
+_SAID_EVERY = 600.0
+"""Seconds between two lines of a wait that may last for days."""
 
 
 def instant_event(table: str, instant: Instant) -> dict[str, Any]:
@@ -28,6 +33,16 @@ def instant_event(table: str, instant: Instant) -> dict[str, Any]:
         "action": instant.pending_action,
         "state": instant.state.value,
     }
+
+
+def not_yet(reader: TimelineReader, condition: InstantCondition, timeline: Timeline) -> str:
+    """What a wait says: what it is for, and who is at work on the instant that comes nearest to it."""
+    shown = f"{reader.storage.uri} shows no {condition.describe()} yet"
+    nearest = condition.nearest(timeline)
+    if nearest is None:
+        return shown
+    at_work = reader.at_work(nearest.requested_time) or "claimed by no process now"
+    return f"{shown}: {nearest.pending_action} {nearest.requested_time} is {nearest.state.value}, {at_work}"
 
 
 class HudiInstantTrigger(BaseTrigger):
@@ -80,14 +95,17 @@ class HudiInstantTrigger(BaseTrigger):
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
         """One event: see instant_event; or `status` "error" with `message`."""
-        errors = 0
+        errors, started = 0, time.monotonic()
+        reminder = Reminder(time.monotonic, every=_SAID_EVERY)
         while True:
             # Sleep first: the sensor has just checked, and Airflow 3.3 fails a task whose trigger fires before its
             # worker has ended.
             await asyncio.sleep(self.poll_interval)
             try:
-                found = await asyncio.to_thread(self._look)
+                found, waits = await asyncio.to_thread(self._look, reminder)
                 errors = 0
+                if waits:
+                    self.log.info("%s; waiting for %.0f s", waits, time.monotonic() - started)
             except Exception as error:
                 # Every failure must reach the task: a trigger that dies leaves it deferred until its timeout.
                 errors += 1
@@ -102,10 +120,13 @@ class HudiInstantTrigger(BaseTrigger):
                 yield _event(instant_event(self.table, found))
                 return
 
-    def _look(self) -> Instant | None:
+    def _look(self, reminder: Reminder) -> tuple[Instant | None, str]:
+        """The instant, or what the wait says where that is due."""
         if self._reader is None:
             self._reader = HudiHook(self.hudi_conn_id).timeline(self.table)
-        return self.condition.find(self._reader.load())
+        timeline = self._reader.load()
+        found = self.condition.find(timeline)
+        return found, not_yet(self._reader, self.condition, timeline) if found is None and reminder.is_due() else ""
 
 
 def _event(payload: dict[str, Any]) -> TriggerEvent:

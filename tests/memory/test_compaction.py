@@ -29,6 +29,7 @@ from hudi_core.filegroup.merge.table_policy import MergePolicy
 from hudi_core.filegroup.read.log_scan import CommittedInstants
 from hudi_core.metadata_table.extract.data_file import StatisticsRequirements
 from hudi_core.services.compaction.merge_slice import CompactionUnit
+from hudi_core.services.engine_choice import Extent, task_memory
 from hudi_core.timeline.actions.compaction import CompactionOperation
 
 MIB = 1 << 20
@@ -36,9 +37,9 @@ BASE_ROWS, LOG_ROWS, LOG_FILES, TEXT = 100_000, 100_000, 10, 1500
 BUDGET = 16 * MIB
 ROW_GROUP = 8 * MIB
 BOUND = 240 * MIB
-"""The budget, a row group being read and one being written, pieces of a log block and the keys come to about 50 MiB
-here; the rest is what the allocators of Arrow, polars and glibc keep back. It does not grow with the file group: four
-times the rows gave the same peak.
+"""The budget, batches of an eighth of it, a row group being written, pieces of a log block and the keys come to about
+50 MiB here; the rest is what the allocators of Arrow, polars and glibc keep back. It does not grow with the file group:
+four times the rows gave the same peak.
 """
 FILE_ID, BASE = "f-0", "20260101000000000"
 SCHEMA: dict[str, Any] = {
@@ -131,7 +132,7 @@ def make_table(folder: Path, *, recent: bool = False) -> None:
         first = BASE_ROWS - 8000 if recent else 0
         updated = first + rng.choice(BASE_ROWS + 10_000 - first, LOG_ROWS // LOG_FILES, replace=False)
         (partition / logs[-1]).write_bytes(log_block(instant, updated, rng))
-    config = WriteConfig.of({"hoodie.parquet.block.size": str(ROW_GROUP), "airflow_hudi.batch.rows": "4096"})
+    config = WriteConfig.of({"hoodie.parquet.block.size": str(ROW_GROUP)})
     unit = CompactionUnit(
         CompactionOperation("p", FILE_ID, BASE, base, tuple(logs)),
         uri=str(folder),
@@ -171,6 +172,10 @@ def test_memory_stays_within_the_bound_when_the_file_group_does_not(tmp_path: Pa
     assert tight["records"] == roomy["records"]
     assert (tight["records"]["base"], tight["stat"]["totalLogRecords"]) == (BASE_ROWS, LOG_ROWS)
     assert tight["peak"] < BOUND < rows
+    size = sum(file.stat().st_size for file in (tmp_path / "p").iterdir())
+    assert tight["peak"] < task_memory(
+        Extent(1, size, size), WriteConfig(memory_bytes=BUDGET, row_group_bytes=ROW_GROUP)
+    )
     assert roomy["peak"] > 1.4 * BOUND, (
         "the measurement sees what is in memory: the same work without spilling is out of bounds"
     )

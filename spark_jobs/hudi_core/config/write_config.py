@@ -91,7 +91,11 @@ MEMORY_BYTES = number(
 QUERY_MEMORY_BYTES = 256 << 20
 """What a task of a query holds where `airflow_hudi.memory.bytes` is not set."""
 BATCH_ROWS = number(
-    "airflow_hudi.batch.rows", 65_536, "number of rows of a base file that are read at once", high=10**7
+    "airflow_hudi.batch.rows",
+    65_536,
+    "number of rows of a base file that are read at once at most; fewer are where an eighth of "
+    "`airflow_hudi.memory.bytes` holds fewer",
+    high=10**7,
 )
 ALLOW_CORRUPT = flag(
     "airflow_hudi.allow_corrupt_log_blocks", "compact a file slice although one of its log blocks is corrupt"

@@ -8,9 +8,11 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import reduce
 from operator import or_
+from typing import Any, BinaryIO
 
 from hudi_core.config.engine_config import EngineConfig
 from hudi_core.config.write_config import WriteConfig
+from hudi_core.engine.protocol import Json
 from hudi_core.errors import StorageNotFoundError
 from hudi_core.metadata_table.partition_type import FILES_PARTITION
 from hudi_core.metadata_table.timeline import MetadataTimeline
@@ -21,8 +23,10 @@ from hudi_core.request.services import SERVICES, Step, next_step, nothing_pendin
 from hudi_core.services.context import TableContext
 from hudi_core.services.engine_choice import Choice, Extent, choose
 from hudi_core.services.lifecycle import Run
+from hudi_core.services.metadata.index_drop import planned_rebuild
 from hudi_core.services.metadata.missing_actions import missing_actions
-from hudi_core.services.metadata.verbs import nothing_to_create, nothing_to_drop
+from hudi_core.services.metadata.validate.run import check_metadata
+from hudi_core.services.metadata.verbs import nothing_to_create, nothing_to_drop, perform_metadata
 from hudi_core.services.repair.takeover import nothing_to_free
 from hudi_core.services.repair.unschedule import unschedule
 from hudi_core.services.restore.verb import restore
@@ -34,6 +38,7 @@ from hudi_core.storage.base import FileInfo, Storage
 from hudi_core.storage.recorded_changes import RecordingStorage
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.transaction.claim_file import current_claim
+from hudi_core.transaction.locks.base import LockHolder, TableLock
 from hudi_core.transaction.owner import Owner
 
 
@@ -42,7 +47,15 @@ def nothing_to_do(context: TableContext, request: Request, owner: Owner) -> RunR
     bad input as the run does.
     """
     storage = ListedOnce(context.storage)
-    context = replace(context, storage=storage, active=ActiveTimeline(storage, context.config, zone=context.zone))
+    active = ActiveTimeline(storage, context.config, zone=context.zone)
+    looking = _Looking(context.uri, storage, context.config, active, context.options, context.storage_options)
+    try:
+        return _nothing_to_do(looking, request, owner)
+    except WorkFoundError:
+        return None
+
+
+def _nothing_to_do(context: TableContext, request: Request, owner: Owner) -> RunResult | None:
     match request:
         case RunRequest():
             return _nothing_to_run(context, request, owner)
@@ -52,8 +65,8 @@ def nothing_to_do(context: TableContext, request: Request, owner: Owner) -> RunR
         case requests.RollbackRequest(instant=instant, unless_completed=unless_completed):
             undone = rollback(context, instant, owner, dry_run=True, unless_completed=unless_completed)
             return None if undone.reason is None else RunResult(document=undone.to_dict())
-        case requests.RestoreRequest(instant=str(instant)):
-            restore(context, instant, owner, dry_run=True)
+        case requests.RestoreRequest(instant=str(instant), dry_run=dry_run):
+            return RunResult(document=restore(context, instant, owner, dry_run=dry_run).to_dict())
         case requests.UnscheduleRequest(instant=instant, dry_run=dry_run):
             dropped = unschedule(context, instant, owner, dry_run=True)
             if dropped.reason is None or current_claim(context.storage, instant) is not None:
@@ -68,20 +81,83 @@ def nothing_to_do(context: TableContext, request: Request, owner: Owner) -> RunR
             return None if existing is None else RunResult(document=existing.to_dict())
         case requests.SavepointDeleteRequest(instant=instant):
             savepoint_to_delete(context, instant)
-        case requests.MetadataCreateRequest():
-            there = nothing_to_create(context, request)
-            return None if there is None else RunResult(document=there)
-        case requests.MetadataDropRequest():
-            absent = nothing_to_drop(context, request)
-            return None if absent is None else RunResult(document=absent)
         case _:
-            # doctor, metadata validate and probe-store look themselves; metadata update has services of its own.
-            pass
+            return _nothing_of_metadata(context, request, owner)
     return None
 
 
+def _nothing_of_metadata(context: TableContext, request: Request, owner: Owner) -> RunResult | None:
+    document = None
+    match request:
+        case requests.MetadataCreateRequest():
+            document = nothing_to_create(context, request)
+        case requests.MetadataDropRequest():
+            document = nothing_to_drop(context, request)
+        case requests.MetadataUpdateRequest():
+            document = _nothing_to_update(context, request, owner)
+        case requests.MetadataValidateRequest():
+            check_metadata(context)
+        case _:
+            # doctor and probe-store look themselves.
+            pass
+    return None if document is None else RunResult(document=document)
+
+
+def _nothing_to_update(context: TableContext, request: requests.MetadataUpdateRequest, owner: Owner) -> Json | None:
+    """The update itself is run until it writes. What it would log as done, or wait for, is asked before."""
+    if context.has_metadata_table and (
+        planned_rebuild(context) or missing_actions(context, MetadataTimeline(context.storage, context.config))
+    ):
+        return None
+    return perform_metadata(context, request, _NoEngine(), owner)
+
+
+class WorkFoundError(Exception):
+    """A look came upon something to write, or to run on an engine. Not for others: no HudiError."""
+
+
+def _found_work(*_: object, **__: object) -> Any:
+    raise WorkFoundError
+
+
+class _NoEngine:
+    """Whatever a look would run on an engine is work."""
+
+    name = "none"
+    run = staticmethod(_found_work)
+    exchange = staticmethod(_found_work)
+
+
+class _NoLock(TableLock):
+    """The lock of a look, which takes none."""
+
+    def acquire(self) -> None:
+        """See TableLock, as for all methods below."""
+
+    def release(self) -> bool:
+        return True
+
+    def check(self) -> None:
+        pass
+
+    def holder(self) -> LockHolder | None:
+        return None
+
+    def how_to_break(self, holder: LockHolder) -> str:
+        return ""
+
+
+class _Looking(TableContext):
+    """A table as a look sees it."""
+
+    def lock(self, owner: Owner) -> TableLock:
+        return _NoLock(self.uri, owner, 0)
+
+
 class ListedOnce(RecordingStorage):
-    """A storage as one look sees it: each folder is listed once. A file that is gone is read again by a new listing."""
+    """A storage as one look sees it: each folder is listed once, and a change raises WorkFoundError. Where a listed
+    file is gone, folders are listed anew.
+    """
 
     def __init__(self, inner: Storage) -> None:
         RecordingStorage.__init__(self, inner)
@@ -105,9 +181,32 @@ class ListedOnce(RecordingStorage):
         try:
             return RecordingStorage.read(self, path)
         except StorageNotFoundError:
-            self._files.clear()
-            self._names.clear()
+            folder, _, name = path.rpartition("/")
+            if name in {*self._names.get(folder, ()), *(info.name for info in self._files.get(folder, ()))}:
+                self._files.clear()
+                self._names.clear()
             raise
+
+    def write(self, path: str, data: bytes) -> None:
+        raise WorkFoundError
+
+    def create_exclusive(self, path: str, data: bytes) -> None:
+        raise WorkFoundError
+
+    def write_if(self, path: str, data: bytes, *, version: str | None) -> str:
+        raise WorkFoundError
+
+    def open_output(self, path: str) -> BinaryIO:
+        raise WorkFoundError
+
+    def delete(self, path: str) -> bool:
+        if self.exists(path):
+            raise WorkFoundError
+        return False
+
+    def delete_folder(self, folder: str) -> None:
+        if self.list_files(folder) or self.list_folders(folder):
+            raise WorkFoundError
 
 
 def _nothing_to_run(context: TableContext, request: RunRequest, owner: Owner) -> RunResult | None:

@@ -28,6 +28,26 @@ class CountingStorage(LocalStorage):
         return super().read(path)
 
 
+def test_who_is_at_work_on_an_instant(table: Path) -> None:
+    """By the last claim that is held, else by a heartbeat of Hudi's; its name has no control characters."""
+    time = "20260102000000000"
+    reader, storage = TimelineReader(LocalStorage(table)), LocalStorage(table)
+    assert reader.at_work(time) is None
+    storage.write(f".hoodie/.heartbeat/{time}", b"")
+    os.utime(table / ".hoodie" / ".heartbeat" / time, (86400, 86400))
+    by_hudi = "run by a writer of Hudi, whose last heartbeat is of 1970-01-02T00:00:00Z"
+    assert reader.at_work(time) == by_hudi
+    claims = f".hoodie/.airflow_hudi/claims/{time}"
+    storage.write(f"{claims}/000001.json", b'{"owner": {"text": "old", "pid": 1, "host": "a"}}')
+    storage.write(f"{claims}/000002.json", b'{"owner": {"text": "new\\u001b[1m", "pid": 7, "host": "b"}}')
+    os.utime(table / claims / "000002.json", (0, 0))
+    assert reader.at_work(time) == "run by new\\x1b[1m (process 7 on b) since 1970-01-01T00:00:00Z"
+    storage.write(f"{claims}/000002.released", b"")
+    assert reader.at_work(time) == by_hudi
+    storage.write(f"{claims}/000003.json", b"[]")
+    assert f"the owner that {claims}/000003.json does not name" in (reader.at_work(time) or "")
+
+
 def test_a_second_load_is_one_listing(table: Path, put: Callable[..., None]) -> None:
     storage = CountingStorage(table)
     reader = TimelineReader(storage)

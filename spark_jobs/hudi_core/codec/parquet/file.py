@@ -114,6 +114,17 @@ class ParquetBaseFile:
             return None
         return str(self.metadata.row_group(0).column(0).compression)
 
+    def rows_within(self, size: int, most: int) -> int:
+        """So many rows, at most `most`, as take up about `size` bytes in memory: by the widest row group, whose values
+        count as stored before compression, and texts of a dictionary, by the statistics, as its longest end.
+        """
+        groups = [self.metadata.row_group(number) for number in range(self.metadata.num_row_groups)]
+        full = [group for group in groups if group.num_rows]
+        if not full:
+            return most
+        widest = max(full, key=lambda group: group.total_byte_size / group.num_rows)
+        return max(1, min(most, int(size / max(1.0, _row_bytes(widest)))))
+
     def batches(
         self,
         columns: Sequence[str] | None = None,
@@ -132,6 +143,17 @@ class ParquetBaseFile:
                 batch_size=batch_rows, columns=requested, row_groups=row_groups, use_threads=False
             ):
                 yield batch.replace_schema_metadata(None)
+
+
+def _row_bytes(group: pq.RowGroupMetaData) -> float:
+    total = 0.0
+    for number in range(group.num_columns):
+        chunk = group.column(number)
+        stored = chunk.total_uncompressed_size / group.num_rows
+        found = chunk.statistics if chunk.has_dictionary_page and chunk.physical_type == "BYTE_ARRAY" else None
+        ends = (found.min_raw, found.max_raw) if found is not None and found.has_min_max else ()
+        total += max(stored, *map(len, ends)) if ends else stored
+    return total
 
 
 def bare_schema(schema: pa.Schema) -> pa.Schema:

@@ -39,6 +39,7 @@ class PayloadStore:
         self._starts: list[int] = []
         self._waiting: list[pa.RecordBatch] = []
         self._waiting_bytes = 0
+        self._bytes = 0
         self._kept_bytes = 0
         self._spilling = False
 
@@ -49,9 +50,15 @@ class PayloadStore:
             self.rows += batch.num_rows
             self._waiting.append(batch)
             self._waiting_bytes += batch.nbytes
+            self._bytes += batch.nbytes
             if self._waiting_bytes * _PIECES >= self._budget:
                 self._combine_waiting()
         return first
+
+    @property
+    def row_bytes(self) -> int:
+        """What a row takes up, on the average."""
+        return self._bytes // max(1, self.rows)
 
     def take(self, rows: NDArray[np.int64]) -> pa.RecordBatch:
         """The rows with these numbers, in this order."""

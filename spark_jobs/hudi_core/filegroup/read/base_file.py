@@ -53,15 +53,17 @@ def read_base_file(
     schema: pa.Schema,
     *,
     batch_rows: int,
+    batch_bytes: int | None = None,
     row_groups: RowGroups | None = None,
     history: History | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """The rows of a base file of any format with the columns and types of `schema`, in the file's order.
 
     Columns that the file lacks are null, narrower types are widened; with a schema `history`, columns are found by
-    their ids. `row_groups` is used for Parquet files only. An ORC file is read a stripe at a time, of 64 MiB unless its
-    writer was configured otherwise. Raises StorageNotFoundError when the file is missing, CorruptFileError when it is
-    not whole, UnsupportedError for a format that is not read and for a bootstrap's file.
+    their ids. `batch_bytes` (ParquetBaseFile.rows_within) and `row_groups` are used for Parquet files only. An ORC file
+    is read a stripe at a time, of 64 MiB unless its writer was configured otherwise. Raises StorageNotFoundError when
+    the file is missing, CorruptFileError when it is not whole, UnsupportedError for a format that is not read and for a
+    bootstrap's file.
     """
     name = parse_base_file(file.name)
     if name.instant == BOOTSTRAP_INSTANT:
@@ -74,7 +76,8 @@ def read_base_file(
     if name.extension == "parquet":
         with open_base_file(storage, file.path) as parquet:
             chosen = None if row_groups is None else row_groups(parquet.metadata)
-            yield from base_batches(parquet, schema, batch_rows=batch_rows, row_groups=chosen, sources=sources)
+            rows = batch_rows if batch_bytes is None else parquet.rows_within(batch_bytes, batch_rows)
+            yield from base_batches(parquet, schema, batch_rows=rows, row_groups=chosen, sources=sources)
     elif name.extension == "orc":
         with storage.open_input(file.path) as stream:
             orc = OrcBaseFile(stream, file.path, storage.limits)

@@ -4,7 +4,8 @@ FileGroupReaderBasedMergeHandle and HoodieFileGroupReader of 1.x). Readers and c
 The logs are merged in merge.log_merge, a batch of base rows with them in merge.base_merge.
 
 Memory: `budget` bytes of log records, beyond which they lie in memory-mapped temporary files; for every log record its
-key, its ordering value and 9 bytes; an eighth of the budget of base rows, and the merged copy of one batch.
+key, its ordering value and 9 bytes; an eighth of the budget of base rows, and the merged copy of one batch, which has
+no more where its reader asks ParquetBaseFile.rows_within.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from hudi_core.filegroup.read.log_records import merge_logs
 from hudi_core.filegroup.read.log_scan import ScanResult
 from hudi_core.storage.base import Storage
 
-_GROUP_SHARE = 8
+GROUP_SHARE = 8
 """A group of base batches whose keys are looked up at once takes up at most this part of the memory budget."""
 
 
@@ -52,7 +53,7 @@ class SliceMerge:
         `base` has the schema of the log records. Keys are looked up for `group_rows` base rows per log record at once,
         as far as memory allows: every look-up hashes the keys of all log records.
         """
-        for group in grouped(base, rows=group_rows * len(self.records), max_bytes=self._budget // _GROUP_SHARE):
+        for group in grouped(base, rows=group_rows * len(self.records), max_bytes=self._budget // GROUP_SHARE):
             yield from self._merger.apply(group)
 
     def pass_over(self, rows: int) -> None:
@@ -60,8 +61,9 @@ class SliceMerge:
         self._merger.counts.base += rows
 
     def inserts(self, batch_rows: int) -> Iterator[pa.RecordBatch]:
-        """After all base rows: rows that only the logs have."""
-        yield from self._merger.inserts(batch_rows)
+        """After all base rows: rows that only the logs have, fewer in a batch where they are wide."""
+        share = self._budget // GROUP_SHARE
+        yield from self._merger.inserts(max(1, min(batch_rows, share // max(1, self.records.store.row_bytes))))
 
 
 @contextmanager

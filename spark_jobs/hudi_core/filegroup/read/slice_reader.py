@@ -24,7 +24,7 @@ from hudi_core.filegroup.read.base_file import RowGroups, read_base_file
 from hudi_core.filegroup.read.log_records import has_operations
 from hudi_core.filegroup.read.log_scan import CommittedInstants, ScanResult, scan_log_files
 from hudi_core.filegroup.read.read_spec import ReaderSpec, RowFilter, of_commit_times
-from hudi_core.filegroup.read.slice_merge import merging
+from hudi_core.filegroup.read.slice_merge import GROUP_SHARE, merging
 from hudi_core.model.names import OPERATION
 from hudi_core.storage.base import Storage
 from hudi_core.view.file_group import DataFile, FileSlice
@@ -145,7 +145,8 @@ class SliceReader:
 
         Partial rows need the rows below them.
         """
-        batches = read_base_file(self.storage, base, stored, batch_rows=READ_ROWS, history=self.spec.history)
+        share, history = self._budget // GROUP_SHARE, self.spec.history
+        batches = read_base_file(self.storage, base, stored, batch_rows=READ_ROWS, batch_bytes=share, history=history)
         times, features = self.spec.commit_times, self.spec.config.features
         if times is None or not features.incremental_filters_base or any(block.is_partial for block in scan.blocks):
             return batches

@@ -94,11 +94,11 @@ def roll_back_failed(
     for item in timeline.pending().of_actions(Action.DELTA_COMMIT):
         if item.requested_time in awaited or is_of_indexing(item.requested_time, data):
             continue
-        log.warning("deltacommit %s of the metadata table was left by a dead writer: rolled back", item.requested_time)
         if item.requested_time in initialization:
             metadata_timeline.active.undo(item.requested_time, Action.DELTA_COMMIT)
         else:
             instant = metadata_timeline.clock.next(metadata_timeline.active.load())
             MetadataRollback(storage, config, token, clock).run(item.requested_time, instant)
+        log.warning("deltacommit %s of the metadata table was left by a dead writer: rolled back", item.requested_time)
         done.append(item.requested_time)
     return tuple(done)

@@ -32,7 +32,7 @@ from hudi_core.filegroup.merge.ordering_values import Ordering
 from hudi_core.filegroup.merge.table_policy import MergePolicy, Rules
 from hudi_core.filegroup.read.base_file import base_batches, open_base_file
 from hudi_core.filegroup.read.log_scan import CommittedInstants, ScanCounts, scan_log_files
-from hudi_core.filegroup.read.slice_merge import SliceMerge, merging
+from hudi_core.filegroup.read.slice_merge import GROUP_SHARE, SliceMerge, merging
 from hudi_core.filegroup.write.base_file_writer import BaseFileHandle
 from hudi_core.filegroup.write.markers import MarkerType, create_marker
 from hudi_core.metadata_table.extract.data_file import StatisticsRequirements, read_file_statistics
@@ -217,7 +217,7 @@ class _Compaction:
             if source is None
             else RowGroupPlan(source, merge.records.keys, self.config, handle.codec, with_keys=not known).parts()
         )
-        copied = 0
+        rows, copied = base.rows_within(self.config.memory_bytes // GROUP_SHARE, self.config.batch_rows), 0
         for part in parts:
             if source is not None and part.copied:
                 before = handle.rows
@@ -227,7 +227,7 @@ class _Compaction:
                 merge.pass_over(handle.rows - before)
                 copied += handle.rows - before
                 continue
-            batches = base_batches(base, handle.rows_schema, batch_rows=self.config.batch_rows, row_groups=part.numbers)
+            batches = base_batches(base, handle.rows_schema, batch_rows=rows, row_groups=part.numbers)
             for batch in merge.merged(batches, group_rows=GROUP_ROWS):
                 handle.write(batch, known_keys=known)
         return copied

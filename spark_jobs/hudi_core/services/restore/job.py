@@ -20,11 +20,11 @@ from functools import partial
 from typing import NoReturn
 
 from hudi_core.errors import FormatError, TimelineError
-from hudi_core.filegroup.write.markers import delete_markers
+from hudi_core.filegroup.write.markers import delete_markers, marker_folder
 from hudi_core.metadata_table.timeline import MetadataTimeline
 from hudi_core.metadata_table.write.drop import drop_metadata_table, remove_dropped
 from hudi_core.metadata_table.write.restore_reach import completed_at, instants_after
-from hudi_core.model.claim_names import HUDI_HEARTBEATS
+from hudi_core.model.claim_names import HUDI_HEARTBEATS, ClaimFolder
 from hudi_core.model.partition import join
 from hudi_core.services.context import TableContext
 from hudi_core.services.lifecycle import Completion, Job, Run
@@ -32,6 +32,7 @@ from hudi_core.services.restore.candidates import RestoreCandidates
 from hudi_core.services.rollback.files_to_undo import failed_of, plan_undo
 from hudi_core.services.rollback.job import fenced
 from hudi_core.services.rollback.units import Removed, RollbackExecution, encode_plan
+from hudi_core.storage.base import Storage
 from hudi_core.timeline.actions.restore import (
     RestoredInstant,
     RestoreMetadata,
@@ -139,6 +140,12 @@ class RestoreJob(Job[RestorePlan, None]):
         log.info("restore %s to %s: %d instants rolled back", self.instant, plan.target, len(plan.instants))
         return Completion(content, None, partial(self._publish, held.epoch))
 
+    def leftovers(self) -> bool:
+        """Whether there is anything to clean up behind the completed restore."""
+        timeline = self.active.load()
+        times = (self.instant, *(item.time for item in self._gone(timeline)))
+        return bool(self._rollbacks(timeline)) or any(_has_leftovers(self.storage, time) for time in times)
+
     def clean_up(self, plan: RestorePlan, done: None) -> None:
         self._clean_up()
 
@@ -193,23 +200,33 @@ class RestoreJob(Job[RestorePlan, None]):
             return rollback
 
     def _clean_up(self) -> None:
-        """Removes the rollbacks behind the target, as Hudi does: those of this restore, and earlier ones, which would
-        hold up the metadata table's compaction. A later rollback belongs to another writer.
-        """
-        gone = {item.time for item in self._plan.instants}
+        """Removes the rollbacks behind the target, as Hudi does, and what is left of the instants of the plan."""
         timeline = self.active.load()
-        for rollback in reversed(timeline.of_actions(Action.ROLLBACK).after(self._plan.target).instants):
-            time_of = rollback.requested_time
-            if time_of < self.instant or (not rollback.is_completed and rollback_target(self.active, time_of) in gone):
-                delete_markers(self.storage, time_of)
-                self.storage.delete(f"{HUDI_HEARTBEATS}/{time_of}")
-                self.active.undo(time_of, Action.ROLLBACK)
-        for item in self._plan.instants:
-            if timeline.find(item.time, item.action) is None:
-                delete_markers(self.storage, item.time)
-                self.storage.delete(f"{HUDI_HEARTBEATS}/{item.time}")
-                forget_claims(self.storage, item.time)
+        for time_of in self._rollbacks(timeline):
+            delete_markers(self.storage, time_of)
+            self.storage.delete(f"{HUDI_HEARTBEATS}/{time_of}")
+            self.active.undo(time_of, Action.ROLLBACK)
+        for item in self._gone(timeline):
+            delete_markers(self.storage, item.time)
+            self.storage.delete(f"{HUDI_HEARTBEATS}/{item.time}")
+            forget_claims(self.storage, item.time)
         self._warn_of_newcomers(timeline)
+
+    def _rollbacks(self, timeline: Timeline) -> list[str]:
+        """The rollbacks of this restore, and earlier ones behind the target, which would hold up the metadata table's
+        compaction; the newest first. A later rollback belongs to another writer.
+        """
+        named = {item.time for item in self._plan.instants}
+        behind = timeline.of_actions(Action.ROLLBACK).after(self._plan.target).instants
+        return [
+            item.requested_time
+            for item in reversed(behind)
+            if item.requested_time < self.instant
+            or (not item.is_completed and rollback_target(self.active, item.requested_time) in named)
+        ]
+
+    def _gone(self, timeline: Timeline) -> list[RestoredInstant]:
+        return [item for item in self._plan.instants if timeline.find(item.time, item.action) is None]
 
     def _warn_of_newcomers(self, timeline: Timeline) -> None:
         """SavepointHelpers.validateSavepointRestore, which comes too late to change anything."""
@@ -219,6 +236,17 @@ class RestoreJob(Job[RestorePlan, None]):
         if newer:
             named = f"{newer[0].action} {newer[0].requested_time}"
             log.warning("%s was written while the table was restored to %s", named, self._plan.target)
+
+
+def _has_leftovers(storage: Storage, time: str) -> bool:
+    """Whether markers, a heartbeat or claims of an instant are there."""
+    markers = marker_folder(time)
+    return bool(
+        storage.list_files(markers)
+        or storage.list_folders(markers)
+        or storage.exists(f"{HUDI_HEARTBEATS}/{time}")
+        or storage.list_files(ClaimFolder(time).path)
+    )
 
 
 def _refuse_savepoint(timeline: Timeline, target: Instant) -> None:

@@ -71,8 +71,8 @@ def restore(context: TableContext, instant: str, owner: Owner, *, dry_run: bool 
         pending = _request(context, instant, owner)
     if pending is None:
         done = _last_restore(context, instant)
-        if done is not None:
-            run_instant(RestoreJob(Run(context, done, owner)))
+        if done is not None and (behind := RestoreJob(Run(context, done, owner))).leftovers():
+            run_instant(behind)
         return RestoreResult(done, instant, reason=_NOTHING_LATER)
     job = RestoreJob(Run(context, pending, owner))
     run_instant(job)

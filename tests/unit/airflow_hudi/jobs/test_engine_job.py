@@ -12,7 +12,7 @@ from airflow_hudi.jobs import engine_job, local_process
 from airflow_hudi.jobs.engine_job import EngineJob, EngineSettings
 from hudi_core.errors import ConfigError
 from hudi_core.request.batch import BatchRequest, JobRequest
-from hudi_core.request.requests import RunRequest
+from hudi_core.request.requests import MetadataUpdateRequest, RunRequest
 
 REQUEST = RunRequest("a", "clean", schedule=True)
 BATCH = BatchRequest(tuple(RunRequest(table, "clean") for table in "abc"))
@@ -91,6 +91,15 @@ def test_the_engine_says_what_the_process_does(
     assert spark.jobs == ([] if mode else [REQUEST])
     if mode:
         assert local.calls[0][2:] == ({"secret": "hidden"}, {"A": "b"})
+
+
+def test_a_job_says_what_it_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    for job, subject in (
+        (REQUEST, "run clean of a"),
+        (BATCH, "run clean of a and 2 more runs"),
+        (MetadataUpdateRequest("a"), "metadata update of a"),
+    ):
+        assert job_of(Local(), Spark(), monkeypatch, job=job).subject == subject
 
 
 def test_what_the_process_leaves_is_submitted(monkeypatch: pytest.MonkeyPatch) -> None:

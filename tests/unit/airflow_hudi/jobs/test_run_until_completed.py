@@ -20,6 +20,8 @@ from hudi_core.errors import ConfigError
 from hudi_core.model.claim_names import CLAIMS, HUDI_HEARTBEATS
 from hudi_core.storage.local import LocalStorage
 from hudi_core.timeline.instant import Instant
+from hudi_core.transaction.claim import claim
+from hudi_core.transaction.owner import Owner
 
 T = "20260102000000000"
 PATIENCE = Patience(poll_interval=10, takeover_after=60, timeout=300)
@@ -27,6 +29,8 @@ PATIENCE = Patience(poll_interval=10, takeover_after=60, timeout=300)
 
 class ScriptedJob:
     """Ends with each of the codes in turn; `during` happens while it runs."""
+
+    subject = "run compaction of a table"
 
     def __init__(self, *codes: int, during: Callable[[], None] | None = None) -> None:
         self.codes = list(codes)
@@ -120,11 +124,25 @@ def test_another_process_completes_it(
     assert job.runs == 1
     assert time.now == 50
     waits = [record.getMessage() for record in caplog.records if record.getMessage().startswith("Waiting for")]
-    assert [wait.rpartition("its last ")[2] for wait in waits] == [
-        "sign of life is 0 s old; it is taken over after 60 s, and this task waits for up to 300 s more",
-        "sign of life is 30 s old; it is taken over after 60 s, and this task waits for up to 270 s more",
+    what = f"Waiting for compaction {T} of {table}, which is requested, claimed by no process now: the last "
+    assert waits == [
+        f"{what}sign of life is 0 s old; it is taken over after 60 s, and this task waits for up to 300 s more",
+        f"{what}sign of life is 30 s old; it is taken over after 60 s, and this task waits for up to 270 s more",
     ]
-    assert all(f"compaction {T}" in wait for wait in waits)
+
+
+def test_a_wait_names_the_owner(
+    table: Path, complete: Callable[[], None], put: Callable[..., None], caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+    put(f"{T}.compaction.inflight")
+    held = claim(LocalStorage(table), T, Owner.current("airflow:a/b"), interval_ms=60_000, tolerable_misses=2)
+    with held:
+        os.utime(table / CLAIMS / T / "000001.json", (0, 0))
+        finish(table, ScriptedJob(3), Time({45: complete}))
+    (first, _) = [text for text in caplog.messages if text.startswith("Waiting for")]
+    owner = f"airflow:a/b (process {os.getpid()} on {Owner.current().host})"
+    assert f"of {table}, which is inflight, run by {owner} since 1970-01-01T00:00:00Z: the last sign" in first
 
 
 def test_who_completed_it_is_known(table: Path, complete: Callable[[], None]) -> None:
@@ -204,6 +222,8 @@ REPORT_PATIENCE = Patience(poll_interval=10, timeout=35)
 class ReportingJob:
     """Ends with each of the codes in turn."""
 
+    subject = "run clean of a table"
+
     def __init__(self, *codes: int) -> None:
         self.codes = list(codes)
         self.runs = 0
@@ -245,6 +265,13 @@ def test_a_conflict_is_tried_again_until_the_wait_is_over() -> None:
     assert (job.runs, time.now) == (3, 20)
     with pytest.raises(HudiInstantBusy, match="another writer holds the lock"):
         drive_until_done(ReportingJob(3, 3, 3, 3, 3, 3))
+
+
+def test_a_conflict_is_logged_at_once_and_each_half_minute(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO")
+    drive_until_done(ReportingJob(3, 3, 3, 3, 0))
+    what = "Waiting to run clean of a table: another writer holds the lock; it is tried again in 10 s, and this task"
+    assert caplog.messages == [f"{what} waits for up to 35 s more", f"{what} waits for up to 5 s more"]
 
 
 def test_a_conflict_is_enough_when_the_timeline_has_what_was_requested() -> None:

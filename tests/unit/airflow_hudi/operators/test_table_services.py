@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
+from threading import Timer
 from typing import Any
 
 import pytest
@@ -118,7 +120,9 @@ def test_input_that_is_bad_everywhere_is_not_tried_again(golden: Golden, submitt
     assert submitted_jobs(submitted) == []
 
 
-def test_who_waits_for_another_runner_says_so_and_gives_up(golden: Golden, submitted: Path) -> None:
+def test_who_waits_for_another_runner_says_so_and_gives_up(
+    golden: Golden, submitted: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     busy, free = golden("9", "mor_compaction_requested").table, golden("8", "mor_compaction_requested").table
     opened = HudiTable.open(str(busy))
     (instant,) = (item.requested_time for item in opened.timeline().pending_compactions())
@@ -129,8 +133,16 @@ def test_who_waits_for_another_runner_says_so_and_gives_up(golden: Golden, submi
     ):
         operator_on(busy, free, **patient).execute(context())
     assert states(free, "compaction") == {"completed"}
-    result = operator_on(busy, free, **patient).execute(context())
-    assert (result["done"], result["nothing"]) == (1, 1)
+    capsys.readouterr()
+    held = claim(opened._context.storage, instant, Owner.current("another"), interval_ms=60_000, tolerable_misses=2)
+    Timer(2, held.release).start()
+    operator_on(busy, **{**patient, "conflict_timeout": 60.0}).execute(context())
+    (said,) = re.findall("Waiting to run .*", capsys.readouterr().out)
+    assert re.match(
+        rf"Waiting to run compaction of {busy}: .*instant {instant} is run by another \(process .* since", said
+    )
+    result = operator_on(busy, free, nothing_to_do="succeed", **patient).execute(context())
+    assert (result["done"], result["nothing"]) == (0, 2)
 
 
 def test_execute_plans_nothing(golden: Golden, submitted: Path) -> None:

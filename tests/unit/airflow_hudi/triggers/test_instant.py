@@ -10,6 +10,7 @@ import pytest
 from airflow.triggers.base import TriggerEvent
 
 from airflow_hudi.timeline_reader import TimelineReader
+from airflow_hudi.triggers import instant
 from airflow_hudi.triggers.instant import HudiInstantTrigger
 from hudi_core.errors import ConfigError, StorageError
 from hudi_core.storage.base import FileInfo
@@ -63,6 +64,26 @@ async def test_fires_once_the_instant_appears(table: Path, put: Callable[..., No
     assert not waiting.done()
     put(PLANNED)
     assert (await waiting).payload["instant"] == "20260102000000000"
+
+
+async def test_a_wait_says_for_what_and_who_is_at_work(
+    table: Path, put: Callable[..., None], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(instant, "_SAID_EVERY", 0.5)
+    put(PLANNED)
+    waiting = asyncio.create_task(first_event(trigger_on(table, state="completed")))
+    await asyncio.sleep(0.9)
+    claimed = table / ".hoodie" / ".airflow_hudi" / "claims" / "20260102000000000" / "000001.json"
+    claimed.parent.mkdir(parents=True)
+    claimed.write_text('{"owner": {"text": "me", "pid": 7, "host": "b"}}')
+    await asyncio.sleep(0.6)
+    put("20260102000000000.commit", b"{}")
+    await waiting
+    said = [line for line in capsys.readouterr().out.splitlines() if "shows no completed compaction yet: " in line]
+    assert 2 <= len(said) <= 4
+    assert f"{table} shows no completed compaction yet: compaction 20260102000000000 is requested, " in said[0]
+    assert "claimed by no process now; waiting for 0 s" in said[0]
+    assert "run by me (process 7 on b) since" in said[-1]
 
 
 async def test_a_slow_store_never_blocks_the_event_loop(

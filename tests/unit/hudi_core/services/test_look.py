@@ -78,6 +78,7 @@ NOTHING: list[tuple[str, Callable[[Path], Request]]] = [
     ("rollback of the next", lambda table: requests.RollbackRequest(str(table))),
     ("metadata create", lambda table: requests.MetadataCreateRequest(str(table), partitions=("files",))),
     ("metadata drop", lambda table: requests.MetadataDropRequest(str(table), partitions=("expr_index_x",))),
+    ("restore", lambda table: requests.RestoreRequest(str(table), instant=newest(table))),
 ]
 
 
@@ -135,7 +136,14 @@ WORK: list[tuple[str, str, Callable[[Path], Request]]] = [
     ("mor_basic", "restore", lambda table: requests.RestoreRequest(str(table), instant=first(table))),
     ("mor_basic", "savepoint", lambda table: requests.SavepointCreateRequest(str(table))),
     ("mor_basic", "metadata drop", lambda table: requests.MetadataDropRequest(str(table))),
-    ("mor_basic", "metadata update", lambda table: requests.MetadataUpdateRequest(str(table))),
+    (
+        "mor_basic",
+        "metadata update, due to compact",
+        lambda table: requests.MetadataUpdateRequest(
+            str(table), options={"hoodie.metadata.compact.max.delta.commits": "1"}
+        ),
+    ),
+    ("mor_basic", "metadata validate", lambda table: requests.MetadataValidateRequest(str(table))),
     ("mor_basic", "doctor", lambda table: requests.DoctorRequest(str(table))),
 ]
 
@@ -170,6 +178,48 @@ def test_a_timeline_that_changes_during_a_look_is_listed_again(golden: Golden) -
         storage.read(f"{folder}/{before[0]}")
     assert sorted(storage.list_names(folder)) == before[1:]
     assert sorted(info.name for info in storage.list_files(folder)) == before[1:]
+
+
+@pytest.mark.parametrize("version", ["6", "8", "9"])
+def test_an_update_of_the_metadata_table_is_looked_at(
+    golden: Golden, version: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """By running it up to its first change: what it records in the properties as whole is one, and is there then."""
+    table = golden(version, "mdt_all_mor").table
+    request = requests.MetadataUpdateRequest(str(table), options={"spark.sql.session.timeZone": "UTC"})
+    done(table, request)
+    before, found = contents(table), looked(table, request)
+    assert found is not None
+    assert found == done(table, request)
+    assert (found["applied"], found["cleaned"]["instants"], contents(table)) == ([], [], before)
+    metadata_timeline = open_context(table).active.folder.replace(".hoodie", ".hoodie/metadata/.hoodie", 1)
+    newest_of_it = max(path for path in (table / metadata_timeline).glob("*.deltacommit") if path.is_file())
+    newest_of_it.unlink()
+    caplog.clear()
+    assert looked(table, request) is None
+    assert caplog.messages == []
+    assert done(table, request)["applied"]
+
+
+@pytest.mark.parametrize("version", ["6", "9"])
+def test_a_restore_that_is_done_is_looked_at(golden: Golden, version: str) -> None:
+    """What a restore that died left behind is work."""
+    table = golden(version, "mor_basic").table
+    request = requests.RestoreRequest(str(table), instant=first(table))
+    assert looked(table, request) is None
+    (*_, removed) = done(table, request)["removed"]["instants"]
+    before, found = contents(table), looked(table, request)
+    assert found is not None
+    assert (found["reason"], bool(found["instant"])) == ("nothing was written after it", True)
+    assert found == done(table, request)
+    assert contents(table) == before
+    marker = table / ".hoodie" / ".temp" / removed / "p" / "a.marker.CREATE"
+    marker.parent.mkdir(parents=True)
+    marker.touch()
+    assert looked(table, request) is None
+    assert done(table, request) == found
+    assert not marker.exists()
+    assert looked(table, request) == found
 
 
 def test_failed_writes_that_a_clean_rolls_back_first_are_work(golden: Golden) -> None:
@@ -210,6 +260,7 @@ def test_claims_that_an_unscheduled_instant_left_behind_are_work(golden: Golden)
         (lambda table: requests.RunRequest(table, "compaction", instant="99990101000000000"), ConfigError),
         (lambda table: requests.RunRequest(table, "compaction", instant=first(Path(table))), ConfigError),
         (lambda table: requests.RunRequest(table, "clean", instant=first(Path(table))), ConfigError),
+        (lambda table: requests.MetadataUpdateRequest(table, partitions=("secondary_index_none",)), ConfigError),
     ],
 )
 def test_bad_input_is_the_runs(golden: Golden, make: Any, error: Any) -> None:
@@ -219,6 +270,17 @@ def test_bad_input_is_the_runs(golden: Golden, make: Any, error: Any) -> None:
         looked(table, request)
     with pytest.raises(error) as running:
         done(table, request)
+    assert str(looking.value) == str(running.value)
+
+
+@pytest.mark.parametrize("make", [requests.MetadataUpdateRequest, requests.MetadataValidateRequest])
+def test_without_a_metadata_table_there_is_none_to_look_after(golden: Golden, make: Any) -> None:
+    table = golden("9", "mor_basic").table
+    drop_partitions(LocalStorage(table), open_context(table).config, ["files"])
+    with pytest.raises(ConfigError, match="no metadata table") as looking:
+        looked(table, make(str(table)))
+    with pytest.raises(ConfigError) as running:
+        done(table, make(str(table)))
     assert str(looking.value) == str(running.value)
 
 

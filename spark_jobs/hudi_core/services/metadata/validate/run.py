@@ -35,12 +35,7 @@ def validate(context: TableContext, data: Storage) -> ValidationReport:
     or the timeline is damaged, UnsupportedError for data files that this release does not read, ConflictError when the
     table changed meanwhile.
     """
-    if not context.has_metadata_table:
-        raise MetadataUnavailableError(
-            "the table has no metadata table: hoodie.table.metadata.partitions does not name `files`",
-            path=context.config.path,
-            remedy="there is nothing to validate; readers list the storage",
-        )
+    check_metadata(context)
     timeline = context.active.load()
     try:
         report = _Validation(context, data, timeline).run()
@@ -51,6 +46,16 @@ def validate(context: TableContext, data: Storage) -> ValidationReport:
     if not report.is_clean and context.active.load() != timeline:
         raise _changed()
     return report
+
+
+def check_metadata(context: TableContext) -> None:
+    """Raises MetadataUnavailableError for a table without a metadata table."""
+    if not context.has_metadata_table:
+        raise MetadataUnavailableError(
+            "the table has no metadata table: hoodie.table.metadata.partitions does not name `files`",
+            path=context.config.path,
+            remedy="there is nothing to validate; readers list the storage",
+        )
 
 
 class _Validation:

@@ -54,6 +54,17 @@ def test_rows_and_footer_come_back() -> None:
         assert pa.Table.from_batches(batches).equals(TABLE)
 
 
+def test_so_many_rows_as_memory_is_for() -> None:
+    """By the values before compression; a text that is repeated takes up its length in memory, not that of its code."""
+    wide = pa.table({"text": [os.urandom(500).hex() for _ in range(100)]})
+    same = pa.table({"text": ["x" * 1000] * 100})
+    for table in (wide, same):
+        file = ParquetBaseFile(written(table), "f.parquet")
+        assert 80 <= file.rows_within(100_000, 65_536) <= 100
+        assert (file.rows_within(100_000, 50), file.rows_within(1, 50)) == (50, 1)
+    assert ParquetBaseFile(written(wide.slice(0, 0)), "f.parquet").rows_within(1, 50) == 50
+
+
 def test_columns_are_read_by_name_in_file_order() -> None:
     file = ParquetBaseFile(written(), "f.parquet")
     (batch,) = file.batches(columns=["price", "absent", "few"], batch_rows=ROWS)
