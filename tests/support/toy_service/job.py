@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from hudi_core.engine.protocol import TaskAttempt, UnitTask
+from hudi_core.engine.protocol import TaskAttempt
 from hudi_core.errors import ExecutionError
 from hudi_core.filegroup.read.base_file import open_base_file
 from hudi_core.filegroup.write.markers import MarkerType, create_marker
@@ -22,6 +22,7 @@ from hudi_core.timeline.actions.write_stats import WriteStat
 from hudi_core.timeline.instant import Action
 from hudi_core.timeline.table_schema import schema_of
 from hudi_core.timeline.timeline import Timeline
+from hudi_core.transaction.claim import Claim
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,15 +46,12 @@ class CopiedFile:
     statistics: FileStatistics | None
 
 
-class CopyJob(RewriteJob[CompactionPlan, CopyUnit, CopiedFile]):
+class CopyJob(RewriteJob[CompactionPlan, CopiedFile]):
     """See RewriteJob."""
 
     action = Action.COMPACTION
     operation = Operation.COMPACT
-
-    @property
-    def task(self) -> UnitTask[CopyUnit, CopiedFile]:
-        return copy_base_file
+    conflicts_as = Action.COMPACTION
 
     def plan(self, timeline: Timeline) -> CompactionPlan:
         return self.active.read_plan(self.instant)
@@ -61,14 +59,15 @@ class CopyJob(RewriteJob[CompactionPlan, CopyUnit, CopiedFile]):
     def file_groups(self, plan: CompactionPlan) -> frozenset[FileGroupId]:
         return frozenset(operation.file_group for operation in plan.operations)
 
-    def units(
-        self, plan: CompactionPlan, timeline: Timeline, requirements: StatisticsRequirements | None
-    ) -> list[CopyUnit]:
+    def rewrite(
+        self, plan: CompactionPlan, timeline: Timeline, requirements: StatisticsRequirements | None, held: Claim
+    ) -> list[CopiedFile]:
         uri, options = self.context.uri, self.context.storage_options
-        return [
+        units = [
             CopyUnit(uri, options, self.instant, operation.partition, operation.base_file or "", requirements)
             for operation in plan.operations
         ]
+        return self.run.engine.run(copy_base_file, units, run_epoch=held.epoch, progress=self.run.progress)
 
     def prove(self, plan: CompactionPlan, results: list[CopiedFile], *, with_statistics: bool) -> Rewritten:
         if [result.copied for result in results] != [operation.base_file for operation in plan.operations]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from hudi_core.errors import ExecutionError
-from hudi_core.filegroup.read.base_file import base_batches, open_base_file
+from hudi_core.filegroup.read.base_file import open_base_file
 from hudi_core.model.partition import check_file_name, check_partition, join
 from hudi_core.services.clustering.slice_rows import ClusteringTarget, SliceCount, SliceRows, open_slice
 from hudi_core.services.compaction.merge_slice import DEFAULT_CODEC
@@ -93,7 +93,7 @@ def _append(rows: SliceRows, writer: FileGroupWriter) -> None:
             writer.copy(source, part.numbers[0], part.keys)
             rows.rows += base.metadata.row_group(part.numbers[0]).num_rows
             continue
-        for batch in base_batches(base, rows.schema, batch_rows=target.config.batch_rows, row_groups=part.numbers):
+        for batch in rows.base_rows(row_groups=part.numbers):
             writer.write(batch, known_keys=known)
             rows.rows += batch.num_rows
     rows.check()

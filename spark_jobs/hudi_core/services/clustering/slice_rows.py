@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -15,7 +15,7 @@ from hudi_core.filegroup.merge.ordering_values import Ordering
 from hudi_core.filegroup.merge.table_policy import MergePolicy
 from hudi_core.filegroup.read.base_file import base_batches, open_base_file
 from hudi_core.filegroup.read.log_scan import CommittedInstants, scan_log_files
-from hudi_core.filegroup.read.slice_merge import SliceMerge, merging
+from hudi_core.filegroup.read.slice_merge import GROUP_SHARE, SliceMerge, merging
 from hudi_core.filegroup.write.base_file_writer import rows_schema
 from hudi_core.model.partition import join
 from hudi_core.services.compaction.merge_slice import GROUP_ROWS
@@ -67,13 +67,22 @@ class SliceRows:
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """All rows. Raises ExecutionError at the end where some were lost or doubled on the way."""
-        size = self.target.config.batch_rows
-        base = () if self.base is None else base_batches(self.base, self.schema, batch_rows=size)
-        rows = base if self.merge is None else self.merge.rows(base, batch_rows=size, group_rows=GROUP_ROWS)
+        base, most = self.base_rows(), self.target.config.batch_rows
+        rows = base if self.merge is None else self.merge.rows(base, batch_rows=most, group_rows=GROUP_ROWS)
         for batch in rows:
             self.rows += batch.num_rows
             yield batch
         self.check()
+
+    def base_rows(
+        self, schema: pa.Schema | None = None, row_groups: Sequence[int] | None = None
+    ) -> Iterator[pa.RecordBatch]:
+        """Rows of the base file alone, if there is one: columns of `schema` and some row groups, or all of both."""
+        if self.base is None:
+            return iter(())
+        config = self.target.config
+        most = self.base.rows_within(config.memory_bytes // GROUP_SHARE, config.batch_rows)
+        return base_batches(self.base, schema or self.schema, batch_rows=most, row_groups=row_groups)
 
     def count(self) -> SliceCount:
         """The rows that went by."""

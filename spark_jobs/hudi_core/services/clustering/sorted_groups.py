@@ -20,7 +20,6 @@ import pyarrow.compute as pc
 from hudi_core.engine.exchange import exchange_rows
 from hudi_core.engine.serializer import from_text, to_text
 from hudi_core.errors import ExecutionError
-from hudi_core.filegroup.read.base_file import base_batches
 from hudi_core.filegroup.write.base_file_writer import rows_schema
 from hudi_core.model.partition import check_file_name, check_partition
 from hudi_core.services.clustering.copied_groups import UNIT, Clustered, codec_of
@@ -116,7 +115,7 @@ def sample_slice(unit: SampleUnit, attempt: TaskAttempt) -> Sample:
 
 def _cheapest(rows: SliceRows, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     if rows.base is not None:
-        return base_batches(rows.base, schema, batch_rows=rows.target.config.batch_rows)
+        return rows.base_rows(schema)
     return (batch.select(schema.names) for batch in rows.batches())
 
 

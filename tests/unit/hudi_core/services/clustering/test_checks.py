@@ -1,0 +1,118 @@
+"""What a clustering refuses before it writes anything, and what stops it before it completes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hudi_core.config.services.clustering_config import Layout
+from hudi_core.errors import ConfigError, ConflictError, FormatError, HudiError, UnsupportedError
+from hudi_core.model.names import FileGroupId
+from hudi_core.services.clustering.checks import check_plan, check_untouched, order_of, target_bytes
+from hudi_core.services.clustering.sort_order import SortOrder
+from hudi_core.timeline.actions.clustering import ClusteringGroup, ClusteringPlan, ClusteringSlice
+from tests.support.changed_tables import open_context
+from tests.support.golden_clusterings import LAYOUT, SORT_COLUMNS
+from tests.support.golden_data import GoldenCase
+
+Golden = Callable[[str, str], GoldenCase]
+TARGET = "hoodie.clustering.plan.strategy.target.file.max.bytes"
+SLICE = ClusteringSlice("p", "a1b2c3d4-0", "a1b2c3d4-0_0-0-0_20250101000000000.parquet", ())
+PLAN = ClusteringPlan((ClusteringGroup((SLICE,), 1),))
+
+
+def with_slice(**changes: Any) -> ClusteringPlan:
+    return ClusteringPlan((ClusteringGroup((replace(SLICE, **changes),), 1),))
+
+
+REFUSED: dict[str, tuple[ClusteringPlan, type[HudiError], str]] = {
+    "nothing": (ClusteringPlan(()), FormatError, "names no file slice"),
+    "no file": (with_slice(base_file=None), FormatError, "names no file of"),
+    "change-data logs alone": (
+        with_slice(base_file=None, log_files=(".a1b2c3d4-0_20250101000000000.log.1_0-0-0.cdc",)),
+        FormatError,
+        "names no file of",
+    ),
+    "a bucket": (with_slice(file_id="00000012-aaaa-0"), UnsupportedError, "is a bucket"),
+    "a bootstrap": (with_slice(base_file="a1b2c3d4-0_0-0-0_00000000000001.parquet"), UnsupportedError, "bootstrap"),
+    "buckets to resize": (
+        replace(PLAN, strategy_class="org.apache.hudi.SparkConsistentBucketClusteringExecutionStrategy"),
+        UnsupportedError,
+        "SparkConsistentBucketClusteringExecutionStrategy, which is not run here",
+    ),
+    "a strategy of the user": (replace(PLAN, strategy_class="com.example.Mine"), UnsupportedError, "Mine"),
+}
+
+
+@pytest.mark.parametrize("what", list(REFUSED))
+def test_plans_that_are_not_run_here(golden: Golden, what: str) -> None:
+    plan, error, text = REFUSED[what]
+    context = open_context(golden("9", "cow_basic").table)
+    with pytest.raises(error, match=text) as caught:
+        check_plan(context, plan, path="plan")
+    assert caught.value.path == "plan"
+    assert "unschedule" in str(caught.value.remedy)
+    check_plan(context, PLAN, path="plan")
+
+
+def test_a_table_with_consistent_buckets_is_refused(golden: Golden) -> None:
+    with pytest.raises(UnsupportedError, match="consistent hashing"):
+        check_plan(open_context(golden("9", "bucket_index_consistent_mor").table), PLAN, path="plan")
+
+
+def test_an_order_is_that_of_the_plan_or_the_run() -> None:
+    def order(params: dict[str, str], options: dict[str, str] | None = None) -> SortOrder | None:
+        return order_of(replace(PLAN, strategy_params=params), options or {})
+
+    assert order({}) is None
+    assert order({SORT_COLUMNS: " , "}, {LAYOUT: "hilbert"}) is None
+    assert order({SORT_COLUMNS: "a, b,a"}) == SortOrder(("a", "b"))
+    assert order({SORT_COLUMNS: "a", LAYOUT: "z-order"}) == SortOrder(("a",), Layout.Z_ORDER)
+    assert order({SORT_COLUMNS: "a", LAYOUT: "z-order"}, {LAYOUT: "HILBERT"}) == SortOrder(("a",), Layout.HILBERT)
+    with pytest.raises(ConfigError, match=r"layout\.optimize"):
+        order({SORT_COLUMNS: "a", LAYOUT: "circle"})
+
+
+def test_the_size_of_a_file_is_that_of_the_run_or_the_plan() -> None:
+    plan = replace(PLAN, strategy_params={TARGET: "1000"})
+    assert target_bytes(plan, {}) == 1000
+    assert target_bytes(plan, {TARGET: "2000"}) == 2000
+    assert target_bytes(PLAN, {}) == 1 << 30
+    with pytest.raises(ConfigError, match=r"target\.file"):
+        target_bytes(replace(PLAN, strategy_params={TARGET: "-1"}), {})
+
+
+@pytest.mark.parametrize("version", ["6", "8", "9"])
+def test_a_commit_on_the_file_groups_since_is_a_conflict(golden: Golden, version: str) -> None:
+    table: Path = golden(version, "clustered_cow").table
+    context = open_context(table)
+    timeline = context.active.load()
+    commits = timeline.commits().instants
+    last = context.active.read_commit(commits[-1])
+    groups = [FileGroupId(stat.partition_path, stat.file_id) for stat in last.write_stats()]
+    before = commits[-2].requested_time + "0"
+    with pytest.raises(ConflictError, match="has changed file group") as caught:
+        check_untouched(context, timeline, before, groups, None)
+    assert "unschedule" in str(caught.value.remedy)
+    after = commits[-1].completed_at + "0"
+    check_untouched(context, timeline, after, groups, None)
+    check_untouched(context, timeline, after, groups, timeline)
+    without_last = timeline.filter(lambda item: item.requested_time != commits[-1].requested_time)
+    with pytest.raises(ConflictError, match="has changed file group"):
+        check_untouched(context, timeline, after, groups, without_last)
+    check_untouched(context, timeline, before, [FileGroupId("nowhere", "x")], without_last)
+
+
+@pytest.mark.parametrize("version", ["6", "8", "9"])
+def test_a_file_group_that_was_replaced_before_is_a_conflict(golden: Golden, version: str) -> None:
+    """Its files are there until a clean: a second plan over them would double their rows."""
+    context = open_context(golden(version, "clustered_cow").table)
+    timeline = context.active.load()
+    replacing = next(item for item in timeline.commits() if item.action == "replacecommit")
+    groups = list(context.active.read_commit(replacing).replaced_file_groups())
+    with pytest.raises(ConflictError, match="replacecommit"):
+        check_untouched(context, timeline, "9" * 17, groups, None)

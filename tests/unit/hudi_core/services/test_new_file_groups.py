@@ -1,0 +1,125 @@
+"""New base files end where they have their size, are announced by markers, and go where an error comes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from hudi_core.config.write_config import WriteConfig
+from hudi_core.engine.protocol import TaskAttempt
+from hudi_core.filegroup.write.base_file_writer import rows_schema
+from hudi_core.filegroup.write.markers import list_markers
+from hudi_core.metadata_table.extract.data_file import StatisticsRequirements
+from hudi_core.services.new_file_groups import FileGroupWriter, NewFiles, by_partition
+from hudi_core.storage.local import LocalStorage
+
+SCHEMA: dict[str, Any] = {
+    "type": "record",
+    "name": "r",
+    "fields": [{"name": "id", "type": "string"}, {"name": "n", "type": "long"}],
+}
+INSTANT = "20260101000000000"
+ROWS = rows_schema(SCHEMA, path="t")
+
+
+def batch(count: int, start: int = 0) -> pa.RecordBatch:
+    keys = [f"k{row:07d}" for row in range(start, start + count)]
+    columns = {
+        "_hoodie_commit_time": ["2025"] * count,
+        "_hoodie_commit_seqno": [f"2025_0_{row}" for row in range(count)],
+        "_hoodie_record_key": keys,
+        "_hoodie_partition_path": ["p"] * count,
+        "id": keys,
+        "n": list(range(count)),
+    }
+    return pa.RecordBatch.from_arrays([pa.array(columns[f.name], f.type) for f in ROWS], schema=ROWS)
+
+
+def writer(base: Path, target: int = 1 << 30, **changes: Any) -> FileGroupWriter:
+    config = WriteConfig(bloom_entries=100, bloom_max_entries=100, row_group_rows=100)
+    files = NewFiles(INSTANT, SCHEMA, config, target, as_hudi_1=True, **changes)
+    return FileGroupWriter(LocalStorage(base), files, "p", "abc", "ZSTD", TaskAttempt(3, 2, 1))
+
+
+def test_a_file_ends_where_it_has_its_size(tmp_path: Path) -> None:
+    with writer(tmp_path, target=2000) as out:
+        for start in range(0, 1000, 100):
+            out.write(batch(100, start))
+        files = out.close()
+    assert len(files) > 2
+    assert [file.stat.file_id for file in files] == [f"abc-{number}" for number in range(len(files))]
+    assert sum(file.stat.num_writes for file in files) == 1000
+    keys: list[str] = []
+    for file in files:
+        stat = file.stat
+        path = tmp_path / stat.path
+        assert stat.name == f"{stat.file_id}_3-2-1_{INSTANT}.parquet"
+        assert stat.file_size_in_bytes == stat.total_write_bytes == path.stat().st_size
+        assert (stat.prev_commit, stat.num_inserts, stat.num_deletes) == ("null", stat.num_writes, 0)
+        rows = pq.ParquetFile(path).read()
+        assert set(rows.column("_hoodie_file_name").to_pylist()) == {stat.name}
+        keys += rows.column("_hoodie_record_key").to_pylist()
+    assert keys == [f"k{row:07d}" for row in range(1000)]
+    markers = list_markers(LocalStorage(tmp_path), INSTANT)
+    assert [(marker.file_name, marker.kind) for marker in markers] == [(file.stat.name, "CREATE") for file in files]
+    assert by_partition([file.stat for file in files]) == {"p": tuple(file.stat for file in files)}
+
+
+def test_no_row_makes_no_file(tmp_path: Path) -> None:
+    with writer(tmp_path) as out:
+        out.write(batch(0))
+        assert out.close() == ()
+    assert list(tmp_path.rglob("*")) == []
+
+
+def test_rows_keep_their_times_or_get_those_of_the_instant(tmp_path: Path) -> None:
+    for stamps in (False, True):
+        with writer(tmp_path / str(stamps), stamps_rows=stamps) as out:
+            out.write(batch(2))
+            out.write(batch(2, 2))
+            (file,) = out.close()
+        rows = pq.ParquetFile(tmp_path / str(stamps) / file.stat.path).read()
+        numbers = rows.column("_hoodie_commit_seqno").to_pylist()
+        times = set(rows.column("_hoodie_commit_time").to_pylist())
+        if stamps:
+            assert times == {INSTANT}
+            assert numbers == [f"{INSTANT}_3_{row}" for row in range(4)]
+        else:
+            assert times == {"2025"}
+            assert numbers == ["2025_0_0", "2025_0_1"] * 2
+
+
+def test_statistics_come_with_the_file(tmp_path: Path) -> None:
+    schema = {**SCHEMA, "fields": SCHEMA["fields"]}
+    requirements = StatisticsRequirements(schema=schema, columns=("n",), version=1)
+    with writer(tmp_path, requirements=requirements) as out:
+        out.write(batch(5))
+        (file,) = out.close()
+    assert file.statistics is not None
+    assert (file.statistics.file.name, file.statistics.file.size) == (file.stat.name, file.stat.file_size_in_bytes)
+
+
+def test_an_error_removes_the_file_that_was_begun(tmp_path: Path) -> None:
+    def fail() -> None:
+        with writer(tmp_path, target=2000) as out:
+            out.write(batch(300))
+            assert len(out.done) == 1
+            out.write(batch(10))
+            raise ValueError("stop")
+
+    with pytest.raises(ValueError, match="stop"):
+        fail()
+    assert [path.name.partition("_")[0] for path in (tmp_path / "p").glob("*.parquet")] == ["abc-0"]
+
+
+def test_room_is_what_is_left(tmp_path: Path) -> None:
+    with writer(tmp_path, target=10_000) as out:
+        assert out.has_room(9_000)
+        out.write(batch(100))
+        assert out.handle.position > 0
+        assert not out.has_room(10_000)
+        out.close()
