@@ -31,6 +31,7 @@ def get_provider_info() -> dict[str, Any]:
 _OPERATORS = [
     "airflow_hudi.operators.archive",
     "airflow_hudi.operators.clean",
+    "airflow_hudi.operators.clustering",
     "airflow_hudi.operators.compaction",
     "airflow_hudi.operators.doctor",
     "airflow_hudi.operators.indexing",

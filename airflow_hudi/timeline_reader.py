@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 import time
+from dataclasses import replace
 
 from hudi_core.config.table_config import PROPERTIES, TableConfig
 from hudi_core.errors import StorageNotFoundError, masked, shortened, without_controls
 from hudi_core.model.claim_names import HUDI_HEARTBEATS, ClaimFolder, epochs_of, is_released
 from hudi_core.storage.base import FileInfo, Storage
 from hudi_core.timeline.active import ActiveTimeline
+from hudi_core.timeline.instant import Action, Instant
 from hudi_core.timeline.layout import timeline_of
+from hudi_core.timeline.pending_plans import is_clustering
 from hudi_core.timeline.timeline import Timeline
 
 
@@ -19,10 +22,15 @@ class TimelineReader:
 
     The table's properties are read once, and again only when a listing shows that their file changed: an upgraded table
     would otherwise hide its instants from a sensor that has been waiting since before.
+
+    `action` is what is looked for. Of `clustering` the timeline is as layout 2 has it: layout 1 names clusterings and
+    overwrites alike, and the plan of each is read, once.
     """
 
-    def __init__(self, storage: Storage) -> None:
+    def __init__(self, storage: Storage, action: str = "") -> None:
         self.storage = storage
+        self._action = action
+        self._clusterings: dict[str, bool] = {}
         self._config: TableConfig | None = None
         self._properties: FileInfo | None = None
 
@@ -47,7 +55,10 @@ class TimelineReader:
             listing = self._list(config)
         self._properties = properties
         files = {info.name: info.modified for info in listing}
-        return timeline_of(files, config.layout_version, files)
+        timeline = timeline_of(files, config.layout_version, files)
+        if self._action != Action.CLUSTERING or config.layout_version != 1:
+            return timeline
+        return Timeline.in_order(map(self._named_by_plan, timeline))
 
     def active(self) -> ActiveTimeline:
         """The timeline's files, to read an instant's details from."""
@@ -72,6 +83,18 @@ class TimelineReader:
         except (StorageNotFoundError, ValueError, KeyError, TypeError):
             text = f"the owner that {claim.path} does not name"
         return shortened(without_controls(masked(text)))
+
+    def _named_by_plan(self, instant: Instant) -> Instant:
+        """The instant; a replacecommit whose plan is a clustering as one. Raises FormatError for a damaged plan."""
+        if instant.action != Action.REPLACE_COMMIT:
+            return instant
+        time = instant.requested_time
+        if time not in self._clusterings:
+            self._clusterings[time] = is_clustering(self.active(), instant)
+        if not self._clusterings[time]:
+            return instant
+        action = instant.action if instant.is_completed else Action.CLUSTERING
+        return replace(instant, action=action, planned_action=Action.CLUSTERING)
 
     def _list(self, config: TableConfig) -> list[FileInfo]:
         return self.storage.list_files(config.timeline_folder)

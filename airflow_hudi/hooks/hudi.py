@@ -144,9 +144,9 @@ class HudiHook(BaseHook):
             raise ConfigError(message, path=uri, remedy=remedy) from error
         return FsspecStorage(filesystem, path.path, uri)
 
-    def timeline(self, table: str) -> TimelineReader:
-        """A reader of the table's timeline. Opens nothing yet but the file system."""
-        return TimelineReader(self.storage(table))
+    def timeline(self, table: str, action: str = "") -> TimelineReader:
+        """A reader of the table's timeline, for instants of `action`. Opens nothing yet but the file system."""
+        return TimelineReader(self.storage(table), action)
 
     def test_connection(self) -> tuple[bool, str]:
         """For the UI's Test button: reads the table at the base path, or lists what is there. False where nothing is,

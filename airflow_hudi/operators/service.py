@@ -55,6 +55,10 @@ class BaseHudiServiceOperator(BaseHudiOperator):
         self.mode = mode
         self.instant = instant
 
+    def reader(self) -> TimelineReader:
+        """See BaseHudiOperator."""
+        return self.hook.timeline(self.table, self.service)
+
     def serve(self, reader: TimelineReader, context: Context) -> dict[str, Any]:
         """Plans or runs an instant; see the class."""
         started = time.monotonic()

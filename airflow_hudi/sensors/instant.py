@@ -62,7 +62,7 @@ class HudiInstantSensor(BaseSensorOperator):
     def poke(self, context: Context) -> PokeReturnValue:
         """One look at the timeline. Raises HudiError."""
         if self._reader is None:
-            self._reader = HudiHook(self.hudi_conn_id or None).timeline(self.table)
+            self._reader = HudiHook(self.hudi_conn_id or None).timeline(self.table, self.action)
         timeline = self._reader.load()
         found = self._condition().find(timeline)
         if found is None:

@@ -123,7 +123,7 @@ class HudiInstantTrigger(BaseTrigger):
     def _look(self, reminder: Reminder) -> tuple[Instant | None, str]:
         """The instant, or what the wait says where that is due."""
         if self._reader is None:
-            self._reader = HudiHook(self.hudi_conn_id).timeline(self.table)
+            self._reader = HudiHook(self.hudi_conn_id).timeline(self.table, self.condition.action)
         timeline = self._reader.load()
         found = self.condition.find(timeline)
         return found, not_yet(self._reader, self.condition, timeline) if found is None and reminder.is_due() else ""

@@ -258,3 +258,23 @@ def test_indexes_are_built_and_validated(golden: Golden, airflow_environment: di
     assert validated["differences"] == []
     assert {"bloom_filters", "record_index", "secondary_index_by_name"} <= set(validated["kinds"])
     assert again["tasks"] == {"build": "skipped", "validate": "skipped"}
+
+
+@pytest.mark.parametrize("version", ["6", pytest.param("9", marks=pytest.mark.soak)])
+def test_files_are_clustered_once(golden: Golden, airflow_environment: dict[str, str], version: str) -> None:
+    table = golden(version, "clustering_requested_cow").table
+    rows = read_rows(table)
+    environment = environment_for(airflow_environment, table)
+    pending = [item.requested_time for item in timeline(table).pending()]
+    conf = {"sort_columns": "name,qty"}
+
+    (first, again, ordered), output = run_dag(environment, "hudi_clustering", [conf, conf, {"sort_columns": "qty"}])
+
+    assert first["state"] == again["state"] == ordered["state"] == "success", output[-8000:]
+    done = first["xcom"]["cluster"]
+    assert [done["instant"]] == pending, "a writer planned it"
+    assert (done["action"], done["state"], done["files_written"]) == ("clustering", "completed", 3)
+    assert again["tasks"] == {"cluster": "skipped"}
+    assert "that an earlier clustering left as this one would" in output
+    assert ordered["xcom"]["cluster"]["files_written"] == 3
+    assert_same_rows(read_rows(table), rows)

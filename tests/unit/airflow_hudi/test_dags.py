@@ -57,13 +57,23 @@ CHANGES = {
         {"instant": "yesterday"},
         {"instant": "2026-01-02"},
     ],
+    "hudi_clustering": [
+        {"sort_columns": "city,ts", "layout": "hilbert"},
+        {"layout": "random"},
+        {"target_file_mb": 0},
+    ],
     "hudi_table_maintenance": [{"commits_retained": 3}, {"commits_retained": 0}, {"table": "s3://b/other"}],
 }
-ACCEPTED = {"hudi_repair": [True] * 6 + [False] * 3, "hudi_table_maintenance": [True, False, True]}
+ACCEPTED = {
+    "hudi_repair": [True] * 6 + [False] * 3,
+    "hudi_clustering": [True, False, False],
+    "hudi_table_maintenance": [True, False, True],
+}
 """What is typed into the trigger form, and whether Airflow's schema of the params takes it."""
 VERBS = ("rollback", "savepoint", "restore", "delete_savepoint", "unschedule", "takeover")
 UPSTREAM = {
     "hudi_compaction": {"wait_for_compaction": [], "compact": ["wait_for_compaction"]},
+    "hudi_clustering": {"cluster": []},
     "hudi_clean": {"wait_for_clean": [], "clean": ["wait_for_clean"]},
     "hudi_table_maintenance": {
         "roll_back_failed_writes": [],

@@ -6,10 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from airflow_hudi.instant_condition import oldest_pending
 from airflow_hudi.timeline_reader import TimelineReader
 from hudi_core.errors import ConfigError, UnsupportedVersionError
 from hudi_core.storage.base import FileInfo
 from hudi_core.storage.local import LocalStorage
+from tests.support.golden_data import GoldenCase
 
 
 class CountingStorage(LocalStorage):
@@ -90,3 +92,25 @@ def test_a_table_of_a_version_that_is_not_known_is_refused(table: Path) -> None:
 def test_a_folder_without_properties_is_no_table(tmp_path: Path) -> None:
     with pytest.raises(ConfigError):
         TimelineReader(LocalStorage(tmp_path)).load()
+
+
+@pytest.mark.parametrize("version", ["6", "8", "9"])
+def test_clusterings_have_one_name_in_every_layout(golden: Callable[[str, str], GoldenCase], version: str) -> None:
+    case = golden(version, "clustering_requested_cow")
+    storage = CountingStorage(case.table)
+    reader = TimelineReader(storage, "clustering")
+    pending = oldest_pending(reader.load(), "clustering")
+    assert pending is not None
+    assert (pending.action, pending.pending_action) == ("clustering", "clustering")
+    storage.requests.clear()
+    reader.load()
+    assert [request for request in storage.requests if request.startswith("read")] == [], "a plan is read once"
+    done = TimelineReader(LocalStorage(case.after()), "clustering").load().find(pending.requested_time, "clustering")
+    assert done is not None
+    assert (done.action, done.pending_action, done.is_completed) == ("replacecommit", "clustering", True)
+
+
+@pytest.mark.parametrize("version", ["6", "9"])
+def test_an_overwrite_is_no_clustering(golden: Callable[[str, str], GoldenCase], version: str) -> None:
+    timeline = TimelineReader(LocalStorage(golden(version, "insert_overwrite_table").table), "clustering").load()
+    assert {item.pending_action for item in timeline} == {"commit", "replacecommit"}

@@ -46,8 +46,8 @@ def test_what_cannot_be_planned_is_said(golden: Golden) -> None:
     assert "nothing to plan:" in done.out
     assert "hoodie.clean.commits.retained" in done.out
     assert (
-        hudictl("schedule", "clustering", table, "--json").error["message"]
-        == "the service clustering is not in this release"
+        hudictl("schedule", "log_compaction", table, "--json").error["message"]
+        == "the service log_compaction is not in this release"
     )
 
 

@@ -38,7 +38,17 @@ def test_template_fields_are_arguments_kept_as_given(operator: Any) -> None:
 
 
 def test_all_of_them_are_there() -> None:
-    services = {"Archive", "Clean", "Compaction", "Indexing", "Metadata", "Restore", "Rollback", "Savepoint"}
+    services = {
+        "Archive",
+        "Clean",
+        "Clustering",
+        "Compaction",
+        "Indexing",
+        "Metadata",
+        "Restore",
+        "Rollback",
+        "Savepoint",
+    }
     names = services | {"Doctor", "ProbeStore", "TableServices", "Takeover", "Unschedule"}
     assert {operator.__name__ for operator in operators()} == {f"Hudi{name}Operator" for name in names}
 

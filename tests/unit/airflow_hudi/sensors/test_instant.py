@@ -100,7 +100,7 @@ def test_template_fields_are_arguments_kept_as_given(table: Path) -> None:
     ("version", "name", "action", "state"),
     [(version, "clean_requested_mor", "clean", "requested") for version in ("6", "8", "9")]
     + [(version, "compaction_inflight", "compaction", "inflight") for version in ("6", "8", "9")]
-    + [(version, "clustering_requested_cow", "clustering", "requested") for version in ("8", "9")],
+    + [(version, "clustering_requested_cow", "clustering", "requested") for version in ("6", "8", "9")],
 )
 def test_pending_instants_of_services_are_seen(
     golden: Callable[[str, str], GoldenCase], version: str, name: str, action: str, state: str

@@ -1,0 +1,72 @@
+"""Rewrites small or unordered files of a Hudi table into new files, as a Spark job.
+
+A clustering that is planned and not run yet, by a writer too, is run first; without any, one is planned and run. What
+an earlier clustering left as the next one would is not written again, and where nothing is to be done the task is
+skipped.
+
+The table, the connections and the order of rows come from the run's params; their defaults from the environment, then
+from Airflow Variables:
+
+| param | environment | Variable |
+|---|---|---|
+| table | AIRFLOW_HUDI_TABLE | hudi_table |
+| hudi_conn_id | AIRFLOW_HUDI_CONN_ID | hudi_conn_id (else hudi_default) |
+| spark_conn_id | AIRFLOW_HUDI_SPARK_CONN_ID | hudi_spark_conn_id (else spark_default) |
+| sort_columns | AIRFLOW_HUDI_SORT_COLUMNS | - |
+| layout, partitions, small_file_mb, target_file_mb | - | - |
+
+AIRFLOW_HUDI_CLUSTERING_SCHEDULE is the schedule: a cron expression, `@daily`, `@continuous`…; without it the DAG runs
+when triggered. AIRFLOW_HUDI_WRITER_OPTIONS are the options of the table's writers, by Hudi's names, as a JSON object
+without secrets: the lock that they use is one of them.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from datetime import datetime, timedelta, timezone
+
+from airflow.sdk import DAG, Param
+
+from airflow_hudi.dag_params import RUN_TYPES, TARGET, optional_text, table_params
+from airflow_hudi.operators.clustering import HudiClusteringOperator
+
+WRITER_OPTIONS = json.loads(os.environ.get("AIRFLOW_HUDI_WRITER_OPTIONS") or "{}")
+OPTIONS = {
+    "hoodie.clustering.plan.strategy.sort.columns": "{{ params.sort_columns or '' }}",
+    "hoodie.layout.optimize.strategy": "{{ params.layout }}",
+    "hoodie.clustering.plan.strategy.partition.selected": "{{ params.partitions or '' }}",
+    "hoodie.clustering.plan.strategy.small.file.limit": "{{ params.small_file_mb * 1048576 }}",
+    "hoodie.clustering.plan.strategy.target.file.max.bytes": "{{ params.target_file_mb * 1048576 }}",
+}
+
+with DAG(
+    dag_id="hudi_clustering",
+    schedule=os.environ.get("AIRFLOW_HUDI_CLUSTERING_SCHEDULE") or None,
+    start_date=datetime(2024, 1, 1, tzinfo=timezone.utc),
+    catchup=False,
+    max_active_runs=1,
+    allowed_run_types=RUN_TYPES,
+    tags=["hudi"],
+    doc_md=__doc__,
+    params={
+        **table_params(),
+        "sort_columns": optional_text(
+            "Columns to sort rows by, separated by commas; empty: files are joined as they are",
+            os.environ.get("AIRFLOW_HUDI_SORT_COLUMNS"),
+        ),
+        "layout": Param(
+            "linear", enum=["linear", "z-order", "hilbert"], description="Order by several columns: in turn, or a curve"
+        ),
+        "partitions": optional_text("Partitions to look at, separated by commas; empty: all"),
+        "small_file_mb": Param(300, type="integer", minimum=1, description="MiB from which a file is left as it is"),
+        "target_file_mb": Param(1024, type="integer", minimum=1, description="MiB of a new file at most"),
+    },
+) as dag:
+    HudiClusteringOperator(
+        task_id="cluster",
+        options={**WRITER_OPTIONS, **OPTIONS},
+        **TARGET,
+        retries=3,
+        retry_delay=timedelta(minutes=1),
+    )
