@@ -9,14 +9,16 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from hudi_core.engine.local import LocalEngine
 from hudi_core.engine.protocol import Engine
 from hudi_core.request.requests import MetadataCreateRequest, Request, RunRequest, ScheduleRequest
 from hudi_core.table import HudiTable
+from tests.support.golden_clusterings import LAYOUT, SORT_COLUMNS, cluster, new_files, plan_of_all
 from tests.support.golden_data import GoldenCase
-from tests.support.table_invariants import read_rows
+from tests.support.table_invariants import assert_metadata_true, read_rows
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -111,6 +113,26 @@ def test_a_plan_by_every_engine(
     assert found["threads"] == found["processes"] == found["spark"]
     assert found["threads"]["timeline"] != before["timeline"]
     assert found["threads"]["differences"] == []
+
+
+@pytest.mark.parametrize(("version", "layout"), [("6", ""), ("8", "linear"), ("9", "hilbert")])
+def test_a_clustering_by_every_engine(
+    golden: Golden, engines: dict[str, Engine], version: str, layout: str, tmp_path: Path
+) -> None:
+    """The new file groups have other ids in each run, and the same rows in the same order."""
+    table = golden(version, "mdt_all_mor").table
+    instant = plan_of_all(table, {SORT_COLUMNS: "name,qty", LAYOUT: layout} if layout else {}, 2)
+    found = {}
+    for name, engine in engines.items():
+        copy = Path(shutil.copytree(table, tmp_path / name / table.name))
+        cluster(copy, instant, engine=engine)
+        assert_metadata_true(copy)
+        found[name] = sorted(
+            (path.parent.name, pq.ParquetFile(path).read(["_hoodie_record_key"]).column(0).to_pylist())
+            for path in new_files(copy, str(instant))
+        )
+    assert found["threads"] == found["processes"] == found["spark"]
+    assert len(found["threads"]) >= 3
 
 
 @pytest.mark.parametrize("version", ["6", "8"])

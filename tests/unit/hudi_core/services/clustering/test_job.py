@@ -1,0 +1,161 @@
+"""A clustering as a job: what it takes for its instant, what it refuses before it writes, what stops it at the end."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from hudi_core.codec.avro.container import read_container, write_container
+from hudi_core.engine.local import LocalEngine
+from hudi_core.errors import ConfigError, ConflictError, FormatError, HudiError, StorageNotFoundError, UnsupportedError
+from hudi_core.services.clustering import job
+from hudi_core.services.clustering.planner import ClusteringService
+from hudi_core.timeline.actions.commit import encode_commit, encode_commit_avro
+from hudi_core.timeline.instant import Action, State
+from hudi_core.transaction.owner import Owner
+from tests.support.changed_tables import data_files, open_context
+from tests.support.golden_clusterings import SORT_COLUMNS, cluster, commit_of, plan_of_all, planned, replaced
+from tests.support.golden_data import GoldenCase
+from tests.support.rows import assert_same_rows
+from tests.support.table_invariants import pending_instants, read_rows
+
+Golden = Callable[[str, str], GoldenCase]
+VERSIONS = ["6", "8", "9"]
+IGNORED = ("_hoodie_file_name",)
+
+
+def assert_refused(table: Path, error: type[HudiError], text: str, instant: str | None = None) -> HudiError:
+    files, pending = data_files(table), pending_instants(table)
+    with pytest.raises(error, match=text) as caught:
+        cluster(table, instant)
+    assert data_files(table) == files
+    assert pending_instants(table) == pending
+    return caught.value
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_what_the_commit_says(golden: Golden, version: str) -> None:
+    table = golden(version, "clustering_requested_mor").table
+    before = {
+        (item.file_group.partition, item.file_group.file_id)
+        for partition in open_context(table).view(open_context(table).active.load()).partitions()
+        for item in open_context(table).view(open_context(table).active.load()).latest_slices(partition)
+    }
+    instant = planned(table)
+    result = cluster(table)
+    metadata = commit_of(table, instant)
+    assert {(name, one) for name, ids in replaced(table, instant).items() for one in ids} <= before
+    assert result.files_written == len(list(metadata.write_stats()))
+    assert result.bytes_written == sum(stat.file_size_in_bytes for stat in metadata.write_stats())
+    assert json.loads(metadata.schema_text or "")["type"] == "record"
+    assert metadata.extra_metadata["airflow_hudi.owner"]
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_another_instant_is_no_clustering(golden: Golden, version: str) -> None:
+    table = golden(version, "insert_overwrite_table").table
+    active = open_context(table).active
+    overwrite = next(item for item in active.load().commits() if item.action == Action.REPLACE_COMMIT)
+    for instant in (overwrite.requested_time, active.load().commits().instants[0].requested_time, "2" * 17):
+        assert_refused(table, ConfigError, "holds no clustering at instant", instant)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_sort_columns_that_the_table_lacks_are_bad_input(golden: Golden, version: str) -> None:
+    table = golden(version, "clustered_cow").table
+    assert_refused(table, ConfigError, "names nothing", plan_of_all(table, {SORT_COLUMNS: "nothing"}))
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_missing_file_is_named(golden: Golden, version: str) -> None:
+    table = golden(version, "clustering_requested_mor").table
+    victim = min(path for path in table.glob("2024-01-03/*.parquet"))
+    victim.unlink()
+    error = assert_refused(table, StorageNotFoundError, "it is not there")
+    assert str(error.path).endswith(victim.name)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_plan_without_a_log_file_of_its_slice_is_refused(golden: Golden, version: str) -> None:
+    """The rows in it would be lost."""
+    table = golden(version, "clustering_requested_mor").table
+    context = open_context(table)
+    instant = planned(table)
+    path = table / context.active.path(instant, job.clustering_action(context.active.layout), State.REQUESTED)
+    text = path.read_bytes()
+    schema, (raw,) = read_container(text, path=path.name)
+    for group in raw["clusteringPlan"]["inputGroups"]:
+        for item in group["slices"]:
+            item["deltaFilePaths"] = []
+    path.write_bytes(write_container(schema, [raw]))
+    assert_refused(table, FormatError, "does not name the file slice")
+
+
+def landed(table: Path, instant: str) -> None:
+    """A commit that changed a file group of the plan, completed meanwhile by a writer that was not told."""
+    context = open_context(table)
+    active = context.active
+    last = active.load().commits().last()
+    assert last is not None
+    metadata = active.read_commit(last)
+    time = context.new_instant(active.load())
+    active.create_requested(time, Action.DELTA_COMMIT)
+    active.to_inflight(time, Action.DELTA_COMMIT)
+    content = encode_commit(metadata) if context.config.features.json_commits else encode_commit_avro(metadata)
+    completion = None if active.layout == 1 else context.clock().next(active.load(), minimum=time)
+    active.complete(time, Action.DELTA_COMMIT, content, completion)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_write_that_lands_while_it_runs_stops_it(
+    golden: Golden, version: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = golden(version, "clustered_mor").table
+    rows = read_rows(table)
+    instant = plan_of_all(table, {})
+    assert instant is not None
+    prove = job.prove
+
+    def behind(*given: object, **named: object) -> object:
+        landed(table, instant)
+        return prove(*given, **named)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(job, "prove", behind)
+    with pytest.raises(ConflictError, match="has changed file group"):
+        cluster(table, instant)
+    monkeypatch.undo()
+    assert_same_rows(read_rows(table, "off"), rows, ignore=IGNORED)
+    assert (open_context(table).active.folder, instant) in pending_instants(table)
+    with pytest.raises(ConflictError, match="has changed file group"):
+        cluster(table, instant)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_two_plans_over_the_same_file_groups_run_once(golden: Golden, version: str) -> None:
+    """The second would double the rows."""
+    table = golden(version, "clustered_cow").table
+    rows = read_rows(table)
+    first, second = plan_of_all(table, {}), plan_of_all(table, {})
+    cluster(table, first)
+    assert_refused(table, ConflictError, "has changed file group", second)
+    assert_same_rows(read_rows(table), rows, ignore=IGNORED)
+
+
+def test_a_table_without_meta_columns_is_refused(golden: Golden) -> None:
+    table = golden("9", "no_meta_fields_cow").table
+    assert_refused(table, UnsupportedError, "populate", plan_of_all(table, {}))
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_the_service_runs_what_is_pending(golden: Golden, version: str) -> None:
+    table = golden(version, "clustering_requested_cow").table
+    context = open_context(table)
+    service = ClusteringService()
+    (instant,) = service.pending(context, context.active.load())
+    assert instant == planned(table)
+    result = service.run(context, instant, LocalEngine(1), Owner.current("test"), None)
+    assert (result.action, result.state) == ("clustering", "completed")
+    assert service.pending(context, context.active.load()) == []
