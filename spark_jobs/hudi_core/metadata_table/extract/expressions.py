@@ -54,6 +54,9 @@ Function = Callable[[pa.Array], pa.Array]
 _REMEDY: Final = (
     "drop that index with `hudictl metadata drop TABLE --partition expr_index_…`, or let Hudi's writer keep it"
 )
+_ZONE_REMEDY: Final = (
+    f"give the zone that the table's writers have, such as --option {EXPRESSION_ZONE.name}=UTC; or {_REMEDY}"
+)
 
 
 def function_of(
@@ -126,7 +129,8 @@ class _Call:
 
 
 def _refused(name: str, reason: str, error: type[UnsupportedError] = UnsupportedError) -> UnsupportedError:
-    return error(f"an expression index on `{name}` cannot be kept true: {reason}", path=DEFAULT_PATH, remedy=_REMEDY)
+    remedy = _ZONE_REMEDY if error is ZoneUnknownError else _REMEDY
+    return error(f"an expression index on `{name}` cannot be kept true: {reason}", path=DEFAULT_PATH, remedy=remedy)
 
 
 def _unchanged(fits: Callable[[_Call], bool]) -> Callable[[_Call], Function]:

@@ -8,10 +8,12 @@ import re
 from collections.abc import Collection, Mapping
 from typing import Final
 
+from hudi_core.codec.avro.schema import AvroSchema
 from hudi_core.config.keys import name_list
 from hudi_core.config.services.clustering_config import LAYOUT, SORT_COLUMNS, TARGET_FILE_BYTES
 from hudi_core.errors import ConflictError, FormatError, UnsupportedError
 from hudi_core.filegroup.read.base_file import BOOTSTRAP_INSTANT
+from hudi_core.filegroup.write.base_file_writer import rows_schema
 from hudi_core.model.names import FileGroupId, parse_base_file
 from hudi_core.services.clustering.sort_order import SortOrder
 from hudi_core.services.context import TableContext
@@ -38,8 +40,6 @@ a million.
 """
 CONSISTENT_BUCKETS: Final = ".hoodie/.bucket_index"
 """Where the places of buckets with consistent hashing are (HoodieTableMetaClient.getHashingMetadataPath)."""
-
-
 _REMEDY: Final = "drop the plan with `hudictl unschedule`, or let Hudi run it"
 
 
@@ -55,37 +55,40 @@ def check_buckets(context: TableContext, remedy: str = "let Hudi plan and run it
 
 def check_plan(context: TableContext, plan: ClusteringPlan, *, path: str) -> None:
     """Raises FormatError for a plan without slices, UnsupportedError for one that only Hudi can run."""
-    remedy = _REMEDY
-    check_buckets(context, remedy)
+    check_buckets(context, _REMEDY)
     if not plan.slices:
-        raise FormatError("the clustering plan names no file slice", path=path, remedy=remedy)
+        raise FormatError("the clustering plan names no file slice", path=path, remedy=_REMEDY)
     strategy = plan.strategy_class.rpartition(".")[2]
     if strategy not in STRATEGIES:
         raise UnsupportedError(
-            f"the clustering plan is for {strategy}, which is not run here", path=path, remedy=remedy
+            f"the clustering plan is for {strategy}, which is not run here", path=path, remedy=_REMEDY
         )
     for item in plan.slices:
         if BUCKET.match(item.file_id):
             raise UnsupportedError(
                 f"file group {item.file_id} is a bucket, whose rows stay together by the hash of their keys",
                 path=path,
-                remedy=f"leave buckets to compaction; {remedy}",
+                remedy=f"leave buckets to compaction; {_REMEDY}",
             )
         if item.base_file is None and not item.data_logs:
-            raise FormatError(f"the clustering plan names no file of {item.file_id}", path=path, remedy=remedy)
+            raise FormatError(f"the clustering plan names no file of {item.file_id}", path=path, remedy=_REMEDY)
         if item.base_file is not None and parse_base_file(item.base_file).instant == BOOTSTRAP_INSTANT:
-            raise UnsupportedError("the clustering plan names a file of a bootstrap", path=path, remedy=remedy)
+            raise UnsupportedError("the clustering plan names a file of a bootstrap", path=path, remedy=_REMEDY)
 
 
-def order_of(plan: ClusteringPlan, options: Mapping[str, str]) -> SortOrder | None:
-    """The order of the rows that the plan asks for, None for none; a layout among `options` comes first, as in Hudi.
+def order_of(params: Mapping[str, str], options: Mapping[str, str], schema: AvroSchema) -> SortOrder | None:
+    """The order of the rows that a plan's parameters ask for, None for none; a layout among `options` comes first, as
+    in Hudi. `schema` is the table's, without meta fields.
 
-    Raises ConfigError for an unknown layout.
+    Raises ConfigError for an unknown layout or column, UnsupportedError for a column of a type without order.
     """
-    params = plan.strategy_params
     columns = tuple(dict.fromkeys(name_list(SORT_COLUMNS.read(params) or "")))
     layout = LAYOUT.read(options if LAYOUT.is_set(options) else params)
-    return SortOrder(columns, layout) if columns else None
+    if not columns:
+        return None
+    order = SortOrder(columns, layout)
+    order.check(rows_schema(schema, path=SORT_COLUMNS.name))
+    return order
 
 
 def target_bytes(plan: ClusteringPlan, options: Mapping[str, str]) -> int:

@@ -13,7 +13,6 @@ from hudi_core.filegroup.merge.table_policy import MergePolicy
 from hudi_core.filegroup.read.log_scan import CommittedInstants, latest_compaction_instant
 from hudi_core.filegroup.read.planned_slices import PlannedSlice
 from hudi_core.filegroup.read.schema_resolver import table_schema
-from hudi_core.filegroup.write.base_file_writer import rows_schema
 from hudi_core.metadata_table.extract.data_file import StatisticsRequirements
 from hudi_core.metadata_table.partitions.row_level import SliceChange
 from hudi_core.metadata_table.read.metadata_table import MetadataTable
@@ -94,9 +93,7 @@ class ClusteringJob(RewriteJob[ClusteringPlan, Clustered]):
             check_schema_evolution(self.active.read_commit(latest), path=self.active.path_of(latest))
         schema = table_schema(self.storage, self.context.config, timeline)
         target_bytes(plan, self.context.options)
-        order = order_of(plan, self.context.options)
-        if order is not None:
-            order.check(rows_schema(schema, path=path))
+        order_of(plan.strategy_params, self.context.options, schema)
         check_plan_seen(self.context, timeline, self.instant, self.action)
         check_untouched(self.context, timeline, self.instant, plan.file_groups(), None)
         planned = [PlannedSlice(item.file_group, item.base_file, item.data_logs) for item in plan.slices]
@@ -144,7 +141,7 @@ class ClusteringJob(RewriteJob[ClusteringPlan, Clustered]):
         )
         self._groups = groups_of(plan, by_file=by_file)
         work = Work(self.run.engine, held.epoch, target, self._sizes, self.run.progress)
-        order = order_of(plan, context.options)
+        order = order_of(plan.strategy_params, context.options, schema)
         return work.join(self._groups) if order is None else work.sort(self._groups, order)
 
     def prove(self, plan: ClusteringPlan, results: list[Clustered], *, with_statistics: bool) -> Rewritten:

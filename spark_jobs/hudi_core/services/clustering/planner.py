@@ -27,8 +27,9 @@ from hudi_core.config.services.clustering_config import (
 )
 from hudi_core.engine.protocol import Json
 from hudi_core.filegroup.read.base_file import BOOTSTRAP_INSTANT
+from hudi_core.filegroup.read.schema_resolver import table_schema
 from hudi_core.model.names import FileGroupId, parse_log_file
-from hudi_core.services.clustering.checks import BUCKET, check_buckets
+from hudi_core.services.clustering.checks import BUCKET, check_buckets, order_of
 from hudi_core.services.clustering.job import ClusteringJob, clustering_action
 from hudi_core.services.clustering.settled import Settled
 from hudi_core.services.clustering.strategies import (
@@ -307,6 +308,8 @@ class ClusteringService(RewriteService[Planned]):
         check_table(context)
         check_buckets(context)
         check_schema_of_latest(context, timeline)
+        params = ClusteringConfig.of(context.options).strategy_params()
+        order_of(params, context.options, table_schema(context.storage, context.config, timeline))
 
     def make(self, context: TableContext, timeline: Timeline, instant: str) -> Planned | Nothing:
         """See RewriteService."""

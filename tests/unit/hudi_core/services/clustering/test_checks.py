@@ -20,6 +20,7 @@ from tests.support.golden_clusterings import LAYOUT, SORT_COLUMNS
 from tests.support.golden_data import GoldenCase
 
 Golden = Callable[[str, str], GoldenCase]
+SCHEMA = {"type": "record", "name": "r", "fields": [{"name": "a", "type": "int"}, {"name": "b", "type": "string"}]}
 TARGET = "hoodie.clustering.plan.strategy.target.file.max.bytes"
 SLICE = ClusteringSlice("p", "a1b2c3d4-0", "a1b2c3d4-0_0-0-0_20250101000000000.parquet", ())
 PLAN = ClusteringPlan((ClusteringGroup((SLICE,), 1),))
@@ -66,7 +67,7 @@ def test_a_table_with_consistent_buckets_is_refused(golden: Golden) -> None:
 
 def test_an_order_is_that_of_the_plan_or_the_run() -> None:
     def order(params: dict[str, str], options: dict[str, str] | None = None) -> SortOrder | None:
-        return order_of(replace(PLAN, strategy_params=params), options or {})
+        return order_of(params, options or {}, SCHEMA)
 
     assert order({}) is None
     assert order({SORT_COLUMNS: " , "}, {LAYOUT: "hilbert"}) is None
@@ -75,6 +76,8 @@ def test_an_order_is_that_of_the_plan_or_the_run() -> None:
     assert order({SORT_COLUMNS: "a", LAYOUT: "z-order"}, {LAYOUT: "HILBERT"}) == SortOrder(("a",), Layout.HILBERT)
     with pytest.raises(ConfigError, match=r"layout\.optimize"):
         order({SORT_COLUMNS: "a", LAYOUT: "circle"})
+    with pytest.raises(ConfigError, match="names c"):
+        order({SORT_COLUMNS: "a,c"})
 
 
 def test_the_size_of_a_file_is_that_of_the_run_or_the_plan() -> None:

@@ -96,7 +96,7 @@ def test_slices_with_log_files_are_merged(golden: Golden) -> None:
 
 def test_a_file_that_gets_too_large_is_followed_by_another(golden: Golden) -> None:
     table = golden("9", "clustering_requested_cow").table
-    done, unit = joined(table, SMALL_GROUPS, target_bytes=3000)
+    done, unit = joined(table, SMALL_GROUPS, target_bytes=1000)
     assert len(done.files) > 1
     assert [file.stat.file_id for file in done.files] == [f"abc-{number}" for number in range(len(done.files))]
     assert len(done.counts) == len(unit.slices)

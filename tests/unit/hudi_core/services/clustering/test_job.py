@@ -70,6 +70,16 @@ def test_sort_columns_that_the_table_lacks_are_bad_input(golden: Golden, version
 
 
 @pytest.mark.parametrize("version", VERSIONS)
+def test_nothing_is_planned_by_columns_that_the_table_lacks(golden: Golden, version: str) -> None:
+    table = golden(version, "clustered_cow").table
+    context = open_context(table, {SORT_COLUMNS: "nothing"})
+    pending = pending_instants(table)
+    with pytest.raises(ConfigError, match="names nothing"):
+        ClusteringService().schedule(context, Owner.current("test"), dry_run=False)
+    assert pending_instants(table) == pending
+
+
+@pytest.mark.parametrize("version", VERSIONS)
 def test_a_missing_file_is_named(golden: Golden, version: str) -> None:
     table = golden(version, "clustering_requested_mor").table
     victim = min(path for path in table.glob("2024-01-03/*.parquet"))
