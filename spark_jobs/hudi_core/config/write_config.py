@@ -97,6 +97,13 @@ BATCH_ROWS = number(
     "`airflow_hudi.memory.bytes` holds fewer",
     high=10**7,
 )
+VERIFY = ConfigKey(
+    "airflow_hudi.verify",
+    "counts",
+    one_of("counts", "full"),
+    "what a compaction or clustering proves before it is published: `counts`, of rows in and out, or `full`, which "
+    "reads what was planned and what was written once more and compares a hash over all rows",
+)
 ALLOW_CORRUPT = flag(
     "airflow_hudi.allow_corrupt_log_blocks", "compact a file slice although one of its log blocks is corrupt"
 )

@@ -13,8 +13,10 @@ from functools import partial
 from typing import ClassVar, Generic, TypeVar
 
 from hudi_core.config.table_config import TableConfig
+from hudi_core.config.write_config import VERIFY
 from hudi_core.engine.serializer import to_text
 from hudi_core.errors import ConflictError, FormatError, HudiError
+from hudi_core.filegroup.read.planned_slices import PlannedSlice
 from hudi_core.filegroup.write.markers import delete_markers, list_markers
 from hudi_core.metadata_table.extract.data_file import StatisticsRequirements
 from hudi_core.metadata_table.partition_type import RECORD_INDEX
@@ -33,6 +35,7 @@ from hudi_core.services.concurrency import check_early, conflict_checks, file_gr
 from hudi_core.services.lifecycle import Completion, Job
 from hudi_core.services.metadata.initialization import indexed_table
 from hudi_core.services.rollback.failed_attempt import roll_back_attempt
+from hudi_core.services.row_sums import check_all_rows
 from hudi_core.timeline.actions.commit import CommitMetadata, decode_commit, encode_commit, encode_commit_avro
 from hudi_core.timeline.actions.write_stats import WriteStat
 from hudi_core.timeline.instant import State
@@ -82,6 +85,14 @@ class RewriteJob(Job[Plan, Stats], Generic[Plan, UnitResult]):
     @abstractmethod
     def prove(self, plan: Plan, results: list[UnitResult], *, with_statistics: bool) -> Rewritten:
         """Shows that the results cover the plan and lose or double no row. Raises ExecutionError."""
+
+    @abstractmethod
+    def planned(self, plan: Plan) -> list[PlannedSlice]:
+        """The slices that the plan rewrites."""
+
+    def changed_columns(self, plan: Plan) -> frozenset[str]:
+        """Columns, besides the file's name, whose values the rewrite changes."""
+        return frozenset()
 
     def moved_rows(self, files: Sequence[DataFileRef]) -> list[SliceChange]:
         """The file groups of new `files` whose rows were in others before; none where each row stays in its own."""
@@ -142,6 +153,10 @@ class RewriteJob(Job[Plan, Stats], Generic[Plan, UnitResult]):
         held.check()
         winners = _sizes(stats)
         check_winners(winners, remove_losers(self.storage, self.instant, self._touched(plan), winners))
+        workers = self.context.workers(self.run.engine, held.epoch)
+        if VERIFY.read(self.context.options) == "full":
+            files, ignored = rewritten.files, self.changed_columns(plan)
+            check_all_rows(self.context, workers, timeline, self.instant, self.planned(plan), files, ignored)
         metadata = self.metadata(plan, stats, timeline)
         preconditions: tuple[Precondition, ...] = (
             partial(check_not_rolled_back, instant=self.instant, read_target=partial(rollback_target, self.active)),
@@ -157,7 +172,6 @@ class RewriteJob(Job[Plan, Stats], Generic[Plan, UnitResult]):
         )
         publish: Callable[[], None] | None = None
         if publisher is not None and requirements is not None:
-            workers = self.context.workers(self.run.engine, held.epoch)
             rows = self._moved_rows(publisher, rewritten.files, timeline, workers)
             if prepares:
                 prepared = publisher.prepare_commit(self.instant, list(rewritten.files), requirements, workers)

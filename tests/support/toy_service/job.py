@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from hudi_core.engine.protocol import TaskAttempt
 from hudi_core.errors import ExecutionError
 from hudi_core.filegroup.read.base_file import open_base_file
+from hudi_core.filegroup.read.planned_slices import PlannedSlice
 from hudi_core.filegroup.write.markers import MarkerType, create_marker
 from hudi_core.metadata_table.extract.data_file import StatisticsRequirements, read_file_statistics
 from hudi_core.metadata_table.records.file_statistics import DataFileRef, FileStatistics
@@ -55,6 +56,9 @@ class CopyJob(RewriteJob[CompactionPlan, CopiedFile]):
 
     def plan(self, timeline: Timeline) -> CompactionPlan:
         return self.active.read_plan(self.instant)
+
+    def planned(self, plan: CompactionPlan) -> list[PlannedSlice]:
+        return [PlannedSlice(item.file_group, item.base_file, item.log_files) for item in plan.operations]
 
     def file_groups(self, plan: CompactionPlan) -> frozenset[FileGroupId]:
         return frozenset(operation.file_group for operation in plan.operations)

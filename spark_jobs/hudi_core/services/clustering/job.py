@@ -17,7 +17,7 @@ from hudi_core.metadata_table.extract.data_file import StatisticsRequirements
 from hudi_core.metadata_table.partitions.row_level import SliceChange
 from hudi_core.metadata_table.read.metadata_table import MetadataTable
 from hudi_core.metadata_table.records.file_statistics import DataFileRef
-from hudi_core.model.names import FileGroupId
+from hudi_core.model.names import COMMIT_SEQNO, COMMIT_TIME, FileGroupId
 from hudi_core.request.results import InstantResult
 from hudi_core.services.clustering.checks import SINGLE_FILE, check_plan, check_untouched, order_of, target_bytes
 from hudi_core.services.clustering.copied_groups import Clustered
@@ -96,7 +96,7 @@ class ClusteringJob(RewriteJob[ClusteringPlan, Clustered]):
         order_of(plan.strategy_params, self.context.options, schema)
         check_plan_seen(self.context, timeline, self.instant, self.action)
         check_untouched(self.context, timeline, self.instant, plan.file_groups(), None)
-        planned = [PlannedSlice(item.file_group, item.base_file, item.data_logs) for item in plan.slices]
+        planned = self.planned(plan)
         listed = check_slices(self.context, timeline, self.instant, planned, path=path)
         check_logs(self.storage, planned)
         if self.context.has_metadata_table:
@@ -109,6 +109,14 @@ class ClusteringJob(RewriteJob[ClusteringPlan, Clustered]):
             for item in plan.slices
         }
         return plan
+
+    def planned(self, plan: ClusteringPlan) -> list[PlannedSlice]:
+        """See RewriteJob."""
+        return [PlannedSlice(item.file_group, item.base_file, item.data_logs) for item in plan.slices]
+
+    def changed_columns(self, plan: ClusteringPlan) -> frozenset[str]:
+        """See RewriteJob."""
+        return frozenset() if plan.preserves_metadata else frozenset({COMMIT_TIME, COMMIT_SEQNO})
 
     def file_groups(self, plan: ClusteringPlan) -> frozenset[FileGroupId]:
         """See RewriteJob: those that are replaced."""

@@ -84,13 +84,17 @@ class CompactionJob(RewriteJob[CompactionPlan, CompactedSlice]):
             check_schema_evolution(self.active.read_commit(latest), path=self.active.path_of(latest))
         self._schema(timeline)
         check_plan_seen(self.context, timeline, self.instant)
-        planned = [PlannedSlice(item.file_group, item.base_file, item.log_files) for item in plan.operations]
+        planned = self.planned(plan)
         path = self.active.path(self.instant, Action.COMPACTION, State.REQUESTED)
         check_slices(self.context, timeline, self.instant, planned, path=path)
         check_logs(self.storage, planned)
         if self.context.has_metadata_table:
             check_metadata(MetadataTable(self.storage, self.context.config, timeline), planned)
         return plan
+
+    def planned(self, plan: CompactionPlan) -> list[PlannedSlice]:
+        """See RewriteJob."""
+        return [PlannedSlice(item.file_group, item.base_file, item.log_files) for item in plan.operations]
 
     def file_groups(self, plan: CompactionPlan) -> frozenset[FileGroupId]:
         """See RewriteJob."""
