@@ -12,7 +12,7 @@ import pytest
 from hudi_core.config.metadata_config import REBUILD_ROW_INDEXES
 from hudi_core.engine.local import LocalEngine
 from hudi_core.metadata_table.partition_type import RECORD_INDEX
-from hudi_core.metadata_table.read.completeness import may_be_narrow
+from hudi_core.metadata_table.read.completeness import indexes_in_doubt
 from hudi_core.services.metadata.maintain import create_metadata, drop_metadata
 from tests.support.changed_tables import an_owner
 from tests.support.golden_archives import archive_these
@@ -68,7 +68,7 @@ def test_our_compaction_widens_them(stale: Stale) -> None:
 def test_ranges_of_1_2_hold_and_are_used(stale: Stale) -> None:
     table = stale("behind_v9")
     assert of_ranges(table) == []
-    assert not may_be_narrow(table.table.storage, table.table.config)
+    assert not indexes_in_doubt(table.table.storage, table.table.config)
     assert table.update().widened == ()
 
 

@@ -1,21 +1,20 @@
 """Which operations of which release of Hudi leave something out of an index: all of them on copies of one table with
-every partition type. What is found is what we guard against (docs/decisions/0018), and nothing else.
-
-`AIRFLOW_HUDI_INDEX_MATRIX=FOLDER` stores what each operation left as JSON.
+every partition type. What is found is what we guard against (docs/decisions/0018), and nothing else. It is stored in
+benchmarks/results/index_matrix.json.
 """
 
 from __future__ import annotations
 
-import json
-import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
 
-from tests.interop.index_matrix import Cell, run
+from tests.interop.index_matrix import run
+from tests.interop.index_matrix_results import RESULTS, lacking, store, summary
 from tests.interop.judged import KINDS, MOR
 from tests.interop.real_hudi import RealHudi
+from tests.torture.explore import commit
 
 pytestmark = [pytest.mark.hudi, pytest.mark.soak]
 
@@ -60,16 +59,6 @@ def expected(release: str, version: str, kind: str) -> Mapping[str, frozenset[st
     return {}
 
 
-def lacking(cells: list[Cell]) -> dict[str, frozenset[str]]:
-    """The same, as found. A record too many excludes no row."""
-    found: dict[str, set[str]] = {}
-    for cell in cells:
-        for text in cell.differences:
-            if "but no row has it" not in text:
-                found.setdefault(text.split(" ", 1)[0], set()).add(cell.operation)
-    return {index: frozenset(operations) for index, operations in found.items()}
-
-
 @pytest.fixture(scope="module", params=WRITERS)
 def hudi(request: pytest.FixtureRequest) -> Iterator[RealHudi]:
     worker = RealHudi(request.param)
@@ -83,9 +72,7 @@ def test_what_each_operation_leaves_out(hudi: RealHudi, version: str, kind: str,
     if version not in WRITERS[hudi.version]:
         return
     cells = list(run(hudi, tmp_path, version, kind, []))
-    if folder := os.environ.get("AIRFLOW_HUDI_INDEX_MATRIX"):
-        output = Path(folder) / f"{hudi.version}-{version}-{kind}.json"
-        output.write_text(json.dumps([vars(cell) for cell in cells], indent=1))
+    store(RESULTS, summary(hudi.version, version, kind, cells, commit()))
     done = [cell.operation for cell in cells if not cell.refused]
     assert len(done) > (20 if kind == MOR else 15), [cell.refused for cell in cells if cell.refused]
     due = {index: operations & set(done) for index, operations in expected(hudi.version, version, kind).items()}

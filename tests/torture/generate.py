@@ -39,6 +39,7 @@ BY_VERSIONS_OF_HUDI: Final = {
     "hoodie.cleaner.fileversions.retained": "1",
 }
 ONE_DELTA: Final = {"hoodie.compact.inline.max.delta.commits": "1"}
+TWO_DELTAS: Final = {"hoodie.compact.inline.max.delta.commits": "2"}
 
 WRITES: Final = {
     "insert": 2.0,
@@ -65,12 +66,15 @@ SERVICES: Final = {
 ON_LOGS: Final = frozenset({"schedule_compaction", "compact", "schedule_log_compaction", "log_compact"})
 COMMANDS: Final = {
     "run compaction": 4.0,
+    "run compaction --schedule": 1.5,
+    "schedule compaction": 1.5,
     "run clean": 2.0,
     "schedule clean": 0.5,
     "run archive": 1.5,
     "run indexing": 1.2,
     "schedule indexing": 0.3,
     "rollback": 1.0,
+    "run rollback": 0.6,
     "rollback newest": 1.0,
     "restore": 0.8,
     "savepoint create": 0.8,
@@ -217,6 +221,8 @@ class _Maker:
         arguments: tuple[str, ...] = ()
         if "clean" in verb:
             options = switches | self.dice.choice([BY_COMMITS, BY_VERSIONS])
+        if verb in ("run compaction --schedule", "schedule compaction"):
+            options = switches | self.dice.choice([ONE_DELTA, TWO_DELTAS])
         if verb == "run compaction" and self.dice.random() < 0.5:
             arguments = ("--all-pending",)
         if verb == "run archive":

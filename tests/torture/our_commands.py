@@ -88,12 +88,15 @@ def _of_metadata(*words: str) -> Words:
 
 VERBS: Final[Mapping[str, Words]] = {
     "run compaction": _fixed("run", "compaction", TABLE, "--engine", "local"),
+    "run compaction --schedule": _fixed("run", "compaction", TABLE, "--schedule", "--engine", "local"),
+    "schedule compaction": _fixed("schedule", "compaction", TABLE),
     "run clean": _fixed("run", "clean", TABLE, "--schedule", "--engine", "local"),
     "schedule clean": _fixed("schedule", "clean", TABLE),
     "run archive": _fixed("run", "archive", TABLE),
     "run indexing": _fixed("run", "indexing", TABLE, "--schedule", "--engine", "local"),
     "schedule indexing": _fixed("schedule", "indexing", TABLE),
     "rollback": _fixed("rollback", TABLE),
+    "run rollback": _fixed("run", "rollback", TABLE),
     "rollback newest": _at(Situation.last_write, "rollback", TABLE),
     "restore": _at(Situation.writes, "restore", TABLE),
     "savepoint create": _at(Situation.writes, "savepoint", "create", TABLE),

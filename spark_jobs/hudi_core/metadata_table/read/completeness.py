@@ -26,7 +26,14 @@ from hudi_core.errors import StorageNotFoundError
 from hudi_core.history.archived import load_history
 from hudi_core.metadata_table.index_definitions import load_index_definitions
 from hudi_core.metadata_table.instants import data_instant, is_solo
-from hudi_core.metadata_table.partition_type import RECORD_INDEX, STATISTICS, moves_rows
+from hudi_core.metadata_table.partition_type import (
+    COLUMN_STATS,
+    EXPRESSION_PREFIX,
+    PARTITION_STATS,
+    RECORD_INDEX,
+    STATISTICS,
+    moves_rows,
+)
 from hudi_core.metadata_table.read.file_group import data_files
 from hudi_core.metadata_table.whole_until import completed_up_to, marked_until, reaches_back
 from hudi_core.model.names import FileGroupId
@@ -180,17 +187,25 @@ def unrecorded_writes(data: Timeline, metadata: Timeline, *, by_completion: bool
     ]
 
 
-def may_be_narrow(storage: Storage, config: TableConfig) -> bool:
-    """Whether ranges in `partition_stats` may lack values of their partitions: of a merge-on-read table, unless the
-    definition says that 1.1 or later made the index. It shares one version with `column_stats`.
+def indexes_in_doubt(storage: Storage, config: TableConfig) -> frozenset[str]:
+    """The listed indexes whose ranges of whole partitions may lack values of these: `partition_stats` and expression
+    indexes of a merge-on-read table, unless their definition says that 1.1 or later made them. `partition_stats` shares
+    one version with `column_stats`.
 
     The timeline does not tell in which partitions: a plan that was pending may have been removed since.
     """
     if not config.is_merge_on_read:
-        return False
+        return frozenset()
     definitions = load_index_definitions(storage, config)
-    versions = [definitions[name].version for name in STATISTICS if name in definitions]
-    return not versions or min(versions) < _TYPED
+    versions = {
+        name: definition.version
+        for name, definition in definitions.items()
+        if name.startswith(EXPRESSION_PREFIX) and definition.type == COLUMN_STATS
+    }
+    of_statistics = (definitions[name].version for name in STATISTICS if name in definitions)
+    versions[PARTITION_STATS] = min(of_statistics, default=0)
+    old = (name for name, version in versions.items() if version < _TYPED)
+    return config.metadata_partitions.intersection(old)
 
 
 def _with_new_rows(metadata: CommitMetadata) -> Iterator[WriteStat]:

@@ -24,7 +24,7 @@ from hudi_core.metadata_table.partition_type import (
     RECORD_INDEX,
 )
 from hudi_core.metadata_table.read import statistics
-from hudi_core.metadata_table.read.completeness import Completeness, may_be_narrow, unrecorded_writes
+from hudi_core.metadata_table.read.completeness import Completeness, indexes_in_doubt, unrecorded_writes
 from hudi_core.metadata_table.read.file_group import FOLDER, data_files
 from hudi_core.metadata_table.read.group_reader import RecordRules, T
 from hudi_core.metadata_table.read.partition import HashedPart, MetadataPartition, check_numbers
@@ -199,12 +199,17 @@ class MetadataTable:
         return not any(instant.requested_time < built < instant.completed_at for instant in commits)
 
     @cached_property
-    def may_have_narrow_ranges(self) -> bool:
-        """Whether partition_stats may exclude partitions that hold matching rows: completeness.may_be_narrow, or the
-        ranges are those behind an overwrite that is not committed.
-        """
+    def indexes_in_doubt(self) -> frozenset[str]:
+        """See completeness.indexes_in_doubt; those without files are omitted."""
         snapshot = self._metadata_snapshot
-        return bool(self.uncommitted) or may_be_narrow(snapshot.storage, snapshot.config)
+        return frozenset(filter(self.has_index, indexes_in_doubt(snapshot.storage, snapshot.config)))
+
+    @property
+    def may_have_narrow_ranges(self) -> bool:
+        """Whether partition_stats may exclude partitions that hold matching rows: it is in doubt, or the ranges are
+        those behind an overwrite that is not committed. Ranges of partitions in other indexes exclude nothing.
+        """
+        return bool(self.uncommitted) or PARTITION_STATS in self.indexes_in_doubt
 
     @property
     def uncommitted(self) -> frozenset[str]:

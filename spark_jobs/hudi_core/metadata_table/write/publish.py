@@ -12,9 +12,9 @@ from hudi_core.errors import ConflictError
 from hudi_core.metadata_table.extract.data_file import StatisticsRequirements
 from hudi_core.metadata_table.indexed_table import StoredTable
 from hudi_core.metadata_table.instants import latest_compaction
-from hudi_core.metadata_table.partition_type import FILES_PARTITION, PARTITION_STATS, is_row_level
+from hudi_core.metadata_table.partition_type import FILES_PARTITION, is_row_level
 from hudi_core.metadata_table.partitions.registry import clean_updates, known_partition
-from hudi_core.metadata_table.read.completeness import may_be_narrow
+from hudi_core.metadata_table.read.completeness import indexes_in_doubt
 from hudi_core.metadata_table.read.file_group import ROOT
 from hudi_core.metadata_table.read.snapshot import MetadataTableSnapshot
 from hudi_core.metadata_table.records.file_statistics import DataFileRef, FileChanges, FileStatistics
@@ -258,12 +258,13 @@ class MetadataPublisher:
 
     def _widen_ranges(self, instant: str, metadata: CommitMetadata, written: Sequence[FileStatistics]) -> None:
         """Widens the ranges of the partitions of a compaction that Hudi 1.0 narrowed while it was pending
-        (completeness.may_be_narrow): under the compaction's instant that would be beneath the narrow ones.
+        (completeness.indexes_in_doubt): under the compaction's instant that would be beneath the narrow ones.
         """
         later = self._metadata_timeline.active.load().completed().of_actions(Action.DELTA_COMMIT).after(instant)
         if metadata.operation_type != Operation.COMPACT or not len(later):
             return
-        if PARTITION_STATS not in self._recorded.metadata_partitions or not may_be_narrow(self.storage, self._recorded):
+        names = indexes_in_doubt(self.storage, self._recorded)
+        if not names:
             return
         by_partition: dict[str, list[FileStatistics]] = {}
         for item in written:
@@ -273,7 +274,7 @@ class MetadataPublisher:
             return RemainingFiles(self.storage, self._recorded, solo, nothing)
 
         data = ActiveTimeline(self.storage, self.config).load()
-        names, partitions = self._recorded.metadata_partitions, metadata.partition_to_write_stats
+        partitions = metadata.partition_to_write_stats
         widen_ranges(self._writer, self._table(), names, data, partitions, files_of, by_partition)
 
     @property

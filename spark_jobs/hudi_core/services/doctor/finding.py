@@ -222,15 +222,16 @@ class LogObservations:
 
 @dataclass(frozen=True, slots=True)
 class IndexObservations:
-    """`narrow` are data partitions whose recorded ranges lack values, `incomplete` secondary indexes that lack rows of
-    a commit on the timeline, `unproven` those of which this is unknown. `doubtful_keys`: the record index may lack
-    keys. `unrecorded` are completed writes that the metadata table lacks, `empty` listed indexes without files.
+    """`narrow` are data partitions whose recorded ranges lack values, by index, `incomplete` secondary indexes that
+    lack rows of a commit on the timeline, `unproven` those of which this is unknown. `doubtful_keys`: the record index
+    may lack keys. `unrecorded` are completed writes that the metadata table lacks, `empty` listed indexes without
+    files.
     `problem`: no check.
     """
 
     unrecorded: tuple[str, ...] = ()
     empty: tuple[str, ...] = ()
-    narrow: tuple[str, ...] = ()
+    narrow: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     incomplete: tuple[str, ...] = ()
     unproven: tuple[str, ...] = ()
     doubtful_keys: bool = False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Final
 
 from hudi_core.config.metadata_config import REBUILD_ROW_INDEXES
@@ -44,7 +45,7 @@ def read_indexes(context: TableContext, timeline: Timeline, *, ranges: bool) -> 
         found = IndexObservations(
             empty=empty,
             unrecorded=unrecorded,
-            narrow=_narrow(context, timeline, metadata) if ranges else (),
+            narrow=_narrow(context, timeline, metadata) if ranges else {},
             doubtful_keys=doubts.pop(RECORD_INDEX, frozenset()) != frozenset(),
             incomplete=tuple(name for name, groups in doubts.items() if groups),
             unproven=tuple(name for name, groups in doubts.items() if groups is None),
@@ -54,12 +55,20 @@ def read_indexes(context: TableContext, timeline: Timeline, *, ranges: bool) -> 
     return found if context.active.load() == timeline else IndexObservations()
 
 
-def _narrow(context: TableContext, timeline: Timeline, metadata: MetadataTable) -> tuple[str, ...]:
-    if not metadata.has_index(PARTITION_STATS) or not metadata.may_have_narrow_ranges:
-        return ()
-    partitions = metadata.list_partitions()
-    files = RemainingFiles(context.storage, context.config, "", nothing_in(partitions))
-    return widening(indexed_table(context, timeline), [PARTITION_STATS], "", files).partitions
+def _narrow(context: TableContext, timeline: Timeline, metadata: MetadataTable) -> dict[str, tuple[str, ...]]:
+    names = set(metadata.indexes_in_doubt)
+    if metadata.has_index(PARTITION_STATS) and metadata.may_have_narrow_ranges:
+        names.add(PARTITION_STATS)
+    if not names:
+        return {}
+    files = RemainingFiles(context.storage, context.config, "", nothing_in(metadata.list_partitions()))
+    table = indexed_table(context, timeline)
+    found = {}
+    for name in sorted(names):
+        # An expression that this release, or a run without the zone of Spark's sessions, does not keep has no range.
+        with suppress(*(() if name == PARTITION_STATS else (UnsupportedError,))):
+            found[name] = widening(table, [name], "", files).partitions
+    return {name: partitions for name, partitions in found.items() if partitions}
 
 
 def indexes(observed: Observations) -> Iterator[Finding]:
@@ -91,13 +100,13 @@ def indexes(observed: Observations) -> Iterator[Finding]:
             f"hudictl metadata drop {uri} --partition {name}",
             path=f".hoodie/metadata/{name}",
         )
-    if found.narrow:
-        shown = ", ".join(found.narrow[:_SHOWN]) + (" …" if len(found.narrow) > _SHOWN else "")
+    for name, partitions in found.narrow.items():
+        shown = ", ".join(partitions[:_SHOWN]) + (" …" if len(partitions) > _SHOWN else "")
         yield Finding(
             "partition_stats_narrow",
             "error",
-            f"partition_stats lacks values of {len(found.narrow)} partition(s) ({shown}): Hudi's filtered reads pass "
-            "over them and lose rows; Hudi 1.0 leaves out the files of a pending compaction",
+            f"{name} lacks values of {len(partitions)} partition(s) ({shown}): Hudi's filtered reads pass over them "
+            "and lose rows; Hudi 1.0 leaves out the files of a pending compaction",
             f"hudictl metadata update {uri}",
         )
     rebuild = f"hudictl metadata update {uri} --option {REBUILD_ROW_INDEXES.name}=true"

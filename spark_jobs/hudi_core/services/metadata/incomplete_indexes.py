@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from hudi_core.config.metadata_config import REBUILD_ROW_INDEXES
 from hudi_core.config.properties_update import update_properties
+from hudi_core.errors import UnsupportedError
 from hudi_core.metadata_table.partition_type import PARTITION_STATS, RECORD_INDEX, is_secondary_index
 from hudi_core.metadata_table.read.file_group import ROOT
 from hudi_core.metadata_table.read.metadata_table import MetadataTable
@@ -49,9 +50,9 @@ def complete_indexes(
     `rebuilt` are indexes that were just built.
 
     The caller holds the table lock; `context.config` was loaded under it. Raises RowsUnknownError for indexes that are
-    to be rebuilt, which names them; the errors of widen_ranges. Memory: as widen_ranges. Cost: where ranges
-    may be too narrow (may_be_narrow), the statistics of all current files are read. Nothing is mended while the indexes
-    hold rows of a pending commit (MetadataTable.uncommitted).
+    to be rebuilt, which names them; the errors of widen_ranges. Memory: as widen_ranges. Cost: where ranges may be too
+    narrow (indexes_in_doubt), the statistics of all current files are read. Nothing is mended while the indexes hold
+    rows of a pending commit (MetadataTable.uncommitted).
     """
     data = context.active.load()
     metadata = MetadataTable(context.storage, context.config, data)
@@ -76,14 +77,22 @@ def complete_indexes(
     for name in incomplete:
         log.warning("%s may lack rows; %s=true rebuilds it", name, REBUILD_ROW_INDEXES.name)
     whole = [name for name, groups in doubts.items() if groups == frozenset() or name in rebuilt]
-    widened: tuple[str, ...] = ()
-    if metadata.has_index(PARTITION_STATS) and metadata.may_have_narrow_ranges:
+    widened: set[str] = set()
+    if metadata.indexes_in_doubt:
         metadata_timeline = MetadataTimeline(context.storage, context.config, context.clock())
         updates = ActionUpdates(context, workers, metadata_timeline)
-        widened = updates.widen_ranges(metadata.list_partitions(), {PARTITION_STATS})
-        for partition in widened:
-            log.warning("the ranges of partition %r were too narrow and were widened", partition)
+        for name in sorted(metadata.indexes_in_doubt):
+            try:
+                found = updates.widen_ranges(metadata.list_partitions(), {name})
+            except UnsupportedError as error:
+                if name == PARTITION_STATS:
+                    raise
+                log.warning("the ranges of %s, an index that is not kept here, are not compared: %s", name, error)
+                continue
+            for partition in found:
+                log.warning("the ranges of partition %r in %s were too narrow and were widened", partition, name)
+            widened.update(found)
     update_properties(
         context.storage, marks(data, {name: context.storage.list_files(f"{ROOT}/{name}") for name in whole})
     )
-    return widened, incomplete
+    return tuple(sorted(widened)), incomplete

@@ -11,7 +11,7 @@ import pytest
 from hudi_core.config.properties_update import update_properties
 from hudi_core.metadata_table.index_definitions import load_index_definitions, put_index_definitions
 from hudi_core.metadata_table.partition_type import RECORD_INDEX
-from hudi_core.metadata_table.read.completeness import may_be_narrow
+from hudi_core.metadata_table.read.completeness import indexes_in_doubt
 from hudi_core.metadata_table.read.file_group import ROOT
 from hudi_core.metadata_table.read.metadata_table import MetadataTable
 from hudi_core.metadata_table.read.snapshot import MetadataTableSnapshot
@@ -102,17 +102,17 @@ def test_a_mark_before_a_bulk_insert_does_not_hide_it(stale: Stale) -> None:
 @pytest.mark.parametrize(
     ("version", "case", "expected"),
     [
-        ("8", "mdt_all_mor", True),
-        ("8", "mdt_all_cow", False),
-        ("9", "mdt_all_mor", False),
-        ("9", "mdt_all_cow", False),
+        ("8", "mdt_all_mor", {"partition_stats", "expr_index_idx_day"}),
+        ("8", "mdt_all_cow", set()),
+        ("9", "mdt_all_mor", set()),
+        ("9", "mdt_all_cow", set()),
     ],
 )
 def test_ranges_of_merge_on_read_tables_by_1_0_may_be_narrow(
-    golden: Golden, version: str, case: str, expected: bool
+    golden: Golden, version: str, case: str, expected: set[str]
 ) -> None:
     table = Table(golden(version, case).table)
-    assert may_be_narrow(table.storage, table.config) is expected
+    assert indexes_in_doubt(table.storage, table.config) == expected
 
 
 def test_an_index_of_unknown_age_may_be_narrow(golden: Golden) -> None:
@@ -120,9 +120,9 @@ def test_an_index_of_unknown_age_may_be_narrow(golden: Golden) -> None:
     table = Table(golden("9", "mdt_all_mor").table)
     definitions = load_index_definitions(table.storage, table.config)
     put_index_definitions(table.storage, table.config, [replace(definitions["column_stats"], version=1)])
-    assert may_be_narrow(table.storage, table.config)
+    assert indexes_in_doubt(table.storage, table.config) == {"partition_stats"}
     put_index_definitions(table.storage, table.config, [], ["column_stats"])
-    assert may_be_narrow(table.storage, table.config)
+    assert indexes_in_doubt(table.storage, table.config) == {"partition_stats"}
 
 
 @pytest.mark.parametrize(("version", "case"), [("9", "mdt_all_cow"), ("6", "mdt_all_cow")])

@@ -6,17 +6,23 @@ from dataclasses import replace
 import pytest
 
 from hudi_core.config.table_config import TableConfig
+from hudi_core.engine.local import LocalEngine
 from hudi_core.services.doctor.finding import IndexObservations
 from hudi_core.services.doctor.indexes import indexes
+from hudi_core.services.metadata.maintain import update_metadata
 from hudi_core.storage.local import LocalStorage
 from hudi_core.table import HudiTable
+from hudi_core.transaction.owner import Owner
+from tests.support.damaged_tables import UTC, DamagedTable, changed
 from tests.support.golden_archives import archive_these
+from tests.support.golden_cleans import context_of
 from tests.support.golden_data import GoldenCase
 from tests.support.stale_indexes import INDEX, StaleTable
 from tests.unit.hudi_core.services.doctor.test_examine import findings
 from tests.unit.hudi_core.services.doctor.test_rules import HEALTHY
 
 Stale = Callable[[str], StaleTable]
+ZONE = {"spark.sql.session.timeZone": "UTC"}
 REBUILD = {"airflow_hudi.metadata.rebuild_row_indexes": "true"}
 
 
@@ -34,6 +40,33 @@ def test_narrow_ranges(stale: Stale, name: str) -> None:
     assert "2 partition(s) (2024-01-01, 2024-01-02)" in found.what
     table.update()
     assert named(table) == {}
+
+
+def test_narrow_ranges_of_partitions_in_an_expression_index(golden: Callable[[str, str], GoldenCase]) -> None:
+    """As Hudi 1.0 leaves them behind a pending compaction. Our queries exclude files by the ranges of files alone."""
+    path = golden("8", "mdt_all_mor").table
+    damaged = DamagedTable(path)
+    name = "expr_index_idx_day"
+    whole = {key: datum for key, datum in damaged.raw(name).items() if datum["ColumnStatsMetadata"]["isTightBound"]}
+    (wrapper, _) = next(iter(whole.values()))["ColumnStatsMetadata"]["minValue"]
+    other = (wrapper, {"value": "1970-01-01"})
+    narrow = {
+        key: changed(datum, "ColumnStatsMetadata", minValue=other, maxValue=other) for key, datum in whole.items()
+    }
+    damaged.write({name: list(narrow.items())})
+    where = "from_unixtime(ts, 'yyyy-MM-dd') = '+55840-11-08'"
+    rows = HudiTable.open(str(path), options=UTC).read(where=where)
+    assert sum(batch.num_rows for batch in rows.batches) > 0
+    assert [item for item in findings(path) if item.rule == "partition_stats_narrow"] == [], "of no known zone"
+    (found,) = [item for item in findings(path, ZONE) if item.rule == "partition_stats_narrow"]
+    assert found.what.startswith(f"{name} lacks values of {len(whole)} partition(s)")
+    assert not [item for item in findings(path, ZONE, files=False) if item.rule == "partition_stats_narrow"]
+    updated = update_metadata(context_of(path, ZONE), LocalEngine(2), Owner.current("test"), 1)
+    assert len(updated.widened) == len(whole)
+    assert not [item for item in findings(path, ZONE) if item.rule == "partition_stats_narrow"]
+    assert {key: damaged.raw(name)[key]["ColumnStatsMetadata"]["maxValue"] for key in whole} == {
+        key: datum["ColumnStatsMetadata"]["maxValue"] for key, datum in whole.items()
+    }
 
 
 @pytest.mark.parametrize("name", ["bulk_v8", "bulk_v9"])
@@ -61,7 +94,7 @@ def test_a_sound_table(stale: Stale) -> None:
 def test_what_cannot_be_compared_is_said() -> None:
     (found,) = indexes(replace(HEALTHY, indexes=IndexObservations(problem="a file is damaged")))
     assert (found.rule, found.severity) == ("index_unreadable", "warning")
-    many = IndexObservations(narrow=tuple("abcdefg"), unproven=(INDEX,))
+    many = IndexObservations(narrow={"partition_stats": tuple("abcdefg")}, unproven=(INDEX,))
     narrow, unproven = indexes(replace(HEALTHY, indexes=many))
     assert "7 partition(s) (a, b, c, d, e …)" in narrow.what
     assert INDEX in unproven.what
