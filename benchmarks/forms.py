@@ -180,12 +180,16 @@ def check_conf(case: Case, shown: str, api: Airflow, run: str) -> None:
 
 
 def wait_for_run(api: Airflow, dag: str, run: str) -> str:
-    """The run's last state. Raises FormFault when it takes too long."""
-    deadline = time.monotonic() + RUN_SECONDS
-    while (state := api.run_state(dag, run)) not in {"success", "failed"}:
+    """The run's last state. Raises FormFault when it takes too long. A server that does not answer is asked again."""
+    deadline, state = time.monotonic() + RUN_SECONDS, "unknown"
+    while state not in {"success", "failed"}:
         if time.monotonic() > deadline:
             raise FormFault(f"after {RUN_SECONDS:.0f} s the run is {state}")
         time.sleep(1)
+        try:
+            state = api.run_state(dag, run)
+        except NotReadyError as error:
+            state = f"unknown: {error}"
     return state
 
 
