@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from benchmarks import forms
-from benchmarks.forms import Case, FormFault, Tables, cases, check_complete, check_conf, wait_for_run
+from benchmarks.forms import Case, FormFault, Tables, cases, check_complete, check_conf, merged, wait_for_run
 from demo.rest import Airflow, NotReadyError
 
 TABLES = Tables(Path("demo"), "stuck", "20260102030405678", "written", "20260102030405679")
@@ -84,3 +84,19 @@ def test_a_server_that_does_not_answer_is_asked_again(monkeypatch: pytest.Monkey
     monkeypatch.setattr(forms, "RUN_SECONDS", 0.0)
     with pytest.raises(FormFault, match="the run is unknown"):
         wait_for_run(SlowAirflow(*[None] * 1_000_000), "a", "r")
+
+
+def test_forms_of_other_dags_and_pages_stay_as_they_are_stored() -> None:
+    stored = {
+        "forms": [{"commit": "1", "dag": "a"}, {"commit": "1", "dag": "b"}],
+        "pages": [{"commit": "1", "page": "p"}],
+    }
+    assert merged([{"dag": "b", "case": "x"}, {"dag": "b", "case": "y"}], "2", stored) == {
+        "forms": [
+            {"commit": "1", "dag": "a"},
+            {"commit": "2", "dag": "b", "case": "x"},
+            {"commit": "2", "dag": "b", "case": "y"},
+        ],
+        "pages": [{"commit": "1", "page": "p"}],
+    }
+    assert merged([{"page": "q"}], "2", {}) == {"forms": [], "pages": [{"commit": "2", "page": "q"}]}
