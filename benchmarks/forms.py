@@ -1,11 +1,13 @@
 """Every DAG triggered by its form in a headless Chromium, as a user does: `python -m benchmarks.forms`.
 
 Stores benchmarks/results/forms.json; ends with 1 when a form, a run, the connection form or a log was not as it should
-be. Airflow is that of `make demo-up`, with tables on which there is work to do.
+be. Airflow is that of `make demo-up`, with tables on which there is work to do. `--dag NAME` tries the forms of one DAG
+alone; those of others, and the pages, stay as they are stored, each with the commit that it was tried with.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
 import shutil
 import subprocess
@@ -180,22 +182,30 @@ def check_conf(case: Case, shown: str, api: Airflow, run: str) -> None:
 
 
 def wait_for_run(api: Airflow, dag: str, run: str) -> str:
-    """The run's last state. Raises FormFault when it takes too long."""
-    deadline = time.monotonic() + RUN_SECONDS
-    while (state := api.run_state(dag, run)) not in {"success", "failed"}:
+    """The run's last state. Raises FormFault when it takes too long. A server that does not answer is asked again."""
+    deadline, state = time.monotonic() + RUN_SECONDS, "unknown"
+    while state not in {"success", "failed"}:
         if time.monotonic() > deadline:
             raise FormFault(f"after {RUN_SECONDS:.0f} s the run is {state}")
         time.sleep(1)
+        try:
+            state = api.run_state(dag, run)
+        except NotReadyError as error:
+            state = f"unknown: {error}"
     return state
 
 
 def plan_clean(table: Path) -> None:
     """As a writer with asynchronous cleans does."""
-    hudictl = Path(sys.executable).with_name("hudictl")
-    command = [str(hudictl), "schedule", "clean", str(table), "--option", "hoodie.clean.commits.retained=1"]
+    run_hudictl("schedule", "clean", str(table), "--option", "hoodie.clean.commits.retained=1")
+
+
+def run_hudictl(*arguments: str) -> None:
+    """Raises FormFault when it fails."""
+    command = [str(Path(sys.executable).with_name("hudictl")), *arguments]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode != 0:
-        raise FormFault(f"no clean could be planned: {done.stdout}{done.stderr}")
+        raise FormFault(f"{' '.join(arguments)}: {done.stdout}{done.stderr}")
 
 
 def try_required(ui: AirflowUI) -> dict[str, Any]:
@@ -250,10 +260,12 @@ def store(found: Mapping[str, Any], hidden: Sequence[Path]) -> None:
     print(text)
 
 
-def outcomes(ui: AirflowUI, api: Airflow, tables: Tables) -> Iterator[dict[str, Any]]:
-    """What came of each form, then of the log, a refusal and the connection form; with `fault` where it went wrong."""
+def outcomes(ui: AirflowUI, api: Airflow, tables: Tables, dag: str | None) -> Iterator[dict[str, Any]]:
+    """What came of each form, then of the log, a refusal and the connection form; with `fault` where it went wrong.
+    With `dag` of its forms alone.
+    """
     compaction = ""
-    for case in cases(tables):
+    for case in (case for case in cases(tables) if dag in (None, case.dag)):
         entry: dict[str, Any] = {"dag": case.dag, "case": case.name, "typed": dict(case.typed)}
         try:
             done = submit(case, ui, api, tables.demo)
@@ -264,6 +276,8 @@ def outcomes(ui: AirflowUI, api: Airflow, tables: Tables) -> Iterator[dict[str, 
             entry["fault"] = str(error)
         print(json.dumps(entry), file=sys.stderr, flush=True)
         yield entry
+    if dag is not None:
+        return
     attempts: list[tuple[str, Callable[[], dict[str, Any]]]] = [
         ("required text without a default", lambda: try_required(ui)),
         ("log of a task", lambda: try_log(ui, compaction)),
@@ -277,8 +291,22 @@ def outcomes(ui: AirflowUI, api: Airflow, tables: Tables) -> Iterator[dict[str, 
             yield {"page": name, "fault": str(error)}
 
 
+def merged(tried: Sequence[dict[str, Any]], commit: str, stored: Mapping[str, Any]) -> dict[str, list[dict[str, Any]]]:
+    """What was tried now, with the commit, and of what is stored the forms of other DAGs and, where no page was tried,
+    the pages.
+    """
+    now = [{"commit": commit, **entry} for entry in tried]
+    dags = {entry["dag"] for entry in now if "dag" in entry}
+    kept = [entry for entry in stored.get("forms", ()) if entry["dag"] not in dags]
+    pages = [entry for entry in now if "page" in entry] or stored.get("pages", [])
+    return {"forms": [*kept, *(entry for entry in now if "dag" in entry)], "pages": [*pages]}
+
+
 def main() -> int:
     """Starts Airflow and the browser, tries everything, stores what came of it."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--dag", choices=sorted(path.stem for path in DAGS.glob("*.py")))
+    dag = parser.parse_args().dag
     head = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=True)
     scratch = Path(tempfile.mkdtemp(prefix="airflow-hudi-forms-"))
     home = scratch / "demo-up"
@@ -290,21 +318,23 @@ def main() -> int:
         tables = make_tables(Path(state.table), scratch)
         api = Airflow(state.url, state.login)
         check_complete(cases(tables), api)
+        if dag not in (None, "hudi_compaction"):
+            run_hudictl("run", "compaction", state.table, "--engine", "local")  # as the first of all cases does
         with open_page() as page:
-            tried = list(outcomes(AirflowUI(page, state.url, state.login), api, tables))
+            tried = list(outcomes(AirflowUI(page, state.url, state.login), api, tables, dag))
     finally:
         up.down(home)
         shutil.rmtree(scratch)
-    faults = [entry for entry in tried if "fault" in entry]
+    stored = json.loads(RESULTS.read_text()) if dag is not None else {}
+    parts = merged(tried, head.stdout.strip(), stored)
+    faults = [entry for entries in parts.values() for entry in entries if "fault" in entry]
     found = {
         "machine": machine(),
-        "commit": head.stdout.strip(),
         "airflow": version("apache-airflow"),
         "chromium": VERSION,
-        "tried": len(tried),
+        "tried": sum(map(len, parts.values())),
         "faults": len(faults),
-        "forms": [entry for entry in tried if "dag" in entry],
-        "pages": [entry for entry in tried if "page" in entry],
+        **parts,
     }
     store(found, [scratch, ROOT])
     return 1 if faults else 0

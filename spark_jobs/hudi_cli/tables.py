@@ -17,11 +17,16 @@ WIDE = 160
 _STATE_STYLE = {"requested": "yellow", "inflight": "cyan", "completed": "green", "failed": "bold red"}
 
 
+def counted(number: int, noun: str) -> str:
+    """The number with the noun, in the plural but for one."""
+    return f"{number} {noun}" + ("" if number == 1 else "s")
+
+
 def instant_table(name: str, rows: Sequence[Json]) -> Table:
     """The instants of a timeline, in its order."""
     completed = any(row["completion_time"] for row in rows)
     headings = ("requested", *(("completed",) if completed else ()), "action", "state")
-    table = _uncut(headings, f"{name}: {len(rows)} instants")
+    table = _uncut(headings, f"{name}: {counted(len(rows), 'instant')}")
     for row in rows:
         times = (row["requested_time"], *((row["completion_time"] or "",) if completed else ()))
         table.add_row(*times, escape(row["action"]), _state(row["state"]))
@@ -33,7 +38,7 @@ def file_table(name: str, slices: Sequence[Json], width: int) -> Table:
 
     Fits 80 columns; the name of a base file, which is its file id, write token and instant, needs WIDE columns.
     """
-    title = f"{name}: {len(slices)} file slices, {decimal(sum(item['bytes'] for item in slices))}"
+    title = f"{name}: {counted(len(slices), 'file slice')}, {decimal(sum(item['bytes'] for item in slices))}"
     named = width >= WIDE
     table = Table(title=escape(title), title_justify="left", box=None, padding=(0, 1, 0, 0), header_style="dim")
     for heading in ("file id", "base instant", "base file" if named else "base"):
@@ -76,7 +81,8 @@ def run_table(rows: Sequence[Json]) -> Table:
 
 def savepoint_table(name: str, rows: Sequence[Json]) -> Table:
     """The savepoints of a table."""
-    table = _uncut(("instant", "by", "at (UTC)", "comment"), f"{name}: {len(rows)} savepoints", numbers=("files",))
+    title = f"{name}: {counted(len(rows), 'savepoint')}"
+    table = _uncut(("instant", "by", "at (UTC)", "comment"), title, numbers=("files",))
     for row in rows:
         at = time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(row["at_ms"] / 1000))
         table.add_row(row["instant"], escape(row["by"]), at, escape(row["comment"]), str(row["files"]))

@@ -29,8 +29,7 @@ _dry_run = click.option("--dry-run", is_flag=True, help="Report what would be do
 @click.command(
     help=f"""Plan an instant of SERVICE, or report the reason why not.
 
-    SERVICE is one of {SERVICES_SHOWN}. Compaction is planned by the writers; archive has no instants: this reports what
-    it would do now.
+    SERVICE is one of {SERVICES_SHOWN}. Archive has no instants: this reports what it would do now.
     """
 )
 @click.argument("service", type=click.Choice(SERVICE_NAMES), metavar="SERVICE")

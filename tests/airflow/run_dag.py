@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import json
 import sys
+import time
 from typing import Any
 
 
 def main(runs: list[tuple[str, dict[str, Any]]]) -> None:
-    """Prints `{"state", "tasks": {id: state}, "seconds": {id: duration}, "xcom": {id: value}}` lines. The database of
-    AIRFLOW_HOME is made when it is not there.
+    """Prints `{"state", "tasks": {id: state}, "seconds": {id: duration}, "run_seconds", "xcom": {id: value}}` lines.
+    The database of AIRFLOW_HOME is made when it is not there.
     """
     from airflow.utils.db import initdb
 
@@ -25,13 +26,16 @@ def main(runs: list[tuple[str, dict[str, Any]]]) -> None:
     if bag.import_errors:
         raise SystemExit(f"import errors: {bag.import_errors}")
     for dag_id, conf in runs:
+        started = time.monotonic()
         run = bag.dags[dag_id].test(run_conf=conf)
+        run_seconds = time.monotonic() - started
         tasks = {ti.task_id: ti for ti in run.get_task_instances()}
         xcom = {task_id: ti.xcom_pull(task_ids=task_id) for task_id, ti in tasks.items()}
         result = {
             "state": str(run.state),
             "tasks": {task_id: str(ti.state) for task_id, ti in tasks.items()},
             "seconds": {task_id: ti.duration for task_id, ti in tasks.items()},
+            "run_seconds": run_seconds,
             "xcom": xcom,
         }
         print("RESULT", json.dumps(result), flush=True)

@@ -37,17 +37,15 @@ EAGER = {"hoodie.cleaner.policy.failed.writes": "EAGER"}
 TOKEN = re.compile(r"(?<=_)\d+-\d+-\d+(?=_|\.|$)")
 """The write token, which names the attempt that wrote a file."""
 
-CASES: list[tuple[str, str, str, dict[str, str]]] = [
-    ("6", "mor_compaction_requested", "compaction", {}),
-    ("8", "mor_compaction_requested", "compaction", {}),
-    ("9", "mor_compaction_requested", "compaction", {}),
-    ("6", "mor_compacted", "clean", {"hoodie.clean.commits.retained": "1"}),
-    ("9", "mor_compacted", "clean", {"hoodie.clean.commits.retained": "1"}),
-    ("6", "mor_basic", "indexing", INDEXES),
-    ("9", "mor_basic", "indexing", INDEXES),
-    ("8", "failed_inflight_mor", "rollback", EAGER),
-    ("9", "archived_timeline_cow", "archive", TIGHT),
+VERSIONS = ("6", "8", "9")
+SERVICES: list[tuple[str, str, dict[str, str]]] = [
+    ("mor_compaction_requested", "compaction", {}),
+    ("mor_compacted", "clean", {"hoodie.clean.commits.retained": "1"}),
+    ("mor_basic", "indexing", INDEXES),
+    ("failed_inflight_mor", "rollback", EAGER),
+    ("archived_timeline_cow", "archive", TIGHT),
 ]
+CASES = [(version, *service) for version in VERSIONS for service in SERVICES]
 
 
 def masked(value: Any) -> Any:
@@ -61,11 +59,29 @@ def rows_of(table: Path) -> list[dict[str, Any]]:
     )
 
 
-def files_of(table: Path) -> list[str]:
-    """Data files as a reader lists them. Their sizes differ by bytes, since their rows name them with the token."""
+def files_of(table: Path) -> list[tuple[str, Any]]:
+    """Data files as a reader lists them, with what they consist of."""
     view = HudiTable.open(str(table)).view()
     slices = [item for partition in view.partitions() for item in view.all_slices(partition)]
-    return sorted(masked(file.path) for item in slices for file in item.files)
+    return sorted((masked(file.path), parts_of(table / file.path)) for item in slices for file in item.files)
+
+
+def parts_of(file: Path) -> Any:
+    """The size of a log file. Of a base file the rows and bytes of every column chunk of every row group but those of
+    `_hoodie_file_name`, and the length of the footer's entries: rows name their file with the token, whose digits
+    differ by engine, and so do the bytes that they compress to and where the chunks behind lie.
+    """
+    if file.suffix != ".parquet":
+        return file.stat().st_size
+    footer = pq.read_metadata(file)
+    groups = [footer.row_group(number) for number in range(footer.num_row_groups)]
+    chunks = [(group.num_rows, group.column(number)) for group in groups for number in range(group.num_columns)]
+    sizes = [
+        (rows, item.path_in_schema, item.encodings, item.total_uncompressed_size, item.total_compressed_size)
+        for rows, item in chunks
+        if item.path_in_schema != "_hoodie_file_name"
+    ]
+    return sizes, {key: len(value) for key, value in footer.metadata.items()}
 
 
 def seen(table: Path) -> dict[str, Any]:
@@ -135,7 +151,7 @@ def test_a_clustering_by_every_engine(
     assert len(found["threads"]) >= 3
 
 
-@pytest.mark.parametrize("version", ["6", "8"])
+@pytest.mark.parametrize("version", VERSIONS)
 def test_an_initialized_index_by_every_engine(golden: Golden, engines: dict[str, Engine], version: str) -> None:
     table = golden(version, "mor_basic").table
     request = MetadataCreateRequest(str(table), partitions=("column_stats", "record_index"), options=INDEXES)

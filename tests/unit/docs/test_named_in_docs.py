@@ -222,6 +222,30 @@ def test_every_option_of_hudictl_in_an_example_exists() -> None:
     assert unknown == []
 
 
+def test_every_option_of_every_command_is_in_its_signature() -> None:
+    """In hudictl.md, but for those that all commands have, which it lists before."""
+    text = (ROOT / "docs" / "hudictl.md").read_text()
+    everywhere = {"--json", "--debug", "--help", "-h", "--storage-option", "--storage-options-file"}
+    paths = [*commands_of(hudictl, [])]
+    assert len(paths) > 15
+    for words in paths:
+        command, known = command_of(words)
+        (signature,) = re.findall(rf"^`{command} [A-Z][^`]*`(?:\n`[^`]*`)*", text, re.MULTILINE)
+        assert [name for name in known - everywhere if name not in signature] == [], command
+
+
+def commands_of(command: click.Command, words: list[str]) -> Iterator[list[str]]:
+    """The words of every command below, but of groups."""
+    if not isinstance(command, click.Group):
+        yield words
+        return
+    context = click.Context(command)
+    for name in command.list_commands(context):
+        below = command.get_command(context, name)
+        assert below is not None
+        yield from commands_of(below, [*words, name])
+
+
 def command_of(words: list[str]) -> tuple[str, set[str]]:
     """The command that the words call, and the options that it takes."""
     command: click.Command = hudictl

@@ -107,3 +107,12 @@ def test_what_a_run_did() -> None:
     ]
     lines = printed(run_table([{**row, "files_deleted": 77, "records": 0, "seconds": 1.0}]))
     assert cells(lines, 8, 0) == [["20261120214905004", "compaction", "completed", "1234", "12.3 GB", "77", "0", "1.0"]]
+
+
+def test_one_is_no_plural() -> None:
+    row = {"requested_time": "1", "completion_time": None, "action": "clean", "state": "completed"}
+    assert [str(instant_table("t", [row] * count).title) for count in (0, 1, 2)] == [
+        "t: 0 instants",
+        "t: 1 instant",
+        "t: 2 instants",
+    ]

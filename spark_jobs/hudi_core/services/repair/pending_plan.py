@@ -37,7 +37,9 @@ def find_pending(context: TableContext, timeline: Timeline, instant: str) -> Pen
     found = [item for item in timeline if item.requested_time == instant and not item.is_completed]
     if not found:
         done = [item.action for item in timeline if item.requested_time == instant]
-        state = f"its {done[0]} is completed" if done else "the timeline does not hold it"
+        gone = "it is older than the timeline: `hudictl timeline TABLE --archived` shows whether it is archived"
+        older = timeline.contains_or_before_start(instant)
+        state = f"its {done[0]} is completed" if done else gone if older else "the timeline does not hold it"
         raise ConfigError(
             f"nothing is pending at instant {instant}: {state}",
             path=context.active.folder,

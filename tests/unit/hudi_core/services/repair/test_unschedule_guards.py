@@ -38,7 +38,7 @@ def test_what_is_no_plan_is_refused_with_the_verb_that_helps(golden: Golden, ver
     refuses(failed, write.requested_time, ConfigError, "is a write, not a plan")
     rollback = request_rollback(context, write, an_owner())
     refuses(failed, rollback, TimelineError, "half done")
-    refuses(failed, "20200101000000000", ConfigError, "the timeline does not hold it")
+    refuses(failed, "20200101000000000", ConfigError, "older than the timeline: `hudictl timeline TABLE --archived`")
     basic = golden(version, "mor_basic").table
     done = open_context(basic).active.load().commits().instants[-1]
     refuses(basic, done.requested_time, ConfigError, "is completed")
