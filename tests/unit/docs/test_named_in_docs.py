@@ -26,6 +26,8 @@ OPTIONS = {name for key in (*KEYS, *METADATA_TABLE_KEYS) for name in (key.name, 
 OPTIONS_OF_WRITERS = {
     "hoodie.archive.automatic",
     "hoodie.clean.automatic",
+    "hoodie.clustering.preserve.commit.metadata",
+    "hoodie.clustering.updates.strategy",
     "hoodie.compact.inline",
     "hoodie.compact.schedule.inline",
     "hoodie.datasource.write.row.writer.enable",
@@ -36,7 +38,9 @@ OPTIONS_OF_WRITERS = {
     "hoodie.write.empty.clean.interval.hours",
     "hoodie.write.lock",
 }
-"""Options of Hudi's writers alone, each as Hudi 0.15 to 1.2 spells it; `hoodie.write.lock` is their prefix."""
+"""Options of Hudi's writers alone, each as Hudi 0.15 to 1.2 spells it; `hoodie.write.lock` is their prefix, and
+`preserve.commit.metadata` is of earlier releases.
+"""
 
 PROPERTIES_OF_TABLES = {
     "hoodie.bulkinsert.overwrite.operation.type",

@@ -1,7 +1,8 @@
 """Plans a clustering: which file slices are rewritten together next (ClusteringPlanActionExecutor,
 PartitionAwareClusteringPlanStrategy).
 
-strategies.py chooses partitions and makes groups, settled.py leaves out those that a rewrite would leave as they are.
+strategies.py chooses partitions and makes groups; those that a rewrite would leave as they are, clustered_alike.py
+finds.
 
 Peak memory on the driver: the file groups of one partition, and the slices of the plan, some 500 bytes each.
 """
@@ -30,8 +31,8 @@ from hudi_core.filegroup.read.base_file import BOOTSTRAP_INSTANT
 from hudi_core.filegroup.read.schema_resolver import table_schema
 from hudi_core.model.names import FileGroupId, parse_log_file
 from hudi_core.services.clustering.checks import BUCKET, check_buckets, order_of
+from hudi_core.services.clustering.clustered_alike import ClusteredAlike
 from hudi_core.services.clustering.job import ClusteringJob, clustering_action
-from hudi_core.services.clustering.settled import Settled
 from hudi_core.services.clustering.strategies import (
     RULES,
     Group,
@@ -97,15 +98,17 @@ class Planned:
 
 @dataclass(slots=True)
 class _Found:
-    """Groups to plan, in order; what was left out, and the partitions of it that the next plan has to look at."""
+    """Groups to plan, in order, and how many file groups are not in them; `missing` are the partitions of those that
+    the next plan has to look at.
+    """
 
     groups: list[Group] = field(default_factory=list)
-    left_out: set[str] = field(default_factory=set)
+    missing: set[str] = field(default_factory=set)
     held: int = 0
     late: int = 0
     large: int = 0
     unfit: int = 0
-    settled: int = 0
+    alike: int = 0
     single: int = 0
 
     def reason(self, config: ClusteringConfig, partitions: int, chosen: int) -> str:
@@ -119,7 +122,7 @@ class _Found:
             f"{self.late} that are being written": self.late,
             f"{self.unfit} that are buckets or of a bootstrap": self.unfit,
             f"{self.large} that are large enough ({limit})": self.large,
-            f"{self.settled} that an earlier clustering left as this one would": self.settled,
+            f"{self.alike} that an earlier clustering left as this one would": self.alike,
             f"{self.single} that would be rewritten alone ({SINGLE_GROUPS.name})": self.single,
         }
         beside = ", ".join(cause for cause, count in causes.items() if count)
@@ -143,7 +146,7 @@ def make_plan(context: TableContext, timeline: Timeline, instant: str, *, now: d
     found = _find_groups(context, view, chosen, instant, config)
     if not found.groups:
         return Nothing(found.reason(config, len(everywhere), len(chosen)))
-    missing = (set(everywhere) - set(chosen)) | found.left_out
+    missing = (set(everywhere) - set(chosen)) | found.missing
     plan = ClusteringPlan(
         tuple(_group(group, config) for group in found.groups),
         config.execution_class,
@@ -158,18 +161,18 @@ def _why_not_due(context: TableContext, timeline: Timeline, config: ClusteringCo
     requested, in whatever state it is.
     """
     in_background = config.asynchronous or (config.schedule_inline and rules.counts_schedule_inline)
-    wanted = [
+    counted = [
         *([(INLINE_COMMITS.name, config.inline_commits)] if config.inline else []),
         *([(ASYNC_COMMITS.name, config.async_commits)] if in_background else []),
     ]
-    if not wanted:
+    if not counted:
         return None
     earlier = reversed(timeline.of_actions(*_CLUSTERINGS).instants)
     last = next((item for item in earlier if is_clustering(context.active, item)), None)
     commits = timeline.commits()
     since = commits if last is None else commits.after(last.requested_time)
     after = "" if last is None else f" since the last clustering ({last.requested_time})"
-    lacks = [f"{name} is {number}" for name, number in wanted if number > len(since)]
+    lacks = [f"{name} is {number}" for name, number in counted if number > len(since)]
     return f"{len(since)} commits{after}, but {' and '.join(lacks)}" if lacks else None
 
 
@@ -183,21 +186,21 @@ def _find_groups(
         held.update(clustering.file_groups())
     rules = RULES[context.config.features.conflict_release]
     late = _late_instants(context, view.timeline, instant)
-    settled = Settled(context, view.timeline, config)
+    earlier = ClusteredAlike(context, view.timeline, config)
     found = _Found()
     for partition in partitions:
         if len(found.groups) >= config.max_groups:
             # What is behind the limit is not listed: the next plan looks at it.
-            found.left_out.add(partition)
+            found.missing.add(partition)
             continue
         candidates = _candidates(view.latest_slices(partition), held, late, config, found)
         groups = groups_of(config, candidates, rules, lambda item: _schema_of(context, item))
         found.single += len(candidates) - sum(map(len, groups))
-        due = [group for group in groups if not settled.holds(group)]
-        found.settled += sum(map(len, groups)) - sum(map(len, due))
+        due = [group for group in groups if not earlier.holds(group)]
+        found.alike += sum(map(len, groups)) - sum(map(len, due))
         room = config.max_groups - len(found.groups)
         if len(due) > room:
-            found.left_out.add(partition)
+            found.missing.add(partition)
         found.groups += due[:room]
     return found
 
@@ -210,10 +213,10 @@ def _candidates(
     for item in slices:
         if item.file_group in held:
             found.held += 1
-            found.left_out.add(item.file_group.partition)
+            found.missing.add(item.file_group.partition)
         elif late and not late.isdisjoint(_instants_of(item)):
             found.late += 1
-            found.left_out.add(item.file_group.partition)
+            found.missing.add(item.file_group.partition)
         elif BUCKET.match(item.file_group.file_id) or item.base_instant == BOOTSTRAP_INSTANT:
             found.unfit += 1
         elif not is_small(item, config):

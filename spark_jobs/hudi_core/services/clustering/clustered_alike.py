@@ -1,9 +1,9 @@
 """Groups that a clustering left as the next one would: to rewrite them again gains nothing (hudi#13475, hudi#14086).
 
-Hudi plans such groups every time: a partition with one small file is rewritten for ever. A group is settled where no
-log file came since, one completed clustering wrote all of its files, with the same sort columns and layout, and the
-same size of files was its target, or as many files would come out again. What that clustering was told is read from
-its plan, on the timeline or in the archive.
+Hudi plans such groups every time: a partition with one small file is rewritten for ever. A group was clustered alike
+where no log file came since, one completed clustering wrote all of its files, with the same sort columns and layout,
+and the same size of files was its target, or as many files would come out again. That is read from the plan of that
+clustering, on the timeline or in the archive.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from hudi_core.timeline.pending_plans import read_clustering_plan
 from hudi_core.timeline.timeline import Timeline
 
 
-class Settled:
+class ClusteredAlike:
     """What completed clusterings of a table left. Each plan is read once, and the archive on first use."""
 
     def __init__(self, context: TableContext, timeline: Timeline, config: ClusteringConfig) -> None:
@@ -31,7 +31,7 @@ class Settled:
         self._plans: dict[str, ClusteringPlan | None] = {}
 
     def holds(self, group: Group) -> bool:
-        """Whether the group is settled. Raises FormatError naming a plan that is not safe."""
+        """Whether the group was clustered alike. Raises FormatError naming a plan that is not safe."""
         instants = {item.base_instant for item in group}
         if len(instants) != 1 or any(item.log_files or item.base_file is None for item in group):
             return False

@@ -11,7 +11,7 @@ import pytest
 from hudi_core.config.services.clustering_config import LAYOUT, SORT_COLUMNS, TARGET_FILE_BYTES, ClusteringConfig
 from hudi_core.engine.local import LocalEngine
 from hudi_core.request.requests import RunRequest
-from hudi_core.services.clustering.settled import Settled
+from hudi_core.services.clustering.clustered_alike import ClusteredAlike
 from hudi_core.services.clustering.strategies import Group
 from hudi_core.services.context import TableContext
 from hudi_core.services.verbs import perform
@@ -33,8 +33,8 @@ def groups(context: TableContext) -> list[Group]:
     return [tuple(view.latest_slices(partition)) for partition in view.partitions()]
 
 
-def settled(context: TableContext, group: Group, options: dict[str, str]) -> bool:
-    return Settled(context, context.active.load(), ClusteringConfig.of(options)).holds(group)
+def is_alike(context: TableContext, group: Group, options: dict[str, str]) -> bool:
+    return ClusteredAlike(context, context.active.load(), ClusteringConfig.of(options)).holds(group)
 
 
 def clustered_by_hudi(golden: Golden, folder: str) -> TableContext:
@@ -42,15 +42,15 @@ def clustered_by_hudi(golden: Golden, folder: str) -> TableContext:
 
 
 @pytest.mark.parametrize("folder", VERSIONS)
-def test_what_real_hudi_clustered_is_settled_for_the_same_order_alone(golden: Golden, folder: str) -> None:
+def test_what_real_hudi_clustered_counts_for_the_same_order_alone(golden: Golden, folder: str) -> None:
     context = clustered_by_hudi(golden, folder)
     found = groups(context)
     assert [len(group) for group in found] == [1, 1, 1]
     for group in found:
-        assert settled(context, group, SORTED)
-        assert not settled(context, group, {})
-        assert not settled(context, group, {SORT_COLUMNS.name: "qty"})
-        assert not settled(context, group, {**SORTED, LAYOUT.name: "hilbert"})
+        assert is_alike(context, group, SORTED)
+        assert not is_alike(context, group, {})
+        assert not is_alike(context, group, {SORT_COLUMNS.name: "qty"})
+        assert not is_alike(context, group, {**SORTED, LAYOUT.name: "hilbert"})
 
 
 def test_without_its_target_as_many_files_have_to_come_out(golden: Golden) -> None:
@@ -59,31 +59,31 @@ def test_without_its_target_as_many_files_have_to_come_out(golden: Golden) -> No
     (item,) = groups(context)[0]
     assert item.base_file is not None
     size = item.base_file.size
-    assert settled(context, (item,), {**SORTED, TARGET_FILE_BYTES.name: str(size)})
-    assert not settled(context, (item,), {**SORTED, TARGET_FILE_BYTES.name: str(size - 1)})
-    assert not settled(context, (item, item), SORTED), "one file would come out"
+    assert is_alike(context, (item,), {**SORTED, TARGET_FILE_BYTES.name: str(size)})
+    assert not is_alike(context, (item,), {**SORTED, TARGET_FILE_BYTES.name: str(size - 1)})
+    assert not is_alike(context, (item, item), SORTED), "one file would come out"
 
 
-def test_log_files_and_slices_without_a_base_file_are_never_settled(golden: Golden) -> None:
+def test_log_files_and_slices_without_a_base_file_are_never_alike(golden: Golden) -> None:
     context = clustered_by_hudi(golden, "8")
     (item,) = groups(context)[0]
     log = DataFile(item.file_group.partition, ".x.log", 1)
-    assert not settled(context, (replace(item, log_files=(log,)),), SORTED)
-    assert not settled(context, (replace(item, base_file=None),), SORTED)
+    assert not is_alike(context, (replace(item, log_files=(log,)),), SORTED)
+    assert not is_alike(context, (replace(item, base_file=None),), SORTED)
 
 
-def test_files_of_several_commits_are_not_settled(golden: Golden) -> None:
+def test_files_of_several_commits_are_not_alike(golden: Golden) -> None:
     context = clustered_by_hudi(golden, "9")
     (item,) = groups(context)[0]
     other = replace(item, base_instant="20200101000000000")
-    assert not settled(context, (item, other), SORTED)
-    assert not settled(context, (other,), SORTED), "no clustering wrote it"
+    assert not is_alike(context, (item, other), SORTED)
+    assert not is_alike(context, (other,), SORTED), "no clustering wrote it"
 
 
 @pytest.mark.parametrize("case", ["cow_basic", "insert_overwrite_table"])
-def test_what_other_writes_left_is_not_settled(golden: Golden, case: str) -> None:
+def test_what_other_writes_left_is_not_alike(golden: Golden, case: str) -> None:
     context = context_of(golden("6", case).table)
-    assert not any(settled(context, group, {}) for group in groups(context) if group)
+    assert not any(is_alike(context, group, {}) for group in groups(context) if group)
 
 
 def cluster(table: Path, partition: str, options: dict[str, str]) -> None:
@@ -94,7 +94,7 @@ def cluster(table: Path, partition: str, options: dict[str, str]) -> None:
 
 
 @pytest.mark.parametrize("folder", VERSIONS)
-def test_our_own_is_settled_for_its_target_also_once_it_is_archived(golden: Golden, folder: str) -> None:
+def test_our_own_counts_for_its_target_also_once_it_is_archived(golden: Golden, folder: str) -> None:
     """Other numbers of files may come out than the target gives: rows do not compress as they did."""
     table = golden(folder, "clustering_then_cleaned").table
     before = context_of(table).active.load().requested_times
@@ -114,7 +114,7 @@ def test_our_own_is_settled_for_its_target_also_once_it_is_archived(golden: Gold
         # An archival comes after a clean, which this table had not: what was replaced is seen again.
         group = tuple(item for item in groups(context)[0] if item.base_instant == first.requested_time)
         assert group
-        assert settled(context, group, target)
-        assert settled(context, (*group, *group), target)
-        assert not settled(context, (*group, *group), {**target, TARGET_FILE_BYTES.name: "3001"})
-        assert not settled(context, group, {**target, SORT_COLUMNS.name: "qty"})
+        assert is_alike(context, group, target)
+        assert is_alike(context, (*group, *group), target)
+        assert not is_alike(context, (*group, *group), {**target, TARGET_FILE_BYTES.name: "3001"})
+        assert not is_alike(context, group, {**target, SORT_COLUMNS.name: "qty"})

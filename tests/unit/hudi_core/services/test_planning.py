@@ -1,0 +1,130 @@
+"""What planning of compactions and clusterings has in common: one state of the timeline, and how much a plan is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from hudi_core.config.engine_config import EngineConfig
+from hudi_core.engine.protocol import Json
+from hudi_core.services.context import TableContext
+from hudi_core.services.planning import RewriteService, extent_of
+from hudi_core.services.service import Nothing
+from hudi_core.storage.base import FileInfo
+from hudi_core.timeline.instant import Action, State
+from hudi_core.timeline.timeline import Timeline
+from hudi_core.transaction.owner import Owner
+from tests.support.golden_compactions import context_of
+from tests.support.golden_data import GoldenCase
+from tests.support.memory_storage import MemoryStorage
+
+Golden = Callable[[str, str], GoldenCase]
+OWNER = Owner.current("test")
+LATER = "20990101000000000"
+
+
+class Listed(MemoryStorage):
+    """Counts listings."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.listed: list[str] = []
+
+    def list_files(self, folder: str) -> list[FileInfo]:
+        self.listed.append(folder)
+        return super().list_files(folder)
+
+
+def test_the_extent_is_the_bytes_of_the_files_and_each_partition_is_listed_once() -> None:
+    storage = Listed()
+    for path, size in (("p/a", 3), ("p/b", 4), ("q/c", 9)):
+        storage.write(path, b"x" * size)
+    units = [[("p", ("a", "b"))], [("q", ("c",)), ("p", ("a", "gone"))]]
+    extent = extent_of(storage, units, EngineConfig.of({}))
+    assert (extent.units, extent.size, extent.largest) == (2, 19, 12)
+    assert sorted(storage.listed) == ["p", "q"]
+
+
+def test_too_many_units_are_not_looked_at() -> None:
+    storage = Listed()
+    config = EngineConfig.of({"airflow_hudi.engine.local.max.units": "1"})
+    assert extent_of(storage, [[("p", ("a",))], [("p", ("b",))]], config).units == 2
+    assert storage.listed == []
+
+
+class Plan:
+    """The plan of Rewrites: the state of the table that it was made of."""
+
+    def __init__(self, seen: int) -> None:
+        self.seen = seen
+
+    def to_json(self) -> Json:
+        return {"seen": self.seen}
+
+
+class Rewrites(RewriteService[Plan]):
+    """Plans whatever is there; while it plans, `meanwhile` happens once."""
+
+    name = "rewrites"
+    action = Action.CLUSTERING
+    rewritten = "rewritten"
+
+    def __init__(self, meanwhile: Callable[[TableContext], None], *, due: bool = True) -> None:
+        self.meanwhile = [meanwhile]
+        self.due = due
+        self.drawn: list[str] = []
+
+    def job(self, run: Any) -> Any:
+        raise NotImplementedError
+
+    def check(self, context: TableContext, timeline: Timeline) -> None:
+        pass
+
+    def make(self, context: TableContext, timeline: Timeline, instant: str) -> Plan | Nothing:
+        self.drawn.append(instant)
+        if self.meanwhile:
+            self.meanwhile.pop()(context)
+        return Plan(len(timeline)) if self.due else Nothing("nothing is due")
+
+    def encode(self, context: TableContext, made: Plan, owner: Owner) -> bytes:
+        return str(made.seen).encode()
+
+
+def complete_a_clean(context: TableContext) -> None:
+    context.storage.write(context.active.path(LATER, Action.CLEAN, State.REQUESTED), b"")
+
+
+@pytest.mark.parametrize("changed", [False, True])
+@pytest.mark.parametrize("folder", ["6", "9"])
+def test_the_table_is_read_again_where_its_timeline_changed(golden: Golden, folder: str, changed: bool) -> None:
+    context = context_of(golden(folder, "cow_basic").table)
+    before = len(context.active.load())
+    service = Rewrites(complete_a_clean if changed else lambda context: None)
+    done = service.schedule(context, OWNER, dry_run=False)
+    assert done.instant is not None
+    assert len(service.drawn) == (2 if changed else 1)
+    assert (service.drawn[-1] == done.instant) == changed
+    assert done.plan == {"seen": before + changed}
+    path = context.active.path(done.instant, Action.CLUSTERING, State.REQUESTED)
+    assert context.storage.read(path) == str(before + changed).encode()
+
+
+@pytest.mark.parametrize("due", [True, False])
+def test_a_dry_run_and_nothing_leave_nothing(golden: Golden, due: bool) -> None:
+    context = context_of(golden("9", "cow_basic").table)
+    timeline = context.active.load()
+    done = Rewrites(lambda context: None, due=due).schedule(context, OWNER, dry_run=due)
+    assert done.instant is None
+    assert (done.plan is None, done.reason) == (not due, None if due else "nothing is due")
+    assert context.active.load() == timeline
+
+
+def test_what_may_be_taken_back_is_not_planned(golden: Golden) -> None:
+    context = context_of(golden("8", "cow_basic").table)
+    context.storage.write(context.active.path(LATER, Action.ROLLBACK, State.REQUESTED), b"")
+    service = Rewrites(lambda context: None)
+    reason = str(service.schedule(context, OWNER, dry_run=True).reason)
+    assert reason.startswith(f"rollback {LATER} is pending, and may take back what would be rewritten")
+    assert service.drawn == []
