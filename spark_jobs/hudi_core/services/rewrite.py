@@ -21,7 +21,7 @@ from hudi_core.metadata_table.records.file_statistics import DataFileRef, FileSt
 from hudi_core.metadata_table.write.prepare import DRIVER_FILES
 from hudi_core.metadata_table.write.staged_logs import forget_staged
 from hudi_core.model.claim_names import CLAIMS
-from hudi_core.model.names import FileGroupId, parse_base_file
+from hudi_core.model.names import FileGroupId, parse_data_file
 from hudi_core.request.results import InstantResult
 from hudi_core.services.concurrency import check_early, conflict_checks, file_group_locks
 from hudi_core.services.lifecycle import Completion, Job
@@ -34,7 +34,7 @@ from hudi_core.timeline.timeline import Timeline
 from hudi_core.transaction.claim import Claim
 from hudi_core.transaction.commit import Precondition, check_not_rolled_back
 from hudi_core.transaction.concurrent_operations import operation_start_at
-from hudi_core.transaction.reconcile import base_files_of, check_winners, remove_losers
+from hudi_core.transaction.reconcile import FindFiles, base_files_of, check_winners, remove_losers
 
 log = logging.getLogger(__name__)
 
@@ -60,6 +60,8 @@ class RewriteJob(Job[Plan, Stats], Generic[Plan, Unit, UnitResult]):
 
     operation: ClassVar[str]
     """The operation type of the commit."""
+    find_files: FindFiles = staticmethod(base_files_of)
+    """Which files are those of the attempts."""
 
     @property
     @abstractmethod
@@ -82,6 +84,10 @@ class RewriteJob(Job[Plan, Stats], Generic[Plan, Unit, UnitResult]):
     def metadata(self, plan: Plan, stats: Stats, timeline: Timeline) -> CommitMetadata:
         """The metadata of the commit."""
 
+    def preconditions(self, plan: Plan) -> tuple[Precondition, ...]:
+        """What else must hold under the lock."""
+        return ()
+
     def leftovers(self) -> bool:
         """Markers are deleted last."""
         return bool(list_markers(self.storage, self.instant))
@@ -92,7 +98,7 @@ class RewriteJob(Job[Plan, Stats], Generic[Plan, Unit, UnitResult]):
         """
         metadata = decode_commit(content, path=f"{CLAIMS}/{self.instant}")
         metadata.check_paths(source=f"{CLAIMS}/{self.instant}")
-        found = base_files_of(self.storage, self.instant, metadata.partition_to_write_stats)
+        found = self.find_files(self.storage, self.instant, metadata.partition_to_write_stats)
         return _sizes(metadata.write_stats()).items() <= {info.path: info.size for info in found}.items()
 
     def locks(self, plan: Plan, held: Claim) -> AbstractContextManager[object]:
@@ -127,10 +133,11 @@ class RewriteJob(Job[Plan, Stats], Generic[Plan, Unit, UnitResult]):
         stats, statistics = rewritten.stats, rewritten.statistics
         held.check()
         winners = _sizes(stats)
-        check_winners(winners, remove_losers(self.storage, self.instant, self._touched(plan), winners))
+        check_winners(winners, self._remove_losers(self._touched(plan), winners))
         metadata = self.metadata(plan, stats, timeline)
         preconditions: tuple[Precondition, ...] = (
             partial(check_not_rolled_back, instant=self.instant, read_target=partial(rollback_target, self.active)),
+            *self.preconditions(plan),
             *conflict_checks(
                 self.context,
                 self.instant,
@@ -177,7 +184,7 @@ class RewriteJob(Job[Plan, Stats], Generic[Plan, Unit, UnitResult]):
     def _withdraw_bad_input(self, plan: Plan, held: Claim) -> None:
         """Bad input may show only when it is read: the instant is requested again, without files of the attempt."""
         held.check()
-        for info in base_files_of(self.storage, self.instant, self._touched(plan)):
+        for info in self.find_files(self.storage, self.instant, self._touched(plan)):
             self.storage.delete(info.path)
         delete_markers(self.storage, self.instant)
         self.active.remove(self.instant, self.action, State.INFLIGHT)
@@ -197,8 +204,10 @@ class RewriteJob(Job[Plan, Stats], Generic[Plan, Unit, UnitResult]):
             if found is None or not found.is_completed
             else {stat.path for stat in self.active.read_commit(found).write_stats()}
         )
-        for info in base_files_of(self.storage, self.instant, self._touched(plan)):
-            if parse_base_file(info.name).token.stage_id == held.epoch and info.path not in published:
+        for info in self.find_files(self.storage, self.instant, self._touched(plan)):
+            name = parse_data_file(info.name)
+            token = None if name is None else name.token
+            if token is not None and token.stage_id == held.epoch and info.path not in published:
                 log.warning("%s belongs to an attempt that lost its instant: deleted", info.path)
                 self.storage.delete(info.path)
 
@@ -215,9 +224,12 @@ class RewriteJob(Job[Plan, Stats], Generic[Plan, Unit, UnitResult]):
 
     def _clean_up(self, partitions: frozenset[str], winners: dict[str, int]) -> None:
         """The markers last: by them the next run knows that there may be files of other attempts."""
-        remove_losers(self.storage, self.instant, partitions, winners)
+        self._remove_losers(partitions, winners)
         forget_staged(self.storage, self.instant)
         delete_markers(self.storage, self.instant)
+
+    def _remove_losers(self, partitions: frozenset[str], winners: dict[str, int]) -> dict[str, int]:
+        return remove_losers(self.storage, self.instant, partitions, winners, self.find_files)
 
     def _touched(self, plan: Plan) -> frozenset[str]:
         return _partitions(self.file_groups(plan)) | self._marked()
