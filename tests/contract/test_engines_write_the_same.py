@@ -16,6 +16,7 @@ from hudi_core.engine.protocol import Engine
 from hudi_core.request.requests import MetadataCreateRequest, Request, RunRequest, ScheduleRequest
 from hudi_core.table import HudiTable
 from tests.support.golden_data import GoldenCase
+from tests.support.log_compactions import FROM_ONE
 from tests.support.table_invariants import read_rows
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
@@ -39,6 +40,9 @@ CASES: list[tuple[str, str, str, dict[str, str]]] = [
     ("6", "mor_compaction_requested", "compaction", {}),
     ("8", "mor_compaction_requested", "compaction", {}),
     ("9", "mor_compaction_requested", "compaction", {}),
+    ("6", "mdt_all_mor", "log_compaction", FROM_ONE),
+    ("8", "mor_basic", "log_compaction", FROM_ONE),
+    ("9", "mdt_all_mor", "log_compaction", FROM_ONE),
     ("6", "mor_compacted", "clean", {"hoodie.clean.commits.retained": "1"}),
     ("9", "mor_compacted", "clean", {"hoodie.clean.commits.retained": "1"}),
     ("6", "mor_basic", "indexing", INDEXES),

@@ -38,8 +38,8 @@ _REMEDY = (
 )
 
 
-def check_table(context: TableContext) -> None:
-    """Refuses tables whose rows or metadata this engine cannot keep correct.
+def check_table(context: TableContext, operation: str = Operation.COMPACT) -> None:
+    """Refuses tables whose rows or metadata this engine cannot keep correct with commits of `operation` (Operation).
 
     Raises UnsupportedError: metadata partitions that this engine cannot update (readers would get wrong answers by
     `hoodie.table.metadata.partitions`), base files other than Parquet, rows without meta columns, a payload class or
@@ -56,7 +56,7 @@ def check_table(context: TableContext) -> None:
         what = "hoodie.populate.meta.fields is false: base files without _hoodie_ columns are not compacted"
         raise _not_here(what, config.path)
     if publisher is not None:
-        publisher.check_commit(Operation.COMPACT)
+        publisher.check_commit(operation)
     MergePolicy.for_table(config, context.options)
 
 
@@ -71,10 +71,16 @@ def _not_here(what: str, path: str) -> UnsupportedError:
 
 
 def check_files(
-    context: TableContext, timeline: Timeline, instant: str, operations: Sequence[CompactionOperation]
+    context: TableContext,
+    timeline: Timeline,
+    instant: str,
+    operations: Sequence[CompactionOperation],
+    action: str = Action.COMPACTION,
 ) -> None:
     """Checks that the files of the plan at `instant` are there, and that its slices are those of the table then
     (filegroup.read.planned_slices); each partition of the plan is listed once.
+
+    To what a log compaction (`action`) merges later writes may append in layout 1.
 
     Raises StorageNotFoundError naming the first missing file, base files first; FormatError naming a file group.
     """
@@ -93,11 +99,11 @@ def check_files(
                     remedy=_REMEDY,
                 )
     try:
-        _plan_check(context, timeline).check(
+        _plan_check(context, timeline, instant if action == Action.LOG_COMPACTION else None).check(
             [PlannedSlice(item.file_group, item.base_file, item.log_files) for item in operations],
             listed,
             instant=instant,
-            path=context.active.path(instant, Action.COMPACTION, State.REQUESTED),
+            path=context.active.path(instant, action, State.REQUESTED),
             remedy=f"drop the plan, so that a writer plans again: hudictl unschedule TABLE {instant}",
         )
     except FormatError:
@@ -105,8 +111,8 @@ def check_files(
             raise  # else the compacted files are final, whatever the plan: the claim's next owner only puts the commit
 
 
-def _plan_check(context: TableContext, timeline: Timeline) -> PlanCheck:
-    history = cache(context.history)
+def _plan_check(context: TableContext, timeline: Timeline, before: str | None) -> PlanCheck:
+    history, committed = cache(context.history), CommittedInstants.of(timeline)
 
     @lru_cache(maxsize=4)
     def commit_of(requested: str) -> CommitMetadata | None:
@@ -118,7 +124,7 @@ def _plan_check(context: TableContext, timeline: Timeline) -> PlanCheck:
         timeline,
         context.active.layout,
         CompletionTimes(timeline, history).of,
-        CommittedInstants.of(timeline),
+        committed if before is None else committed.up_to(before, inclusive=False),
         commit_of,
     )
 

@@ -8,9 +8,10 @@ Peak memory on the driver: the file groups of one partition, and the operations,
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime
+from typing import Any
 
 from hudi_core.config.engine_config import EngineConfig
 from hudi_core.config.services.compaction_config import COMPACTION_STRATEGY, CompactionConfig
@@ -25,7 +26,7 @@ from hudi_core.services.compaction.triggers import why_not_due
 from hudi_core.services.compaction.writers import live_writer
 from hudi_core.services.context import TableContext, provenance
 from hudi_core.services.engine_choice import Extent
-from hudi_core.services.lifecycle import Run
+from hudi_core.services.lifecycle import Job, Run
 from hudi_core.services.service import InstantService, Nothing, Scheduled
 from hudi_core.storage.base import Storage
 from hudi_core.timeline.actions.compaction import CompactionOperation, CompactionPlan, encode_compaction_plan
@@ -69,15 +70,16 @@ class Planned:
 
 
 @dataclass(slots=True)
-class _Candidates:
+class Candidates:
     """Operations over whole slices, with the bytes that each reads; `skipped` are the partitions with log files in file
-    groups that another plan holds, `held` how many there are.
+    groups that another plan holds, `held` how many there are; `passed` counts slices that the plan has no use for.
     """
 
     operations: list[CompactionOperation] = field(default_factory=list)
     sizes: dict[FileGroupId, int] = field(default_factory=dict)
     skipped: set[str] = field(default_factory=set)
     held: int = 0
+    passed: int = 0
 
 
 def make_plan(context: TableContext, timeline: Timeline, instant: str, *, today: date) -> Planned | Nothing:
@@ -95,7 +97,7 @@ def make_plan(context: TableContext, timeline: Timeline, instant: str, *, today:
     strategies = Strategies(config, today, bounds_days=features.completion_time_in_name)
     everywhere = view.partitions()
     chosen = strategies.partitions(everywhere)
-    found = _candidates(context, view, chosen, instant, config)
+    found = candidates(context, view, chosen, instant, config)
     if not found.operations:
         return Nothing(_no_candidates(len(everywhere), len(chosen), found.held))
     taken = strategies.operations(found.operations)
@@ -111,10 +113,15 @@ def make_plan(context: TableContext, timeline: Timeline, instant: str, *, today:
     return Planned(plan, [found.sizes[item.file_group] for item in taken])
 
 
-def _candidates(
-    context: TableContext, view: FileSystemView, partitions: Sequence[str], instant: str, config: CompactionConfig
-) -> _Candidates:
-    """The latest slices with log files of file groups that no pending plan holds.
+def candidates(
+    context: TableContext,
+    view: FileSystemView,
+    partitions: Sequence[str],
+    instant: str,
+    config: CompactionConfig,
+    takes: Callable[[FileSlice], bool] | None = None,
+) -> Candidates:
+    """The latest slices with log files of file groups that no pending plan holds, of those that a plan `takes`.
 
     A log compaction holds its file groups as well, unlike in Hudi: its log file would come on top of the new base file.
     """
@@ -123,7 +130,7 @@ def _candidates(
     for clustering in pending.read_clusterings().values():
         held.update(clustering.file_groups())
     completions = CompletionTimes(view.timeline, context.history)
-    found = _Candidates()
+    found = Candidates()
     for partition in partitions:
         for item in view.latest_slices(partition):
             if context.config.features.log_name_has_delta_commit:
@@ -135,6 +142,9 @@ def _candidates(
                     found.skipped.add(partition)
                 continue
             if not has_logs:
+                continue
+            if takes is not None and not takes(item):
+                found.passed += 1
                 continue
             found.operations.append(_operation(item, config))
             found.sizes[item.file_group] = item.size
@@ -189,24 +199,24 @@ class CompactionService(InstantService):
     name = "compaction"
     action = Action.COMPACTION
 
-    def pending(self, context: TableContext, timeline: Timeline) -> list[str]:
-        """The compactions that are requested or inflight, oldest first."""
-        return [instant.requested_time for instant in timeline.pending_compactions()]
-
     def extent(self, context: TableContext, instant: str, config: EngineConfig) -> Extent:
         """See InstantService. One listing of each partition in the plan."""
-        operations = context.active.read_plan(instant).operations
-        check_operations(operations, path=context.active.path(instant, Action.COMPACTION, State.REQUESTED))
+        operations = context.active.read_plan(instant, self.action).operations
+        check_operations(operations, path=context.active.path(instant, self.action, State.REQUESTED))
         if len(operations) > config.max_units:
             return Extent(len(operations))
         return Extent.of(_operation_sizes(context.storage, operations), config)
 
-    def job(self, run: Run) -> CompactionJob:
+    def job(self, run: Run) -> Job[Any, Any]:
         """See InstantService."""
         return CompactionJob(run)
 
+    def check(self, context: TableContext) -> None:
+        """Raises UnsupportedError for a table that this engine does not compact."""
+        check_table(context)
+
     def schedule(self, context: TableContext, owner: Owner, *, dry_run: bool) -> Scheduled:
-        """Plans a compaction and requests it; the plan names file groups and bytes.
+        """Plans one and requests it; the plan names file groups and bytes.
 
         The table is read without the lock, and read again under it where its timeline has changed. The instant is drawn
         before the timeline is looked at for the last time: what completes meanwhile is after it.
@@ -215,13 +225,13 @@ class CompactionService(InstantService):
         """
         if not context.config.is_merge_on_read:
             return Scheduled(None, None, "the table is copy-on-write: it has no log files to compact")
-        check_table(context)
+        self.check(context)
         timeline = context.active.load()
         latest = timeline.commits().last()
         if latest is not None:
             check_schema_evolution(context.active.read_commit(latest), path=context.active.path_of(latest))
         times = (time for item in timeline for time in (item.requested_time, item.completed_at))
-        made = self._plan(context, timeline, new_instant(times, context.zone))
+        made = self.plan(context, timeline, new_instant(times, context.zone))
         if isinstance(made, Nothing):
             return Scheduled(None, None, made.reason)
         if dry_run:
@@ -230,16 +240,17 @@ class CompactionService(InstantService):
             instant = context.new_instant(context.active.load())
             latest_timeline = context.active.load()
             if latest_timeline != timeline:
-                made = self._plan(context, latest_timeline, instant)
+                made = self.plan(context, latest_timeline, instant)
             if isinstance(made, Nothing):
                 return Scheduled(None, None, made.reason)
             plan = replace(made.plan, extra_metadata=provenance(owner))
             lock.check()
-            context.active.create_requested(instant, Action.COMPACTION, encode_compaction_plan(plan))
-        log.info("compaction %s requested: %d file groups", instant, len(plan.operations))
+            context.active.create_requested(instant, self.action, encode_compaction_plan(plan))
+        log.info("%s %s requested: %d file groups", self.action, instant, len(plan.operations))
         return Scheduled(instant, made.to_json())
 
-    def _plan(self, context: TableContext, timeline: Timeline, instant: str) -> Planned | Nothing:
+    def plan(self, context: TableContext, timeline: Timeline, instant: str) -> Planned | Nothing:
+        """What `schedule` requests at `instant`, or why nothing."""
         undoing = timeline.pending().of_actions(Action.ROLLBACK, Action.RESTORE).first()
         if undoing is not None:
             return Nothing(

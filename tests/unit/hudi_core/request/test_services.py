@@ -28,7 +28,7 @@ def test_an_entry_names_the_class_of_its_service(name: str) -> None:
 def test_a_service_of_another_release_is_refused(name: str) -> None:
     with pytest.raises(UnsupportedError, match="not in this release") as caught:
         check_service(name)
-    assert "archive, clean, compaction, indexing, rollback" in str(caught.value.remedy)
+    assert "archive, clean, compaction, indexing, log_compaction, rollback" in str(caught.value.remedy)
 
 
 @pytest.mark.parametrize(

@@ -32,7 +32,8 @@ def test_a_completed_plan_is_not_pending(golden: Golden) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "immediate"), [("archive", True), ("clean", False), ("compaction", False), ("indexing", False)]
+    ("name", "immediate"),
+    [("archive", True), ("clean", False), ("compaction", False), ("log_compaction", False), ("indexing", False)],
 )
 def test_only_archival_leaves_no_instant(name: str, immediate: bool) -> None:
     service = service_of(name)
