@@ -98,6 +98,13 @@ def cases(tables: Tables) -> list[Case]:
     return [
         Case("hudi_compaction", tasks={"compact": "success"}),
         Case("hudi_clean", tasks={"clean": "success"}, plan_clean=True),
+        Case("hudi_log_compaction", state="success", tasks={"merge_logs": "skipped"}),
+        Case(
+            "hudi_log_compaction",
+            "plan",
+            {"table": tables.written, "plan": True, "blocks": 1},
+            tasks={"merge_logs": "success"},
+        ),
         Case("hudi_table_maintenance", tasks={"archive": "success"}),
         Case(
             "hudi_table_maintenance",

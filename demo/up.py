@@ -29,7 +29,14 @@ from hudi_core.errors import HudiError
 
 HOME = ROOT / ".demo-up"
 DAGS = ROOT / "dags"
-SCHEDULES = ("SCHEDULE", "DOCTOR_SCHEDULE", "INDEXING_SCHEDULE", "METADATA_SCHEDULE", "MAINTENANCE_SCHEDULE")
+SCHEDULES = (
+    "SCHEDULE",
+    "DOCTOR_SCHEDULE",
+    "INDEXING_SCHEDULE",
+    "METADATA_SCHEDULE",
+    "MAINTENANCE_SCHEDULE",
+    "LOG_COMPACTION_SCHEDULE",
+)
 
 Launch = Callable[[Path, Path, Login, Mapping[str, str]], str]
 """Starts an Airflow for the table below the home, with the login and these variables, and returns its URL when all of

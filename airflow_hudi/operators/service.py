@@ -18,7 +18,7 @@ from airflow_hudi.results import instant_result, nothing_result, removed_result,
 from airflow_hudi.timeline_reader import TimelineReader
 from hudi_core.errors import ConfigError
 from hudi_core.request.requests import RunRequest, ScheduleRequest
-from hudi_core.request.services import Step, next_step, nothing_pending
+from hudi_core.request.services import Step, action_of_service, next_step, nothing_pending
 from hudi_core.timeline.instant import Instant
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ class BaseHudiServiceOperator(BaseHudiOperator):
     """
 
     service: ClassVar[str]
-    """The service's name, which is also the action on the pending files."""
+    """The service's name."""
     template_fields: Sequence[str] = ("mode", "instant", *BaseHudiOperator.template_fields)
 
     def __init__(self, *, mode: str = "both", instant: str | None = None, **kwargs: Any) -> None:
@@ -57,7 +57,12 @@ class BaseHudiServiceOperator(BaseHudiOperator):
 
     def reader(self) -> TimelineReader:
         """See BaseHudiOperator."""
-        return self.hook.timeline(self.table, self.service)
+        return self.hook.timeline(self.table, self.action)
+
+    @property
+    def action(self) -> str:
+        """The action on the service's pending files."""
+        return action_of_service(self.service)
 
     def serve(self, reader: TimelineReader, context: Context) -> dict[str, Any]:
         """Plans or runs an instant; see the class."""
@@ -72,7 +77,7 @@ class BaseHudiServiceOperator(BaseHudiOperator):
         if self.mode == "schedule":
             return self._schedule(reader, context, known, started)
         if known is None:
-            known = oldest_pending(reader.load(), self.service)
+            known = oldest_pending(reader.load(), self.action)
         if known is not None:
             return self._run(reader, context, known, started)
         if next_step(is_pending=False, schedule=self.mode == "both") is Step.NOTHING:
@@ -82,11 +87,11 @@ class BaseHudiServiceOperator(BaseHudiOperator):
     def _known(self, reader: TimelineReader, context: Context) -> Instant | None:
         """The requested instant, or the one that an earlier try of this task started or planned."""
         if self.instant:
-            return InstantWatch(reader, self.instant, self.service).look()
+            return InstantWatch(reader, self.instant, self.action).look()
         store, timeline = self.store(context), reader.load()
-        found = timeline.find(store.instant, self.service) if store.instant else None
+        found = timeline.find(store.instant, self.action) if store.instant else None
         if found is None and store.after:
-            found = first_planned(timeline, self.service, store.after)
+            found = first_planned(timeline, self.action, store.after)
         return found
 
     def _schedule(
@@ -110,7 +115,7 @@ class BaseHudiServiceOperator(BaseHudiOperator):
 
         def is_planned() -> bool:
             nonlocal gave_way
-            gave_way = first_planned(reader.load(), self.service, after) is not None
+            gave_way = first_planned(reader.load(), self.action, after) is not None
             return gave_way
 
         done = run_until_done(self.new_job(reader, request), self.patience, enough=is_planned)
@@ -129,14 +134,14 @@ class BaseHudiServiceOperator(BaseHudiOperator):
 
     def _plan_after(self, reader: TimelineReader, context: Context) -> str:
         store = self.store(context)
-        after = store.after or mark_before_planning(reader.load(), self.service)
+        after = store.after or mark_before_planning(reader.load(), self.action)
         store.plan_after(after)
         return after
 
     def _planned(self, reader: TimelineReader, instant: str | None, after: str) -> Instant | None:
         """The instant that a job named or, where its report was not received, the first one after its start."""
         timeline = reader.load()
-        return timeline.find(instant, self.service) if instant else first_planned(timeline, self.service, after)
+        return timeline.find(instant, self.action) if instant else first_planned(timeline, self.action, after)
 
     def _run(self, reader: TimelineReader, context: Context, instant: Instant, started: float) -> dict[str, Any]:
         name = instant.requested_time
@@ -152,7 +157,7 @@ class BaseHudiServiceOperator(BaseHudiOperator):
         request = RunRequest(service=self.service, instant=name, **self.request_fields(reader, context))
         job = self.new_job(reader, request, looks=False)
         try:
-            finished = run_until_completed(job, InstantWatch(reader, name, self.service), self.patience)
+            finished = run_until_completed(job, InstantWatch(reader, name, self.action), self.patience)
         except HudiInstantNotFound:
             (reported, *_) = (job.result or {}).get("instants") or [{}]
             if reported.get("state") != _REMOVED:
@@ -185,7 +190,7 @@ class BaseHudiServiceOperator(BaseHudiOperator):
 
     def _done_before(self, reader: TimelineReader, done: Mapping[str, Any]) -> dict[str, Any]:
         """The result of the instant that this task completed before, or that of nothing, where it is archived, too."""
-        found = reader.load().find(done["instant"], self.service) if done else None
+        found = reader.load().find(done["instant"], self.action) if done else None
         if found is None:
-            return nothing_result(reader.storage.uri, self.service)
+            return nothing_result(reader.storage.uri, self.action)
         return instant_result(reader, found, seconds=0.0, already_completed=True)

@@ -29,7 +29,7 @@ from hudi_core.errors import ConfigError
 from hudi_core.request.batch import AT_ONCE, MAX_AT_ONCE, BatchRequest
 from hudi_core.request.requests import MAX_MINUTES, Request, RunRequest
 from hudi_core.request.results import RunResult
-from hudi_core.request.services import NOT_IN_RELEASE, SERVICES, check_service
+from hudi_core.request.services import SERVICES, check_service
 from hudi_core.services.batch import outcome_of, run_job
 from hudi_core.table import HudiTable
 
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
     from hudi_spark.session_engine import SessionEngine
 
-SERVICE_NAMES = (*SERVICES, *NOT_IN_RELEASE)
+SERVICE_NAMES = tuple(SERVICES)
 SERVICES_SHOWN = ", ".join(sorted(SERVICES))
 
 

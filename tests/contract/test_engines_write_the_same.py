@@ -18,6 +18,7 @@ from hudi_core.request.requests import MetadataCreateRequest, Request, RunReques
 from hudi_core.table import HudiTable
 from tests.support.golden_clusterings import LAYOUT, SORT_COLUMNS, cluster, new_files, plan_of_all
 from tests.support.golden_data import GoldenCase
+from tests.support.log_compactions import FROM_ONE
 from tests.support.table_invariants import assert_metadata_true, read_rows
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
@@ -40,6 +41,7 @@ TOKEN = re.compile(r"(?<=_)\d+-\d+-\d+(?=_|\.|$)")
 VERSIONS = ("6", "8", "9")
 SERVICES: list[tuple[str, str, dict[str, str]]] = [
     ("mor_compaction_requested", "compaction", {}),
+    ("mdt_all_mor", "log_compaction", FROM_ONE),
     ("mor_compacted", "clean", {"hoodie.clean.commits.retained": "1"}),
     ("mor_basic", "indexing", INDEXES),
     ("failed_inflight_mor", "rollback", EAGER),

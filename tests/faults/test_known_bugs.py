@@ -39,7 +39,7 @@ from hudi_core.transaction import claim, conflict, owner_liveness
 from hudi_core.transaction import instant_generator as instants
 from hudi_core.transaction.instant_generator import InstantClock
 from hudi_core.transaction.owner import Owner
-from hudi_core.transaction.reconcile import list_partitions
+from hudi_core.transaction.reconcile import FindFiles, list_partitions
 from hudi_core.view.file_group import FileGroup, FileSlice
 from hudi_core.view.slicing import Visibility
 from tests.faults import test_archive_faults, test_clean_faults
@@ -387,6 +387,6 @@ def test_hudi_9244_hudi_697_hudi_9615_files_of_retried_and_speculative_tasks_go(
 
 
 def _keeps_losers(
-    storage: Storage, instant: str, partitions: Iterable[str], winners: Mapping[str, int]
+    storage: Storage, instant: str, partitions: Iterable[str], winners: Mapping[str, int], find: FindFiles
 ) -> dict[str, Any]:
     return dict(winners)

@@ -77,6 +77,10 @@ class TableVersion:
     Those of log files, and in partitions of base files (which HoodieTableMetadataUtil.getColumnStatsRecords of 0.15
     searches by the ends of their names).
     """
+    log_compaction_by_commits: bool = False
+    """Its Hudi plans log compactions after so many delta commits, of slices with so many log files; otherwise log
+    blocks alone count.
+    """
     metadata_bloom_entries: int = 60000
     """The keys that a row of the bloom filter in the metadata table's base files is made for."""
 
@@ -112,6 +116,7 @@ V9 = replace(
     metadata_initialized_with="BULK_INSERT_PREPPED",
     metadata_keeps_versions=True,
     defines_record_index=True,
+    log_compaction_by_commits=True,
     metadata_bloom_entries=10000,
 )
 

@@ -28,13 +28,14 @@ class ServiceEntry:
 SERVICES: Final[dict[str, ServiceEntry]] = {
     "compaction": ServiceEntry("hudi_core.services.compaction.planner:CompactionService", units="file groups written"),
     "clustering": ServiceEntry("hudi_core.services.clustering.planner:ClusteringService", units="file groups read"),
+    "log_compaction": ServiceEntry(
+        "hudi_core.services.log_compaction.planner:LogCompactionService", units="file groups written"
+    ),
     "clean": ServiceEntry("hudi_core.services.clean.planner:CleanService", units="batches of files deleted"),
     "indexing": ServiceEntry("hudi_core.services.indexing.planner:IndexingService"),
     "rollback": ServiceEntry("hudi_core.services.rollback.planner:RollbackService", on_driver=True),
     "archive": ServiceEntry("hudi_core.services.archive.job:ArchiveService", on_driver=True),
 }
-NOT_IN_RELEASE: Final = ("log_compaction",)
-"""Services of Hudi that this release does not run."""
 _NAMES: Final = {"logcompaction": "log_compaction"}
 """Services by their action, where the two differ."""
 
@@ -54,7 +55,12 @@ def service_of_action(action: str) -> str | None:
     which in layout 1 may be a clustering by its plan (timeline.pending_plans).
     """
     name = _NAMES.get(action, action)
-    return name if name in SERVICES or name in NOT_IN_RELEASE else None
+    return name if name in SERVICES else None
+
+
+def action_of_service(name: str) -> str:
+    """The inverse: the action of the pending files of the service called `name`."""
+    return next((action for action, service in _NAMES.items() if service == name), name)
 
 
 class Step(Enum):

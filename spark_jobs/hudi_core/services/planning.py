@@ -89,7 +89,7 @@ class RewriteService(InstantService, Generic[Made]):
         timeline = context.active.load()
         self.check(context, timeline)
         times = (time for item in timeline for time in (item.requested_time, item.completed_at))
-        made = self._plan(context, timeline, new_instant(times, context.zone))
+        made = self.plan(context, timeline, new_instant(times, context.zone))
         if isinstance(made, Nothing):
             return Scheduled(None, None, made.reason)
         if dry_run:
@@ -98,7 +98,7 @@ class RewriteService(InstantService, Generic[Made]):
             instant = context.new_instant(context.active.load())
             latest = context.active.load()
             if latest != timeline:
-                made = self._plan(context, latest, instant)
+                made = self.plan(context, latest, instant)
             if isinstance(made, Nothing):
                 return Scheduled(None, None, made.reason)
             content = self.encode(context, made, owner)
@@ -107,7 +107,8 @@ class RewriteService(InstantService, Generic[Made]):
         log.info("%s %s requested", self.name, instant)
         return Scheduled(instant, made.to_json())
 
-    def _plan(self, context: TableContext, timeline: Timeline, instant: str) -> Made | Nothing:
+    def plan(self, context: TableContext, timeline: Timeline, instant: str) -> Made | Nothing:
+        """What `schedule` requests at `instant`, or why nothing."""
         undoing = timeline.pending().of_actions(Action.ROLLBACK, Action.RESTORE).first()
         if undoing is not None:
             return Nothing(

@@ -28,7 +28,7 @@ from hudi_core.metadata_table.write.prepare import DRIVER_FILES
 from hudi_core.metadata_table.write.publish import MetadataPublisher, StagedRows
 from hudi_core.metadata_table.write.staged_logs import Workers, forget_staged
 from hudi_core.model.claim_names import CLAIMS
-from hudi_core.model.names import FileGroupId, parse_base_file
+from hudi_core.model.names import FileGroupId, parse_data_file
 from hudi_core.query.slices_plan import reader_spec
 from hudi_core.request.results import InstantResult
 from hudi_core.services.concurrency import check_early, conflict_checks, file_group_locks
@@ -44,7 +44,7 @@ from hudi_core.timeline.timeline import Timeline
 from hudi_core.transaction.claim import Claim
 from hudi_core.transaction.commit import Precondition, check_not_rolled_back
 from hudi_core.transaction.concurrent_operations import operation_start_at
-from hudi_core.transaction.reconcile import base_files_of, check_winners, remove_losers
+from hudi_core.transaction.reconcile import FindFiles, base_files_of, check_winners, remove_losers
 
 log = logging.getLogger(__name__)
 
@@ -71,6 +71,8 @@ class RewriteJob(Job[Plan, Stats], Generic[Plan, UnitResult]):
     """The operation type of the commit."""
     conflicts_as: ClassVar[str]
     """The action as which it is compared with concurrent operations (conflict.is_compared)."""
+    find_files: FindFiles = staticmethod(base_files_of)
+    """Which files are those of the attempts."""
 
     @abstractmethod
     def file_groups(self, plan: Plan) -> frozenset[FileGroupId]:
@@ -86,9 +88,9 @@ class RewriteJob(Job[Plan, Stats], Generic[Plan, UnitResult]):
     def prove(self, plan: Plan, results: list[UnitResult], *, with_statistics: bool) -> Rewritten:
         """Shows that the results cover the plan and lose or double no row. Raises ExecutionError."""
 
-    @abstractmethod
     def planned(self, plan: Plan) -> list[PlannedSlice]:
-        """The slices that the plan rewrites."""
+        """The slices whose rows are in the new files, one by one, so that both can be compared (row_sums)."""
+        return []
 
     def changed_columns(self, plan: Plan) -> frozenset[str]:
         """Columns, besides the file's name, whose values the rewrite changes."""
@@ -118,7 +120,7 @@ class RewriteJob(Job[Plan, Stats], Generic[Plan, UnitResult]):
         """
         metadata = decode_commit(content, path=f"{CLAIMS}/{self.instant}")
         metadata.check_paths(source=f"{CLAIMS}/{self.instant}")
-        found = base_files_of(self.storage, self.instant, metadata.partition_to_write_stats)
+        found = self.find_files(self.storage, self.instant, metadata.partition_to_write_stats)
         return _sizes(metadata.write_stats()).items() <= {info.path: info.size for info in found}.items()
 
     def locks(self, plan: Plan, held: Claim) -> AbstractContextManager[object]:
@@ -152,11 +154,12 @@ class RewriteJob(Job[Plan, Stats], Generic[Plan, UnitResult]):
         stats, statistics = rewritten.stats, rewritten.statistics
         held.check()
         winners = _sizes(stats)
-        check_winners(winners, remove_losers(self.storage, self.instant, self._touched(plan), winners))
+        check_winners(winners, self._remove_losers(self._touched(plan), winners))
         workers = self.context.workers(self.run.engine, held.epoch)
-        if VERIFY.read(self.context.options) == "full":
+        planned = self.planned(plan) if VERIFY.read(self.context.options) == "full" else []
+        if planned:
             files, ignored = rewritten.files, self.changed_columns(plan)
-            check_all_rows(self.context, workers, timeline, self.instant, self.planned(plan), files, ignored)
+            check_all_rows(self.context, workers, timeline, self.instant, planned, files, ignored)
         metadata = self.metadata(plan, stats, timeline)
         preconditions: tuple[Precondition, ...] = (
             partial(check_not_rolled_back, instant=self.instant, read_target=partial(rollback_target, self.active)),
@@ -221,7 +224,7 @@ class RewriteJob(Job[Plan, Stats], Generic[Plan, UnitResult]):
     def _withdraw_bad_input(self, plan: Plan, held: Claim) -> None:
         """Bad input may show only when it is read: the instant is requested again, without files of the attempt."""
         held.check()
-        for info in base_files_of(self.storage, self.instant, self._touched(plan)):
+        for info in self.find_files(self.storage, self.instant, self._touched(plan)):
             self.storage.delete(info.path)
         delete_markers(self.storage, self.instant)
         self.active.remove(self.instant, self.action, State.INFLIGHT)
@@ -241,8 +244,10 @@ class RewriteJob(Job[Plan, Stats], Generic[Plan, UnitResult]):
             if found is None or not found.is_completed
             else {stat.path for stat in self.active.read_commit(found).write_stats()}
         )
-        for info in base_files_of(self.storage, self.instant, self._touched(plan)):
-            if parse_base_file(info.name).token.stage_id == held.epoch and info.path not in published:
+        for info in self.find_files(self.storage, self.instant, self._touched(plan)):
+            name = parse_data_file(info.name)
+            token = None if name is None else name.token
+            if token is not None and token.stage_id == held.epoch and info.path not in published:
                 log.warning("%s belongs to an attempt that lost its instant: deleted", info.path)
                 self.storage.delete(info.path)
 
@@ -259,9 +264,12 @@ class RewriteJob(Job[Plan, Stats], Generic[Plan, UnitResult]):
 
     def _clean_up(self, partitions: frozenset[str], winners: dict[str, int]) -> None:
         """The markers last: by them the next run knows that there may be files of other attempts."""
-        remove_losers(self.storage, self.instant, partitions, winners)
+        self._remove_losers(partitions, winners)
         forget_staged(self.storage, self.instant)
         delete_markers(self.storage, self.instant)
+
+    def _remove_losers(self, partitions: frozenset[str], winners: dict[str, int]) -> dict[str, int]:
+        return remove_losers(self.storage, self.instant, partitions, winners, self.find_files)
 
     def _touched(self, plan: Plan) -> frozenset[str]:
         return _partitions(self.file_groups(plan)) | self._marked()

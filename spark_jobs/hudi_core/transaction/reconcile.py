@@ -8,15 +8,25 @@ before the instant completes, and again after it.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from typing import Final
 
-from hudi_core.errors import ExecutionError
+from hudi_core.codec.log.blocks import LogBlock
+from hudi_core.errors import ExecutionError, StorageNotFoundError
+from hudi_core.filegroup.read.log_scan import log_blocks
 from hudi_core.model.names import BaseFileName, LogFileName, parse_data_file
 from hudi_core.storage.base import FileInfo, Storage
+from hudi_core.view.file_group import DataFile
 
 log = logging.getLogger(__name__)
 
+FindFiles = Callable[[Storage, str, Iterable[str]], Sequence[FileInfo]]
+"""The files that the attempts of an instant wrote into some partitions: base_files_of, log_files_of."""
+OWN_ATTEMPTS: Final = 1_500_000_000
+"""Attempt ids of log files that this engine writes begin here. In version 6 writers share the names of a slice's log
+files: of Hudi's, on Spark or Flink, no attempt id comes near, so that no two write one file.
+"""
 _LISTERS = 16
 _PARALLEL_FROM = 8
 
@@ -50,12 +60,43 @@ def base_files_of(storage: Storage, instant: str, partitions: Iterable[str]) -> 
     return [info for info, name in files_of(storage, instant, partitions) if isinstance(name, BaseFileName)]
 
 
+def log_files_of(storage: Storage, instant: str, partitions: Iterable[str]) -> list[FileInfo]:
+    """The log files that attempts at `instant` wrote into `partitions`: those named after it, and in version 6, where
+    they are named after the slice, those of this engine that hold nothing but blocks of the instant.
+
+    There Hudi may append to any log file: one with a block of another instant stays. Nor are files of an attempt of
+    Hudi's removed: what they hold twice is merged to the same rows.
+    """
+    found = []
+    for _, files in list_partitions(storage, partitions):
+        for info in files:
+            name = parse_data_file(info.name)
+            if isinstance(name, LogFileName) and (name.instant == instant or _is_own(storage, info, name, instant)):
+                found.append(info)
+    return found
+
+
+def _is_own(storage: Storage, info: FileInfo, name: LogFileName, instant: str) -> bool:
+    """A cut file counts: its name shows that it is an attempt's."""
+    if name.instant > instant or name.token is None or name.token.attempt_id < OWN_ATTEMPTS:
+        return False
+    try:
+        blocks = list(log_blocks(storage, [DataFile(info.path.rpartition("/")[0], info.name, info.size)]))
+    except StorageNotFoundError:
+        return False  # deleted since the listing
+    return all(block.instant_time == instant for block in blocks if isinstance(block, LogBlock))
+
+
 def remove_losers(
-    storage: Storage, instant: str, partitions: Iterable[str], winners: Mapping[str, int]
+    storage: Storage,
+    instant: str,
+    partitions: Iterable[str],
+    winners: Mapping[str, int],
+    find: FindFiles = base_files_of,
 ) -> dict[str, int]:
-    """Deletes the base files of `instant` that are not in `winners`; returns the bytes of the others, by path."""
+    """Deletes the files of `instant` that are not in `winners`; returns the bytes of the others, by path."""
     kept: dict[str, int] = {}
-    for info in base_files_of(storage, instant, partitions):
+    for info in find(storage, instant, partitions):
         if info.path in winners:
             kept[info.path] = info.size
         else:

@@ -63,11 +63,13 @@ CHANGES = {
         {"target_file_mb": 0},
     ],
     "hudi_table_maintenance": [{"commits_retained": 3}, {"commits_retained": 0}, {"table": "s3://b/other"}],
+    "hudi_log_compaction": [{"plan": True, "blocks": 1}, {"blocks": 0}, {"plan": "later"}],
 }
 ACCEPTED = {
     "hudi_repair": [True] * 6 + [False] * 3,
     "hudi_clustering": [True, False, False],
     "hudi_table_maintenance": [True, False, True],
+    "hudi_log_compaction": [True, False, False],
 }
 """What is typed into the trigger form, and whether Airflow's schema of the params takes it."""
 VERBS = ("rollback", "savepoint", "restore", "delete_savepoint", "unschedule", "takeover")
@@ -82,6 +84,7 @@ UPSTREAM = {
     },
     "hudi_doctor": {"doctor": [], "probe_wanted": [], "probe_store": ["probe_wanted"]},
     "hudi_indexing": {"build": [], "validate": ["build"]},
+    "hudi_log_compaction": {"merge_logs": []},
     "hudi_metadata": {"update": [], "validate": ["update"]},
     "hudi_tables": {"run_services": []},
     "hudi_repair": {

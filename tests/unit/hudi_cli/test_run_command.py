@@ -146,10 +146,29 @@ def test_a_named_instant_that_fails_is_the_error(golden: Golden) -> None:
     assert names(case.table) == before
 
 
-def test_a_service_of_a_later_release_is_refused_in_words(golden: Golden) -> None:
-    done = hudictl("run", "log_compaction", golden("6", "mor_basic").table, "--json")
-    assert (done.code, done.error["type"]) == (2, "UnsupportedError")
-    assert done.error["message"] == "the service log_compaction is not in this release"
+@pytest.mark.parametrize("version", ["6", "8", "9"])
+def test_log_compactions_are_scheduled_and_run(golden: Golden, tmp_path: Path, version: str) -> None:
+    case = golden(version, "log_compaction_requested")
+    done = hudictl("run", "log_compaction", case.table, "--engine", "local", "--json")
+    assert done.code == 0
+    (result,) = done.document["instants"]
+    assert (result["action"], result["state"], result["files_written"]) == ("logcompaction", "completed", 3)
+    target = tmp_path / "rows.parquet"
+    assert hudictl("read", case.table, "--output", target).code == 0
+    rewritten = ("_hoodie_commit_time", "_hoodie_commit_seqno") if version == "9" else ()
+    assert_same_rows(
+        read_parquet(target),
+        read_parquet(case.expected / "after_snapshot.parquet"),
+        ignore=(*rewritten, "_hoodie_file_name"),
+    )
+    said = hudictl("schedule", "log_compaction", case.table, "--json").document
+    assert (said["instant"], said["plan"]) == (None, None)
+    assert "hoodie.log.compaction.enable=true" in said["reason"]
+    options = ["--option", "hoodie.log.compaction.enable=true", "--option", "hoodie.log.compaction.blocks.threshold=1"]
+    dry = hudictl("schedule", "log_compaction", case.table, "--dry-run", *options, "--json").document
+    assert (dry["instant"], dry["plan"]["file_groups"]) == (None, 3)
+    ours = hudictl("run", "log_compaction", case.table, "--schedule", "--engine", "local", *options, "--json")
+    assert [item["state"] for item in ours.document["instants"]] == ["completed"]
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from hudi_core.codec.avro.datum import DatumCodec
-from hudi_core.codec.binary import Reader
+from hudi_core.codec.binary import Reader, encode_zigzag
 from hudi_core.errors import CorruptFileError, UnsupportedError
 
 AVRO_BLOCK_VERSIONS = frozenset({1, 2, 3})
@@ -126,6 +126,59 @@ def decode_delete_block(content: bytes | memoryview, *, path: str) -> list[Delet
     ]
 
 
+def delete_record_spans(content: bytes | memoryview, *, path: str) -> tuple[memoryview, list[tuple[int, int]]]:
+    """The datum of a delete block, and where in it each entry begins and ends. Errors as `delete_block_data`."""
+    data = delete_block_data(content, path=path)
+    reader, spans = Reader(data, path), []
+    while (count := reader.zigzag()) != 0:
+        if count < 0:
+            reader.zigzag()
+        for _ in range(abs(count)):
+            start = reader.position
+            _skip_text(reader)
+            _skip_text(reader)
+            _skip_ordering(reader)
+            spans.append((start, reader.position))
+    if not reader.at_end():
+        raise reader.fail("the entries of a delete block end before it does")
+    return data, spans
+
+
+def encode_delete_block(entries: Sequence[bytes | memoryview]) -> bytes:
+    """The content of a DELETE block from its entries' data, as `delete_record_spans` finds them."""
+    data = b"".join((encode_zigzag(len(entries)), *entries, b"\0")) if entries else b"\0"
+    return _HEAD.pack(DELETE_BLOCK_VERSION, len(data)) + data
+
+
+def _skip_text(reader: Reader) -> None:
+    if reader.zigzag() == 1:
+        reader.skip(reader.zigzag())
+
+
+def _skip_ordering(reader: Reader, last: str = "array") -> None:
+    """`last` is what the branch behind those of ORDERING_TYPES holds."""
+    branches = ("null", *ORDERING_TYPES.values(), last)
+    branch = reader.zigzag()
+    if not 0 <= branch < len(branches):
+        raise reader.fail(f"an ordering value has no branch {branch}")
+    kind = branches[branch]
+    if kind == "array":
+        if reader.zigzag() == 0:
+            return
+        while (count := reader.zigzag()) != 0:
+            if count < 0:
+                reader.zigzag()
+            for _ in range(abs(count)):
+                _skip_ordering(reader, "int")
+    elif kind in ("string", "bytes"):
+        reader.skip(reader.zigzag())
+    elif kind in _WIDTHS:
+        reader.skip(_WIDTHS[kind])
+    else:
+        reader.varint()
+
+
+_WIDTHS = {"null": 0, "boolean": 1, "float": 4, "double": 8}
 _NAMESPACE = "org.apache.hudi.avro.model"
 _ARRAY = f"{_NAMESPACE}.ArrayWrapper"
 _LOCAL_DATE = "local_date"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
-from hudi_core.config.keys import ConfigKey, keys_in, name_list, number, one_of, read_fields, regular_expression
+from hudi_core.config.keys import ConfigKey, flag, keys_in, name_list, number, one_of, read_fields, regular_expression
 
 _MAX: Final = 2**53
 
@@ -110,6 +110,18 @@ MAX_FILE_BYTES = number(
     120 * 1024 * 1024,
     "bytes that a base file is taken for where a file group has none yet",
     high=_MAX,
+)
+LOG_COMPACTION = flag(
+    "hoodie.log.compaction.enable",
+    "plan log compactions, which readers of Hudi 0.15 to 1.1 take into account only with "
+    "hoodie.optimized.log.blocks.scan.enable",
+)
+LOG_COMPACTION_BLOCKS = number(
+    "hoodie.log.compaction.blocks.threshold", 5, "log blocks from which a log compaction takes a file slice"
+)
+OPTIMIZED_SCAN = flag(
+    "hoodie.optimized.log.blocks.scan.enable",
+    "every reader of the table has this option, or is of Hudi 1.2: a log compaction may run beside writers",
 )
 
 COMPACTION_KEYS = keys_in(globals())

@@ -63,7 +63,7 @@ def merge_logs(
     try:
         for block in scan.blocks:
             if block.type is BlockType.DELETE:
-                entries = delete_columns(_content(storage, block), path=block.path)
+                entries = delete_columns(block_content(storage, block), path=block.path)
                 natural, values = ordering.of_deletes(entries)
                 merger.add_deletes(entries.column("key").combine_chunks(), natural, values, path=block.path)
             else:
@@ -91,7 +91,7 @@ def block_batches(
     naming the log file.
     """
     if block.type is BlockType.PARQUET_DATA:
-        with ParquetBaseFile(io.BytesIO(_content(storage, block)), block.path, storage.limits) as file:
+        with ParquetBaseFile(io.BytesIO(block_content(storage, block)), block.path, storage.limits) as file:
             _check_operation(file.schema.names, schema, block)
             yield from base_batches(file, schema, batch_rows=BATCH_ROWS, sources=sources)
         return
@@ -100,7 +100,7 @@ def block_batches(
     pieces = (
         _hfile_pieces(storage, block)
         if block.type is BlockType.HFILE_DATA
-        else _avro_pieces(storage, block, piece_bytes or PIECE_BYTES)
+        else avro_pieces(storage, block, piece_bytes or PIECE_BYTES)
     )
     for count, records, keys in pieces:
         for batch in decode_records(records, count, writer, schema, path=block.path).combine_chunks().to_batches():
@@ -128,13 +128,13 @@ def _partial_columns(block: LogBlock, sources: Sequence[ColumnSource]) -> frozen
     return frozenset(field_names(rename_fields(parse_schema(block.schema or "", path=block.path), sources)))
 
 
-def _avro_pieces(storage: Storage, block: LogBlock, piece_bytes: int) -> Iterator[tuple[int, memoryview, None]]:
-    """Records of an Avro block in pieces of whole records.
+def avro_pieces(storage: Storage, block: LogBlock, piece_bytes: int) -> Iterator[tuple[int, memoryview, None]]:
+    """Records of an Avro block, each with its length in front, in pieces of whole records, with their number.
 
     A small block is one piece and its lengths are not walked.
     """
     if block.content_length <= 2 * piece_bytes:
-        count, records = avro_block_records(_content(storage, block), path=block.path)
+        count, records = avro_block_records(block_content(storage, block), path=block.path)
         yield count, records, None
         return
     version, count = _BLOCK_HEAD.unpack(_read(storage, block, 0, _BLOCK_HEAD.size))
@@ -182,7 +182,7 @@ def _hfile_pieces(storage: Storage, block: LogBlock) -> Iterator[tuple[int, memo
     """Records of an HFile block with their cells' keys."""
     keys: list[bytes] = []
     parts: list[bytes] = []
-    for key, value in HFileReader.of_bytes(_content(storage, block), block.path, storage.limits).items():
+    for key, value in HFileReader.of_bytes(block_content(storage, block), block.path, storage.limits).items():
         keys.append(key)
         parts += (_LENGTH.pack(len(value)), value)
     yield len(keys), memoryview(b"".join(parts)), keys
@@ -207,7 +207,8 @@ def _with_keys(batch: pa.RecordBatch, keys: list[bytes], path: str) -> pa.Record
     return batch.set_column(index, batch.schema.field(index), column)
 
 
-def _content(storage: Storage, block: LogBlock) -> bytes:
+def block_content(storage: Storage, block: LogBlock) -> bytes:
+    """A block's whole content. Raises SizeLimitError before it is read, CorruptFileError for one that is cut."""
     storage.limits.check(Limit.LOG_BLOCK, block.content_length, block.path, what="a log block")
     return _read(storage, block, 0, block.content_length)
 

@@ -77,10 +77,19 @@ def _not_here(what: str, path: str) -> UnsupportedError:
 
 
 def check_slices(
-    context: TableContext, timeline: Timeline, instant: str, planned: Sequence[PlannedSlice], *, path: str
+    context: TableContext,
+    timeline: Timeline,
+    instant: str,
+    planned: Sequence[PlannedSlice],
+    *,
+    path: str,
+    before: str | None = None,
 ) -> dict[str, list[FileInfo]]:
     """Checks that the files of the plan in `path`, at `instant`, are there, and that its slices are those of the table
     then (filegroup.read.planned_slices); each partition of the plan is listed once. Returns the listings.
+
+    Log blocks of instants from `before` on do not count: to what a log compaction merges later writes may append in
+    layout 1.
 
     Raises StorageNotFoundError naming the first missing file, base files first; FormatError naming a file group.
     """
@@ -99,7 +108,7 @@ def check_slices(
                     remedy=_REMEDY,
                 )
     try:
-        _plan_check(context, timeline).check(
+        _plan_check(context, timeline, before).check(
             planned,
             listed,
             instant=instant,
@@ -112,8 +121,8 @@ def check_slices(
     return listed
 
 
-def _plan_check(context: TableContext, timeline: Timeline) -> PlanCheck:
-    history = cache(context.history)
+def _plan_check(context: TableContext, timeline: Timeline, before: str | None) -> PlanCheck:
+    history, committed = cache(context.history), CommittedInstants.of(timeline)
 
     @lru_cache(maxsize=4)
     def commit_of(requested: str) -> CommitMetadata | None:
@@ -125,7 +134,7 @@ def _plan_check(context: TableContext, timeline: Timeline) -> PlanCheck:
         timeline,
         context.active.layout,
         CompletionTimes(timeline, history).of,
-        CommittedInstants.of(timeline),
+        committed if before is None else committed.up_to(before, inclusive=False),
         commit_of,
     )
 

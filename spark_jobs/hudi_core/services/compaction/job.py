@@ -114,18 +114,22 @@ class CompactionJob(RewriteJob[CompactionPlan, CompactedSlice]):
 
     def metadata(self, plan: CompactionPlan, stats: Stats, timeline: Timeline) -> CommitMetadata:
         """See RewriteJob."""
-        carried = _carried_checkpoints(timeline, self.instant, self.active)
-        return compaction_metadata(stats, self._written, carried, self.owner)
+        carried = carried_checkpoints(timeline, self.instant, self.active)
+        return compaction_metadata(stats, self._written, carried, self.owner, self.operation)
 
     def _schema(self, timeline: Timeline) -> AvroSchema:
         return table_schema(self.context.storage, self.context.config, timeline)
 
 
 def compaction_metadata(
-    stats: Sequence[WriteStat], schema: Mapping[str, Any], carried: Mapping[str, str], owner: Owner
+    stats: Sequence[WriteStat],
+    schema: Mapping[str, Any],
+    carried: Mapping[str, str],
+    owner: Owner,
+    operation: str = Operation.COMPACT,
 ) -> CommitMetadata:
-    """The metadata of a compaction's commit: `schema` is the table's Avro schema without meta fields, `carried` the
-    streamers' checkpoints.
+    """The metadata of the commit of a compaction or log compaction (`operation`): `schema` is the table's Avro schema
+    without meta fields, `carried` the streamers' checkpoints.
     """
     by_partition: dict[str, list[WriteStat]] = {}
     for stat in stats:
@@ -134,12 +138,12 @@ def compaction_metadata(
     return CommitMetadata(
         partition_to_write_stats={partition: tuple(items) for partition, items in sorted(by_partition.items())},
         compacted=True,
-        operation_type=Operation.COMPACT,
+        operation_type=operation,
         extra_metadata={SCHEMA_KEY: text, **carried, **provenance(owner)},
     )
 
 
-def _carried_checkpoints(timeline: Timeline, instant: str, active: ActiveTimeline) -> dict[str, str]:
+def carried_checkpoints(timeline: Timeline, instant: str, active: ActiveTimeline) -> dict[str, str]:
     """The streamers' checkpoints of the last commit before `instant`; in layout 2 none.
 
     Not of a later one: if that is rolled back, the copied checkpoint would make the streamer skip its input. Streamers

@@ -7,9 +7,10 @@ Peak memory on the driver: the file groups of one partition, and the operations,
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime
+from typing import Any
 
 from hudi_core.config.engine_config import EngineConfig
 from hudi_core.config.services.compaction_config import COMPACTION_STRATEGY, CompactionConfig
@@ -22,7 +23,7 @@ from hudi_core.services.compaction.strategies import Strategies
 from hudi_core.services.compaction.triggers import why_not_due
 from hudi_core.services.context import TableContext, provenance
 from hudi_core.services.engine_choice import Extent
-from hudi_core.services.lifecycle import Run
+from hudi_core.services.lifecycle import Job, Run
 from hudi_core.services.planning import RewriteService, extent_of
 from hudi_core.services.service import Nothing, Scheduled
 from hudi_core.timeline.actions.compaction import CompactionOperation, CompactionPlan, encode_compaction_plan
@@ -64,15 +65,16 @@ class Planned:
 
 
 @dataclass(slots=True)
-class _Candidates:
+class Candidates:
     """Operations over whole slices, with the bytes that each reads; `skipped` are the partitions with log files in file
-    groups that another plan holds, `held` how many there are.
+    groups that another plan holds, `held` how many there are; `passed` counts slices that the plan has no use for.
     """
 
     operations: list[CompactionOperation] = field(default_factory=list)
     sizes: dict[FileGroupId, int] = field(default_factory=dict)
     skipped: set[str] = field(default_factory=set)
     held: int = 0
+    passed: int = 0
 
 
 def make_plan(context: TableContext, timeline: Timeline, instant: str, *, today: date) -> Planned | Nothing:
@@ -90,7 +92,7 @@ def make_plan(context: TableContext, timeline: Timeline, instant: str, *, today:
     strategies = Strategies(config, today, bounds_days=features.completion_time_in_name)
     everywhere = view.partitions()
     chosen = strategies.partitions(everywhere)
-    found = _candidates(context, view, chosen, instant, config)
+    found = candidates(context, view, chosen, instant, config)
     if not found.operations:
         return Nothing(_no_candidates(len(everywhere), len(chosen), found.held))
     taken = strategies.operations(found.operations)
@@ -106,10 +108,15 @@ def make_plan(context: TableContext, timeline: Timeline, instant: str, *, today:
     return Planned(plan, [found.sizes[item.file_group] for item in taken])
 
 
-def _candidates(
-    context: TableContext, view: FileSystemView, partitions: Sequence[str], instant: str, config: CompactionConfig
-) -> _Candidates:
-    """The latest slices with log files of file groups that no pending plan holds.
+def candidates(
+    context: TableContext,
+    view: FileSystemView,
+    partitions: Sequence[str],
+    instant: str,
+    config: CompactionConfig,
+    takes: Callable[[FileSlice], bool] | None = None,
+) -> Candidates:
+    """The latest slices with log files of file groups that no pending plan holds, of those that a plan `takes`.
 
     A log compaction holds its file groups as well, unlike in Hudi: its log file would come on top of the new base file.
     """
@@ -118,7 +125,7 @@ def _candidates(
     for clustering in pending.read_clusterings().values():
         held.update(clustering.file_groups())
     completions = CompletionTimes(view.timeline, context.history)
-    found = _Candidates()
+    found = Candidates()
     for partition in partitions:
         for item in view.latest_slices(partition):
             if context.config.features.log_name_has_delta_commit:
@@ -130,6 +137,9 @@ def _candidates(
                     found.skipped.add(partition)
                 continue
             if not has_logs:
+                continue
+            if takes is not None and not takes(item):
+                found.passed += 1
                 continue
             found.operations.append(_operation(item, config))
             found.sizes[item.file_group] = item.size
@@ -185,18 +195,14 @@ class CompactionService(RewriteService[Planned]):
     action = Action.COMPACTION
     rewritten = "compacted"
 
-    def pending(self, context: TableContext, timeline: Timeline) -> list[str]:
-        """The compactions that are requested or inflight, oldest first."""
-        return [instant.requested_time for instant in timeline.pending_compactions()]
-
     def extent(self, context: TableContext, instant: str, config: EngineConfig) -> Extent:
         """See InstantService. One listing of each partition in the plan."""
-        operations = context.active.read_plan(instant).operations
-        check_operations(operations, path=context.active.path(instant, Action.COMPACTION, State.REQUESTED))
+        operations = context.active.read_plan(instant, self.action).operations
+        check_operations(operations, path=context.active.path(instant, self.action, State.REQUESTED))
         units = [[(item.partition, (*item.log_files, *filter(None, (item.base_file,))))] for item in operations]
         return extent_of(context.storage, units, config)
 
-    def job(self, run: Run) -> CompactionJob:
+    def job(self, run: Run) -> Job[Any, Any]:
         """See InstantService."""
         return CompactionJob(run)
 

@@ -24,7 +24,7 @@ from hudi_core.storage.base import FileInfo
 from hudi_core.timeline.instant import Action, Instant, State
 from hudi_core.timeline.pending_plans import pending_rollback_of, rollback_target
 from hudi_core.transaction.claim import Claim
-from hudi_core.transaction.reconcile import files_of
+from hudi_core.transaction.reconcile import files_of, log_files_of
 
 log = logging.getLogger(__name__)
 
@@ -44,7 +44,7 @@ class Leftovers:
 def find_leftovers(context: TableContext, instant: str, action: str, partitions: Iterable[str]) -> Leftovers:
     """What attempts at `instant` left in the planned partitions and in those that markers name. Needs no claim.
 
-    `action` is the pending one: a compaction or clustering, or a log compaction where its log files are its own.
+    `action` is the pending one: of a compaction, a log compaction or a clustering.
     """
     publisher = context.metadata_publisher()
     return Leftovers(
@@ -58,6 +58,8 @@ def attempt_files(context: TableContext, instant: str, action: str, partitions: 
     """The files of attempts; log files named after a compaction's instant in version 6 are other writers'."""
     logs = action != Action.COMPACTION or context.config.features.log_name_has_delta_commit
     marked = {marker.partition for marker in list_markers(context.storage, instant)}
+    if action == Action.LOG_COMPACTION:
+        return log_files_of(context.storage, instant, {*partitions, *marked})
     files = files_of(context.storage, instant, {*partitions, *marked})
     return [info for info, name in files if logs or isinstance(name, BaseFileName)]
 
@@ -78,12 +80,25 @@ def roll_back_attempt(
         delete_markers(context.storage, instant)
         return None, removed
     steps = list(map(deletion_of, left.files))
+    if action == Action.LOG_COMPACTION and not context.config.features.rollback_deletes_logs:
+        # A rollback of version 6 deletes no log file. That of an attempt is the attempt's alone, and no reader sees it.
+        _delete(context, left.files, claim)
+        steps = []
+        if not left.in_metadata_table and left.pending_rollback is None:
+            delete_markers(context.storage, instant)
+            return None, removed
     rollback = left.pending_rollback or _request(context, instant, action, steps, claim)
     log.info("rolling back an earlier attempt at %s %s as %s: %d files", action, instant, rollback, len(left.files))
     run_rollback(context, rollback, claim.owner, fenced_by=claim, extra=steps)
     delete_markers(context.storage, instant)
     context.active.remove(instant, action, State.INFLIGHT)
     return rollback, removed
+
+
+def _delete(context: TableContext, files: Iterable[FileInfo], claim: Claim) -> None:
+    for info in files:
+        claim.check()
+        context.storage.delete(info.path)
 
 
 def _clean_up_behind(context: TableContext, instant: str, claim: Claim) -> None:

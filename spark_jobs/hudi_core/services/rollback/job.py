@@ -121,7 +121,7 @@ class RollbackJob(Job[RollbackExecution, RollbackMetadata]):
         if publisher is not None:
             publisher.roll_back(self.failed, self.instant, changes)
         target = self._execution.target(self.active.load())
-        self._keeps_plan = target is not None and keeps_plan(self.context, target)
+        self._keeps_plan = target is not None and (self._is_fenced or keeps_plan(self.context, target))
         if target is not None and target.is_completed:
             log.error(
                 "%s %s was completed while rollback %s was taking its files away: its writer was alive, and its "

@@ -8,7 +8,6 @@ import pytest
 
 from hudi_core.errors import UnsupportedError
 from hudi_core.request.services import (
-    NOT_IN_RELEASE,
     SERVICES,
     Step,
     check_service,
@@ -24,11 +23,11 @@ def test_an_entry_names_the_class_of_its_service(name: str) -> None:
     assert getattr(import_module(module), implementation).name == name
 
 
-@pytest.mark.parametrize("name", [*NOT_IN_RELEASE, "defragment", ""])
+@pytest.mark.parametrize("name", ["defragment", ""])
 def test_a_service_of_another_release_is_refused(name: str) -> None:
     with pytest.raises(UnsupportedError, match="not in this release") as caught:
         check_service(name)
-    assert "archive, clean, clustering, compaction, indexing, rollback" in str(caught.value.remedy)
+    assert "archive, clean, clustering, compaction, indexing, log_compaction, rollback" in str(caught.value.remedy)
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,14 @@ from __future__ import annotations
 import pytest
 
 from hudi_core.errors import ExecutionError
-from hudi_core.transaction.reconcile import base_files_of, check_winners, remove_losers
+from hudi_core.transaction.reconcile import (
+    OWN_ATTEMPTS,
+    base_files_of,
+    check_winners,
+    log_files_of,
+    remove_losers,
+)
+from tests.support.log_files import data
 from tests.support.memory_storage import MemoryStorage
 
 T = "20260102000000000"
@@ -50,6 +57,25 @@ def test_losers_go_and_logs_stay(storage: MemoryStorage) -> None:
     assert not storage.exists(f"a/f-0_0-1-0_{T}.parquet")
     assert storage.exists(f"a/.f-0_{T}.log.1_0-3-0")
     assert storage.exists("a/f-0_0-1-0_20260101000000000.parquet")
+
+
+def test_log_files_of_an_instant(storage: MemoryStorage) -> None:
+    """Those of its name; in version 6 those of ours that hold its blocks alone, also when they were cut."""
+    own, foreign = f"0-1-{OWN_ATTEMPTS}", "0-1-7"
+    ours, theirs = data(T, [("a", 1, "x")]), data("20260103000000000", [("a", 1, "x")])
+    for version, (token, content) in enumerate(
+        ((own, ours), (own, ours[:-9]), (own, b""), (own, ours + theirs), (own, theirs), (foreign, ours)), 1
+    ):
+        storage.write(f"a/.f-0_20260101000000000.log.{version}_{token}", content)
+    storage.write(f"a/.g-0_20260104000000000.log.1_{own}", ours)
+    assert [info.path for info in log_files_of(storage, T, ["a"])] == [
+        *(f"a/.f-0_20260101000000000.log.{version}_{own}" for version in (1, 2, 3)),
+        f"a/.f-0_{T}.log.1_0-3-0",
+    ]
+    kept = remove_losers(storage, T, ["a"], {f"a/.f-0_{T}.log.1_0-3-0": 3}, log_files_of)
+    assert kept == {f"a/.f-0_{T}.log.1_0-3-0": 3}
+    assert log_files_of(storage, T, ["a", "b"]) == [storage.stat(f"a/.f-0_{T}.log.1_0-3-0")]
+    assert len(base_files_of(storage, T, ["a", "b"])) == 3
 
 
 @pytest.mark.parametrize(("found", "match"), [({}, "no such file"), ({"a/x": 3}, "3 bytes")])

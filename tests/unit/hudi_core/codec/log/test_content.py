@@ -13,8 +13,10 @@ from hudi_core.codec.log.content import (
     OrderingValue,
     avro_block_records,
     decode_delete_block,
+    delete_record_spans,
     encode_avro_block,
 )
+from hudi_core.codec.log.content import encode_delete_block as joined_deletes
 from hudi_core.errors import CorruptFileError, FormatError, UnsupportedError
 from tests.support.delete_records import ANY, encode_delete_block, records
 
@@ -35,6 +37,25 @@ def test_a_typed_delete_of_real_hudi() -> None:
 @given(records(ANY))
 def test_every_ordering_value_survives(entries: list[DeleteRecord]) -> None:
     assert decode_delete_block(encode_delete_block(entries), path="log") == entries
+
+
+@settings(max_examples=60, deadline=None)
+@given(records(ANY))
+def test_entries_are_found_in_a_block_and_make_one_again(entries: list[DeleteRecord]) -> None:
+    block = encode_delete_block(entries)
+    data, spans = delete_record_spans(block, path="log")
+    assert len(spans) == len(entries)
+    parts = [data[start:end] for start, end in spans]
+    assert decode_delete_block(joined_deletes(parts), path="log") == entries
+    for part, entry in zip(parts, entries, strict=True):
+        assert decode_delete_block(joined_deletes([part]), path="log") == [entry]
+
+
+def test_entries_that_end_too_early_or_too_late() -> None:
+    block = encode_delete_block([DeleteRecord("k", "p", None)])
+    for body in (block[8:] + b"\0", block[8:-2]):
+        with pytest.raises(CorruptFileError):
+            delete_record_spans(struct.pack(">ii", 3, len(body)) + body, path="log")
 
 
 @pytest.mark.parametrize(("kind", "number"), [(kind, number) for number, kind in enumerate(ORDERING_KINDS) if number])

@@ -27,7 +27,7 @@ AT_ONCE = {"airflow_hudi.doctor.stuck_minutes": "0"}
     ("kind", "expected"),
     [
         ("compaction", f"hudictl run compaction TABLE --instant {T}"),
-        ("log_compaction", f"unschedule TABLE {T}"),
+        ("log_compaction", f"hudictl run log_compaction TABLE --instant {T}"),
         ("clustering", f"unschedule TABLE {T}"),
         ("clean", f"hudictl run clean TABLE --instant {T}"),
         ("rollback", f"hudictl run rollback TABLE --instant {T}"),

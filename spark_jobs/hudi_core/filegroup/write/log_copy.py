@@ -1,0 +1,134 @@
+"""A log file made of records and delete entries of other log files, copied as their bytes are.
+
+Nothing is decoded, so a copy has every column, with the value and the schema that its writer gave it.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping, Sequence
+from types import TracebackType
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hudi_core.codec.log.blocks import BlockType, HeaderKey, LogBlock
+from hudi_core.codec.log.content import delete_record_spans, encode_delete_block
+from hudi_core.codec.log.frames import encode_block
+from hudi_core.errors import CorruptFileError
+from hudi_core.filegroup.read.log_records import avro_pieces, block_content
+from hudi_core.storage.base import Storage
+
+BLOCK_BYTES = 64 << 20
+"""Bytes of records from which a data block is written. Hudi's own are cut at 256 MiB
+(hoodie.logfile.data.block.max.size).
+"""
+_HEAD = struct.Struct(">ii")
+_VERSION = 3
+"""Of Avro data blocks."""
+_LENGTH = struct.Struct(">i")
+
+
+class LogCopy:
+    """The new log file. Data blocks have the schema of what is copied into them, the delete block comes last.
+
+    Use it in a `with` block: an error inside keeps the file from being published, where the storage can. Memory: twice
+    BLOCK_BYTES, one piece of a block that is read, and the entries of the delete block.
+    """
+
+    def __init__(self, storage: Storage, path: str, headers: Mapping[HeaderKey, str]) -> None:
+        """`headers` are those of every block, without the schema."""
+        self.records = 0
+        self.deletes = 0
+        self.path = path
+        self._storage = storage
+        self._headers = dict(headers)
+        self._file = storage.open_output(path)
+        self._schema: str | None = None
+        self._waiting: list[bytes] = []
+        self._waiting_records = 0
+        self._waiting_bytes = 0
+        self._entries: list[bytes] = []
+        self._deletes_schema: str | None = None
+
+    def copy_records(self, block: LogBlock, kept: NDArray[np.int64], *, piece_bytes: int) -> int:
+        """Copies the records of an Avro data block with these numbers, ascending; returns how many the block has.
+
+        A large block is read in pieces of about `piece_bytes`. Raises CorruptFileError naming the block's file.
+        """
+        if block.schema != self._schema:
+            self._flush()
+            self._schema = block.schema
+        first = 0
+        for count, records, _ in avro_pieces(self._storage, block, piece_bytes):
+            ends = _ends(records, count, block)
+            here = kept[np.searchsorted(kept, first) : np.searchsorted(kept, first + count)] - first
+            first += count
+            if not len(here):
+                continue
+            breaks = np.flatnonzero(np.diff(here) != 1)
+            for low, high in zip(here[np.r_[0, breaks + 1]], here[np.r_[breaks, len(here) - 1]], strict=True):
+                self._add(bytes(records[ends[low] : ends[high + 1]]), int(high - low + 1))
+        return first
+
+    def _add(self, records: bytes, count: int) -> None:
+        self._waiting.append(records)
+        self._waiting_records += count
+        self._waiting_bytes += len(records)
+        self.records += count
+        if self._waiting_bytes >= BLOCK_BYTES:
+            self._flush()
+
+    def copy_deletes(self, block: LogBlock, kept: Sequence[int]) -> None:
+        """Copies the entries of a delete block with these numbers. Raises CorruptFileError naming the block's file."""
+        data, spans = delete_record_spans(block_content(self._storage, block), path=block.path)
+        self._entries += (bytes(data[slice(*spans[number])]) for number in kept)
+        self._deletes_schema = block.schema or self._deletes_schema
+
+    def close(self) -> int:
+        """Writes what is waiting and completes the file; returns its size in bytes."""
+        self._flush()
+        if self._entries:
+            self._write(BlockType.DELETE, self._deletes_schema, encode_delete_block(self._entries))
+            self.deletes = len(self._entries)
+        size = self._file.tell()
+        self._file.close()
+        return size
+
+    def _flush(self) -> None:
+        if self._waiting:
+            head = _HEAD.pack(_VERSION, self._waiting_records)
+            self._write(BlockType.AVRO_DATA, self._schema, b"".join((head, *self._waiting)))
+        self._waiting, self._waiting_records, self._waiting_bytes = [], 0, 0
+
+    def _write(self, kind: BlockType, schema: str | None, content: bytes) -> None:
+        headers = self._headers if schema is None else {**self._headers, HeaderKey.SCHEMA: schema}
+        self._file.write(encode_block(kind, headers, content))
+
+    def __enter__(self) -> LogCopy:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._file.__exit__(kind, error, trace)
+        if isinstance(error, Exception):
+            self._storage.delete(self.path)
+
+
+def _ends(records: memoryview, count: int, block: LogBlock) -> NDArray[np.int64]:
+    """Where each record begins, with its length in front, and where the last one ends."""
+    ends = np.empty(count + 1, dtype=np.int64)
+    end, size, unpack = 0, len(records), _LENGTH.unpack_from
+    for number in range(count):
+        ends[number] = end
+        length = unpack(records, end)[0] if end + _LENGTH.size <= size else -1
+        end += _LENGTH.size + length
+        if length < 0 or end > size:
+            raise CorruptFileError(
+                f"log block at byte {block.offset} has no record {number} of {length} bytes", path=block.path
+            )
+    ends[count] = end
+    if end != size:
+        raise CorruptFileError(f"log block at byte {block.offset} has {size - end} bytes too many", path=block.path)
+    return ends

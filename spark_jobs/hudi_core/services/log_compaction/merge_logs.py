@@ -1,0 +1,267 @@
+"""One operation of a log compaction's plan: of the log files of a file slice, the newest version of each row is copied
+into one log file (LogCompactionExecutionHelper of 0.15, FileGroupReaderBasedAppendHandle of 1.1 and later).
+
+The versions are folded by the merge loop of readers, and the winning one is copied as it is, with its commit time,
+ordering value and schema: a reader that goes on from it gets what it would get from all of them. So there is no log
+compaction where a merge makes a new row of two.
+
+Peak memory of a task: of every log record its key, its ordering value and 17 bytes, in memory-mapped files beyond
+`airflow_hudi.memory.bytes`; what a piece of a block decodes to; and filegroup.write.log_copy.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from hudi_core.codec.avro.arrow import arrow_schema
+from hudi_core.codec.avro.schema import AvroSchema, add_meta_fields, without_meta_fields
+from hudi_core.codec.log.blocks import BlockType, HeaderKey, LogBlock
+from hudi_core.codec.log.delete_columns import delete_columns
+from hudi_core.config.write_config import WriteConfig
+from hudi_core.errors import ExecutionError, UnsupportedError
+from hudi_core.filegroup.merge.log_merge import LogRecords, merge_columns
+from hudi_core.filegroup.merge.ordering_values import Ordering, greater, nulls
+from hudi_core.filegroup.merge.table_policy import MergePolicy
+from hudi_core.filegroup.merge.winning_version import Kind
+from hudi_core.filegroup.read.log_records import PIECE_BYTES, block_content, has_operations, merge_logs
+from hudi_core.filegroup.read.log_scan import CommittedInstants, ScanResult, scan_log_files
+from hudi_core.filegroup.write.log_copy import LogCopy
+from hudi_core.filegroup.write.markers import MarkerType, create_marker
+from hudi_core.metadata_table.extract.data_file import StatisticsRequirements, read_file_statistics
+from hudi_core.metadata_table.records.file_statistics import DataFileRef, FileStatistics
+from hudi_core.model.names import LogFileName, WriteToken, parse_data_file, parse_log_file
+from hudi_core.model.partition import check_file_name, check_partition, join
+from hudi_core.services.log_compaction.block_order import BlockOrder
+from hudi_core.storage.arrow_store import open_data_storage
+from hudi_core.storage.base import FileInfo
+from hudi_core.timeline.actions.compaction import CompactionOperation
+from hudi_core.timeline.actions.slice_metrics import LOG_BYTES
+from hudi_core.timeline.actions.write_stats import WriteStat
+from hudi_core.transaction.reconcile import OWN_ATTEMPTS
+from hudi_core.view.file_group import DataFile
+
+if TYPE_CHECKING:
+    from hudi_core.engine.protocol import TaskAttempt
+    from hudi_core.storage.base import Storage
+
+_SOURCE: Final = "log compaction unit"
+_COPIED: Final = frozenset({BlockType.AVRO_DATA, BlockType.DELETE})
+
+
+@dataclass(frozen=True, slots=True)
+class LogCompactionUnit:
+    """One operation of the plan at `instant`, and what its merge must know of the table; as CompactionUnit."""
+
+    operation: CompactionOperation
+    uri: str
+    storage_options: Mapping[str, str]
+    instant: str
+    committed: CommittedInstants
+    schema: AvroSchema
+    policy: MergePolicy
+    config: WriteConfig
+    as_hudi_1: bool
+    order: BlockOrder
+    requirements: StatisticsRequirements | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MergedLogs:
+    """What came of a unit. `stat` is None where no log block counts; `statistics` also without requirements. `keys` is
+    how many the logs hold, of which each is one of the `records` or `deletes` that the new file has.
+    """
+
+    stat: WriteStat | None
+    statistics: FileStatistics | None
+    keys: int = 0
+    records: int = 0
+    deletes: int = 0
+
+
+def merge_operation(unit: LogCompactionUnit, attempt: TaskAttempt) -> MergedLogs:
+    """Merges the log files of one file slice; the UnitTask of log compaction.
+
+    Files: the marker first, then the log file under a name of this attempt. Raises HudiError only:
+    StorageNotFoundError for a file of the plan that is gone, CorruptFileError for a broken one and for a corrupt log
+    block (unless allowed), UnsupportedError for blocks that are not copied, ConflictError for those of a pending write
+    that come between (BlockOrder.check), ExecutionError.
+    """
+    merge = _Merge(unit, attempt)
+    try:
+        return merge.run()
+    except (pa.ArrowException, MemoryError) as error:
+        raise ExecutionError(f"merging the log files failed: {error!r}", path=merge.partition) from error
+
+
+def check_copied(blocks: Sequence[LogBlock]) -> None:
+    """Raises UnsupportedError for a block whose records are not copied here."""
+    for block in blocks:
+        if block.type not in _COPIED or block.is_partial or has_operations([block]):
+            what = "partial rows" if block.is_partial else f"a block of type {block.type.name}"
+            what = f"change operations ({block.type.name})" if has_operations([block]) else what
+            raise UnsupportedError(
+                f"log compaction copies no log file with {what}", path=block.path, remedy="compact the table instead"
+            )
+
+
+class _Merge:
+    def __init__(self, unit: LogCompactionUnit, attempt: TaskAttempt) -> None:
+        operation = unit.operation
+        self.unit = unit
+        self.instant = check_file_name(unit.instant, source=_SOURCE)
+        self.partition = check_partition(operation.partition, source=_SOURCE)
+        self.names = [check_file_name(name, source=_SOURCE) for name in operation.log_files]
+        self.storage: Storage = open_data_storage(unit.uri, unit.storage_options)
+        self.token = WriteToken(attempt.partition_id, attempt.stage_id, OWN_ATTEMPTS + attempt.attempt_id)
+
+    def run(self) -> MergedLogs:
+        unit, started = self.unit, time.perf_counter()
+        names = sorted(self.names, key=lambda name: parse_log_file(name).scan_order)
+        files = [DataFile(self.partition, name, self.storage.stat(join(self.partition, name)).size) for name in names]
+        scan = scan_log_files(
+            self.storage, files, unit.committed, latest_instant=unit.instant, stop_at_newer=not unit.as_hudi_1
+        )
+        if not unit.config.allow_corrupt_log_blocks:
+            scan.refuse_corrupt()
+        if not scan.blocks:
+            return MergedLogs(None, None)
+        check_copied(scan.blocks)
+        merged = list(dict.fromkeys(str(block.instant_time) for block in scan.blocks))
+        listed = self.storage.list_files(self.partition)
+        unit.order.check(self.storage, unit.operation, listed, frozenset(merged), unit.committed)
+        name = self._name(listed)
+        create_marker(self.storage, self.instant, self.partition, str(name), MarkerType.APPEND)
+        headers = {HeaderKey.INSTANT_TIME: self.instant, HeaderKey.COMPACTED_BLOCK_TIMES: ",".join(merged)}
+        with LogCopy(self.storage, join(self.partition, str(name)), headers) as copy:
+            records = self._folded(scan)
+            with closing(records.store):
+                scanned = time.perf_counter()
+                self._copy(scan, records, copy)
+            size = copy.close()
+        if copy.records + copy.deletes != len(records):
+            raise ExecutionError(
+                f"the logs hold {len(records)} keys, but {copy.records} records and {copy.deletes} deletes were copied",
+                path=copy.path,
+            )
+        milliseconds = int((scanned - started) * 1000), int((time.perf_counter() - scanned) * 1000)
+        stat = self._stat(name, scan, records, copy, size, sum(file.size for file in files), milliseconds)
+        statistics = None
+        if unit.requirements is not None:
+            written = DataFileRef(self.partition, str(name), size, is_base=False)
+            statistics = read_file_statistics(self.storage, written, unit.requirements)
+        return MergedLogs(stat, statistics, len(records), copy.records, copy.deletes)
+
+    def _name(self, listed: Sequence[FileInfo]) -> LogFileName:
+        """The next log file of the slice; in layout 2 the first of the instant."""
+        operation = self.unit.operation
+        if self.unit.order.by_name:
+            return LogFileName(operation.file_id, self.instant, 1, self.token)
+        versions = [
+            name.version
+            for name in (parse_data_file(info.name) for info in listed)
+            if isinstance(name, LogFileName)
+            and (name.file_id, name.instant) == (operation.file_id, operation.base_instant)
+        ]
+        return LogFileName(operation.file_id, operation.base_instant, max(versions, default=0) + 1, self.token)
+
+    def _folded(self, scan: ScanResult) -> LogRecords:
+        """The winning version of each key; its row number is that of the record among all of the data blocks."""
+        unit = self.unit
+        schema = without_meta_fields(unit.schema)
+        self.ordering = Ordering.of(unit.policy, schema, path=unit.operation.file_id)
+        names = merge_columns(unit.policy, self.ordering)
+        columns = arrow_schema(add_meta_fields(schema), path=unit.operation.file_id)
+        seen = pa.schema([column for column in columns if column.name in names])
+        return merge_logs(self.storage, scan, seen, unit.policy, self.ordering, budget=unit.config.memory_bytes)
+
+    def _copy(self, scan: ScanResult, records: LogRecords, copy: LogCopy) -> None:
+        kept = np.sort(records.rows[records.rows >= 0])
+        first = 0
+        entries: dict[int, list[int]] = {}
+        for number, entry in self._entries(scan, records):
+            entries.setdefault(number, []).append(entry)
+        for number, block in enumerate(scan.blocks):
+            if block.type is BlockType.AVRO_DATA:
+                here = kept[np.searchsorted(kept, first) :] - first
+                first += copy.copy_records(block, here, piece_bytes=PIECE_BYTES)
+            elif number in entries:
+                copy.copy_deletes(block, sorted(entries[number]))
+
+    def _entries(self, scan: ScanResult, records: LogRecords) -> list[tuple[int, int]]:
+        """For each key whose newest version is a delete entry, the last such entry: numbers of block and entry."""
+        places = np.flatnonzero(records.rows < 0)
+        keys = records.keys.take(pa.array(places))
+        block_of = np.full(len(places), -1, dtype=np.int64)
+        entry_of = block_of.copy()
+        for number, block in enumerate(scan.blocks):
+            if block.type is not BlockType.DELETE or not len(places):
+                continue
+            columns = delete_columns(block_content(self.storage, block), path=block.path)
+            named = columns.column("key").combine_chunks().cast(keys.type)
+            at = pc.index_in(named, value_set=keys).fill_null(-1).to_numpy()
+            natural, values = self.ordering.of_deletes(columns)
+            hits = np.flatnonzero(at >= 0)
+            hits = hits[self._is_version(records, places[at[hits]], natural[hits], values.take(pa.array(hits)))]
+            block_of[at[hits]], entry_of[at[hits]] = number, hits
+        if (block_of < 0).any():
+            lost = keys[int(np.flatnonzero(block_of < 0)[0])].as_py()
+            raise ExecutionError(f"no delete entry is the newest version of key {lost!r}", path=self.partition)
+        return list(zip(block_of.tolist(), entry_of.tolist(), strict=True))
+
+    def _is_version(
+        self, records: LogRecords, places: NDArray[np.int64], natural: NDArray[np.bool_], values: pa.Array
+    ) -> NDArray[np.bool_]:
+        """Whether delete entries are what the fold has left of the keys at `places`."""
+        held = records.ordering.take(pa.array(places))
+        same = ~greater(held, values) & ~greater(values, held) & (nulls(held) == nulls(values))
+        is_natural = records.kinds[places] == Kind.NATURAL_DELETE
+        found: NDArray[np.bool_] = (natural == is_natural) & (natural | same)
+        return found
+
+    def _stat(
+        self,
+        name: LogFileName,
+        scan: ScanResult,
+        records: LogRecords,
+        copy: LogCopy,
+        size: int,
+        log_bytes: int,
+        milliseconds: tuple[int, int],
+    ) -> WriteStat:
+        operation, by_name = self.unit.operation, self.unit.order.by_name
+        earlier = () if by_name else tuple(reversed(operation.log_files))
+        return WriteStat(
+            file_id=operation.file_id,
+            path=copy.path,
+            partition_path=self.partition,
+            prev_commit=operation.base_instant,
+            num_writes=copy.records,
+            num_deletes=copy.deletes,
+            num_update_writes=copy.records,
+            num_inserts=0,
+            file_size_in_bytes=size,
+            total_write_bytes=size,
+            total_log_records=records.record_count,
+            total_log_files_compacted=scan.counts.files,
+            total_log_size_compacted=int(operation.metrics.get(LOG_BYTES, log_bytes)),
+            total_updated_records_compacted=len(records),
+            total_log_blocks=scan.counts.blocks,
+            total_corrupt_log_block=scan.counts.corrupt,
+            total_rollback_blocks=scan.counts.rolled_back,
+            total_scan_time_ms=milliseconds[0],
+            total_upsert_time_ms=milliseconds[1],
+            log_version=name.version,
+            log_offset=0,
+            base_file="" if by_name else operation.base_file or "",
+            log_files=(*earlier, str(name)),
+            extra={"numUpdates": 0, "totalLogReadTimeMs": milliseconds[0]} if by_name else {},
+        )

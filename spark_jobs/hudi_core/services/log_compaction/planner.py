@@ -1,0 +1,145 @@
+"""Plans a log compaction: of which file slices the log files are merged next (HoodieLogCompactionPlanGenerator).
+
+It is planned on an explicit option only: a reader that does not know log compactions reads rows twice, and in the wrong
+order where a writer came between (block_order.py).
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from hudi_core.config.services.compaction_config import LOG_COMPACTION, LOG_COMPACTION_BLOCKS, CompactionConfig
+from hudi_core.errors import FormatError
+from hudi_core.filegroup.merge.merge_mode import reads_as_hudi_1
+from hudi_core.filegroup.read.log_scan import CommittedInstants, latest_compaction_instant, scan_log_files
+from hudi_core.services.compaction.checks import check_schema_of_latest
+from hudi_core.services.compaction.planner import CompactionService, Planned, candidates
+from hudi_core.services.context import TableContext
+from hudi_core.services.lifecycle import Job, Run
+from hudi_core.services.log_compaction.block_order import writer_beside
+from hudi_core.services.log_compaction.job import LogCompactionJob, check_log_compaction
+from hudi_core.services.log_compaction.merge_logs import check_copied
+from hudi_core.services.service import Nothing
+from hudi_core.timeline.actions.compaction import CompactionPlan
+from hudi_core.timeline.instant import Action
+from hudi_core.timeline.timeline import Timeline
+from hudi_core.view.file_group import FileSlice
+
+_STRATEGY: Final = {
+    "compactorClassName": "org.apache.hudi.table.action.compact.LogCompactionExecutionHelper",
+    "strategyParams": {},
+    "version": 1,
+}
+"""What Hudi names in each of its plans."""
+
+
+class LogCompactionService(CompactionService):
+    """See service.InstantService."""
+
+    name = "log_compaction"
+    action = Action.LOG_COMPACTION
+
+    def job(self, run: Run) -> Job[Any, Any]:
+        """See InstantService."""
+        return LogCompactionJob(run)
+
+    def check(self, context: TableContext, timeline: Timeline) -> None:
+        """See job.check_log_compaction."""
+        check_log_compaction(context)
+        check_schema_of_latest(context, timeline)
+
+    def plan(self, context: TableContext, timeline: Timeline, instant: str) -> Planned | Nothing:
+        """See RewriteService. Other guards than those of a compaction: blocks may come between."""
+        if not LOG_COMPACTION.read(context.options):
+            return Nothing(
+                f"log compactions are planned with {LOG_COMPACTION.name}=true only, since readers must know them"
+            )
+        undoing = timeline.pending().of_actions(Action.ROLLBACK, Action.RESTORE).first()
+        if undoing is not None:
+            what = f"{undoing.action} {undoing.requested_time} is pending"
+            return Nothing(f"{what}: finish it with `hudictl rollback TABLE`")
+        writer = writer_beside(context, timeline, instant)
+        if writer is not None:
+            what = f"{writer.action} {writer.requested_time} is pending"
+            return Nothing(f"{what}, and its log blocks may come between: wait for it, or roll it back")
+        reason = _why_not_due(context, timeline)
+        return _planned(context, timeline, instant) if reason is None else Nothing(reason)
+
+
+def _planned(context: TableContext, timeline: Timeline, instant: str) -> Planned | Nothing:
+    view, slices = context.view(timeline), _Slices(context, timeline)
+    everywhere = view.partitions()
+    found = candidates(context, view, everywhere, instant, CompactionConfig.of(context.options), slices.takes)
+    if not found.operations:
+        held = f"; pending plans hold {found.held} others" if found.held else ""
+        refused = f"; {slices.refused}" if slices.refused else ""
+        return Nothing(
+            f"of {found.passed} file slices with log files none has {slices.least} log blocks to merge "
+            f"({LOG_COMPACTION_BLOCKS.name}){held}{refused}"
+        )
+    plan = CompactionPlan(
+        tuple(found.operations),
+        strategy=_STRATEGY,
+        preserve_hoodie_metadata=True,
+        missing_partitions=() if context.config.features.layout == 2 else None,
+    )
+    return Planned(plan, [found.sizes[item.file_group] for item in found.operations])
+
+
+def _why_not_due(context: TableContext, timeline: Timeline) -> str | None:
+    """Hudi 1.2 counts completed delta commits since the last compaction and the last log compaction
+    (ScheduleCompactionActionExecutor.needLogCompact); earlier releases look at the file slices alone.
+    """
+    deltas = timeline.of_actions(Action.DELTA_COMMIT)
+    if not len(deltas):
+        return "the table has no delta commit"
+    if not context.config.features.log_compaction_by_commits:
+        return None
+    merged = [item for item in timeline if item.pending_action == Action.LOG_COMPACTION]
+    pending = next((item for item in merged if not item.is_completed), None)
+    if pending is not None:
+        return f"log compaction {pending.requested_time} is pending"
+    compacted = timeline.completed().of_actions(Action.COMMIT).last()
+    since = max((item.requested_time for item in (*merged, *filter(None, (compacted,)))), default="")
+    count = sum(item.completed_at > since for item in deltas.completed())
+    least = LOG_COMPACTION_BLOCKS.read(context.options)
+    if count >= least:
+        return None
+    after = f"since {since}" if since else "so far"
+    return f"{count} delta commits {after}, but {LOG_COMPACTION_BLOCKS.name} is {least}"
+
+
+class _Slices:
+    """Which file slices have enough log blocks, all of them such as log compaction copies."""
+
+    def __init__(self, context: TableContext, timeline: Timeline) -> None:
+        self.least = LOG_COMPACTION_BLOCKS.read(context.options)
+        self.refused = ""
+        """Why one that has enough is not taken."""
+        self._context = context
+        self._committed = CommittedInstants.of(timeline)
+        self._latest = latest_compaction_instant(timeline)
+        self._by_files = context.config.features.log_compaction_by_commits
+        self._as_hudi_1 = reads_as_hudi_1(context.config)
+
+    def takes(self, item: FileSlice) -> bool:
+        """Reads the headers of its log blocks. Hudi 1.2 counts log files, too, those of earlier log compactions with
+        them.
+        """
+        scan = scan_log_files(
+            self._context.storage,
+            item.log_files,
+            self._committed,
+            latest_instant=self._latest,
+            stop_at_newer=not self._as_hudi_1,
+        )
+        enough = len(scan.blocks) >= self.least or (self._by_files and len(item.log_files) >= self.least)
+        if not enough or not scan.blocks:
+            return False
+        try:
+            scan.refuse_corrupt()
+            check_copied(scan.blocks)
+        except FormatError as error:
+            self.refused = str(error)
+            return False
+        return True

@@ -1,0 +1,145 @@
+"""Scheduling a log compaction: what is requested, and why nothing is.
+
+Plans against those of real Hudi: tests/golden/test_log_compactions.py, tests/interop/test_log_compaction.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from hudi_core.config.engine_config import EngineConfig
+from hudi_core.engine.local import LocalEngine
+from hudi_core.errors import ConfigError
+from hudi_core.request.requests import RunRequest
+from hudi_core.services.compaction.planner import CompactionService
+from hudi_core.services.context import RUN_KEY, TableContext
+from hudi_core.services.log_compaction.planner import LogCompactionService
+from hudi_core.services.look import nothing_to_do
+from hudi_core.services.verbs import perform
+from hudi_core.timeline.instant import Action, State
+from tests.support.golden_compactions import context_of
+from tests.support.golden_data import GoldenCase
+from tests.support.log_compactions import ENABLED, FROM_ONE, OWNER, PLANNED, VERSIONS, merge_logs, planned, schedule
+from tests.support.rows import assert_same_rows
+from tests.support.table_invariants import read_rows
+
+Golden = Callable[[str, str], GoldenCase]
+BLOCKS = "hoodie.log.compaction.blocks.threshold"
+
+
+def tree(table: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(table)): path.read_bytes() for path in table.rglob("*") if path.is_file()}
+
+
+def reason(table: Path, options: dict[str, str]) -> str:
+    """Why nothing is planned; nothing is written."""
+    before = tree(table)
+    done = schedule(table, options)
+    assert (done.instant, done.plan) == (None, None)
+    assert tree(table) == before
+    return str(done.reason)
+
+
+def begin_write(context: TableContext, instant: str) -> None:
+    for state in (State.REQUESTED, State.INFLIGHT):
+        context.storage.write(context.active.path(instant, Action.DELTA_COMMIT, state), b"")
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_planned_run_and_then_nothing_is_due(golden: Golden, version: str) -> None:
+    table = golden(version, "mor_basic").table
+    before, rows = tree(table), read_rows(table)
+    would = schedule(table, dry_run=True)
+    assert (would.instant, tree(table)) == (None, before)
+    done = schedule(table)
+    assert done.instant is not None
+    assert done.plan == would.plan
+    assert done.plan is not None
+    assert (done.plan["file_groups"], done.plan["log_files"]) == (3, 10)
+    plan = context_of(table).active.read_plan(done.instant, Action.LOG_COMPACTION)
+    assert plan.extra_metadata is not None
+    assert plan.extra_metadata[RUN_KEY] == OWNER.run_id
+    assert_same_rows(read_rows(table), rows)
+    held = reason(table, FROM_ONE)
+    assert held == (
+        f"log compaction {done.instant} is pending"
+        if version == "9"
+        else f"of 0 file slices with log files none has 1 log blocks to merge ({BLOCKS}); pending plans hold 3 others"
+    )
+    due = {"hoodie.compact.inline.max.delta.commits": "1"}
+    compaction = CompactionService().schedule(context_of(table, due), OWNER, dry_run=True)
+    assert compaction.reason == "no file group has log files in 3 partitions, beside 3 that pending plans hold"
+    merge_logs(table)
+    again = reason(table, {**ENABLED, BLOCKS: "3"})
+    assert f"{BLOCKS}" in again
+    assert_same_rows(read_rows(table), rows, ignore=())
+
+
+def test_it_is_planned_on_an_explicit_option_only(golden: Golden) -> None:
+    table = golden("8", "mor_basic").table
+    said = "log compactions are planned with hoodie.log.compaction.enable=true only, since readers must know them"
+    assert reason(table, {}) == said
+    assert reason(table, {"hoodie.log.compaction.enable": "false"}) == said
+    with pytest.raises(ConfigError, match=BLOCKS):
+        schedule(table, {**ENABLED, BLOCKS: "none"})
+
+
+def test_the_threshold_chooses_the_slices(golden: Golden) -> None:
+    """In version 9 delta commits are counted first, then log files; before, log blocks of each slice."""
+    for version in VERSIONS:
+        table = golden(version, "mor_basic").table
+        counts = {}
+        for least in (1, 3, 4, 5, 9):
+            done = schedule(table, {**ENABLED, BLOCKS: str(least)}, dry_run=True)
+            counts[least] = 0 if done.plan is None else done.plan["file_groups"]
+        assert counts[1] == 3
+        assert counts[9] == 0
+        assert list(counts.values()) == sorted(counts.values(), reverse=True)
+    assert reason(golden("9", "mor_basic").table, {**ENABLED, BLOCKS: "9"}).endswith(
+        f"delta commits so far, but {BLOCKS} is 9"
+    )
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_nothing_is_planned_beside_what_takes_rows_back_or_comes_between(golden: Golden, version: str) -> None:
+    table = golden(version, "mor_basic").table
+    context = context_of(table)
+    begin_write(context, "20990101000000000")
+    made = schedule(table, dry_run=True)
+    assert "deltacommit 20990101000000000 is pending, and its log blocks may come between" in str(made.reason)
+    knowing = {**FROM_ONE, "hoodie.optimized.log.blocks.scan.enable": "true"}
+    assert schedule(table, knowing, dry_run=True).plan is not None
+    context.storage.write(context.active.path("20990102000000000", Action.ROLLBACK, State.REQUESTED), b"")
+    assert "rollback 20990102000000000 is pending" in str(schedule(table, dry_run=True).reason)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_look_and_a_run_say_the_same(golden: Golden, version: str) -> None:
+    table = golden(version, PLANNED).table
+    context = context_of(table)
+    assert nothing_to_do(context, RunRequest(str(table), "log_compaction"), OWNER) is None
+    found = perform(context, RunRequest(str(table), "log_compaction"), LocalEngine(1), OWNER)
+    assert [item.state for item in found.instants] == ["completed"]
+    for schedules in (False, True):
+        request = RunRequest(str(table), "log_compaction", schedule=schedules)
+        looked = nothing_to_do(context_of(table), request, OWNER)
+        ran = perform(context_of(table), request, LocalEngine(1), OWNER)
+        assert looked is not None
+        assert (looked.instants, looked.reason) == (ran.instants, ran.reason) == ((), ran.reason)
+        assert ran.reason is not None
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_the_extent_of_a_plan(golden: Golden, version: str) -> None:
+    table = golden(version, PLANNED).table
+    context = context_of(table)
+    extent = LogCompactionService().extent(context, planned(table), _engine_config())
+    assert extent.units == 3
+    assert extent.size > extent.largest > 0
+
+
+def _engine_config() -> EngineConfig:
+    return EngineConfig.of({})
