@@ -141,7 +141,7 @@ def describe(state: State) -> Iterator[str]:
     yield f"Table:    {table} (written by real Apache Hudi 0.15, a compaction is planned)"
     yield ""
     yield "Dags > hudi_compaction > Trigger > Trigger: runs the planned compaction; Logs and XCom of its task `compact`"
-    yield "the same with hudi_doctor, hudi_metadata, hudi_indexing, hudi_table_maintenance; the forms need no input"
+    yield "the same with hudi_clustering, hudi_doctor, hudi_metadata, hudi_indexing, hudi_table_maintenance: no input needed"
     yield "hudi_repair: `verb` and `instant` in the form"
     yield "hudi_clean waits for a planned clean. Once the compaction is done, this plans one:"
     yield f"    make hudictl ARGS='schedule clean {table} --option hoodie.clean.commits.retained=1'"
