@@ -142,6 +142,7 @@ def describe(state: State) -> Iterator[str]:
     yield ""
     yield "Dags > hudi_compaction > Trigger > Trigger: runs the planned compaction; Logs and XCom of its task `compact`"
     yield "the same with hudi_doctor, hudi_metadata, hudi_indexing, hudi_table_maintenance; the forms need no input"
+    yield "hudi_clustering: the same, and `sort_columns` in the form orders the rows"
     yield "hudi_repair: `verb` and `instant` in the form"
     yield "hudi_clean waits for a planned clean. Once the compaction is done, this plans one:"
     yield f"    make hudictl ARGS='schedule clean {table} --option hoodie.clean.commits.retained=1'"

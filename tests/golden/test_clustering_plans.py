@@ -21,7 +21,7 @@ from hudi_core.timeline.actions.clustering import (
     encode_clustering_plan,
 )
 from hudi_core.timeline.timeline import Timeline
-from tests.support.golden_clusterings import clustered_tables, requested_clustering
+from tests.support.golden_clustering_plans import clustered_tables, requested_clustering
 from tests.support.golden_compactions import context_of
 from tests.support.golden_views import load_table
 

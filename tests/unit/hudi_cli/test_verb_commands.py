@@ -52,6 +52,25 @@ def test_what_cannot_be_planned_is_said(golden: Golden) -> None:
 
 
 @pytest.mark.parametrize("version", VERSIONS)
+def test_a_clustering_is_planned_run_and_not_planned_again(golden: Golden, version: str) -> None:
+    table = golden(version, "cow_basic").table
+    chosen = ("--option", "hoodie.clustering.plan.strategy.sort.columns=name")
+    looked = hudictl("schedule", "clustering", table, *chosen, "--dry-run", "--json").document
+    assert (looked["instant"], len(looked["plan"]["groups"])) == (None, 3)
+    planned = hudictl("schedule", "clustering", table, *chosen, "--json").document
+    assert planned["plan"] == looked["plan"]
+    (found,) = instants(table, "requested")
+    assert found["requested_time"] == planned["instant"]
+    assert found["action"] == ("replacecommit" if version == "6" else "clustering")
+    done = hudictl("run", "clustering", table, "--engine", "local", "--schedule", *chosen, "--json").document
+    assert [(item["instant"], item["action"], item["state"]) for item in done["instants"]] == [
+        (planned["instant"], "clustering", "completed")
+    ]
+    again = hudictl("run", "clustering", table, "--engine", "local", "--schedule", *chosen, "--json").document
+    assert (again["instants"], "an earlier clustering left" in again["reason"]) == ([], True)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
 def test_a_failed_write_is_rolled_back(golden: Golden, version: str) -> None:
     table = golden(version, "failed_inflight_mor").table
     failed = [item["requested_time"] for item in instants(table, "inflight")]

@@ -28,7 +28,7 @@ AT_ONCE = {"airflow_hudi.doctor.stuck_minutes": "0"}
     [
         ("compaction", f"hudictl run compaction TABLE --instant {T}"),
         ("log_compaction", f"hudictl run log_compaction TABLE --instant {T}"),
-        ("clustering", f"unschedule TABLE {T}"),
+        ("clustering", f"hudictl run clustering TABLE --instant {T}"),
         ("clean", f"hudictl run clean TABLE --instant {T}"),
         ("rollback", f"hudictl run rollback TABLE --instant {T}"),
         ("restore", "run it with the Hudi that began it"),
