@@ -35,6 +35,7 @@ OPTIONS_OF_WRITERS = {
     "hoodie.logfile.data.block.max.size",
     "hoodie.metadata.index.async",
     "hoodie.rollback.instant.backup",
+    "hoodie.table.services.incremental.enabled",
     "hoodie.write.empty.clean.interval.hours",
     "hoodie.write.lock",
 }
