@@ -36,6 +36,8 @@ _SAMPLED_ROWS: Final = 100_000
 """Of a group, in all its slices."""
 _SAMPLED_AT_LEAST: Final = 64
 """Of each slice."""
+_SAMPLED_BYTES: Final = 16 << 20
+"""Of a group: fewer rows are sampled where their columns are long."""
 
 Sizes = Mapping[tuple[str, str], int]
 """Bytes of the files of a slice, by partition and file id."""
@@ -114,7 +116,13 @@ class Work:
     def _orders_and_cuts(self, groups: Sequence[Group], order: SortOrder) -> list[tuple[SortOrder, tuple[bytes, ...]]]:
         sampled = [group.outputs > 1 or not order.layout.is_linear for group in groups]
         units = [
-            SampleUnit(self.target, item, order, max(_SAMPLED_AT_LEAST, _SAMPLED_ROWS // len(group.slices)))
+            SampleUnit(
+                self.target,
+                item,
+                order,
+                max(_SAMPLED_AT_LEAST, _SAMPLED_ROWS // len(group.slices)),
+                _SAMPLED_BYTES // len(group.slices),
+            )
             for group, is_sampled in zip(groups, sampled, strict=True)
             if is_sampled
             for item in group.slices
