@@ -43,7 +43,7 @@ _MERGED_PART: Final = 8
 
 @dataclass(frozen=True, slots=True)
 class SampleUnit:
-    """A slice whose sort columns are sampled: `rows` of its rows, up to twice as many, and no more than `most` bytes."""
+    """A slice whose sort columns are sampled: `rows` of its rows, up to twice as many, and `most` bytes at most."""
 
     target: ClusteringTarget
     item: ClusteringSlice
