@@ -1,8 +1,7 @@
 """Merges the log files of a Hudi table's file slices: runs the oldest log compaction that a writer planned, and plans
 one first where `plan` says so.
 
-Readers of Hudi 0.15 to 1.1 take log compactions into account only with `hoodie.optimized.log.blocks.scan.enable`. So
-`plan` is off, and the options of AIRFLOW_HUDI_WRITER_OPTIONS should name that option where every reader has it.
+Queries of Hudi 0.15 to 1.1 read the merged blocks beside those that they merge, so they gain nothing. So `plan` is off.
 
 The table and the connections come from the run's params; their defaults from the environment, then from Airflow
 Variables:

@@ -95,21 +95,19 @@ def test_a_clean_that_a_writer_planned_is_seen_and_run(golden: Golden, airflow_e
 def test_a_log_compaction_that_a_writer_planned_and_one_of_ours(
     golden: Golden, airflow_environment: dict[str, str]
 ) -> None:
-    """By default nothing is planned."""
     case = golden("9", "log_compaction_requested")
     (planned,) = pending(case.table, "logcompaction")
     rows = read_rows(case.table)
 
-    (first, idle, second), output = run_dag(
-        environment_for(airflow_environment, case.table), "hudi_log_compaction", [{}, {}, {"plan": True, "blocks": 1}]
+    (first, second), output = run_dag(
+        environment_for(airflow_environment, case.table), "hudi_log_compaction", [{}, {"plan": True, "blocks": 1}]
     )
 
     assert first["state"] == second["state"] == "success", output[-8000:]
     done, ours = first["xcom"]["merge_logs"], second["xcom"]["merge_logs"]
     assert (done["instant"], done["state"], done["already_completed"]) == (planned, "completed", False)
     assert (done["files_written"], done["engine"]) == (3, "spark")
-    assert idle["tasks"] == {"merge_logs": "skipped"}
-    assert (ours["action"], ours["state"], ours["instant"] > planned) == ("deltacommit", "completed", True)
+    assert (ours["action"], ours["state"], ours["instant"] > planned) == ("logcompaction", "completed", True)
     assert pending(case.table, "logcompaction") == []
     assert_same_rows(read_rows(case.table), rows, ignore=())
 

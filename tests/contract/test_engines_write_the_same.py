@@ -41,7 +41,7 @@ TOKEN = re.compile(r"(?<=_)\d+-\d+-\d+(?=_|\.|$)")
 VERSIONS = ("6", "8", "9")
 SERVICES: list[tuple[str, str, dict[str, str]]] = [
     ("mor_compaction_requested", "compaction", {}),
-    ("mdt_all_mor", "log_compaction", FROM_ONE),
+    ("mdt_all_mor", "log_compaction", {**FROM_ONE, "spark.sql.session.timeZone": "UTC"}),
     ("mor_compacted", "clean", {"hoodie.clean.commits.retained": "1"}),
     ("mor_basic", "indexing", INDEXES),
     ("failed_inflight_mor", "rollback", EAGER),

@@ -163,6 +163,7 @@ class RewriteJob(Job[Plan, Stats], Generic[Plan, UnitResult]):
         metadata = self.metadata(plan, stats, timeline)
         preconditions: tuple[Precondition, ...] = (
             partial(check_not_rolled_back, instant=self.instant, read_target=partial(rollback_target, self.active)),
+            *self.preconditions(plan, timeline),
             *conflict_checks(
                 self.context,
                 self.instant,
@@ -171,7 +172,6 @@ class RewriteJob(Job[Plan, Stats], Generic[Plan, UnitResult]):
                 self.file_groups(plan),
                 operation_start_at(timeline, self.instant),
             ),
-            *self.preconditions(plan, timeline),
         )
         publish: Callable[[], None] | None = None
         if publisher is not None and requirements is not None:

@@ -34,6 +34,7 @@ OPTIONS_OF_WRITERS = {
     "hoodie.index.type",
     "hoodie.logfile.data.block.max.size",
     "hoodie.metadata.index.async",
+    "hoodie.optimized.log.blocks.scan.enable",
     "hoodie.rollback.instant.backup",
     "hoodie.table.services.incremental.enabled",
     "hoodie.write.empty.clean.interval.hours",

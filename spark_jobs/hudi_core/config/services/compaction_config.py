@@ -113,15 +113,10 @@ MAX_FILE_BYTES = number(
 )
 LOG_COMPACTION = flag(
     "hoodie.log.compaction.enable",
-    "plan log compactions, which readers of Hudi 0.15 to 1.1 take into account only with "
-    "hoodie.optimized.log.blocks.scan.enable",
+    "plan log compactions; readers of Hudi 0.15 to 1.1 read their blocks beside those that they merge",
 )
 LOG_COMPACTION_BLOCKS = number(
     "hoodie.log.compaction.blocks.threshold", 5, "log blocks from which a log compaction takes a file slice"
-)
-OPTIMIZED_SCAN = flag(
-    "hoodie.optimized.log.blocks.scan.enable",
-    "every reader of the table has this option, or is of Hudi 1.2: a log compaction may run beside writers",
 )
 
 COMPACTION_KEYS = keys_in(globals())

@@ -139,7 +139,9 @@ class _Merge:
         listed = self.storage.list_files(self.partition)
         unit.order.check(self.storage, unit.operation, listed, frozenset(merged), unit.committed)
         name = self._name(listed)
-        create_marker(self.storage, self.instant, self.partition, str(name), MarkerType.APPEND)
+        # Hudi 1.2 fails to roll a log file back that is its writer's own and is not announced as such.
+        kind = MarkerType.CREATE if unit.order.by_name else MarkerType.APPEND
+        create_marker(self.storage, self.instant, self.partition, str(name), kind)
         headers = {HeaderKey.INSTANT_TIME: self.instant, HeaderKey.COMPACTED_BLOCK_TIMES: ",".join(merged)}
         with LogCopy(self.storage, join(self.partition, str(name)), headers) as copy:
             records = self._folded(scan)

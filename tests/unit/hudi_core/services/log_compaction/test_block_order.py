@@ -13,7 +13,6 @@ from hudi_core.services.context import TableContext
 from hudi_core.services.log_compaction.block_order import (
     BlockOrder,
     check_no_writer_beside,
-    places_merged,
     writer_beside,
 )
 from hudi_core.timeline.actions.compaction import CompactionOperation
@@ -25,8 +24,6 @@ from tests.support.log_files import data, put, rollback
 from tests.support.memory_storage import MemoryStorage
 
 Golden = Callable[[str, str], GoldenCase]
-PLACES = {"hoodie.optimized.log.blocks.scan.enable": "true"}
-NON_BLOCKING = {"hoodie.write.concurrency.mode": "NON_BLOCKING_CONCURRENCY_CONTROL"}
 OPERATION = CompactionOperation("p", "f-0", "001", None, ())
 LATER = "20990101000000000"
 NONE: frozenset[str] = frozenset()
@@ -56,51 +53,38 @@ def shared() -> MemoryStorage:
 
 
 @pytest.mark.parametrize(
-    ("places", "pending", "late", "merged", "refused"),
+    ("pending", "late", "merged", "refused"),
     [
-        (True, {"003"}, NONE, {"002", "004"}, None),  # behind all that is merged
-        (False, {"003"}, NONE, {"002", "004"}, ConflictError),
-        (False, NONE, {"003"}, {"002", "004"}, UnsupportedError),
-        (True, {"004"}, NONE, {"002", "003"}, ConflictError),  # in between
-        (True, NONE, {"004"}, {"002", "003"}, UnsupportedError),
-        (False, NONE, NONE, {"002", "003", "004"}, None),
+        ({"003"}, NONE, {"002", "004"}, ConflictError),
+        (NONE, {"003"}, {"002", "004"}, UnsupportedError),
+        ({"004"}, NONE, {"002", "003"}, ConflictError),
+        (NONE, {"004"}, {"002", "003"}, UnsupportedError),
+        (NONE, {"009"}, {"002", "003"}, None),  # not in this file group
+        ({"003"}, {"004"}, {"002", "003", "004"}, None),
     ],
 )
-def test_in_version_6_the_order_is_that_of_the_blocks(
-    shared: MemoryStorage,
-    places: bool,
-    pending: set[str],
-    late: set[str],
-    merged: set[str],
-    refused: type[HudiError] | None,
+def test_in_version_6_blocks_count(
+    shared: MemoryStorage, pending: set[str], late: set[str], merged: set[str], refused: type[HudiError] | None
 ) -> None:
-    order = BlockOrder(places, False, frozenset(pending), frozenset(late))
+    order = BlockOrder(False, frozenset(pending), frozenset(late))
     assert refusal(shared, order, merged, {"002", "003", "004"} - pending) is refused
 
 
 def test_blocks_that_are_rolled_back_are_none(shared: MemoryStorage) -> None:
     put(shared, 4, rollback("005", "004"))
-    check(shared, BlockOrder(False, False, frozenset({"004"}), NONE), {"002", "003"}, {"002", "003"})
+    check(shared, BlockOrder(False, frozenset({"004"}), NONE), {"002", "003"}, {"002", "003"})
 
 
-@pytest.mark.parametrize(
-    ("places", "instant", "refused"),
-    [
-        (True, "005", None),
-        (False, "005", ConflictError),
-        (True, "003", ConflictError),
-        (False, "003", ConflictError),
-    ],
-)
-def test_in_layout_2_the_order_is_that_of_the_names(
-    places: bool, instant: str, refused: type[HudiError] | None
-) -> None:
+@pytest.mark.parametrize("instant", ["001", "003", "005"])
+def test_in_layout_2_names_count(instant: str) -> None:
     storage = MemoryStorage()
     for written in ("002", "004", instant):
         storage.write(f"p/.f-0_{written}.log.1_0-1-1", b"")
-    storage.write("p/.other-0_003.log.1_0-1-1", b"")
-    order = BlockOrder(places, True, frozenset({instant}), NONE)
-    assert refusal(storage, order, {"002", "004"}, {"002", "004"}) is refused
+    storage.write("p/.other-0_009.log.1_0-1-1", b"")
+    merged = {"002", "004"}
+    assert refusal(storage, BlockOrder(True, frozenset({instant}), NONE), merged, merged) is ConflictError
+    assert refusal(storage, BlockOrder(True, NONE, frozenset({instant})), merged, merged) is UnsupportedError
+    assert refusal(storage, BlockOrder(True, frozenset({"009"}), NONE), merged, merged) is None
 
 
 def begin_write(context: TableContext, instant: str) -> None:
@@ -121,7 +105,7 @@ def test_what_of_the_timeline_counts(golden: Golden, version: str) -> None:
     deltas = sorted(context.active.load().of_actions(Action.DELTA_COMMIT).requested_times)
     begin_write(context, LATER)
     order = order_at(table, instant)
-    assert (order.places, order.by_name) == (False, version != "6")
+    assert order.by_name is (version != "6")
     assert order.pending == ({LATER} if version == "6" else set())
     assert order.late == set()
     assert order_at(table, deltas[-1]).late == set()
@@ -131,23 +115,18 @@ def test_what_of_the_timeline_counts(golden: Golden, version: str) -> None:
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_a_live_writer_beside(golden: Golden, version: str) -> None:
-    """It counts where some readers would find its rows too early, and where writers let each other go on."""
+    """In layout 2 one that was requested later comes behind."""
     table = golden(version, PLANNED).table
     instant = planned(table)
     early = f"{int(instant) - 1}"
-    begin_write(context_of(table), early)
+    context = context_of(table)
+    begin_write(context, early)
 
-    def beside(options: dict[str, str], at: str = instant) -> str | None:
-        context = context_of(table, options)
+    def beside(at: str) -> str | None:
         found = writer_beside(context, context.active.load(), at)
         return None if found is None else found.requested_time
 
-    assert places_merged(context_of(table, PLACES))
-    assert beside({}) == early
-    assert beside(PLACES) is None
-    assert beside({**PLACES, **NON_BLOCKING}) == early
-    assert beside(NON_BLOCKING, "20000101000000000") == (early if version == "6" else None)
-    context = context_of(table, NON_BLOCKING)
-    with pytest.raises(ConflictError, match=f"deltacommit {early} is pending") as caught:
+    assert beside(instant) == early
+    assert beside("20000101000000000") == (early if version == "6" else None)
+    with pytest.raises(ConflictError, match=f"deltacommit {early} is pending"):
         check_no_writer_beside(context, instant, context.active.load())
-    assert "hoodie.optimized.log.blocks.scan.enable" in str(caught.value.remedy)

@@ -82,7 +82,7 @@ def unit(files: Sequence[DataFile], policy: MergePolicy, **changed: Any) -> LogC
         "policy": policy,
         "config": WriteConfig(),
         "as_hudi_1": policy.is_hudi_1,
-        "order": BlockOrder(False, False, frozenset(), frozenset()),
+        "order": BlockOrder(False, frozenset(), frozenset()),
     }
     return LogCompactionUnit(**{**fields, **changed})
 
@@ -190,11 +190,12 @@ def test_blocks_names_and_counts() -> None:
 def test_in_layout_2_it_is_named_after_its_instant() -> None:
     storage = MemoryStorage()
     files = [put(storage, 1, data("002", [("a", 1, "x")]))]
-    order = BlockOrder(False, True, frozenset(), frozenset())
+    order = BlockOrder(True, frozenset(), frozenset())
     stat = merge(storage, unit(files, POLICIES[4], order=order)).stat
     assert stat is not None
     assert stat.name == f".f-0_{MERGE}.log.1_4-1-{OWN_ATTEMPTS}"
     assert (stat.log_files, stat.base_file) == ((stat.name,), "")
+    assert storage.exists(f".hoodie/.temp/{MERGE}/p/{stat.name}.marker.CREATE")
 
 
 def test_a_slice_of_rolled_back_blocks_is_nothing() -> None:
@@ -248,6 +249,6 @@ def test_a_pending_write_in_between_is_a_conflict() -> None:
     files = [put(storage, 1, data("002", [("a", 1, "x")])), put(storage, 3, data("004", [("a", 2, "y")]))]
     put(storage, 2, data("003", [("a", 3, "between")]))
     committed = CommittedInstants(COMMITTED.completed - {"003"}, frozenset({"003"}), "001")
-    order = BlockOrder(True, False, frozenset({"003"}), frozenset())
+    order = BlockOrder(False, frozenset({"003"}), frozenset())
     with pytest.raises(ConflictError, match="write 003 is pending"):
         merge(storage, unit(files, POLICIES[0], order=order, committed=committed))

@@ -110,8 +110,6 @@ def test_nothing_is_planned_beside_what_takes_rows_back_or_comes_between(golden:
     begin_write(context, "20990101000000000")
     made = schedule(table, dry_run=True)
     assert "deltacommit 20990101000000000 is pending, and its log blocks may come between" in str(made.reason)
-    knowing = {**FROM_ONE, "hoodie.optimized.log.blocks.scan.enable": "true"}
-    assert schedule(table, knowing, dry_run=True).plan is not None
     context.storage.write(context.active.path("20990102000000000", Action.ROLLBACK, State.REQUESTED), b"")
     assert "rollback 20990102000000000 is pending" in str(schedule(table, dry_run=True).reason)
 
