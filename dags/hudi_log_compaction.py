@@ -26,7 +26,7 @@ from datetime import datetime, timedelta, timezone
 from airflow.sdk import DAG, Param
 
 from airflow_hudi.dag_params import RUN_TYPES, TARGET, table_params
-from airflow_hudi.operators.log_compaction import HudiLogCompactionOperator
+from airflow_hudi.operators.compaction import HudiLogCompactionOperator
 
 WRITER_OPTIONS = json.loads(os.environ.get("AIRFLOW_HUDI_WRITER_OPTIONS") or "{}")
 

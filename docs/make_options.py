@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from hudi_core.config.engine_config import ENGINE_KEYS
+from hudi_core.config.keygen_config import KEYGEN_KEYS
 from hudi_core.config.keys import ConfigKey
 from hudi_core.config.limits_config import LIMIT_KEYS
 from hudi_core.config.lock_config import LOCK_KEYS
@@ -67,6 +68,12 @@ GROUPS: Final[tuple[Group, ...]] = (
         "When a clustering is due, which file groups it takes, and what its new files are like; more in "
         "[clustering.md](spec/clustering.md).",
         CLUSTERING_KEYS,
+    ),
+    Group(
+        "Key generators",
+        "Of writers, for `insert-overwrite`; the table's properties come first. More in "
+        "[hudictl.md](hudictl.md#insert-overwrite).",
+        KEYGEN_KEYS,
     ),
     Group("Clean", "The guarantees are in [clean.md](spec/clean.md).", CLEAN_KEYS),
     Group(

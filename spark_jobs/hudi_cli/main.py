@@ -18,6 +18,7 @@ from hudi_cli.inspect_commands import files, show, timeline
 from hudi_cli.metadata_commands import metadata
 from hudi_cli.options import CommandGroup
 from hudi_cli.output import Output, results_only_stdout
+from hudi_cli.overwrite_commands import delete_partition, insert_overwrite
 from hudi_cli.read_command import read
 from hudi_cli.run_command import run
 from hudi_cli.verb_commands import restore, rollback, savepoint, schedule, takeover, unschedule
@@ -45,6 +46,8 @@ for _command in (
     files,
     schedule,
     run,
+    insert_overwrite,
+    delete_partition,
     rollback,
     restore,
     savepoint,

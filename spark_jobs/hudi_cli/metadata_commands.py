@@ -15,11 +15,9 @@ from hudi_cli.options import (
     common,
     engine_options,
     hudi_option,
-    parse_pairs,
-    table_of,
 )
 from hudi_cli.output import Output
-from hudi_cli.run_command import spark_engine
+from hudi_cli.run_command import run_on
 from hudi_cli.tables import timing_table
 from hudi_core.engine.protocol import Json
 from hudi_core.errors import EXIT_FAILED
@@ -157,15 +155,7 @@ def _perform(
     **names: tuple[str, ...],
 ) -> None:
     request = cls(**target.request_fields(option), **names)
-    opened = table_of(request)
-    choice = opened.choose_engine(request)
-    if engine == "spark" or (engine == "auto" and not choice.local):
-        with spark_engine(output, master, parse_pairs(spark_conf, option="--spark-conf")) as spark:
-            spark.start()
-            document = opened.run(spark.with_zone(request), spark).to_dict()
-    else:
-        with choice.engine() as local:
-            document = opened.run(request, local).to_dict()
+    document = run_on(output, request, engine=engine, master=master, spark_conf=spark_conf)
     output.result(document, _recorded(request.verb, document))
 
 

@@ -31,6 +31,7 @@ from hudi_core.request.requests import MAX_MINUTES, Request, RunRequest
 from hudi_core.request.results import RunResult
 from hudi_core.request.services import SERVICES, check_service
 from hudi_core.services.batch import outcome_of, run_job
+from hudi_core.services.runner import Progress
 from hudi_core.table import HudiTable
 
 if TYPE_CHECKING:
@@ -177,6 +178,32 @@ class Runner:
         shown = self.at_once == 1 and not self._output.json_mode
         with RunProgress(self._output.log, SERVICES[request.service].units, shown=shown) as progress:
             return table.run(request, engine, progress=progress)
+
+
+def run_on(
+    output: Output,
+    request: Request,
+    *,
+    engine: str = "local",
+    master: str = "",
+    spark_conf: tuple[str, ...] = (),
+    progress: Progress | None = None,
+) -> Json:
+    """The document of a request that is no run of a service, on the engine that the command names or that suits it.
+    Spark is started where there is something to do.
+    """
+    table = table_of(request)
+    with table.one_command():
+        choice = table.choose_engine(request)
+        if engine == "local" or (engine == "auto" and choice.local):
+            with choice.engine() as local:
+                return table.run(request, local, progress=progress).to_dict()
+        nothing = table.nothing_to_do(request)
+        if nothing is not None:
+            return nothing.to_dict()
+        with spark_engine(output, master, parse_pairs(spark_conf, option="--spark-conf")) as spark:
+            spark.start()
+            return table.run(spark.with_zone(request), spark, progress=progress).to_dict()
 
 
 def spark_engine(output: Output, master: str, conf: Mapping[str, str]) -> SessionEngine:

@@ -7,6 +7,7 @@ import logging
 from collections.abc import Mapping
 
 from hudi_core.config.engine_config import ENGINE_KEYS
+from hudi_core.config.keygen_config import KEYGEN_KEYS
 from hudi_core.config.keys import ConfigKey
 from hudi_core.config.limits_config import LIMIT_KEYS
 from hudi_core.config.lock_config import LOCK_KEYS
@@ -35,6 +36,7 @@ KEYS: tuple[ConfigKey[object], ...] = (
     STALLED_MINUTES,
     *INDEXING_KEYS,
     REBUILD_ROW_INDEXES,
+    *KEYGEN_KEYS,
     *LIMIT_KEYS,
 )
 """Every option but those of metadata_config, which are checked when they are used."""

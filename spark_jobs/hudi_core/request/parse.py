@@ -7,7 +7,7 @@ from dataclasses import MISSING, Field, fields
 from typing import Any, Final
 
 from hudi_core.errors import ConfigError
-from hudi_core.request import requests
+from hudi_core.request import overwrites, requests
 from hudi_core.request.json_fields import parse_object, read_fields
 from hudi_core.request.requests import REQUEST_VERSION, InstantRequest, Request, RunRequest
 
@@ -16,7 +16,9 @@ _WHAT: Final = "run request"
 VERBS: Final[Mapping[str, type[Request]]] = {
     cls.verb: cls
     for cls in (
+        overwrites.DeletePartitionRequest,
         requests.DoctorRequest,
+        overwrites.InsertOverwriteRequest,
         requests.MetadataCreateRequest,
         requests.MetadataDropRequest,
         requests.MetadataUpdateRequest,

@@ -14,9 +14,9 @@ from hudi_core.config.engine_config import EngineConfig
 from hudi_core.config.write_config import WriteConfig
 from hudi_core.engine.protocol import Json
 from hudi_core.errors import StorageNotFoundError
-from hudi_core.metadata_table.partition_type import FILES_PARTITION
+from hudi_core.metadata_table.partition_type import FILES_PARTITION, is_row_level
 from hudi_core.metadata_table.timeline import MetadataTimeline
-from hudi_core.request import requests
+from hudi_core.request import overwrites, requests
 from hudi_core.request.requests import Request, RunRequest
 from hudi_core.request.results import RunResult
 from hudi_core.request.services import SERVICES, Step, next_step, nothing_pending
@@ -27,6 +27,8 @@ from hudi_core.services.metadata.index_drop import planned_rebuild
 from hudi_core.services.metadata.missing_actions import missing_actions
 from hudi_core.services.metadata.validate.run import check_metadata
 from hudi_core.services.metadata.verbs import nothing_to_create, nothing_to_drop, perform_metadata
+from hudi_core.services.overwrite.source import find_source
+from hudi_core.services.overwrite.verb import nothing_to_overwrite
 from hudi_core.services.repair.takeover import nothing_to_free
 from hudi_core.services.repair.unschedule import unschedule
 from hudi_core.services.restore.verb import restore
@@ -81,6 +83,9 @@ def _nothing_to_do(context: TableContext, request: Request, owner: Owner) -> Run
             return None if existing is None else RunResult(document=existing.to_dict())
         case requests.SavepointDeleteRequest(instant=instant):
             savepoint_to_delete(context, instant)
+        case overwrites.InsertOverwriteRequest() | overwrites.DeletePartitionRequest():
+            before = nothing_to_overwrite(context, request)
+            return None if before is None else RunResult(document=before.to_dict())
         case _:
             return _nothing_of_metadata(context, request, owner)
     return None
@@ -253,6 +258,10 @@ def _extent(context: TableContext, request: Request, config: EngineConfig) -> Ex
                 pending = [instant for instant in pending if instant == request.instant]
             taken = pending if request.all_pending else pending[:1]
             return reduce(or_, (service.extent(context, instant, config) for instant in taken), Extent())
+        case overwrites.InsertOverwriteRequest(source=source):
+            return Extent.of((part.size for part in find_source(source, context.storage_options)[1]), config)
+        case overwrites.DeletePartitionRequest() if any(map(is_row_level, context.config.metadata_partitions)):
+            return Extent.of(context.slice_sizes(), config)
         case requests.MetadataCreateRequest(partitions=partitions, columns=columns):
             if not columns and {*partitions} <= {FILES_PARTITION}:
                 return Extent()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from types import TracebackType
@@ -14,12 +14,14 @@ import pyarrow as pa
 from hudi_core.codec.avro.schema import AvroSchema
 from hudi_core.codec.parquet.splice import RowGroupSource
 from hudi_core.config.write_config import WriteConfig
+from hudi_core.errors import ExecutionError, FormatError
 from hudi_core.filegroup.write.base_file_writer import BaseFileHandle
 from hudi_core.filegroup.write.markers import MarkerType, create_marker
 from hudi_core.metadata_table.extract.data_file import StatisticsRequirements, read_file_statistics
 from hudi_core.metadata_table.records.file_statistics import DataFileRef, FileStatistics
-from hudi_core.model.names import COMMIT_SEQNO, COMMIT_TIME, BaseFileName, WriteToken, parse_base_file
+from hudi_core.model.names import COMMIT_SEQNO, COMMIT_TIME, BaseFileName, FileGroupId, WriteToken, parse_base_file
 from hudi_core.model.partition import join
+from hudi_core.services.rewrite import Rewritten
 from hudi_core.storage.base import Storage
 from hudi_core.timeline.actions.write_stats import WriteStat
 
@@ -70,12 +72,19 @@ class FileGroupWriter:
     codec: str
     attempt: TaskAttempt
     done: list[NewFile] = field(default_factory=list)
+    first_row: int = 0
+    """Where sequence numbers go on, behind another writer of this attempt."""
 
     def __post_init__(self) -> None:
         self._handle: BaseFileHandle | None = None
         self._stack = ExitStack()
         self._started = 0.0
-        self._rows = 0
+        self._rows = self.first_row
+
+    @property
+    def next_row(self) -> int:
+        """The sequence number that the next row would get."""
+        return self._rows
 
     def write(self, batch: pa.RecordBatch, *, known_keys: bool = False) -> None:
         """Appends rows as BaseFileHandle.write does."""
@@ -176,6 +185,66 @@ class FileGroupWriter:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._stack.__exit__(kind, error, trace)
+
+
+def prove_files(
+    files: Sequence[NewFile],
+    rows: Mapping[str, int],
+    instant: str,
+    replaced: Collection[FileGroupId],
+    *,
+    with_statistics: bool,
+) -> Rewritten:
+    """The new files, once they are shown to hold as many rows as there are by partition.
+
+    Raises ExecutionError otherwise: another number of rows; a file that is not a new one of these partitions, or has
+    the id of one that it replaces; statistics that are missing.
+    """
+    stats = [file.stat for file in files]
+    known = frozenset(group.file_id for group in replaced)
+    written: dict[str, int] = {}
+    for stat in stats:
+        _check_file(stat, instant, rows, known)
+        written[stat.partition_path] = written.get(stat.partition_path, 0) + stat.num_writes
+    for partition in sorted({*rows, *written}):
+        if rows.get(partition, 0) != written.get(partition, 0):
+            raise unproved(
+                f"{rows.get(partition, 0)} rows were read and {written.get(partition, 0)} written in {partition!r}"
+            )
+    if len({(stat.partition_path, stat.file_id) for stat in stats}) != len(stats):
+        raise unproved("two files are of one file group")
+    statistics: list[FileStatistics] = []
+    for file in files if with_statistics else ():
+        if file.statistics is None or file.statistics.file != _reference(file.stat):
+            raise unproved(f"the statistics of {file.stat.path} for the metadata table are not there")
+        statistics.append(file.statistics)
+    return Rewritten(list(map(_reference, stats)), stats, statistics)
+
+
+def _check_file(stat: WriteStat, instant: str, partitions: Collection[str], replaced: Collection[str]) -> None:
+    try:
+        name = parse_base_file(stat.name)
+    except FormatError as error:
+        raise unproved(f"the engine returned {stat.path!r}: {error.message}") from error
+    is_right = (
+        stat.partition_path in partitions
+        and stat.path == join(stat.partition_path, stat.name)
+        and (name.file_id, name.instant) == (stat.file_id, instant)
+        and name.file_id not in replaced
+        and stat.file_size_in_bytes > 0
+        and stat.num_writes > 0
+    )
+    if not is_right:
+        raise unproved(f"the engine returned {stat.path!r} of {stat.file_size_in_bytes} bytes, {stat.num_writes} rows")
+
+
+def _reference(stat: WriteStat) -> DataFileRef:
+    return DataFileRef(stat.partition_path, stat.name, stat.file_size_in_bytes, is_base=True)
+
+
+def unproved(what: str) -> ExecutionError:
+    """Why new files are not published."""
+    return ExecutionError(what, remedy="nothing was published; please report this with the log of the run")
 
 
 def by_partition(stats: list[WriteStat]) -> Mapping[str, tuple[WriteStat, ...]]:

@@ -1,5 +1,5 @@
-"""The job of a service that rewrites file slices, as compaction and clustering do: the files of its attempts and their
-metadata table records.
+"""The job of a service that rewrites file slices, as compaction and clustering do, or replaces them: the files of its
+attempts and their metadata table records.
 """
 
 from __future__ import annotations
@@ -67,10 +67,14 @@ class Rewritten:
 class RewriteJob(Job[Plan, Stats], Generic[Plan, UnitResult]):
     """See Job. An attempt that dies is rolled back whole by the next one, since its files have names of their own."""
 
-    operation: ClassVar[str]
+    operation: str
     """The operation type of the commit."""
     conflicts_as: ClassVar[str]
     """The action as which it is compared with concurrent operations (conflict.is_compared)."""
+    changes_rows: ClassVar[bool] = False
+    """Whether rows come or go. Else each stays as it is, so that secondary indexes, which hold no places, stay, too."""
+    adds_partitions = False
+    """Whether a record index of each partition gets new ones."""
     find_files: FindFiles = staticmethod(base_files_of)
     """Which files are those of the attempts."""
 
@@ -97,8 +101,12 @@ class RewriteJob(Job[Plan, Stats], Generic[Plan, UnitResult]):
         return frozenset()
 
     def moved_rows(self, files: Sequence[DataFileRef]) -> list[SliceChange]:
-        """The file groups of new `files` whose rows were in others before; none where each row stays in its own."""
+        """The file groups whose rows came, went or moved, `files` among them; none where each stays in its own."""
         return []
+
+    def expected_files(self, plan: Plan) -> int:
+        """How many files the plan leads to, by which the driver or executors make their records."""
+        return len(self.file_groups(plan))
 
     def preconditions(self, plan: Plan, timeline: Timeline) -> tuple[Precondition, ...]:
         """What has to hold under the lock, besides what holds for every such service. `timeline` is that of the start
@@ -143,7 +151,7 @@ class RewriteJob(Job[Plan, Stats], Generic[Plan, UnitResult]):
         publisher = self.context.metadata_publisher(held.epoch)
         requirements = None if publisher is None else publisher.commit_requirements()
         # Of many files the driver gets nothing but their names: executors make their records.
-        prepares = requirements is not None and len(self.file_groups(plan)) > DRIVER_FILES
+        prepares = requirements is not None and self.expected_files(plan) > DRIVER_FILES
         recorded = None if prepares else requirements
         try:
             results = self.rewrite(plan, timeline, recorded, held)
@@ -186,18 +194,24 @@ class RewriteJob(Job[Plan, Stats], Generic[Plan, UnitResult]):
     def _moved_rows(
         self, publisher: MetadataPublisher, files: Sequence[DataFileRef], timeline: Timeline, workers: Workers
     ) -> StagedRows | None:
-        """The new places of rows, staged for the record index. Secondary indexes hold no places."""
+        """What became of rows, staged for the row-level indexes."""
         changes = self.moved_rows(files)
-        if not changes or RECORD_INDEX not in publisher.row_indexes:
+        names = publisher.row_indexes if self.changes_rows else publisher.row_indexes & {RECORD_INDEX}
+        if not changes or not names:
             return None
         context = self.context
         table = indexed_table(context, timeline)
         metadata_timeline = MetadataTimeline(context.storage, context.config, context.clock())
         spec = reader_spec(context, table.schema, timeline, merge_logs=True).up_to(self.instant)
         updates = RowUpdates(context.storage, table, metadata_timeline, workers, context.zone)
-        groups = publisher.file_groups([RECORD_INDEX])
-        staged = updates.stage(self.instant, self.operation, [RECORD_INDEX], changes, to_text(spec), timeline)
-        return StagedRows(groups, staged)
+        if not self.adds_partitions:
+            groups = publisher.file_groups(names)
+            staged = updates.stage(self.instant, self.operation, names, changes, to_text(spec), timeline)
+            return StagedRows(groups, staged)
+        # An index of each partition gets file groups for new ones, which nobody may take back meanwhile.
+        with context.lock(self.owner):
+            staged = updates.stage(self.instant, self.operation, names, changes, to_text(spec), timeline)
+            return StagedRows(publisher.file_groups(names), staged)
 
     def _encoded(self, metadata: CommitMetadata) -> bytes:
         """The completed file, as the table's version has it."""

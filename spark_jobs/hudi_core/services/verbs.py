@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from hudi_core.engine.protocol import Engine, Json
 from hudi_core.errors import OrphanFilesError
-from hudi_core.request import requests
+from hudi_core.request import overwrites, requests
 from hudi_core.request.requests import ProbeStoreRequest, Request, RunRequest
 from hudi_core.request.results import RunResult
 from hudi_core.services.context import TableContext
 from hudi_core.services.doctor.examine import examine
 from hudi_core.services.doctor.wheels import read_executors
 from hudi_core.services.metadata.verbs import perform_metadata
+from hudi_core.services.overwrite.verb import delete_partitions, insert_overwrite
 from hudi_core.services.repair.takeover import takeover
 from hudi_core.services.repair.unschedule import unschedule
 from hudi_core.services.restore.candidates import restorable_instants
@@ -41,6 +42,10 @@ def perform(
             | requests.MetadataValidateRequest()
         ):
             return RunResult(document=perform_metadata(context, request, engine, owner))
+        case overwrites.InsertOverwriteRequest():
+            return RunResult(document=insert_overwrite(context, request, engine, owner, progress).to_dict())
+        case overwrites.DeletePartitionRequest():
+            return RunResult(document=delete_partitions(context, request, engine, owner, progress).to_dict())
         case ProbeStoreRequest():
             return probe_store(context.storage, request)
         case _:

@@ -36,6 +36,7 @@ OPTIONS_OF_WRITERS = {
     "hoodie.metadata.index.async",
     "hoodie.optimized.log.blocks.scan.enable",
     "hoodie.rollback.instant.backup",
+    "hoodie.table.services.incremental.enabled",
     "hoodie.write.empty.clean.interval.hours",
     "hoodie.write.lock",
 }

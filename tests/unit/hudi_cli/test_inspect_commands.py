@@ -158,7 +158,7 @@ def test_files_of_one_partition(golden: Golden) -> None:
     (item,) = hudictl("files", table, "--json", "--partition", "2024-01-02").document["slices"]
     assert item["partition"] == "2024-01-02"
     people = hudictl("files", table, "--partition", "2024-01-02")
-    assert "1 file slices" in people.out
+    assert "1 file slice," in people.out
     assert item["file_id"] in people.out
 
 

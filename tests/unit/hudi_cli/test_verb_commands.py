@@ -45,10 +45,9 @@ def test_what_cannot_be_planned_is_said(golden: Golden) -> None:
     done = hudictl("schedule", "clean", table, "--option", "hoodie.clean.commits.retained=50")
     assert "nothing to plan:" in done.out
     assert "hoodie.clean.commits.retained" in done.out
-    assert (
-        hudictl("schedule", "log_compaction", table, "--json").error["message"]
-        == "the service log_compaction is not in this release"
-    )
+    refused = hudictl("schedule", "log_compaction", table, "--json").document
+    assert refused["instant"] is None
+    assert "hoodie.log.compaction.enable=true" in refused["reason"]
 
 
 @pytest.mark.parametrize("version", VERSIONS)

@@ -43,12 +43,13 @@ _MERGED_PART: Final = 8
 
 @dataclass(frozen=True, slots=True)
 class SampleUnit:
-    """A slice whose sort columns are sampled: `rows` of its rows, up to twice as many."""
+    """A slice whose sort columns are sampled: `rows` of its rows, up to twice as many, and `most` bytes at most."""
 
     target: ClusteringTarget
     item: ClusteringSlice
     order: SortOrder
     rows: int
+    most: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +106,7 @@ def sample_slice(unit: SampleUnit, attempt: TaskAttempt) -> Sample:
         for batch in _cheapest(rows, schema):
             kept = pa.concat_tables([kept, pa.Table.from_batches([_every(batch, step, -seen % step)])])
             seen += batch.num_rows
-            while kept.num_rows > 2 * unit.rows:
+            while kept.num_rows > 2 * unit.rows or (kept.nbytes > unit.most and kept.num_rows > 1):
                 kept, step = kept.take(pa.array(np.arange(0, kept.num_rows, 2))), 2 * step
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, schema) as writer:

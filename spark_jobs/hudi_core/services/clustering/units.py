@@ -10,10 +10,6 @@ from typing import Final
 from uuid import uuid4
 
 from hudi_core.engine.protocol import Engine
-from hudi_core.errors import ExecutionError, FormatError
-from hudi_core.metadata_table.records.file_statistics import DataFileRef, FileStatistics
-from hudi_core.model.names import parse_base_file
-from hudi_core.model.partition import join
 from hudi_core.services.clustering.copied_groups import Clustered, JoinUnit, join_slices
 from hudi_core.services.clustering.slice_rows import ClusteringTarget, SliceCount
 from hudi_core.services.clustering.sort_order import SortOrder
@@ -28,14 +24,16 @@ from hudi_core.services.clustering.sorted_groups import (
     write_sorted,
 )
 from hudi_core.services.lifecycle import UnitProgress
+from hudi_core.services.new_file_groups import prove_files, unproved
 from hudi_core.services.rewrite import Rewritten
 from hudi_core.timeline.actions.clustering import ClusteringPlan, ClusteringSlice
-from hudi_core.timeline.actions.write_stats import WriteStat
 
 _SAMPLED_ROWS: Final = 100_000
 """Of a group, in all its slices."""
 _SAMPLED_AT_LEAST: Final = 64
 """Of each slice."""
+_SAMPLED_BYTES: Final = 16 << 20
+"""Of a group: fewer rows are sampled where their columns are long."""
 
 Sizes = Mapping[tuple[str, str], int]
 """Bytes of the files of a slice, by partition and file id."""
@@ -114,7 +112,13 @@ class Work:
     def _orders_and_cuts(self, groups: Sequence[Group], order: SortOrder) -> list[tuple[SortOrder, tuple[bytes, ...]]]:
         sampled = [group.outputs > 1 or not order.layout.is_linear for group in groups]
         units = [
-            SampleUnit(self.target, item, order, max(_SAMPLED_AT_LEAST, _SAMPLED_ROWS // len(group.slices)))
+            SampleUnit(
+                self.target,
+                item,
+                order,
+                max(_SAMPLED_AT_LEAST, _SAMPLED_ROWS // len(group.slices)),
+                _SAMPLED_BYTES // len(group.slices),
+            )
             for group, is_sampled in zip(groups, sampled, strict=True)
             if is_sampled
             for item in group.slices
@@ -146,41 +150,10 @@ def prove(
     read = [(count.partition, count.file_id) for count in counts]
     planned = sorted((item.partition, item.file_id) for item in plan.slices)
     if sorted(read) != planned:
-        raise _unproved(f"the plan has {len(planned)} slices, {len(read)} were read")
+        raise unproved(f"the plan has {len(planned)} slices, {len(read)} were read")
     files = [file for result in results for file in result.files]
-    stats = [file.stat for file in files]
-    for stat in stats:
-        _check_file(stat, instant, {group.partition for group in groups}, {file_id for _, file_id in planned})
-    rows_in, rows_out = _sums(counts), _sums(SliceCount(s.partition_path, s.file_id, s.num_writes) for s in stats)
-    if rows_in != rows_out:
-        partition = min(name for name in {*rows_in, *rows_out} if rows_in.get(name) != rows_out.get(name))
-        raise _unproved(
-            f"{rows_in.get(partition, 0)} rows were read and {rows_out.get(partition, 0)} written in {partition!r}"
-        )
-    statistics: list[FileStatistics] = []
-    if with_statistics:
-        for file in files:
-            if file.statistics is None or file.statistics.file != _reference(file.stat):
-                raise _unproved(f"the statistics of {file.stat.path} for the metadata table are not there")
-            statistics.append(file.statistics)
-    return Rewritten(list(map(_reference, stats)), stats, statistics)
-
-
-def _check_file(stat: WriteStat, instant: str, partitions: set[str], replaced: set[str]) -> None:
-    try:
-        name = parse_base_file(stat.name)
-    except FormatError as error:
-        raise _unproved(f"the engine returned {stat.path!r}: {error.message}") from error
-    is_right = (
-        stat.partition_path in partitions
-        and stat.path == join(stat.partition_path, stat.name)
-        and (name.file_id, name.instant) == (stat.file_id, instant)
-        and name.file_id not in replaced
-        and stat.file_size_in_bytes > 0
-        and stat.num_writes > 0
-    )
-    if not is_right:
-        raise _unproved(f"the engine returned {stat.path!r} of {stat.file_size_in_bytes} bytes, {stat.num_writes} rows")
+    rows = {**{group.partition: 0 for group in groups}, **_sums(counts)}
+    return prove_files(files, rows, instant, plan.file_groups(), with_statistics=with_statistics)
 
 
 def _sums(counts: Iterable[SliceCount]) -> dict[str, int]:
@@ -188,15 +161,7 @@ def _sums(counts: Iterable[SliceCount]) -> dict[str, int]:
     found: dict[str, int] = {}
     for count in counts:
         if count.rows < 0:
-            raise _unproved(f"{count.rows} rows are no number of rows")
+            raise unproved(f"{count.rows} rows are no number of rows")
         if count.rows:
             found[count.partition] = found.get(count.partition, 0) + count.rows
     return found
-
-
-def _reference(stat: WriteStat) -> DataFileRef:
-    return DataFileRef(stat.partition_path, stat.name, stat.file_size_in_bytes, is_base=True)
-
-
-def _unproved(what: str) -> ExecutionError:
-    return ExecutionError(what, remedy="nothing was published; please report this with the log of the run")

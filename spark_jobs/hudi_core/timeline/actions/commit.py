@@ -31,6 +31,9 @@ class Operation:
     LOG_COMPACT: Final = "LOG_COMPACT"
     CLUSTER: Final = "CLUSTER"
     INDEX: Final = "INDEX"
+    INSERT_OVERWRITE: Final = "INSERT_OVERWRITE"
+    INSERT_OVERWRITE_TABLE: Final = "INSERT_OVERWRITE_TABLE"
+    DELETE_PARTITION: Final = "DELETE_PARTITION"
     UPSERT_PREPPED: Final = "UPSERT_PREPPED"
 
 
@@ -131,6 +134,11 @@ def encode_commit_avro(metadata: CommitMetadata) -> bytes:
     """The commit file of layout 2 in Hudi 1.x's schema (CommitMetadataSerDeV2), without other members."""
     replaces = metadata.replaced_file_ids is not None or metadata.operation_type in _REPLACING
     return encode_datum("HoodieReplaceCommitMetadata" if replaces else "HoodieCommitMetadata", _members(metadata))
+
+
+def encode_inflight_avro(metadata: CommitMetadata) -> bytes:
+    """The inflight file of layout 2 (saveWorkloadProfileMetadataToInflight): what it replaces is not known yet."""
+    return encode_datum("HoodieCommitMetadata", {**_members(metadata), "version": None})
 
 
 def _members(metadata: CommitMetadata) -> dict[str, Any]:

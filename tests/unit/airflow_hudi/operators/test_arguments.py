@@ -44,6 +44,7 @@ def test_all_of_them_are_there() -> None:
         "Clustering",
         "Compaction",
         "Indexing",
+        "LogCompaction",
         "Metadata",
         "Restore",
         "Rollback",

@@ -14,7 +14,8 @@ from airflow.sdk.exceptions import AirflowFailException
 
 from airflow_hudi.operators.archive import HudiArchiveOperator
 from airflow_hudi.operators.clean import HudiCleanOperator
-from airflow_hudi.operators.compaction import HudiCompactionOperator
+from airflow_hudi.operators.clustering import HudiClusteringOperator
+from airflow_hudi.operators.compaction import HudiCompactionOperator, HudiLogCompactionOperator
 from airflow_hudi.operators.doctor import HudiDoctorOperator, HudiProbeStoreOperator
 from airflow_hudi.operators.indexing import HudiIndexingOperator
 from airflow_hudi.operators.metadata import HudiMetadataOperator
@@ -51,6 +52,8 @@ def commits(table: Path) -> list[str]:
 
 WORK: list[tuple[str, str, Any, Callable[[Path], dict[str, Any]]]] = [
     ("compaction", "mor_compaction_requested", HudiCompactionOperator, lambda _: {}),
+    ("log_compaction", "log_compaction_requested", HudiLogCompactionOperator, lambda _: {}),
+    ("clustering", "clustering_requested_cow", HudiClusteringOperator, lambda _: {}),
     ("clean", "mor_compacted", HudiCleanOperator, lambda _: {"options": ONE}),
     ("rollback", "failed_inflight_cow", HudiRollbackOperator, lambda _: {"options": EAGER}),
     ("archive", "archived_timeline_cow", HudiArchiveOperator, lambda _: {"options": TIGHT}),

@@ -10,7 +10,7 @@ import pytest
 from airflow.sdk.exceptions import AirflowSkipException
 
 from airflow_hudi.exceptions import HudiJobFailed
-from airflow_hudi.operators.log_compaction import HudiLogCompactionOperator
+from airflow_hudi.operators.compaction import HudiLogCompactionOperator
 from hudi_core.table import HudiTable
 from tests.support.fake_spark_submit import Store, context, real_job, requests
 from tests.support.golden_data import GoldenCase

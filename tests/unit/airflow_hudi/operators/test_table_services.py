@@ -111,7 +111,7 @@ def test_input_that_is_bad_everywhere_is_not_tried_again(golden: Golden, submitt
     for arguments, word in (
         ({"tables": ""}, "no table is named"),
         ({"services": ""}, "no service is named"),
-        ({"services": "log_compaction"}, "not in this release"),
+        ({"services": "defragment"}, "not in this release"),
         ({"mode": "schedule"}, "mode is"),
         ({"engine": "flink"}, "engine is"),
     ):

@@ -42,6 +42,8 @@ OWN_FIELDS = {
     "metadata_update": {"partitions"},
     "metadata_validate": set(),
     "probe_store": {"writers", "rounds"},
+    "insert_overwrite": {"source", "whole_table", "partitions", "token", "dry_run"},
+    "delete_partition": {"partitions", "token", "dry_run"},
 }
 
 
@@ -53,7 +55,9 @@ def test_a_verb_has_the_fields_that_it_uses() -> None:
 
 @pytest.mark.parametrize("cls", VERBS.values())
 def test_requests_are_frozen_and_have_slots(cls: type[Request]) -> None:
-    required = {"service": "clean", "instant": "1"}
+    required: dict[str, Any] = {"service": "clean", "instant": "1", "source": "/rows"}
+    if cls.verb == "delete_partition":
+        required = {"partitions": ("p",)}
     request: Any = cls("/t", **{name: required[name] for name in OWN_FIELDS[cls.verb] & required.keys()})
     assert not hasattr(request, "__dict__")
     with pytest.raises(FrozenInstanceError):

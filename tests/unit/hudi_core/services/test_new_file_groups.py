@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +13,22 @@ import pytest
 
 from hudi_core.config.write_config import WriteConfig
 from hudi_core.engine.protocol import TaskAttempt
+from hudi_core.errors import ExecutionError
 from hudi_core.filegroup.write.base_file_writer import rows_schema
 from hudi_core.filegroup.write.markers import list_markers
 from hudi_core.metadata_table.extract.data_file import StatisticsRequirements
-from hudi_core.services.new_file_groups import FileGroupWriter, NewFiles, by_partition
+from hudi_core.metadata_table.records.file_statistics import DataFileRef, FileStatistics
+from hudi_core.model.names import FileGroupId
+from hudi_core.services.new_file_groups import (
+    NULL_COMMIT,
+    FileGroupWriter,
+    NewFile,
+    NewFiles,
+    by_partition,
+    prove_files,
+)
 from hudi_core.storage.local import LocalStorage
+from hudi_core.timeline.actions.write_stats import WriteStat
 
 SCHEMA: dict[str, Any] = {
     "type": "record",
@@ -123,3 +136,59 @@ def test_room_is_what_is_left(tmp_path: Path) -> None:
         assert out.handle.position > 0
         assert not out.has_room(10_000)
         out.close()
+
+
+def new_file(file_id: str = "a-0", rows: int = 3, partition: str = "p") -> NewFile:
+    path = f"{partition}/{file_id}_0-1-0_{INSTANT}.parquet"
+    return NewFile(WriteStat(file_id, path, partition, NULL_COMMIT, rows, 0, 0, rows, 10, 10))
+
+
+def prove(*files: NewFile, rows: dict[str, int] | None = None, with_statistics: bool = False) -> Any:
+    replaced = [FileGroupId("p", "old-0")]
+    counted = {"p": 3} if rows is None else rows
+    return prove_files(files, counted, INSTANT, replaced, with_statistics=with_statistics)
+
+
+def test_files_with_the_rows_that_were_read_are_published() -> None:
+    found = prove(new_file("a-0", 1), new_file("a-1", 2))
+    assert [file.name for file in found.files] == [stat.name for stat in found.stats]
+    assert found.statistics == []
+    assert prove(rows={}).stats == []
+
+
+@pytest.mark.parametrize(
+    ("files", "rows"),
+    [
+        ((new_file(rows=2),), None),
+        ((), None),
+        ((new_file(), new_file()), {"p": 6}),
+        ((new_file("old-0"),), None),
+        ((new_file(partition="q"),), None),
+        ((new_file(rows=0),), {"p": 0}),
+    ],
+)
+def test_any_others_are_not(files: tuple[NewFile, ...], rows: dict[str, int] | None) -> None:
+    with pytest.raises(ExecutionError, match=r"rows were read|the engine returned|of one file group"):
+        prove(*files, rows=rows)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda stat: replace(stat, path="p/elsewhere.parquet"),
+        lambda stat: replace(stat, path=stat.path.replace(INSTANT, "20250101000000000")),
+        lambda stat: replace(stat, file_id="b-0"),
+        lambda stat: replace(stat, file_size_in_bytes=0),
+    ],
+)
+def test_a_file_is_what_its_name_says(change: Callable[[WriteStat], WriteStat]) -> None:
+    with pytest.raises(ExecutionError, match="the engine returned"):
+        prove(NewFile(change(new_file().stat)))
+
+
+def test_statistics_are_those_of_the_file() -> None:
+    file = new_file()
+    with pytest.raises(ExecutionError, match="the statistics of p/"):
+        prove(file, with_statistics=True)
+    known = FileStatistics(DataFileRef("p", file.stat.name, 10, is_base=True))
+    assert prove(replace(file, statistics=known), with_statistics=True).statistics == [known]

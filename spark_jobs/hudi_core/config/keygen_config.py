@@ -1,0 +1,54 @@
+"""Options that key generators of writers read, where the table's properties do not hold them (KeyGeneratorOptions,
+TimestampKeyGeneratorConfig).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from hudi_core.config.keys import ConfigKey, flag, keys_in, names, one_of
+
+_TIME: Final = "hoodie.keygen.timebased."
+_OLD_TIME: Final = "hoodie.deltastreamer.keygen.timebased."
+
+
+def _of_time(name: str, doc: str) -> ConfigKey[str | None]:
+    return ConfigKey(_TIME + name, None, lambda value: value or None, doc, (_OLD_TIME + name,))
+
+
+TIME_TYPE: ConfigKey[str | None] = ConfigKey(
+    _TIME + "timestamp.type",
+    None,
+    one_of("UNIX_TIMESTAMP", "EPOCHMILLISECONDS", "EPOCHMICROSECONDS", "DATE_STRING", "MIXED", "SCALAR"),
+    "what a partition column of times holds",
+    (_OLD_TIME + "timestamp.type",),
+)
+TIME_INPUT = _of_time("input.dateformat", "format of the texts in a partition column of times")
+TIME_OUTPUT = _of_time("output.dateformat", "format of the partition paths of times")
+TIME_ZONE = _of_time("timezone", "zone of both")
+TIME_INPUT_ZONE = _of_time("input.timezone", "zone of texts without one")
+TIME_OUTPUT_ZONE = _of_time("output.timezone", "zone of the partition paths")
+TYPED_PARTITION_FIELDS = names(
+    "hoodie.datasource.write.partitionpath.field",
+    "partition columns with their types (`day:SIMPLE,at:TIMESTAMP`), for a custom key generator of table version 6",
+)
+CONSISTENT_TIMESTAMPS = flag(
+    "hoodie.datasource.write.keygenerator.consistent.logical.timestamp.enabled",
+    "keys and partition paths have timestamps as text; this release writes them as numbers alone",
+)
+COMBINE_INSERTS = flag(
+    "hoodie.combine.before.insert", "of rows with one key only the newest is written; this release writes all alone"
+)
+SLASHED_DATES = flag(
+    "hoodie.datasource.write.slash.separated.date.partitioning",
+    "dates in partition paths are divided by slashes; this release does not write them",
+)
+
+KEYGEN_KEYS = keys_in(globals())
+"""Every option of this module."""
+
+
+def with_properties(properties: Mapping[str, str], options: Mapping[str, str]) -> dict[str, str]:
+    """The options, and those that the table's properties hold, which come first."""
+    return {**options, **properties}

@@ -1,0 +1,242 @@
+"""Record keys and partition paths of new rows, by the table's key generator (KeyGenUtils, SimpleAvroKeyGenerator,
+ComplexAvroKeyGenerator, NonpartitionedAvroKeyGenerator, TimestampBasedAvroKeyGenerator, CustomAvroKeyGenerator).
+
+What is not computed exactly as Hudi does is refused by name.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hudi_core.config.keygen_config import (
+    COMBINE_INSERTS,
+    CONSISTENT_TIMESTAMPS,
+    SLASHED_DATES,
+    TYPED_PARTITION_FIELDS,
+    with_properties,
+)
+from hudi_core.config.keys import flag
+from hudi_core.config.table_config import TableConfig
+from hudi_core.errors import ConfigError, FormatError, UnsupportedError
+from hudi_core.filegroup.merge.record_keys import EMPTY_KEY, NULL_KEY
+from hudi_core.filegroup.read.partition_values import (
+    DEFAULT_PARTITION,
+    KEYGENERATOR_CLASS,
+    KEYGENERATOR_TYPE,
+    PARTITION_FIELDS,
+    has_keys_in_rows,
+)
+from hudi_core.filegroup.write.partition_times import TimeFormat
+
+HIVE_STYLE = flag("hoodie.datasource.write.hive_style_partitioning", "partition folders are named `column=value`")
+URL_ENCODE = flag("hoodie.datasource.write.partitionpath.urlencode", "values in partition paths are URL-encoded")
+_ESCAPED: Final = re.compile(r"""[\x01-\x1f"#%'*/:=?\\\x7f{\[\]^]""")
+"""What PartitionPathEncodeUtils.escapePathName escapes."""
+_KINDS: Final = {
+    "SimpleKeyGenerator": "SIMPLE",
+    "SimpleAvroKeyGenerator": "SIMPLE",
+    "ComplexKeyGenerator": "COMPLEX",
+    "ComplexAvroKeyGenerator": "COMPLEX",
+    "NonpartitionedKeyGenerator": "NON_PARTITION",
+    "NonpartitionedAvroKeyGenerator": "NON_PARTITION",
+    "TimestampBasedKeyGenerator": "TIMESTAMP",
+    "TimestampBasedAvroKeyGenerator": "TIMESTAMP",
+    "CustomKeyGenerator": "CUSTOM",
+    "CustomAvroKeyGenerator": "CUSTOM",
+}
+_TYPES: Final = frozenset(_KINDS.values())
+
+
+@dataclass(frozen=True, slots=True)
+class KeyGenerator:
+    """One table's. `labelled`: a key is `field:value` for each field, joined by commas. `times` are the partition
+    fields whose values are formatted times.
+    """
+
+    record_fields: tuple[str, ...]
+    labelled: bool
+    partition_fields: tuple[str, ...]
+    times: frozenset[str]
+    time_format: TimeFormat | None
+    hive_style: bool
+    url_encode: bool
+
+    @staticmethod
+    def of(config: TableConfig, options: Mapping[str, str], *, labels_one: bool | None) -> KeyGenerator:
+        """The table's; `labels_one` says whether a complex key of one field has its name in it, None where no row shows
+        that.
+
+        Raises UnsupportedError for a generator or setting whose keys or paths are not computed here, ConfigError for a
+        missing one.
+        """
+        path, settings = config.path, with_properties(config.raw, options)
+        kind = _kind(config)
+        for key in (CONSISTENT_TIMESTAMPS, SLASHED_DATES, COMBINE_INSERTS):
+            if key.read(settings, path=path):
+                raise UnsupportedError(f"{key.name}=true is not written here", path=path, remedy="use Hudi itself")
+        fields = config.record_key_fields
+        if not fields:
+            raise UnsupportedError("a table whose record keys its writers generate", path=path)
+        typed = _typed_fields(config, options, kind)
+        for name in (*fields, *typed):
+            if "." in name:
+                raise UnsupportedError(f"the key or partition field {name!r} within a struct", path=path)
+        labelled = len(fields) > 1
+        if len(fields) == 1 and kind == "COMPLEX":
+            if labels_one is None:
+                raise UnsupportedError(
+                    "whether keys of the complex key generator with one field hold its name differs among releases of "
+                    "Hudi, and the table has no row that shows it",
+                    path=path,
+                    remedy="write its first rows with Hudi",
+                )
+            labelled = labels_one
+        times = frozenset(name for name, of in typed.items() if of == "TIMESTAMP")
+        return KeyGenerator(
+            fields,
+            labelled,
+            tuple(typed),
+            times,
+            TimeFormat.of(settings, path=path) if times else None,
+            HIVE_STYLE.read(config.raw, path=path),
+            URL_ENCODE.read(config.raw, path=path),
+        )
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that decide."""
+        return tuple(dict.fromkeys((*self.record_fields, *self.partition_fields)))
+
+    def check(self, schema: pa.Schema, dropped: Sequence[str] = (), *, path: str) -> None:
+        """Raises UnsupportedError naming `path` for a column whose text is not made as Hudi makes it. `dropped` are
+        columns that rows have and the table has not.
+        """
+        for name in self.columns:
+            if name in dropped:
+                continue
+            if name not in schema.names:
+                raise ConfigError(f"the table has no column {name!r}, which its keys are made of", path=path)
+            if name not in self.times:
+                field_texts(pa.nulls(0, schema.field(name).type), name, path=path)
+
+    def keys(self, batch: pa.RecordBatch, *, path: str) -> pa.Array:
+        """The record keys (string). Raises FormatError naming `path` for rows without one."""
+        texts = [field_texts(_column(batch, name), name, path=path) for name in self.record_fields]
+        absent = reduce(pc.and_, [pc.fill_null(pc.equal(text, ""), True) for text in texts])
+        if pc.any(absent).as_py():
+            raise FormatError(
+                f"{pc.sum(absent).as_py()} rows have no record key in {', '.join(self.record_fields)}",
+                path=path,
+                remedy="give each row a key",
+            )
+        if not self.labelled:
+            return texts[0]
+        parts = []
+        for name, text in zip(self.record_fields, texts, strict=True):
+            filled = pc.if_else(pc.equal(text, ""), EMPTY_KEY, text).fill_null(NULL_KEY)
+            parts.append(pc.binary_join_element_wise(f"{name}:", filled, ""))
+        return parts[0] if len(parts) == 1 else pc.binary_join_element_wise(*parts, ",")
+
+    def partitions(self, batch: pa.RecordBatch, *, path: str) -> pa.Array:
+        """The partition paths (string). Raises FormatError naming `path` for a time that is none."""
+        if not self.partition_fields:
+            return pa.repeat(pa.scalar(""), batch.num_rows)
+        parts = [self._part(_column(batch, name), name, path) for name in self.partition_fields]
+        return parts[0] if len(parts) == 1 else pc.binary_join_element_wise(*parts, "/")
+
+    def _part(self, column: pa.Array, name: str, path: str) -> pa.Array:
+        if name in self.times and self.time_format is not None:
+            texts = self.time_format.texts(column, path=path)
+        else:
+            texts = field_texts(column, name, path=path)
+            texts = pc.if_else(pc.equal(texts, ""), DEFAULT_PARTITION, texts).fill_null(DEFAULT_PARTITION)
+        if self.url_encode:
+            encoded = texts.dictionary_encode()
+            escaped = pa.array(map(escaped_path_name, encoded.dictionary.to_pylist()), pa.string())
+            texts = escaped.take(encoded.indices)
+        return pc.binary_join_element_wise(f"{name}=", texts, "") if self.hive_style else texts
+
+
+def escaped_path_name(text: str) -> str:
+    """PartitionPathEncodeUtils.escapePathName."""
+    return _ESCAPED.sub(lambda found: f"%{ord(found[0]):02X}", text)
+
+
+def field_texts(column: pa.Array, name: str, *, path: str) -> pa.Array:
+    """The values of a key or partition field as text, nulls kept (HoodieAvroUtils.getNestedFieldValAsString).
+
+    Timestamps are numbers in the column's unit. Raises UnsupportedError naming `path` for other types.
+    """
+    kind = column.type
+    if pa.types.is_string(kind):
+        return column
+    if pa.types.is_timestamp(kind):
+        return column.cast(pa.int64()).cast(pa.string())
+    if pa.types.is_integer(kind) or pa.types.is_date32(kind) or pa.types.is_boolean(kind):
+        return column.cast(pa.string())
+    raise UnsupportedError(
+        f"the key or partition field {name!r} of type {kind}",
+        path=path,
+        remedy="text, whole numbers, booleans, dates and timestamps are made into keys here; use Hudi itself",
+    )
+
+
+def _column(batch: pa.RecordBatch, name: str) -> pa.Array:
+    return batch.column(batch.schema.get_field_index(name))
+
+
+def _kind(config: TableConfig) -> str:
+    name = config.raw.get(KEYGENERATOR_CLASS, "")
+    if has_keys_in_rows(config):
+        raise UnsupportedError(f"the key generator {name}", path=config.path, remedy="use Hudi with this class")
+    stated = config.raw.get(KEYGENERATOR_TYPE, "").upper().removesuffix("_AVRO")
+    kind = _KINDS.get(name.rsplit(".", 1)[-1]) if name else stated or _inferred(config)
+    if kind not in _TYPES:
+        raise UnsupportedError(f"the key generator {name or stated}", path=config.path, remedy="use Hudi itself")
+    return kind
+
+
+def _inferred(config: TableConfig) -> str:
+    """KeyGenUtils.inferKeyGeneratorType."""
+    fields = config.partition_fields
+    if not fields:
+        return "NON_PARTITION"
+    if ":" in config.raw.get(PARTITION_FIELDS, ""):
+        return "CUSTOM"
+    return "COMPLEX" if len(fields) > 1 or len(config.record_key_fields) > 1 else "SIMPLE"
+
+
+def _typed_fields(config: TableConfig, options: Mapping[str, str], kind: str) -> dict[str, str]:
+    """The partition fields, each with SIMPLE or TIMESTAMP."""
+    fields = config.partition_fields
+    if kind == "NON_PARTITION":
+        return {}
+    if kind == "TIMESTAMP":
+        return dict.fromkeys(fields, "TIMESTAMP")
+    if kind != "CUSTOM":
+        return dict.fromkeys(fields, "SIMPLE")
+    typed = _types(config.raw.get(PARTITION_FIELDS, "").split(","))
+    if not all(typed.values()):
+        typed = _types(TYPED_PARTITION_FIELDS.read(options))
+    if tuple(typed) != fields or not {*typed.values()} <= {"SIMPLE", "TIMESTAMP"}:
+        raise ConfigError(
+            "the table does not record the types of its custom key generator's partition fields",
+            path=config.path,
+            remedy=(
+                f"give the writers' value, as in --option {TYPED_PARTITION_FIELDS.name}="
+                f"{','.join(f'{name}:SIMPLE' for name in fields)}"
+            ),
+        )
+    return typed
+
+
+def _types(entries: Sequence[str]) -> dict[str, str]:
+    split = (entry.strip().partition(":") for entry in entries)
+    return {name: kind.strip().upper() for name, _, kind in split}

@@ -1,0 +1,133 @@
+"""insert_overwrite, insert_overwrite_table and delete_partition: new file groups, or none, replace all that some
+partitions hold (RFC-18).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from functools import partial
+
+from hudi_core.errors import ConflictError
+from hudi_core.filegroup.read.schema_resolver import table_schema
+from hudi_core.metadata_table.extract.data_file import StatisticsRequirements
+from hudi_core.metadata_table.partition_type import RECORD_INDEX, is_row_level
+from hudi_core.metadata_table.partitions.row_level import SliceChange
+from hudi_core.metadata_table.records.file_statistics import DataFileRef
+from hudi_core.metadata_table.write.staged_logs import forget_staged
+from hudi_core.model.names import FileGroupId
+from hudi_core.services.concurrency import check_early
+from hudi_core.services.context import provenance
+from hudi_core.services.lifecycle import Run
+from hudi_core.services.metadata.initialization import indexed_table
+from hudi_core.services.new_file_groups import by_partition, prove_files
+from hudi_core.services.overwrite.plan import (
+    Overwrite,
+    OverwritePlan,
+    check_no_plans,
+    check_not_written,
+    plan_overwrite,
+)
+from hudi_core.services.overwrite.write import Written, expected_files, write_rows
+from hudi_core.services.rewrite import RewriteJob, Rewritten, Stats
+from hudi_core.timeline.actions.commit import SCHEMA_KEY, CommitMetadata
+from hudi_core.timeline.actions.overwrite import TOKEN_KEY, encode_inflight_overwrite
+from hudi_core.timeline.instant import Action
+from hudi_core.timeline.timeline import Timeline
+from hudi_core.transaction.claim import Claim
+from hudi_core.transaction.commit import Precondition
+from hudi_core.view.file_group import DataFile, FileSlice, slice_of_base
+
+
+class OverwriteJob(RewriteJob[OverwritePlan, Written]):
+    """See Job. There is no plan on the timeline that outlives an attempt: one that dies is rolled back as a failed
+    write is, with its instant.
+    """
+
+    action = Action.REPLACE_COMMIT
+    conflicts_as = Action.REPLACE_COMMIT
+    changes_rows = True
+
+    def __init__(self, run: Run, work: Overwrite) -> None:
+        super().__init__(run)
+        self.operation = work.operation
+        self._work = work
+        self._schema_text = ""
+        self._slices: tuple[FileSlice, ...] = ()
+
+    def plan(self, timeline: Timeline) -> OverwritePlan:
+        """See plan_overwrite: from the table as it is, now that the instant is requested."""
+        with_slices = any(map(is_row_level, self.context.config.metadata_partitions))
+        return plan_overwrite(self.context, timeline, self._work, with_slices=with_slices)
+
+    def file_groups(self, plan: OverwritePlan) -> frozenset[FileGroupId]:
+        """See RewriteJob: those that are replaced."""
+        return plan.file_groups()
+
+    def expected_files(self, plan: OverwritePlan) -> int:
+        """See RewriteJob: at least one for each partition that rows come to."""
+        return expected_files(self._work.rows, self.context.options)
+
+    def begin(self, plan: OverwritePlan, held: Claim) -> None:
+        """Makes the instant inflight. Raises ConflictError where an earlier attempt did: it has to be rolled back."""
+        held.check()
+        forget_staged(self.storage, self.instant, up_to=held.epoch)
+        check_early(self.context, self.active.load(), self.instant, self.file_groups(plan))
+        content = encode_inflight_overwrite(self.operation, self._work.row_counts, layout=self.active.layout)
+        if not self.active.to_inflight(self.instant, self.action, content):
+            raise ConflictError(
+                f"an earlier attempt at {self.action} {self.instant} died",
+                path=self.active.folder,
+                remedy=f"roll it back: hudictl rollback TABLE --instant {self.instant}",
+            )
+
+    def rewrite(
+        self, plan: OverwritePlan, timeline: Timeline, requirements: StatisticsRequirements | None, held: Claim
+    ) -> list[Written]:
+        """See RewriteJob."""
+        schema = table_schema(self.storage, self.context.config, timeline)
+        self._schema_text = json.dumps(schema, separators=(",", ":"), ensure_ascii=False)
+        self._slices = plan.slices
+        self.adds_partitions = bool(plan.new_partitions) and self._has_partitioned_index(timeline)
+        if self._work.rows is None:
+            return []
+        return write_rows(self.run, self._work.rows, schema, requirements, held)
+
+    def _has_partitioned_index(self, timeline: Timeline) -> bool:
+        if RECORD_INDEX not in self.context.config.metadata_partitions:
+            return False
+        definition = indexed_table(self.context, timeline).definitions.get(RECORD_INDEX)
+        return definition is not None and definition.is_partitioned
+
+    def prove(self, plan: OverwritePlan, results: list[Written], *, with_statistics: bool) -> Rewritten:
+        """See RewriteJob: each partition has as many rows as were counted before."""
+        files = [file for result in results for file in result.files]
+        return prove_files(
+            files, self._work.row_counts, self.instant, plan.file_groups(), with_statistics=with_statistics
+        )
+
+    def moved_rows(self, files: Sequence[DataFileRef]) -> list[SliceChange]:
+        """See RewriteJob: the rows that go, and those that come."""
+        gone = [SliceChange(item, None, self.instant) for item in self._slices]
+        came = [
+            SliceChange(None, slice_of_base(DataFile(file.partition, file.name, file.size)), self.instant)
+            for file in files
+        ]
+        return gone + came
+
+    def preconditions(self, plan: OverwritePlan, timeline: Timeline) -> tuple[Precondition, ...]:
+        """See RewriteJob: whatever writers and services were told to compare, nothing else has been written there."""
+        return (
+            partial(check_not_written, self.context, instant=self.instant, known=timeline, plan=plan),
+            partial(check_no_plans, self.context, partitions=plan.partitions),
+        )
+
+    def metadata(self, plan: OverwritePlan, stats: Stats, timeline: Timeline) -> CommitMetadata:
+        """See RewriteJob."""
+        token = {} if self._work.token is None else {TOKEN_KEY: self._work.token}
+        return CommitMetadata(
+            by_partition(stats),
+            operation_type=self.operation,
+            extra_metadata={SCHEMA_KEY: self._schema_text, **provenance(self.owner), **token},
+            replaced_file_ids=plan.replaced,
+        )

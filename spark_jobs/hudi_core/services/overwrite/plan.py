@@ -1,0 +1,160 @@
+"""What an overwrite replaces: every file group of the partitions that it is about, as the table has them when the work
+begins (SparkInsertOverwriteCommitActionExecutor.getPartitionToReplacedFileIds).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+
+from hudi_core.errors import ConfigError, ConflictError, UnsupportedError
+from hudi_core.model.names import FileGroupId
+from hudi_core.services.clustering.checks import BUCKET, CONSISTENT_BUCKETS
+from hudi_core.services.compaction.checks import check_schema_evolution, check_table
+from hudi_core.services.context import TableContext
+from hudi_core.services.overwrite.source import CountedRows
+from hudi_core.timeline.actions.commit import Operation
+from hudi_core.timeline.instant import Action
+from hudi_core.timeline.pending_plans import planned_file_groups
+from hudi_core.timeline.timeline import Timeline
+from hudi_core.view.file_group import FileSlice
+
+_PLANNED = (Action.COMPACTION, Action.LOG_COMPACTION, Action.CLUSTERING, Action.REPLACE_COMMIT)
+
+
+@dataclass(frozen=True, slots=True)
+class Overwrite:
+    """What is to be done. `partitions` are those to replace; None: those of the rows, or of the whole table where
+    `operation` is INSERT_OVERWRITE_TABLE. `rows` are none for a DELETE_PARTITION.
+    """
+
+    operation: str
+    partitions: tuple[str, ...] | None = None
+    rows: CountedRows | None = None
+    token: str | None = None
+
+    @property
+    def row_counts(self) -> Mapping[str, int]:
+        """The rows that come, by partition."""
+        return {} if self.rows is None else self.rows.by_partition
+
+
+@dataclass(frozen=True, slots=True)
+class OverwritePlan:
+    """The file ids that go, by partition, partitions sorted; one without file groups is there as well. `slices` are
+    theirs where an index has their rows. `is_new` are the partitions that the table does not have yet.
+    """
+
+    replaced: Mapping[str, tuple[str, ...]]
+    slices: tuple[FileSlice, ...] = ()
+    new_partitions: frozenset[str] = field(default=frozenset())
+
+    @property
+    def partitions(self) -> frozenset[str]:
+        """All that it is about."""
+        return frozenset(self.replaced)
+
+    def file_groups(self) -> frozenset[FileGroupId]:
+        """Those that go."""
+        return frozenset(FileGroupId(name, file_id) for name, ids in self.replaced.items() for file_id in ids)
+
+
+def plan_overwrite(context: TableContext, timeline: Timeline, work: Overwrite, *, with_slices: bool) -> OverwritePlan:
+    """The plan at `timeline`.
+
+    Raises UnsupportedError for a table that is not written here, ConfigError for a partition that the table does not
+    have and for rows outside of the named ones, ConflictError where a table service is planned on what would go.
+    """
+    check_table(context)
+    latest = timeline.commits().last()
+    if latest is not None:
+        check_schema_evolution(context.active.read_commit(latest), path=context.active.path_of(latest))
+    view = context.view(timeline)
+    known = frozenset(view.partitions())
+    partitions = _partitions(context, work, known)
+    check_no_plans(context, timeline, partitions)
+    replaced: dict[str, tuple[str, ...]] = {}
+    slices: list[FileSlice] = []
+    for name in sorted(partitions):
+        found = view.latest_merged_slices(name) if name in known else []
+        replaced[name] = tuple(item.file_group.file_id for item in found)
+        slices += found if with_slices else []
+    if work.rows is not None:
+        check_no_buckets(context, timeline, replaced)
+    return OverwritePlan(replaced, tuple(slices), frozenset(partitions - known))
+
+
+def _partitions(context: TableContext, work: Overwrite, known: frozenset[str]) -> frozenset[str]:
+    row_partitions = frozenset(work.row_counts)
+    if work.partitions is None:
+        return row_partitions | known if work.operation == Operation.INSERT_OVERWRITE_TABLE else row_partitions
+    named = frozenset(work.partitions)
+    outside = row_partitions - named
+    if outside:
+        raise ConfigError(
+            f"rows of the source belong to partition {min(outside)!r}, which is not among those to be replaced",
+            path=context.uri,
+            remedy="name the partition as well, or name none: then those of the rows are replaced",
+        )
+    absent = named - known - row_partitions
+    if absent:
+        raise ConfigError(
+            f"the table has no partition {min(absent)!r}",
+            path=context.uri,
+            remedy="list the partitions with `hudictl files TABLE`",
+        )
+    return named
+
+
+def check_no_plans(context: TableContext, timeline: Timeline, partitions: Collection[str]) -> None:
+    """Raises ConflictError where a compaction, log compaction or clustering is pending on file groups of `partitions`:
+    both would replace them (DeletePartitionUtils.checkForPendingTableServiceActions).
+    """
+    for item in timeline.pending().of_actions(*_PLANNED):
+        groups = planned_file_groups(context.active, item) or frozenset()
+        shared = sorted(group.partition for group in groups if group.partition in partitions)
+        if shared:
+            action = Action.CLUSTERING if item.pending_action == Action.REPLACE_COMMIT else item.pending_action
+            raise ConflictError(
+                f"{action} {item.requested_time} is pending on file groups of partition {shared[0]!r}",
+                path=context.active.path_of(item),
+                remedy=f"run it first, or drop it: hudictl unschedule TABLE {item.requested_time}",
+            )
+
+
+def check_not_written(context: TableContext, now: Timeline, instant: str, known: Timeline, plan: OverwritePlan) -> None:
+    """Raises ConflictError where a commit has completed since `known` that wrote or replaced in the plan's partitions.
+
+    Its rows came after those that the plan replaces: they would stay beside the new ones, or go unseen.
+    """
+    seen = known.completed().requested_times
+    for item in now.commits():
+        if item.requested_time in seen:
+            continue
+        metadata = context.active.read_commit(item)
+        touched = {*metadata.partition_to_write_stats, *(metadata.replaced_file_ids or {})} & plan.partitions
+        if touched:
+            raise ConflictError(
+                f"{item.action} {item.requested_time} has written to partition {min(touched)!r}, which {instant} "
+                "overwrites, since that began",
+                path=context.active.path_of(item),
+                remedy="run it again",
+            )
+
+
+def check_no_buckets(context: TableContext, timeline: Timeline, replaced: Mapping[str, Collection[str]]) -> None:
+    """Raises UnsupportedError for a table with a bucket index, whose rows have their places by the hash of their keys.
+    It shows in the ids of file groups alone, and where there are none in those of the newest commit.
+    """
+    ids = [file_id for found in replaced.values() for file_id in found]
+    if not ids:
+        latest = timeline.commits().last()
+        stats = () if latest is None else context.active.read_commit(latest).write_stats()
+        ids = [stat.file_id for stat in stats]
+    is_hashed = context.options.get("hoodie.index.type", "").upper() == "BUCKET"
+    if is_hashed or any(map(BUCKET.match, ids)) or context.storage.list_folders(CONSISTENT_BUCKETS):
+        raise UnsupportedError(
+            "the table has a bucket index, whose rows have their places by the hash of their keys",
+            path=context.config.path,
+            remedy="overwrite it with Hudi",
+        )

@@ -1,0 +1,206 @@
+"""The rows of an overwrite: a Parquet file, or a folder of them, checked against the table's schema and counted by
+partition before anything is written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hudi_core.codec.avro.arrow import arrow_schema
+from hudi_core.codec.avro.schema import AvroSchema
+from hudi_core.codec.parquet.file import ParquetBaseFile
+from hudi_core.config.write_config import WriteConfig
+from hudi_core.errors import ConfigError, FormatError, StorageNotFoundError, UnsupportedError
+from hudi_core.filegroup.read.base_file import base_batches
+from hudi_core.filegroup.write.key_generator import KeyGenerator
+from hudi_core.model.names import META_FIELDS
+from hudi_core.model.partition import check_partitions
+from hudi_core.services.overwrite.source_types import check_types
+from hudi_core.storage.arrow_store import open_data_storage
+
+if TYPE_CHECKING:
+    from hudi_core.engine.protocol import Engine, TaskAttempt
+
+UNIT_BYTES: Final = 128 << 20
+"""Compressed bytes of row groups that one task reads."""
+_WHAT: Final = "source of an overwrite"
+
+
+@dataclass(frozen=True, slots=True)
+class SourceRows:
+    """How tasks read rows: `uri` is the folder of the files. `schema` is the table's, without meta fields. `dropped`
+    are partition columns that base files lack, so that it lacks them, too
+    (hoodie.datasource.write.drop.partition.columns).
+    """
+
+    uri: str
+    storage_options: Mapping[str, str]
+    schema: AvroSchema
+    keys: KeyGenerator
+    config: WriteConfig
+    dropped: tuple[str, ...] = ()
+
+    @property
+    def columns(self) -> pa.Schema:
+        """The table's columns, as base files hold them."""
+        return arrow_schema(self.schema, path=self.uri)
+
+    def read_columns(self, file: ParquetBaseFile) -> pa.Schema:
+        """With those that are dropped, of the types that an open file has."""
+        return pa.schema([*self.columns, *(file.schema.field(name) for name in self.dropped)])
+
+
+@dataclass(frozen=True, slots=True)
+class SourcePart:
+    """Row groups of one file, from `first` to before `end`, all of them where `end` is None; `size` are its bytes."""
+
+    name: str
+    size: int
+    first: int = 0
+    end: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CountUnit:
+    """A file whose rows are counted."""
+
+    rows: SourceRows
+    part: SourcePart
+
+
+@dataclass(frozen=True, slots=True)
+class FileCount:
+    """The rows of a file by partition, and its row groups in parts of about UNIT_BYTES."""
+
+    by_partition: Mapping[str, int]
+    parts: tuple[SourcePart, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CountedRows:
+    """All rows of a source."""
+
+    rows: SourceRows
+    parts: tuple[SourcePart, ...]
+    by_partition: Mapping[str, int]
+
+    @property
+    def count(self) -> int:
+        """All of them."""
+        return sum(self.by_partition.values())
+
+    @property
+    def size(self) -> int:
+        """Bytes of the files."""
+        return sum(part.size for part in self.parts)
+
+
+def find_source(address: str, storage_options: Mapping[str, str]) -> tuple[str, list[SourcePart]]:
+    """The folder of a source and its files, sorted by name. Hidden files and those that begin with `_` are passed over.
+
+    Raises StorageNotFoundError where there is nothing, ConfigError for a folder with other files or without any,
+    UnsupportedError for one with folders: values in their names would be lost.
+    """
+    folder, _, name = address.rstrip("/").rpartition("/")
+    if name and (folder or "/" not in address):
+        try:
+            found = open_data_storage(folder or ".", storage_options).stat(name)
+            return folder or ".", [SourcePart(name, found.size)]
+        except StorageNotFoundError:
+            pass
+    storage = open_data_storage(address, storage_options)
+    files = [info for info in storage.list_files("") if not info.name.startswith(("_", "."))]
+    folders = [path for path in storage.list_folders("") if not path.startswith(("_", "."))]
+    if folders:
+        raise UnsupportedError(
+            f"the {_WHAT} has the folder {folders[0]!r}",
+            path=address,
+            remedy="give one folder of Parquet files with all columns in them",
+        )
+    if not files:
+        raise StorageNotFoundError(f"the {_WHAT} is no file, and no folder of Parquet files", path=address)
+    other = next((info.name for info in files if not info.name.endswith(".parquet")), None)
+    if other is not None:
+        raise ConfigError(f"the {_WHAT} holds {other!r}, which is not named .parquet", path=address)
+    return address, [SourcePart(info.name, info.size) for info in files]
+
+
+def count_rows(engine: Engine, rows: SourceRows, files: Sequence[SourcePart]) -> CountedRows:
+    """Counts the rows of all files. Raises as count_file. Memory on the driver: a number for each partition."""
+    counts: dict[str, int] = {}
+    parts: list[SourcePart] = []
+    for result in engine.run(count_file, [CountUnit(rows, part) for part in files], run_epoch=0):
+        parts += result.parts
+        for partition, count in result.by_partition.items():
+            counts[partition] = counts.get(partition, 0) + count
+    return CountedRows(rows, tuple(parts), dict(sorted(counts.items())))
+
+
+def count_file(unit: CountUnit, attempt: TaskAttempt) -> FileCount:
+    """The UnitTask of counting: of a file that columns of keys and partitions are read of.
+
+    Raises ConfigError naming the file for columns that do not fit the table's, FormatError for rows without a key or
+    with a partition path that is not safe, CorruptFileError for what is no Parquet file. Memory: a batch.
+    """
+    counts: dict[str, int] = {}
+    with open_part(unit.rows, unit.part) as file:
+        every = unit.rows.read_columns(file)
+        columns = pa.schema([every.field(name) for name in unit.rows.keys.columns])
+        for batch in base_batches(file, columns, batch_rows=unit.rows.config.batch_rows):
+            path = file.path
+            unit.rows.keys.keys(batch, path=path)
+            for found in pc.value_counts(unit.rows.keys.partitions(batch, path=path)).to_pylist():
+                counts[found["values"]] = counts.get(found["values"], 0) + found["counts"]
+        check_partitions(counts, source=file.path)
+        return FileCount(counts, tuple(_parts(file, unit.part)))
+
+
+@contextmanager
+def open_part(rows: SourceRows, part: SourcePart) -> Iterator[ParquetBaseFile]:
+    """The file of a part, once its columns are checked. Errors as count_file."""
+    storage = open_data_storage(rows.uri, rows.storage_options)
+    path = f"{rows.uri}/{part.name}"
+    with storage.open_input(part.name) as stream, ParquetBaseFile(stream, path, storage.limits) as file:
+        names = file.schema.names
+        if len(set(names)) != len(names):
+            raise ConfigError("the file has two columns of one name", path=path)
+        # Meta columns of another table's rows are written anew, as HoodieSparkSqlWriter does.
+        passed = {*META_FIELDS, *rows.dropped}
+        check_types([field for field in file.schema if field.name not in passed], rows.columns, file)
+        absent = next((name for name in rows.dropped if name not in names), None)
+        if absent is not None:
+            raise ConfigError(f"the source has no column {absent!r}, by which the table is partitioned", path=path)
+        yield file
+
+
+def read_part(rows: SourceRows, part: SourcePart) -> Iterator[pa.RecordBatch]:
+    """The rows of a part with SourceRows.read_columns; those that the file lacks are null. Errors as count_file, and
+    FormatError for a value that its column does not take.
+    """
+    with open_part(rows, part) as file:
+        columns = rows.read_columns(file)
+        groups = range(part.first, file.metadata.num_row_groups if part.end is None else part.end)
+        for batch in base_batches(file, columns, batch_rows=rows.config.batch_rows, row_groups=list(groups)):
+            for field, column in zip(columns, batch.columns, strict=True):
+                if column.null_count and not field.nullable:
+                    raise FormatError(
+                        f"the column {field.name!r} holds nulls, which the table does not", path=file.path
+                    )
+            yield batch
+
+
+def _parts(file: ParquetBaseFile, whole: SourcePart) -> Iterator[SourcePart]:
+    first = size = 0
+    groups = file.metadata.num_row_groups
+    for number in range(groups):
+        group = file.metadata.row_group(number)
+        size += sum(group.column(at).total_compressed_size for at in range(group.num_columns))
+        if size >= UNIT_BYTES or number == groups - 1:
+            yield SourcePart(whole.name, size, first, number + 1)
+            first, size = number + 1, 0

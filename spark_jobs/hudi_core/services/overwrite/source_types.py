@@ -1,0 +1,95 @@
+"""Which columns of a source a table takes: those of its schema, in types that hold no value it would not."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import pyarrow as pa
+
+from hudi_core.codec.parquet.file import ParquetBaseFile
+from hudi_core.errors import ConfigError
+
+_INTEGERS: Final = {pa.int8(): 1, pa.int16(): 2, pa.int32(): 4, pa.int64(): 8}
+_FLOATS: Final = {pa.float32(): 4, pa.float64(): 8}
+_UNITS: Final = ("s", "ms", "us", "ns")
+_INT96: Final = "INT96"
+
+
+def check_types(given: Sequence[pa.Field], table: pa.Schema, file: ParquetBaseFile) -> None:
+    """Raises ConfigError naming the file and the column: one that the table lacks, one that is required and missing, or
+    one of a type that the table's does not hold.
+    """
+    names = {field.name for field in given}
+    for field in given:
+        if field.name not in table.names:
+            raise ConfigError(
+                f"the table has no column {field.name!r}",
+                path=file.path,
+                remedy="leave it out of the source, or add it to the table by a write of Hudi",
+            )
+        expected = table.field(field.name)
+        if not fits(field.type, expected.type, naive_is_utc=_is_int96(file, field.name)):
+            raise ConfigError(
+                f"the column {field.name!r} is of type {field.type}, and the table's of {expected.type}",
+                path=file.path,
+                remedy="cast it in the source",
+            )
+    for field in table:
+        if not field.nullable and field.name not in names:
+            raise ConfigError(f"the source has no column {field.name!r}, which the table requires", path=file.path)
+
+
+def fits(given: pa.DataType, table: pa.DataType, *, naive_is_utc: bool = False) -> bool:
+    """Whether every value of the type `given` is one of `table`, as Avro resolves schemas: wider numbers, the same kind
+    of text, a finer unit of time, more digits. `naive_is_utc`: times without a zone are instants, as INT96 is.
+    """
+    if given.equals(table):
+        return True
+    if pa.types.is_dictionary(given):
+        return fits(given.value_type, table)
+    if given in _INTEGERS:
+        return _INTEGERS[given] <= _INTEGERS.get(table, 0) or table in _FLOATS
+    if given in _FLOATS:
+        return _FLOATS[given] <= _FLOATS.get(table, 0)
+    for of_kind in (_is_text, _is_binary):
+        if of_kind(given) and of_kind(table):
+            return True
+    if pa.types.is_timestamp(given) and pa.types.is_timestamp(table):
+        same = (given.tz is None) == (table.tz is None) or (naive_is_utc and table.tz is not None)
+        return bool(same) and _UNITS.index(given.unit) <= _UNITS.index(table.unit)
+    if pa.types.is_decimal(given) and pa.types.is_decimal(table):
+        return bool(given.scale == table.scale and given.precision <= table.precision)
+    return _nested_fits(given, table)
+
+
+def _nested_fits(given: pa.DataType, table: pa.DataType) -> bool:
+    if pa.types.is_struct(given) and pa.types.is_struct(table):
+        inner = {given.field(at).name: given.field(at).type for at in range(given.num_fields)}
+        expected = [table.field(at) for at in range(table.num_fields)]
+        return inner.keys() <= {field.name for field in expected} and all(
+            fits(inner[field.name], field.type) if field.name in inner else field.nullable for field in expected
+        )
+    if pa.types.is_map(given) and pa.types.is_map(table):
+        return fits(given.key_type, table.key_type) and fits(given.item_type, table.item_type)
+    if _is_list(given) and _is_list(table):
+        return fits(given.value_type, table.value_type)
+    return False
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
+
+
+def _is_binary(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_binary_view(kind))
+
+
+def _is_list(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind))
+
+
+def _is_int96(file: ParquetBaseFile, name: str) -> bool:
+    schema = file.metadata.schema
+    columns = (schema.column(at) for at in range(len(schema)))
+    return any(column.path == name and column.physical_type == _INT96 for column in columns)

@@ -1,0 +1,295 @@
+"""`insert-overwrite` and `delete-partition`: plans, requests and runs an instant, or finds that it was done before."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from hudi_core.config.transaction_config import CONCURRENCY_MODE
+from hudi_core.config.write_config import WriteConfig
+from hudi_core.engine.protocol import Engine
+from hudi_core.errors import ConfigError, ConflictError, HudiError
+from hudi_core.filegroup.read.base_file import open_base_file
+from hudi_core.filegroup.read.schema_resolver import table_schema
+from hudi_core.filegroup.write.key_generator import KeyGenerator
+from hudi_core.model.names import RECORD_KEY
+from hudi_core.request.overwrites import DeletePartitionRequest, InsertOverwriteRequest
+from hudi_core.services.context import TableContext
+from hudi_core.services.lifecycle import Run, UnitProgress, run_instant
+from hudi_core.services.overwrite.job import OverwriteJob
+from hudi_core.services.overwrite.plan import Overwrite, OverwritePlan, check_no_plans, plan_overwrite
+from hudi_core.services.overwrite.source import CountedRows, SourceRows, count_rows, find_source
+from hudi_core.services.overwrite.tokens import Found, find_token
+from hudi_core.services.rollback.verb import rollback
+from hudi_core.services.unaware_writers import live_writer
+from hudi_core.timeline.actions.commit import CommitMetadata, Operation
+from hudi_core.timeline.actions.overwrite import encode_requested_overwrite
+from hudi_core.timeline.instant import Action, State
+from hudi_core.timeline.timeline import Timeline
+from hudi_core.transaction.claim_file import current_claim
+from hudi_core.transaction.owner import Owner
+
+log = logging.getLogger(__name__)
+
+Progress = Callable[[str, int, int], None]
+"""As services.runner.Progress: the instant, the units done, and all."""
+_ATTEMPTS = 3
+"""How often the instant of a token is looked at again, after an attempt of an earlier run was taken back."""
+
+
+@dataclass(frozen=True, slots=True)
+class OverwriteResult:
+    """`instant` is None in a dry run, and where there was nothing to do, for which `reason` says why. `repeated`: an
+    earlier run with the same token did the work. Of a dry run the numbers are those to come, without files.
+    """
+
+    instant: str | None
+    operation: str
+    partitions: int
+    replaced_file_groups: int
+    files_written: int
+    records: int
+    repeated: bool = False
+    reason: str | None = None
+    engine: str | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """The document of `hudictl insert-overwrite --json`."""
+        return asdict(self)
+
+
+def insert_overwrite(
+    context: TableContext,
+    request: InsertOverwriteRequest,
+    engine: Engine,
+    owner: Owner,
+    progress: Progress | None = None,
+) -> OverwriteResult:
+    """Replaces partitions by the rows of the request's source: those that the rows belong to, those that it names, or
+    all of the table.
+
+    Raises bad input before anything is written: of the source as count_file, of the table as plan_overwrite. Raises
+    ConflictError where a table service is planned on what goes, a writer is at work, or the token's work is being done.
+    """
+    operation = operation_of(request)
+    done = _done_before(context, operation, request.token, owner)
+    if done is not None:
+        return done
+    rows = _counted(context, request, engine)
+    work = Overwrite(operation, request.partitions or None, rows, request.token)
+    if not rows.by_partition and not request.whole_table and not request.partitions:
+        reason = (
+            "the source has no rows, so no partition is replaced; name those to be emptied with --partition, or give "
+            "--whole-table"
+        )
+        return OverwriteResult(None, operation, 0, 0, 0, 0, reason=reason)
+    return _overwrite(context, work, engine, owner, progress, dry_run=request.dry_run)
+
+
+def delete_partitions(
+    context: TableContext,
+    request: DeletePartitionRequest,
+    engine: Engine,
+    owner: Owner,
+    progress: Progress | None = None,
+) -> OverwriteResult:
+    """Replaces all file groups of partitions by none. Errors as insert_overwrite, without those of a source."""
+    done = _done_before(context, Operation.DELETE_PARTITION, request.token, owner)
+    if done is not None:
+        return done
+    work = Overwrite(Operation.DELETE_PARTITION, request.partitions, None, request.token)
+    return _overwrite(context, work, engine, owner, progress, dry_run=request.dry_run)
+
+
+def nothing_to_overwrite(
+    context: TableContext, request: InsertOverwriteRequest | DeletePartitionRequest
+) -> OverwriteResult | None:
+    """The result where the token's work was done, and nothing of that run is left; None where there is something to do.
+    Nothing is written. Raises bad input as the run does, as far as no row has to be read for that.
+    """
+    found = find_token(context, context.active.load(), request.token)
+    if found is None:
+        if isinstance(request, InsertOverwriteRequest):
+            find_source(request.source, context.storage_options)
+        else:
+            work = Overwrite(Operation.DELETE_PARTITION, request.partitions)
+            plan_overwrite(context, context.active.load(), work, with_slices=False)
+        return None
+    if found.metadata is None or current_claim(context.storage, found.instant.requested_time) is not None:
+        return None
+    _check_operation(found, operation_of(request))
+    return replace(_result(found.instant.requested_time, found.metadata), repeated=True)
+
+
+def operation_of(request: InsertOverwriteRequest | DeletePartitionRequest) -> str:
+    """What the commit of a request is called."""
+    if isinstance(request, DeletePartitionRequest):
+        return Operation.DELETE_PARTITION
+    return Operation.INSERT_OVERWRITE_TABLE if request.whole_table else Operation.INSERT_OVERWRITE
+
+
+def _check_operation(found: Found, operation: str) -> None:
+    if found.metadata is not None and found.metadata.operation_type != operation:
+        raise ConfigError(
+            f"the token is that of {found.metadata.operation_type} {found.instant.requested_time}",
+            remedy="give each piece of work a token of its own",
+        )
+
+
+def _counted(context: TableContext, request: InsertOverwriteRequest, engine: Engine) -> CountedRows:
+    folder, files = find_source(request.source, context.storage_options)
+    timeline = context.active.load()
+    schema = table_schema(context.storage, context.config, timeline)
+    keys = KeyGenerator.of(context.config, context.options, labels_one=_labels_one(context, timeline))
+    config = WriteConfig.of(context.options)
+    dropped = context.config.partition_fields if context.config.drop_partition_columns else ()
+    rows = SourceRows(folder, dict(context.storage_options), schema, keys, config, dropped)
+    keys.check(rows.columns, dropped, path=context.config.path)
+    return count_rows(engine, rows, files)
+
+
+def _labels_one(context: TableContext, timeline: Timeline) -> bool | None:
+    """Whether the keys of the table's rows begin with the name of their only field; None where no base file shows it.
+
+    Releases of Hudi differ in that for the complex key generator (hoodie.write.complex.keygen.new.encoding).
+    """
+    fields = context.config.record_key_fields
+    if len(fields) != 1:
+        return None
+    view = context.view(timeline)
+    for partition in view.partitions():
+        for base in view.latest_base_files(partition):
+            with open_base_file(context.storage, base.path) as file:
+                for batch in file.batches([RECORD_KEY], batch_rows=1):
+                    return str(batch.column(0)[0].as_py()).startswith(f"{fields[0]}:")
+    return None
+
+
+def _overwrite(
+    context: TableContext, work: Overwrite, engine: Engine, owner: Owner, progress: Progress | None, *, dry_run: bool
+) -> OverwriteResult:
+    planned = plan_overwrite(context, context.active.load(), work, with_slices=False)
+    if dry_run:
+        return _preview(work, planned, engine)
+    for _ in range(_ATTEMPTS):
+        done = _done_before(context, work.operation, work.token, owner)
+        if done is not None:
+            return done
+        instant = _request(context, work, planned, owner)
+        if instant is not None:
+            return _run(context, instant, work, engine, owner, progress)
+    raise ConflictError(f"other runs with the token {work.token!r} are at work", remedy="run it again")
+
+
+def _done_before(context: TableContext, operation: str, token: str | None, owner: Owner) -> OverwriteResult | None:
+    """The result of an earlier run with the token, whose attempt is taken back where it died before it had decided to
+    complete. None where there is nothing of it.
+    """
+    found = find_token(context, context.active.load(), token)
+    if found is not None and found.metadata is None:
+        # What it decided is completed by that, too.
+        _take_back(context, found.instant.requested_time, owner)
+        found = find_token(context, context.active.load(), token)
+    if found is None or found.metadata is None:
+        return None
+    _check_operation(found, operation)
+    if context.active.load().contains(found.instant.requested_time):
+        work = Overwrite(operation, token=token)
+        run_instant(OverwriteJob(Run(context, found.instant.requested_time, owner), work))  # only cleans up behind it
+    return replace(_result(found.instant.requested_time, found.metadata), repeated=True)
+
+
+def _request(context: TableContext, work: Overwrite, planned: OverwritePlan, owner: Owner) -> str | None:
+    """The new instant; None where another run has requested one with the token meanwhile."""
+    release = context.config.features.conflict_release
+    content = encode_requested_overwrite(
+        work.operation, token=work.token, layout=context.active.layout, names_deletes=release == "1.2"
+    )
+    with context.lock(owner) as lock:
+        timeline = context.active.load()
+        if find_token(context, timeline, work.token, archived=False) is not None:
+            return None
+        undoing = timeline.pending().of_actions(Action.ROLLBACK, Action.RESTORE).first()
+        if undoing is not None:
+            raise ConflictError(
+                f"{undoing.action} {undoing.requested_time} is pending, and may take back what would be replaced",
+                path=context.active.path_of(undoing),
+                remedy="finish it with `hudictl rollback TABLE`",
+            )
+        writer = live_writer(context, timeline, Action.REPLACE_COMMIT)
+        if writer is not None:
+            raise ConflictError(
+                f"{writer.action} {writer.requested_time} is pending, and what it writes to replaced file groups would "
+                "be lost",
+                path=context.active.path_of(writer),
+                remedy=(
+                    f"wait for it, roll it back, or set {CONCURRENCY_MODE.name}=optimistic_concurrency_control where "
+                    "every writer has it"
+                ),
+            )
+        check_no_plans(context, timeline, planned.partitions)
+        instant = context.new_instant(timeline)
+        lock.check()
+        context.active.create_requested(instant, Action.REPLACE_COMMIT, content)
+    log.info("%s %s requested", work.operation, instant)
+    return instant
+
+
+def _run(
+    context: TableContext, instant: str, work: Overwrite, engine: Engine, owner: Owner, progress: Progress | None
+) -> OverwriteResult:
+    def report(done: int, total: int) -> None:
+        if progress is not None:
+            progress(instant, done, total)
+
+    shown: UnitProgress | None = None if progress is None else report
+    try:
+        run_instant(OverwriteJob(Run(context.reloaded(), instant, owner, engine, shown), work))
+    except HudiError:
+        # No plan outlives the attempt: nobody would run it again.
+        if not _take_back_failed(context, instant, owner):
+            raise
+    found = context.active.load().get(instant, Action.REPLACE_COMMIT)
+    return replace(_result(instant, context.active.read_commit(found)), engine=engine.name)
+
+
+def _take_back_failed(context: TableContext, instant: str, owner: Owner) -> bool:
+    """Rolls a failed attempt back; whether it had decided to complete, and so is completed now."""
+    try:
+        _take_back(context, instant, owner)
+    except HudiError as error:
+        log.warning("replacecommit %s was not rolled back: %s", instant, error)
+    found = context.active.load().find(instant, Action.REPLACE_COMMIT)
+    return found is not None and found.is_completed
+
+
+def _take_back(context: TableContext, instant: str, owner: Owner) -> None:
+    try:
+        rollback(context, instant, owner, unless_completed=True)
+    except ConflictError:
+        found = context.active.load().find(instant, Action.REPLACE_COMMIT)
+        if found is None or found.state is not State.COMPLETED:
+            raise
+
+
+def _preview(work: Overwrite, planned: OverwritePlan, engine: Engine) -> OverwriteResult:
+    records = sum(work.row_counts.values())
+    replaced = len(planned.file_groups())
+    return OverwriteResult(
+        None, work.operation, len(planned.partitions), replaced, 0, records, reason="a dry run", engine=engine.name
+    )
+
+
+def _result(instant: str, metadata: CommitMetadata) -> OverwriteResult:
+    stats = list(metadata.write_stats())
+    replaced = metadata.replaced_file_ids or {}
+    return OverwriteResult(
+        instant,
+        metadata.operation_type or "",
+        len({*replaced, *metadata.partition_to_write_stats}),
+        sum(map(len, replaced.values())),
+        len(stats),
+        sum(stat.num_writes for stat in stats),
+    )

@@ -1,0 +1,60 @@
+"""What an overwrite's instant holds before it completes: insert_overwrite, insert_overwrite_table, delete_partition.
+
+The requested file is a HoodieRequestedReplaceMetadata without a plan, the inflight file a HoodieCommitMetadata that
+names the operation. A token that identifies the work for whoever requests it again is in the extra metadata of the
+requested file, and of the completed one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from hudi_core.timeline.actions.commit import CommitMetadata, Operation, encode_commit, encode_inflight_avro
+from hudi_core.timeline.actions.compaction import MISSING_FIELD
+from hudi_core.timeline.actions.container import decode_record, encode_datum
+from hudi_core.timeline.actions.plan_fields import text_map
+from hudi_core.timeline.actions.write_stats import WriteStat
+
+TOKEN_KEY: Final = "airflow_hudi.token"
+"""The extra-metadata key of a token."""
+_NO_COMMIT: Final = "null"
+_SCHEMA: Final = "HoodieRequestedReplaceMetadata"
+
+
+def encode_requested_overwrite(operation: str, *, token: str | None, layout: int, names_deletes: bool) -> bytes:
+    """The requested file: all null, in the schema of Hudi 0.15 (layout 1) or of 1.x; with `names_deletes` that of a
+    delete_partition has its name, as of Hudi 1.2. A token is what no Hudi writes.
+    """
+    named = names_deletes and operation == Operation.DELETE_PARTITION
+    extra = None if token is None and not named else {} if token is None else {TOKEN_KEY: token}
+    requested = {
+        "operationType": operation if named else None,
+        "clusteringPlan": None,
+        "extraMetadata": extra,
+        "version": 1 if named else None,
+    }
+    if layout == 1:
+        return encode_datum(_SCHEMA, requested)
+    return encode_datum(_SCHEMA, requested, later_fields=[MISSING_FIELD], later_in="clusteringPlan")
+
+
+def encode_inflight_overwrite(operation: str, rows: Mapping[str, int], *, layout: int) -> bytes:
+    """The inflight file: how many `rows` will go to each partition."""
+    profile = {partition: (_planned_inserts(count, layout),) for partition, count in rows.items()}
+    metadata = CommitMetadata(profile, operation_type=operation)
+    return encode_commit(metadata) if layout == 1 else encode_inflight_avro(metadata)
+
+
+def _planned_inserts(count: int, layout: int) -> WriteStat:
+    nulls = {"path": None, "partitionPath": None, "runtimeStats": None}
+    extra = nulls if layout == 1 else {**nulls, "numUpdates": 0, "totalLogReadTimeMs": 0}
+    return WriteStat("", "", "", _NO_COMMIT, 0, 0, 0, count, 0, 0, extra=extra)
+
+
+def requested_token(data: bytes, *, path: str) -> str | None:
+    """The token of a requested replacecommit; None where it has none. Raises CorruptFileError naming `path`."""
+    if not data:
+        return None
+    raw = decode_record(data, "operationType", "requested replacecommit", path=path)
+    return text_map(raw, "extraMetadata", path=path).get(TOKEN_KEY)

@@ -1,0 +1,165 @@
+"""Overwrites and deletes of partitions are killed after every operation that changes the storage; the same token again
+must bring them to the same end, once.
+
+`make test` kills one run of each version after some operations of each class, `make soak` before every change.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from hudi_core.errors import ConflictError
+from hudi_core.services.overwrite import job
+from hudi_core.services.overwrite.verb import OverwriteResult
+from hudi_core.timeline.instant import Action
+from hudi_core.transaction.owner import Owner
+from tests.support.changed_tables import open_context
+from tests.support.fault_storage import MUTATIONS, FaultPlan, InjectedCrash, Operation
+from tests.support.golden_data import open_case
+from tests.support.overwrites import commit_of, delete, overwrite, own_rows, put_source, within
+from tests.support.rows import assert_same_rows
+from tests.support.service_calls import Timing, dead_process, one_of_each_class
+from tests.support.table_invariants import assert_metadata_true, leftovers, read_rows
+
+TOKEN = "the day's work"
+STEPS = 4
+"""The sweep of one table in `make soak` is cut into so many tests."""
+CASES = ["mdt_all_mor", "mdt_all_cow", "multilevel_plain_mor"]
+KINDS = ["overwrite", "delete"]
+Run = Callable[[Path, FaultPlan | None, Owner | None], OverwriteResult]
+
+
+@dataclass(frozen=True)
+class Work:
+    """A table, what is done to it, and the table's own columns of what its readers see before and after."""
+
+    source: Path
+    run: Run
+    before: pa.Table
+    after: pa.Table
+
+    def copy(self, target: Path) -> Path:
+        return Path(shutil.copytree(self.source, target, symlinks=True))
+
+
+def work_of(version: str, case: str, kind: str, scratch: Path) -> Work:
+    path = open_case(version, case, scratch).table
+    rows = read_rows(path)
+    first = min(rows.column("_hoodie_partition_path").to_pylist())
+    others = own_rows(path, within(rows, first, outside=True))
+    if kind == "delete":
+        return Work(
+            path,
+            lambda table, plan, owner: delete(table, first, plan=plan, owner=owner, token=TOKEN),
+            own_rows(path, rows),
+            others,
+        )
+    kept = own_rows(path, within(rows, first).slice(0, 5))
+    given = put_source(kept, scratch, files=2)
+    return Work(
+        path,
+        lambda table, plan, owner: overwrite(table, given, plan=plan, owner=owner, token=TOKEN),
+        own_rows(path, rows),
+        pa.concat_tables([others, kept]),
+    )
+
+
+def changes_of(work: Work, scratch: Path) -> list[Operation]:
+    """All changes of an undisturbed run, in order."""
+    plan = FaultPlan(counts=MUTATIONS)
+    path = work.copy(scratch / "undisturbed")
+    assert not work.run(path, plan, dead_process()).repeated
+    assert_done(path, work)
+    return plan.mutations()
+
+
+def seen(path: Path, listing: str) -> pa.Table:
+    return own_rows(path, read_rows(path, listing))
+
+
+def assert_done(path: Path, work: Work) -> None:
+    for listing in ("off", "auto"):
+        assert_same_rows(seen(path, listing), work.after, ignore=())
+    assert_metadata_true(path)
+    timeline = open_context(path).active.load()
+    (done,) = (
+        item
+        for item in timeline.completed().of_actions(Action.REPLACE_COMMIT)
+        if commit_of(path, item.requested_time).extra_metadata.get("airflow_hudi.token") == TOKEN
+    )
+    assert not timeline.pending().of_actions(Action.REPLACE_COMMIT).instants
+    stats = commit_of(path, done.requested_time).write_stats()
+    assert sorted(file.name for file in path.rglob(f"*_{done.requested_time}.parquet")) == sorted(
+        stat.name for stat in stats
+    )
+    assert leftovers(path, done.requested_time) == []
+
+
+def assert_survives(work: Work, number: int, timing: Timing, scratch: Path) -> None:
+    path = work.copy(scratch / f"killed-{number}")
+    with pytest.raises(InjectedCrash):
+        work.run(path, FaultPlan(kill_at=number, timing=timing, counts=MUTATIONS), dead_process())
+    is_done = seen(path, "off").num_rows == work.after.num_rows
+    for listing in ("off", "auto"):
+        assert_same_rows(seen(path, listing), work.after if is_done else work.before, ignore=())
+    result = work.run(path, None, None)
+    assert result.repeated or not is_done
+    assert_done(path, work)
+    assert work.run(path, None, None).repeated
+    assert_done(path, work)
+    shutil.rmtree(path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("version", "case", "kind"),
+    [("6", "mdt_all_mor", "overwrite"), ("8", "mdt_all_cow", "delete"), ("9", "mdt_all_mor", "overwrite")],
+)
+def test_killed_after_one_operation_of_each_class(version: str, case: str, kind: str, tmp_path: Path) -> None:
+    work = work_of(version, case, kind, tmp_path)
+    points = one_of_each_class(changes_of(work, tmp_path))
+    assert len(points) > 20
+    for number in list(points.values())[::5]:
+        assert_survives(work, number, "after", tmp_path)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("part", range(STEPS))
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("version", ["6", "8", "9"])
+def test_killed_at_every_change(version: str, case: str, kind: str, part: int, tmp_path: Path) -> None:
+    """Before each, which is what a kill after the one before it leaves, and after the last."""
+    work = work_of(version, case, kind, tmp_path)
+    points = range(len(changes_of(work, tmp_path)))
+    for number in points[part::STEPS]:
+        assert_survives(work, number, "before", tmp_path)
+    if part == 0:
+        assert_survives(work, points[-1], "after", tmp_path)
+
+
+@pytest.mark.parametrize("version", ["6", "9"])
+def test_the_work_of_a_live_run_is_not_taken_over(
+    version: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    work = work_of(version, "mor_basic", "overwrite", tmp_path)
+    refused: list[str] = []
+    write_rows = job.write_rows
+
+    def meanwhile(*given: Any) -> Any:
+        with pytest.raises(ConflictError) as error:
+            work.run(work.source, None, Owner.current("another task"))
+        refused.append(error.value.message)
+        return write_rows(*given)
+
+    monkeypatch.setattr(job, "write_rows", meanwhile)
+    assert not work.run(work.source, None, None).repeated
+    assert len(refused) == 1
+    assert_done(work.source, work)

@@ -1,0 +1,100 @@
+"""Real Hudi judges tables that we overwrote and whose partitions we deleted: rows, metadata table, filters through
+every index, and what it writes next.
+
+`make test` takes one table of each version, `make soak` every table with indexes, and tables of both types.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+from hudi_core.timeline.instant import Action
+from tests.interop.changes import user_columns
+from tests.interop.fully_indexed_golden_table import Served
+from tests.interop.judged import JUDGES, KINDS, Judged
+from tests.interop.real_hudi import RealHudi
+from tests.support.golden_data import GoldenCase
+from tests.support.overwrites import delete, overwrite, put_source
+from tests.support.table_invariants import read_rows
+
+pytestmark = [pytest.mark.hudi, pytest.mark.slow]
+
+Golden = Callable[[str, str], GoldenCase]
+IN_TEST = {("6", "mdt_all_mor"), ("8", "mdt_all_cow"), ("9", "mdt_all_mor")}
+
+
+def indexed() -> Iterator[Any]:
+    for version in JUDGES:
+        for case in ("mdt_all_cow", "mdt_all_mor", "mdt_all_mor_compacted", "mdt_record_index_lookup"):
+            yield pytest.param(version, case, marks=() if (version, case) in IN_TEST else pytest.mark.soak)
+
+
+def overwrite_half(table: Judged, scratch: Path, partition: str) -> None:
+    """Half of the rows of a partition stay, with other values, and one of them moves to a new partition."""
+    of_partition = pc.equal(table.rows["dt"], partition)
+    rows = table.rows.filter(of_partition)
+    rows = rows.slice(0, max(2, rows.num_rows // 2))
+    at = rows.schema.get_field_index("amount")
+    rows = rows.set_column(at, rows.schema.field(at), pc.add(rows["amount"], 1000.0))
+    moved, stay = rows.slice(0, 1), rows.slice(1)
+    at = rows.schema.get_field_index("dt")
+    rows = pa.concat_tables([stay, moved.set_column(at, moved.schema.field(at), [["2031-05-05"]])])
+    overwrite(table.base, put_source(rows, scratch, files=2, name=f"source-{partition}"))
+    table.rows = pa.concat_tables([table.rows.filter(pc.invert(of_partition)), rows])
+
+
+@pytest.mark.parametrize(("version", "name"), indexed())
+def test_every_index_leads_to_the_new_rows_and_to_none_that_went(
+    golden: Golden, request: pytest.FixtureRequest, tmp_path: Path, version: str, name: str
+) -> None:
+    """Real Hudi answers by the indexes what a scan answers, finds by them the rows that it changes, deletes, compacts
+    and cleans the file groups that were replaced.
+    """
+    hudi: RealHudi = request.getfixturevalue(JUDGES[version])
+    table = Served.of(hudi, golden(version, name))
+    partitions = sorted(set(table.rows["dt"].to_pylist()))
+    overwrite_half(table, tmp_path, partitions[0])
+    delete(table.base, partitions[1])
+    table.rows = table.rows.filter(pc.not_equal(table.rows["dt"], partitions[1]))
+    assert user_columns(read_rows(table.base)).num_rows == table.rows.num_rows
+    table.judge()
+    table.go_on()
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("version", list(JUDGES))
+def test_real_hudi_writes_on_top(request: pytest.FixtureRequest, tmp_path: Path, version: str, kind: str) -> None:
+    """Upserts into what we wrote, our overwrite of what it wrote, its rows in a partition that we deleted, an emptied
+    table.
+    """
+    hudi: RealHudi = request.getfixturevalue(JUDGES[version])
+    table = Judged.create(hudi, tmp_path / "table", kind, version)
+    table.upsert(fresh=False)
+    overwrite_half(table, tmp_path / "1", "2024-01-01")
+    table.check()
+    table.upsert()
+    table.check()
+    gone = pc.equal(table.rows["dt"], "2024-01-02")
+    again = table.rows.filter(gone).slice(0, 5)
+    delete(table.base, "2024-01-02")
+    table.rows = table.rows.filter(pc.invert(gone))
+    table.check()
+    table.write(again)
+    table.rows = pa.concat_tables([table.rows, again])
+    table.check()
+    rows = table.rows
+    overwrite(table.base, put_source(rows.slice(0, 0), tmp_path / "2"), whole_table=True)
+    table.rows = rows.slice(0, 0)
+    assert read_rows(table.base).num_rows == 0
+    table.write(rows)
+    table.rows = rows
+    table.check()
+    assert len(table.instants(Action.REPLACE_COMMIT)) == 3
+    table.goes_on()

@@ -1,0 +1,43 @@
+"""Sorts the file group of test_compaction.make_table in a process of its own, and prints rows and the peak of anonymous
+memory as JSON. Arguments: folder, memory budget in bytes.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import polars
+
+from hudi_core.engine.local import LocalEngine
+from hudi_core.engine.serializer import from_text
+from hudi_core.services.clustering.slice_rows import ClusteringTarget
+from hudi_core.services.clustering.sort_order import SortOrder
+from hudi_core.services.clustering.units import Group, Work
+from hudi_core.services.compaction.merge_slice import CompactionUnit
+from hudi_core.services.new_file_groups import NewFiles
+from hudi_core.timeline.actions.clustering import ClusteringSlice
+from tests.support.peak_memory import measured
+
+LIBRARIES = (polars,)
+"""Imported before the first measurement: what libraries take up is no data."""
+
+
+def main(folder: Path, budget: int) -> None:
+    unit = from_text(CompactionUnit, (folder / "unit.json").read_text())
+    config = replace(unit.config, memory_bytes=budget)
+    files = NewFiles(unit.instant, unit.schema, config, 1 << 30, unit.as_hudi_1, requirements=unit.requirements)
+    target = ClusteringTarget(str(folder), {}, files, unit.max_instant, unit.committed, unit.policy)
+    operation = unit.operation
+    item = ClusteringSlice(operation.partition, operation.file_id, operation.base_file, operation.log_files)
+    work = Work(LocalEngine(1, exchange_bytes=budget), 1, target, {(item.partition, item.file_id): 1})
+    done, peak, _ = measured(lambda: work.sort([Group(item.partition, (item,), 3)], SortOrder(("text",))))
+    read = [count.rows for result in done for count in result.counts]
+    written = [file.stat.num_writes for result in done for file in result.files]
+    print(json.dumps({"read": read, "written": written, "peak": peak}))
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), int(sys.argv[2]))

@@ -1,0 +1,122 @@
+"""Overwrites of golden tables: by their own rows, whose keys and partition paths are then known."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from hudi_core.engine.local import LocalEngine
+from hudi_core.model.names import META_FIELDS
+from hudi_core.request.overwrites import DeletePartitionRequest, InsertOverwriteRequest
+from hudi_core.services.overwrite import source, write
+from hudi_core.services.overwrite.verb import OverwriteResult, delete_partitions, insert_overwrite
+from hudi_core.storage.local import LocalStorage
+from hudi_core.timeline.actions.commit import CommitMetadata
+from hudi_core.timeline.instant import Action
+from hudi_core.transaction.owner import Owner
+from tests.support.changed_tables import an_owner, open_context
+from tests.support.fault_storage import FaultPlan, FaultStorage
+from tests.support.golden_compactions import OPTIONS
+
+_MILLIS = {"hoodie.keygen.timebased.timestamp.type": "EPOCHMILLISECONDS"}
+WRITERS_OPTIONS: dict[str, dict[str, str]] = {
+    "timestamp_keygen_epochmillis": _MILLIS,
+    "timestamp_keygen_hive": _MILLIS,
+    "timestamp_keygen_string": {"hoodie.keygen.timebased.timestamp.type": "DATE_STRING"},
+    "custom_keygen": {
+        **_MILLIS,
+        "hoodie.keygen.timebased.output.dateformat": "yyyyMM",
+        "hoodie.datasource.write.partitionpath.field": "dt:SIMPLE,event_ms:TIMESTAMP",
+    },
+}
+"""What the writers of golden tables were told that the properties of version 6 do not record."""
+
+
+def own_rows(table: Path, rows: pa.Table) -> pa.Table:
+    """The table's own columns of `rows`; where readers take partition values from paths, as base files hold them."""
+    context = open_context(table)
+    if "keygen" in table.name and context.config.partition_fields:
+        view = context.view(context.active.load())
+        files = [base for name in view.partitions() for base in view.latest_base_files(name)]
+        rows = pa.concat_tables([pq.ParquetFile(table / base.path).read() for base in files])
+    return rows.drop_columns([name for name in META_FIELDS if name in rows.schema.names])
+
+
+def put_source(rows: pa.Table, folder: Path, files: int = 1, name: str = "source") -> Path:
+    """A folder of Parquet files with small row groups."""
+    target = folder / name
+    target.mkdir(parents=True)
+    step = max(1, -(-rows.num_rows // files))
+    for number in range(files):
+        part = rows.slice(number * step, step).replace_schema_metadata(None)
+        pq.write_table(part, target / f"part-{number}.parquet", row_group_size=7)
+    return target
+
+
+def overwrite(
+    table: Path,
+    given: Path,
+    options: Mapping[str, str] | None = None,
+    plan: FaultPlan | None = None,
+    owner: Owner | None = None,
+    *,
+    token: str | None = None,
+    partitions: tuple[str, ...] = (),
+    whole_table: bool = False,
+    dry_run: bool = False,
+) -> OverwriteResult:
+    """Ours, on a local table; tasks write under the same plan of faults."""
+    request = InsertOverwriteRequest(
+        str(table),
+        source=str(given),
+        token=token,
+        partitions=partitions,
+        whole_table=whole_table,
+        dry_run=dry_run,
+    )
+    with pytest.MonkeyPatch.context() as patch:
+        storage = None if plan is None else FaultStorage(LocalStorage(table), plan)
+        if plan is not None:
+            faulty = plan
+            patch.setattr(write, "open_data_storage", lambda uri, _: FaultStorage(LocalStorage(uri), faulty))
+            patch.setattr(source, "open_data_storage", lambda uri, _: LocalStorage(uri))
+        context = open_context(table, {**OPTIONS, **(options or {})}, storage)
+        return insert_overwrite(context, request, LocalEngine(1), owner or an_owner())
+
+
+def delete(
+    table: Path,
+    *partitions: str,
+    plan: FaultPlan | None = None,
+    owner: Owner | None = None,
+    token: str | None = None,
+    dry_run: bool = False,
+) -> OverwriteResult:
+    """Our delete_partition, on a local table."""
+    request = DeletePartitionRequest(str(table), partitions=partitions, token=token, dry_run=dry_run)
+    storage = None if plan is None else FaultStorage(LocalStorage(table), plan)
+    context = open_context(table, dict(OPTIONS), storage)
+    return delete_partitions(context, request, LocalEngine(1), owner or an_owner())
+
+
+def commit_of(table: Path, instant: str | None) -> CommitMetadata:
+    """The metadata of a completed overwrite."""
+    active = open_context(table).active
+    return active.read_commit(active.load().get(str(instant), Action.REPLACE_COMMIT))
+
+
+def places(rows: pa.Table) -> Counter[tuple[str, str]]:
+    """Record keys with partition paths."""
+    names = ("_hoodie_record_key", "_hoodie_partition_path")
+    return Counter(zip(*(rows.column(name).to_pylist() for name in names), strict=True))
+
+
+def within(rows: pa.Table, *partitions: str, outside: bool = False) -> pa.Table:
+    """The rows of partitions, or all others."""
+    found = pa.compute.is_in(rows.column("_hoodie_partition_path"), value_set=pa.array(partitions, pa.string()))
+    return rows.filter(pa.compute.invert(found) if outside else found)

@@ -1,0 +1,132 @@
+"""What an overwrite does with what comes in between."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from hudi_core.errors import ConflictError, ExecutionError, UnsupportedError
+from hudi_core.services import rewrite
+from hudi_core.services.overwrite import job
+from hudi_core.timeline.instant import Action
+from tests.support.changed_tables import open_context
+from tests.support.golden_data import GoldenCase
+from tests.support.overwrites import delete, overwrite, own_rows, put_source, within
+from tests.support.rows import assert_same_rows
+from tests.support.table_invariants import assert_metadata_true, leftovers, read_rows
+
+Golden = Callable[[str, str], GoldenCase]
+
+
+def meanwhile(monkeypatch: pytest.MonkeyPatch, does: Callable[[], object]) -> None:
+    """Once the rows are written."""
+    write_rows = job.write_rows
+
+    def both(*given: Any) -> Any:
+        found = write_rows(*given)
+        with monkeypatch.context() as patch:
+            patch.setattr(job, "write_rows", write_rows)
+            does()
+        return found
+
+    monkeypatch.setattr(job, "write_rows", both)
+
+
+def pending(table: Path) -> list[str]:
+    return [item.action for item in open_context(table).active.load().pending()]
+
+
+@pytest.mark.parametrize("version", ["6", "9"])
+def test_a_write_to_the_partition_meanwhile_wins(
+    golden: Golden, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: str
+) -> None:
+    """Its rows were acknowledged: they neither go unseen nor stay beside the new ones."""
+    table = golden(version, "cow_basic").table
+    rows = read_rows(table)
+    name = min(rows.column("_hoodie_partition_path").to_pylist())
+    mine = put_source(own_rows(table, within(rows, name)), tmp_path / "mine")
+    other = put_source(own_rows(table, within(rows, name).slice(0, 2)), tmp_path / "other")
+    options = {"hoodie.write.concurrency.mode": "optimistic_concurrency_control"}
+    meanwhile(monkeypatch, lambda: overwrite(table, other, options))
+    with pytest.raises(ConflictError):
+        overwrite(table, mine, options)
+    assert within(read_rows(table), name).num_rows == 2
+    assert pending(table) == []
+    assert_metadata_true(table)
+
+
+def test_a_write_elsewhere_meanwhile_is_no_conflict(
+    golden: Golden, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = golden("9", "mor_basic").table
+    rows = read_rows(table)
+    first, second = sorted(set(rows.column("_hoodie_partition_path").to_pylist()))[:2]
+    given = put_source(own_rows(table, within(rows, first).slice(0, 3)), tmp_path)
+    monkeypatch.setattr(job, "check_early", lambda *_: None)
+    meanwhile(monkeypatch, lambda: delete_beside(table, second))
+    overwrite(table, given, {"hoodie.write.concurrency.mode": "optimistic_concurrency_control"})
+    after = read_rows(table)
+    assert within(after, first).num_rows == 3
+    assert within(after, second).num_rows == 0
+    assert_metadata_true(table)
+
+
+def delete_beside(table: Path, partition: str) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        from hudi_core.services.overwrite import verb
+
+        patch.setattr(verb, "live_writer", lambda *_: None)
+        delete(table, partition)
+
+
+@pytest.mark.parametrize("version", ["6", "9"])
+def test_a_failed_attempt_is_taken_back_at_once(
+    golden: Golden, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: str
+) -> None:
+    table = golden(version, "mdt_all_mor").table
+    rows = read_rows(table)
+    given = put_source(own_rows(table, rows), tmp_path)
+
+    def fails() -> None:
+        raise ExecutionError("no more")
+
+    with monkeypatch.context() as patch:
+        meanwhile(patch, fails)
+        with pytest.raises(ExecutionError, match="no more"):
+            overwrite(table, given, whole_table=True)
+    assert_same_rows(read_rows(table), rows, ignore=())
+    assert Action.REPLACE_COMMIT not in pending(table)
+    assert not list((table / ".hoodie" / ".temp").glob("*/*"))
+    assert_metadata_true(table)
+
+
+def test_equal_keys_do_not_fit_a_record_index(golden: Golden, tmp_path: Path) -> None:
+    """Two rows of a key in two partitions: the index holds one place for it."""
+    table = golden("9", "mdt_all_mor").table
+    rows = read_rows(table)
+    before = own_rows(table, rows)
+    first, second = sorted(set(before.column("dt").to_pylist()))[:2]
+    one = before.filter(pa.compute.equal(before.column("dt"), first)).slice(0, 1)
+    at = one.schema.get_field_index("dt")
+    twice = pa.concat_tables([one, one.set_column(at, one.schema.field(at), [[second]])])
+    with pytest.raises(UnsupportedError, match="is in two file groups"):
+        overwrite(table, put_source(twice, tmp_path), whole_table=True)
+    assert_same_rows(read_rows(table), rows, ignore=())
+    assert_metadata_true(table)
+
+
+@pytest.mark.parametrize("version", ["6", "8", "9"])
+def test_executors_make_the_records_of_many_files(
+    golden: Golden, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: str
+) -> None:
+    monkeypatch.setattr(rewrite, "DRIVER_FILES", 0)
+    table = golden(version, "mdt_all_cow").table
+    rows = read_rows(table)
+    result = overwrite(table, put_source(own_rows(table, rows), tmp_path), whole_table=True)
+    assert read_rows(table).num_rows == rows.num_rows
+    assert_metadata_true(table)
+    assert leftovers(table, str(result.instant)) == []

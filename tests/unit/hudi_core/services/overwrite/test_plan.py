@@ -1,0 +1,112 @@
+"""What an overwrite replaces, and what stands in its way."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from hudi_core.errors import ConfigError, ConflictError, UnsupportedError
+from hudi_core.services.overwrite.plan import Overwrite, check_not_written, plan_overwrite
+from hudi_core.timeline.actions.commit import Operation
+from tests.support.changed_tables import open_context
+from tests.support.golden_data import GoldenCase
+from tests.support.overwrites import delete, overwrite, own_rows, put_source, within
+from tests.support.table_invariants import read_rows
+
+Golden = Callable[[str, str], GoldenCase]
+
+
+def test_the_plan_has_every_file_group_of_its_partitions(golden: Golden) -> None:
+    context = open_context(golden("9", "mor_basic").table)
+    timeline = context.active.load()
+    view = context.view(timeline)
+    one = view.partitions()[0]
+    plan = plan_overwrite(context, timeline, Overwrite(Operation.DELETE_PARTITION, (one,)), with_slices=True)
+    assert plan.partitions == {one}
+    assert plan.replaced[one] == tuple(item.file_group.file_id for item in view.latest_merged_slices(one))
+    assert len(plan.slices) == len(plan.file_groups()) > 0
+    whole = plan_overwrite(context, timeline, Overwrite(Operation.INSERT_OVERWRITE_TABLE), with_slices=False)
+    assert whole.partitions == set(view.partitions())
+    assert (whole.slices, whole.new_partitions) == ((), frozenset())
+
+
+def test_unknown_partitions_are_bad_input(golden: Golden) -> None:
+    table = golden("6", "cow_basic").table
+    with pytest.raises(ConfigError, match="no partition 'nowhere'"):
+        delete(table, "nowhere")
+
+
+def test_rows_outside_of_the_named_partitions_are_bad_input(golden: Golden, tmp_path: Path) -> None:
+    table = golden("9", "cow_basic").table
+    rows = read_rows(table)
+    names = sorted(set(rows.column("_hoodie_partition_path").to_pylist()))
+    given = put_source(own_rows(table, rows), tmp_path)
+    with pytest.raises(ConfigError, match=f"belong to partition '{names[1]}'"):
+        overwrite(table, given, partitions=(names[0], *names[2:]))
+
+
+@pytest.mark.parametrize("version", ["6", "8", "9"])
+@pytest.mark.parametrize("case", ["mor_compaction_requested", "clustering_requested_cow", "log_compaction_requested"])
+def test_pending_table_services_are_conflicts(golden: Golden, version: str, case: str) -> None:
+    """HUDI-6828: both would replace a file group."""
+    table = golden(version, case).table
+    with pytest.raises(ConflictError, match="is pending on file groups of partition") as error:
+        delete(table, min(read_rows(table).column("_hoodie_partition_path").to_pylist()))
+    assert "hudictl unschedule" in str(error.value)
+
+
+def test_a_commit_to_an_overwritten_partition_is_a_conflict(golden: Golden, tmp_path: Path) -> None:
+    table = golden("9", "cow_basic").table
+    context = open_context(table)
+    known = context.active.load()
+    rows = read_rows(table)
+    names = sorted(set(rows.column("_hoodie_partition_path").to_pylist()))
+    plans = [
+        plan_overwrite(context, known, Overwrite(Operation.DELETE_PARTITION, (name,)), with_slices=False)
+        for name in names[:2]
+    ]
+    overwrite(table, put_source(own_rows(table, within(rows, names[0])), tmp_path))
+    now = context.active.load()
+    with pytest.raises(ConflictError, match="has written to partition"):
+        check_not_written(context, now, "T", known, plans[0])
+    check_not_written(context, now, "T", known, plans[1])
+    check_not_written(context, known, "T", known, plans[0])
+
+
+@pytest.mark.parametrize("version", ["6", "9"])
+def test_a_bucket_index_is_refused_for_rows_alone(golden: Golden, tmp_path: Path, version: str) -> None:
+    table = golden(version, "bucket_index_cow").table
+    rows = read_rows(table)
+    given = put_source(own_rows(table, rows), tmp_path)
+    with pytest.raises(UnsupportedError, match="bucket index"):
+        overwrite(table, given, whole_table=True)
+    delete(table, min(rows.column("_hoodie_partition_path").to_pylist()))
+    plain = golden(version, "cow_basic").table
+    with pytest.raises(UnsupportedError, match="bucket index"):
+        overwrite(plain, given, {"hoodie.index.type": "BUCKET"}, whole_table=True)
+
+
+def test_a_table_without_meta_columns_is_refused(golden: Golden) -> None:
+    context = open_context(golden("9", "cow_basic").table)
+    context = replace(context, config=replace(context.config, populate_meta_fields=False))
+    with pytest.raises(UnsupportedError, match=r"hoodie\.populate\.meta\.fields"):
+        plan_overwrite(context, context.active.load(), Overwrite(Operation.DELETE_PARTITION, ()), with_slices=False)
+
+
+def test_copies_are_independent(golden: Golden, tmp_path: Path) -> None:
+    """A dry run writes nothing."""
+    table = golden("9", "mor_basic").table
+    copy = Path(shutil.copytree(table, tmp_path / "copy"))
+    rows = read_rows(table)
+    name = min(rows.column("_hoodie_partition_path").to_pylist())
+    looked = delete(table, name, dry_run=True)
+    assert (looked.instant, looked.reason) == (None, "a dry run")
+    assert sorted(p.relative_to(table) for p in table.rglob("*")) == sorted(
+        p.relative_to(copy) for p in copy.rglob("*")
+    )
+    done = delete(table, name)
+    assert (done.replaced_file_groups, done.partitions) == (looked.replaced_file_groups, looked.partitions)

@@ -1,0 +1,105 @@
+"""Finding, checking and counting the rows of a source; nothing of a table is written by that."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from hudi_core.errors import ConfigError, CorruptFileError, FormatError, StorageNotFoundError, UnsupportedError
+from hudi_core.services.overwrite import source
+from hudi_core.services.overwrite.source import find_source
+from tests.support.golden_data import GoldenCase
+from tests.support.overwrites import overwrite, own_rows, put_source
+from tests.support.table_invariants import read_rows
+
+Golden = Callable[[str, str], GoldenCase]
+
+
+def test_a_source_is_a_file_or_a_folder(tmp_path: Path) -> None:
+    folder = put_source(pa.table({"a": range(10)}), tmp_path, files=2)
+    (folder / "_SUCCESS").touch()
+    (folder / ".part-0.parquet.crc").touch()
+    uri, parts = find_source(str(folder), {})
+    assert [part.name for part in parts] == ["part-0.parquet", "part-1.parquet"]
+    assert uri == str(folder)
+    uri, parts = find_source(f"{folder}/part-1.parquet", {})
+    assert (uri, [part.name for part in parts]) == (str(folder), ["part-1.parquet"])
+    assert parts[0].size == (folder / "part-1.parquet").stat().st_size
+
+
+def test_what_is_no_source_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(StorageNotFoundError, match="no file, and no folder of Parquet files"):
+        find_source(str(tmp_path / "nothing"), {})
+    folder = put_source(pa.table({"a": [1]}), tmp_path)
+    (folder / "notes.txt").touch()
+    with pytest.raises(ConfigError, match=r"'notes\.txt', which is not named \.parquet"):
+        find_source(str(folder), {})
+    (folder / "day=1").mkdir()
+    with pytest.raises(UnsupportedError, match="has the folder 'day=1'"):
+        find_source(str(folder), {})
+
+
+@pytest.fixture
+def table(golden: Golden) -> Path:
+    return golden("9", "cow_basic").table
+
+
+def names(table: Path) -> list[str]:
+    return sorted(str(path) for path in table.rglob("*"))
+
+
+def refused(table: Path, rows: pa.Table, scratch: Path, kind: type[Exception], match: str) -> None:
+    before = names(table)
+    with pytest.raises(kind, match=match):
+        overwrite(table, put_source(rows, scratch))
+    assert names(table) == before, "nothing is written after bad input"
+
+
+def test_columns_must_be_the_tables(table: Path, tmp_path: Path) -> None:
+    rows = own_rows(table, read_rows(table))
+    extra = rows.append_column("more", [pa.array(range(rows.num_rows))])
+    refused(table, extra, tmp_path / "1", ConfigError, "part-0.parquet: the table has no column 'more'")
+    at = rows.schema.get_field_index("amount")
+    wrong = rows.set_column(at, "amount", [pa.array(["x"] * rows.num_rows)])
+    refused(table, wrong, tmp_path / "2", ConfigError, "'amount' is of type string, and the table's of double")
+
+
+def test_rows_need_keys(table: Path, tmp_path: Path) -> None:
+    rows = own_rows(table, read_rows(table))
+    at = rows.schema.get_field_index("id")
+    keyless = rows.set_column(at, "id", [pa.nulls(rows.num_rows, pa.string())])
+    refused(table, keyless, tmp_path, FormatError, f"{rows.num_rows} rows have no record key in id")
+    at = rows.schema.get_field_index("dt")
+    outside = rows.set_column(at, "dt", [pa.array(["../elsewhere"] * rows.num_rows)])
+    refused(table, outside, tmp_path / "2", FormatError, r"\.\./elsewhere")
+
+
+def test_a_damaged_file_is_named(table: Path, tmp_path: Path) -> None:
+    given = put_source(own_rows(table, read_rows(table)), tmp_path)
+    (given / "part-0.parquet").write_bytes(b"PAR1 and more")
+    with pytest.raises(CorruptFileError, match=r"part-0\.parquet"):
+        overwrite(table, given)
+
+
+def test_missing_columns_are_null_and_meta_columns_made_anew(table: Path, tmp_path: Path) -> None:
+    rows = read_rows(table)
+    overwrite(table, put_source(rows.drop_columns(["amount"]), tmp_path), whole_table=True)
+    after = read_rows(table)
+    assert after.num_rows == rows.num_rows
+    assert after.column("amount").null_count == rows.num_rows
+    assert not set(after.column("_hoodie_commit_time").to_pylist()) & set(
+        rows.column("_hoodie_commit_time").to_pylist()
+    )
+
+
+def test_a_large_file_is_read_in_parts(table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(source, "UNIT_BYTES", 1)
+    rows = own_rows(table, read_rows(table))
+    given = put_source(rows, tmp_path)
+    assert pq.read_metadata(given / "part-0.parquet").num_row_groups > 5
+    assert overwrite(table, given, whole_table=True).records == rows.num_rows
+    assert read_rows(table).num_rows == rows.num_rows

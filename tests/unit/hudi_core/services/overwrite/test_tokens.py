@@ -1,0 +1,73 @@
+"""Tokens are found on the active timeline and in the archive."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from hudi_core.engine.local import LocalEngine
+from hudi_core.errors import ConfigError
+from hudi_core.metadata_table.write.drop import drop_metadata_table
+from hudi_core.services.archive.job import ArchiveService
+from hudi_core.services.clean.planner import CleanService
+from hudi_core.services.overwrite.tokens import find_token
+from tests.support.changed_tables import an_owner, open_context
+from tests.support.golden_data import GoldenCase
+from tests.support.overwrites import delete, overwrite, own_rows, put_source
+from tests.support.table_invariants import read_rows
+
+Golden = Callable[[str, str], GoldenCase]
+
+
+def test_no_token_is_no_instant(golden: Golden) -> None:
+    context = open_context(golden("9", "insert_overwrite_table").table)
+    assert find_token(context, context.active.load(), None) is None
+    assert find_token(context, context.active.load(), "unknown") is None
+
+
+@pytest.mark.parametrize("version", ["6", "8", "9"])
+def test_each_token_is_its_own_work(golden: Golden, version: str) -> None:
+    table = golden(version, "cow_basic").table
+    first, second = sorted(set(read_rows(table).column("_hoodie_partition_path").to_pylist()))[:2]
+    results = [delete(table, first, token="a"), delete(table, second, token="b")]
+    context = open_context(table)
+    for token, result in zip("ab", results, strict=True):
+        found = find_token(context, context.active.load(), token)
+        assert found is not None
+        assert found.instant.requested_time == result.instant
+        assert found.metadata is not None
+
+
+def test_a_token_of_other_work_is_bad_input(golden: Golden, tmp_path_factory: pytest.TempPathFactory) -> None:
+    table = golden("9", "cow_basic").table
+    rows = read_rows(table)
+    delete(table, min(rows.column("_hoodie_partition_path").to_pylist()), token="a")
+    given = put_source(own_rows(table, rows), tmp_path_factory.mktemp("given"))
+    with pytest.raises(ConfigError, match="the token is that of DELETE_PARTITION"):
+        overwrite(table, given, token="a")
+
+
+@pytest.mark.parametrize("version", ["6", "9"])
+def test_an_archived_token_is_found(golden: Golden, version: str) -> None:
+    table = golden(version, "cow_basic").table
+    drop_metadata_table(open_context(table).storage)  # else instants stay until it is compacted
+    parts = sorted(set(read_rows(table).column("_hoodie_partition_path").to_pylist()))
+    first = delete(table, parts[0], token="old")
+    for number, name in enumerate(parts[1:]):
+        delete(table, name, token=f"later {number}")
+    options = {
+        "hoodie.keep.min.commits": "2",
+        "hoodie.keep.max.commits": "3",
+        "hoodie.clean.commits.retained": "1",
+        "hoodie.cleaner.commits.retained": "1",
+    }
+    context = open_context(table, options)
+    planned = CleanService().schedule(context, an_owner(), dry_run=False)
+    assert planned.instant is not None
+    CleanService().run(context, planned.instant, LocalEngine(1), an_owner(), None)
+    ArchiveService().run_now(context, an_owner(), None)
+    assert not context.active.load().contains(str(first.instant)), "it was to be archived"
+    again = delete(table, parts[0], token="old")
+    assert (again.instant, again.repeated) == (first.instant, True)
+    assert again.replaced_file_groups == first.replaced_file_groups
