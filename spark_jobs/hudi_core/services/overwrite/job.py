@@ -118,7 +118,7 @@ class OverwriteJob(RewriteJob[OverwritePlan, Written]):
     def preconditions(self, plan: OverwritePlan, timeline: Timeline) -> tuple[Precondition, ...]:
         """See RewriteJob: whatever writers and services were told to compare, nothing else has been written there."""
         return (
-            partial(check_not_written, self.context, instant=self.instant, known=timeline, plan=plan),
+            partial(check_not_written, self.context, instant=self.instant, plan=plan),
             partial(check_no_plans, self.context, partitions=plan.partitions),
         )
 

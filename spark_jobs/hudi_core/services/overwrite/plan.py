@@ -5,7 +5,7 @@ begins (SparkInsertOverwriteCommitActionExecutor.getPartitionToReplacedFileIds).
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from hudi_core.errors import ConfigError, ConflictError, UnsupportedError
 from hudi_core.model.names import FileGroupId
@@ -42,12 +42,14 @@ class Overwrite:
 @dataclass(frozen=True, slots=True)
 class OverwritePlan:
     """The file ids that go, by partition, partitions sorted; one without file groups is there as well. `slices` are
-    theirs where an index has their rows. `is_new` are the partitions that the table does not have yet.
+    theirs where an index has their rows. `new_partitions` are those that the table does not have yet, `known` the
+    commits that it had.
     """
 
     replaced: Mapping[str, tuple[str, ...]]
     slices: tuple[FileSlice, ...] = ()
-    new_partitions: frozenset[str] = field(default=frozenset())
+    new_partitions: frozenset[str] = frozenset()
+    known: frozenset[str] = frozenset()
 
     @property
     def partitions(self) -> frozenset[str]:
@@ -81,7 +83,8 @@ def plan_overwrite(context: TableContext, timeline: Timeline, work: Overwrite, *
         slices += found if with_slices else []
     if work.rows is not None:
         check_no_buckets(context, timeline, replaced)
-    return OverwritePlan(replaced, tuple(slices), frozenset(partitions - known))
+    commits = timeline.commits().requested_times
+    return OverwritePlan(replaced, tuple(slices), frozenset(partitions - known), frozenset(commits))
 
 
 def _partitions(context: TableContext, work: Overwrite, known: frozenset[str]) -> frozenset[str]:
@@ -122,14 +125,14 @@ def check_no_plans(context: TableContext, timeline: Timeline, partitions: Collec
             )
 
 
-def check_not_written(context: TableContext, now: Timeline, instant: str, known: Timeline, plan: OverwritePlan) -> None:
-    """Raises ConflictError where a commit has completed since `known` that wrote or replaced in the plan's partitions.
-
-    Its rows came after those that the plan replaces: they would stay beside the new ones, or go unseen.
+def check_not_written(context: TableContext, now: Timeline, instant: str, plan: OverwritePlan) -> None:
+    """Raises ConflictError where a commit has completed since the plan that wrote or replaced in its partitions: its
+    rows would stay beside the new ones, or go unseen. Also where a commit that the plan knew was rolled back: what it
+    had replaced is there again.
     """
-    seen = known.completed().requested_times
-    for item in now.commits():
-        if item.requested_time in seen:
+    commits = now.commits()
+    for item in commits:
+        if item.requested_time in plan.known:
             continue
         metadata = context.active.read_commit(item)
         touched = {*metadata.partition_to_write_stats, *(metadata.replaced_file_ids or {})} & plan.partitions
@@ -140,6 +143,15 @@ def check_not_written(context: TableContext, now: Timeline, instant: str, known:
                 path=context.active.path_of(item),
                 remedy="run it again",
             )
+    gone = plan.known - commits.requested_times
+    history = context.history()
+    undone = next((time for time in sorted(gone, reverse=True) if history.commit(time) is None), None)
+    if undone is not None:
+        raise ConflictError(
+            f"commit {undone} was rolled back since {instant} began",
+            path=context.active.folder,
+            remedy="run it again",
+        )
 
 
 def check_no_buckets(context: TableContext, timeline: Timeline, replaced: Mapping[str, Collection[str]]) -> None:

@@ -17,7 +17,7 @@ from hudi_core.filegroup.write.key_generator import KeyGenerator
 from hudi_core.model.names import RECORD_KEY
 from hudi_core.request.overwrites import DeletePartitionRequest, InsertOverwriteRequest
 from hudi_core.services.context import TableContext
-from hudi_core.services.lifecycle import Run, UnitProgress, run_instant
+from hudi_core.services.lifecycle import Run, UnitProgress, claimed, run_instant
 from hudi_core.services.overwrite.job import OverwriteJob
 from hudi_core.services.overwrite.plan import Overwrite, OverwritePlan, check_no_plans, plan_overwrite
 from hudi_core.services.overwrite.source import CountedRows, SourceRows, count_rows, find_source
@@ -266,6 +266,13 @@ def _take_back_failed(context: TableContext, instant: str, owner: Owner) -> bool
 
 
 def _take_back(context: TableContext, instant: str, owner: Owner) -> None:
+    """Rolls an attempt back, or completes it where it had decided to. Raises ConflictError while its owner is alive: a
+    rollback that were requested then would stop it.
+    """
+    job = OverwriteJob(Run(context, instant, owner), Overwrite(""))
+    with claimed(context, instant, owner, usable=job.is_usable) as found:
+        if found.completed is not None:
+            return
     try:
         rollback(context, instant, owner, unless_completed=True)
     except ConflictError:

@@ -59,6 +59,31 @@ def test_a_write_to_the_partition_meanwhile_wins(
     assert_metadata_true(table)
 
 
+@pytest.mark.parametrize("version", ["6", "9"])
+def test_a_write_between_plan_and_work_wins(
+    golden: Golden, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: str
+) -> None:
+    """The plan lacks its file groups: their rows would stay beside the new ones."""
+    table = golden(version, "cow_basic").table
+    rows = read_rows(table)
+    name = min(rows.column("_hoodie_partition_path").to_pylist())
+    mine = put_source(own_rows(table, within(rows, name)), tmp_path / "mine")
+    other = put_source(own_rows(table, within(rows, name).slice(0, 2)), tmp_path / "other")
+    options = {"hoodie.write.concurrency.mode": "optimistic_concurrency_control"}
+    check_early = job.check_early
+
+    def commits_first(*given: Any) -> None:
+        monkeypatch.setattr(job, "check_early", check_early)
+        overwrite(table, other, options)
+
+    monkeypatch.setattr(job, "check_early", commits_first)
+    with pytest.raises(ConflictError):
+        overwrite(table, mine, options)
+    assert within(read_rows(table), name).num_rows == 2
+    assert pending(table) == []
+    assert_metadata_true(table)
+
+
 def test_a_write_elsewhere_meanwhile_is_no_conflict(
     golden: Golden, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -11,8 +11,9 @@ import pytest
 
 from hudi_core.errors import ConfigError, ConflictError, UnsupportedError
 from hudi_core.services.overwrite.plan import Overwrite, check_not_written, plan_overwrite
+from hudi_core.services.rollback.verb import rollback
 from hudi_core.timeline.actions.commit import Operation
-from tests.support.changed_tables import open_context
+from tests.support.changed_tables import an_owner, open_context
 from tests.support.golden_data import GoldenCase
 from tests.support.overwrites import delete, overwrite, own_rows, put_source, within
 from tests.support.table_invariants import read_rows
@@ -51,8 +52,8 @@ def test_rows_outside_of_the_named_partitions_are_bad_input(golden: Golden, tmp_
 
 @pytest.mark.parametrize("version", ["6", "8", "9"])
 @pytest.mark.parametrize("case", ["mor_compaction_requested", "clustering_requested_cow", "log_compaction_requested"])
-def test_pending_table_services_are_conflicts(golden: Golden, version: str, case: str) -> None:
-    """HUDI-6828: both would replace a file group."""
+def test_hudi_18830_pending_table_services_are_conflicts(golden: Golden, version: str, case: str) -> None:
+    """Both would replace a file group."""
     table = golden(version, case).table
     with pytest.raises(ConflictError, match="is pending on file groups of partition") as error:
         delete(table, min(read_rows(table).column("_hoodie_partition_path").to_pylist()))
@@ -72,9 +73,24 @@ def test_a_commit_to_an_overwritten_partition_is_a_conflict(golden: Golden, tmp_
     overwrite(table, put_source(own_rows(table, within(rows, names[0])), tmp_path))
     now = context.active.load()
     with pytest.raises(ConflictError, match="has written to partition"):
-        check_not_written(context, now, "T", known, plans[0])
-    check_not_written(context, now, "T", known, plans[1])
-    check_not_written(context, known, "T", known, plans[0])
+        check_not_written(context, now, "T", plans[0])
+    check_not_written(context, now, "T", plans[1])
+    check_not_written(context, known, "T", plans[0])
+
+
+@pytest.mark.parametrize("version", ["6", "9"])
+def test_a_commit_that_is_rolled_back_meanwhile_is_a_conflict(golden: Golden, version: str) -> None:
+    """The file groups that it had replaced are there again, and the plan does not name them."""
+    table = golden(version, "cow_basic").table
+    names = sorted(set(read_rows(table).column("_hoodie_partition_path").to_pylist()))
+    gone = delete(table, names[0]).instant
+    context = open_context(table)
+    work = Overwrite(Operation.INSERT_OVERWRITE_TABLE)
+    plan = plan_overwrite(context, context.active.load(), work, with_slices=False)
+    check_not_written(context, context.active.load(), "T", plan)
+    rollback(context, gone, an_owner())
+    with pytest.raises(ConflictError, match=f"commit {gone} was rolled back"):
+        check_not_written(context, context.active.load(), "T", plan)
 
 
 @pytest.mark.parametrize("version", ["6", "9"])

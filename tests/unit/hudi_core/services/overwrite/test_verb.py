@@ -44,7 +44,7 @@ def test_no_rows_replace_nothing(table: Path, tmp_path: Path) -> None:
     assert_readable(table, rows)
 
 
-def test_no_rows_empty_the_partitions_that_are_named(table: Path, tmp_path: Path) -> None:
+def test_hudi_6828_no_rows_empty_the_partitions_that_are_named(table: Path, tmp_path: Path) -> None:
     rows, (first, *_) = read_rows(table), partitions(table)
     result = overwrite(table, empty_source(table, tmp_path), partitions=(first,))
     assert (result.records, result.files_written, result.partitions) == (0, 0, 1)
@@ -53,12 +53,22 @@ def test_no_rows_empty_the_partitions_that_are_named(table: Path, tmp_path: Path
     assert commit_of(table, result.instant).operation_type == "INSERT_OVERWRITE"
 
 
-def test_no_rows_empty_the_whole_table(table: Path, tmp_path: Path) -> None:
+def test_hudi_6828_no_rows_empty_the_whole_table(table: Path, tmp_path: Path) -> None:
     result = overwrite(table, empty_source(table, tmp_path), whole_table=True)
     assert result.replaced_file_groups > 0
     assert read_rows(table).num_rows == 0
     assert_metadata_true(table)
     assert commit_of(table, result.instant).operation_type == "INSERT_OVERWRITE_TABLE"
+
+
+def test_hudi_19771_the_timeline_keeps_what_was_on_it(table: Path, tmp_path: Path) -> None:
+    def instants() -> list[str]:
+        return sorted(open_context(table).active.load().requested_times)
+
+    before, rows = instants(), read_rows(table)
+    result = overwrite(table, put_source(own_rows(table, rows), tmp_path), whole_table=True)
+    assert instants() == [*before, result.instant]
+    assert open_context(table).active.load().pending().requested_times == frozenset()
 
 
 def test_a_dry_run_says_what_would_come(table: Path, tmp_path: Path) -> None:
