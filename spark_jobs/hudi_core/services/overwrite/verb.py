@@ -270,8 +270,8 @@ def _take_back(context: TableContext, instant: str, owner: Owner) -> None:
     rollback that were requested then would stop it.
     """
     job = OverwriteJob(Run(context, instant, owner), Overwrite(""))
-    with claimed(context, instant, owner, usable=job.is_usable) as found:
-        if found.completed is not None:
+    with claimed(context, instant, owner, usable=job.is_usable) as taken:
+        if taken.completed is not None:
             return
     try:
         rollback(context, instant, owner, unless_completed=True)
