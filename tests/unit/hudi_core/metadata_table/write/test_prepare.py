@@ -51,13 +51,15 @@ def test_the_records_are_those_that_the_driver_makes(
     seen: list[Prepared] = []
     published = MetadataPublisher.publish_prepared
 
-    def watched(self: MetadataPublisher, at: str, metadata: Any, prepared: Prepared, requested: Any) -> None:
+    def watched(
+        self: MetadataPublisher, at: str, metadata: Any, prepared: Prepared, requested: Any, **given: Any
+    ) -> None:
         assert staged_instants(context_of(path).storage) == {instant}
         assert not Table(path).metadata_timeline.load().contains(instant), (
             "nothing of it is in the metadata table before the lock is held"
         )
         seen.append(prepared)
-        published(self, at, metadata, prepared, requested)
+        published(self, at, metadata, prepared, requested, **given)
 
     monkeypatch.setattr(MetadataPublisher, "publish_prepared", watched)
     compact(path)
