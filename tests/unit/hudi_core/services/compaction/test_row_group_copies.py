@@ -65,7 +65,7 @@ def test_copied_is_what_the_logs_hold_no_key_of(statistics: bool, with_keys: boo
         touched = {random.choice(keys) for _ in range(random.choice([0, 1, 3]))} | {"a", "k00500x", "z"}
         size = random.choice([40, 500])
         source = source_of(keys, size, statistics=statistics)
-        plan = RowGroupPlan(source, records(sorted(touched)), config(4 * size), "GZIP", with_keys=with_keys)
+        plan = RowGroupPlan(source, records(sorted(touched)).keys, config(4 * size), "GZIP", with_keys=with_keys)
         seen: list[int] = []
         for part in plan.parts():
             for number in part.numbers:
@@ -83,7 +83,7 @@ def test_copied_is_what_the_logs_hold_no_key_of(statistics: bool, with_keys: boo
 
 def test_parts_that_follow_each_other_are_merged_together() -> None:
     source = source_of([f"k{number}" for number in range(10, 60)], 10, statistics=True)
-    plan = RowGroupPlan(source, records(["k11", "k29", "k45"]), config(10), "GZIP", with_keys=False)
+    plan = RowGroupPlan(source, records(["k11", "k29", "k45"]).keys, config(10), "GZIP", with_keys=False)
     assert [(part.numbers, part.copied) for part in plan.parts()] == [
         ([0, 1], False),
         ([2], True),
@@ -95,7 +95,7 @@ def test_parts_that_follow_each_other_are_merged_together() -> None:
 def test_a_row_group_of_another_codec_is_merged() -> None:
     source = source_of(["a", "b"], 1, statistics=True, codec="zstd")
     for codec, copied in (("GZIP", [False]), ("ZSTD", [True, True])):
-        plan = RowGroupPlan(source, records([]), config(1), codec, with_keys=False)
+        plan = RowGroupPlan(source, records([]).keys, config(1), codec, with_keys=False)
         assert [part.copied for part in plan.parts()] == copied
 
 
@@ -106,7 +106,7 @@ def test_no_key_column_is_read_where_the_footer_says_enough(monkeypatch: pytest.
     monkeypatch.setattr(
         source.file, "batches", lambda names, rows, groups: read.append(groups) or batches(names, rows, groups)
     )
-    parts = list(RowGroupPlan(source, records(["k155", "k1555"]), config(10), "GZIP", with_keys=False).parts())
+    parts = list(RowGroupPlan(source, records(["k155", "k1555"]).keys, config(10), "GZIP", with_keys=False).parts())
     assert read == [[5]]
     assert sum(part.copied for part in parts) == 9
 
