@@ -105,6 +105,16 @@ def cases(tables: Tables) -> list[Case]:
             {"table": tables.written, "plan": True, "blocks": 1},
             tasks={"merge_logs": "success"},
         ),
+        Case("hudi_clustering", tasks={"cluster": "success"}),
+        *(
+            Case(
+                "hudi_clustering",
+                layout,
+                {"table": tables.written, "sort_columns": "name,qty", "layout": layout},
+                tasks={"cluster": "success"},
+            )
+            for layout in ("linear", "z-order", "hilbert")
+        ),
         Case("hudi_table_maintenance", tasks={"archive": "success"}),
         Case(
             "hudi_table_maintenance",
