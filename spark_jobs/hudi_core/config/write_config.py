@@ -130,6 +130,11 @@ class WriteConfig:
     batch_rows: int = BATCH_ROWS.field()
     allow_corrupt_log_blocks: bool = ALLOW_CORRUPT.field()
 
+    @property
+    def sorted_bytes(self) -> int:
+        """Bytes of rows that a task sorts at once: a quarter of the budget, since sorting takes as much again."""
+        return max(1 << 20, self.memory_bytes // 4)
+
     @staticmethod
     def of(options: Mapping[str, str]) -> WriteConfig:
         """Reads the options; raises ConfigError naming the key whose value is not valid."""

@@ -8,7 +8,7 @@ each of thousands of shards.
 from __future__ import annotations
 
 import bisect
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,6 +25,9 @@ ROWS = pa.schema([("shard", pa.int32()), ("key", pa.binary()), ("value", pa.bina
 SHARD_ROWS = pa.schema([("key", pa.binary()), ("value", pa.binary())])
 """What a consumer of one shard gets."""
 PIECE_BYTES = 256 << 10
+_SENT_PIECE_BYTES = 1 << 20
+_SENT_BYTES = 4 << 20
+"""A producer's batch of pieces has some."""
 FAN_IN = 64
 """Runs that are merged at a time: 16 MiB of pieces, and three times as much while they are combined."""
 _SPILL_REMEDY = "make room in the folder of temporary files, or name another one in TMPDIR"
@@ -33,6 +36,32 @@ _SPILL_REMEDY = "make room in the folder of temporary files, or name another one
 def exchange_rows(shards: pa.Array, keys: pa.Array, values: pa.Array) -> pa.RecordBatch:
     """A batch of ROWS from an int32 array and two binary ones."""
     return pa.RecordBatch.from_arrays([shards, keys, values], schema=ROWS)
+
+
+def rows_per_piece(rows: pa.Table) -> int:
+    """How many of `rows` make a piece of some 1 MiB, for exchange_pieces."""
+    step: int = rows.num_rows * _SENT_PIECE_BYTES // max(1, rows.nbytes)
+    return max(1, step)
+
+
+def exchange_pieces(pieces: Iterable[tuple[int, bytes, pa.Table]]) -> Iterator[pa.RecordBatch]:
+    """Batches of ROWS for pieces of rows, each with its shard and key; a value is an Arrow IPC message of the rows."""
+    sent: list[tuple[int, bytes, bytes]] = []
+    size = 0
+    for shard, key, rows in pieces:
+        (batch,) = rows.combine_chunks().to_batches()
+        sent.append((shard, key, batch.serialize().to_pybytes()))
+        size += len(sent[-1][2])
+        if size >= _SENT_BYTES:
+            yield _sent(sent)
+            sent, size = [], 0
+    if sent:
+        yield _sent(sent)
+
+
+def _sent(pieces: Sequence[tuple[int, bytes, bytes]]) -> pa.RecordBatch:
+    shards, keys, values = zip(*pieces, strict=True)
+    return exchange_rows(pa.array(shards, pa.int32()), pa.array(keys, pa.binary()), pa.array(values, pa.binary()))
 
 
 def check_rows(batch: pa.RecordBatch, shards: int) -> pa.RecordBatch:

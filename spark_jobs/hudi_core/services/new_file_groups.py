@@ -14,22 +14,22 @@ import pyarrow as pa
 from hudi_core.codec.avro.schema import AvroSchema
 from hudi_core.codec.parquet.splice import RowGroupSource
 from hudi_core.config.write_config import WriteConfig
-from hudi_core.errors import ExecutionError, FormatError
+from hudi_core.errors import FormatError
 from hudi_core.filegroup.write.base_file_writer import BaseFileHandle
 from hudi_core.filegroup.write.markers import MarkerType, create_marker
 from hudi_core.metadata_table.extract.data_file import StatisticsRequirements, read_file_statistics
+from hudi_core.metadata_table.partitions.row_level import SliceChange
 from hudi_core.metadata_table.records.file_statistics import DataFileRef, FileStatistics
 from hudi_core.model.names import COMMIT_SEQNO, COMMIT_TIME, BaseFileName, FileGroupId, WriteToken, parse_base_file
 from hudi_core.model.partition import join
 from hudi_core.services.rewrite import Rewritten
+from hudi_core.services.row_sums import unproved
 from hudi_core.storage.base import Storage
-from hudi_core.timeline.actions.write_stats import WriteStat
+from hudi_core.timeline.actions.write_stats import NULL_COMMIT, WriteStat
+from hudi_core.view.file_group import DataFile, slice_of_base
 
 if TYPE_CHECKING:
     from hudi_core.engine.protocol import TaskAttempt
-
-NULL_COMMIT = "null"
-"""prevCommit of a base file that replaces none (HoodieWriteStat.NULL_COMMIT)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,10 +215,10 @@ def prove_files(
         raise unproved("two files are of one file group")
     statistics: list[FileStatistics] = []
     for file in files if with_statistics else ():
-        if file.statistics is None or file.statistics.file != _reference(file.stat):
+        if file.statistics is None or file.statistics.file != base_file_of(file.stat):
             raise unproved(f"the statistics of {file.stat.path} for the metadata table are not there")
         statistics.append(file.statistics)
-    return Rewritten(list(map(_reference, stats)), stats, statistics)
+    return Rewritten(list(map(base_file_of, stats)), stats, statistics)
 
 
 def _check_file(stat: WriteStat, instant: str, partitions: Collection[str], replaced: Collection[str]) -> None:
@@ -238,16 +238,17 @@ def _check_file(stat: WriteStat, instant: str, partitions: Collection[str], repl
         raise unproved(f"the engine returned {stat.path!r} of {stat.file_size_in_bytes} bytes, {stat.num_writes} rows")
 
 
-def _reference(stat: WriteStat) -> DataFileRef:
+def base_file_of(stat: WriteStat) -> DataFileRef:
+    """The base file that a write stat is of."""
     return DataFileRef(stat.partition_path, stat.name, stat.file_size_in_bytes, is_base=True)
 
 
-def unproved(what: str) -> ExecutionError:
-    """Why new files are not published."""
-    return ExecutionError(what, remedy="nothing was published; please report this with the log of the run")
+def moved_to(files: Sequence[DataFileRef], instant: str) -> list[SliceChange]:
+    """New file groups of `instant`, as changes of row-level indexes."""
+    return [SliceChange(None, slice_of_base(DataFile(file.partition, file.name, file.size)), instant) for file in files]
 
 
-def by_partition(stats: list[WriteStat]) -> Mapping[str, tuple[WriteStat, ...]]:
+def by_partition(stats: Iterable[WriteStat]) -> Mapping[str, tuple[WriteStat, ...]]:
     """The write stats of a commit by partition, partitions sorted."""
     found: dict[str, list[WriteStat]] = {}
     for stat in stats:

@@ -93,11 +93,15 @@ def check_all_rows(
     for partition in sorted({*before, *after}):
         left, right = before.get(partition, RowSum(0, 0)), after.get(partition, RowSum(0, 0))
         if left != right:
-            raise ExecutionError(
+            raise unproved(
                 f"the {left.rows} rows of {partition!r} before and the {right.rows} rows after it are not the same",
-                path=partition,
-                remedy="nothing was published; please report this with the log of the run",
+                partition,
             )
+
+
+def unproved(what: str, source: str | None = None) -> ExecutionError:
+    """Why a rewrite is not published; `source` is what the error is about."""
+    return ExecutionError(what, path=source, remedy="nothing was published; please report this with the log of the run")
 
 
 def _by_partition(sums: Iterable[tuple[str, RowSum]]) -> dict[str, RowSum]:

@@ -15,7 +15,6 @@ from hudi_core.filegroup.read.planned_slices import PlannedSlice
 from hudi_core.filegroup.read.schema_resolver import table_schema
 from hudi_core.metadata_table.extract.data_file import StatisticsRequirements
 from hudi_core.metadata_table.partitions.row_level import SliceChange
-from hudi_core.metadata_table.read.metadata_table import MetadataTable
 from hudi_core.metadata_table.records.file_statistics import DataFileRef
 from hudi_core.model.names import COMMIT_SEQNO, COMMIT_TIME, FileGroupId
 from hudi_core.request.results import InstantResult
@@ -24,15 +23,13 @@ from hudi_core.services.clustering.copied_groups import Clustered
 from hudi_core.services.clustering.slice_rows import ClusteringTarget
 from hudi_core.services.clustering.units import Group, Sizes, Work, groups_of, prove
 from hudi_core.services.compaction.checks import (
-    check_logs,
-    check_metadata,
-    check_schema_evolution,
-    check_slices,
+    check_planned,
+    check_schema_of_latest,
     check_table,
 )
 from hudi_core.services.context import provenance
 from hudi_core.services.lifecycle import Run
-from hudi_core.services.new_file_groups import NewFiles, by_partition
+from hudi_core.services.new_file_groups import NewFiles, by_partition, moved_to
 from hudi_core.services.rewrite import RewriteJob, Rewritten, Stats
 from hudi_core.services.unaware_writers import check_plan_seen
 from hudi_core.timeline.actions.clustering import ClusteringPlan
@@ -42,7 +39,6 @@ from hudi_core.timeline.pending_plans import is_clustering, read_clustering_plan
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.transaction.claim import Claim
 from hudi_core.transaction.commit import Precondition
-from hudi_core.view.file_group import DataFile, slice_of_base
 
 
 class ClusteringJob(RewriteJob[ClusteringPlan, Clustered]):
@@ -88,19 +84,13 @@ class ClusteringJob(RewriteJob[ClusteringPlan, Clustered]):
         if plan is None:
             raise StorageNotFoundError("the clustering has no plan any more", path=path)
         check_plan(self.context, plan, path=path)
-        latest = timeline.commits().last()
-        if latest is not None:
-            check_schema_evolution(self.active.read_commit(latest), path=self.active.path_of(latest))
+        check_schema_of_latest(self.context, timeline)
         schema = table_schema(self.storage, self.context.config, timeline)
         target_bytes(plan, self.context.options)
         order_of(plan.strategy_params, self.context.options, schema)
         check_plan_seen(self.context, timeline, self.instant, self.action)
         check_untouched(self.context, timeline, self.instant, plan.file_groups(), None)
-        planned = self.planned(plan)
-        listed = check_slices(self.context, timeline, self.instant, planned, path=path)
-        check_logs(self.storage, planned)
-        if self.context.has_metadata_table:
-            check_metadata(MetadataTable(self.storage, self.context.config, timeline), planned)
+        listed = check_planned(self.context, timeline, self.instant, self.planned(plan), path=path)
         sizes = {(partition, info.name): info.size for partition, files in listed.items() for info in files}
         self._sizes = {
             (item.partition, item.file_id): sum(
@@ -158,10 +148,7 @@ class ClusteringJob(RewriteJob[ClusteringPlan, Clustered]):
 
     def moved_rows(self, files: Sequence[DataFileRef]) -> list[SliceChange]:
         """See RewriteJob: the rows of every new file."""
-        return [
-            SliceChange(None, slice_of_base(DataFile(file.partition, file.name, file.size)), self.instant)
-            for file in files
-        ]
+        return moved_to(files, self.instant)
 
     def preconditions(self, plan: ClusteringPlan, timeline: Timeline) -> tuple[Precondition, ...]:
         """See RewriteJob: no commit has changed the file groups meanwhile, whatever its writer was told to reject."""

@@ -17,9 +17,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hudi_core.engine.exchange import exchange_rows
+from hudi_core.engine.exchange import ROWS, exchange_pieces, exchange_rows, rows_per_piece
 from hudi_core.engine.serializer import from_text, to_text
 from hudi_core.errors import ExecutionError
+from hudi_core.filegroup.read.slice_merge import grouped
 from hudi_core.filegroup.write.base_file_writer import rows_schema
 from hudi_core.model.partition import check_file_name, check_partition
 from hudi_core.services.clustering.copied_groups import UNIT, Clustered, codec_of
@@ -33,10 +34,8 @@ if TYPE_CHECKING:
     from hudi_core.engine.protocol import TaskAttempt
 
 _KEY: Final = "_airflow_hudi_sort_key"
-_PIECE_BYTES: Final = 1 << 20
-_SENT_BYTES: Final = 4 << 20
-_SORTED_PART: Final = 4
-"""A part that is sorted takes up at most this part of the memory budget; sorting it takes as much again."""
+_ANY: Final = 1 << 62
+"""No limit to the rows of a part, only to its bytes."""
 _MERGED_PART: Final = 8
 """Pieces that are merged at once take up at least this part of the memory budget."""
 
@@ -150,45 +149,28 @@ def produce_sorted(unit: SortUnit, attempt: TaskAttempt) -> Iterator[pa.RecordBa
     Memory: that of open_slice, and half of the memory budget.
     """
     storage = open_data_storage(unit.target.uri, unit.target.storage_options)
-    most = max(_PIECE_BYTES, unit.target.config.memory_bytes // _SORTED_PART)
-    waiting: list[pa.RecordBatch] = []
-    size = 0
     try:
         with open_slice(storage, unit.target, unit.item) as rows:
-            for batch in rows.batches():
-                waiting.append(batch.append_column(_KEY, unit.order.keys(batch)))
-                size += waiting[-1].nbytes
-                if size >= most:
-                    yield from _sorted_part(waiting, unit)
-                    waiting, size = [], 0
-            if waiting:
-                yield from _sorted_part(waiting, unit)
+            keyed = (batch.append_column(_KEY, unit.order.keys(batch)) for batch in rows.batches())
+            for part in grouped(keyed, rows=_ANY, max_bytes=unit.target.config.sorted_bytes):
+                yield from exchange_pieces(_sorted_part(part, unit))
             count = rows.count()
     except (pa.ArrowException, MemoryError) as error:
         raise ExecutionError(f"sorting a file slice failed: {error!r}", path=unit.item.file_id) from error
-    yield _piece_rows([(unit.count_shard, unit.item.file_id.encode(), to_text(count).encode())])
+    row = ([unit.count_shard], [unit.item.file_id.encode()], [to_text(count).encode()])
+    yield exchange_rows(*(pa.array(value, field.type) for value, field in zip(row, ROWS, strict=True)))
 
 
-def _sorted_part(batches: list[pa.RecordBatch], unit: SortUnit) -> Iterator[pa.RecordBatch]:
+def _sorted_part(batches: list[pa.RecordBatch], unit: SortUnit) -> Iterator[tuple[int, bytes, pa.Table]]:
+    """The pieces of a part that is sorted, with the shard and the first key of each."""
     rows = _by_key(pa.Table.from_batches(batches))
+    batches.clear()  # while the sorted rows are sent, and the next ones read
     keys = rows.column(_KEY).combine_chunks()
     cuts = [_place(keys, cut) for cut in unit.cuts]
-    step = max(1, rows.num_rows * _PIECE_BYTES // max(1, rows.nbytes))
-    pieces: list[tuple[int, bytes, bytes]] = []
+    step = rows_per_piece(rows)
     for number, (start, end) in enumerate(zip([0, *cuts], [*cuts, rows.num_rows], strict=True)):
         for at in range(start, end, step):
-            (piece,) = rows.slice(at, min(step, end - at)).combine_chunks().to_batches()
-            pieces.append((unit.first_shard + number, keys[at].as_py(), piece.serialize().to_pybytes()))
-            if sum(len(value) for _, _, value in pieces) >= _SENT_BYTES:
-                yield _piece_rows(pieces)
-                pieces = []
-    if pieces:
-        yield _piece_rows(pieces)
-
-
-def _piece_rows(pieces: list[tuple[int, bytes, bytes]]) -> pa.RecordBatch:
-    shards, keys, values = zip(*pieces, strict=True)
-    return exchange_rows(pa.array(shards, pa.int32()), pa.array(keys, pa.binary()), pa.array(values, pa.binary()))
+            yield unit.first_shard + number, keys[at].as_py(), rows.slice(at, min(step, end - at))
 
 
 def write_sorted(

@@ -24,8 +24,9 @@ from hudi_core.services.clustering.sorted_groups import (
     write_sorted,
 )
 from hudi_core.services.lifecycle import UnitProgress
-from hudi_core.services.new_file_groups import prove_files, unproved
+from hudi_core.services.new_file_groups import prove_files
 from hudi_core.services.rewrite import Rewritten
+from hudi_core.services.row_sums import unproved
 from hudi_core.timeline.actions.clustering import ClusteringPlan, ClusteringSlice
 
 _SAMPLED_ROWS: Final = 100_000

@@ -59,24 +59,19 @@ def check_table(context: TableContext) -> None:
     MergePolicy.for_table(config, context.options)
 
 
-def check_schema_evolution(latest: CommitMetadata, *, path: str) -> None:
-    """Raises UnsupportedError when the table's latest commit carries a schema-on-read schema."""
-    if latest.extra_metadata.get(_EVOLUTION_KEY):
-        raise _not_here("the table uses schema-on-read evolution (hoodie.schema.on.read.enable)", path)
-
-
 def check_schema_of_latest(context: TableContext, timeline: Timeline) -> None:
-    """check_schema_evolution of the latest commit on `timeline`."""
+    """Raises UnsupportedError when the table's latest commit carries a schema-on-read schema."""
     latest = timeline.commits().last()
-    if latest is not None:
-        check_schema_evolution(context.active.read_commit(latest), path=context.active.path_of(latest))
+    if latest is not None and context.active.read_commit(latest).extra_metadata.get(_EVOLUTION_KEY):
+        what = "the table uses schema-on-read evolution (hoodie.schema.on.read.enable)"
+        raise _not_here(what, context.active.path_of(latest))
 
 
 def _not_here(what: str, path: str) -> UnsupportedError:
     return UnsupportedError(what, path=path, remedy="use Hudi's own service")
 
 
-def check_slices(
+def check_planned(
     context: TableContext,
     timeline: Timeline,
     instant: str,
@@ -91,7 +86,8 @@ def check_slices(
     Log blocks of instants from `before` on do not count: to what a log compaction merges later writes may append in
     layout 1.
 
-    Raises StorageNotFoundError naming the first missing file, base files first; FormatError naming a file group.
+    Raises StorageNotFoundError naming the first missing file, base files first; FormatError naming a file group;
+    CorruptFileError naming a file that is no log file, or a damaged one of the metadata table.
     """
     named: dict[str, list[str]] = {}
     for item in planned:
@@ -118,6 +114,9 @@ def check_slices(
     except FormatError:
         if not is_decided(context.storage, instant):
             raise  # else the new files are final, whatever the plan: the claim's next owner only puts the commit
+    _check_logs(context.storage, planned)
+    if context.has_metadata_table:
+        _check_metadata(MetadataTable(context.storage, context.config, timeline), planned)
     return listed
 
 
@@ -139,7 +138,7 @@ def _plan_check(context: TableContext, timeline: Timeline, before: str | None) -
     )
 
 
-def check_logs(storage: Storage, planned: Iterable[PlannedSlice]) -> None:
+def _check_logs(storage: Storage, planned: Iterable[PlannedSlice]) -> None:
     """Raises CorruptFileError naming a log file that does not begin with the magic; an empty log file is legal."""
     paths = [join(item.file_group.partition, name) for item in planned for name in item.log_files]
     with ThreadPoolExecutor(max_workers=_READERS, thread_name_prefix="magic") as pool:
@@ -151,7 +150,7 @@ def check_logs(storage: Storage, planned: Iterable[PlannedSlice]) -> None:
                 )
 
 
-def check_metadata(reader: MetadataTable, planned: Iterable[PlannedSlice]) -> None:
+def _check_metadata(reader: MetadataTable, planned: Iterable[PlannedSlice]) -> None:
     """Reads the metadata table's records of the plan's partitions. Raises CorruptFileError when it is damaged."""
     for partition in sorted({item.file_group.partition for item in planned}):
         reader.list_files(partition)

@@ -11,20 +11,18 @@ from hudi_core.errors import ConfigError
 from hudi_core.filegroup.read.planned_slices import PlannedSlice
 from hudi_core.filegroup.read.schema_resolver import table_schema
 from hudi_core.metadata_table.extract.data_file import StatisticsRequirements
-from hudi_core.metadata_table.read.metadata_table import MetadataTable
 from hudi_core.model.names import FileGroupId
 from hudi_core.services.compaction.checks import (
-    check_logs,
-    check_metadata,
     check_operations,
-    check_schema_evolution,
-    check_slices,
+    check_planned,
+    check_schema_of_latest,
     check_table,
 )
 from hudi_core.services.compaction.merge_slice import CompactedSlice, compact_operation
 from hudi_core.services.compaction.units import build_units, prove
 from hudi_core.services.context import provenance
 from hudi_core.services.lifecycle import Run
+from hudi_core.services.new_file_groups import by_partition
 from hudi_core.services.rewrite import RewriteJob, Rewritten, Stats
 from hudi_core.services.unaware_writers import check_plan_seen
 from hudi_core.timeline.actions.commit import SCHEMA_KEY, CommitMetadata, Operation
@@ -78,18 +76,12 @@ class CompactionJob(RewriteJob[CompactionPlan, CompactedSlice]):
         ConflictError (writers).
         """
         plan = self.active.read_plan(self.instant)
-        check_operations(plan.operations, path=self.active.path(self.instant, Action.COMPACTION, State.REQUESTED))
-        latest = timeline.commits().last()
-        if latest is not None:
-            check_schema_evolution(self.active.read_commit(latest), path=self.active.path_of(latest))
+        path = self.active.path(self.instant, Action.COMPACTION, State.REQUESTED)
+        check_operations(plan.operations, path=path)
+        check_schema_of_latest(self.context, timeline)
         self._schema(timeline)
         check_plan_seen(self.context, timeline, self.instant)
-        planned = self.planned(plan)
-        path = self.active.path(self.instant, Action.COMPACTION, State.REQUESTED)
-        check_slices(self.context, timeline, self.instant, planned, path=path)
-        check_logs(self.storage, planned)
-        if self.context.has_metadata_table:
-            check_metadata(MetadataTable(self.storage, self.context.config, timeline), planned)
+        check_planned(self.context, timeline, self.instant, self.planned(plan), path=path)
         return plan
 
     def planned(self, plan: CompactionPlan) -> list[PlannedSlice]:
@@ -131,12 +123,9 @@ def compaction_metadata(
     """The metadata of the commit of a compaction or log compaction (`operation`): `schema` is the table's Avro schema
     without meta fields, `carried` the streamers' checkpoints.
     """
-    by_partition: dict[str, list[WriteStat]] = {}
-    for stat in stats:
-        by_partition.setdefault(stat.partition_path, []).append(stat)
     text = json.dumps(schema, separators=(",", ":"), ensure_ascii=False)
     return CommitMetadata(
-        partition_to_write_stats={partition: tuple(items) for partition, items in sorted(by_partition.items())},
+        partition_to_write_stats=by_partition(stats),
         compacted=True,
         operation_type=operation,
         extra_metadata={SCHEMA_KEY: text, **carried, **provenance(owner)},

@@ -42,7 +42,7 @@ from hudi_core.model.partition import check_file_name, check_partition, join
 from hudi_core.services.compaction.row_group_copies import RowGroupPlan, RowGroups, copy_source, keys_remain
 from hudi_core.storage.arrow_store import open_data_storage
 from hudi_core.timeline.actions.compaction import CompactionOperation
-from hudi_core.timeline.actions.write_stats import WriteStat
+from hudi_core.timeline.actions.write_stats import NULL_COMMIT, WriteStat
 from hudi_core.view.file_group import DataFile
 
 if TYPE_CHECKING:
@@ -50,8 +50,6 @@ if TYPE_CHECKING:
     from hudi_core.storage.base import Storage
 
 DEFAULT_CODEC = "GZIP"
-NULL_COMMIT = "null"
-"""prevCommit of a base file that replaces none (HoodieWriteStat.NULL_COMMIT)."""
 _SOURCE = "compaction unit"
 _LOG_SIZE_METRIC = "TOTAL_LOG_FILES_SIZE"
 GROUP_ROWS = 4

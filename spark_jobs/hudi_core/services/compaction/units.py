@@ -6,17 +6,19 @@ from collections.abc import Sequence
 
 from hudi_core.codec.avro.schema import AvroSchema
 from hudi_core.config.write_config import WriteConfig
-from hudi_core.errors import ExecutionError, FormatError
+from hudi_core.errors import FormatError
 from hudi_core.filegroup.merge.merge_mode import reads_as_hudi_1
 from hudi_core.filegroup.merge.table_policy import MergePolicy
 from hudi_core.filegroup.read.log_scan import CommittedInstants, latest_compaction_instant
 from hudi_core.metadata_table.extract.data_file import StatisticsRequirements
-from hudi_core.metadata_table.records.file_statistics import DataFileRef, FileStatistics
+from hudi_core.metadata_table.records.file_statistics import FileStatistics
 from hudi_core.model.names import parse_base_file
 from hudi_core.model.partition import join
 from hudi_core.services.compaction.merge_slice import CompactedSlice, CompactionUnit
 from hudi_core.services.context import TableContext
+from hudi_core.services.new_file_groups import base_file_of
 from hudi_core.services.rewrite import Rewritten
+from hudi_core.services.row_sums import unproved
 from hudi_core.timeline.actions.compaction import CompactionOperation, CompactionPlan
 from hudi_core.timeline.actions.write_stats import WriteStat
 from hudi_core.timeline.timeline import Timeline
@@ -63,7 +65,7 @@ def prove(plan: CompactionPlan, results: Sequence[CompactedSlice], instant: str,
     """
     if len(results) != len(plan.operations):
         what = f"the plan has {len(plan.operations)} operations, the engine returned {len(results)} results"
-        raise _unproved(what)
+        raise unproved(what)
     stats: list[WriteStat] = []
     statistics: list[FileStatistics] = []
     for operation, result in zip(plan.operations, results, strict=True):
@@ -72,25 +74,17 @@ def prove(plan: CompactionPlan, results: Sequence[CompactedSlice], instant: str,
             stats.append(stat)
             if with_statistics:
                 statistics.append(_statistics_of(stat, result))
-    return Rewritten(list(map(_base_file_ref, stats)), stats, statistics)
-
-
-def _unproved(what: str, source: str | None = None) -> ExecutionError:
-    return ExecutionError(what, path=source, remedy="nothing was published; please report this with the log of the run")
-
-
-def _base_file_ref(stat: WriteStat) -> DataFileRef:
-    return DataFileRef(stat.partition_path, stat.name, stat.file_size_in_bytes, is_base=True)
+    return Rewritten(list(map(base_file_of, stats)), stats, statistics)
 
 
 def _statistics_of(stat: WriteStat, result: CompactedSlice) -> FileStatistics:
     source = f"result of {join(stat.partition_path, stat.file_id)}"
     statistics = result.statistics
     if statistics is None:
-        raise _unproved("the result has no statistics of the file for the metadata table", source)
-    expected = _base_file_ref(stat)
+        raise unproved("the result has no statistics of the file for the metadata table", source)
+    expected = base_file_of(stat)
     if statistics.file != expected:
-        raise _unproved(f"the engine wrote {expected}, and read {statistics.file}", source)
+        raise unproved(f"the engine wrote {expected}, and read {statistics.file}", source)
     return statistics
 
 
@@ -99,7 +93,7 @@ def _prove_one(operation: CompactionOperation, result: CompactedSlice, instant: 
     stat = result.stat
     if stat is None:
         if operation.base_file is not None:
-            raise _unproved("the operation has a base file, but the engine wrote none", source)
+            raise unproved("the operation has a base file, but the engine wrote none", source)
         return None
     _check_identity(operation, stat, instant, source)
     _check_counts(operation, stat, result, source)
@@ -111,7 +105,7 @@ def _check_identity(operation: CompactionOperation, stat: WriteStat, instant: st
     try:
         parsed = parse_base_file(name)
     except FormatError as error:
-        raise _unproved(f"the engine returned {stat.path!r}: {error.message}", source) from error
+        raise unproved(f"the engine returned {stat.path!r}: {error.message}", source) from error
     expected = (operation.partition, operation.partition, operation.file_id, operation.file_id, instant)
     if (
         partition,
@@ -120,7 +114,7 @@ def _check_identity(operation: CompactionOperation, stat: WriteStat, instant: st
         stat.file_id,
         parsed.instant,
     ) != expected or stat.file_size_in_bytes <= 0:
-        raise _unproved(f"the engine returned {stat.path!r} of {stat.file_size_in_bytes} bytes", source)
+        raise unproved(f"the engine returned {stat.path!r} of {stat.file_size_in_bytes} bytes", source)
 
 
 def _check_counts(operation: CompactionOperation, stat: WriteStat, result: CompactedSlice, source: str) -> None:
@@ -128,11 +122,11 @@ def _check_counts(operation: CompactionOperation, stat: WriteStat, result: Compa
     base, deleted, inserted, written = counts.base, counts.deleted, counts.inserted, result.written
     merged = counts.updated + counts.kept + deleted + inserted + counts.missed_deletes
     if min(base, counts.updated, counts.kept, deleted, inserted, counts.missed_deletes, written) < 0:
-        raise _unproved(f"the result's row counts are not counts: {counts}", source)
+        raise unproved(f"the result's row counts are not counts: {counts}", source)
     if not written == base + inserted - deleted == stat.num_writes or (operation.base_file is None and base):
         what = f"{base} base rows, {inserted} inserted and {deleted} deleted do not make the {stat.num_writes} rows "
-        raise _unproved(f"{what}written", source)
+        raise unproved(f"{what}written", source)
     # A key that the base holds twice is met twice, hence no equality.
     if merged < stat.total_updated_records_compacted:
         what = f"the logs hold {stat.total_updated_records_compacted} keys, of which {merged} were merged"
-        raise _unproved(what, source)
+        raise unproved(what, source)

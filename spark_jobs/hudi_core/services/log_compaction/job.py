@@ -7,7 +7,7 @@ from functools import partial
 
 from hudi_core.codec.avro.schema import AvroSchema
 from hudi_core.config.write_config import WriteConfig
-from hudi_core.errors import ConfigError, ExecutionError, FormatError, TimelineError, UnsupportedError
+from hudi_core.errors import ConfigError, FormatError, TimelineError, UnsupportedError
 from hudi_core.filegroup.merge.merge_mode import reads_as_hudi_1
 from hudi_core.filegroup.merge.payloads import Fill
 from hudi_core.filegroup.merge.table_policy import MergePolicy, Rules
@@ -15,16 +15,13 @@ from hudi_core.filegroup.read.log_scan import CommittedInstants
 from hudi_core.filegroup.read.planned_slices import PlannedSlice
 from hudi_core.filegroup.read.schema_resolver import table_schema
 from hudi_core.metadata_table.extract.data_file import StatisticsRequirements
-from hudi_core.metadata_table.read.metadata_table import MetadataTable
 from hudi_core.metadata_table.records.file_statistics import DataFileRef, FileStatistics
 from hudi_core.model.names import FileGroupId, parse_log_file
 from hudi_core.model.partition import join
 from hudi_core.services.compaction.checks import (
-    check_logs,
-    check_metadata,
     check_operations,
+    check_planned,
     check_schema_of_latest,
-    check_slices,
     check_table,
 )
 from hudi_core.services.compaction.job import carried_checkpoints, compaction_metadata
@@ -33,6 +30,7 @@ from hudi_core.services.lifecycle import Run
 from hudi_core.services.log_compaction.block_order import BlockOrder, check_no_writer_beside
 from hudi_core.services.log_compaction.merge_logs import LogCompactionUnit, MergedLogs, merge_operation
 from hudi_core.services.rewrite import RewriteJob, Rewritten, Stats
+from hudi_core.services.row_sums import unproved
 from hudi_core.timeline.actions.commit import CommitMetadata, Operation
 from hudi_core.timeline.actions.compaction import CompactionOperation, CompactionPlan
 from hudi_core.timeline.actions.write_stats import WriteStat
@@ -85,10 +83,7 @@ class LogCompactionJob(RewriteJob[CompactionPlan, MergedLogs]):
         self._schema(timeline)
         check_not_overtaken(timeline, self.instant, path=path)
         planned = [PlannedSlice(item.file_group, item.base_file, item.log_files) for item in plan.operations]
-        check_slices(self.context, timeline, self.instant, planned, path=path, before=self.instant)
-        check_logs(self.storage, planned)
-        if self.context.has_metadata_table:
-            check_metadata(MetadataTable(self.storage, self.context.config, timeline), planned)
+        check_planned(self.context, timeline, self.instant, planned, path=path, before=self.instant)
         return plan
 
     def file_groups(self, plan: CompactionPlan) -> frozenset[FileGroupId]:
@@ -178,7 +173,7 @@ def prove_merged(
     Raises ExecutionError otherwise. An operation whose log blocks were all rolled back has no result file.
     """
     if len(results) != len(plan.operations):
-        raise _unproved(f"the plan has {len(plan.operations)} operations, the engine returned {len(results)} results")
+        raise unproved(f"the plan has {len(plan.operations)} operations, the engine returned {len(results)} results")
     stats: list[WriteStat] = []
     statistics: list[FileStatistics] = []
     for operation, result in zip(plan.operations, results, strict=True):
@@ -189,7 +184,7 @@ def prove_merged(
         stats.append(stat)
         if with_statistics:
             if result.statistics is None or result.statistics.file != _file(stat):
-                raise _unproved("the result has no statistics of the file for the metadata table", stat.path)
+                raise unproved("the result has no statistics of the file for the metadata table", stat.path)
             statistics.append(result.statistics)
     return Rewritten(list(map(_file, stats)), stats, statistics)
 
@@ -204,16 +199,12 @@ def _check(operation: CompactionOperation, stat: WriteStat, result: MergedLogs, 
     try:
         parsed = parse_log_file(name)
     except FormatError as error:
-        raise _unproved(f"the engine returned {stat.path!r}: {error.message}", source) from error
+        raise unproved(f"the engine returned {stat.path!r}: {error.message}", source) from error
     here = (partition, stat.partition_path, parsed.file_id, stat.file_id)
     expected = (operation.partition, operation.partition, operation.file_id, operation.file_id)
     named = parsed.instant in (instant, operation.base_instant)
     if here != expected or not named or name in operation.log_files or stat.file_size_in_bytes <= 0:
-        raise _unproved(f"the engine returned {stat.path!r} of {stat.file_size_in_bytes} bytes", source)
+        raise unproved(f"the engine returned {stat.path!r} of {stat.file_size_in_bytes} bytes", source)
     counts = (result.records, result.deletes, result.keys)
     if min(counts) < 0 or result.records + result.deletes != result.keys or result.records != stat.num_writes:
-        raise _unproved(f"{counts[2]} keys, {counts[0]} records and {counts[1]} deletes do not agree", source)
-
-
-def _unproved(what: str, source: str | None = None) -> ExecutionError:
-    return ExecutionError(what, path=source, remedy="nothing was published; please report this with the log of the run")
+        raise unproved(f"{counts[2]} keys, {counts[0]} records and {counts[1]} deletes do not agree", source)

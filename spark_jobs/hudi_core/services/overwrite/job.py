@@ -20,7 +20,7 @@ from hudi_core.services.concurrency import check_early
 from hudi_core.services.context import provenance
 from hudi_core.services.lifecycle import Run
 from hudi_core.services.metadata.initialization import indexed_table
-from hudi_core.services.new_file_groups import by_partition, prove_files
+from hudi_core.services.new_file_groups import by_partition, moved_to, prove_files
 from hudi_core.services.overwrite.plan import (
     Overwrite,
     OverwritePlan,
@@ -36,7 +36,7 @@ from hudi_core.timeline.instant import Action
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.transaction.claim import Claim
 from hudi_core.transaction.commit import Precondition
-from hudi_core.view.file_group import DataFile, FileSlice, slice_of_base
+from hudi_core.view.file_group import FileSlice
 
 
 class OverwriteJob(RewriteJob[OverwritePlan, Written]):
@@ -108,12 +108,7 @@ class OverwriteJob(RewriteJob[OverwritePlan, Written]):
 
     def moved_rows(self, files: Sequence[DataFileRef]) -> list[SliceChange]:
         """See RewriteJob: the rows that go, and those that come."""
-        gone = [SliceChange(item, None, self.instant) for item in self._slices]
-        came = [
-            SliceChange(None, slice_of_base(DataFile(file.partition, file.name, file.size)), self.instant)
-            for file in files
-        ]
-        return gone + came
+        return [SliceChange(item, None, self.instant) for item in self._slices] + moved_to(files, self.instant)
 
     def preconditions(self, plan: OverwritePlan, timeline: Timeline) -> tuple[Precondition, ...]:
         """See RewriteJob: whatever writers and services were told to compare, nothing else has been written there."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from hudi_core.errors import ConfigError, ConflictError, UnsupportedError
 from hudi_core.model.names import FileGroupId
 from hudi_core.services.clustering.checks import BUCKET, CONSISTENT_BUCKETS
-from hudi_core.services.compaction.checks import check_schema_evolution, check_table
+from hudi_core.services.compaction.checks import check_schema_of_latest, check_table
 from hudi_core.services.context import TableContext
 from hudi_core.services.overwrite.source import CountedRows
 from hudi_core.timeline.actions.commit import Operation
@@ -68,9 +68,7 @@ def plan_overwrite(context: TableContext, timeline: Timeline, work: Overwrite, *
     have and for rows outside of the named ones, ConflictError where a table service is planned on what would go.
     """
     check_table(context)
-    latest = timeline.commits().last()
-    if latest is not None:
-        check_schema_evolution(context.active.read_commit(latest), path=context.active.path_of(latest))
+    check_schema_of_latest(context, timeline)
     view = context.view(timeline)
     known = frozenset(view.partitions())
     partitions = _partitions(context, work, known)

@@ -23,9 +23,10 @@ from hudi_core.codec.avro.schema import AvroSchema
 from hudi_core.codec.hashing import group_indexes
 from hudi_core.config.services.compaction_config import MAX_FILE_BYTES
 from hudi_core.config.write_config import WriteConfig
-from hudi_core.engine.exchange import exchange_rows
+from hudi_core.engine.exchange import exchange_pieces, rows_per_piece
 from hudi_core.errors import ExecutionError
 from hudi_core.filegroup.merge.merge_mode import reads_as_hudi_1
+from hudi_core.filegroup.read.slice_merge import grouped
 from hudi_core.filegroup.write.base_file_writer import rows_schema
 from hudi_core.metadata_table.extract.data_file import StatisticsRequirements
 from hudi_core.model.names import COMMIT_SEQNO, COMMIT_TIME, PARTITION_PATH, RECORD_KEY
@@ -42,10 +43,8 @@ if TYPE_CHECKING:
     from hudi_core.engine.protocol import TaskAttempt
 
 _UNIT: Final = "unit of an overwrite"
-_PIECE_BYTES: Final = 1 << 20
-_SENT_BYTES: Final = 4 << 20
-_SORTED_PART: Final = 4
-"""A part that is sorted takes up at most this part of the memory budget; sorting it takes as much again."""
+_ANY: Final = 1 << 62
+"""No limit to the rows of a part, only to its bytes."""
 _SMALL_SHARDS: Final = 8
 """Shards that small partitions share at least, where there are as many."""
 
@@ -155,53 +154,41 @@ def produce_rows(unit: RowsUnit, attempt: TaskAttempt) -> Iterator[pa.RecordBatc
 
     Memory: a batch, and half of the memory budget.
     """
+    rows = unit.rows
+    for part in grouped(_keyed(unit), rows=_ANY, max_bytes=rows.config.sorted_bytes):
+        yield from exchange_pieces(_pieces(part, unit.spread))
+
+
+def _keyed(unit: RowsUnit) -> Iterator[pa.RecordBatch]:
+    """The rows of a part with the path of their partition and their record key before them."""
     rows, columns = unit.rows, unit.rows.columns
-    most = max(_PIECE_BYTES, rows.config.memory_bytes // _SORTED_PART)
-    waiting: list[pa.RecordBatch] = []
-    size = 0
     path = f"{rows.uri}/{unit.part.name}"
+    schema = _piece_schema(columns).insert(0, pa.field(PARTITION_PATH, pa.string()))
     for batch in read_part(rows, unit.part):
-        paths = rows.keys.partitions(batch, path=path)
-        keyed = pa.RecordBatch.from_arrays(
-            [paths, rows.keys.keys(batch, path=path), *batch.columns[: len(columns)]],
-            schema=_piece_schema(columns).insert(0, pa.field(PARTITION_PATH, pa.string())),
-        )
-        waiting.append(keyed)
-        size += keyed.nbytes
-        if size >= most:
-            yield from _pieces(waiting, unit.spread)
-            waiting, size = [], 0
-    if waiting:
-        yield from _pieces(waiting, unit.spread)
+        paths, keys = rows.keys.partitions(batch, path=path), rows.keys.keys(batch, path=path)
+        yield pa.RecordBatch.from_arrays([paths, keys, *batch.columns[: len(columns)]], schema=schema)
 
 
 def _piece_schema(columns: pa.Schema) -> pa.Schema:
     return columns.insert(0, pa.field(RECORD_KEY, pa.string()))
 
 
-def _pieces(batches: list[pa.RecordBatch], spread: Spread) -> Iterator[pa.RecordBatch]:
+def _pieces(batches: list[pa.RecordBatch], spread: Spread) -> Iterator[tuple[int, bytes, pa.Table]]:
+    """The pieces of some rows, each of one partition, with its shard and path."""
     rows = pa.Table.from_batches(batches)
     rows = rows.take(pc.sort_indices(rows, sort_keys=[(PARTITION_PATH, "ascending")])).combine_chunks()
+    batches.clear()  # while the sorted rows are sent, and the next ones read
     paths = rows.column(PARTITION_PATH).combine_chunks()
     differs = pc.not_equal(paths.slice(1), paths.slice(0, max(0, len(paths) - 1))).to_numpy(zero_copy_only=False)
     starts = np.flatnonzero(np.r_[len(paths) > 0, differs]).tolist()
-    step = max(1, rows.num_rows * _PIECE_BYTES // max(1, rows.nbytes))
+    step = rows_per_piece(rows)
     rows = rows.drop_columns([PARTITION_PATH])
     firsts = paths.take(pa.array(starts, pa.int64()))
     hashed = group_indexes(firsts, spread.shared).tolist() if spread.shared else [0] * len(starts)
-    sent: list[tuple[int, bytes, bytes]] = []
-    size = 0
     for start, end, path, shared in zip(starts, [*starts[1:], len(paths)], firsts.to_pylist(), hashed, strict=True):
         for shard, low, high in _parts(start, end, spread.large.get(path, (shared, 1))):
             for at in range(low, high, step):
-                (piece,) = rows.slice(at, min(step, high - at)).combine_chunks().to_batches()
-                sent.append((shard, path.encode(), piece.serialize().to_pybytes()))
-                size += len(sent[-1][2])
-                if size >= _SENT_BYTES:
-                    yield _sent(sent)
-                    sent, size = [], 0
-    if sent:
-        yield _sent(sent)
+                yield shard, path.encode(), rows.slice(at, min(step, high - at))
 
 
 def _parts(start: int, end: int, shards: tuple[int, int]) -> Iterator[tuple[int, int, int]]:
@@ -209,11 +196,6 @@ def _parts(start: int, end: int, shards: tuple[int, int]) -> Iterator[tuple[int,
     first, count = shards
     cuts = [start + (end - start) * number // count for number in range(count + 1)]
     return ((first + number, cuts[number], cuts[number + 1]) for number in range(count))
-
-
-def _sent(pieces: list[tuple[int, bytes, bytes]]) -> pa.RecordBatch:
-    shards, keys, values = zip(*pieces, strict=True)
-    return exchange_rows(pa.array(shards, pa.int32()), pa.array(keys, pa.binary()), pa.array(values, pa.binary()))
 
 
 def write_shard(target: RowsTarget, shard: int, batches: Iterator[pa.RecordBatch], attempt: TaskAttempt) -> Written:

@@ -12,6 +12,8 @@ from hudi_core.errors import CorruptFileError
 from hudi_core.timeline.actions.plan_fields import texts
 from hudi_core.timeline.actions.pretty_json import member
 
+NULL_COMMIT: Final = "null"
+"""prevCommit of a file that begins a file group (HoodieWriteStat.NULL_COMMIT)."""
 WRITE_COUNTS: Final = (
     ("numWrites", "num_writes"),
     ("numDeletes", "num_deletes"),

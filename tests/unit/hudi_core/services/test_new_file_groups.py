@@ -20,7 +20,6 @@ from hudi_core.metadata_table.extract.data_file import StatisticsRequirements
 from hudi_core.metadata_table.records.file_statistics import DataFileRef, FileStatistics
 from hudi_core.model.names import FileGroupId
 from hudi_core.services.new_file_groups import (
-    NULL_COMMIT,
     FileGroupWriter,
     NewFile,
     NewFiles,
@@ -28,7 +27,7 @@ from hudi_core.services.new_file_groups import (
     prove_files,
 )
 from hudi_core.storage.local import LocalStorage
-from hudi_core.timeline.actions.write_stats import WriteStat
+from hudi_core.timeline.actions.write_stats import NULL_COMMIT, WriteStat
 
 SCHEMA: dict[str, Any] = {
     "type": "record",

@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from hudi_core.config.write_config import WriteConfig
+from hudi_core.engine import exchange
 from hudi_core.filegroup.write.key_generator import KeyGenerator
 from hudi_core.services.overwrite import write
 from hudi_core.services.overwrite.source import CountedRows, SourcePart, SourceRows
@@ -68,7 +69,7 @@ def test_thousands_of_partitions_open_a_file_at_a_time(
 
     monkeypatch.setattr(write.FileGroupWriter, "__enter__", enter)
     monkeypatch.setattr(write.FileGroupWriter, "__exit__", leave)
-    monkeypatch.setattr(write, "_PIECE_BYTES", 4 << 10)
+    monkeypatch.setattr(exchange, "_SENT_PIECE_BYTES", 4 << 10)
     result = overwrite(table, put_source(many, tmp_path, files=3), whole_table=True)
     assert (result.files_written, result.records, most) == (300, 900, 1)
     after = read_rows(table)
