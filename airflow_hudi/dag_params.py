@@ -31,6 +31,14 @@ def optional_text(description: str, default: str | None = None, *, pattern: str 
     return Param(default or None, type=["null", "string"], description=description, **rules)
 
 
+def param_or_template(param: str, variable: str) -> str:
+    """The template of an argument: the param, or where that is empty, the template that an environment variable has.
+
+    Airflow renders no params, so a default that is a template cannot be one of them.
+    """
+    return f"{{% if params.{param} %}}{{{{ params.{param} }}}}{{% else %}}{os.environ.get(variable, '')}{{% endif %}}"
+
+
 def table_params() -> dict[str, Param]:
     """The table and the connections; their defaults are in the environment."""
     return {

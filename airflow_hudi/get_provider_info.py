@@ -36,7 +36,7 @@ _OPERATORS = [
     "airflow_hudi.operators.doctor",
     "airflow_hudi.operators.indexing",
     "airflow_hudi.operators.metadata",
-    "airflow_hudi.operators.restore",
+    "airflow_hudi.operators.overwrite",
     "airflow_hudi.operators.rollback",
     "airflow_hudi.operators.savepoint",
     "airflow_hudi.operators.repair",

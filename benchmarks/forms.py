@@ -29,6 +29,8 @@ from demo import up
 from demo.rest import Airflow, NotReadyError
 from hudi_core.table import HudiTable
 from tests.support.golden_data import open_case
+from tests.support.overwrites import own_rows, put_source, within
+from tests.support.table_invariants import read_rows
 
 ROOT = Path(__file__).parents[1]
 DAGS = ROOT / "dags"
@@ -66,13 +68,15 @@ class Case:
 
 @dataclass(frozen=True)
 class Tables:
-    """The demo's table, and two more beside it."""
+    """The demo's table, two more beside it, and rows for a partition of the second."""
 
     demo: Path
     stuck: str
     stuck_compaction: str
     written: str
     commit: str
+    rows: Path
+    partition: str
 
 
 def make_tables(demo: Path, scratch: Path) -> Tables:
@@ -82,7 +86,12 @@ def make_tables(demo: Path, scratch: Path) -> Tables:
         shutil.copytree(table, demo.parent / table.name)
     (compaction,) = HudiTable.open(str(stuck)).timeline().pending()
     commits = HudiTable.open(str(written)).timeline().commits().instants
-    return Tables(demo, stuck.name, compaction.requested_time, written.name, commits[-2].requested_time)
+    rows = read_rows(written)
+    partition = min(rows.column("_hoodie_partition_path").to_pylist())
+    source = put_source(own_rows(written, within(rows, partition)), demo.parent, name="rows")
+    return Tables(
+        demo, stuck.name, compaction.requested_time, written.name, commits[-2].requested_time, source, partition
+    )
 
 
 def cases(tables: Tables) -> list[Case]:
@@ -136,6 +145,20 @@ def cases(tables: Tables) -> list[Case]:
         Case("hudi_doctor", "error", {"fail_on": "error", "table": tables.stuck}, tasks={"doctor": "success"}),
         Case("hudi_doctor", "warning", {"fail_on": "warning"}, tasks={"doctor": "success"}),
         Case("hudi_doctor", "never", {"fail_on": "never", "probe_store": True}, tasks={"probe_store": "success"}),
+        Case("hudi_insert_overwrite", state="failed", tasks={"overwrite": "failed"}),
+        Case(
+            "hudi_insert_overwrite",
+            "rows",
+            {"table": tables.written, "source": str(tables.rows)},
+            tasks={"overwrite": "success"},
+        ),
+        Case("hudi_delete_partition", state="failed", tasks={"delete": "failed"}),
+        Case(
+            "hudi_delete_partition",
+            "one",
+            {"table": tables.written, "partitions": tables.partition},
+            tasks={"delete": "success"},
+        ),
         Case("hudi_repair", tasks={"rollback": "success", "restore": "skipped"}),
         repair("rollback", {"table": tables.written}),
         repair("savepoint", {**kept, "comment": "before the repair"}),

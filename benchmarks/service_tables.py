@@ -51,11 +51,19 @@ _PROPERTIES = {
 
 def clean_table(files: int, partitions: int, folder: Path) -> None:
     """`files` base files in all, SLICES to a file group: every commit rewrote every file group."""
-    groups = files // partitions // SLICES
+    _rewritten(files // partitions // SLICES, partitions, folder, SLICES)
+
+
+def single_slices(groups: int, partitions: int, folder: Path) -> None:
+    """`groups` file groups of one slice in all, by one commit."""
+    _rewritten(groups // partitions, partitions, folder, 1)
+
+
+def _rewritten(groups: int, partitions: int, folder: Path, commits: int) -> None:
     ids = {f"p{number:05d}": [f"{uuid.uuid4()}-0" for _ in range(groups)] for number in range(partitions)}
     fresh = _begin(folder, ids)
     previous = "null"
-    for number in range(SLICES):
+    for number in range(commits):
         instant = _instant(number)
         stats = {part: [_stat(part, group, instant, previous) for group in found] for part, found in ids.items()}
         _commit(fresh, instant, stats, present=True)

@@ -23,9 +23,8 @@ from airflow.sdk.exceptions import AirflowFailException
 
 from airflow_hudi.dag_params import INSTANT_PATTERN, RUN_TYPES, TARGET, optional_text, table_params
 from airflow_hudi.operators.repair import HudiTakeoverOperator, HudiUnscheduleOperator
-from airflow_hudi.operators.restore import HudiRestoreOperator
 from airflow_hudi.operators.rollback import HudiRollbackOperator
-from airflow_hudi.operators.savepoint import HudiSavepointOperator
+from airflow_hudi.operators.savepoint import HudiRestoreOperator, HudiSavepointOperator
 
 VERBS = ("rollback", "restore", "savepoint", "delete_savepoint", "unschedule", "takeover")
 NEED_AN_INSTANT = ("restore", "delete_savepoint", "unschedule", "takeover")

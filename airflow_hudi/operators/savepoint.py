@@ -1,4 +1,4 @@
-"""Keeps a commit's files until its savepoint is deleted."""
+"""Keeps a commit's files until its savepoint is deleted, and takes a table back to an earlier commit."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from airflow_hudi.operators.verb import BaseHudiVerbOperator
 from airflow_hudi.timeline_reader import TimelineReader
 from hudi_core.errors import ConfigError
-from hudi_core.request.requests import SavepointCreateRequest, SavepointDeleteRequest
+from hudi_core.request.requests import RestoreRequest, SavepointCreateRequest, SavepointDeleteRequest
 from hudi_core.timeline.instant import Action
 
 if TYPE_CHECKING:
@@ -53,6 +53,34 @@ class HudiSavepointOperator(BaseHudiVerbOperator):
         result = {"table": reader.storage.uri, "instant": instant, "deleted": self.action == "delete", **shown}
         self.log.info("Savepoint: %s", result)
         return result
+
+
+class HudiRestoreOperator(BaseHudiVerbOperator):
+    """Removes all that was written after a completed commit, savepointed or not.
+
+    Stop all writers of the table first. A retry finishes the restore that was started, under its own instant. XCom:
+    `{"table", "instant", "target", "removed": {"files", "bytes", "instants"}, "reason"}`; `instant` is the restore's
+    own.
+
+    :param instant: the commit to restore to (templated)
+    """
+
+    ui_color = "#f2d9d9"
+
+    def serve(self, reader: TimelineReader, context: Context) -> dict[str, Any]:
+        """Restores; see the class."""
+        target = self.required_instant()
+        request = RestoreRequest(instant=target, **self.request_fields(reader, context))
+        document = self.perform(reader, context, request)
+        result = {
+            "table": reader.storage.uri,
+            "instant": None,
+            "target": target,
+            "removed": None,
+            "reason": None,
+            **document,
+        }
+        return self.nothing(context, lambda: result, result["reason"]) if result["reason"] is not None else result
 
 
 def _newest(reader: TimelineReader) -> str:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from hudi_core.config.write_config import PLAN_MAX_BYTES
 from hudi_core.errors import ConfigError
 from hudi_core.request.requests import METADATA_MODES, Request
 from hudi_core.request.secrets import merge_storage_options
@@ -117,6 +118,21 @@ def _with_common_options(command: Any, table: Callable[[Any], Any]) -> Any:
 def hudi_option(meaning: str = "Hudi's configuration by its own names; repeatable.") -> Callable[[F], F]:
     """--option K=V."""
     return click.option("--option", "option", multiple=True, metavar="K=V", help=meaning)
+
+
+def max_bytes_option(command: F) -> F:
+    """--max-bytes, which is one of `option`."""
+
+    @wraps(command)
+    def with_budget(*, max_bytes: int | None, option: tuple[str, ...], **arguments: Any) -> Any:
+        budget = () if max_bytes is None else (f"{PLAN_MAX_BYTES.name}={max_bytes}",)
+        return command(option=(*option, *budget), **arguments)
+
+    return click.option(
+        "--max-bytes",
+        type=click.IntRange(1),
+        help="Plan no more than reads so many bytes, the best gain first. The rest is due at once.",
+    )(with_budget)
 
 
 def engine_options(default: str, meaning: str) -> Callable[[F], F]:

@@ -31,7 +31,8 @@ def _partitions(meaning: str, *, required: bool) -> Callable[[F], F]:
 
 @click.command("insert-overwrite")
 @common
-@click.option("--source", required=True, metavar="PARQUET", help="A Parquet file, or a folder of them.")
+@click.option("--source", default="", metavar="PARQUET", help="A Parquet file, or a folder of them.")
+@click.option("--query", default="", metavar="SQL", help="A query that Spark answers, instead of a source.")
 @click.option("--whole-table", is_flag=True, help="Replace all partitions; without rows the table is emptied.")
 @_partitions("Replace this partition, also when no row comes", required=False)
 @_token
@@ -40,7 +41,7 @@ def _partitions(meaning: str, *, required: bool) -> Callable[[F], F]:
 @_dry_run
 @click.pass_obj
 def insert_overwrite(output: Output, target: Target, *, option: tuple[str, ...], **given: Any) -> None:
-    """Replace partitions by the rows of Parquet files.
+    """Replace partitions by the rows of Parquet files, or of a query.
 
     The partitions that the rows belong to are replaced, or those of --partition, or with --whole-table all. Record keys
     and partition paths are made by the table's key generator. Rows with equal keys are all written, as by Hudi. The

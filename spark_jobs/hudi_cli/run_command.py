@@ -17,6 +17,7 @@ from hudi_cli.options import (
     common_of_tables,
     engine_options,
     hudi_option,
+    max_bytes_option,
     metadata_option,
     parse_pairs,
     table_of,
@@ -62,6 +63,7 @@ SERVICES_SHOWN = ", ".join(sorted(SERVICES))
 @click.option("--schedule", is_flag=True, help="Plan an instant first when none is pending.")
 @engine_options("spark", "Where the work is done; auto takes local for small plans (airflow_hudi.engine.local.*).")
 @hudi_option()
+@max_bytes_option
 @click.option(
     "--max-minutes", type=click.IntRange(1, MAX_MINUTES), help="Start no further instant after so many minutes."
 )

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from hudi_cli.options import CommandGroup, Target, common, hudi_option, local_engine, table_of
+from hudi_cli.options import CommandGroup, Target, common, hudi_option, local_engine, max_bytes_option, table_of
 from hudi_cli.output import Output
 from hudi_cli.run_command import SERVICE_NAMES, SERVICES_SHOWN
 from hudi_cli.tables import savepoint_table
@@ -35,6 +35,7 @@ _dry_run = click.option("--dry-run", is_flag=True, help="Report what would be do
 @click.argument("service", type=click.Choice(SERVICE_NAMES), metavar="SERVICE")
 @common
 @hudi_option()
+@max_bytes_option
 @_dry_run
 @click.pass_obj
 def schedule(output: Output, service: str, target: Target, **given: Any) -> None:

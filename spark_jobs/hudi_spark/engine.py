@@ -6,7 +6,7 @@ One unit is one partition.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -22,6 +22,7 @@ from hudi_core.request.outcome import error_from_json
 from hudi_spark.exchange import RowProducer, ShardConsumer, exchanged
 from hudi_spark.failure import SPARK_FAILURES, translate
 from hudi_spark.progress import ProgressFolder
+from hudi_spark.staged_query import STAGED_SCHEMA, StagedPart, frame_of, keep_staged
 from hudi_spark.task_attempts import RESULT_SCHEMA, attempt_of, numbers_of, outcome_of, result_row
 
 if TYPE_CHECKING:
@@ -90,6 +91,13 @@ class SparkEngine:
             consumer = ShardConsumer(consume, run_epoch, ticks.path, len(units))
             rows = self._collect(lambda: exchanged(self._spark, producer, len(units), consumer, shards))
         return _results(rows, result_type(consume), shards, "shards")
+
+    def stage_query(self, query: str, folder: str, storage_options: Mapping[str, str]) -> None:
+        """See QueryEngine."""
+        frame = frame_of(self._spark, query)
+        part = StagedPart(folder, dict(storage_options))
+        rows = self._collect(lambda: frame.mapInArrow(part, STAGED_SCHEMA))
+        keep_staged(frame, folder, storage_options, {row.name for row in rows})
 
     def _collect(self, plan: Callable[[], DataFrame]) -> list[Row]:
         # In a thread of its own: Spark's SIGINT handler cancels the jobs by a call to the JVM, which breaks when it

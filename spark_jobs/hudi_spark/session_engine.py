@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from types import TracebackType
 from typing import TYPE_CHECKING, TypeVar
@@ -87,6 +87,10 @@ class SessionEngine:
     ) -> list[R]:
         """See Engine.exchange."""
         return self.start().exchange(produce, units, consume, shards=shards, run_epoch=run_epoch, progress=progress)
+
+    def stage_query(self, query: str, folder: str, storage_options: Mapping[str, str]) -> None:
+        """See QueryEngine."""
+        self.start().stage_query(query, folder, storage_options)
 
     def setups(self) -> tuple[Json, ...]:
         """See RemoteEngine.setups. Demands nothing of the executors; opens the session when it is not open."""

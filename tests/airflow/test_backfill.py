@@ -12,21 +12,30 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from demo.rest import Airflow
 from demo.run import connections, environment
 from demo.stack import Stack
+from hudi_core.table import HudiTable
 from tests.airflow.conftest import ROOT
 from tests.airflow.dag_runs import TIMEOUT_SECONDS
 from tests.support.golden_data import GoldenCase
+from tests.support.overwrites import own_rows, places, put_source, within
+from tests.support.table_invariants import assert_metadata_true, read_rows
 
 pytestmark = [pytest.mark.airflow, pytest.mark.slow]
 
 SHIPPED = sorted(path.stem for path in (ROOT / "dags").glob("*.py"))
-SCHEDULES = ("SCHEDULE", "DOCTOR_SCHEDULE", "INDEXING_SCHEDULE", "METADATA_SCHEDULE", "MAINTENANCE_SCHEDULE")
+SCHEDULES = (
+    *("SCHEDULE", "DOCTOR_SCHEDULE", "INDEXING_SCHEDULE", "METADATA_SCHEDULE", "MAINTENANCE_SCHEDULE"),
+    *("OVERWRITE_SCHEDULE", "DELETION_SCHEDULE"),
+)
+OF_AN_INTERVAL = ("hudi_insert_overwrite", "hudi_delete_partition")
+"""What each run of these DAGs does depends on its data interval."""
 RUNS = [f"backfill__2026-02-0{day}T00:00:00+00:00" for day in (1, 2, 3)]
-OPTIONS = ("--dag-id", "own", "--from-date", "2026-02-01", "--to-date", "2026-02-03", "--max-active-runs", "1")
+DAYS = ("--from-date", "2026-02-01", "--to-date", "2026-02-03")
 OWN_DAG = """
 import os
 from datetime import datetime, timezone
@@ -39,7 +48,9 @@ with DAG("own", schedule="@daily", start_date=datetime(2026, 1, 1, tzinfo=timezo
 """
 
 
-def test_shipped_dags_refuse_a_backfill(airflow_environment: dict[str, str], tmp_path: Path) -> None:
+def test_shipped_dags_that_ignore_the_interval_refuse_a_backfill(
+    airflow_environment: dict[str, str], tmp_path: Path
+) -> None:
     """Of a DAG of one's own the same command makes a run for each day."""
     folder = tmp_path / "dags"
     shutil.copytree(ROOT / "dags", folder, ignore=shutil.ignore_patterns("__pycache__"))
@@ -61,7 +72,10 @@ def test_shipped_dags_refuse_a_backfill(airflow_environment: dict[str, str], tmp
     lines = [line.removeprefix("RESULT ") for line in done.stdout.splitlines() if line.startswith("RESULT ")]
     found = {result["dag"]: (result["error"], result["runs"]) for result in map(json.loads, lines)}
     refused: dict[str, tuple[str | None, list[str]]] = {
-        name: (f"Dag with dag_id: '{name}' does not allow backfill runs", []) for name in SHIPPED
+        name: (None, RUNS)
+        if name in OF_AN_INTERVAL
+        else (f"Dag with dag_id: '{name}' does not allow backfill runs", [])
+        for name in SHIPPED
     }
     assert found == {**refused, "own": (None, RUNS)}
 
@@ -80,18 +94,71 @@ def test_the_first_run_of_a_backfill_does_the_work_of_all(
     variables |= {**environment(tmp_path, table), "AIRFLOW__CORE__DAGS_ARE_PAUSED_AT_CREATION": "False"}
     with Stack(tmp_path / "airflow", folder, variables) as stack:
         stack.wait_until_healthy(TIMEOUT_SECONDS)
-        created = subprocess.run(
-            [str(Path(sys.executable).with_name("airflow")), "backfill", "create", *OPTIONS],
-            env={**os.environ, **stack.environment},
-            capture_output=True,
-            text=True,
-            timeout=TIMEOUT_SECONDS,
-            check=False,
-        )
-        assert created.returncode == 0, created.stderr[-4000:]
+        backfill(stack, "own", "--max-active-runs", "1")
         assert _final_states(stack.api) == dict(zip(RUNS, ["success", "skipped", "skipped"], strict=True))
         result = stack.api.xcom("own", RUNS[0], "clean")
     assert (result["action"], result["state"], result["files_deleted"] > 0) == ("clean", "completed", True)
+
+
+def test_a_backfill_overwrites_each_interval_once(golden: Callable[[str, str], GoldenCase], tmp_path: Path) -> None:
+    """Three days side by side, each with rows of its own; the same backfill again changes nothing."""
+    table = golden("9", "mor_basic").table
+    rows = read_rows(table)
+    names = sorted(set(rows.column("_hoodie_partition_path").to_pylist()))[: len(RUNS)]
+    kept = [within(rows, name).slice(0, 2 + number) for number, name in enumerate(names)]
+    for day, chosen in enumerate(kept, 1):
+        put_source(own_rows(table, chosen), tmp_path / "rows", name=f"2026-02-0{day}")
+    folder = tmp_path / "dags"
+    folder.mkdir()
+    shutil.copy(ROOT / "dags" / "hudi_insert_overwrite.py", folder)
+    variables = {f"AIRFLOW_CONN_{name.upper()}": json.dumps(fields) for name, fields in connections(table).items()}
+    variables |= {
+        **environment(tmp_path, table),
+        "AIRFLOW__CORE__DAGS_ARE_PAUSED_AT_CREATION": "False",
+        "AIRFLOW__HUDI__ENGINE": "local",
+        "AIRFLOW_HUDI_OVERWRITE_SCHEDULE": "@daily",
+        "AIRFLOW_HUDI_OVERWRITE_SOURCE": f"{tmp_path}/rows/{{{{ ds }}}}",
+    }
+    dag = "hudi_insert_overwrite"
+    with Stack(tmp_path / "airflow", folder, variables) as stack:
+        stack.wait_until_healthy(TIMEOUT_SECONDS)
+        backfill(stack, dag)
+        first = _results(stack.api, dag, repeated=False)
+        backfill(stack, dag, "--reprocess-behavior", "completed")
+        again = _results(stack.api, dag, repeated=True)
+    assert [result["instant"] for result in again] == [result["instant"] for result in first]
+    assert len({result["instant"] for result in first}) == len(RUNS)
+    assert places(read_rows(table)) == places(pa.concat_tables([*kept, within(rows, *names, outside=True)]))
+    timeline = HudiTable.open(str(table)).timeline()
+    assert [item.state.value for item in timeline if item.action == "replacecommit"] == ["completed"] * len(RUNS)
+    assert_metadata_true(table)
+
+
+def backfill(stack: Stack, dag: str, *options: str) -> None:
+    """As a user asks for it."""
+    created = subprocess.run(
+        [str(Path(sys.executable).with_name("airflow")), "backfill", "create", "--dag-id", dag, *DAYS, *options],
+        env={**os.environ, **stack.environment},
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT_SECONDS,
+        check=False,
+    )
+    assert created.returncode == 0, created.stderr[-4000:]
+
+
+def _results(api: Airflow, dag: str, *, repeated: bool) -> list[dict[str, Any]]:
+    """The XComs of all runs, once they are of work that an earlier run had done, or had not."""
+    deadline = time.monotonic() + TIMEOUT_SECONDS
+    while True:
+        runs = {run["dag_run_id"]: run["state"] for run in api.get(f"/api/v2/dags/{dag}/dagRuns")["dag_runs"]}
+        assert "failed" not in runs.values(), runs
+        if {name for name, state in runs.items() if state == "success"} == set(RUNS):
+            results = [api.xcom(dag, run, "overwrite") for run in RUNS]
+            if all(result["repeated"] is repeated for result in results):
+                return results
+        assert time.monotonic() < deadline, runs
+        time.sleep(1)
 
 
 def _final_states(api: Airflow) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from hudi_core.table import HudiTable
@@ -16,6 +17,7 @@ from hudi_core.timeline.timeline import Timeline
 from tests.airflow.dag_runs import run_dag, run_dags
 from tests.support.golden_data import GoldenCase
 from tests.support.metadata_records import Table
+from tests.support.overwrites import own_rows, places, put_source, within
 from tests.support.rows import assert_same_rows, read_parquet
 from tests.support.table_invariants import read_rows
 from tests.unit.hudi_core.services.metadata.test_catch_up import forget
@@ -110,6 +112,34 @@ def test_a_log_compaction_that_a_writer_planned_and_one_of_ours(
     assert (ours["action"], ours["state"], ours["instant"] > planned) == ("logcompaction", "completed", True)
     assert pending(case.table, "logcompaction") == []
     assert_same_rows(read_rows(case.table), rows, ignore=())
+
+
+def test_a_partition_is_overwritten_and_another_deleted(
+    golden: Golden, airflow_environment: dict[str, str], tmp_path: Path
+) -> None:
+    table = golden("8", "mor_basic").table
+    rows = read_rows(table)
+    first, second = sorted(set(rows.column("_hoodie_partition_path").to_pylist()))[:2]
+    kept = within(rows, first).slice(0, 3)
+    source = put_source(own_rows(table, kept), tmp_path)
+    once = {"source": str(source), "token": "once"}
+
+    runs = [
+        *(("hudi_insert_overwrite", conf) for conf in (once, once)),
+        ("hudi_delete_partition", {"partitions": second}),
+    ]
+    (written, again, deleted), output = run_dags(environment_for(airflow_environment, table), runs)
+
+    assert {item["state"] for item in (written, again, deleted)} == {"success"}, output[-8000:]
+    done, repeated, gone = (
+        *(item["xcom"]["overwrite"] for item in (written, again)),
+        deleted["xcom"]["delete"],
+    )
+    assert (done["records"], done["repeated"], done["engine"], done["token"]) == (3, False, "spark", "once")
+    assert (repeated["instant"], repeated["repeated"]) == (done["instant"], True)
+    assert (gone["operation"], gone["partitions"], gone["repeated"]) == ("DELETE_PARTITION", 1, False)
+    expected = pa.concat_tables([kept, within(rows, first, second, outside=True)])
+    assert places(read_rows(table)) == places(expected)
 
 
 @pytest.mark.soak

@@ -41,6 +41,14 @@ BY_VERSIONS_OF_HUDI: Final = {
 ONE_DELTA: Final = {"hoodie.compact.inline.max.delta.commits": "1"}
 TWO_DELTAS: Final = {"hoodie.compact.inline.max.delta.commits": "2"}
 
+_CLUSTERING: Final = "hoodie.clustering.plan.strategy"
+CLUSTERED: Final = (
+    {},
+    {f"{_CLUSTERING}.sort.columns": "name,ts"},
+    {f"{_CLUSTERING}.sort.columns": "ts,amount", "hoodie.layout.optimize.strategy": "z-order"},
+    {f"{_CLUSTERING}.sort.columns": "id", f"{_CLUSTERING}.max.num.groups": "1", "airflow_hudi.verify": "full"},
+)
+
 WRITES: Final = {
     "insert": 2.0,
     "upsert": 8.0,
@@ -63,11 +71,16 @@ SERVICES: Final = {
     "savepoint": 0.3,
     "restore": 0.3,
 }
+OF_PARTITIONS: Final = ("insert_overwrite", "insert_overwrite_table", "delete_partition")
 ON_LOGS: Final = frozenset({"schedule_compaction", "compact", "schedule_log_compaction", "log_compact"})
 COMMANDS: Final = {
     "run compaction": 4.0,
     "run compaction --schedule": 1.5,
     "schedule compaction": 1.5,
+    "run clustering": 1.0,
+    "run clustering --schedule": 1.5,
+    "schedule clustering": 0.5,
+    "run log_compaction": 0.4,
     "run clean": 2.0,
     "schedule clean": 0.5,
     "run archive": 1.5,
@@ -186,6 +199,8 @@ class _Maker:
             return Write(
                 operation, number, self._fresh(self.dice.randrange(3, 12)), fails=fails and operation == "insert"
             )
+        if operation in OF_PARTITIONS and self.dice.random() < 0.6:
+            return self._ours(operation, number)
         if operation == "delete_partition":
             return Write(operation, number, self._some(1, 1))
         if operation == "delete":
@@ -200,6 +215,15 @@ class _Maker:
         inline = self.table.on_read and not fails and self.dice.random() < 0.12
         options = {"hoodie.compact.inline": "true", **ONE_DELTA} if inline else {}
         return Write(operation, number, keys + fresh, late, dropped, evolution, fails, options)
+
+    def _ours(self, operation: str, number: int) -> Write:
+        keys = self._some(1, 1) if operation == "delete_partition" else self._some(3, 12)
+        fault, at = self._fault()
+        return Write(operation, number, keys, ours=True, fault=fault, fault_at=at)
+
+    def _fault(self) -> tuple[Fault, int]:
+        fault: Fault = self.dice.choices(("", "kill", "error"), (6, 3, 1))[0]
+        return fault, int(self.dice.expovariate(1 / 12)) if fault else 0
 
     def _service(self) -> Service:
         on_read = self.table.on_read
@@ -233,8 +257,9 @@ class _Maker:
             arguments = tuple(word for name in self.table.indexes for word in ("--partition", name))
         if verb == "metadata drop" and self.dice.random() < 0.7:
             arguments = ("--partition", self.dice.choice([*self.table.indexes[1:], "column_stats"]))
-        fault: Fault = self.dice.choices(("", "kill", "error"), (6, 3, 1))[0]
-        at = int(self.dice.expovariate(1 / 12)) if fault else 0
+        if "clustering" in verb:
+            options = switches | self.dice.choice(CLUSTERED)
+        fault, at = self._fault()
         # What comes after half a restore is not defined: its user has to run it again.
         again = bool(fault) and (self.dice.random() < 0.6 or verb == "restore")
         return Command(verb, self.dice.randrange(4), arguments, options, fault, at, again)

@@ -11,8 +11,8 @@ from hudi_core.config.table_config import TableConfig
 from hudi_core.storage.local import LocalStorage
 from hudi_core.table import HudiTable
 from hudi_core.timeline.instant import Instant
-from tests.torture.model import Model
-from tests.torture.program import Command
+from tests.torture.model import Model, partition_of
+from tests.torture.program import Command, Write
 
 OPTIONS: Final = {
     "hoodie.time.generator.max_expected_clock_skew_ms": "0",
@@ -90,6 +90,10 @@ VERBS: Final[Mapping[str, Words]] = {
     "run compaction": _fixed("run", "compaction", TABLE, "--engine", "local"),
     "run compaction --schedule": _fixed("run", "compaction", TABLE, "--schedule", "--engine", "local"),
     "schedule compaction": _fixed("schedule", "compaction", TABLE),
+    "run clustering": _fixed("run", "clustering", TABLE, "--engine", "local"),
+    "run clustering --schedule": _fixed("run", "clustering", TABLE, "--schedule", "--engine", "local"),
+    "schedule clustering": _fixed("schedule", "clustering", TABLE),
+    "run log_compaction": _fixed("run", "log_compaction", TABLE, "--engine", "local"),
     "run clean": _fixed("run", "clean", TABLE, "--schedule", "--engine", "local"),
     "schedule clean": _fixed("schedule", "clean", TABLE),
     "run archive": _fixed("run", "archive", TABLE),
@@ -121,6 +125,25 @@ def command_line(now: Situation, step: Command) -> list[str] | None:
     takes = step.verb != "metadata perf"
     given = [word for name, value in options.items() for word in ("--option", f"{name}={value}")] if takes else []
     return [str(now.base) if word == TABLE else word for word in words] + given
+
+
+def overwrite_line(now: Situation, step: Write, source: Path) -> list[str]:
+    """The arguments of hudictl for a write of ours, with the rows in `source`; the same words name the same work."""
+    switches = {name: value for name, value in now.model.table.options.items() if name.startswith("hoodie.metadata.")}
+    given = [word for name, value in {**OPTIONS, **switches}.items() for word in ("--option", f"{name}={value}")]
+    given += ["--token", f"write {step.number}", "--engine", "local"]
+    if step.operation == "delete_partition":
+        hive = now.model.table.options["hoodie.datasource.write.hive_style_partitioning"] == "true"
+        names = sorted({partition_of(number, now.model.table) for number in step.keys})
+        folders = [f"part={name}" if hive else name for name in names]
+        return [
+            "delete-partition",
+            str(now.base),
+            *(word for name in folders for word in ("--partition", name)),
+            *given,
+        ]
+    whole = ["--whole-table"] if step.operation == "insert_overwrite_table" else []
+    return ["insert-overwrite", str(now.base), "--source", str(source), *whole, *given]
 
 
 def removable(line: list[str], step: Command, now: Situation) -> tuple[str, ...]:

@@ -17,7 +17,8 @@ Fault = Literal["", "kill", "error"]
 
 @dataclass(frozen=True)
 class Write:
-    """Real Hudi writes rows of `keys`: each is a number, from which the row's key and partition follow.
+    """Real Hudi writes rows of `keys`: each is a number, from which the row's key and partition follow. With `ours`
+    hudictl does (an overwrite, or a deletion of partitions), with a fault as of Command, and then again.
 
     `number` is what the values of the rows are made of. The rows of `late` keys have an ordering value below the one
     that the table has of the key, those of `dropped` are marked deleted; both need a table that has such. With `fails`
@@ -32,11 +33,14 @@ class Write:
     evolution: Evolution = ""
     fails: bool = False
     options: Mapping[str, str] = field(default_factory=dict)
+    ours: bool = False
+    fault: Fault = ""
+    fault_at: int = 0
 
     @property
     def name(self) -> str:
         """What is counted of it."""
-        return f"hudi {self.operation}{' fails' if self.fails else ''}"
+        return f"{'hudictl' if self.ours else 'hudi'} {self.operation}{' fails' if self.fails else ''}"
 
 
 @dataclass(frozen=True)
@@ -106,8 +110,9 @@ class Program:
         return replace(self, steps=(self.steps[0], *kept))
 
     def without_ours(self) -> Program:
-        """What real Hudi does in it."""
-        return self.only([step for step in self.steps[1:] if not isinstance(step, Command)])
+        """What real Hudi does in it, and our writes by it."""
+        kept = [step for step in self.steps[1:] if not isinstance(step, Command)]
+        return self.only([replace(step, ours=False) if isinstance(step, Write) else step for step in kept])
 
     def to_json(self) -> str:
         """The text that `from_json` reads."""

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from hudi_core.table import HudiTable
+from tests.interop.changes import write_parquet
 from tests.interop.real_hudi import RealHudi, RealHudiError
 from tests.torture import hudi_steps, our_commands
 from tests.torture.checks import Checks, Counts, Failure, Mismatch, pattern, root
@@ -139,7 +140,9 @@ class _Run:
                 self.result.avoided[spoiled] += 1
                 self.filters_by_hudi = False
         self.result.steps[step.name] += 1
-        if isinstance(step, Write):
+        if isinstance(step, Write) and step.ours:
+            self._overwrite(step)
+        elif isinstance(step, Write):
             self._write(step)
         elif isinstance(step, Service):
             self._service(step)
@@ -192,6 +195,22 @@ class _Run:
 
     # Our steps.
 
+    def _overwrite(self, step: Write) -> None:
+        """A write of hudictl; one that died is done again with its token, and is there once."""
+        now, before = Situation.of(self.base, self.model), self._completed()
+        source = Path(write_parquet(self.model.rows_to_write(step), self.base.parent, "rows"))
+        line = our_commands.overwrite_line(now, step, source)
+        ended = self._hudictl(line, step.fault, step.fault_at)
+        self.result.faults += ended.fault
+        if ended.fault:
+            ended = self._hudictl(line)
+        self._judge(step, ended)
+        new = sorted(time for time, action in self._completed() - before if action == "replacecommit")
+        if len(new) != (ended.code == 0):
+            raise Mismatch("instants", f"{len(new)} instants of {step.name}, which ends in {ended.code}: {new}")
+        for instant in new:
+            self.model.effects.append(self.model.effect_of(step, instant))
+
     def _command(self, step: Command) -> None:
         now = Situation.of(self.base, self.model)
         line = our_commands.command_line(now, step)
@@ -230,7 +249,7 @@ class _Run:
             )
         return ended
 
-    def _judge(self, step: Command, ended: Ended) -> None:
+    def _judge(self, step: Command | Write, ended: Ended) -> None:
         if ended.code == 0:
             return
         text = f"{ended.error.get('type')}: {ended.error.get('message')}"

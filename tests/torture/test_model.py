@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from tests.torture.generate import WRITERS, program
+from tests.torture.generate import OF_PARTITIONS, WRITERS, program
 from tests.torture.model import DELETED, Effect, Model, key_of, partition_of
 from tests.torture.predicates import Predicate, Term, predicates
 from tests.torture.program import Command, Program, Service, TableShape, Write, from_json
@@ -116,10 +116,14 @@ def test_a_seed_makes_the_same_program_which_travels_as_json(version: str) -> No
 def test_programs_have_every_step() -> None:
     made: list[Program] = [program(version, seed) for version in WRITERS for seed in range(40)]
     steps: Sequence[object] = [step for item in made for step in item.steps]
-    assert len({step.verb for step in steps if isinstance(step, Command)}) == 21
+    assert len({step.verb for step in steps if isinstance(step, Command)}) == 25
     assert len({step.service for step in steps if isinstance(step, Service)}) == 11
     assert len({step.operation for step in steps if isinstance(step, Write)}) == 7
+    ours = [step for step in steps if isinstance(step, Write) and step.ours]
+    assert {step.operation for step in ours} == {*OF_PARTITIONS}
+    assert {step.fault for step in ours} == {"", "kill", "error"}
     assert {(item.version, item.writer) for item in made} == {
         (version, writer) for version, writers in WRITERS.items() for writer in writers
     }
-    assert not any(isinstance(step, Command) for step in made[0].without_ours().steps)
+    by_hudi = [step for item in made for step in item.without_ours().steps]
+    assert not any(isinstance(step, Command) or (isinstance(step, Write) and step.ours) for step in by_hudi)

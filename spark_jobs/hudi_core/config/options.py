@@ -49,10 +49,13 @@ _ALIKE = 0.88
 """How much of two names is the same; a letter more, less or other gives 0.95 and more."""
 _OTHERS = frozenset(
     (
+        "hoodie.combine.before.upsert",
         "hoodie.datasource.read.incr.filters",
+        "hoodie.datasource.write.partitionpath.urlencode",
         "hoodie.metadata.bloom.filter.enable",
         "hoodie.metadata.compact.max.delta.seconds",
         "hoodie.metadata.index.partition.stats.parallelism",
+        "hoodie.metadata.log.compaction.blocks.threshold",
         "hoodie.metadata.partitioned.record.index.max.filegroup.count",
         "hoodie.metadata.partitioned.record.index.min.filegroup.count",
         "hoodie.write.concurrency.early.conflict.detection.strategy",

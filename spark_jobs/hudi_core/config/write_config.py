@@ -104,6 +104,13 @@ VERIFY = ConfigKey(
     "what a compaction or clustering proves before it is published: `counts`, of rows in and out, or `full`, which "
     "reads what was planned and what was written once more and compares a hash over all rows",
 )
+PLAN_MAX_BYTES: ConfigKey[int | None] = ConfigKey(
+    "airflow_hudi.plan.max.bytes",
+    None,
+    whole_number(1, _MAX),
+    "bytes that a plan of a compaction, log compaction or clustering reads at most, one file slice or group of them in "
+    "any case: of what is due that which gains most for its bytes; what is left out is due at once",
+)
 ALLOW_CORRUPT = flag(
     "airflow_hudi.allow_corrupt_log_blocks", "compact a file slice although one of its log blocks is corrupt"
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
@@ -82,6 +82,18 @@ class Engine(Protocol):
 
         Raises ValueError for fewer shards than one, the HudiError of either function, or ExecutionError, also for rows
         of another form or for shards that do not exist.
+        """
+        ...
+
+
+@runtime_checkable
+class QueryEngine(Protocol):
+    """An engine that answers queries of SQL."""
+
+    def stage_query(self, query: str, folder: str, storage_options: Mapping[str, str]) -> None:
+        """Answers the query once, and writes its rows as Parquet files into a folder that is empty.
+
+        Raises ConfigError for a query that is not valid, ExecutionError.
         """
         ...
 

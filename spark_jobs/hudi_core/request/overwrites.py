@@ -10,7 +10,9 @@ from hudi_core.errors import ConfigError
 from hudi_core.request.requests import Request
 from hudi_core.request.secrets import refuse_secret_address
 
-_TOKEN: Final = re.compile(r"[^\x00-\x1f\x7f]{1,250}")
+MAX_TOKEN: Final = 250
+"""Characters of a token."""
+_TOKEN: Final = re.compile(rf"[^\x00-\x1f\x7f]{{1,{MAX_TOKEN}}}")
 _WHAT: Final = "run request"
 
 
@@ -27,27 +29,37 @@ class _OverwriteRequest(Request):
 
     def _check(self) -> None:
         if self.token is not None and _TOKEN.fullmatch(self.token) is None:
-            raise ConfigError(f"{_WHAT}: {self.token!r} is no token", remedy="use 1 to 250 printable characters")
+            remedy = f"use 1 to {MAX_TOKEN} printable characters"
+            raise ConfigError(f"{_WHAT}: {self.token!r} is no token", remedy=remedy)
         if len(set(self.partitions)) != len(self.partitions):
             raise ConfigError(f"{_WHAT}: a partition is named twice")
 
 
 @dataclass(frozen=True, slots=True)
 class InsertOverwriteRequest(_OverwriteRequest):
-    """Replaces the partitions that the rows of `source` belong to, `partitions`, or with `whole_table` all.
+    """Replaces the partitions that the rows belong to, `partitions`, or with `whole_table` all.
 
-    `source` is a Parquet file or a folder of them, on the table's storage or where its storage options are good. The
-    same `token` again does nothing; with `dry_run` nothing is written.
+    The rows are those of `source`, a Parquet file or a folder of them, on the table's storage or where its storage
+    options are good, or those of `query`, which Spark answers. The same `token` again does nothing; with `dry_run`
+    nothing is written.
     """
 
     verb = "insert_overwrite"
     source: str = ""
+    query: str = ""
     whole_table: bool = False
 
     def _check(self) -> None:
         _OverwriteRequest._check(self)
-        if not self.source.strip():
-            raise ConfigError(f"{_WHAT}: {self.verb} needs a source")
+        if not self.source.strip() and not self.query.strip():
+            raise ConfigError(f"{_WHAT}: {self.verb} needs a source or a query")
+        if self.source.strip() and self.query.strip():
+            raise ConfigError(f"{_WHAT}: source and query exclude each other")
+        if self.query.strip() and self.dry_run:
+            raise ConfigError(
+                f"{_WHAT}: there is no dry run of a query, whose rows are known once they are written",
+                remedy="give a source",
+            )
         refuse_secret_address(self.source, what="the address of the source")
         if self.whole_table and self.partitions:
             raise ConfigError(f"{_WHAT}: partitions and whole_table exclude each other")

@@ -241,6 +241,8 @@ def choose_engine(context: TableContext, request: Request, *, at_once: int = 1) 
     What needs no executors is local. A run takes the largest of its pending plans for all of them.
     """
     config = EngineConfig.of(context.options)
+    if isinstance(request, overwrites.InsertOverwriteRequest) and request.query:
+        return Choice(local=False, why="it answers the query")
     return choose(_extent(context, request, config), config, WriteConfig.of(context.options), at_once=at_once)
 
 
@@ -258,7 +260,7 @@ def _extent(context: TableContext, request: Request, config: EngineConfig) -> Ex
                 pending = [instant for instant in pending if instant == request.instant]
             taken = pending if request.all_pending else pending[:1]
             return reduce(or_, (service.extent(context, instant, config) for instant in taken), Extent())
-        case overwrites.InsertOverwriteRequest(source=source):
+        case overwrites.InsertOverwriteRequest(source=source) if source:
             return Extent.of((part.size for part in find_source(source, context.storage_options)[1]), config)
         case overwrites.DeletePartitionRequest() if any(map(is_row_level, context.config.metadata_partitions)):
             return Extent.of(context.slice_sizes(), config)

@@ -4,24 +4,29 @@ from __future__ import annotations
 
 import logging
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
-from typing import ClassVar, Generic, Protocol, TypeVar
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import ClassVar, Final, Generic, Protocol, TypeVar
 
 from hudi_core.config.engine_config import EngineConfig
 from hudi_core.config.transaction_config import CONCURRENCY_MODE
+from hudi_core.config.write_config import PLAN_MAX_BYTES
 from hudi_core.engine.protocol import Json
+from hudi_core.errors import StorageNotFoundError
 from hudi_core.services.context import TableContext
 from hudi_core.services.engine_choice import Extent
 from hudi_core.services.service import InstantService, Nothing, Scheduled
 from hudi_core.services.unaware_writers import live_writer
 from hudi_core.storage.base import Storage
-from hudi_core.timeline.instant import Action
+from hudi_core.timeline.instant import Action, Instant, State
 from hudi_core.timeline.instant_time import new_instant
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.transaction.owner import Owner
 
 log = logging.getLogger(__name__)
 
+
+CUT_KEY: Final = "airflow_hudi.plan.cut"
+"""Extra metadata of a plan from which something that was due was left out (PLAN_MAX_BYTES)."""
 
 PlannedFiles = Iterable[tuple[str, Sequence[str]]]
 """The files that one unit reads: names by partition."""
@@ -42,6 +47,42 @@ def _sizes(storage: Storage, units: Iterable[PlannedFiles]) -> Iterator[int]:
                 listed[partition] = {info.name: info.size for info in storage.list_files(partition)}
             total += sum(listed[partition].get(name, 0) for name in names)
         yield total
+
+
+def within_budget(options: Mapping[str, str], sizes: Sequence[int], gains: Sequence[float]) -> list[int]:
+    """Which of the items of a plan, by their bytes and what each is good for, are within PLAN_MAX_BYTES: their
+    indexes, in order. All of them where the option is not set, one in any case.
+    """
+    most = PLAN_MAX_BYTES.read(options)
+    if most is None or sum(sizes) <= most:
+        return [*range(len(sizes))]
+    best = sorted(range(len(sizes)), key=lambda at: (-gains[at] / max(1, sizes[at]), at))
+    taken: list[int] = []
+    room = most
+    for at in best:
+        if not taken or sizes[at] <= room:
+            taken.append(at)
+            room -= sizes[at]
+    return sorted(taken)
+
+
+def was_cut(context: TableContext, planned: Instant | None) -> bool:
+    """Whether the plan of a compaction or clustering left something out that was due, and so still is. False where it
+    cannot be read any more. Raises FormatError.
+    """
+    if planned is None:
+        return False
+    try:
+        plan = context.active.read_any(planned.requested_time, planned.pending_action, State.REQUESTED)
+    except StorageNotFoundError:
+        return False
+    extra = (plan.get("clusteringPlan") or plan).get("extraMetadata") or {}
+    return bool(extra.get(CUT_KEY) == "true")
+
+
+def cut_metadata(*, cut: bool) -> dict[str, str]:
+    """What a plan records of that."""
+    return {CUT_KEY: "true"} if cut else {}
 
 
 class PlannedRewrite(Protocol):

@@ -64,12 +64,16 @@ CHANGES = {
     ],
     "hudi_table_maintenance": [{"commits_retained": 3}, {"commits_retained": 0}, {"table": "s3://b/other"}],
     "hudi_log_compaction": [{"plan": True, "blocks": 1}, {"blocks": 0}, {"plan": "later"}],
+    "hudi_insert_overwrite": [{"source": "s3://b/rows", "whole_table": True}, {"whole_table": "all"}],
+    "hudi_delete_partition": [{"partitions": "day=1,day=2", "token": "once"}, {"partitions": 1}],
 }
 ACCEPTED = {
     "hudi_repair": [True] * 6 + [False] * 3,
     "hudi_clustering": [True, False, False],
     "hudi_table_maintenance": [True, False, True],
     "hudi_log_compaction": [True, False, False],
+    "hudi_insert_overwrite": [True, False],
+    "hudi_delete_partition": [True, False],
 }
 """What is typed into the trigger form, and whether Airflow's schema of the params takes it."""
 VERBS = ("rollback", "savepoint", "restore", "delete_savepoint", "unschedule", "takeover")
@@ -87,6 +91,8 @@ UPSTREAM = {
     "hudi_log_compaction": {"merge_logs": []},
     "hudi_metadata": {"update": [], "validate": ["update"]},
     "hudi_tables": {"run_services": []},
+    "hudi_insert_overwrite": {"overwrite": []},
+    "hudi_delete_partition": {"delete": []},
     "hudi_repair": {
         "choose": [],
         **{

@@ -40,6 +40,16 @@ def test_the_oldest_pending_compaction_is_run(golden: Golden, tmp_path: Path) ->
         assert_same_rows(read_parquet(target), read_parquet(case.expected / f"after_{query}.parquet"))
 
 
+def test_a_budget_of_bytes_makes_several_instants(golden: Golden) -> None:
+    table = golden("9", "mor_basic").table
+    due, budget = ("--option", "hoodie.compact.inline.max.delta.commits=1"), ("--max-bytes", "1")
+    planned = hudictl("schedule", "compaction", table, *due, *budget, "--dry-run", "--json")
+    assert (planned.code, planned.document["plan"]["left_by_budget"]) == (0, 2)
+    options = (*due, *budget, "--schedule", "--all-pending", "--engine", "local", "--json")
+    done = hudictl("run", "compaction", table, *options)
+    assert (done.code, [item["files_written"] for item in done.document["instants"]]) == (0, [1, 1, 1])
+
+
 def test_the_plan_chooses_the_engine(golden: Golden) -> None:
     table = golden("9", "mor_compaction_requested").table
     done = hudictl("run", "compaction", table, "--engine", "auto", "--json")

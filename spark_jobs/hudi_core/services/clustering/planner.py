@@ -46,7 +46,7 @@ from hudi_core.services.compaction.checks import check_schema_of_latest, check_t
 from hudi_core.services.context import TableContext, provenance
 from hudi_core.services.engine_choice import Extent
 from hudi_core.services.lifecycle import Run
-from hudi_core.services.planning import RewriteService, extent_of
+from hudi_core.services.planning import RewriteService, cut_metadata, extent_of, was_cut, within_budget
 from hudi_core.services.service import Nothing
 from hudi_core.storage.registry import plan_address, status_address
 from hudi_core.timeline.actions.clustering import (
@@ -69,10 +69,11 @@ _CLUSTERINGS: Final = (Action.CLUSTERING, Action.REPLACE_COMMIT)
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """A plan, and the bytes that each of its groups reads."""
+    """A plan, and the bytes that each of its groups reads; `left` file groups were due and are not in the budget."""
 
     plan: ClusteringPlan
     sizes: Sequence[int]
+    left: int = 0
 
     def to_json(self) -> Json:
         """The plan as hudictl prints it."""
@@ -90,6 +91,7 @@ class Planned:
             ],
             "file_groups": len(plan.slices),
             "bytes": sum(self.sizes),
+            "left_by_budget": self.left,
             "strategy": plan.strategy_class,
             "strategy_params": dict(plan.strategy_params),
             "partitions_left_out": list(plan.missing_partitions or ()),
@@ -146,14 +148,19 @@ def make_plan(context: TableContext, timeline: Timeline, instant: str, *, now: d
     found = _find_groups(context, view, chosen, instant, config)
     if not found.groups:
         return Nothing(found.reason(config, len(everywhere), len(chosen)))
-    missing = (set(everywhere) - set(chosen)) | found.missing
+    due = [(group, _group(group, config)) for group in found.groups]
+    sizes = [sum(item.size for item in group) for group, _ in due]
+    gains = [float(sum(len(item.files) for item in group) - planned.outputs) for group, planned in due]
+    taken = within_budget(context.options, sizes, gains)
+    left = [group for at, group in enumerate(found.groups) if at not in {*taken}]
+    missing = (set(everywhere) - set(chosen)) | found.missing | {group[0].file_group.partition for group in left}
     plan = ClusteringPlan(
-        tuple(_group(group, config) for group in found.groups),
+        tuple(due[at][1] for at in taken),
         config.execution_class,
         config.strategy_params(),
         missing_partitions=tuple(sorted(missing)),
     )
-    return Planned(plan, [sum(item.size for item in group) for group in found.groups])
+    return Planned(plan, [sizes[at] for at in taken], sum(map(len, left)))
 
 
 def _why_not_due(context: TableContext, timeline: Timeline, config: ClusteringConfig, rules: PlanRules) -> str | None:
@@ -169,6 +176,8 @@ def _why_not_due(context: TableContext, timeline: Timeline, config: ClusteringCo
         return None
     earlier = reversed(timeline.of_actions(*_CLUSTERINGS).instants)
     last = next((item for item in earlier if is_clustering(context.active, item)), None)
+    if was_cut(context, last):
+        return None
     commits = timeline.commits()
     since = commits if last is None else commits.after(last.requested_time)
     after = "" if last is None else f" since the last clustering ({last.requested_time})"
@@ -321,7 +330,8 @@ class ClusteringService(RewriteService[Planned]):
     def encode(self, context: TableContext, made: Planned, owner: Owner) -> bytes:
         """See RewriteService. The addresses are those of Hudi's listings, by the metadata table or of the storage."""
         of = plan_address if context.has_metadata_table else status_address
-        plan = replace(made.plan, extra_metadata=provenance(owner))
+        extra = {**provenance(owner), **cut_metadata(cut=made.left > 0)}
+        plan = replace(made.plan, extra_metadata=extra)
         return encode_clustering_plan(plan, lambda path: of(context.storage, path))
 
     def requested_as(self, context: TableContext) -> str:

@@ -7,7 +7,7 @@ Peak memory on the driver: the file groups of one partition, and the operations,
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from typing import Any
@@ -20,14 +20,14 @@ from hudi_core.model.names import FileGroupId, parse_log_file
 from hudi_core.services.compaction.checks import check_operations, check_schema_of_latest, check_table
 from hudi_core.services.compaction.job import CompactionJob
 from hudi_core.services.compaction.strategies import Strategies
-from hudi_core.services.compaction.triggers import why_not_due
+from hudi_core.services.compaction.triggers import last_request, why_not_due
 from hudi_core.services.context import TableContext, provenance
 from hudi_core.services.engine_choice import Extent
 from hudi_core.services.lifecycle import Job, Run
-from hudi_core.services.planning import RewriteService, extent_of
+from hudi_core.services.planning import RewriteService, cut_metadata, extent_of, was_cut, within_budget
 from hudi_core.services.service import Nothing, Scheduled
 from hudi_core.timeline.actions.compaction import CompactionOperation, CompactionPlan, encode_compaction_plan
-from hudi_core.timeline.actions.slice_metrics import slice_metrics
+from hudi_core.timeline.actions.slice_metrics import LOG_BYTES, slice_metrics
 from hudi_core.timeline.instant import Action, State
 from hudi_core.timeline.instant_time import zone_of
 from hudi_core.timeline.timeline import Timeline
@@ -38,10 +38,11 @@ from hudi_core.view.file_system_view import FileSystemView
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """A plan, and the bytes that each operation reads."""
+    """A plan, and the bytes that each operation reads; `left` file groups that were due did not fit into the budget."""
 
     plan: CompactionPlan
     sizes: Sequence[int]
+    left: int = 0
 
     def to_json(self) -> Json:
         """The plan as hudictl prints it."""
@@ -50,6 +51,7 @@ class Planned:
             "file_groups": len(plan.operations),
             "log_files": sum(len(item.log_files) for item in plan.operations),
             "bytes": sum(self.sizes),
+            "left_by_budget": self.left,
             "operations": [
                 {
                     "partition": item.partition,
@@ -86,7 +88,7 @@ def make_plan(context: TableContext, timeline: Timeline, instant: str, *, today:
     config = CompactionConfig.of(context.options)
     features = context.config.features
     reason = why_not_due(timeline, instant, config, by_completion=features.completion_time_in_name, zone=context.zone)
-    if reason is not None:
+    if reason is not None and not was_cut(context, last_request(timeline)):
         return Nothing(reason)
     view = context.view(timeline)
     strategies = Strategies(config, today, bounds_days=features.completion_time_in_name)
@@ -101,11 +103,22 @@ def make_plan(context: TableContext, timeline: Timeline, instant: str, *, today:
         return Nothing(
             f"{names} takes none of {len(found.operations)} file groups with log files ({COMPACTION_STRATEGY.name})"
         )
+    due = len(taken)
+    taken = affordable(context, taken, found.sizes)
     groups = {item.file_group for item in taken}
     left = {item.partition for item in found.operations if item.file_group not in groups}
     missing = (set(everywhere) - set(chosen)) | left | found.skipped
     plan = CompactionPlan(tuple(taken), missing_partitions=tuple(sorted(missing)))
-    return Planned(plan, [found.sizes[item.file_group] for item in taken])
+    return Planned(plan, [found.sizes[item.file_group] for item in taken], due - len(taken))
+
+
+def affordable(
+    context: TableContext, operations: Sequence[CompactionOperation], sizes: Mapping[FileGroupId, int]
+) -> list[CompactionOperation]:
+    """The operations that fit into the budget: those with most bytes of logs for the bytes that they read."""
+    gains = [(item.metrics or {}).get(LOG_BYTES, 0.0) for item in operations]
+    taken = within_budget(context.options, [sizes[item.file_group] for item in operations], gains)
+    return [operations[at] for at in taken]
 
 
 def candidates(
@@ -223,4 +236,5 @@ class CompactionService(RewriteService[Planned]):
 
     def encode(self, context: TableContext, made: Planned, owner: Owner) -> bytes:
         """See RewriteService."""
-        return encode_compaction_plan(replace(made.plan, extra_metadata=provenance(owner)))
+        extra = {**provenance(owner), **cut_metadata(cut=made.left > 0)}
+        return encode_compaction_plan(replace(made.plan, extra_metadata=extra))

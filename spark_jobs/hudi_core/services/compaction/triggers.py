@@ -25,7 +25,7 @@ def why_not_due(
     """
     deltas = timeline.of_actions(Action.DELTA_COMMIT)
     of_requests = config.trigger is Trigger.NUM_COMMITS_AFTER_LAST_REQUEST
-    last = _last_request(timeline) if of_requests else timeline.completed().of_actions(Action.COMMIT).last()
+    last = last_request(timeline) if of_requests else timeline.completed().of_actions(Action.COMMIT).last()
     since = last or deltas.first()
     if since is None:
         return "the table has no delta commit"
@@ -54,7 +54,7 @@ def _epoch_seconds(instant: str, zone: str) -> int:
     return int(parse_instant(instant, zone).timestamp())
 
 
-def _last_request(timeline: Timeline) -> Instant | None:
+def last_request(timeline: Timeline) -> Instant | None:
     """The latest compaction that was planned, in whatever state."""
     return timeline.filter(
         lambda item: item.pending_action == Action.COMPACTION or (item.is_completed and item.action == Action.COMMIT)

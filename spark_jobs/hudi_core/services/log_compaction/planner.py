@@ -13,7 +13,7 @@ from hudi_core.errors import FormatError
 from hudi_core.filegroup.merge.merge_mode import reads_as_hudi_1
 from hudi_core.filegroup.read.log_scan import CommittedInstants, latest_compaction_instant, scan_log_files
 from hudi_core.services.compaction.checks import check_schema_of_latest
-from hudi_core.services.compaction.planner import CompactionService, Planned, candidates
+from hudi_core.services.compaction.planner import CompactionService, Planned, affordable, candidates
 from hudi_core.services.context import TableContext
 from hudi_core.services.lifecycle import Job, Run
 from hudi_core.services.log_compaction.block_order import writer_beside
@@ -77,13 +77,15 @@ def _planned(context: TableContext, timeline: Timeline, instant: str) -> Planned
             f"of {found.passed} file slices with log files none has {slices.least} log blocks to merge "
             f"({LOG_COMPACTION_BLOCKS.name}){held}{refused}"
         )
+    taken = affordable(context, found.operations, found.sizes)
     plan = CompactionPlan(
-        tuple(found.operations),
+        tuple(taken),
         strategy=_STRATEGY,
         preserve_hoodie_metadata=True,
         missing_partitions=() if context.config.features.layout == 2 else None,
     )
-    return Planned(plan, [found.sizes[item.file_group] for item in found.operations])
+    left = len(found.operations) - len(taken)
+    return Planned(plan, [found.sizes[item.file_group] for item in taken], left)
 
 
 def _why_not_due(context: TableContext, timeline: Timeline) -> str | None:

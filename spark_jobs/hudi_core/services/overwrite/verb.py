@@ -21,6 +21,7 @@ from hudi_core.services.lifecycle import Run, UnitProgress, claimed, run_instant
 from hudi_core.services.overwrite.job import OverwriteJob
 from hudi_core.services.overwrite.plan import Overwrite, OverwritePlan, check_no_plans, plan_overwrite
 from hudi_core.services.overwrite.source import CountedRows, SourceRows, count_rows, find_source
+from hudi_core.services.overwrite.staged_rows import source_of
 from hudi_core.services.overwrite.tokens import Found, find_token
 from hudi_core.services.rollback.verb import rollback
 from hudi_core.services.unaware_writers import live_writer
@@ -35,6 +36,10 @@ log = logging.getLogger(__name__)
 
 Progress = Callable[[str, int, int], None]
 """As services.runner.Progress: the instant, the units done, and all."""
+_NO_ROWS = (
+    "the source has no rows, so no partition is replaced; name those to be emptied with --partition, or give "
+    "--whole-table"
+)
 _ATTEMPTS = 3
 """How often the instant of a token is looked at again, after an attempt of an earlier run was taken back."""
 
@@ -77,15 +82,12 @@ def insert_overwrite(
     done = _done_before(context, operation, request.token, owner)
     if done is not None:
         return done
-    rows = _counted(context, request, engine)
-    work = Overwrite(operation, request.partitions or None, rows, request.token)
-    if not rows.by_partition and not request.whole_table and not request.partitions:
-        reason = (
-            "the source has no rows, so no partition is replaced; name those to be emptied with --partition, or give "
-            "--whole-table"
-        )
-        return OverwriteResult(None, operation, 0, 0, 0, 0, reason=reason)
-    return _overwrite(context, work, engine, owner, progress, dry_run=request.dry_run)
+    with source_of(context, request, engine) as source:
+        rows = _counted(context, source, engine)
+        work = Overwrite(operation, request.partitions or None, rows, request.token)
+        if not rows.by_partition and not request.whole_table and not request.partitions:
+            return OverwriteResult(None, operation, 0, 0, 0, 0, reason=_NO_ROWS)
+        return _overwrite(context, work, engine, owner, progress, dry_run=request.dry_run)
 
 
 def delete_partitions(
@@ -112,7 +114,8 @@ def nothing_to_overwrite(
     found = find_token(context, context.active.load(), request.token)
     if found is None:
         if isinstance(request, InsertOverwriteRequest):
-            find_source(request.source, context.storage_options)
+            if request.source:
+                find_source(request.source, context.storage_options)
         else:
             work = Overwrite(Operation.DELETE_PARTITION, request.partitions)
             plan_overwrite(context, context.active.load(), work, with_slices=False)
@@ -138,8 +141,8 @@ def _check_operation(found: Found, operation: str) -> None:
         )
 
 
-def _counted(context: TableContext, request: InsertOverwriteRequest, engine: Engine) -> CountedRows:
-    folder, files = find_source(request.source, context.storage_options)
+def _counted(context: TableContext, source: str, engine: Engine) -> CountedRows:
+    folder, files = find_source(source, context.storage_options)
     timeline = context.active.load()
     schema = table_schema(context.storage, context.config, timeline)
     keys = KeyGenerator.of(context.config, context.options, labels_one=_labels_one(context, timeline))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 from typing import Any
 
 import pytest
@@ -20,6 +21,7 @@ def operators() -> list[type[BaseOperator]]:
             value
             for value in members
             if isinstance(value, type) and issubclass(value, BaseOperator) and value.__module__ == name
+            if not inspect.isabstract(value)
         ]
     return found
 
@@ -50,7 +52,8 @@ def test_all_of_them_are_there() -> None:
         "Rollback",
         "Savepoint",
     }
-    names = services | {"Doctor", "ProbeStore", "TableServices", "Takeover", "Unschedule"}
+    overwrites = {"DeletePartition", "InsertOverwrite"}
+    names = services | overwrites | {"Doctor", "ProbeStore", "TableServices", "Takeover", "Unschedule"}
     assert {operator.__name__ for operator in operators()} == {f"Hudi{name}Operator" for name in names}
 
 

@@ -19,10 +19,10 @@ from airflow_hudi.operators.compaction import HudiCompactionOperator, HudiLogCom
 from airflow_hudi.operators.doctor import HudiDoctorOperator, HudiProbeStoreOperator
 from airflow_hudi.operators.indexing import HudiIndexingOperator
 from airflow_hudi.operators.metadata import HudiMetadataOperator
+from airflow_hudi.operators.overwrite import HudiDeletePartitionOperator, HudiInsertOverwriteOperator
 from airflow_hudi.operators.repair import HudiTakeoverOperator, HudiUnscheduleOperator
-from airflow_hudi.operators.restore import HudiRestoreOperator
 from airflow_hudi.operators.rollback import HudiRollbackOperator
-from airflow_hudi.operators.savepoint import HudiSavepointOperator
+from airflow_hudi.operators.savepoint import HudiRestoreOperator, HudiSavepointOperator
 from airflow_hudi.operators.table_services import HudiTableServicesOperator
 from hudi_core.table import HudiTable
 from tests.support.fake_spark_submit import Store, context, requests
@@ -68,6 +68,13 @@ WORK: list[tuple[str, str, Any, Callable[[Path], dict[str, Any]]]] = [
     ("savepoint", "mor_basic", HudiSavepointOperator, lambda _: {}),
     ("takeover", "compaction_inflight", HudiTakeoverOperator, pending),
     ("unschedule", "clustering_requested_cow", HudiUnscheduleOperator, pending),
+    (
+        "overwrite",
+        "cow_basic",
+        HudiInsertOverwriteOperator,
+        lambda table: {"source": str(min(table.glob("*/*.parquet")))},
+    ),
+    ("delete", "cow_basic", HudiDeletePartitionOperator, lambda table: {"partitions": min(table.glob("20*")).name}),
     ("table services", "mor_compaction_requested", HudiTableServicesOperator, lambda _: {"services": "compaction"}),
 ]
 

@@ -13,8 +13,7 @@ from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
 from airflow_hudi.exceptions import HudiJobFailed
 from airflow_hudi.operators.repair import HudiTakeoverOperator, HudiUnscheduleOperator
-from airflow_hudi.operators.restore import HudiRestoreOperator
-from airflow_hudi.operators.savepoint import HudiSavepointOperator
+from airflow_hudi.operators.savepoint import HudiRestoreOperator, HudiSavepointOperator
 from airflow_hudi.operators.verb import BaseHudiVerbOperator
 from hudi_core.table import HudiTable
 from tests.support.fake_spark_submit import Store, context, real_job, requests

@@ -16,6 +16,7 @@ from hudi_core.request.parse import parse_request
     [
         InsertOverwriteRequest("/t", source="s3://bucket/rows", token="a/b c", whole_table=True, dry_run=True),
         InsertOverwriteRequest("/t", source="rows.parquet", partitions=("a=1/b=2", "")),
+        InsertOverwriteRequest("/t", query="SELECT * FROM rows", token="x"),
         DeletePartitionRequest("/t", partitions=("2024-01-01",), token="x"),
     ],
 )
@@ -28,6 +29,8 @@ def test_requests_cross_processes(request_: Any) -> None:
     ("given", "error"),
     [
         ({"source": ""}, "needs a source"),
+        ({"source": "x", "query": "SELECT 1"}, "exclude each other"),
+        ({"query": "SELECT 1", "dry_run": True}, "no dry run of a query"),
         ({"source": "https://user:secret@host/rows"}, "the address of the source"),
         ({"source": "x", "whole_table": True, "partitions": ("a",)}, "exclude each other"),
         ({"source": "x", "partitions": ("a", "a")}, "named twice"),

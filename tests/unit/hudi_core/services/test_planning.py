@@ -10,7 +10,7 @@ import pytest
 from hudi_core.config.engine_config import EngineConfig
 from hudi_core.engine.protocol import Json
 from hudi_core.services.context import TableContext
-from hudi_core.services.planning import RewriteService, extent_of
+from hudi_core.services.planning import RewriteService, extent_of, within_budget
 from hudi_core.services.service import Nothing
 from hudi_core.storage.base import FileInfo
 from hudi_core.timeline.instant import Action, State
@@ -52,6 +52,24 @@ def test_too_many_units_are_not_looked_at() -> None:
     config = EngineConfig.of({"airflow_hudi.engine.local.max.units": "1"})
     assert extent_of(storage, [[("p", ("a",))], [("p", ("b",))]], config).units == 2
     assert storage.listed == []
+
+
+@pytest.mark.parametrize(
+    ("most", "expected"),
+    [
+        (None, [0, 1, 2, 3]),
+        ("100", [0, 1, 2, 3]),
+        ("99", [1, 2, 3]),
+        ("45", [1, 3]),
+        ("35", [2, 3]),
+        ("14", [3]),
+        ("1", [3]),
+    ],
+)
+def test_a_budget_takes_the_best_gains(most: str | None, expected: list[int]) -> None:
+    """Gains for their bytes: 0.2, 0.5, 0.4, 1; what does not fit is passed over, one is taken in any case."""
+    options = {} if most is None else {"airflow_hudi.plan.max.bytes": most}
+    assert within_budget(options, [40, 30, 20, 10], [8, 15, 8, 10]) == expected
 
 
 class Plan:

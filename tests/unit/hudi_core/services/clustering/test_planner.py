@@ -119,6 +119,30 @@ def test_a_run_that_plans_first_and_all_that_is_due(golden: Golden, folder: str)
     assert_same_rows(read_rows(table), rows)
 
 
+@pytest.mark.parametrize("folder", VERSIONS)
+def test_a_budget_makes_several_plans_of_one(golden: Golden, folder: str) -> None:
+    table = golden(folder, "mor_basic").table
+    rows = read_rows(table)
+    whole = schedule(table, SORTED, dry_run=True).plan
+    assert whole is not None
+    counted = {
+        **SORTED,
+        "hoodie.clustering.async.enabled": "true",
+        "hoodie.clustering.async.max.commits": "2",
+        "airflow_hudi.plan.max.bytes": "1",
+    }
+    first = schedule(table, counted)
+    assert first.plan is not None
+    (taken,) = first.plan["groups"]
+    assert taken in whole["groups"]
+    assert first.plan["left_by_budget"] == whole["file_groups"] - len(taken["file_groups"])
+    assert len(first.plan["partitions_left_out"]) == 2
+    done = run(table, counted, schedule=True, all_pending=True)
+    assert [item.state for item in done.instants] == ["completed"] * len(whole["groups"])
+    assert_same_rows(read_rows(table), rows)
+    assert "hoodie.clustering.async.max.commits is 2" in reason(table, counted)
+
+
 @pytest.mark.parametrize(
     ("case", "scheme"), [("cow_basic", ""), ("clustering_then_cleaned", "file:")], ids=["metadata table", "listed"]
 )

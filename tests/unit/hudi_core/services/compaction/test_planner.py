@@ -96,6 +96,33 @@ def test_a_run_that_plans_first(golden: Golden, folder: str) -> None:
     assert (again.instants, f"{COMMITS} is 1" in str(again.reason)) == ((), True)
 
 
+@pytest.mark.parametrize("folder", VERSIONS)
+def test_a_budget_makes_several_plans_of_one(golden: Golden, folder: str) -> None:
+    """The largest part of logs first; the rest is due whatever the trigger says, to the next process as well."""
+    table = golden(folder, "mor_basic").table
+    rows = read_rows(table)
+    whole = schedule(table, dry_run=True).plan
+    assert whole is not None
+    assert whole["left_by_budget"] == 0
+    budget = {"airflow_hudi.plan.max.bytes": "1"}
+    first = schedule(table, budget)
+    assert first.plan is not None
+    (taken,) = first.plan["operations"]
+    assert first.plan["left_by_budget"] == 2
+    shares = {
+        item["file_id"]: sum((table / item["partition"] / name).stat().st_size for name in item["log_files"])
+        / item["bytes"]
+        for item in whole["operations"]
+    }
+    assert taken["file_id"] == max(shares, key=lambda name: shares[name])
+    assert len(first.plan["partitions_left_out"]) == 2
+    request = RunRequest(table=str(table), service="compaction", owner="t", schedule=True, all_pending=True)
+    done = perform(context_of(table, {COMMITS: "40", **budget}), request, LocalEngine(1), OWNER)
+    assert [(item.state, item.files_written) for item in done.instants] == [("completed", 1)] * 3
+    assert_same_rows(read_rows(table), rows)
+    assert f"but {COMMITS} is 40" in reason(table, {COMMITS: "40", **budget})
+
+
 def test_a_copy_on_write_table_has_nothing_to_compact(golden: Golden) -> None:
     assert "copy-on-write" in reason(golden("9", "cow_basic").table)
 

@@ -1,0 +1,128 @@
+"""Replaces the rows of partitions: by the rows of Parquet files or of a query, or by none."""
+
+from __future__ import annotations
+
+import hashlib
+from abc import abstractmethod
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from airflow_hudi.jobs.run_until_completed import run_until_done
+from airflow_hudi.operators.base import BaseHudiOperator, names_in
+from airflow_hudi.timeline_reader import TimelineReader
+from hudi_core.errors import ConfigError
+from hudi_core.request.overwrites import MAX_TOKEN, DeletePartitionRequest, InsertOverwriteRequest
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+_REPEATED = "an earlier run with the same token did it"
+_DOCUMENT = (
+    *("instant", "operation", "partitions", "replaced_file_groups", "files_written", "records"),
+    *("repeated", "engine", "reason"),
+)
+"""The XCom's members beside `table` and `token`, which are those of hudictl's document."""
+
+
+class BaseHudiOverwriteOperator(BaseHudiOperator):
+    """Replaces what partitions hold, once for each data interval.
+
+    The token names the work. It is recorded in the commit, and a task with the token of a commit does nothing: it
+    succeeds with that commit's numbers, `repeated` and a `reason`. So retries, cleared tasks and backfills that are run
+    twice or side by side write their rows once. A task whose earlier try was killed takes back what is left of it.
+
+    `nothing_to_do` is `succeed` by default.
+
+    XCom: `{"table", "token", "instant", "operation", "partitions", "replaced_file_groups", "files_written", "records",
+    "repeated", "engine", "reason"}`; `instant` is None and `reason` is set when there was nothing to do.
+
+    :param partitions: paths of partitions, as a list or separated by commas (templated)
+    :param token: the name of the work; empty for that of DAG, task, map index and data interval, or run id where the
+        run has no interval. An interval is written again with another token (templated)
+    """
+
+    action: ClassVar[str]
+    """What the log calls it."""
+    template_fields: Sequence[str] = ("partitions", "token", *BaseHudiOperator.template_fields)
+
+    def __init__(
+        self,
+        *,
+        partitions: Sequence[str] | str = (),
+        token: str | None = None,
+        nothing_to_do: str = "succeed",
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(nothing_to_do=nothing_to_do, **kwargs)
+        self.partitions = partitions
+        self.token = token
+
+    def serve(self, reader: TimelineReader, context: Context) -> dict[str, Any]:
+        """Overwrites; see the class."""
+        token = self.token or _token_of(context)
+        fields = {"partitions": names_in(self.partitions), "token": token, **self.request_fields(reader, context)}
+        done = run_until_done(self.new_job(reader, self.overwrite_request(fields)), self.patience)
+        document = done.get("document") or {}
+        result = {"table": reader.storage.uri, "token": token, **{name: document.get(name) for name in _DOCUMENT}}
+        if result["repeated"]:
+            result["reason"] = _REPEATED
+        elif result["reason"] is not None:
+            return self.nothing(context, lambda: result, result["reason"])
+        self.log.info("%s: %s", self.action, result)
+        return result
+
+    @abstractmethod
+    def overwrite_request(self, fields: dict[str, Any]) -> InsertOverwriteRequest | DeletePartitionRequest:
+        """The request with these fields. Raises ConfigError for what it needs and was not given."""
+
+
+class HudiInsertOverwriteOperator(BaseHudiOverwriteOperator):
+    """Replaces partitions by the rows of Parquet files or of a query: those that the rows belong to, `partitions`, or
+    all.
+
+    Token, retries and XCom: see BaseHudiOverwriteOperator. What the files must hold: docs/hudictl.md, insert-overwrite.
+
+    :param source: a Parquet file, or a folder of them, which all executors can read with the storage options of the
+        table (templated)
+    :param query: SQL that Spark answers, instead of `source` (templated)
+    :param whole_table: all partitions are replaced; a value that is rendered may be `true` or `false` (templated)
+    """
+
+    action = "insert_overwrite"
+    template_fields: Sequence[str] = ("source", "query", "whole_table", *BaseHudiOverwriteOperator.template_fields)
+
+    def __init__(self, *, source: str = "", query: str = "", whole_table: bool | str = False, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.source = source
+        self.query = query
+        self.whole_table = whole_table
+
+    def overwrite_request(self, fields: dict[str, Any]) -> InsertOverwriteRequest:
+        """See BaseHudiOverwriteOperator."""
+        text = str(self.whole_table).strip().lower()
+        if text not in ("true", "false"):
+            raise ConfigError(f"whole_table is {self.whole_table!r}", remedy="true or false")
+        return InsertOverwriteRequest(source=self.source, query=self.query, whole_table=text == "true", **fields)
+
+
+class HudiDeletePartitionOperator(BaseHudiOverwriteOperator):
+    """Replaces `partitions` by nothing: queries find no row of them, and their files go by a later clean.
+
+    Token, retries and XCom: see BaseHudiOverwriteOperator. A partition that the table does not have is bad input.
+    """
+
+    action = "delete_partition"
+
+    def overwrite_request(self, fields: dict[str, Any]) -> DeletePartitionRequest:
+        """See BaseHudiOverwriteOperator."""
+        return DeletePartitionRequest(**fields)
+
+
+def _token_of(context: Context) -> str:
+    """The token of the task's work: the same in each try, and in each run of the same data interval."""
+    ti = context["ti"]
+    start, end = context.get("data_interval_start"), context.get("data_interval_end")
+    interval = ti.run_id if start is None or end is None else f"{start.isoformat()}/{end.isoformat()}"
+    mapped = "" if ti.map_index is None or ti.map_index < 0 else f"[{ti.map_index}]"
+    name = f"airflow:{ti.dag_id}/{ti.task_id}{mapped}@{interval}"
+    return name if len(name) <= MAX_TOKEN else f"airflow:sha256:{hashlib.sha256(name.encode()).hexdigest()}"

@@ -1,0 +1,58 @@
+"""Deletes partitions of a Hudi table, once for each data interval: their rows go at once, their files by a later clean.
+
+The commit records the interval, so a run that is cleared, or an interval that is backfilled twice, deletes nothing
+more.
+
+The table and the connections come from the run's params; their defaults from the environment, then from Airflow
+Variables:
+
+| param | environment | Variable |
+|---|---|---|
+| table | AIRFLOW_HUDI_TABLE | hudi_table |
+| hudi_conn_id | AIRFLOW_HUDI_CONN_ID | hudi_conn_id (else hudi_default) |
+| spark_conn_id | AIRFLOW_HUDI_SPARK_CONN_ID | hudi_spark_conn_id (else spark_default) |
+| partitions | AIRFLOW_HUDI_DELETED_PARTITIONS | - |
+| token | - | - |
+
+AIRFLOW_HUDI_DELETED_PARTITIONS is a template that each run fills in, such as `day={{ macros.ds_add(ds, -90) }}`; on the
+schedule AIRFLOW_HUDI_DELETION_SCHEDULE rows are kept for so long. Without a schedule the DAG runs when triggered.
+AIRFLOW_HUDI_WRITER_OPTIONS are the options of the table's writers, by Hudi's names, as a JSON object without secrets:
+the lock that they use is one of them.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from datetime import datetime, timedelta, timezone
+
+from airflow.sdk import DAG
+
+from airflow_hudi.dag_params import TARGET, optional_text, param_or_template, table_params
+from airflow_hudi.operators.overwrite import HudiDeletePartitionOperator
+
+WRITER_OPTIONS = json.loads(os.environ.get("AIRFLOW_HUDI_WRITER_OPTIONS") or "{}")
+
+with DAG(
+    dag_id="hudi_delete_partition",
+    schedule=os.environ.get("AIRFLOW_HUDI_DELETION_SCHEDULE") or None,
+    start_date=datetime(2024, 1, 1, tzinfo=timezone.utc),
+    catchup=False,
+    max_active_runs=1,
+    tags=["hudi"],
+    doc_md=__doc__,
+    params={
+        **table_params(),
+        "partitions": optional_text("Partitions to delete, separated by commas; empty: those of the data interval"),
+        "token": optional_text("Name of the work; empty: the data interval, which is done once"),
+    },
+) as dag:
+    HudiDeletePartitionOperator(
+        task_id="delete",
+        partitions=param_or_template("partitions", "AIRFLOW_HUDI_DELETED_PARTITIONS"),
+        token="{{ params.token or '' }}",
+        options=WRITER_OPTIONS,
+        **TARGET,
+        retries=3,
+        retry_delay=timedelta(minutes=1),
+    )

@@ -1,0 +1,65 @@
+"""Replaces partitions of a Hudi table by the rows of Parquet files, once for each data interval.
+
+The partitions that the rows belong to are replaced, or those that are named, or with `whole_table` all. The commit
+records the interval, so a run that is cleared, or an interval that is backfilled twice, writes nothing more; another
+`token` writes it again. `airflow backfill create` makes a run for each interval, and runs that meet wait for each
+other.
+
+The table and the connections come from the run's params; their defaults from the environment, then from Airflow
+Variables:
+
+| param | environment | Variable |
+|---|---|---|
+| table | AIRFLOW_HUDI_TABLE | hudi_table |
+| hudi_conn_id | AIRFLOW_HUDI_CONN_ID | hudi_conn_id (else hudi_default) |
+| spark_conn_id | AIRFLOW_HUDI_SPARK_CONN_ID | hudi_spark_conn_id (else spark_default) |
+| source | AIRFLOW_HUDI_OVERWRITE_SOURCE | - |
+| partitions | AIRFLOW_HUDI_OVERWRITE_PARTITIONS | - |
+| whole_table, token | - | - |
+
+AIRFLOW_HUDI_OVERWRITE_SOURCE and AIRFLOW_HUDI_OVERWRITE_PARTITIONS are templates that each run fills in, such as
+`s3://bucket/orders/{{ ds }}` and `day={{ ds }}`. AIRFLOW_HUDI_OVERWRITE_SCHEDULE is the schedule; without it the DAG
+runs when triggered. AIRFLOW_HUDI_WRITER_OPTIONS are the options of the table's writers, by Hudi's names, as a JSON
+object without secrets: the lock that they use is one of them.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from datetime import datetime, timedelta, timezone
+
+from airflow.sdk import DAG, Param
+
+from airflow_hudi.dag_params import TARGET, optional_text, param_or_template, table_params
+from airflow_hudi.operators.overwrite import HudiInsertOverwriteOperator
+
+WRITER_OPTIONS = json.loads(os.environ.get("AIRFLOW_HUDI_WRITER_OPTIONS") or "{}")
+
+with DAG(
+    dag_id="hudi_insert_overwrite",
+    schedule=os.environ.get("AIRFLOW_HUDI_OVERWRITE_SCHEDULE") or None,
+    start_date=datetime(2024, 1, 1, tzinfo=timezone.utc),
+    catchup=False,
+    max_active_runs=1,
+    tags=["hudi"],
+    doc_md=__doc__,
+    params={
+        **table_params(),
+        "source": optional_text("Parquet file, or a folder of them; empty: that of the run's data interval"),
+        "partitions": optional_text("Partitions to replace, separated by commas; empty: those that rows belong to"),
+        "whole_table": Param(False, type="boolean", description="Replace all partitions"),
+        "token": optional_text("Name of the work; empty: the data interval, which is written once"),
+    },
+) as dag:
+    HudiInsertOverwriteOperator(
+        task_id="overwrite",
+        source=param_or_template("source", "AIRFLOW_HUDI_OVERWRITE_SOURCE"),
+        partitions=param_or_template("partitions", "AIRFLOW_HUDI_OVERWRITE_PARTITIONS"),
+        whole_table="{{ params.whole_table }}",
+        token="{{ params.token or '' }}",
+        options=WRITER_OPTIONS,
+        **TARGET,
+        retries=3,
+        retry_delay=timedelta(minutes=1),
+    )

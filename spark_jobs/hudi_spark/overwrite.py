@@ -1,0 +1,49 @@
+"""insert_overwrite by the rows of a DataFrame, for Spark jobs of one's own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+from hudi_core.request.overwrites import InsertOverwriteRequest
+from hudi_core.table import HudiTable
+from hudi_spark.session_engine import SessionEngine
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+def insert_overwrite(
+    frame: DataFrame,
+    table: str,
+    *,
+    partitions: Sequence[str] = (),
+    whole_table: bool = False,
+    token: str | None = None,
+    options: Mapping[str, str] | None = None,
+    storage_options: Mapping[str, str] | None = None,
+) -> dict[str, Any]:
+    """Replaces the partitions that the rows belong to, `partitions`, or all, on the DataFrame's session.
+
+    The arguments and the result are those of `hudictl insert-overwrite`; with a `token` that a commit has nothing is
+    done, and the DataFrame is not evaluated. Otherwise it is evaluated once. Raises as hudictl does.
+    """
+    spark = frame.sparkSession
+    name = f"hudi_rows_{uuid4().hex}"
+    frame.createTempView(name)
+    try:
+        request = InsertOverwriteRequest(
+            table,
+            query=f"SELECT * FROM {name}",
+            partitions=tuple(partitions),
+            whole_table=whole_table,
+            token=token,
+            options=dict(options or {}),
+            storage_options=dict(storage_options or {}),
+        )
+        opened = HudiTable.open(table, request.storage_options, request.options)
+        engine = SessionEngine(lambda: spark, lambda _: None)
+        return opened.run(engine.with_zone(request), engine).to_dict()
+    finally:
+        spark.catalog.dropTempView(name)

@@ -1,0 +1,69 @@
+"""The rows of a query, written once as Parquet files, so that whoever reads them twice reads the same rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import chain
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from hudi_core.errors import ConfigError
+from hudi_core.storage.arrow_store import open_data_storage
+from hudi_spark.task_attempts import attempt_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+STAGED_SCHEMA: Final = "name string"
+_EMPTY: Final = "part-empty.parquet"
+
+
+@dataclass(frozen=True)
+class StagedPart:
+    """Writes the rows of a partition of a DataFrame, for mapInArrow: its name where there were rows."""
+
+    folder: str
+    storage_options: Mapping[str, str]
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """A file of its own for each attempt; the driver deletes those that no result names. Memory: a row group."""
+        first = next(batches, None)
+        if first is None:
+            return
+        attempt = attempt_of(0)
+        name = f"part-{attempt.partition_id:05d}-{attempt.attempt_id}.parquet"
+        storage = open_data_storage(self.folder, self.storage_options)
+        with storage.open_output(name) as file, pq.ParquetWriter(file, first.schema, compression="zstd") as writer:
+            for batch in chain([first], batches):
+                writer.write_batch(batch)
+        yield pa.RecordBatch.from_pydict({"name": [name]})
+
+
+def frame_of(spark: SparkSession, query: str) -> DataFrame:
+    """The DataFrame of a query. Raises ConfigError for one that Spark does not understand."""
+    from pyspark.errors import AnalysisException, ParseException
+
+    try:
+        frame = spark.sql(query)
+        if not frame.columns:
+            raise ConfigError("the query has no columns", remedy="give a SELECT")
+        return frame
+    except (AnalysisException, ParseException) as error:
+        first = str(error).strip().splitlines()[0]
+        raise ConfigError(f"Spark does not take the query: {first}", remedy="give a SELECT of Spark SQL") from error
+
+
+def keep_staged(frame: DataFrame, folder: str, storage_options: Mapping[str, str], names: set[str]) -> None:
+    """Leaves the files of `names` in the folder, or where there are none, one without rows."""
+    from pyspark.sql.pandas.types import to_arrow_schema
+
+    storage = open_data_storage(folder, storage_options)
+    for info in storage.list_files(""):
+        if info.name not in names:
+            storage.delete(info.name)
+    if not names:
+        with storage.open_output(_EMPTY) as file, pq.ParquetWriter(file, to_arrow_schema(frame.schema)):
+            pass

@@ -1,0 +1,110 @@
+"""Overwrites by a DataFrame and by a query of Spark."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from hudi_core.engine.local import LocalEngine
+from hudi_core.errors import ConfigError
+from hudi_core.request.overwrites import InsertOverwriteRequest
+from hudi_core.services.overwrite.staged_rows import LEFT_SECONDS, STAGED
+from hudi_core.table import HudiTable
+from hudi_spark.engine import SparkEngine
+from hudi_spark.overwrite import insert_overwrite
+from tests.support.golden_data import GoldenCase
+from tests.support.overwrites import own_rows, places, put_source, within
+from tests.support.rows import assert_same_rows
+from tests.support.table_invariants import assert_metadata_true, read_rows
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+
+Golden = Callable[[str, str], GoldenCase]
+
+
+def staged(table: Path) -> list[Path]:
+    return [path for path in (table / STAGED).rglob("*") if path.is_file()]
+
+
+def by_query(table: Path, query: str, engine: Any, **fields: Any) -> dict[str, Any]:
+    return HudiTable.open(str(table)).run(InsertOverwriteRequest(str(table), query=query, **fields), engine).to_dict()
+
+
+@pytest.mark.parametrize("case", ["types_cow", "mor_basic"])
+def test_a_dataframe_replaces_the_partitions_of_its_rows(
+    golden: Golden, tmp_path: Path, spark: SparkSession, case: str
+) -> None:
+    table = golden("9", case).table
+    rows = read_rows(table)
+    name = min(rows.column("_hoodie_partition_path").to_pylist())
+    frame = spark.read.parquet(str(put_source(own_rows(table, within(rows, name)), tmp_path)))
+    done = insert_overwrite(frame, str(table), token="once")
+    assert (done["partitions"], done["records"], done["repeated"]) == (1, within(rows, name).num_rows, False)
+    assert places(read_rows(table)) == places(rows)
+    assert_same_rows(own_rows(table, read_rows(table)), own_rows(table, rows), ignore=())
+    assert (staged(table), spark.catalog.listTables()) == ([], [])
+    assert_metadata_true(table)
+    never = spark.sql("SELECT raise_error('evaluated')")
+    again = insert_overwrite(never, str(table), token="once")
+    assert (again["instant"], again["repeated"]) == (done["instant"], True)
+
+
+def test_rows_that_change_from_one_answer_to_the_next_are_those_of_one(golden: Golden, spark: SparkSession) -> None:
+    """Keys, and the partitions that they belong to, are drawn by the query."""
+    table = golden("8", "cow_basic").table
+    names = sorted(set(read_rows(table).column("_hoodie_partition_path").to_pylist()))
+    keys = HudiTable.open(str(table)).config.record_key_fields
+    partition = HudiTable.open(str(table)).config.partition_fields[0]
+    drawn = f"SELECT cast(cast(rand() * 1e6 AS int) AS string) AS {keys[0]}, " + (
+        f"CASE WHEN rand() < 0.5 THEN '{names[0]}' ELSE '{names[1]}' END AS {partition} FROM range(0, 500, 1, 4)"
+    )
+    done = by_query(table, drawn, SparkEngine(spark), whole_table=True)
+    assert (done["records"], read_rows(table).num_rows) == (500, 500)
+    assert_metadata_true(table)
+
+
+def test_no_rows_empty_what_is_named(golden: Golden, spark: SparkSession) -> None:
+    table = golden("9", "mor_basic").table
+    rows = read_rows(table)
+    name = min(rows.column("_hoodie_partition_path").to_pylist())
+    spark.createDataFrame([], spark.read.parquet(str(min(table.glob("*/*.parquet")))).schema).createTempView("none")
+    try:
+        done = by_query(table, "SELECT * FROM none", SparkEngine(spark), partitions=(name,))
+    finally:
+        spark.catalog.dropTempView("none")
+    assert (done["records"], staged(table)) == (0, [])
+    assert places(read_rows(table)) == places(within(rows, name, outside=True))
+
+
+@pytest.mark.parametrize("query", ["SELECT", "SELECT nothing FROM nowhere", "SET a=b; SELECT 1"])
+def test_a_query_that_is_none_is_bad_input(golden: Golden, spark: SparkSession, query: str) -> None:
+    table = golden("9", "mor_basic").table
+    with pytest.raises(ConfigError, match="Spark does not take the query"):
+        by_query(table, query, SparkEngine(spark))
+    assert staged(table) == []
+
+
+def test_the_local_engine_answers_no_query(golden: Golden) -> None:
+    with pytest.raises(ConfigError, match="answers no query") as error:
+        by_query(golden("9", "mor_basic").table, "SELECT 1", LocalEngine(1))
+    assert "--engine spark" in str(error.value)
+
+
+def test_what_a_killed_run_left_goes_after_a_week(golden: Golden, spark: SparkSession) -> None:
+    table = golden("9", "mor_basic").table
+    for name, age in (("old", LEFT_SECONDS + 60), ("new", 60)):
+        left = table / STAGED / name / "part.parquet"
+        left.parent.mkdir(parents=True)
+        left.write_bytes(b"")
+        then = left.stat().st_mtime - age
+        os.utime(left, (then, then))
+    with pytest.raises(ConfigError):
+        by_query(table, "SELECT", SparkEngine(spark))
+    assert [path.parent.name for path in staged(table)] == ["new"]

@@ -1,0 +1,187 @@
+"""Overwrites as operators, on tables of real Hudi; the job's own code runs without Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
+
+from airflow_hudi.exceptions import HudiJobFailed
+from airflow_hudi.operators.overwrite import (
+    BaseHudiOverwriteOperator,
+    HudiDeletePartitionOperator,
+    HudiInsertOverwriteOperator,
+)
+from hudi_core.request.overwrites import InsertOverwriteRequest
+from hudi_core.table import HudiTable
+from tests.support.fake_spark_submit import Store, context, real_job, requests
+from tests.support.golden_data import GoldenCase
+from tests.support.overwrites import own_rows, places, put_source, within
+from tests.support.table_invariants import assert_metadata_true, read_rows
+
+Golden = Callable[[str, str], GoldenCase]
+VERSIONS = ["6", "8", "9"]
+DAY = timedelta(days=1)
+START = datetime(2026, 2, 1, tzinfo=timezone.utc)
+
+
+def of_interval(start: datetime = START, store: Store | None = None, **changes: Any) -> Any:
+    """What a task sees in the run of a day."""
+    found = context(store or Store())
+    for name, value in changes.items():
+        setattr(found["ti"], name, value)
+    return {**found, "data_interval_start": start, "data_interval_end": start + DAY}
+
+
+def made(operator: type[BaseHudiOverwriteOperator], table: Path, **arguments: Any) -> BaseHudiOverwriteOperator:
+    fields = {"task_id": "overwrite", "table": str(table), "hudi_conn_id": None, "conflict_poll_interval": 0.1}
+    return operator(**{**fields, **arguments})
+
+
+def replaced(table: Path) -> list[str]:
+    return [item.requested_time for item in HudiTable.open(str(table)).timeline() if item.action == "replacecommit"]
+
+
+def halved(table: Path, folder: Path) -> tuple[Path, pa.Table, pa.Table]:
+    """A source with half of a partition's rows; the rows of the table then, and those that it has now."""
+    rows = read_rows(table)
+    name = min(rows.column("_hoodie_partition_path").to_pylist())
+    kept = within(rows, name).slice(0, within(rows, name).num_rows // 2)
+    return (
+        put_source(own_rows(table, kept), folder),
+        pa.concat_tables([kept, within(rows, name, outside=True)]),
+        rows,
+    )
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_an_interval_is_written_once(golden: Golden, submitted: Path, tmp_path: Path, version: str) -> None:
+    table = golden(version, "mor_basic").table
+    source, expected, _ = halved(table, tmp_path)
+    write = made(HudiInsertOverwriteOperator, table, source=str(source))
+    first = write.execute(of_interval())
+    assert (first["operation"], first["partitions"], first["repeated"], first["reason"]) == (
+        "INSERT_OVERWRITE",
+        1,
+        False,
+        None,
+    )
+    assert first["token"] == "airflow:maintenance/compact@2026-02-01T00:00:00+00:00/2026-02-02T00:00:00+00:00"
+    assert places(read_rows(table)) == places(expected)
+    for again in (
+        write.execute(of_interval(try_number=3)),
+        write.execute(of_interval(run_id="backfill__of_the_same_day")),
+    ):
+        assert (again["instant"], again["records"], again["repeated"]) == (first["instant"], first["records"], True)
+        assert "same token" in again["reason"]
+    assert replaced(table) == [first["instant"]]
+    assert_metadata_true(table)
+
+
+def test_other_intervals_tasks_and_tokens_are_other_work(golden: Golden, submitted: Path, tmp_path: Path) -> None:
+    table = golden("9", "cow_basic").table
+    source, *_ = halved(table, tmp_path)
+    write = made(HudiInsertOverwriteOperator, table, source=str(source))
+    results = [
+        write.execute(of_interval()),
+        write.execute(of_interval(START + DAY)),
+        write.execute(of_interval(map_index=0)),
+        write.execute(of_interval(map_index=1)),
+        write.execute(of_interval(task_id="other")),
+        made(HudiInsertOverwriteOperator, table, source=str(source), token="again").execute(of_interval()),
+    ]
+    assert [item["repeated"] for item in results] == [False] * 6
+    assert len({item["token"] for item in results}) == 6
+    assert len(set(replaced(table))) == 6
+
+
+def test_without_an_interval_the_run_is_the_name_of_the_work(golden: Golden, submitted: Path, tmp_path: Path) -> None:
+    table = golden("8", "cow_basic").table
+    source, *_ = halved(table, tmp_path)
+    write = made(HudiInsertOverwriteOperator, table, source=str(source), token="")
+    first, again = write.execute(context(Store())), write.execute(context(Store()))
+    assert (first["token"], first["repeated"], again["repeated"]) == ("airflow:maintenance/compact@r1", False, True)
+
+
+def test_a_long_name_becomes_a_token_of_its_own(golden: Golden, submitted: Path, tmp_path: Path) -> None:
+    table = golden("9", "cow_basic").table
+    source, *_ = halved(table, tmp_path)
+    write = made(HudiInsertOverwriteOperator, table, source=str(source))
+    tokens = [write.execute(of_interval(dag_id="d" * 240 + last))["token"] for last in "abb"]
+    assert len(set(tokens)) == 2
+    assert all(len(token) < 100 for token in tokens)
+    assert len(replaced(table)) == 2
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_job_that_died_before_its_report_is_not_done_again(
+    golden: Golden, submitted: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: str
+) -> None:
+    table = golden(version, "mor_basic").table
+    source, expected, _ = halved(table, tmp_path)
+    write = made(HudiInsertOverwriteOperator, table, source=str(source))
+    real_job(monkeypatch, after="kill -KILL $PPID")
+    with pytest.raises(HudiJobFailed):
+        write.execute(of_interval())
+    real_job(monkeypatch)
+    result = made(HudiInsertOverwriteOperator, table, source=str(source)).execute(of_interval(try_number=3))
+    assert (result["repeated"], replaced(table)) == (True, [result["instant"]])
+    assert places(read_rows(table)) == places(expected)
+
+
+def test_the_whole_table(golden: Golden, submitted: Path, tmp_path: Path) -> None:
+    table = golden("9", "mor_basic").table
+    source, *_ = halved(table, tmp_path)
+    result = made(HudiInsertOverwriteOperator, table, source=str(source), whole_table="True").execute(of_interval())
+    assert (result["operation"], read_rows(table).num_rows) == ("INSERT_OVERWRITE_TABLE", result["records"])
+    (request,) = requests(submitted)
+    assert isinstance(request, InsertOverwriteRequest)
+    assert request.whole_table is True
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_partitions_are_deleted_once(golden: Golden, submitted: Path, version: str) -> None:
+    table = golden(version, "mor_basic").table
+    rows = read_rows(table)
+    names = sorted(set(rows.column("_hoodie_partition_path").to_pylist()))[:2]
+    delete = made(HudiDeletePartitionOperator, table, partitions=", ".join(names))
+    result, again = delete.execute(of_interval()), delete.execute(of_interval())
+    assert (result["operation"], result["partitions"], result["repeated"]) == ("DELETE_PARTITION", 2, False)
+    assert (again["instant"], again["repeated"]) == (result["instant"], True)
+    assert places(read_rows(table)) == places(within(rows, *names, outside=True))
+    assert_metadata_true(table)
+
+
+def test_a_source_without_rows_is_nothing_to_do(golden: Golden, submitted: Path, tmp_path: Path) -> None:
+    table = golden("9", "mor_basic").table
+    rows = read_rows(table)
+    source = put_source(own_rows(table, rows.slice(0, 0)), tmp_path)
+    result = made(HudiInsertOverwriteOperator, table, source=str(source)).execute(of_interval())
+    assert (result["instant"], "no rows" in result["reason"]) == (None, True)
+    with pytest.raises(AirflowSkipException, match="no rows"):
+        made(HudiInsertOverwriteOperator, table, source=str(source), nothing_to_do="skip").execute(of_interval())
+    assert replaced(table) == []
+
+
+@pytest.mark.parametrize(
+    ("operator", "arguments", "message"),
+    [
+        (HudiInsertOverwriteOperator, {"source": " "}, "needs a source"),
+        (HudiInsertOverwriteOperator, {"source": "/nowhere", "whole_table": "all"}, "true or false"),
+        (HudiInsertOverwriteOperator, {"source": "/nowhere/rows"}, "/nowhere/rows"),
+        (HudiDeletePartitionOperator, {"partitions": ""}, "needs a partition"),
+        (HudiDeletePartitionOperator, {"partitions": "no/such"}, "no/such"),
+    ],
+)
+def test_bad_input_is_not_retried(
+    golden: Golden, submitted: Path, operator: Any, arguments: dict[str, Any], message: str
+) -> None:
+    table = golden("9", "mor_basic").table
+    with pytest.raises(AirflowFailException, match=message):
+        made(operator, table, **arguments).execute(of_interval())
+    assert replaced(table) == []
