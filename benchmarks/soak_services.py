@@ -4,13 +4,15 @@ Part of `make soak`, which stores the result. `python -m benchmarks.soak_service
 itself; `--output FILE` stores it. Real Hudi 0.15.0 writes a merge-on-read table of version 6 with optimistic
 concurrency and lazy failed writes, plans compactions in between, and repeats a write that fails, as its users do.
 Halfway its JVM is killed in the middle of a write, and another goes on. Our cleaning, archival, rollback of failed
-writes and compaction run in turns beside it. In the end every row of a write that returned is there once, nothing is
-left pending, and metadata table and storage list the same files.
+writes, compaction and clustering run in turns beside it, and we overwrite one of the partitions that it writes to. In
+the end every row of a write that returned is there once, as the writes and overwrites leave it in the order in which
+they completed, nothing is left pending, and metadata table and storage list the same files.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import logging
 import os
@@ -32,6 +34,7 @@ import pyarrow as pa
 
 from hudi_core.engine.local import LocalEngine
 from hudi_core.errors import ConflictError, LockError
+from hudi_core.request.overwrites import InsertOverwriteRequest
 from hudi_core.request.requests import RunRequest
 from hudi_core.table import HudiTable
 from hudi_core.timeline.instant import Action
@@ -48,8 +51,10 @@ LOCKS = ("filesystem", "zookeeper")
 KEYS, BATCH = 200, 20
 """Rows of the first insert; rows that each later write changes, and half as many new ones where it has new ones."""
 ATTEMPTS = 10
-NEEDED = ("compaction", "clean", "archive")
-SERVICES = (*NEEDED, "rollback")
+OVERWRITE = "insert_overwrite"
+SERVED = ("compaction", "clean", "archive", "clustering")
+NEEDED = (*SERVED, OVERWRITE)
+SERVICES = (*SERVED, "rollback")
 """A clean rolls failed writes back first, so the last one may find nothing to do."""
 BEAT = {"hoodie.client.heartbeat.interval_in_ms": "5000", "hoodie.client.heartbeat.tolerable.misses": "4"}
 BEAT_EXPIRED_SECONDS = 23
@@ -70,7 +75,16 @@ PLAN_EVERY, INSERT_EVERY = 3, 4
 
 New rows go to base files, not to logs.
 """
-OURS = {"hoodie.cleaner.commits.retained": "3", "hoodie.keep.min.commits": "5", "hoodie.keep.max.commits": "8"}
+OURS = {
+    "hoodie.cleaner.commits.retained": "3",
+    "hoodie.keep.min.commits": "5",
+    "hoodie.keep.max.commits": "8",
+    "hoodie.clustering.plan.strategy.sort.columns": "id",
+}
+DAYS = ("2024-01-01", "2024-01-02", "2024-01-03")
+OVERWRITTEN = DAYS[-1]
+"""The partition that we overwrite, every OVERWRITE_EVERY turns of the services, by so many rows."""
+OVERWRITE_EVERY, OVERWRITE_ROWS = 3, 12
 
 
 @contextmanager
@@ -89,15 +103,49 @@ def lock_options(lock: str) -> Iterator[dict[str, str]]:
 
 
 @dataclass
+class Acknowledged:
+    """What writes and overwrites of a table did, each with the time at which its commit was completed."""
+
+    base: Path
+    effects: list[tuple[int, bool, pa.Table]] = field(default_factory=list)
+    """When, whether the rows replaced the partition OVERWRITTEN, and the rows."""
+
+    def add(self, rows: pa.Table, action: str, instant: str | None = None) -> None:
+        """A commit that has returned: of `instant`, or the latest of its action."""
+        names = (self.base / ".hoodie").glob(f"{instant or '*'}.{action}")
+        newest = max(names, key=lambda path: path.name)
+        self.effects.append((newest.stat().st_mtime_ns, action == Action.REPLACE_COMMIT, rows))
+
+    def rows(self) -> pa.Table:
+        """Every row once. Of writes to the same files one fails, so those that returned followed each other."""
+        held: dict[str, tuple[str, int]] = {}
+        for _, replaces, rows in sorted(self.effects, key=lambda effect: effect[0]):
+            if replaces:
+                held = {key: row for key, row in held.items() if row[0] != OVERWRITTEN}
+            held |= {row["id"]: (row["dt"], row["ts"]) for row in rows.to_pylist()}
+        keys = sorted(held)
+        values = pa.array([held[key][1] for key in keys], pa.int64())
+        return pa.table({"id": keys, "dt": [held[key][0] for key in keys], "ts": values})
+
+
+def rows_of(numbers: list[int], value: int) -> pa.Table:
+    """Rows with these keys, each always in the same partition."""
+    days = [DAYS[number % len(DAYS)] for number in numbers]
+    keys = [f"key-{number:06d}" for number in numbers]
+    return pa.table({"id": keys, "dt": days, "ts": pa.array([value] * len(numbers), pa.int64())})
+
+
+@dataclass
 class Writer:
-    """Real Hudi's writer and the rows that it has acknowledged."""
+    """Real Hudi's writer; the rows that it has acknowledged go to `acknowledged`."""
 
     hudi: RealHudi
     base: Path
     scratch: Path
     options: dict[str, str]
-    acknowledged: dict[str, tuple[str, int]] = field(default_factory=dict)
-    """The partition and the last value of each key."""
+    acknowledged: Acknowledged
+    known: int = KEYS
+    """Keys that there were so far."""
     writes: int = 0
     failures: Counter[str] = field(default_factory=Counter)
 
@@ -112,7 +160,7 @@ class Writer:
             "hoodie.datasource.write.operation": "insert",
             **self.options,
         }
-        rows = self._rows([f"key-{number:06d}" for number in range(KEYS)])
+        rows = rows_of([*range(KEYS)], 1)
         self.hudi.ask("create", base=str(self.base), parquet=write_parquet(rows, self.scratch, "rows"), options=given)
         self._acknowledge(rows)
 
@@ -154,10 +202,9 @@ class Writer:
         return min(left, default=None)
 
     def _next_rows(self) -> pa.Table:
-        known = len(self.acknowledged)
-        changed = [f"key-{(self.writes * BATCH + number) % known:06d}" for number in range(BATCH)]
+        changed = [(self.writes * BATCH + number) % self.known for number in range(BATCH)]
         fresh = BATCH // 2 if self.writes % INSERT_EVERY == 0 else 0
-        return self._rows([*changed, *(f"key-{known + number:06d}" for number in range(fresh))])
+        return rows_of([*changed, *range(self.known, self.known + fresh)], self.writes + 1)
 
     def _write(self, rows: pa.Table) -> None:
         parquet = write_parquet(rows, self.scratch, "rows")
@@ -170,30 +217,14 @@ class Writer:
     def _inflight(self) -> set[str]:
         return {path.name.split(".")[0] for path in (self.base / ".hoodie").glob("*.deltacommit.inflight")}
 
-    def expected(self) -> pa.Table:
-        """Every acknowledged row once."""
-        keys = sorted(self.acknowledged)
-        values = [self.acknowledged[key] for key in keys]
-        return pa.table(
-            {
-                "id": keys,
-                "dt": [value[0] for value in values],
-                "ts": pa.array([value[1] for value in values], pa.int64()),
-            }
-        )
-
     def close(self) -> None:
         """Ends the JVM."""
         self.hudi.close()
 
-    def _rows(self, keys: list[str]) -> pa.Table:
-        days = [f"2024-01-0{1 + int(key[4:]) % 2}" for key in keys]
-        return pa.table({"id": keys, "dt": days, "ts": pa.array([self.writes + 1] * len(keys), pa.int64())})
-
     def _acknowledge(self, rows: pa.Table) -> None:
         self.writes += 1
-        for row in rows.to_pylist():
-            self.acknowledged[row["id"]] = (row["dt"], row["ts"])
+        self.known = max(self.known, *(int(key[4:]) + 1 for key in rows["id"].to_pylist()))
+        self.acknowledged.add(rows, Action.DELTA_COMMIT)
 
 
 @dataclass
@@ -201,7 +232,9 @@ class Services:
     """Our services in a loop, in a thread; `error` is what must not happen."""
 
     base: Path
+    scratch: Path
     options: Mapping[str, str]
+    acknowledged: Acknowledged
     done: Counter[str] = field(default_factory=Counter)
     retries: Counter[str] = field(default_factory=Counter)
     error: BaseException | None = None
@@ -210,9 +243,13 @@ class Services:
     def loop(self) -> None:
         """Until `stop` is set, or one fails otherwise than for another's sake."""
         try:
-            while not self.stop.is_set():
+            for number in itertools.count(1):
+                if self.stop.is_set():
+                    return
                 for name in SERVICES:
                     self.turn(name)
+                if number % OVERWRITE_EVERY == 0:
+                    self.overwrite(number)
                 self.stop.wait(0.5)
         except BaseException as error:  # noqa: BLE001 - raised by the main thread
             self.error = error
@@ -226,7 +263,7 @@ class Services:
             table=str(self.base),
             service=name,
             all_pending=True,
-            schedule=name in ("clean", "rollback"),
+            schedule=name in ("clean", "rollback", "clustering"),
             owner="the soak",
         )
         try:
@@ -242,6 +279,20 @@ class Services:
         self.done[name] += completed
         return completed
 
+    def overwrite(self, number: int) -> None:
+        """Replaces a partition by some of the keys that it may have, with values that no write has."""
+        keys = [key for key in range(KEYS) if DAYS[key % len(DAYS)] == OVERWRITTEN]
+        rows = rows_of(keys[number % 5 :: len(keys) // OVERWRITE_ROWS], -number)
+        source = write_parquet(rows, self.scratch, f"overwrite-{number}")
+        request = InsertOverwriteRequest(str(self.base), source=source, token=f"turn {number}", owner="the soak")
+        try:
+            done = HudiTable.open(str(self.base), options=self.options).run(request, LocalEngine(1)).to_dict()
+        except (ConflictError, LockError) as error:
+            self.retries[f"{OVERWRITE}: {type(error).__name__}"] += 1
+            return
+        self.acknowledged.add(rows, Action.REPLACE_COMMIT, done["instant"])
+        self.done[OVERWRITE] += 1
+
 
 def cause(error: RealHudiError) -> str:
     """The exception that real Hudi ended with."""
@@ -253,12 +304,15 @@ def soak(lock: str, seconds: float, scratch: Path) -> dict[str, Any]:
     """One lock for so many seconds; returns what was done, raises when a row is wrong or something is left."""
     base = scratch / lock / "table"
     base.parent.mkdir()
+    acknowledged = Acknowledged(base)
     with (
         lock_options(lock) as locked,
-        closing(Writer(RealHudi("0.15.0"), base, base.parent, {**WRITER, **CONCURRENT, **locked})) as writer,
+        closing(
+            Writer(RealHudi("0.15.0"), base, base.parent, {**WRITER, **CONCURRENT, **locked}, acknowledged)
+        ) as writer,
     ):
         writer.create()
-        services = Services(base, {**OURS, **CONCURRENT, **locked})
+        services = Services(base, base.parent, {**OURS, **CONCURRENT, **locked}, acknowledged)
         killed = beside(writer, services, seconds)
         finish(services)
         verdict = judge(writer, base)
@@ -306,7 +360,7 @@ def finish(services: Services) -> None:
     Failed writes once their heartbeats have expired.
     """
     time.sleep(BEAT_EXPIRED_SECONDS)
-    while services.turn("rollback") + services.turn("compaction"):
+    while services.turn("rollback") + services.turn("compaction") + services.turn("clustering"):
         pass
     for name in ("clean", "archive"):
         services.turn(name)
@@ -320,7 +374,7 @@ def judge(writer: Writer, base: Path) -> dict[str, Any]:
     left = pending_instants(base)
     if left:
         raise RuntimeError(f"pending: {sorted(left)}")
-    expected = writer.expected()
+    expected = writer.acknowledged.rows()
     for metadata in (True, False):
         assert_same_rows(user_columns(writer.hudi.snapshot(base, metadata=metadata)), expected)
         assert_same_rows(user_columns(read_rows(base, "on" if metadata else "off")), expected)

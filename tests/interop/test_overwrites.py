@@ -7,6 +7,7 @@ every index, and what it writes next.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ import pytest
 from hudi_core.timeline.instant import Action
 from tests.interop.changes import user_columns
 from tests.interop.fully_indexed_golden_table import Served
-from tests.interop.judged import JUDGES, KINDS, Judged
+from tests.interop.judged import JUDGES, KINDS, Judged, first_rows
 from tests.interop.real_hudi import RealHudi
 from tests.support.golden_data import GoldenCase
 from tests.support.overwrites import delete, overwrite, put_source
@@ -65,6 +66,39 @@ def test_every_index_leads_to_the_new_rows_and_to_none_that_went(
     assert user_columns(read_rows(table.base)).num_rows == table.rows.num_rows
     table.judge()
     table.go_on()
+
+
+def evolving() -> Iterator[Any]:
+    for version in JUDGES:
+        for kind in KINDS:
+            yield pytest.param(version, kind, marks=() if (version, kind) == ("9", KINDS[1]) else pytest.mark.soak)
+
+
+@pytest.mark.parametrize(("version", "kind"), evolving())
+def test_real_hudi_goes_on_with_columns_that_an_overwrite_added(
+    request: pytest.FixtureRequest, tmp_path: Path, version: str, kind: str
+) -> None:
+    """New columns of text, of decimals and of lists, and a number that became wider: in the partition that was written,
+    null in the other, then in upserts, a compaction and a clean of real Hudi.
+    """
+    hudi: RealHudi = request.getfixturevalue(JUDGES[version])
+    rows = first_rows()
+    rows = rows.append_column("qty", pa.array(range(rows.num_rows), pa.int32()))
+    statistics = {"hoodie.metadata.index.column.stats.enable": "true"}
+    table = Judged.create(hudi, tmp_path / "table", kind, version, statistics, rows)
+    of_partition = pc.equal(rows["dt"], "2024-01-01")
+    given, kept = rows.filter(of_partition), rows.filter(pc.invert(of_partition))
+    count = given.num_rows
+    wide = pa.array([2**40 + at for at in range(count)], pa.int64())
+    given = given.set_column(given.schema.get_field_index("qty"), "qty", wide)
+    given = given.append_column("note", pa.array([f"n{at}" for at in range(count)]))
+    given = given.append_column("price", pa.array([Decimal(at) for at in range(count)], pa.decimal128(12, 2)))
+    given = given.append_column("tags", pa.array([["a", str(at)] for at in range(count)]))
+    overwrite(table.base, put_source(given, tmp_path / "source"))
+    kept = kept.set_column(kept.schema.get_field_index("qty"), "qty", kept["qty"].cast(pa.int64()))
+    table.rows = pa.concat_tables([given, kept], promote_options="default")
+    table.check()
+    table.goes_on()
 
 
 @pytest.mark.soak

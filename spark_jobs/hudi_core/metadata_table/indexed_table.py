@@ -78,9 +78,13 @@ class StoredTable(IndexedTable):
 
     _storage: Storage
 
-    def __init__(self, storage: Storage, config: TableConfig, settings: Mapping[str, str]) -> None:
+    def __init__(
+        self, storage: Storage, config: TableConfig, settings: Mapping[str, str], schema: AvroSchema | None = None
+    ) -> None:
+        """`schema` is that of a commit that changes the stored one."""
+        known = {"config": config, "settings": settings, "_storage": storage}
         # As the base class's generated __init__ sets the fields that are not read here.
-        for name, value in {"config": config, "settings": settings, "_storage": storage}.items():
+        for name, value in (known if schema is None else {**known, "schema": schema}).items():
             object.__setattr__(self, name, value)
 
     @cached_property

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from hudi_core import VERSION
+from hudi_core.codec.avro.schema import AvroSchema
 from hudi_core.config.table_config import TableConfig
 from hudi_core.config.transaction_config import CLOCK_SKEW_MS, HeartbeatConfig
 from hudi_core.engine.protocol import Engine
@@ -54,13 +55,14 @@ class TableContext(ReadContext):
         """Completes the instant of `claim`; call its finish_decided right after the claim."""
         return Completer(self.active, claim, lambda: self.lock(owner), self.clock())
 
-    def metadata_publisher(self, epoch: int = 0) -> MetadataPublisher | None:
+    def metadata_publisher(self, epoch: int = 0, schema: AvroSchema | None = None) -> MetadataPublisher | None:
         """The metadata table's side of a service; None where the table has none. `epoch` makes its log files' names
-        this attempt's own.
+        this attempt's own; `schema` is that of a commit that changes the table's.
         """
         if not self.has_metadata_table:
             return None
-        return MetadataPublisher(self.storage, self.config, WriteToken(0, epoch, 0), self.clock(), self.options)
+        token = WriteToken(0, epoch, 0)
+        return MetadataPublisher(self.storage, self.config, token, self.clock(), self.options, schema)
 
     def workers(self, engine: Engine, epoch: int) -> Workers:
         """The tasks of attempt `epoch` on this table."""

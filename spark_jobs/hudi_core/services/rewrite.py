@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import ClassVar, Generic, TypeVar
 
+from hudi_core.codec.avro.schema import AvroSchema
 from hudi_core.config.table_config import TableConfig
 from hudi_core.config.write_config import VERIFY
 from hudi_core.engine.serializer import to_text
@@ -118,6 +119,10 @@ class RewriteJob(Job[Plan, Stats], Generic[Plan, UnitResult]):
     def metadata(self, plan: Plan, stats: Stats, timeline: Timeline) -> CommitMetadata:
         """The metadata of the commit."""
 
+    def new_schema(self, timeline: Timeline) -> AvroSchema | None:
+        """The table's Avro schema behind this instant, without meta fields, where it changes that; else None."""
+        return None
+
     def leftovers(self) -> bool:
         """Markers are deleted last."""
         return bool(list_markers(self.storage, self.instant))
@@ -148,7 +153,7 @@ class RewriteJob(Job[Plan, Stats], Generic[Plan, UnitResult]):
         taken.
         """
         timeline = self.active.load()
-        publisher = self.context.metadata_publisher(held.epoch)
+        publisher = self.context.metadata_publisher(held.epoch, self.new_schema(timeline))
         requirements = None if publisher is None else publisher.commit_requirements()
         # Of many files the driver gets nothing but their names: executors make their records.
         prepares = requirements is not None and self.expected_files(plan) > DRIVER_FILES

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+from hudi_core.codec.avro.schema import AvroSchema
 from hudi_core.config.table_config import TableConfig
 from hudi_core.errors import ConflictError
 from hudi_core.metadata_table.extract.data_file import StatisticsRequirements
@@ -25,7 +26,7 @@ from hudi_core.view.listing import FileListing
 @dataclass(frozen=True)
 class CommitPartitions:
     """The partition types that a table's properties list, without row-level indexes. `settings` are Hudi's options by
-    name.
+    name, `schema` the table's behind a commit that changes it.
 
     Raises UnsupportedError at the first use for a partition type that is unknown or that this release cannot maintain
     on the table.
@@ -34,6 +35,7 @@ class CommitPartitions:
     storage: Storage
     config: TableConfig
     settings: Mapping[str, str]
+    schema: AvroSchema | None = None
 
     def requirements(self) -> StatisticsRequirements:
         """The statistics of each file that a commit writes."""
@@ -101,7 +103,7 @@ class CommitPartitions:
 
     @cached_property
     def _table(self) -> IndexedTable:
-        return StoredTable(self.storage, self.config, self.settings)
+        return StoredTable(self.storage, self.config, self.settings, self.schema)
 
 
 def _covers(requested: StatisticsRequirements, requirements: StatisticsRequirements) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
+from hudi_core.codec.avro.schema import AvroSchema
 from hudi_core.config.table_config import TableConfig
 from hudi_core.errors import ConflictError
 from hudi_core.metadata_table.extract.data_file import StatisticsRequirements
@@ -65,7 +66,8 @@ class MetadataPublisher:
     log file at a time (row_exchange.LOG_BYTES), however many rows and files it wrote.
 
     `config` lists a metadata table (`files` is among its metadata partitions). `token` makes the names of log files
-    this attempt's own. `clock` is as in MetadataTimeline. `settings` are the options of the run, Hudi's names.
+    this attempt's own. `clock` is as in MetadataTimeline. `settings` are the options of the run, Hudi's names. `schema`
+    is the table's behind a commit that changes it.
     """
 
     storage: Storage
@@ -73,6 +75,7 @@ class MetadataPublisher:
     token: WriteToken
     clock: InstantClock | None = None
     settings: Mapping[str, str] = field(default_factory=dict)
+    schema: AvroSchema | None = None
 
     def check(self) -> None:
         """Raises where the metadata table cannot be maintained: MetadataUnavailableError when there is no readable one,
@@ -279,7 +282,7 @@ class MetadataPublisher:
 
     @property
     def _partition_types(self) -> CommitPartitions:
-        return CommitPartitions(self.storage, self._recorded, self.settings)
+        return CommitPartitions(self.storage, self._recorded, self.settings, self.schema)
 
     @cached_property
     def _recorded(self) -> TableConfig:
@@ -309,4 +312,4 @@ class MetadataPublisher:
         return MetadataRollback(self.storage, self.config, self.token, self.clock)
 
     def _table(self) -> StoredTable:
-        return StoredTable(self.storage, self._recorded, self.settings)
+        return StoredTable(self.storage, self._recorded, self.settings, self.schema)

@@ -8,6 +8,7 @@ import json
 from collections.abc import Sequence
 from functools import partial
 
+from hudi_core.codec.avro.schema import AvroSchema
 from hudi_core.errors import ConflictError
 from hudi_core.filegroup.read.schema_resolver import table_schema
 from hudi_core.metadata_table.extract.data_file import StatisticsRequirements
@@ -81,11 +82,24 @@ class OverwriteJob(RewriteJob[OverwritePlan, Written]):
                 remedy=f"roll it back: hudictl rollback TABLE --instant {self.instant}",
             )
 
+    def new_schema(self, timeline: Timeline) -> AvroSchema | None:
+        """See RewriteJob. Raises ConflictError where another write has changed it since the rows were counted."""
+        rows = None if self._work.rows is None else self._work.rows.rows
+        if rows is None or rows.evolved_from is None:
+            return None
+        if table_schema(self.storage, self.context.config, timeline) != rows.evolved_from:
+            raise ConflictError(
+                "the table's schema was changed while the rows were counted",
+                path=self.context.uri,
+                remedy="run it again",
+            )
+        return rows.schema
+
     def rewrite(
         self, plan: OverwritePlan, timeline: Timeline, requirements: StatisticsRequirements | None, held: Claim
     ) -> list[Written]:
         """See RewriteJob."""
-        schema = table_schema(self.storage, self.context.config, timeline)
+        schema = self.new_schema(timeline) or table_schema(self.storage, self.context.config, timeline)
         self._schema_text = json.dumps(schema, separators=(",", ":"), ensure_ascii=False)
         self._slices = plan.slices
         self.adds_partitions = bool(plan.new_partitions) and self._has_partitioned_index(timeline)

@@ -4,9 +4,10 @@ partition before anything is written.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
@@ -21,11 +22,14 @@ from hudi_core.filegroup.read.base_file import base_batches
 from hudi_core.filegroup.write.key_generator import KeyGenerator
 from hudi_core.model.names import META_FIELDS
 from hudi_core.model.partition import check_partitions
+from hudi_core.services.overwrite.schema_evolution import evolve
 from hudi_core.services.overwrite.source_types import check_types
 from hudi_core.storage.arrow_store import open_data_storage
 
 if TYPE_CHECKING:
     from hudi_core.engine.protocol import Engine, TaskAttempt
+
+log = logging.getLogger(__name__)
 
 UNIT_BYTES: Final = 128 << 20
 """Compressed bytes of row groups that one task reads."""
@@ -36,7 +40,7 @@ _WHAT: Final = "source of an overwrite"
 class SourceRows:
     """How tasks read rows: `uri` is the folder of the files. `schema` is the table's, without meta fields. `dropped`
     are partition columns that base files lack, so that it lacks them, too
-    (hoodie.datasource.write.drop.partition.columns).
+    (hoodie.datasource.write.drop.partition.columns). `evolved_from` is the table's schema where these rows change it.
     """
 
     uri: str
@@ -45,6 +49,7 @@ class SourceRows:
     keys: KeyGenerator
     config: WriteConfig
     dropped: tuple[str, ...] = ()
+    evolved_from: AvroSchema | None = None
 
     @property
     def columns(self) -> pa.Schema:
@@ -129,6 +134,20 @@ def find_source(address: str, storage_options: Mapping[str, str]) -> tuple[str, 
     if other is not None:
         raise ConfigError(f"the {_WHAT} holds {other!r}, which is not named .parquet", path=address)
     return address, [SourcePart(info.name, info.size) for info in files]
+
+
+def evolved_rows(rows: SourceRows, first: SourcePart) -> SourceRows:
+    """The rows with the schema that the table has behind them, by the source's first file. Errors as evolve, and
+    CorruptFileError.
+    """
+    storage = open_data_storage(rows.uri, rows.storage_options)
+    path = f"{rows.uri}/{first.name}"
+    with storage.open_input(first.name) as stream, ParquetBaseFile(stream, path, storage.limits) as file:
+        found = evolve(rows.schema, file, {*META_FIELDS, *rows.dropped})
+    if not found:
+        return rows
+    log.info("columns that the rows add: %s; that they widen: %s", list(found.added), list(found.widened))
+    return replace(rows, schema=found.schema, evolved_from=rows.schema)
 
 
 def count_rows(engine: Engine, rows: SourceRows, files: Sequence[SourcePart]) -> CountedRows:

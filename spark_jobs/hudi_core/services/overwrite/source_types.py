@@ -26,10 +26,10 @@ def check_types(given: Sequence[pa.Field], table: pa.Schema, file: ParquetBaseFi
             raise ConfigError(
                 f"the table has no column {field.name!r}",
                 path=file.path,
-                remedy="leave it out of the source, or add it to the table by a write of Hudi",
+                remedy="leave it out, or put the file with all columns first: the first by its name adds new ones",
             )
         expected = table.field(field.name)
-        if not fits(field.type, expected.type, naive_is_utc=_is_int96(file, field.name)):
+        if not fits(field.type, expected.type, naive_is_utc=is_int96(file, field.name)):
             raise ConfigError(
                 f"the column {field.name!r} is of type {field.type}, and the table's of {expected.type}",
                 path=file.path,
@@ -89,7 +89,8 @@ def _is_list(kind: pa.DataType) -> bool:
     return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind))
 
 
-def _is_int96(file: ParquetBaseFile, name: str) -> bool:
+def is_int96(file: ParquetBaseFile, name: str) -> bool:
+    """Whether a column holds times as Spark's writers have them by default: instants, without a zone in the schema."""
     schema = file.metadata.schema
     columns = (schema.column(at) for at in range(len(schema)))
     return any(column.path == name and column.physical_type == _INT96 for column in columns)

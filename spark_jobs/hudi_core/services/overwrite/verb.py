@@ -20,7 +20,7 @@ from hudi_core.services.context import TableContext
 from hudi_core.services.lifecycle import Run, UnitProgress, claimed, run_instant
 from hudi_core.services.overwrite.job import OverwriteJob
 from hudi_core.services.overwrite.plan import Overwrite, OverwritePlan, check_no_plans, plan_overwrite
-from hudi_core.services.overwrite.source import CountedRows, SourceRows, count_rows, find_source
+from hudi_core.services.overwrite.source import CountedRows, SourceRows, count_rows, evolved_rows, find_source
 from hudi_core.services.overwrite.staged_rows import source_of
 from hudi_core.services.overwrite.tokens import Found, find_token
 from hudi_core.services.rollback.verb import rollback
@@ -28,6 +28,7 @@ from hudi_core.services.unaware_writers import live_writer
 from hudi_core.timeline.actions.commit import CommitMetadata, Operation
 from hudi_core.timeline.actions.overwrite import encode_requested_overwrite
 from hudi_core.timeline.instant import Action, State
+from hudi_core.timeline.schema_history import internal_schema_history
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.transaction.claim_file import current_claim
 from hudi_core.transaction.owner import Owner
@@ -149,6 +150,9 @@ def _counted(context: TableContext, source: str, engine: Engine) -> CountedRows:
     config = WriteConfig.of(context.options)
     dropped = context.config.partition_fields if context.config.drop_partition_columns else ()
     rows = SourceRows(folder, dict(context.storage_options), schema, keys, config, dropped)
+    if internal_schema_history(context.storage, timeline) is None:
+        # A schema-on-read table changes by statements alone.
+        rows = evolved_rows(rows, files[0])
     keys.check(rows.columns, dropped, path=context.config.path)
     return count_rows(engine, rows, files)
 

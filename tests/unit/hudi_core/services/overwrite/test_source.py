@@ -61,8 +61,12 @@ def refused(table: Path, rows: pa.Table, scratch: Path, kind: type[Exception], m
 
 def test_columns_must_be_the_tables(table: Path, tmp_path: Path) -> None:
     rows = own_rows(table, read_rows(table))
-    extra = rows.append_column("more", [pa.array(range(rows.num_rows))])
-    refused(table, extra, tmp_path / "1", ConfigError, "part-0.parquet: the table has no column 'more'")
+    given = put_source(rows, tmp_path / "1")
+    pq.write_table(rows.append_column("more", [pa.array(range(rows.num_rows))]), given / "part-1.parquet")
+    before = names(table)
+    with pytest.raises(ConfigError, match=r"part-1\.parquet: the table has no column 'more'"):
+        overwrite(table, given)
+    assert names(table) == before
     at = rows.schema.get_field_index("amount")
     wrong = rows.set_column(at, "amount", [pa.array(["x"] * rows.num_rows)])
     refused(table, wrong, tmp_path / "2", ConfigError, "'amount' is of type string, and the table's of double")

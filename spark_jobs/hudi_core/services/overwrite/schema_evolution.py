@@ -1,0 +1,125 @@
+"""What a source changes in the table's schema: columns that it adds, and numbers that it makes wider.
+
+A writer of Hudi does the same by default (HoodieSchemaUtils.deduceWriterSchema, HoodieSparkSqlWriter): the schema of
+its commit is the table's from then on, and older rows are null in a new column.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import pyarrow as pa
+
+from hudi_core.codec.avro.arrow import arrow_schema
+from hudi_core.codec.avro.arrow_types import avro_schema
+from hudi_core.codec.avro.schema import AvroSchema
+from hudi_core.codec.parquet.file import ParquetBaseFile
+from hudi_core.errors import ConfigError
+from hudi_core.services.overwrite.source_types import fits, is_int96
+
+_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_WIDER: Final[Mapping[pa.DataType, Mapping[pa.DataType, str]]] = {
+    pa.int32(): {pa.int64(): "long", pa.float64(): "double"},
+    pa.float32(): {pa.float64(): "double"},
+}
+"""Avro's name of the wider type, by the table's type and the source's: those that hold every value of the former."""
+
+
+@dataclass(frozen=True, slots=True)
+class Evolution:
+    """The schema that the commit has, and the names of the columns that make the difference."""
+
+    schema: AvroSchema
+    added: tuple[str, ...] = ()
+    widened: tuple[str, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.added or self.widened)
+
+
+def evolve(table: AvroSchema, file: ParquetBaseFile, passed: Collection[str]) -> Evolution:
+    """The table's schema with what a file adds to it; `passed` are columns of the file that are not stored. New columns
+    come last, and are nullable.
+
+    Raises ConfigError for a new column whose name is none in Avro, or another column's but for upper and lower case,
+    UnsupportedError for one of a type that Avro has not.
+    """
+    path = file.path
+    known = arrow_schema(table, path=path)
+    added, widened, wider = [], [], {}
+    for field in file.schema:
+        if field.name in passed:
+            continue
+        if field.name not in known.names:
+            _check_name(field.name, known.names, path)
+            kind = pa.timestamp("us", "UTC") if is_int96(file, field.name) else field.type
+            added.append(pa.field(field.name, kind, nullable=True))
+            continue
+        held = known.field(field.name).type
+        name = None if fits(field.type, held) else _WIDER.get(held, {}).get(field.type)
+        if name is not None:
+            widened.append(field.name)
+            wider[field.name] = name
+    fields = [_widened(entry, wider.get(entry["name"])) for entry in table["fields"]]
+    fields += _new_fields(table, added, path)
+    return Evolution({**table, "fields": fields}, tuple(field.name for field in added), tuple(widened))
+
+
+def _check_name(name: str, known: list[str], path: str) -> None:
+    alike = next((other for other in known if other.lower() == name.lower()), None)
+    if alike is not None:
+        raise ConfigError(
+            f"the column {name!r} is not the table's {alike!r}", path=path, remedy="rename it in the source"
+        )
+    if _NAME.fullmatch(name) is None:
+        raise ConfigError(
+            f"the table has no column {name!r}, which is no name in its schema",
+            path=path,
+            remedy="rename it in the source to letters, digits and _",
+        )
+
+
+def _widened(entry: dict[str, Any], name: str | None) -> dict[str, Any]:
+    if name is None:
+        return entry
+    kind = entry["type"]
+    if isinstance(kind, list):
+        return {**entry, "type": [branch if branch == "null" else name for branch in kind]}
+    return {**entry, "type": name}
+
+
+def _new_fields(table: AvroSchema, added: list[pa.Field], path: str) -> list[dict[str, Any]]:
+    found = avro_schema(pa.schema(added), path=path)["fields"]
+    namespace = ".".join(filter(None, (table.get("namespace"), table["name"])))
+    return [{**entry, "type": _named(entry["type"], entry["name"], namespace)} for entry in found]
+
+
+def _named(kind: Any, name: str, namespace: str) -> Any:
+    """The type of the field `name` with the names that Spark's writers give (SchemaConverters.toAvroType), by which
+    releases of Hudi compare them; decimals in as many bytes as their digits need.
+    """
+    if isinstance(kind, list):
+        return [_named(item, name, namespace) for item in kind]
+    if not isinstance(kind, dict):
+        return kind
+    if kind.get("logicalType") == "decimal":
+        size = _bytes_of(kind["precision"])
+        return {**kind, "type": "fixed", "name": "fixed", "namespace": f"{namespace}.{name}", "size": size}
+    if kind["type"] == "record":
+        inner = f"{namespace}.{name}"
+        fields = [{**entry, "type": _named(entry["type"], entry["name"], inner)} for entry in kind["fields"]]
+        return {**kind, "name": name, "namespace": namespace, "fields": fields}
+    if kind["type"] == "fixed":
+        return {**kind, "name": name, "namespace": namespace}
+    return {key: _named(value, name, namespace) if key in ("items", "values") else value for key, value in kind.items()}
+
+
+def _bytes_of(precision: int) -> int:
+    """Decimal.minBytesForPrecision of Spark."""
+    size = 1
+    while 2 ** (8 * size - 1) < 10**precision:
+        size += 1
+    return size
