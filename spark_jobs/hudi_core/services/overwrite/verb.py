@@ -274,8 +274,9 @@ def _take_back_failed(context: TableContext, instant: str, owner: Owner) -> bool
 
 def _take_back(context: TableContext, instant: str, owner: Owner) -> None:
     """Rolls an attempt back, or completes it where it had decided to. Raises ConflictError while its owner is alive: a
-    rollback that were requested then would stop it.
+    rollback that were requested then would stop it. The properties are read again: an index may have come or gone.
     """
+    context = context.reloaded()
     job = OverwriteJob(Run(context, instant, owner), Overwrite(""))
     with claimed(context, instant, owner, usable=job.is_usable) as taken:
         if taken.completed is not None:

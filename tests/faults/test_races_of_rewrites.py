@@ -1,0 +1,212 @@
+"""Clusterings, log compactions and overwrites beside others: a second runner, a rollback that knows no claims, an index
+that comes or goes. Whoever loses publishes nothing and leaves no file; run again, the work is done once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import pytest
+
+from hudi_core.engine.local import LocalEngine
+from hudi_core.errors import ConflictError
+from hudi_core.request.overwrites import InsertOverwriteRequest
+from hudi_core.request.requests import MetadataCreateRequest, MetadataDropRequest, Request, RunRequest, ScheduleRequest
+from hudi_core.services.verbs import perform
+from hudi_core.transaction.owner import Owner
+from tests.support.changed_tables import open_context
+from tests.support.golden_data import GoldenCase
+from tests.support.overwrites import own_rows, places, put_source
+from tests.support.table_invariants import assert_metadata_true, read_rows
+
+Golden = Callable[[str, str], GoldenCase]
+VERSIONS = ["6", "8", "9"]
+OPTIONS = {
+    "hoodie.time.generator.max_expected_clock_skew_ms": "0",
+    "hoodie.log.compaction.enable": "true",
+    "spark.sql.session.timeZone": "UTC",
+}
+FROM_ONE = {"hoodie.log.compaction.blocks.threshold": "1"}
+SORTED = {"hoodie.clustering.plan.strategy.sort.columns": "name"}
+
+
+def do(table: Path, request: Request, engine: LocalEngine | None = None) -> Any:
+    context = open_context(table, {**OPTIONS, **request.options})
+    return perform(context, request, engine or LocalEngine(1), Owner.current(request.owner))
+
+
+class Work(Protocol):
+    """Something that is done to a table, once it was begun."""
+
+    def begin(self, table: Path) -> Callable[[LocalEngine | None, str], Any]:
+        """What an engine and an owner do."""
+        ...
+
+
+@dataclass(frozen=True)
+class Planned:
+    service: str
+    options: dict[str, str]
+
+    def begin(self, table: Path) -> Callable[[LocalEngine | None, str], Any]:
+        planned = do(table, ScheduleRequest(str(table), self.service, options=self.options, owner="planner"))
+        instant = planned.document["instant"]
+        assert instant is not None, planned.document
+
+        def run(engine: LocalEngine | None, owner: str) -> Any:
+            return do(table, RunRequest(str(table), self.service, instant=instant, owner=owner), engine)
+
+        return run
+
+
+class Overwriting:
+    def begin(self, table: Path) -> Callable[[LocalEngine | None, str], Any]:
+        source = put_source(own_rows(table, read_rows(table)), table.parent, name="source")
+
+        def run(engine: LocalEngine | None, owner: str) -> Any:
+            request = InsertOverwriteRequest(str(table), source=str(source), whole_table=True, token="t", owner=owner)
+            return do(table, request, engine)
+
+        return run
+
+
+WORKS: dict[str, Work] = {
+    "clustering": Planned("clustering", {}),
+    "sorted clustering": Planned("clustering", SORTED),
+    "log compaction": Planned("log_compaction", FROM_ONE),
+    "overwrite": Overwriting(),
+}
+
+
+class Hooked(LocalEngine):
+    """Calls `meanwhile` once new files are written."""
+
+    def __init__(self, table: Path, known: frozenset[Path], meanwhile: Callable[[], object]) -> None:
+        super().__init__(1)
+        self._table, self._known, self._meanwhile = table, known, meanwhile
+        self.called = False
+
+    def run(self, *given: Any, **named: Any) -> list[Any]:
+        return self._after(super().run(*given, **named))
+
+    def exchange(self, *given: Any, **named: Any) -> list[Any]:
+        return self._after(super().exchange(*given, **named))
+
+    def _after(self, results: list[Any]) -> list[Any]:
+        if not self.called and files(self._table) - self._known:
+            self.called = True
+            self._meanwhile()
+        return results
+
+
+def files(table: Path) -> frozenset[Path]:
+    """Base and log files."""
+    return frozenset(path for path in table.glob("20*/*") if ".parquet" in path.name or ".log." in path.name)
+
+
+def written(table: Path) -> frozenset[Path]:
+    """The files that the commits on the timeline name."""
+    active = open_context(table).active
+    commits = [active.read_commit(item) for item in active.load().commits()]
+    return frozenset(table / stat.path for commit in commits for stat in commit.write_stats())
+
+
+def lost(
+    table: Path, work: str, meanwhile: Callable[[], object], match: str, *, keeps: bool = False
+) -> Callable[[], Any]:
+    """Runs the work with something that makes it lose; what runs it again. With `keeps` the instant is still its own,
+    and its next run removes its files.
+    """
+    rows, run, known = read_rows(table), WORKS[work].begin(table), files(table)
+    engine = Hooked(table, known, meanwhile)
+    with pytest.raises(ConflictError, match=match):
+        run(engine, "the first")
+    assert engine.called
+    assert places(read_rows(table)) == places(rows)
+    assert keeps or files(table) == known, "files of the run that lost"
+    return lambda: run(None, "the second")
+
+
+def finished(table: Path, again: Callable[[], Any], rows: Any, known: frozenset[Path]) -> None:
+    again()
+    assert places(read_rows(table)) == places(rows)
+    assert list(open_context(table).active.load().pending()) == []
+    assert not files(table) - known - written(table)
+    assert_metadata_true(table)
+
+
+def pending_files(table: Path, state: str) -> Sequence[Path]:
+    kinds = ("clustering", "logcompaction", "replacecommit")
+    return [
+        path for kind in kinds for path in table.glob(f".hoodie/**/*.{kind}.{state}") if "metadata" not in path.parts
+    ]
+
+
+@pytest.mark.parametrize("work", WORKS)
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_rollback_that_knows_no_claims(golden: Golden, version: str, work: str) -> None:
+    """As real Hudi rolls an attempt back: its inflight file is gone, the plan stays; an overwrite has none."""
+    table = golden(version, "mor_basic").table
+    rows, known = read_rows(table), files(table)
+
+    def roll_back() -> None:
+        for path in pending_files(table, "inflight"):
+            path.unlink()
+        if work == "overwrite":
+            for path in pending_files(table, "requested"):
+                path.unlink()
+
+    finished(
+        table,
+        lost(table, work, roll_back, "rolled it back while it ran|is gone", keeps=work != "overwrite"),
+        rows,
+        known,
+    )
+
+
+@pytest.mark.parametrize("work", WORKS)
+@pytest.mark.parametrize("version", ["8", "9"])
+def test_an_index_that_comes(golden: Golden, version: str, work: str) -> None:
+    """Not of version 6, where an index begins when nothing is pending."""
+    table = golden(version, "mor_basic").table
+    rows, known = read_rows(table), files(table)
+    request = MetadataCreateRequest(str(table), partitions=("bloom_filters",), owner="the other")
+    finished(
+        table,
+        lost(table, work, lambda: do(table, request), "got or lost an index", keeps=work != "overwrite"),
+        rows,
+        known,
+    )
+
+
+@pytest.mark.parametrize("work", WORKS)
+@pytest.mark.parametrize("version", VERSIONS)
+def test_an_index_that_goes(golden: Golden, version: str, work: str) -> None:
+    table = golden(version, "mdt_all_mor").table
+    rows, known = read_rows(table), files(table)
+    request = MetadataDropRequest(str(table), partitions=("column_stats",), owner="the other")
+    finished(
+        table,
+        lost(table, work, lambda: do(table, request), "got or lost an index", keeps=work != "overwrite"),
+        rows,
+        known,
+    )
+
+
+@pytest.mark.parametrize("work", WORKS)
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_second_runner(golden: Golden, version: str, work: str) -> None:
+    table = golden(version, "mor_basic").table
+    rows, known, run = read_rows(table), files(table), WORKS[work].begin(table)
+
+    def refused() -> None:
+        with pytest.raises(ConflictError, match=r"is run by|is being done|at work|alive"):
+            run(None, "the second")
+
+    engine = Hooked(table, known, refused)
+    run(engine, "the first")
+    assert engine.called
+    finished(table, lambda: run(None, "the second"), rows, known)
