@@ -52,7 +52,7 @@ class InsertOverwriteRequest(_OverwriteRequest):
     def _check(self) -> None:
         _OverwriteRequest._check(self)
         if not self.source.strip() and not self.query.strip():
-            raise ConfigError(f"{_WHAT}: {self.verb} needs a source or a query")
+            raise ConfigError(f"{_WHAT}: {self.verb} needs a source or a query", remedy="give one of them")
         if self.source.strip() and self.query.strip():
             raise ConfigError(f"{_WHAT}: source and query exclude each other")
         if self.query.strip() and self.dry_run:

@@ -15,7 +15,7 @@ from hudi_core.errors import FormatError, UnsupportedError
 
 MAX_DEPTH = 64
 """Levels of nesting, with named types written out: each costs a stack frame in every decoder."""
-MAX_TYPES = 250_000
+MAX_TYPES = 100_000
 """Types of a schema, with named types written out."""
 VALUES_PER_BYTE = 4
 """Values that a byte of a datum may become on average: null and empty records take no bytes."""
