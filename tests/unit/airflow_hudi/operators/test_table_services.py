@@ -89,6 +89,24 @@ def test_small_plans_need_no_spark(golden: Golden, submitted: Path) -> None:
     assert submitted_jobs(submitted) == []
 
 
+def test_compactions_and_clusterings_are_planned_and_run_in_one_task(golden: Golden, submitted: Path) -> None:
+    """Within a budget of bytes: each in several instants."""
+    merge, copy = golden("8", "mor_basic").table, golden("9", "cow_basic").table
+    options = {"hoodie.compact.inline.max.delta.commits": "1", "airflow_hudi.plan.max.bytes": "1"}
+    given = {"engine": "auto", "services": ["compaction", "clustering"], "options": options}
+    rows = [read_rows(table) for table in (merge, copy)]
+    result = operator_on(merge, copy, **given).execute(context())
+    assert (result["done"], result["nothing"], result["failed"]) == (3, 1, 0)
+    assert "copy-on-write" in of(result, copy, "compaction")["reason"]
+    for table, service in ((merge, "compaction"), (merge, "clustering"), (copy, "clustering")):
+        done = of(result, table, service)["instants"]
+        assert (len(done) > 1, {item["state"] for item in done}) == (True, {"completed"})
+    for table, before in zip((merge, copy), rows, strict=True):
+        assert_same_rows(read_rows(table), before)
+    with pytest.raises(AirflowSkipException, match="none of 2 tables has work"):
+        operator_on(merge, copy, **given).execute(context())
+
+
 def test_one_tables_failure_stops_no_other_and_fails_the_task(golden: Golden, submitted: Path) -> None:
     broken, whole = golden("8", "mor_compaction_requested").table, golden("9", "mor_compaction_requested").table
     lost = min(path for path in broken.glob("2024-*/.*.log.1_*") if path.suffix != ".crc")
