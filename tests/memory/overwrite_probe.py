@@ -1,0 +1,32 @@
+"""Overwrites a table by the rows of a folder in a process of its own, and prints rows and the peak of anonymous memory
+as JSON. Arguments: table, source, memory budget in bytes.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import polars
+
+from hudi_core.engine.local import LocalEngine
+from hudi_core.request.overwrites import InsertOverwriteRequest
+from hudi_core.services.overwrite.verb import insert_overwrite
+from tests.support.changed_tables import an_owner, open_context
+from tests.support.peak_memory import measured
+
+LIBRARIES = (polars,)
+"""Imported before the first measurement: what libraries take up is no data."""
+
+
+def main(table: Path, source: str, budget: int) -> None:
+    context = open_context(table, {"airflow_hudi.memory.bytes": str(budget)})
+    request = InsertOverwriteRequest(str(table), source=source, whole_table=True)
+    engine = LocalEngine(1, exchange_bytes=budget)
+    done, peak, _ = measured(lambda: insert_overwrite(context, request, engine, an_owner()))
+    print(json.dumps({"rows": done.records, "replaced": done.replaced_file_groups, "peak": peak}))
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]))
