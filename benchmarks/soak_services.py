@@ -50,7 +50,7 @@ PROVIDERS = "org.apache.hudi.client.transaction.lock."
 LOCKS = ("filesystem", "zookeeper")
 KEYS, BATCH = 200, 20
 """Rows of the first insert; rows that each later write changes, and half as many new ones where it has new ones."""
-ATTEMPTS = 10
+ATTEMPTS = 20
 OVERWRITE = "insert_overwrite"
 SERVED = ("compaction", "clean", "archive", "clustering")
 NEEDED = (*SERVED, OVERWRITE)
@@ -83,8 +83,10 @@ OURS = {
 }
 DAYS = ("2024-01-01", "2024-01-02", "2024-01-03")
 OVERWRITTEN = DAYS[-1]
-"""The partition that we overwrite, every OVERWRITE_EVERY turns of the services, by so many rows."""
-OVERWRITE_EVERY, OVERWRITE_ROWS = 3, 12
+"""The partition that we overwrite, by so many rows."""
+OVERWRITE_ROWS = 12
+OVERWRITE_EVERY, CLUSTER_EVERY, PAUSE_SECONDS = 5, 4, 2.0
+"""Turns of the services, and the time between two: a writer whose file groups are always replaced never commits."""
 
 
 @contextmanager
@@ -247,10 +249,11 @@ class Services:
                 if self.stop.is_set():
                     return
                 for name in SERVICES:
-                    self.turn(name)
+                    if name != "clustering" or number % CLUSTER_EVERY == 0:
+                        self.turn(name)
                 if number % OVERWRITE_EVERY == 0:
                     self.overwrite(number)
-                self.stop.wait(0.5)
+                self.stop.wait(PAUSE_SECONDS)
         except BaseException as error:  # noqa: BLE001 - raised by the main thread
             self.error = error
 

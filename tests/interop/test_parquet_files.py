@@ -90,8 +90,14 @@ def cluster(table: FullyIndexedTable) -> None:
     table.hudi.ask("service", base=str(table.base), name="cluster", instant=instant, options=options)
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("label", [*(pytest.param(label, marks=pytest.mark.soak) for label in ("6", "8")), "9"])
+@pytest.mark.parametrize(
+    ("label", "kind"),
+    [
+        pytest.param(label, kind, marks=() if (label, kind) == ("9", MOR) else pytest.mark.soak)
+        for label in ("6", "8", "9")
+        for kind in KINDS
+    ],
+)
 def test_real_hudi_goes_on_with_files_of_pages_and_copies(
     request: pytest.FixtureRequest, tmp_path: Path, label: str, kind: str
 ) -> None:
