@@ -56,6 +56,7 @@ VALUES: dict[str, st.SearchStrategy[Any]] = {
     "rounds": st.integers(1, 10**5),
     "token": st.none() | st.from_regex(r"[ -~]{1,20}", fullmatch=True),
     "source": st.just("/rows.parquet"),
+    "query": st.sampled_from(["", "SELECT 1"]),
     "whole_table": st.booleans(),
 }
 
@@ -71,6 +72,8 @@ def requests(draw: st.DrawFn) -> Request:
         found["partitions"] = ("column_stats",)
     if issubclass(cls, InsertOverwriteRequest | DeletePartitionRequest):
         found["partitions"] = () if found.get("whole_table") else ("2024-01-01",)
+    if found.get("query"):
+        found |= {"source": "", "dry_run": False}
     return cls(**found)
 
 
@@ -95,6 +98,7 @@ CHANGED: dict[str, Any] = {
     "rounds": 61,
     "token": "x",
     "source": "/rows",
+    "query": "SELECT 1",
     "whole_table": True,
 }
 """A value other than the default of each field that only some verbs have."""
