@@ -11,8 +11,6 @@ from hudi_cli.options import AS_WRITERS, Target, common, hudi_option
 from hudi_cli.output import Output
 from hudi_core.engine.protocol import Json
 from hudi_core.errors import EXIT_FAILED
-from hudi_core.storage.probe import probe
-from hudi_core.storage.registry import open_storage
 
 _STYLE = {"error": "bold red", "warning": "yellow", "info": "cyan"}
 
@@ -58,6 +56,9 @@ def probe_store(
     Reports whether it can carry a timeline and a storage lease. Writes in a folder of its own below TABLE, and removes
     it. A store that cannot carry a timeline ends with exit code 1.
     """
+    from hudi_core.storage.probe import probe  # not for help
+    from hudi_core.storage.registry import open_storage
+
     report = probe(open_storage(target.table, target.storage_options()), writers, rounds)
     document = report.to_json()
     output.result(document, _verdict(document))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
 from hudi_cli.instant_details import instant_details
@@ -12,7 +14,9 @@ from hudi_core.engine.protocol import Json
 from hudi_core.errors import ConfigError
 from hudi_core.query.request import MetadataMode
 from hudi_core.timeline.instant import KNOWN_ACTIONS, Instant, State
-from hudi_core.view.file_group import FileSlice
+
+if TYPE_CHECKING:
+    from hudi_core.view.file_group import FileSlice
 
 
 @click.command()

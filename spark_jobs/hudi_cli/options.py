@@ -14,10 +14,10 @@ from hudi_core.config.write_config import PLAN_MAX_BYTES
 from hudi_core.errors import ConfigError
 from hudi_core.request.requests import METADATA_MODES, Request
 from hudi_core.request.secrets import merge_storage_options
-from hudi_core.table import HudiTable
 
 if TYPE_CHECKING:
     from hudi_core.engine.local import LocalEngine
+    from hudi_core.table import HudiTable
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -44,7 +44,7 @@ class Target:
 
     def open(self, option: Iterable[str] = ()) -> HudiTable:
         """Opens the table with Hudi's options, texts `K=V`."""
-        return HudiTable.open(self.table, self.storage_options(), parse_pairs(option, option="--option"))
+        return _table_type().open(self.table, self.storage_options(), parse_pairs(option, option="--option"))
 
     def storage_options(self) -> dict[str, str]:
         """The storage options of the file and of the command line."""
@@ -189,10 +189,17 @@ def parse_pairs(pairs: Iterable[str], *, option: str) -> dict[str, str]:
     return result
 
 
+def _table_type() -> type[HudiTable]:
+    """Imported with the first table, as it is half of what a start takes: help needs none."""
+    from hudi_core.table import HudiTable
+
+    return HudiTable
+
+
 def table_of(request: Request) -> HudiTable:
     """The table of a request, opened with its options."""
     storage_options = merge_storage_options(request.storage_options, request.storage_options_file)
-    return HudiTable.open(request.table, storage_options, request.options)
+    return _table_type().open(request.table, storage_options, request.options)
 
 
 def local_engine() -> LocalEngine:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 from pathlib import Path
-from typing import Any, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 import click
 from rich.markup import escape
@@ -19,7 +19,9 @@ from hudi_core.query.request import MetadataMode, Query
 from hudi_core.storage.failures import translated
 from hudi_core.storage.local import local_path
 from hudi_core.storage.registry import scheme_of
-from hudi_core.table import ReadResult
+
+if TYPE_CHECKING:
+    from hudi_core.table import ReadResult
 
 
 @click.command()

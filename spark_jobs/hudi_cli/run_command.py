@@ -32,12 +32,12 @@ from hudi_core.request.requests import MAX_MINUTES, Request, RunRequest
 from hudi_core.request.results import RunResult
 from hudi_core.request.services import SERVICES, check_service
 from hudi_core.services.batch import outcome_of, run_job
-from hudi_core.table import HudiTable
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from hudi_core.services.runner import Progress
+    from hudi_core.table import HudiTable
     from hudi_spark.session_engine import SessionEngine
 
 SERVICE_NAMES = tuple(SERVICES)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hudi_cli import doctor_commands
+from hudi_core.storage import registry
 from hudi_core.storage.local import LocalStorage
 from tests.contract.racing import CheckThenPut
 from tests.support.golden_data import GoldenCase
@@ -114,7 +114,7 @@ def test_a_storage_without_conditional_puts_is_not_raced() -> None:
 
 
 def test_a_store_that_looks_first_and_writes_then_is_found_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(doctor_commands, "open_storage", lambda uri, options: CheckThenPut(LocalStorage(uri)))
+    monkeypatch.setattr(registry, "open_storage", lambda uri, options: CheckThenPut(LocalStorage(uri)))
     done = hudictl("probe-store", tmp_path, *QUICK, "--json")
     assert (done.code, done.document["can_carry_timeline"], done.document["can_carry_lease"]) == (1, False, False)
     assert done.document["creates"]["several_winners"] > 0
