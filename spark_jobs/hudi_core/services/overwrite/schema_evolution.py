@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from hudi_core.codec.avro.arrow import arrow_schema
 from hudi_core.codec.avro.arrow_types import avro_schema
+from hudi_core.codec.avro.bounds import check_bounds
 from hudi_core.codec.avro.schema import AvroSchema
 from hudi_core.codec.parquet.file import ParquetBaseFile
 from hudi_core.errors import ConfigError
@@ -45,7 +46,7 @@ def evolve(table: AvroSchema, file: ParquetBaseFile, passed: Collection[str]) ->
     come last, and are nullable.
 
     Raises ConfigError for a new column whose name is none in Avro, or another column's but for upper and lower case,
-    UnsupportedError for one of a type that Avro has not.
+    UnsupportedError for one of a type that Avro has not, and for more columns than a schema may have.
     """
     path = file.path
     known = arrow_schema(table, path=path)
@@ -64,8 +65,9 @@ def evolve(table: AvroSchema, file: ParquetBaseFile, passed: Collection[str]) ->
             widened.append(field.name)
             wider[field.name] = name
     fields = [_widened(entry, wider.get(entry["name"])) for entry in table["fields"]]
-    fields += _new_fields(table, added, path)
-    return Evolution({**table, "fields": fields}, tuple(field.name for field in added), tuple(widened))
+    schema = {**table, "fields": fields + _new_fields(table, added, path)}
+    check_bounds(schema, path=path)  # of more columns no reader of ours would take the schema
+    return Evolution(schema, tuple(field.name for field in added), tuple(widened))
 
 
 def _check_name(name: str, known: list[str], path: str) -> None:

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from hudi_core.codec.avro import bounds
 from hudi_core.codec.avro.arrow import arrow_schema
 from hudi_core.codec.avro.schema import AvroSchema, parse_schema
 from hudi_core.codec.parquet.file import ParquetBaseFile
@@ -150,6 +151,12 @@ def test_what_no_schema_of_hudi_has_is_refused(
 ) -> None:
     with pytest.raises(error, match=match):
         evolved(pa.table({name: pa.nulls(1, kind)}), tmp_path)
+
+
+def test_more_columns_than_a_schema_may_have_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bounds, "MAX_TYPES", 20)
+    with pytest.raises(UnsupportedError, match=r"rows\.parquet.*more than 20 types"):
+        evolved(pa.table({f"c{number}": ["x"] for number in range(10)}), tmp_path)
 
 
 def with_more(rows: pa.Table) -> pa.Table:
