@@ -68,12 +68,13 @@ class Case:
 
 @dataclass(frozen=True)
 class Tables:
-    """The demo's table, two more beside it, and rows for a partition of the second."""
+    """The demo's table, three more beside it, `kept` to go back to its `commit`, and rows for a partition of `written`."""
 
     demo: Path
     stuck: str
     stuck_compaction: str
     written: str
+    kept: str
     commit: str
     rows: Path
     partition: str
@@ -81,24 +82,26 @@ class Tables:
 
 def make_tables(demo: Path, scratch: Path) -> Tables:
     """Copies, into the demo's warehouse, of a table with a compaction that has died, and of one to go back on."""
-    stuck, written = open_case("9", "compaction_inflight", scratch).table, open_case("8", "mor_basic", scratch).table
-    for table in (stuck, written):
+    stuck, written, kept = (
+        open_case(version, case, scratch).table
+        for version, case in (("9", "compaction_inflight"), ("8", "mor_basic"), ("8", "cow_basic"))
+    )
+    for table in (stuck, written, kept):
         shutil.copytree(table, demo.parent / table.name)
     (compaction,) = HudiTable.open(str(stuck)).timeline().pending()
-    commits = HudiTable.open(str(written)).timeline().commits().instants
+    commits = HudiTable.open(str(kept)).timeline().commits().instants
     rows = read_rows(written)
     partition = min(rows.column("_hoodie_partition_path").to_pylist())
     source = put_source(own_rows(written, within(rows, partition)), demo.parent, name="rows")
-    return Tables(
-        demo, stuck.name, compaction.requested_time, written.name, commits[-2].requested_time, source, partition
-    )
+    instant, commit = compaction.requested_time, commits[-2].requested_time
+    return Tables(demo, stuck.name, instant, written.name, kept.name, commit, source, partition)
 
 
 def cases(tables: Tables) -> list[Case]:
     """Each DAG with its defaults, then each value of what can be chosen, and each verb of the repairs, in an order in
     which there is something to do.
     """
-    kept = {"table": tables.written, "instant": tables.commit}
+    kept = {"table": tables.kept, "instant": tables.commit}
     stuck = {"table": tables.stuck, "instant": tables.stuck_compaction}
 
     def repair(verb: str, typed: Mapping[str, object]) -> Case:

@@ -11,7 +11,7 @@ from benchmarks import forms
 from benchmarks.forms import Case, FormFault, Tables, cases, check_complete, check_conf, merged, wait_for_run
 from demo.rest import Airflow, NotReadyError
 
-TABLES = Tables(Path("demo"), "stuck", "20260102030405678", "written", "20260102030405679", Path("rows"), "p")
+TABLES = Tables(Path("demo"), "stuck", "20260102030405678", "written", "kept", "20260102030405679", Path("rows"), "p")
 
 
 class FakeAirflow(Airflow):
