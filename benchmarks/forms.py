@@ -68,7 +68,9 @@ class Case:
 
 @dataclass(frozen=True)
 class Tables:
-    """The demo's table, three more beside it, `kept` to go back to its `commit`, and rows for a partition of `written`."""
+    """The demo's table, three more beside it, of which `kept` goes back to its `commit`, and rows for a partition of
+    `written`.
+    """
 
     demo: Path
     stuck: str
