@@ -14,13 +14,14 @@ import json
 import shutil
 import statistics
 import sys
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
-from benchmarks.compaction import Answer, code, contents
-from benchmarks.measure import Cost, machine, middle, run_whole_process
+from benchmarks.compaction import Answer, code, contents, figures
+from benchmarks.measure import Cost, machine, run_whole_process
 from benchmarks.rewrite_process import CODEC, WORKS, source_of
 from benchmarks.service_tables import single_slices
 from benchmarks.table_copies import cache, on_a_copy
@@ -130,32 +131,8 @@ def compare(work: str, version: str, runs: int, rows: int) -> dict[str, Any]:
                 warms[name.removesuffix(", warm")].append(answer["warm"])
     if len({tuple(found[key] for key in ("rows", "ts", "a", "codec")) for found in seen.values()}) != 1:
         raise RuntimeError(f"{work}, {version}: the engines do not hold the same rows: {seen}")
-    return {"rows": rows, "runs": runs, **_figures(costs, warms, seen)}
-
-
-def _figures(
-    costs: dict[str, list[Cost]], warms: dict[str, list[dict[str, float]]], seen: dict[str, dict[str, Any]]
-) -> dict[str, Any]:
-    entire = {name: middle(found) for name, found in costs.items()}
-    kept = {
-        name: {key: statistics.median(one[key] for one in found) for key in ("wall", "cpu")}
-        for name, found in warms.items()
-    }
-    found: dict[str, Any] = {
-        name: {
-            "whole": cost.as_json(),
-            **({"warm": {key: round(value, 2) for key, value in kept[name].items()}} if name in kept else {}),
-            "new_base_mib": seen[name]["new_base_mib"],
-        }
-        for name, cost in entire.items()
-    }
-    for key in ("cpu", "wall"):
-        found[f"{key}_ratios"] = {
-            "spark_whole": round(getattr(entire["hudi"], key) / getattr(entire["spark"], key), 2),
-            "spark_warm": round(kept["hudi"][key] / kept["spark"][key], 2),
-            "local_whole": round(getattr(entire["hudi"], key) / getattr(entire["local"], key), 2),
-        }
-    return found
+    mib = {name: found["new_base_mib"] for name, found in seen.items()}
+    return {"rows": rows, "runs": runs, **figures(costs, warms, mib)}
 
 
 def compare_plans(runs: int) -> dict[str, Any]:
@@ -199,8 +176,6 @@ def _planned_groups(table: Path) -> int:
 
 def plan_by_hudi(table: Path) -> float:
     """Wall seconds until Hudi's plan is on the timeline."""
-    import time
-
     session = hudi_session(2, VERSIONS[0])
     session.sql(f"CREATE TABLE {NAME} USING hudi LOCATION '{table}'")
     session.sql("SELECT 1").collect()

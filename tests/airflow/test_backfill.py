@@ -151,9 +151,9 @@ def backfill(stack: Stack, dag: str, *options: str) -> None:
         )
         if created.returncode == 0:
             return
-        told = created.stdout[-4000:] + created.stderr[-4000:]
-        assert any(reason in told for reason in ("Another backfill is running", "database is locked")), told
-        assert time.monotonic() < deadline, told
+        output = created.stdout[-4000:] + created.stderr[-4000:]
+        assert any(reason in output for reason in ("Another backfill is running", "database is locked")), output
+        assert time.monotonic() < deadline, output
         time.sleep(5)
 
 

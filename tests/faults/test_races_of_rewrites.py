@@ -138,6 +138,12 @@ def finished(table: Path, again: Callable[[], Any], rows: Any, known: frozenset[
     assert_metadata_true(table)
 
 
+def loses_and_is_done_again(table: Path, work: str, meanwhile: Callable[[], object], match: str) -> None:
+    """The instant of what was planned is still its own; an overwrite has none that outlives it."""
+    rows, known = read_rows(table), files(table)
+    finished(table, lost(table, work, meanwhile, match, keeps=work != "overwrite"), rows, known)
+
+
 def pending_files(table: Path, state: str) -> Sequence[Path]:
     kinds = ("clustering", "logcompaction", "replacecommit")
     return [
@@ -150,7 +156,6 @@ def pending_files(table: Path, state: str) -> Sequence[Path]:
 def test_a_rollback_that_knows_no_claims(golden: Golden, version: str, work: str) -> None:
     """As real Hudi rolls an attempt back: its inflight file is gone, the plan stays; an overwrite has none."""
     table = golden(version, "mor_basic").table
-    rows, known = read_rows(table), files(table)
 
     def roll_back() -> None:
         for path in pending_files(table, "inflight"):
@@ -159,12 +164,7 @@ def test_a_rollback_that_knows_no_claims(golden: Golden, version: str, work: str
             for path in pending_files(table, "requested"):
                 path.unlink()
 
-    finished(
-        table,
-        lost(table, work, roll_back, "rolled it back while it ran|is gone", keeps=work != "overwrite"),
-        rows,
-        known,
-    )
+    loses_and_is_done_again(table, work, roll_back, "rolled it back while it ran|is gone")
 
 
 @pytest.mark.parametrize("work", WORKS)
@@ -172,28 +172,16 @@ def test_a_rollback_that_knows_no_claims(golden: Golden, version: str, work: str
 def test_an_index_that_comes(golden: Golden, version: str, work: str) -> None:
     """Not of version 6, where an index begins when nothing is pending."""
     table = golden(version, "mor_basic").table
-    rows, known = read_rows(table), files(table)
     request = MetadataCreateRequest(str(table), partitions=("bloom_filters",), owner="the other")
-    finished(
-        table,
-        lost(table, work, lambda: do(table, request), "got or lost an index", keeps=work != "overwrite"),
-        rows,
-        known,
-    )
+    loses_and_is_done_again(table, work, lambda: do(table, request), "got or lost an index")
 
 
 @pytest.mark.parametrize("work", WORKS)
 @pytest.mark.parametrize("version", VERSIONS)
 def test_an_index_that_goes(golden: Golden, version: str, work: str) -> None:
     table = golden(version, "mdt_all_mor").table
-    rows, known = read_rows(table), files(table)
     request = MetadataDropRequest(str(table), partitions=("column_stats",), owner="the other")
-    finished(
-        table,
-        lost(table, work, lambda: do(table, request), "got or lost an index", keeps=work != "overwrite"),
-        rows,
-        known,
-    )
+    loses_and_is_done_again(table, work, lambda: do(table, request), "got or lost an index")
 
 
 @pytest.mark.parametrize("work", WORKS)

@@ -89,15 +89,17 @@ def merging(
         yield SliceMerge(records, BaseMerger(records, policy, ordering, path=path, first_only=first_only), budget)
 
 
-def grouped(batches: Iterable[pa.RecordBatch], *, rows: int, max_bytes: int) -> Iterator[list[pa.RecordBatch]]:
-    """Batches in groups of about `rows` rows, but of no more than `max_bytes` and one batch."""
+def grouped(
+    batches: Iterable[pa.RecordBatch], *, rows: int | None = None, max_bytes: int
+) -> Iterator[list[pa.RecordBatch]]:
+    """Batches in groups of about `rows` rows, None for any number, but of no more than `max_bytes` and one batch."""
     group: list[pa.RecordBatch] = []
     held_rows = held_bytes = 0
     for batch in batches:
         group.append(batch)
         held_rows += batch.num_rows
         held_bytes += batch.nbytes
-        if held_rows >= rows or held_bytes >= max_bytes:
+        if held_bytes >= max_bytes or (rows is not None and held_rows >= rows):
             yield group
             group, held_rows, held_bytes = [], 0, 0
     if group:

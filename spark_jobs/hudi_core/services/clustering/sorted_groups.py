@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     from hudi_core.engine.protocol import TaskAttempt
 
 _KEY: Final = "_airflow_hudi_sort_key"
-_ANY: Final = 1 << 62
-"""No limit to the rows of a part, only to its bytes."""
 _MERGED_PART: Final = 8
 """Pieces that are merged at once take up at least this part of the memory budget."""
 
@@ -152,7 +150,7 @@ def produce_sorted(unit: SortUnit, attempt: TaskAttempt) -> Iterator[pa.RecordBa
     try:
         with open_slice(storage, unit.target, unit.item) as rows:
             keyed = (batch.append_column(_KEY, unit.order.keys(batch)) for batch in rows.batches())
-            for part in grouped(keyed, rows=_ANY, max_bytes=unit.target.config.sorted_bytes):
+            for part in grouped(keyed, max_bytes=unit.target.config.sorted_bytes):
                 yield from exchange_pieces(_sorted_part(part, unit))
             count = rows.count()
     except (pa.ArrowException, MemoryError) as error:

@@ -43,8 +43,6 @@ if TYPE_CHECKING:
     from hudi_core.engine.protocol import TaskAttempt
 
 _UNIT: Final = "unit of an overwrite"
-_ANY: Final = 1 << 62
-"""No limit to the rows of a part, only to its bytes."""
 _SMALL_SHARDS: Final = 8
 """Shards that small partitions share at least, where there are as many."""
 
@@ -155,7 +153,7 @@ def produce_rows(unit: RowsUnit, attempt: TaskAttempt) -> Iterator[pa.RecordBatc
     Memory: a batch, and half of the memory budget.
     """
     rows = unit.rows
-    for part in grouped(_keyed(unit), rows=_ANY, max_bytes=rows.config.sorted_bytes):
+    for part in grouped(_keyed(unit), max_bytes=rows.config.sorted_bytes):
         yield from exchange_pieces(_pieces(part, unit.spread))
 
 
