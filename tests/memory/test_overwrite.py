@@ -21,9 +21,9 @@ from tests.support.golden_data import GoldenCase
 ROWS, TEXT = 400_000, 700
 """Some 270 MiB of text."""
 BUDGET = 32 * MIB
-BOUND = 330 * MIB
-"""Half of the budget of rows and their sorted copy, a row group being written and compressed, a bloom filter, and what
-allocators keep back.
+BOUND = 500 * MIB
+"""Half of the budget of rows and their sorted copy, a row group of 131,072 rows (90 MiB here) being written and
+compressed, a bloom filter, and what allocators keep back: 370 to 425 MiB on an idle machine, less on a busy one.
 """
 GROUPS, PARTITIONS = 100_000, 1_000
 GROUPS_BOUND = 400 * MIB
