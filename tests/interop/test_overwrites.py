@@ -15,13 +15,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
+from hudi_core.model.names import IS_DELETED
 from hudi_core.timeline.instant import Action
-from tests.interop.changes import user_columns
+from tests.interop.changes import user_columns, write_parquet
 from tests.interop.fully_indexed_golden_table import Served
 from tests.interop.judged import JUDGES, KINDS, Judged, first_rows
 from tests.interop.real_hudi import RealHudi
 from tests.support.golden_data import GoldenCase
 from tests.support.overwrites import delete, overwrite, put_source
+from tests.support.rows import assert_same_rows
 from tests.support.table_invariants import read_rows
 
 pytestmark = [pytest.mark.hudi, pytest.mark.slow]
@@ -99,6 +101,60 @@ def test_real_hudi_goes_on_with_columns_that_an_overwrite_added(
     table.rows = pa.concat_tables([given, kept], promote_options="default")
     table.check()
     table.goes_on()
+
+
+def combining() -> Iterator[Any]:
+    for version in JUDGES:
+        for kind in KINDS:
+            for combine in ("true", "false"):
+                chosen = (version, kind, combine)
+                yield pytest.param(*chosen, marks=() if chosen == ("9", KINDS[1], "true") else pytest.mark.soak)
+
+
+@pytest.mark.parametrize(("version", "kind", "combine"), combining())
+def test_real_hudi_writes_the_same_of_rows_with_one_key_and_of_deleted_ones(
+    request: pytest.FixtureRequest, tmp_path: Path, version: str, kind: str, combine: str
+) -> None:
+    """Its own insert_overwrite of the same source, on a copy of the table."""
+    hudi: RealHudi = request.getfixturevalue(JUDGES[version])
+    rows = first_rows()
+    rows = rows.append_column(IS_DELETED, pa.array([False] * rows.num_rows))
+    table = Judged.create(hudi, tmp_path / "table", kind, version, rows=rows)
+    theirs = table.copy(tmp_path / "theirs")
+    of_partition = rows.filter(pc.equal(rows["dt"], "2024-01-01"))
+
+    def version_of(first: int, end: int, ts: int, *, deleted: bool = False) -> pa.Table:
+        found = of_partition.slice(first, end - first)
+        columns = {
+            "ts": pc.add(found["ts"], ts),
+            "name": pa.array([f"{name} {ts}" for name in found["name"].to_pylist()]),
+            IS_DELETED: pa.array([deleted] * found.num_rows),
+        }
+        return pa.table({name: columns.get(name, found[name]) for name in found.schema.names})
+
+    given = pa.concat_tables(
+        [
+            version_of(0, 20, 5),
+            version_of(5, 25, -5),
+            version_of(0, 4, 9, deleted=True),
+            version_of(6, 9, -9, deleted=True),
+            version_of(12, 15, 7),
+        ]
+    )
+    options = {"hoodie.combine.before.insert": combine}
+    hudi.ask(
+        "write",
+        base=str(theirs.base),
+        operation="insert_overwrite",
+        parquet=write_parquet(given, tmp_path, "given"),
+        options={**theirs.options, **options},
+    )
+    overwrite(table.base, put_source(given, tmp_path, files=3), options)
+    expected = user_columns(hudi.snapshot(theirs.base, metadata=True))
+    assert expected.num_rows == 30 + (21 if combine == "true" else 43)
+    assert_same_rows(user_columns(read_rows(table.base)), expected)
+    table.rows = expected
+    table.check()
 
 
 @pytest.mark.soak

@@ -13,7 +13,7 @@ import pytest
 from hudi_core.engine.local import LocalEngine
 from hudi_core.model.names import META_FIELDS
 from hudi_core.request.overwrites import DeletePartitionRequest, InsertOverwriteRequest
-from hudi_core.services.overwrite import source, write
+from hudi_core.services.overwrite import shard_files, source
 from hudi_core.services.overwrite.verb import OverwriteResult, delete_partitions, insert_overwrite
 from hudi_core.storage.local import LocalStorage
 from hudi_core.timeline.actions.commit import CommitMetadata
@@ -83,7 +83,7 @@ def overwrite(
         storage = None if plan is None else FaultStorage(LocalStorage(table), plan)
         if plan is not None:
             faulty = plan
-            patch.setattr(write, "open_data_storage", lambda uri, _: FaultStorage(LocalStorage(uri), faulty))
+            patch.setattr(shard_files, "open_data_storage", lambda uri, _: FaultStorage(LocalStorage(uri), faulty))
             patch.setattr(source, "open_data_storage", lambda uri, _: LocalStorage(uri))
         context = open_context(table, {**OPTIONS, **(options or {})}, storage)
         return insert_overwrite(context, request, LocalEngine(1), owner or an_owner())

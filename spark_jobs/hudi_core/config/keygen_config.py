@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from hudi_core.config.keys import ConfigKey, flag, keys_in, names, one_of
+from hudi_core.config.keys import ConfigKey, flag, keys_in, names, one_of, optional
 
 _TIME: Final = "hoodie.keygen.timebased."
 _OLD_TIME: Final = "hoodie.deltastreamer.keygen.timebased."
@@ -38,7 +38,12 @@ CONSISTENT_TIMESTAMPS = flag(
     "keys and partition paths have timestamps as text; this release writes them as numbers alone",
 )
 COMBINE_INSERTS = flag(
-    "hoodie.combine.before.insert", "of rows with one key only the newest is written; this release writes all alone"
+    "hoodie.combine.before.insert",
+    "of rows of a partition with one key an overwrite writes the one with the greatest ordering value, of several the "
+    "last",
+)
+INDEX_TYPE = optional(
+    "hoodie.index.type", "the index by which writers find rows; with a global one an overwrite combines none"
 )
 SLASHED_DATES = flag(
     "hoodie.datasource.write.slash.separated.date.partitioning",

@@ -31,7 +31,6 @@ OPTIONS_OF_WRITERS = {
     "hoodie.compact.inline",
     "hoodie.compact.schedule.inline",
     "hoodie.datasource.write.row.writer.enable",
-    "hoodie.index.type",
     "hoodie.logfile.data.block.max.size",
     "hoodie.metadata.index.async",
     "hoodie.optimized.log.blocks.scan.enable",

@@ -16,7 +16,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hudi_core.config.keygen_config import (
-    COMBINE_INSERTS,
     CONSISTENT_TIMESTAMPS,
     SLASHED_DATES,
     TYPED_PARTITION_FIELDS,
@@ -78,7 +77,7 @@ class KeyGenerator:
         """
         path, settings = config.path, with_properties(config.raw, options)
         kind = _kind(config)
-        for key in (CONSISTENT_TIMESTAMPS, SLASHED_DATES, COMBINE_INSERTS):
+        for key in (CONSISTENT_TIMESTAMPS, SLASHED_DATES):
             if key.read(settings, path=path):
                 raise UnsupportedError(f"{key.name}=true is not written here", path=path, remedy="use Hudi itself")
         fields = config.record_key_fields

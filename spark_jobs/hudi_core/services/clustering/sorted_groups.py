@@ -33,7 +33,8 @@ from hudi_core.timeline.actions.clustering import ClusteringSlice
 if TYPE_CHECKING:
     from hudi_core.engine.protocol import TaskAttempt
 
-_KEY: Final = "_airflow_hudi_sort_key"
+SORT_KEY: Final = "_airflow_hudi_sort_key"
+"""The column of merged_pieces that rows are in the order of."""
 _MERGED_PART: Final = 8
 """Pieces that are merged at once take up at least this part of the memory budget."""
 
@@ -149,7 +150,7 @@ def produce_sorted(unit: SortUnit, attempt: TaskAttempt) -> Iterator[pa.RecordBa
     storage = open_data_storage(unit.target.uri, unit.target.storage_options)
     try:
         with open_slice(storage, unit.target, unit.item) as rows:
-            keyed = (batch.append_column(_KEY, unit.order.keys(batch)) for batch in rows.batches())
+            keyed = (batch.append_column(SORT_KEY, unit.order.keys(batch)) for batch in rows.batches())
             for part in grouped(keyed, max_bytes=unit.target.config.sorted_bytes):
                 yield from exchange_pieces(_sorted_part(part, unit))
             count = rows.count()
@@ -163,7 +164,7 @@ def _sorted_part(batches: list[pa.RecordBatch], unit: SortUnit) -> Iterator[tupl
     """The pieces of a part that is sorted, with the shard and the first key of each."""
     rows = _by_key(pa.Table.from_batches(batches))
     batches.clear()  # while the sorted rows are sent, and the next ones read
-    keys = rows.column(_KEY).combine_chunks()
+    keys = rows.column(SORT_KEY).combine_chunks()
     cuts = [_place(keys, cut) for cut in unit.cuts]
     step = rows_per_piece(rows)
     for number, (start, end) in enumerate(zip([0, *cuts], [*cuts, rows.num_rows], strict=True)):
@@ -202,14 +203,14 @@ def merged_pieces(batches: Iterator[pa.RecordBatch], schema: pa.Schema, hold: in
     """The rows of sorted pieces in the order of their keys, with the columns of `schema`. Pieces come by their first
     keys, so what is below the next piece's first key is final. `hold` bytes are taken together at least.
     """
-    keyed = schema.append(pa.field(_KEY, pa.binary()))
+    keyed = schema.append(pa.field(SORT_KEY, pa.binary()))
     held: list[pa.Table] = []
     size, limit = 0, hold
     for batch in batches:
         for first, value in zip(batch.column(0), batch.column(1), strict=True):
             if size >= limit:
                 rows = _by_key(pa.concat_tables(held))
-                final = _place(rows.column(_KEY).combine_chunks(), first.as_py())
+                final = _place(rows.column(SORT_KEY).combine_chunks(), first.as_py())
                 yield rows.slice(0, final).select(schema.names)
                 held = [rows.slice(final).combine_chunks()]
                 size = held[0].nbytes
@@ -221,7 +222,7 @@ def merged_pieces(batches: Iterator[pa.RecordBatch], schema: pa.Schema, hold: in
 
 
 def _by_key(rows: pa.Table) -> pa.Table:
-    return rows.take(pc.sort_indices(rows.column(_KEY))).combine_chunks()
+    return rows.take(pc.sort_indices(rows.column(SORT_KEY))).combine_chunks()
 
 
 def _place(keys: pa.Array, key: bytes) -> int:

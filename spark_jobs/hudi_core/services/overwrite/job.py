@@ -5,6 +5,8 @@ partitions hold (RFC-18).
 from __future__ import annotations
 
 import json
+import logging
+from collections import Counter
 from collections.abc import Sequence
 from functools import partial
 
@@ -29,7 +31,9 @@ from hudi_core.services.overwrite.plan import (
     check_not_written,
     plan_overwrite,
 )
-from hudi_core.services.overwrite.write import Written, expected_files, write_rows
+from hudi_core.services.overwrite.row_shards import expected_files
+from hudi_core.services.overwrite.shard_files import Written
+from hudi_core.services.overwrite.write import write_rows
 from hudi_core.services.rewrite import RewriteJob, Rewritten, Stats
 from hudi_core.timeline.actions.commit import SCHEMA_KEY, CommitMetadata
 from hudi_core.timeline.actions.overwrite import TOKEN_KEY, encode_inflight_overwrite
@@ -38,6 +42,8 @@ from hudi_core.timeline.timeline import Timeline
 from hudi_core.transaction.claim import Claim
 from hudi_core.transaction.commit import Precondition
 from hudi_core.view.file_group import FileSlice
+
+log = logging.getLogger(__name__)
 
 
 class OverwriteJob(RewriteJob[OverwritePlan, Written]):
@@ -114,11 +120,17 @@ class OverwriteJob(RewriteJob[OverwritePlan, Written]):
         return definition is not None and definition.is_partitioned
 
     def prove(self, plan: OverwritePlan, results: list[Written], *, with_statistics: bool) -> Rewritten:
-        """See RewriteJob: each partition has as many rows as were counted before."""
+        """See RewriteJob: each partition has as many rows as were counted before, without those that are marked as
+        deleted or have a newer row of their key.
+        """
         files = [file for result in results for file in result.files]
-        return prove_files(
-            files, self._work.row_counts, self.instant, plan.file_groups(), with_statistics=with_statistics
-        )
+        dropped = Counter[str]()
+        for result in results:
+            dropped.update(result.dropped)
+        if dropped:
+            log.info("%d rows of the source are marked as deleted, or have a newer row of their key", dropped.total())
+        rows = {partition: count - dropped[partition] for partition, count in self._work.row_counts.items()}
+        return prove_files(files, rows, self.instant, plan.file_groups(), with_statistics=with_statistics)
 
     def moved_rows(self, files: Sequence[DataFileRef]) -> list[SliceChange]:
         """See RewriteJob: the rows that go, and those that come."""

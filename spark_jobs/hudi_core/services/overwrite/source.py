@@ -18,6 +18,7 @@ from hudi_core.codec.avro.schema import AvroSchema
 from hudi_core.codec.parquet.file import ParquetBaseFile
 from hudi_core.config.write_config import WriteConfig
 from hudi_core.errors import ConfigError, FormatError, StorageNotFoundError, UnsupportedError
+from hudi_core.filegroup.merge.table_policy import MergePolicy
 from hudi_core.filegroup.read.base_file import base_batches
 from hudi_core.filegroup.write.key_generator import KeyGenerator
 from hudi_core.model.names import META_FIELDS
@@ -41,6 +42,7 @@ class SourceRows:
     """How tasks read rows: `uri` is the folder of the files. `schema` is the table's, without meta fields. `dropped`
     are partition columns that base files lack, so that it lacks them, too
     (hoodie.datasource.write.drop.partition.columns). `evolved_from` is the table's schema where these rows change it.
+    By `policy` rows are marked as deleted, and with `combines` ordered where several have one key.
     """
 
     uri: str
@@ -50,6 +52,8 @@ class SourceRows:
     config: WriteConfig
     dropped: tuple[str, ...] = ()
     evolved_from: AvroSchema | None = None
+    policy: MergePolicy | None = None
+    combines: bool = False
 
     @property
     def columns(self) -> pa.Schema:

@@ -7,10 +7,12 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from hudi_core.config.keygen_config import COMBINE_INSERTS, INDEX_TYPE
 from hudi_core.config.transaction_config import CONCURRENCY_MODE
 from hudi_core.config.write_config import WriteConfig
 from hudi_core.engine.protocol import Engine
 from hudi_core.errors import ConfigError, ConflictError, HudiError
+from hudi_core.filegroup.merge.table_policy import MergePolicy
 from hudi_core.filegroup.read.base_file import open_base_file
 from hudi_core.filegroup.read.schema_resolver import table_schema
 from hudi_core.filegroup.write.key_generator import KeyGenerator
@@ -18,6 +20,7 @@ from hudi_core.model.names import RECORD_KEY
 from hudi_core.request.overwrites import DeletePartitionRequest, InsertOverwriteRequest
 from hudi_core.services.context import TableContext
 from hudi_core.services.lifecycle import Run, UnitProgress, claimed, run_instant
+from hudi_core.services.overwrite.combined_rows import check_combined
 from hudi_core.services.overwrite.job import OverwriteJob
 from hudi_core.services.overwrite.plan import Overwrite, OverwritePlan, check_no_plans, plan_overwrite
 from hudi_core.services.overwrite.source import CountedRows, SourceRows, count_rows, evolved_rows, find_source
@@ -149,7 +152,13 @@ def _counted(context: TableContext, source: str, engine: Engine) -> CountedRows:
     keys = KeyGenerator.of(context.config, context.options, labels_one=_labels_one(context, timeline))
     config = WriteConfig.of(context.options)
     dropped = context.config.partition_fields if context.config.drop_partition_columns else ()
-    rows = SourceRows(folder, dict(context.storage_options), schema, keys, config, dropped)
+    policy = MergePolicy.for_table(context.config, context.options)
+    combines = COMBINE_INSERTS.read(context.options)
+    if combines:
+        check_combined(context.config, policy, INDEX_TYPE.read(context.options))
+    rows = SourceRows(
+        folder, dict(context.storage_options), schema, keys, config, dropped, policy=policy, combines=combines
+    )
     if internal_schema_history(context.storage, timeline) is None:
         # A schema-on-read table changes by statements alone.
         rows = evolved_rows(rows, files[0])

@@ -110,7 +110,6 @@ def test_what_would_change_keys_or_rows_is_refused() -> None:
     for option in (
         "hoodie.datasource.write.keygenerator.consistent.logical.timestamp.enabled",
         "hoodie.datasource.write.slash.separated.date.partitioning",
-        "hoodie.combine.before.insert",
     ):
         with pytest.raises(UnsupportedError, match=option):
             KeyGenerator.of(config, {option: "true"}, labels_one=None)

@@ -14,7 +14,7 @@ from hudi_core.config.services.clustering_config import Layout
 from hudi_core.engine.exchange import SHARD_ROWS
 from hudi_core.model.names import RECORD_KEY
 from hudi_core.services.clustering.sort_order import SortOrder
-from hudi_core.services.clustering.sorted_groups import _KEY, Sample, merged_pieces, order_and_cuts
+from hudi_core.services.clustering.sorted_groups import SORT_KEY, Sample, merged_pieces, order_and_cuts
 
 SCHEMA = pa.schema([(RECORD_KEY, pa.string()), ("value", pa.int64())])
 ORDER = SortOrder(("value",))
@@ -22,7 +22,7 @@ ORDER = SortOrder(("value",))
 
 def keyed(values: list[int], start: int) -> pa.RecordBatch:
     rows = pa.record_batch([[f"{start + row:06d}" for row in range(len(values))], values], schema=SCHEMA)
-    return rows.append_column(_KEY, ORDER.keys(rows))
+    return rows.append_column(SORT_KEY, ORDER.keys(rows))
 
 
 def pieces(runs: list[list[int]], size: int) -> Iterator[pa.RecordBatch]:
@@ -92,7 +92,7 @@ def test_cuts_divide_the_rows_into_equal_parts(layout: Layout, outputs: int) -> 
 
 def test_a_sample_counts_by_its_weight() -> None:
     _, (cut,) = order_and_cuts([sample([1, 2, 3, 4], 100.0), sample([10, 11, 12, 13], 1.0)], ORDER, 2)
-    assert cut == keyed([1, 2, 3], 0).column(_KEY)[2].as_py()
+    assert cut == keyed([1, 2, 3], 0).column(SORT_KEY)[2].as_py()
 
 
 def test_many_rows_of_one_value_are_divided_by_their_keys() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 from hudi_core.errors import ConflictError, ExecutionError, UnsupportedError
+from hudi_core.metadata_table.read.metadata_table import MetadataTable
 from hudi_core.services import rewrite
 from hudi_core.services.overwrite import job
 from hudi_core.timeline.instant import Action
@@ -155,3 +157,22 @@ def test_executors_make_the_records_of_many_files(
     assert read_rows(table).num_rows == rows.num_rows
     assert_metadata_true(table)
     assert leftovers(table, str(result.instant)) == []
+
+
+def test_a_record_index_of_each_partition_gets_file_groups_for_new_partitions(written: Path, tmp_path: Path) -> None:
+    """They are made under the lock: no other writer takes them back, or makes them a second time."""
+    table = Path(shutil.copytree(written / "partitioned_v9", tmp_path / "table"))
+    rows = read_rows(table)
+    moved = own_rows(table, within(rows, min(rows.column("_hoodie_partition_path").to_pylist())))
+    context = open_context(table)
+    at = moved.schema.get_field_index(context.config.partition_fields[0])
+    moved = moved.set_column(at, moved.schema.field(at), pa.array(["new"] * moved.num_rows, pa.string()))
+    result = overwrite(table, put_source(moved, tmp_path))
+    index = MetadataTable(context.storage, context.config, context.active.load()).record_index
+    found = sorted((place.partition, key) for key, place in index.all() if place.partition.startswith("new"))
+    after = read_rows(table)
+    names = ("_hoodie_partition_path", "_hoodie_record_key")
+    rows_of = zip(*(after.column(name).to_pylist() for name in names), strict=True)
+    assert found == sorted(item for item in rows_of if item[0].startswith("new"))
+    assert len(found) == result.records == moved.num_rows
+    assert_metadata_true(table)

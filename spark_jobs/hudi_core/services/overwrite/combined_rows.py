@@ -1,0 +1,184 @@
+"""Rows of one key become one before they are written (hoodie.combine.before.insert;
+HoodieWriteHelper.deduplicateRecords).
+
+The row with the greatest ordering value stays; of equal ones, and in a table that is ordered by commits, the last one
+of the source, where Hudi takes any. An exchange brings the rows of a key together, in the order of partition paths,
+keys and ordering values. Nothing of the rows comes to the driver.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from hudi_core.codec.hashing import group_indexes
+from hudi_core.config.keygen_config import COMBINE_INSERTS, INDEX_TYPE
+from hudi_core.engine.exchange import exchange_pieces, rows_per_piece
+from hudi_core.errors import FormatError, UnsupportedError
+from hudi_core.filegroup.merge.ordering_values import Ordering
+from hudi_core.filegroup.merge.payloads import Fill
+from hudi_core.filegroup.merge.table_policy import MergePolicy, Rules
+from hudi_core.filegroup.read.slice_merge import grouped
+from hudi_core.model.names import PARTITION_PATH, RECORD_KEY
+from hudi_core.services.clustering.sort_order import SortOrder
+from hudi_core.services.clustering.sorted_groups import SORT_KEY, merged_pieces
+from hudi_core.services.overwrite.row_shards import RowsUnit, Spread, keyed_rows, keyed_schema
+from hudi_core.services.overwrite.shard_files import RowsTarget, ShardFiles, Written, failed, row_columns
+
+if TYPE_CHECKING:
+    from hudi_core.config.table_config import TableConfig
+    from hudi_core.engine.protocol import TaskAttempt
+
+_POSITION: Final = "position"
+_PART_ROWS: Final = 1 << 40
+"""More than a part has."""
+_SHARD: Final = "_airflow_hudi_shard"
+_GLOBAL: Final = frozenset({"GLOBAL_BLOOM", "GLOBAL_SIMPLE", "GLOBAL_RECORD_INDEX", "RECORD_INDEX", "HBASE"})
+"""Index types by which a key is one of the whole table (HoodieIndex.isGlobal)."""
+_MERGED_PART: Final = 8
+"""Pieces that are merged at once take up at least this part of the memory budget."""
+
+
+def check_combined(config: TableConfig, policy: MergePolicy, index_type: str | None) -> None:
+    """Raises UnsupportedError where rows of one key are not simply the newest of them."""
+    if policy.rules is Rules.FUNCTION or policy.fill is not Fill.NOTHING:
+        raise UnsupportedError(
+            f"{COMBINE_INSERTS.name}=true, where rows of one key are merged field by field",
+            path=config.path,
+            remedy="combine them in the source, and leave the option out",
+        )
+    if index_type in _GLOBAL:
+        raise UnsupportedError(
+            f"{COMBINE_INSERTS.name}=true with {INDEX_TYPE.name}={index_type}, by which keys are of the whole table",
+            path=config.path,
+            remedy="combine rows of different partitions in the source, and leave one of the options out",
+        )
+
+
+def produce_combined(unit: RowsUnit, attempt: TaskAttempt) -> Iterator[pa.RecordBatch]:
+    """engine.protocol.Produce: the rows of a part in sorted pieces. Errors as read_part, and FormatError for rows
+    without an ordering value, which Hudi 0.15 refuses.
+
+    Memory: a batch, and half of the memory budget.
+    """
+    for part in grouped(_ordered(unit), max_bytes=unit.rows.config.sorted_bytes):
+        yield from exchange_pieces(_pieces(part, unit.spread))
+
+
+def _ordered(unit: RowsUnit) -> Iterator[pa.RecordBatch]:
+    """The rows of a part, with the key of their order behind them."""
+    path = f"{unit.rows.uri}/{unit.part.name}"
+    policy = unit.rows.policy
+    ordering = Ordering(()) if policy is None else Ordering.of(policy, unit.rows.schema, path=path)
+    first = unit.number * _PART_ROWS
+    for batch in keyed_rows(unit):
+        yield batch.append_column(SORT_KEY, order_keys(batch, ordering, first, path=path))
+        first += batch.num_rows
+
+
+def order_keys(batch: pa.RecordBatch, ordering: Ordering, first: int, *, path: str) -> pa.Array:
+    """The keys (binary) by which keyed rows are in the order of their partition paths, record keys and ordering values,
+    and of their places in the source, which begin at `first`. Raises FormatError naming `path` for a null that has no
+    order.
+    """
+    values = {PARTITION_PATH: batch.column(PARTITION_PATH), RECORD_KEY: batch.column(RECORD_KEY)}
+    for number, column in enumerate(ordering.columns):
+        found = column.from_rows(batch)
+        if found.null_count and not ordering.hudi_1:
+            raise FormatError(
+                f"{found.null_count} rows have no value in {column.name!r}, by which they are combined",
+                path=path,
+                remedy="give each row one",
+            )
+        is_number = pa.types.is_integer(found.type) or pa.types.is_floating(found.type)
+        values[f"order{number}"] = found.fill_null(0) if is_number else found
+    values[_POSITION] = pa.array(np.arange(first, first + batch.num_rows))
+    return SortOrder(tuple(values)).keys(pa.RecordBatch.from_arrays(list(values.values()), names=list(values)))
+
+
+def _pieces(batches: list[pa.RecordBatch], spread: Spread) -> Iterator[tuple[int, bytes, pa.Table]]:
+    """The pieces of some rows, each of one shard, with it and their first key."""
+    rows = pa.Table.from_batches(batches).combine_chunks()
+    batches.clear()  # while the sorted rows are sent, and the next ones read
+    rows = rows.append_column(_SHARD, pa.array(shards_of(rows, spread), pa.int32()))
+    rows = rows.take(pc.sort_indices(rows, sort_keys=[(_SHARD, "ascending"), (SORT_KEY, "ascending")])).combine_chunks()
+    shards, keys = (rows.column(name).combine_chunks() for name in (_SHARD, SORT_KEY))
+    rows = rows.drop_columns([_SHARD])
+    step = rows_per_piece(rows)
+    found, starts = np.unique(shards.to_numpy(), return_index=True)
+    for shard, start, end in zip(found.tolist(), starts.tolist(), [*starts.tolist()[1:], len(shards)], strict=True):
+        for at in range(start, end, step):
+            yield shard, keys[at].as_py(), rows.slice(at, min(step, end - at))
+
+
+def shards_of(rows: pa.Table, spread: Spread) -> NDArray[np.int64]:
+    """The shard of each row: one of its partition's by the hash of its key, else the one that its partition shares."""
+    paths = rows.column(PARTITION_PATH).combine_chunks().dictionary_encode()
+    of_path = paths.indices.to_numpy()
+    shared = group_indexes(paths.dictionary, spread.shared) if spread.shared else np.zeros(len(paths.dictionary))
+    found: NDArray[np.int64] = shared.astype(np.int64)[of_path]
+    for number, path in enumerate(paths.dictionary.to_pylist()):
+        if path in spread.large:
+            first, count = spread.large[path]
+            places = np.flatnonzero(of_path == number)
+            keys = rows.column(RECORD_KEY).combine_chunks().take(pa.array(places))
+            found[places] = first + group_indexes(keys, count)
+    return found
+
+
+def write_combined(target: RowsTarget, shard: int, batches: Iterator[pa.RecordBatch], attempt: TaskAttempt) -> Written:
+    """The files of a shard, partition after partition, with one row of each key; with `target`,
+    engine.protocol.Consume. Raises ExecutionError where writing fails.
+
+    Memory: an eighth of the memory budget, a piece of 1 MiB for each sorted part of the source, twice; a row group of
+    output.
+    """
+    hold = target.files.config.memory_bytes // _MERGED_PART
+    try:
+        with ShardFiles(target, shard, attempt) as files:
+            for rows in newest(merged_pieces(batches, keyed_schema(row_columns(target)), hold), files.drop):
+                for partition, part in _by_partition(rows):
+                    files.write(partition, part)
+            return files.close()
+    except (pa.ArrowException, MemoryError) as error:
+        raise failed(target, error) from error
+
+
+def newest(tables: Iterator[pa.Table], drop: Callable[[str, int], None]) -> Iterator[pa.Table]:
+    """The last row of each key of a partition; `drop` is called with a partition and how many rows of it are not.
+    Rows come in the order of both.
+    """
+    held: pa.Table | None = None
+    for table in tables:
+        rows = (table if held is None else pa.concat_tables([held, table])).combine_chunks()
+        if not rows.num_rows:
+            continue
+        paths, keys = (rows.column(name).combine_chunks() for name in (PARTITION_PATH, RECORD_KEY))
+        is_last = pc.or_(_differs(paths), _differs(keys))
+        places = np.flatnonzero(is_last.to_numpy(zero_copy_only=False))
+        for entry in pc.value_counts(paths.slice(0, len(paths) - 1).filter(pc.invert(is_last))).to_pylist():
+            drop(entry["values"], entry["counts"])
+        yield rows.take(pa.array(places))
+        held = rows.slice(rows.num_rows - 1)
+    if held is not None:
+        yield held
+
+
+def _differs(values: pa.Array) -> pa.Array:
+    """Of each value but the last, whether the next is another."""
+    return pc.not_equal(values.slice(1), values.slice(0, len(values) - 1))
+
+
+def _by_partition(rows: pa.Table) -> Iterator[tuple[str, pa.RecordBatch]]:
+    """The rows of each partition, without its path."""
+    paths = rows.column(PARTITION_PATH).combine_chunks()
+    rows = rows.drop_columns([PARTITION_PATH])
+    starts = [0, *(np.flatnonzero(_differs(paths).to_numpy(zero_copy_only=False)) + 1).tolist()] if len(paths) else []
+    for start, end in zip(starts, [*starts[1:], len(paths)], strict=True):
+        for batch in rows.slice(start, end - start).combine_chunks().to_batches():
+            yield paths[start].as_py(), batch

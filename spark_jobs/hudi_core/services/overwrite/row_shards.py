@@ -1,0 +1,132 @@
+"""Sends the rows of an overwrite to shards, by their partitions.
+
+A large partition has several shards of its own, small ones share some by the hash of their paths.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hudi_core.codec.hashing import group_indexes
+from hudi_core.config.services.compaction_config import MAX_FILE_BYTES
+from hudi_core.engine.exchange import exchange_pieces, rows_per_piece
+from hudi_core.filegroup.read.slice_merge import grouped
+from hudi_core.model.names import PARTITION_PATH, RECORD_KEY
+from hudi_core.services.overwrite.source import CountedRows, SourcePart, SourceRows, read_part
+
+if TYPE_CHECKING:
+    from hudi_core.engine.protocol import TaskAttempt
+
+_SMALL_SHARDS: Final = 8
+"""Shards that small partitions share at least, where there are as many."""
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """Which shard a row goes to. `large` are the partitions with shards of their own: the first, and how many. All
+    others share the first `shared` shards.
+    """
+
+    shared: int
+    large: Mapping[str, tuple[int, int]]
+
+    @property
+    def shards(self) -> int:
+        """All of them."""
+        return self.shared + sum(count for _, count in self.large.values())
+
+
+@dataclass(frozen=True, slots=True)
+class RowsUnit:
+    """Rows of the source for the shards of `spread`; `number` is the part's among all."""
+
+    rows: SourceRows
+    part: SourcePart
+    spread: Spread
+    number: int = 0
+
+
+def spread_of(rows: CountedRows, file_bytes: int) -> Spread:
+    """A partition of more than `file_bytes`, by its part of the source's bytes, has a shard for each file to be."""
+    per_row = rows.size / max(1, rows.count)
+    files = {name: -(-int(count * per_row) // file_bytes) for name, count in rows.by_partition.items()}
+    small = sum(1 for count in files.values() if count <= 1)
+    bytes_small = sum(per_row * rows.by_partition[name] for name, count in files.items() if count <= 1)
+    shared = min(small, max(_SMALL_SHARDS, int(bytes_small) // file_bytes))
+    large: dict[str, tuple[int, int]] = {}
+    first = shared
+    for name, count in files.items():
+        if count > 1:
+            large[name] = (first, count)
+            first += count
+    return Spread(shared, large)
+
+
+def expected_files(rows: CountedRows | None, options: Mapping[str, str]) -> int:
+    """How many files the rows become at least."""
+    if rows is None:
+        return 0
+    spread = spread_of(rows, MAX_FILE_BYTES.read(options))
+    return len(rows.by_partition) - len(spread.large) + spread.shards - spread.shared
+
+
+def produce_rows(unit: RowsUnit, attempt: TaskAttempt) -> Iterator[pa.RecordBatch]:
+    """engine.protocol.Produce: the rows of a part in pieces of one partition each, with their record keys before them.
+    Errors as read_part.
+
+    Memory: a batch, and half of the memory budget.
+    """
+    rows = unit.rows
+    for part in grouped(keyed_rows(unit), max_bytes=rows.config.sorted_bytes):
+        yield from exchange_pieces(_pieces(part, unit.spread))
+
+
+def keyed_rows(unit: RowsUnit) -> Iterator[pa.RecordBatch]:
+    """The rows of a part with the path of their partition and their record key before them. Errors as read_part."""
+    rows, columns = unit.rows, unit.rows.columns
+    path = f"{rows.uri}/{unit.part.name}"
+    schema = keyed_schema(columns)
+    for batch in read_part(rows, unit.part):
+        paths, keys = rows.keys.partitions(batch, path=path), rows.keys.keys(batch, path=path)
+        yield pa.RecordBatch.from_arrays([paths, keys, *batch.columns[: len(columns)]], schema=schema)
+
+
+def keyed_schema(columns: pa.Schema) -> pa.Schema:
+    """Of keyed_rows; `columns` are the table's."""
+    return piece_schema(columns).insert(0, pa.field(PARTITION_PATH, pa.string()))
+
+
+def piece_schema(columns: pa.Schema) -> pa.Schema:
+    """Of the rows of one partition, as produce_rows sends them."""
+    return columns.insert(0, pa.field(RECORD_KEY, pa.string()))
+
+
+def _pieces(batches: list[pa.RecordBatch], spread: Spread) -> Iterator[tuple[int, bytes, pa.Table]]:
+    """The pieces of some rows, each of one partition, with its shard and path."""
+    rows = pa.Table.from_batches(batches)
+    rows = rows.take(pc.sort_indices(rows, sort_keys=[(PARTITION_PATH, "ascending")])).combine_chunks()
+    batches.clear()  # while the sorted rows are sent, and the next ones read
+    paths = rows.column(PARTITION_PATH).combine_chunks()
+    differs = pc.not_equal(paths.slice(1), paths.slice(0, max(0, len(paths) - 1))).to_numpy(zero_copy_only=False)
+    starts = np.flatnonzero(np.r_[len(paths) > 0, differs]).tolist()
+    step = rows_per_piece(rows)
+    rows = rows.drop_columns([PARTITION_PATH])
+    firsts = paths.take(pa.array(starts, pa.int64()))
+    hashed = group_indexes(firsts, spread.shared).tolist() if spread.shared else [0] * len(starts)
+    for start, end, path, shared in zip(starts, [*starts[1:], len(paths)], firsts.to_pylist(), hashed, strict=True):
+        for shard, low, high in _parts(start, end, spread.large.get(path, (shared, 1))):
+            for at in range(low, high, step):
+                yield shard, path.encode(), rows.slice(at, min(step, high - at))
+
+
+def _parts(start: int, end: int, shards: tuple[int, int]) -> Iterator[tuple[int, int, int]]:
+    """Equal parts of the rows from `start` to `end`, each with its shard."""
+    first, count = shards
+    cuts = [start + (end - start) * number // count for number in range(count + 1)]
+    return ((first + number, cuts[number], cuts[number + 1]) for number in range(count))

@@ -1,0 +1,166 @@
+"""Writes the rows of a shard to new file groups, one file at a time however many partitions there are.
+
+Rows that are marked as deleted are not written (HoodieCreateHandle).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import TYPE_CHECKING, Final
+from uuid import UUID, uuid5
+
+import pyarrow as pa
+
+from hudi_core.errors import ExecutionError
+from hudi_core.filegroup.merge.record_keys import delete_flags
+from hudi_core.filegroup.merge.table_policy import MergePolicy
+from hudi_core.filegroup.write.base_file_writer import rows_schema
+from hudi_core.model.names import COMMIT_SEQNO, COMMIT_TIME, PARTITION_PATH, RECORD_KEY
+from hudi_core.model.partition import PARTITION_METADATA, check_partition, join
+from hudi_core.services.compaction.merge_slice import DEFAULT_CODEC
+from hudi_core.services.new_file_groups import FileGroupWriter, NewFile, NewFiles
+from hudi_core.services.overwrite.row_shards import piece_schema
+from hudi_core.storage.arrow_store import open_data_storage
+from hudi_core.storage.base import Storage
+
+if TYPE_CHECKING:
+    from hudi_core.engine.protocol import TaskAttempt
+
+_UNIT: Final = "unit of an overwrite"
+
+
+@dataclass(frozen=True, slots=True)
+class RowsTarget:
+    """What all tasks that write know. `seed` makes the ids of file groups: the same in each attempt at a shard. By
+    `policy` rows are marked as deleted.
+    """
+
+    uri: str
+    storage_options: Mapping[str, str]
+    files: NewFiles
+    seed: str
+    policy: MergePolicy | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """The new files of one shard, and of how many rows, by partition, none was made."""
+
+    files: tuple[NewFile, ...] = ()
+    dropped: Mapping[str, int] = field(default_factory=dict)
+
+
+def write_shard(target: RowsTarget, shard: int, batches: Iterator[pa.RecordBatch], attempt: TaskAttempt) -> Written:
+    """The files of a shard, partition after partition; with `target`, engine.protocol.Consume.
+
+    Memory: a piece of 1 MiB, and a row group of output. Raises ExecutionError where writing fails.
+    """
+    sent = piece_schema(row_columns(target))
+    try:
+        with ShardFiles(target, shard, attempt) as files:
+            for batch in batches:
+                for key, piece in zip(*batch.columns, strict=True):
+                    files.write(key.as_py().decode(), pa.ipc.read_record_batch(piece.as_buffer(), sent))
+            return files.close()
+    except (pa.ArrowException, MemoryError) as error:
+        raise failed(target, error) from error
+
+
+def failed(target: RowsTarget, error: BaseException) -> ExecutionError:
+    """Why a shard was not written."""
+    return ExecutionError(f"writing the rows of an overwrite failed: {error!r}", path=target.uri)
+
+
+class ShardFiles:
+    """Writes the rows of a shard, which come partition after partition, one file at a time.
+
+    Use it in a `with` block: an error inside removes the file that was begun. Memory: that of a FileGroupWriter.
+    """
+
+    def __init__(self, target: RowsTarget, shard: int, attempt: TaskAttempt) -> None:
+        self._target = target
+        self._shard = shard
+        self._attempt = attempt
+        self._storage = open_data_storage(target.uri, target.storage_options)
+        self._schema = rows_schema(target.files.schema, path=_UNIT)
+        self._stack = ExitStack()
+        self._writer: FileGroupWriter | None = None
+        self._first_row = 0
+        self._done: list[NewFile] = []
+        self._dropped: Counter[str] = Counter()
+
+    def write(self, partition: str, rows: pa.RecordBatch) -> None:
+        """Appends rows with their record keys and the table's columns, but those that are marked as deleted."""
+        if self._writer is None or self._writer.partition != partition:
+            self._end()
+            self._writer = self._stack.enter_context(self._new_writer(partition))
+        if self._target.policy is not None:
+            flags = delete_flags(rows, self._target.policy)
+            if flags.any():
+                self.drop(partition, int(flags.sum()))
+                rows = rows.filter(pa.array(~flags))
+        most = self._target.files.config.batch_rows
+        for at in range(0, rows.num_rows, most):
+            self._writer.write(_with_meta_columns(rows.slice(at, most), partition, self._schema))
+
+    def drop(self, partition: str, rows: int) -> None:
+        """Counts rows that are not written."""
+        self._dropped[partition] += rows
+
+    def close(self) -> Written:
+        """Completes the last file; all of them."""
+        self._end()
+        return Written(tuple(self._done), dict(self._dropped))
+
+    def _end(self) -> None:
+        if self._writer is not None:
+            self._done += self._writer.close()
+            self._first_row = self._writer.next_row
+            self._writer = None
+            self._stack.close()
+
+    def _new_writer(self, partition: str) -> FileGroupWriter:
+        target, files = self._target, self._target.files
+        check_partition(partition, source=_UNIT)
+        put_partition_metadata(self._storage, partition, files.instant)
+        prefix = str(uuid5(UUID(target.seed), f"{self._shard}/{partition}"))
+        codec = files.config.parquet_codec or DEFAULT_CODEC
+        return FileGroupWriter(self._storage, files, partition, prefix, codec, self._attempt, first_row=self._first_row)
+
+    def __enter__(self) -> ShardFiles:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stack.__exit__(kind, error, trace)
+
+
+def put_partition_metadata(storage: Storage, partition: str, instant: str) -> None:
+    """Makes the folder of a partition known as one, where it is not yet (HoodiePartitionMetadata.trySave)."""
+    path = join(partition, PARTITION_METADATA)
+    if not storage.exists(path):
+        depth = partition.count("/") + 1 if partition else 0
+        storage.write(path, f"#partition metadata\ncommitTime={instant}\npartitionDepth={depth}\n".encode("ascii"))
+
+
+def row_columns(target: RowsTarget) -> pa.Schema:
+    """The table's columns as rows have them on their way, without meta columns."""
+    schema = rows_schema(target.files.schema, path=_UNIT)
+    meta = (COMMIT_TIME, COMMIT_SEQNO, RECORD_KEY, PARTITION_PATH)
+    return pa.schema([field for field in schema if field.name not in meta])
+
+
+def _with_meta_columns(rows: pa.RecordBatch, partition: str, schema: pa.Schema) -> pa.RecordBatch:
+    unset = pa.nulls(rows.num_rows, pa.string())  # the writer knows them (NewFiles.stamps_rows)
+    made = {
+        COMMIT_TIME: unset,
+        COMMIT_SEQNO: unset,
+        PARTITION_PATH: pa.repeat(pa.scalar(partition), rows.num_rows),
+    }
+    arrays = [made[name] if name in made else rows.column(rows.schema.get_field_index(name)) for name in schema.names]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)

@@ -1,0 +1,28 @@
+"""How rows are spread over shards."""
+
+from __future__ import annotations
+
+from hudi_core.config.write_config import WriteConfig
+from hudi_core.filegroup.write.key_generator import KeyGenerator
+from hudi_core.services.overwrite.row_shards import expected_files, spread_of
+from hudi_core.services.overwrite.source import CountedRows, SourcePart, SourceRows
+
+
+def counted(size: int, **rows: int) -> CountedRows:
+    keys = KeyGenerator(("id",), False, ("day",), frozenset(), None, False, False)
+    return CountedRows(SourceRows("/s", {}, {}, keys, WriteConfig()), (SourcePart("f", size),), rows)
+
+
+def test_a_large_partition_has_a_shard_for_each_file() -> None:
+    spread = spread_of(counted(1000, large=900, small=99, least=1), 300)
+    assert spread.large == {"large": (2, 3)}
+    assert (spread.shared, spread.shards) == (2, 5)
+    assert expected_files(counted(1000, large=900, small=99, least=1), {"hoodie.parquet.max.file.size": "300"}) == 5
+
+
+def test_small_partitions_share_shards() -> None:
+    many = counted(1000, **{f"p{number}": 1 for number in range(1000)})
+    assert spread_of(many, 10**9).shards == 8
+    assert spread_of(many, 10).shards == 100
+    assert spread_of(counted(10), 100).shards == 0
+    assert expected_files(None, {}) == 0
