@@ -14,7 +14,14 @@ import pytest
 from hudi_core.engine.local import LocalEngine
 from hudi_core.errors import ConflictError
 from hudi_core.request.overwrites import InsertOverwriteRequest
-from hudi_core.request.requests import MetadataCreateRequest, MetadataDropRequest, Request, RunRequest, ScheduleRequest
+from hudi_core.request.requests import (
+    MetadataCreateRequest,
+    MetadataDropRequest,
+    Request,
+    RollbackRequest,
+    RunRequest,
+    ScheduleRequest,
+)
 from hudi_core.services.verbs import perform
 from hudi_core.transaction.owner import Owner
 from tests.support.changed_tables import open_context
@@ -198,3 +205,23 @@ def test_a_second_runner(golden: Golden, version: str, work: str) -> None:
     run(engine, "the first")
     assert engine.called
     finished(table, lambda: run(None, "the second"), rows, known)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_our_rollback_by_name_leaves_a_live_overwrite_alone(golden: Golden, version: str) -> None:
+    """It is refused before it is requested: one that is on the timeline keeps the overwrite from completing."""
+    table = golden(version, "mor_basic").table
+    rows, known = read_rows(table), files(table)
+    run = WORKS["overwrite"].begin(table)
+
+    def roll_back() -> None:
+        (instant,) = (item.requested_time for item in open_context(table).active.load().pending())
+        with pytest.raises(ConflictError):
+            do(table, RollbackRequest(str(table), instant=instant, owner="another"))
+
+    engine = Hooked(table, known, roll_back)
+    assert run(engine, "the first").document["records"] == rows.num_rows
+    assert engine.called
+    assert places(read_rows(table)) == places(rows)
+    assert list(open_context(table).active.load().pending()) == []
+    assert_metadata_true(table)

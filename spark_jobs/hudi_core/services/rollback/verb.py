@@ -19,6 +19,7 @@ from hudi_core.timeline.actions.rollback import decode_rollback_metadata
 from hudi_core.timeline.instant import Action, Instant, State
 from hudi_core.timeline.pending_plans import pending_rollback_of, planned_file_groups
 from hudi_core.timeline.timeline import Timeline
+from hudi_core.transaction.claim_file import current_claim, has_let_go
 from hudi_core.transaction.commit import check_inflight
 from hudi_core.transaction.owner import Owner
 
@@ -121,7 +122,16 @@ def _roll_back(
     if keeps_plan(context, target):
         check_rollback(context, timeline, target)
         return _back_to_requested(context, target, owner)
+    if not target.is_completed:
+        _refuse_live_owner(context, instant, owner)
     return _finish(context, request_rollback(context, target, owner), owner, dry_run=False)
+
+
+def _refuse_live_owner(context: TableContext, instant: str, owner: Owner) -> None:
+    """Raises ConflictError while a process of ours is at work on the instant: a rollback that is requested stops it."""
+    if current_claim(context.storage, instant) is not None and not has_let_go(context.storage, instant):
+        with context.claim(instant, owner):
+            pass
 
 
 def _finish(context: TableContext, rollback: str, owner: Owner, dry_run: bool) -> RollbackResult:
