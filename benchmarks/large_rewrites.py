@@ -1,0 +1,106 @@
+"""A file group of 20 million rows, compacted and sorted with a small budget of memory.
+
+`python -m benchmarks.large_rewrites` stores benchmarks/results/large_rewrites.json: rows, MiB of the files, the budget,
+the peak of anonymous memory of the one task in a process of its own, the bound that the engine counts with
+(engine_choice.task_memory), wall and CPU seconds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import sys
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from benchmarks.compaction import code
+from benchmarks.measure import machine, run_whole_process
+from benchmarks.table_copies import cache
+from hudi_core.codec.avro.schema import add_meta_fields
+from hudi_core.config.write_config import WriteConfig
+from hudi_core.engine.serializer import to_text
+from hudi_core.filegroup.merge.table_policy import MergePolicy
+from hudi_core.filegroup.read.log_scan import CommittedInstants
+from hudi_core.metadata_table.extract.data_file import StatisticsRequirements
+from hudi_core.services.compaction.merge_slice import CompactionUnit
+from hudi_core.services.engine_choice import Extent, task_memory
+from hudi_core.timeline.actions.compaction import CompactionOperation
+from tests.support.large_file_group import BASE, FILE_ID, SCHEMA, make_group
+
+RESULTS = Path(__file__).parent / "results" / "large_rewrites.json"
+PROBES = {"compaction": "tests.memory.compaction_probe", "sort": "tests.memory.clustering_probe"}
+ROWS = 20_000_000
+BUDGET_MIB = 64
+_MIB = 1 << 20
+
+
+def make_unit(folder: Path, rows: int, config: WriteConfig) -> int:
+    """The file group, and the unit that the probes read beside it; the bytes of its files."""
+    made = make_group(folder, rows)
+    files = list((folder / "p").iterdir())
+    base = next(path.name for path in files if path.suffix == ".parquet")
+    logs = sorted(path.name for path in files if ".log." in path.name)
+    schema = add_meta_fields(SCHEMA)
+    unit = CompactionUnit(
+        CompactionOperation("p", FILE_ID, BASE, base, tuple(logs)),
+        uri=str(folder),
+        storage_options={},
+        instant="20260201000000000",
+        max_instant="20260131000000000",
+        committed=CommittedInstants(frozenset(), frozenset(), "20270101000000000"),
+        schema=SCHEMA,
+        policy=MergePolicy(("_hoodie_record_key",), ("ts",)),
+        config=replace(config, parquet_codec="GZIP"),
+        as_hudi_1=False,
+        requirements=StatisticsRequirements(schema, ("_hoodie_record_key", "ts"), bloom=True),
+    )
+    (folder / "unit.json").write_text(to_text(unit))
+    print(json.dumps(made), flush=True)
+    return sum(path.stat().st_size for path in files)
+
+
+def measure(rows: int, budget: int) -> dict[str, Any]:
+    """Both works on one file group."""
+    config = WriteConfig(memory_bytes=budget)
+    found: dict[str, Any] = {}
+    cache().mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=cache()) as folder:
+        size = make_unit(Path(folder), rows, config)
+        bound = task_memory(Extent(1, size, size), config)
+        for work, probe in PROBES.items():
+            cost, output = run_whole_process([sys.executable, "-m", probe, folder, str(budget)])
+            peak = json.loads(output.strip().splitlines()[-1])["peak"]
+            found[work] = {
+                "commit": code(),
+                "rows": rows,
+                "files_mib": round(size / _MIB),
+                "budget_mib": budget // _MIB,
+                "bound_mib": round(bound / _MIB),
+                "peak_mib": round(peak / _MIB),
+                "wall": round(cost.wall, 1),
+                "cpu": round(cost.cpu, 1),
+            }
+            print(json.dumps({work: found[work]}), flush=True)
+            for path in (Path(folder) / "p").glob("*_20260201000000000.parquet"):
+                path.unlink()
+            shutil.rmtree(Path(folder) / ".hoodie", ignore_errors=True)
+    return found
+
+
+def main() -> int:
+    """Measures, stores the result, and ends with 1 where a work took more than the bound."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rows", type=int, default=ROWS)
+    parser.add_argument("--budget-mib", type=int, default=BUDGET_MIB)
+    parser.add_argument("--output", type=Path, default=RESULTS)
+    chosen = parser.parse_args()
+    works = measure(chosen.rows, chosen.budget_mib * _MIB)
+    chosen.output.write_text(json.dumps({"machine": machine(), "works": works}, indent=2) + "\n")
+    return int(any(work["peak_mib"] > work["bound_mib"] for work in works.values()))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
