@@ -19,6 +19,7 @@ from hudi_cli.metadata_commands import metadata
 from hudi_cli.options import CommandGroup
 from hudi_cli.output import Output, results_only_stdout
 from hudi_cli.overwrite_commands import delete_partition, insert_overwrite
+from hudi_cli.plan_command import plan
 from hudi_cli.read_command import read
 from hudi_cli.run_command import run
 from hudi_cli.verb_commands import restore, rollback, savepoint, schedule, takeover, unschedule
@@ -44,6 +45,7 @@ for _command in (
     show,
     read,
     files,
+    plan,
     schedule,
     run,
     insert_overwrite,

@@ -35,11 +35,13 @@ if TYPE_CHECKING:
     from hudi_core.engine.protocol import Engine
     from hudi_core.query.read_plan import ReadPlan
     from hudi_core.query.show import ShownInstant
+    from hudi_core.request.policy import Policy
     from hudi_core.services.context import TableContext
     from hudi_core.services.doctor.examine import DoctorReport
     from hudi_core.services.engine_choice import Choice
     from hudi_core.services.metadata.perf import Timings
     from hudi_core.services.metadata.validate.check import ValidationReport
+    from hudi_core.services.policy.decisions import Decisions
     from hudi_core.services.runner import Progress
     from hudi_core.services.savepoint.verb import Savepoint
     from hudi_core.view.file_group import FileSlice
@@ -200,6 +202,12 @@ class HudiTable:
         from hudi_core.services.doctor.examine import examine
 
         return examine(self._context, files=files)
+
+    def due(self, policy: Policy) -> Decisions:
+        """Which services the policy finds due now, and why; nothing is written. See services.policy.decisions."""
+        from hudi_core.services.policy.decisions import decide
+
+        return decide(self._context, policy, Owner.current())
 
     def validate_metadata(self) -> ValidationReport:
         """Compares the metadata table with the data files and rows; see services.metadata.validate.run."""

@@ -87,7 +87,11 @@ def _names(cls: type[Request]) -> frozenset[str]:
 
 def _default(item: Field[Any]) -> Any:
     """What earlier releases wrote for a field of another verb."""
-    return {"service": "compaction", "instant": None}[item.name] if item.default is MISSING else item.default
+    if item.default is not MISSING:
+        return item.default
+    if item.default_factory is not MISSING:
+        return item.default_factory()
+    return {"service": "compaction", "instant": None}[item.name]
 
 
 _DEFAULTS: Final[Mapping[str, Any]] = {

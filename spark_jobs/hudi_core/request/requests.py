@@ -13,6 +13,7 @@ from dataclasses import KW_ONLY, asdict, dataclass, field
 from typing import ClassVar, Final, TypeAlias
 
 from hudi_core.errors import ConfigError
+from hudi_core.request.conditions import Conditions
 from hudi_core.request.secrets import refuse_secret_address, refuse_secrets
 from hudi_core.request.services import SERVICES
 
@@ -93,7 +94,8 @@ class Request:
 class RunRequest(Request):
     """Runs `instant` of a table service, or every or the oldest pending one; `schedule` plans one when none is pending.
 
-    After `max_minutes` no further instant is started.
+    After `max_minutes` no further instant is started. With `when` one is planned where one of these conditions holds
+    (request/conditions.py).
     """
 
     verb = "run"
@@ -102,10 +104,12 @@ class RunRequest(Request):
     all_pending: bool = False
     schedule: bool = False
     max_minutes: int | None = None
+    when: Mapping[str, str] = field(default_factory=dict)
 
     def _check(self) -> None:
         _check_service(self.service)
         _check_instant(self.instant)
+        Conditions.of(self.service, self.when)
         for name in ("all_pending", "schedule"):
             if self.instant is not None and getattr(self, name):
                 raise ConfigError(f"{_WHAT}: instant and {name} exclude each other")

@@ -17,21 +17,35 @@ from hudi_core.errors import UnsupportedError
 @dataclass(frozen=True, slots=True)
 class ServiceEntry:
     """`implementation` is `module:class`, imported when the service is used. `on_driver`: it is requests to the storage
-    and no work on rows or on many files at a time. `units` is what its progress counts.
+    and no work on rows or on many files at a time. `units` is what its progress counts. `conditions` are those that
+    make it due besides its own triggers (request/conditions.py).
     """
 
     implementation: str
     on_driver: bool = False
     units: str = "steps done"
+    conditions: tuple[str, ...] = ()
 
 
 SERVICES: Final[dict[str, ServiceEntry]] = {
-    "compaction": ServiceEntry("hudi_core.services.compaction.planner:CompactionService", units="file groups written"),
-    "clustering": ServiceEntry("hudi_core.services.clustering.planner:ClusteringService", units="file groups read"),
+    "compaction": ServiceEntry(
+        "hudi_core.services.compaction.planner:CompactionService",
+        units="file groups written",
+        conditions=("commits", "age", "bytes", "log_ratio"),
+    ),
+    "clustering": ServiceEntry(
+        "hudi_core.services.clustering.planner:ClusteringService",
+        units="file groups read",
+        conditions=("commits", "age", "bytes", "small_files"),
+    ),
     "log_compaction": ServiceEntry(
         "hudi_core.services.log_compaction.planner:LogCompactionService", units="file groups written"
     ),
-    "clean": ServiceEntry("hudi_core.services.clean.planner:CleanService", units="batches of files deleted"),
+    "clean": ServiceEntry(
+        "hudi_core.services.clean.planner:CleanService",
+        units="batches of files deleted",
+        conditions=("commits", "age"),
+    ),
     "indexing": ServiceEntry("hudi_core.services.indexing.planner:IndexingService"),
     "rollback": ServiceEntry("hudi_core.services.rollback.planner:RollbackService", on_driver=True),
     "archive": ServiceEntry("hudi_core.services.archive.job:ArchiveService", on_driver=True),

@@ -33,6 +33,7 @@ from hudi_core.services.repair.takeover import nothing_to_free
 from hudi_core.services.repair.unschedule import unschedule
 from hudi_core.services.restore.verb import restore
 from hudi_core.services.rollback.verb import rollback
+from hudi_core.services.runner import plan_due
 from hudi_core.services.savepoint.verb import existing_savepoint, savepoint_to_delete
 from hudi_core.services.service import ImmediateService, service_of
 from hudi_core.services.verbs import schedule
@@ -229,9 +230,9 @@ def _nothing_to_run(context: TableContext, request: RunRequest, owner: Owner) ->
         case Step.NOTHING:
             return RunResult((), nothing_pending(service.name, context.config.name))
         case Step.PLAN:
-            if service.has_work_before(context, owner):
+            if not request.when and service.has_work_before(context, owner):
                 return None
-            planned = service.schedule(context, owner, dry_run=True)
+            planned = plan_due(context, service, owner, request.when, dry_run=True)
             return None if planned.plan is not None else RunResult((), planned.reason)
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -18,7 +18,8 @@ from hudi_core.request.results import InstantResult, RunResult
 from hudi_core.request.services import Step, next_step, nothing_pending
 from hudi_core.services.context import TableContext
 from hudi_core.services.lifecycle import UnitProgress
-from hudi_core.services.service import ImmediateService, InstantService, service_of
+from hudi_core.services.policy.conditions import always_planned, answer
+from hudi_core.services.service import ImmediateService, InstantService, Scheduled, service_of
 from hudi_core.timeline.instant import State
 from hudi_core.transaction.owner import Owner
 
@@ -36,9 +37,16 @@ class Work:
     reason: str | None = None
 
 
-def find_work(context: TableContext, service: InstantService, owner: Owner, *, schedule: bool) -> Work:
+def find_work(
+    context: TableContext,
+    service: InstantService,
+    owner: Owner,
+    *,
+    schedule: bool,
+    when: Mapping[str, str] | None = None,
+) -> Work:
     """What a run that names no instant takes: what is pending, else with `schedule` one instant, which is planned now
-    (request.services.next_step). Raises as InstantService.schedule.
+    (request.services.next_step), with `when` where one of these conditions holds. Raises as InstantService.schedule.
     """
     pending = service.pending(context, context.active.load())
     match next_step(is_pending=bool(pending), schedule=schedule):
@@ -47,10 +55,20 @@ def find_work(context: TableContext, service: InstantService, owner: Owner, *, s
         case Step.NOTHING:
             return Work((), nothing_pending(service.name, context.config.name))
         case Step.PLAN:
-            planned = service.schedule(context, owner, dry_run=False)
+            planned = plan_due(context, service, owner, when or {}, dry_run=False)
             if planned.instant is not None:
                 return Work([planned.instant])
             return Work(service.pending(context, context.active.load()), planned.reason)
+
+
+def plan_due(
+    context: TableContext, service: InstantService, owner: Owner, when: Mapping[str, str], *, dry_run: bool
+) -> Scheduled:
+    """Plans an instant where one of the conditions `when` holds, or there are none. Raises as the service does."""
+    found = answer(context, service.name, when)
+    if found is not None and not found.due:
+        return Scheduled(None, None, found.why)
+    return service.schedule(always_planned(context, service.name, when), owner, dry_run=dry_run)
 
 
 class ServiceRunner:
@@ -77,19 +95,19 @@ class ServiceRunner:
             return RunResult((self._run_one(service, request.instant),))
         deadline = None if request.max_minutes is None else time.monotonic() + 60 * request.max_minutes
         if request.schedule and request.all_pending:
-            return self._run_and_plan(service, deadline)
-        work = find_work(self._context, service, self._owner, schedule=request.schedule)
+            return self._run_and_plan(service, deadline, request.when)
+        work = find_work(self._context, service, self._owner, schedule=request.schedule, when=request.when)
         if not work.instants:
             return RunResult((), work.reason)
         if not request.all_pending:
             return RunResult((self._run_one(service, work.instants[0]),))
         return RunResult(tuple(self._run_all(service, work.instants, deadline)))
 
-    def _run_and_plan(self, service: InstantService, deadline: float | None) -> RunResult:
+    def _run_and_plan(self, service: InstantService, deadline: float | None, when: Mapping[str, str]) -> RunResult:
         pending = service.pending(self._context, self._context.active.load())
         results = list(self._run_all(service, pending, deadline))
         while all(result.state == State.COMPLETED.value for result in results) and not _is_over(deadline):
-            planned = service.schedule(self._context, self._owner, dry_run=False)
+            planned = plan_due(self._context, service, self._owner, when, dry_run=False)
             if planned.instant is None:
                 return RunResult(tuple(results), None if results else planned.reason)
             results += self._run_all(service, [planned.instant], deadline)

@@ -30,7 +30,7 @@ def why_not_due(
     if since is None:
         return "the table has no delta commit"
     if last is not None:
-        deltas = deltas.filter(lambda item: _is_after(item, last, by_completion=by_completion))
+        deltas = deltas.filter(lambda item: is_after(item, last, by_completion=by_completion))
     what = "plan" if of_requests else "compaction"
     after = f"the last {what} ({last.requested_time})" if last else f"the first one ({since.requested_time})"
     seconds = _epoch_seconds(instant, zone) - _epoch_seconds(since.requested_time, zone)
@@ -61,7 +61,8 @@ def last_request(timeline: Timeline) -> Instant | None:
     ).last()
 
 
-def _is_after(delta: Instant, last: Instant, *, by_completion: bool) -> bool:
+def is_after(delta: Instant, last: Instant, *, by_completion: bool) -> bool:
+    """Whether a commit came after `last`: see why_not_due."""
     if by_completion and delta.is_completed:
         return delta.completed_at > last.requested_time
     return delta.requested_time > last.requested_time

@@ -46,6 +46,7 @@ VALUES: dict[str, st.SearchStrategy[Any]] = {
     "all_pending": st.booleans(),
     "schedule": st.booleans(),
     "max_minutes": st.none() | st.integers(1, 999),
+    "when": st.dictionaries(st.sampled_from(["commits", "age"]), st.just("5"), max_size=1),
     "dry_run": st.booleans(),
     "unless_completed": st.booleans(),
     "comment": st.text(TEXT, max_size=5),
@@ -68,6 +69,9 @@ def requests(draw: st.DrawFn) -> Request:
     found = {item.name: draw(VALUES[item.name]) for item in fields(cls)}
     if found.get("all_pending") or found.get("schedule"):
         found["instant"] = None
+    if "when" in found:
+        has_commits = "commits" in SERVICES[found["service"]].conditions
+        found["when"] = {"commits": "5", "age": "1h"} if has_commits and found["when"] else {}
     if found.get("columns"):
         found["partitions"] = ("column_stats",)
     if issubclass(cls, InsertOverwriteRequest | DeletePartitionRequest):
@@ -88,6 +92,7 @@ CHANGED: dict[str, Any] = {
     "all_pending": True,
     "schedule": True,
     "max_minutes": 5,
+    "when": {"commits": "5"},
     "dry_run": True,
     "unless_completed": True,
     "comment": "kept",

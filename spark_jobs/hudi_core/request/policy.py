@@ -1,0 +1,147 @@
+"""When services of a table are due, in which order they run, and within which bounds: a policy, as values.
+
+policy_file.py reads policies from YAML; services/policy decides by them. Standard library only, as operators and
+hudictl share it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, time, timedelta
+from typing import Any, Final
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from hudi_core.errors import ConfigError
+from hudi_core.request.conditions import Conditions
+from hudi_core.request.requests import RunRequest
+from hudi_core.request.services import SERVICES
+
+PLAN_MAX_BYTES: Final = "airflow_hudi.plan.max.bytes"
+"""The option by which a plan is cut."""
+DEFAULT_SERVICES: Final = ("rollback", "compaction", "clean", "archive")
+"""In this order: a failed write holds up archival and keeps files, and what is archived can no longer be rolled
+back.
+"""
+_DAYS: Final = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
+_DAY: Final = f"(?:{'|'.join(_DAYS)})"
+_ZONE: Final = "[A-Z][A-Za-z0-9_+/-]*"
+_HOURS: Final = re.compile(rf"(\d\d):(\d\d)-(\d\d):(\d\d)(?: ({_ZONE}))?(?: ({_DAY}(?:,{_DAY})*))?")
+
+
+@dataclass(frozen=True, slots=True)
+class QuietHours:
+    """Hours of the day in which nothing is started, in a zone, on some days of the week: those on which they begin."""
+
+    text: str
+    begin: time
+    end: time
+    zone: str = "UTC"
+    days: frozenset[int] = frozenset(range(7))
+
+    @staticmethod
+    def parse(text: str) -> QuietHours:
+        """Of `08:00-18:00`, with a zone and days: `22:00-06:00 Europe/Berlin sat,sun`. Raises ValueError."""
+        found = _HOURS.fullmatch(text.strip())
+        try:
+            if found is None:
+                raise ValueError
+            begin, end = time(int(found[1]), int(found[2])), time(int(found[3]), int(found[4]))
+            ZoneInfo(found[5] or "UTC")
+        except (ValueError, ZoneInfoNotFoundError):
+            raise ValueError("are no hours such as `08:00-18:00 Europe/Berlin mon,tue`") from None
+        days = frozenset(map(_DAYS.index, found[6].split(","))) if found[6] else frozenset(range(7))
+        return QuietHours(text.strip(), begin, end, found[5] or "UTC", days)
+
+    def holds(self, now: datetime) -> bool:
+        """Whether `now`, which has a zone, is one of them. Hours that end before they begin go on the next day."""
+        local = now.astimezone(ZoneInfo(self.zone))
+        at, day = local.time(), local.weekday()
+        if self.begin < self.end:
+            return day in self.days and self.begin <= at < self.end
+        before = (local - timedelta(days=1)).weekday()
+        return (day in self.days and at >= self.begin) or (before in self.days and at < self.end)
+
+
+@dataclass(frozen=True, slots=True)
+class ServicePolicy:
+    """One service: its conditions as texts, and its options by Hudi's names."""
+
+    service: str
+    when: Mapping[str, str] = field(default_factory=dict)
+    options: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Raises ConfigError as Conditions.of."""
+        Conditions.of(self.service, self.when)
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """Of a table: its services in the order in which they run, with `options` of all of them. A service starts nothing
+    after `minutes`, and reads at most `size` bytes at a time. Nothing runs in `quiet_hours`. An instant that is pending
+    for longer than `pending_age` seconds is to be reported. `pool` is Airflow's.
+    """
+
+    services: tuple[ServicePolicy, ...] = tuple(map(ServicePolicy, DEFAULT_SERVICES))
+    options: Mapping[str, str] = field(default_factory=dict)
+    minutes: int | None = None
+    size: int | None = None
+    quiet_hours: tuple[QuietHours, ...] = ()
+    pending_age: int | None = None
+    pool: str | None = None
+
+    def quiet(self, now: datetime) -> str | None:
+        """The quiet hours that `now` is in."""
+        return next((hours.text for hours in self.quiet_hours if hours.holds(now)), None)
+
+    def options_of(self, service: ServicePolicy) -> dict[str, str]:
+        """The options of a service: its own before those of all."""
+        size = {} if self.size is None else {PLAN_MAX_BYTES: str(self.size)}
+        return {**size, **self.options, **service.options}
+
+    def requests(self, table: str, **shared: Any) -> list[RunRequest]:
+        """What is to be run on a table: all that is pending, and what is due; `shared` are fields of each request."""
+        options = shared.pop("options", {})
+        return [
+            RunRequest(
+                table,
+                service=item.service,
+                schedule=True,
+                all_pending=True,
+                max_minutes=self.minutes,
+                when=item.when,
+                options={**self.options_of(item), **options},
+                **shared,
+            )
+            for item in self.services
+        ]
+
+
+@dataclass(frozen=True, slots=True)
+class TablePolicies:
+    """The policies of a file by name, and which table has which; `tables` are in the order of the file."""
+
+    policies: Mapping[str, Policy]
+    tables: Mapping[str, Policy] = field(default_factory=dict)
+
+    def of(self, table: str) -> Policy:
+        """The policy of a table: that of its entry, else `default`, else the only one. Raises ConfigError."""
+        found = self.tables.get(table.rstrip("/")) or self.policies.get("default")
+        if found is None and len(self.policies) == 1:
+            (found,) = self.policies.values()
+        if found is None:
+            raise ConfigError(
+                f"no policy is for {table}", remedy="name it under tables, or call one of the policies default"
+            )
+        return found
+
+
+def services_named(names: Iterable[str]) -> Policy:
+    """The policy of services by name that decide by themselves. Raises UnsupportedError for one that does not exist."""
+    return Policy(tuple(map(ServicePolicy, names)))
+
+
+ALL_SERVICES: Final = services_named((*DEFAULT_SERVICES, *sorted(SERVICES.keys() - {*DEFAULT_SERVICES})))
+"""Every service, by its own triggers."""

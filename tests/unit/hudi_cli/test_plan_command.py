@@ -1,0 +1,52 @@
+"""hudictl plan: what is due, by a policy file and without."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from hudi_core.request.services import SERVICES
+from tests.support.golden_data import GoldenCase
+from tests.support.hudictl_runner import hudictl
+
+Golden = Callable[[str, str], GoldenCase]
+POLICY = """\
+services:
+  compaction: {commits: 1}
+  clean: {commits: 1000}
+alerts: {pending_age: 1s}
+"""
+
+
+def test_without_a_policy_every_service_is_answered(golden: Golden) -> None:
+    table = golden("9", "mor_compaction_requested").table
+    document = hudictl("plan", table, "--json").document
+    due = {item["service"]: item for item in document["due"]}
+    assert due.keys() | {item["service"] for item in document["not_due"]} == SERVICES.keys()
+    assert set(due["compaction"]) == {"service", "why", "bytes", "file_groups"}
+    assert document["alerts"] == []
+
+
+def test_by_a_policy(golden: Golden, tmp_path: Path) -> None:
+    table = golden("9", "mor_basic").table
+    file = tmp_path / "policy.yaml"
+    file.write_text(POLICY)
+    document = hudictl("plan", table, "--policy", file, "--json").document
+    assert [item["service"] for item in document["due"]] == ["compaction"]
+    assert [item["service"] for item in document["not_due"]] == ["clean"]
+    shown = hudictl("plan", table, "--policy", file).out
+    assert "compaction is due" in shown
+    assert "clean is not due" in shown
+
+
+@pytest.mark.parametrize(("text", "message"), [("services: {cleans: }", "line 1: "), (None, "cannot be read")])
+def test_a_wrong_file_is_bad_input(golden: Golden, tmp_path: Path, text: str | None, message: str) -> None:
+    file = tmp_path / "policy.yaml"
+    if text is not None:
+        file.write_text(text)
+    done = hudictl("plan", golden("9", "cow_basic").table, "--policy", file, "--json")
+    assert done.code == 2
+    assert message in done.error["message"]
+    assert done.error["path"] == str(file)

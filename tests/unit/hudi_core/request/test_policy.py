@@ -1,0 +1,86 @@
+"""Policies as values: quiet hours, options, requests, which table has which."""
+
+from __future__ import annotations
+
+from datetime import datetime, timezone
+
+import pytest
+
+from hudi_core.errors import ConfigError
+from hudi_core.request.parse import parse_request
+from hudi_core.request.policy import (
+    ALL_SERVICES,
+    DEFAULT_SERVICES,
+    Policy,
+    QuietHours,
+    ServicePolicy,
+    TablePolicies,
+    services_named,
+)
+from hudi_core.request.services import SERVICES
+
+
+def at(text: str) -> datetime:
+    return datetime.fromisoformat(text).replace(tzinfo=timezone.utc)
+
+
+@pytest.mark.parametrize(
+    ("hours", "moment", "holds"),
+    [
+        ("08:00-18:00", "2026-11-25T08:00", True),
+        ("08:00-18:00", "2026-11-25T18:00", False),
+        ("22:00-06:00", "2026-11-25T23:30", True),
+        ("22:00-06:00", "2026-11-25T05:59", True),
+        ("22:00-06:00", "2026-11-25T12:00", False),
+        ("08:00-18:00 Europe/Berlin", "2026-11-25T07:30", True),
+        ("08:00-18:00 Europe/Berlin", "2026-11-25T17:30", False),
+        ("08:00-18:00 UTC sat,sun", "2026-11-25T12:00", False),
+        ("08:00-18:00 wed", "2026-11-25T12:00", True),
+        # Hours that begin on a Saturday end on the Sunday.
+        ("22:00-06:00 sat", "2026-11-29T05:00", True),
+        ("22:00-06:00 sat", "2026-11-28T05:00", False),
+    ],
+)
+def test_quiet_hours(hours: str, moment: str, holds: bool) -> None:
+    assert QuietHours.parse(hours).holds(at(moment)) == holds
+    policy = Policy(quiet_hours=(QuietHours.parse(hours),))
+    assert policy.quiet(at(moment)) == (hours if holds else None)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "8-18", "25:00-26:00", "08:00-18:00 Nowhere/Land", "08:00-18:00 someday", "08:00"]
+)
+def test_no_hours(text: str) -> None:
+    with pytest.raises(ValueError, match="are no hours such as"):
+        QuietHours.parse(text)
+
+
+def test_requests_have_what_the_policy_says() -> None:
+    compaction = ServicePolicy("compaction", {"commits": "3"}, {"a": "own", "b": "own"})
+    policy = Policy((compaction, ServicePolicy("clean")), {"a": "all", "c": "all"}, minutes=5, size=1000)
+    first, second = policy.requests("/t", owner="me", options={"c": "given"})
+    assert (first.service, first.when, first.max_minutes) == ("compaction", {"commits": "3"}, 5)
+    assert first.options == {"a": "own", "b": "own", "c": "given", "airflow_hudi.plan.max.bytes": "1000"}
+    assert (first.schedule, first.all_pending, first.owner, second.owner) == (True, True, "me", "me")
+    assert second.options == {"a": "all", "c": "given", "airflow_hudi.plan.max.bytes": "1000"}
+    assert parse_request(first.to_json()) == first
+
+
+def test_a_condition_that_is_wrong_is_refused_at_once() -> None:
+    with pytest.raises(ConfigError, match="clean has no condition"):
+        ServicePolicy("clean", {"bytes": "1"})
+
+
+def test_which_table_has_which() -> None:
+    one, two = services_named(["clean"]), services_named(["archive"])
+    found = TablePolicies({"default": one, "other": two}, {"s3://lake/orders": two})
+    assert [found.of("s3://lake/orders/"), found.of("/x")] == [two, one]
+    assert TablePolicies({"only": two}).of("/x") == two
+    with pytest.raises(ConfigError, match="no policy is for /x"):
+        TablePolicies({"a": one, "b": two}).of("/x")
+
+
+def test_services_without_a_policy() -> None:
+    assert tuple(item.service for item in Policy().services) == DEFAULT_SERVICES
+    assert {item.service for item in ALL_SERVICES.services} == SERVICES.keys()
+    assert tuple(item.service for item in ALL_SERVICES.services)[: len(DEFAULT_SERVICES)] == DEFAULT_SERVICES

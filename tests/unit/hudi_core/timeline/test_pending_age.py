@@ -1,0 +1,19 @@
+"""Which instants are pending for too long."""
+
+from __future__ import annotations
+
+from datetime import datetime, timezone
+
+from hudi_core.timeline.instant import Action, Instant, State
+from hudi_core.timeline.pending_age import age_shown, pending_longer_than
+from hudi_core.timeline.timeline import Timeline
+
+
+def test_ages_are_those_of_the_requested_times() -> None:
+    old = Instant("20261125100000000", Action.COMPACTION, State.REQUESTED)
+    young = Instant("20261125115900000", Action.CLEAN, State.INFLIGHT)
+    done = Instant("20261125090000000", Action.DELTA_COMMIT, State.COMPLETED, "20261125090001000")
+    timeline, noon = Timeline([done, old, young]), datetime(2026, 11, 25, 12, tzinfo=timezone.utc)
+    assert list(pending_longer_than(timeline, 60, noon, "UTC")) == [(old, 7200)]
+    assert list(pending_longer_than(timeline, 59, noon, "UTC")) == [(old, 7200), (young, 60)]
+    assert age_shown(young, 60) == "clean 20261125115900000 is inflight for 60 s"
