@@ -1,32 +1,42 @@
-"""Runs services of many tables as one job: one process beside the task, one Spark session, results per table."""
+"""Runs services of many tables as one job: one process beside the task, one Spark session, results per table. And
+reports instants of many tables that are pending for too long.
+"""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime, timezone
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
+from airflow.sdk import BaseOperator
 from airflow.sdk.exceptions import AirflowFailException
 
 from airflow_hudi.exceptions import HudiInstantBusy, HudiJobFailed, HudiJobKilled
+from airflow_hudi.hooks.hudi import HudiHook
 from airflow_hudi.jobs.engine_job import EngineJob
 from airflow_hudi.jobs.job_log import failure_of
 from airflow_hudi.operators.base import BaseHudiOperator, names_in
+from airflow_hudi.policies import read_policies, tables_of
 from airflow_hudi.results import work_seconds
 from airflow_hudi.timeline_reader import TimelineReader
-from hudi_core.errors import EXIT_BAD_INPUT, EXIT_RETRY, ConfigError, Reminder
+from hudi_core.config.table_config import timeline_zone
+from hudi_core.errors import EXIT_BAD_INPUT, EXIT_RETRY, ConfigError, HudiError, Reminder
 from hudi_core.request.batch import AT_ONCE, BatchRequest
+from hudi_core.request.policy import DEFAULT_SERVICES, TablePolicies
 from hudi_core.request.requests import RunRequest
 from hudi_core.request.services import SERVICES, check_service
+from hudi_core.timeline.pending_age import age_shown, pending_longer_than
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
 _XCOM: Final = "return_value"
-_SERVICES: Final = ("rollback", "compaction", "clean", "archive")
 _MODES: Final = ("execute", "both")
 _MOST_LISTED: Final = 20
+_NOTHING: Final = {"tables": 0, "done": 0, "nothing": 0, "failed": 0, "seconds": 0.0, "results": []}
 
 
 class HudiTableServicesOperator(BaseHudiOperator):
@@ -42,8 +52,12 @@ class HudiTableServicesOperator(BaseHudiOperator):
     and failed; also when the task fails. `seconds` is the sum of the runs' work. A task that did something, was cleared
     and finds nothing more succeeds.
 
-    :param tables: the tables, as a list or separated by commas, each as `table` of the other operators (templated)
-    :param services: the services of each table, in this order, as a list or separated by commas (templated)
+    :param tables: the tables, as a list or separated by commas, each as `table` of the other operators; empty: those of
+        the policy file (templated)
+    :param services: the services of each table, in this order, as a list or separated by commas; without them and a
+        policy rollback, compaction, clean and archive (templated)
+    :param policy: when services are due, in which order and within which bounds: the path of a YAML file where the task
+        runs, or one policy as a dict (docs/airflow.md, templated)
     :param mode: `execute` runs what is pending; `both` also plans what is due, and archives (templated)
     :param at_once: how many tables are worked on side by side; they share the engine's processors and memory
     """
@@ -51,6 +65,7 @@ class HudiTableServicesOperator(BaseHudiOperator):
     template_fields: Sequence[str] = (
         "tables",
         "services",
+        "policy",
         "mode",
         *(name for name in BaseHudiOperator.template_fields if name != "table"),
     )
@@ -58,8 +73,9 @@ class HudiTableServicesOperator(BaseHudiOperator):
     def __init__(
         self,
         *,
-        tables: Sequence[str] | str,
-        services: Sequence[str] | str = _SERVICES,
+        tables: Sequence[str] | str = (),
+        services: Sequence[str] | str | None = None,
+        policy: str | Mapping[str, Any] | None = None,
         mode: str = "both",
         at_once: int = AT_ONCE,
         **kwargs: Any,
@@ -67,21 +83,22 @@ class HudiTableServicesOperator(BaseHudiOperator):
         super().__init__(table="", **kwargs)
         self.tables = tables
         self.services = services
+        self.policy = policy
         self.mode = mode
         self.at_once = at_once
 
     def reader(self) -> TimelineReader:
         """Of the first table; see BaseHudiOperator."""
-        tables = names_in(self.tables)
-        if not tables:
-            raise ConfigError("no table is named", remedy="set tables=")
-        self.table = tables[0]
+        self.table = self._tables()[0]
         return super().reader()
 
     def serve(self, reader: TimelineReader, context: Context) -> dict[str, Any]:
         """Runs the services; see the class."""
         started = time.monotonic()
-        batch = BatchRequest(tuple(self._requests(reader, context)), at_once=self.at_once)
+        requests = self._requests(reader, context)
+        if not requests:
+            return self.nothing(context, lambda: _NOTHING, "these are quiet hours of every table")
+        batch = BatchRequest(tuple(requests), at_once=self.at_once)
         self.log.info("%d runs on %d tables", len(batch.requests), len({item.table for item in batch.requests}))
         results = self._run(reader, batch)
         for item in results:
@@ -100,7 +117,7 @@ class HudiTableServicesOperator(BaseHudiOperator):
         if failed:
             self._fail(context, result, failed)
         if not done:
-            services = ", ".join(names_in(self.services))
+            services = ", ".join(dict.fromkeys(str(item["service"]) for item in results))
             return self.nothing(context, lambda: result, f"none of {result['tables']} tables has work for {services}")
         self.store(context).finish({})
         return result
@@ -108,15 +125,17 @@ class HudiTableServicesOperator(BaseHudiOperator):
     def _requests(self, reader: TimelineReader, context: Context) -> list[RunRequest]:
         if self.mode not in _MODES:
             raise ConfigError(f"mode is {self.mode!r}", remedy=f"one of {', '.join(_MODES)}")
-        services = names_in(self.services)
+        fields = self.request_fields(reader, context)
+        if self.policy:
+            return self._requests_by_policy(fields)
+        services = DEFAULT_SERVICES if self.services is None else names_in(self.services)
         if not services:
             raise ConfigError("no service is named", remedy=f"some of {', '.join(SERVICES)}")
         for service in services:
             check_service(service)
-        fields = self.request_fields(reader, context)
         plans = self.mode == "both"
         requests = []
-        for table in dict.fromkeys(names_in(self.tables)):
+        for table in self._tables():
             for service in services:
                 given = {**fields, "table": self.hook.table_uri(table), "service": service}
                 if service == "archive":
@@ -125,6 +144,32 @@ class HudiTableServicesOperator(BaseHudiOperator):
                 else:
                     requests.append(RunRequest(**given, all_pending=True, schedule=plans))
         return requests
+
+    def _requests_by_policy(self, fields: Mapping[str, Any]) -> list[RunRequest]:
+        """Those of the tables that are not in their quiet hours."""
+        if names_in(self.services or ()) or self.mode != "both":
+            raise ConfigError(
+                "a policy names the services, and when they are due", remedy="leave out services and mode"
+            )
+        now = datetime.now(timezone.utc)
+        shared = {name: value for name, value in fields.items() if name != "table"}
+        requests: list[RunRequest] = []
+        for table in self._tables():
+            policy = self._policies.of(table)
+            quiet = policy.quiet(now)
+            if quiet is None:
+                requests += policy.requests(self.hook.table_uri(table), **shared)
+            else:
+                self.log.info("%s is left alone in its quiet hours: %s", table, quiet)
+        return requests
+
+    def _tables(self) -> list[str]:
+        """Each once. Raises ConfigError without any."""
+        return tables_of(names_in(self.tables), self._policies if self.policy else None)
+
+    @cached_property
+    def _policies(self) -> TablePolicies:
+        return read_policies(self.policy or {})
 
     def _run(self, reader: TimelineReader, batch: BatchRequest) -> list[dict[str, Any]]:
         """One result for each request. Raises HudiJobKilled, HudiInstantBusy, and what keeps the job from starting."""
@@ -170,6 +215,71 @@ class HudiTableServicesOperator(BaseHudiOperator):
         if all(item["exit_code"] == EXIT_BAD_INPUT for item in failed):
             raise AirflowFailException(message)
         raise HudiJobFailed(message)
+
+
+class HudiAlertOperator(BaseOperator):
+    """Looks at the timelines of tables, and fails without retries where an instant is pending for longer than
+    `alerts: {pending_age: …}` of the table's policy, so that whatever reports failed tasks reports it. One listing for
+    each table.
+
+    XCom: `{"alerts": [{"table", "instant", "action", "state", "age_seconds"}]}`, also when the task fails.
+
+    :param policy: the path of a YAML file, or one policy as a dict (templated)
+    :param tables: the tables, as a list or separated by commas; empty: those of the file (templated)
+    :param hudi_conn_id: connection of type `hudi`; None for none (templated)
+    """
+
+    template_fields: Sequence[str] = ("tables", "policy", "hudi_conn_id")
+    ui_color = "#c7e3ea"
+
+    def __init__(
+        self,
+        *,
+        policy: str | Mapping[str, Any],
+        tables: Sequence[str] | str = (),
+        hudi_conn_id: str | None = HudiHook.default_conn_name,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.policy = policy
+        self.tables = tables
+        self.hudi_conn_id = hudi_conn_id
+
+    def execute(self, context: Context) -> dict[str, Any]:
+        """Looks at every table, and then fails where there is an alert."""
+        policies = read_policies(self.policy)
+        tables = tables_of(names_in(self.tables), policies)
+        hook, now = HudiHook(self.hudi_conn_id or None), datetime.now(timezone.utc)
+        alerts: list[dict[str, Any]] = []
+        lines: list[str] = []
+        for table in tables:
+            most = policies.of(table).pending_age
+            if most is None:
+                continue
+            try:
+                reader = hook.timeline(table)
+                found = list(pending_longer_than(reader.load(), most, now, timeline_zone(reader.config, {})))
+            except HudiError as error:
+                if error.exit_code == EXIT_BAD_INPUT:
+                    raise AirflowFailException(str(error)) from error
+                raise
+            for item, age in found:
+                alerts.append(
+                    {
+                        "table": table,
+                        "instant": item.requested_time,
+                        "action": item.pending_action,
+                        "state": item.state.value,
+                        "age_seconds": age,
+                    }
+                )
+                lines.append(f"{table}: {age_shown(item, age)}, longer than {most} s")
+        result = {"alerts": alerts}
+        if lines:
+            context["ti"].xcom_push(key=_XCOM, value=result)
+            raise AirflowFailException("\n".join(lines))
+        self.log.info("No instant of %d tables is pending for too long", len(tables))
+        return result
 
 
 def _results_of(job: EngineJob, code: int, count: int) -> list[dict[str, Any]]:

@@ -10,7 +10,7 @@ import pytest
 from airflow.sdk import BaseOperator
 
 from airflow_hudi.get_provider_info import get_provider_info
-from airflow_hudi.operators.table_services import HudiTableServicesOperator
+from airflow_hudi.operators.table_services import HudiAlertOperator, HudiTableServicesOperator
 
 
 def operators() -> list[type[BaseOperator]]:
@@ -28,7 +28,7 @@ def operators() -> list[type[BaseOperator]]:
 
 def named(operator: Any) -> str:
     """The argument that names what the operator works on."""
-    return "tables" if operator is HudiTableServicesOperator else "table"
+    return "tables" if operator in (HudiTableServicesOperator, HudiAlertOperator) else "table"
 
 
 @pytest.mark.parametrize("operator", operators())
@@ -36,7 +36,8 @@ def test_template_fields_are_arguments_kept_as_given(operator: Any) -> None:
     given = {name: f"{{{{ {name} }}}}" for name in operator.template_fields}
     made = operator(task_id="task", **given)
     assert {name: getattr(made, name) for name in operator.template_fields} == given
-    assert {named(operator), "hudi_conn_id", "spark_conn_id", "options"} <= set(operator.template_fields)
+    of_jobs = set() if operator is HudiAlertOperator else {"spark_conn_id", "options"}
+    assert {named(operator), "hudi_conn_id", *of_jobs} <= set(operator.template_fields)
 
 
 def test_all_of_them_are_there() -> None:
@@ -53,7 +54,7 @@ def test_all_of_them_are_there() -> None:
         "Savepoint",
     }
     overwrites = {"DeletePartition", "InsertOverwrite"}
-    names = services | overwrites | {"Doctor", "ProbeStore", "TableServices", "Takeover", "Unschedule"}
+    names = services | overwrites | {"Alert", "Doctor", "ProbeStore", "TableServices", "Takeover", "Unschedule"}
     assert {operator.__name__ for operator in operators()} == {f"Hudi{name}Operator" for name in names}
 
 
@@ -66,4 +67,5 @@ def test_every_argument_of_its_own_is_documented(operator: Any) -> None:
 
 @pytest.mark.parametrize("operator", operators())
 def test_on_kill_before_a_job_does_nothing(operator: Any) -> None:
-    operator(task_id="task", **{named(operator): "/nowhere"}).on_kill()
+    more = {"policy": {}} if operator is HudiAlertOperator else {}
+    operator(task_id="task", **{named(operator): "/nowhere"}, **more).on_kill()

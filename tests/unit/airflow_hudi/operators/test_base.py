@@ -23,7 +23,7 @@ from airflow_hudi.operators.overwrite import HudiDeletePartitionOperator, HudiIn
 from airflow_hudi.operators.repair import HudiTakeoverOperator, HudiUnscheduleOperator
 from airflow_hudi.operators.rollback import HudiRollbackOperator
 from airflow_hudi.operators.savepoint import HudiRestoreOperator, HudiSavepointOperator
-from airflow_hudi.operators.table_services import HudiTableServicesOperator
+from airflow_hudi.operators.table_services import HudiAlertOperator, HudiTableServicesOperator
 from hudi_core.table import HudiTable
 from tests.support.fake_spark_submit import Store, context, requests
 from tests.support.golden_archives import TIGHT
@@ -80,7 +80,7 @@ WORK: list[tuple[str, str, Any, Callable[[Path], dict[str, Any]]]] = [
 
 
 def test_every_operator_is_tried() -> None:
-    assert {operator for _, _, operator, _ in WORK} == set(operators())
+    assert {operator for _, _, operator, _ in WORK} == set(operators()) - {HudiAlertOperator}, "which runs no job"
 
 
 @pytest.mark.parametrize(("name", "case", "operator", "arguments"), WORK, ids=[name for name, *_ in WORK])

@@ -168,3 +168,46 @@ def test_execute_plans_nothing(golden: Golden, submitted: Path) -> None:
     result = operator_on(table, mode="execute", options=ONE, nothing_to_do="succeed").execute(context())
     assert [item["service"] for item in result["results"]] == ["rollback", "compaction", "clean"]
     assert (result["nothing"], states(table, "clean")) == (3, set())
+
+
+def test_a_policy_says_what_is_due(golden: Golden, submitted: Path, tmp_path: Path) -> None:
+    """By conditions of each table, in its order, with its options; the tables are those of the file."""
+    due, idle = golden("9", "mor_basic").table, golden("8", "mor_basic").table
+    file = tmp_path / "policy.yaml"
+    file.write_text(
+        "policies:\n"
+        "  default: {services: {compaction: {commits: 1}, clean: }}\n"
+        "  rare: {services: {compaction: {commits: 1000, log_ratio: 1000}}}\n"
+        f"tables: [{due}, {{table: {idle}, policy: rare}}]\n"
+    )
+    rows = read_rows(due)
+    result = operator_on(tables=[], policy=str(file), engine="auto").execute(context(Store()))
+    assert (result["tables"], result["done"], result["nothing"], result["failed"]) == (2, 1, 2, 0)
+    assert [item["state"] for item in of(result, due, "compaction")["instants"]] == ["completed"]
+    assert "due at 1000" in of(result, idle, "compaction")["reason"]
+    assert_same_rows(read_rows(due), rows)
+    with pytest.raises(AirflowSkipException, match="none of 2 tables has work for compaction, clean"):
+        operator_on(tables=[], policy=str(file), engine="auto").execute(context(Store()))
+    assert submitted_jobs(submitted) == []
+
+
+def test_nothing_runs_in_quiet_hours(golden: Golden, submitted: Path) -> None:
+    table = golden("9", "mor_compaction_requested").table
+    policy = {"quiet_hours": ["00:00-12:00", "12:00-00:00"]}
+    with pytest.raises(AirflowSkipException, match="quiet hours of every table"):
+        operator_on(table, policy=policy, engine="auto").execute(context(Store()))
+    assert states(table, "compaction") == {"requested"}
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"services": "clean", "policy": {"services": {"clean": None}}}, "leave out services and mode"),
+        ({"mode": "execute", "policy": {"services": {"clean": None}}}, "leave out services and mode"),
+        ({"policy": {"services": {"clean": {"size": 1}}}}, "clean has no condition 'size'"),
+        ({"policy": "/no/such/file"}, "cannot be read"),
+    ],
+)
+def test_a_policy_that_cannot_be_is_bad_input(golden: Golden, given: dict[str, Any], message: str) -> None:
+    with pytest.raises(AirflowFailException, match=message):
+        operator_on(golden("9", "cow_basic").table, **given).execute(context())

@@ -1,0 +1,76 @@
+"""A DAG that maintains tables by their policies."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta, timezone
+from typing import Any
+
+from airflow.sdk import DAG
+
+from airflow_hudi.dag_params import RUN_TYPES
+from airflow_hudi.operators.table_services import HudiAlertOperator, HudiTableServicesOperator
+from airflow_hudi.policies import read_policies, tables_of
+
+
+def hudi_maintenance_dag(
+    dag_id: str,
+    *,
+    policy: str | Mapping[str, Any],
+    tables: Sequence[str] = (),
+    schedule: Any = "@hourly",
+    one_task_per_table: bool = False,
+    operator_args: Mapping[str, Any] | None = None,
+    **dag_args: Any,
+) -> DAG:
+    """A DAG that runs what is pending or due on tables, by their policies, and then reports what is pending for too
+    long.
+
+    Call it in a DAG file. The policies are read there, so that a mistake in them is an import error with its line, and
+    once more by each task. Tables whose policies name a pool have a task of their own in it.
+
+    :param policy: the path of a YAML file, or one policy as a dict
+    :param tables: the tables; without them those of the file
+    :param schedule: of the DAG
+    :param one_task_per_table: a mapped task for each table, with its own log and retries; else one task, and so one
+        Spark job, for all of a pool
+    :param operator_args: further arguments of HudiTableServicesOperator, such as `engine` and `hudi_conn_id`
+    :param dag_args: further arguments of the DAG
+    """
+    policies = read_policies(policy)
+    named = tables_of(tables, policies)
+    by_pool: dict[str, list[str]] = {}
+    for table in named:
+        by_pool.setdefault(policies.of(table).pool or "", []).append(table)
+    given: dict[str, Any] = {
+        "policy": policy if isinstance(policy, str) else dict(policy),
+        "nothing_to_do": "succeed",
+        "retries": 3,
+        "retry_delay": timedelta(minutes=1),
+        **(operator_args or {}),
+    }
+    defaults = {
+        "start_date": datetime(2024, 1, 1, tzinfo=timezone.utc),
+        "catchup": False,
+        "max_active_runs": 1,
+        "allowed_run_types": RUN_TYPES,
+        "tags": ["hudi"],
+    }
+    with DAG(dag_id=dag_id, schedule=schedule, **{**defaults, **dag_args}) as dag:
+        services = [_services(pool, of_pool, given, mapped=one_task_per_table) for pool, of_pool in by_pool.items()]
+        if any(policies.of(table).pending_age is not None for table in named):
+            reached = {name: given[name] for name in ("hudi_conn_id",) if name in given}
+            alerts = HudiAlertOperator(task_id="alerts", tables=named, policy=given["policy"], **reached)
+            # It runs also where a service failed, whose state remains that of the run.
+            services >> alerts.as_teardown(on_failure_fail_dagrun=True)
+    return dag
+
+
+def _services(pool: str, tables: Sequence[str], given: Mapping[str, Any], *, mapped: bool) -> Any:
+    task_id = "services" + (f"_{pool}" if pool else "")
+    of_pool = {"pool": pool} if pool else {}
+    if not mapped:
+        return HudiTableServicesOperator(task_id=task_id, tables=list(tables), **{**given, **of_pool})
+    return HudiTableServicesOperator.partial(
+        task_id=task_id, map_index_template="{{ task.tables }}", **{**given, **of_pool}
+    ).expand(tables=list(tables))

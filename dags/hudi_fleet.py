@@ -1,0 +1,40 @@
+"""Maintains a fleet of tables by a file of policies: what is pending or due on each of them, as one job.
+
+The file says which tables there are, when each service of a table is due, in which order they run, within which bounds
+of time and bytes, and when nothing runs (docs/airflow.md). A mistake in it is an import error of this DAG, with its
+line. Behind the services a task fails where an instant is pending for too long. Without a file and without tables there
+is no DAG.
+
+| what | environment |
+|---|---|
+| path of the file | AIRFLOW_HUDI_POLICY_FILE; without it rollback, compaction, clean and archive, by their triggers |
+| tables | those of the file; without one AIRFLOW_HUDI_TABLES (else AIRFLOW_HUDI_TABLE), paths or URIs with commas |
+| connections | AIRFLOW_HUDI_CONN_ID (else hudi_default), AIRFLOW_HUDI_SPARK_CONN_ID (else spark_default) |
+| engine | AIRFLOW_HUDI_FLEET_ENGINE (else auto) |
+| schedule | AIRFLOW_HUDI_FLEET_SCHEDULE: a cron expression, `@hourly`, `@continuous`…; without it by hand |
+"""
+
+from __future__ import annotations
+
+import os
+
+from airflow_hudi.maintenance_dag import hudi_maintenance_dag
+from airflow_hudi.operators.base import names_in
+
+OPERATOR_ARGS = {
+    "hudi_conn_id": os.environ.get("AIRFLOW_HUDI_CONN_ID") or "hudi_default",
+    "spark_conn_id": os.environ.get("AIRFLOW_HUDI_SPARK_CONN_ID") or "spark_default",
+    "engine": os.environ.get("AIRFLOW_HUDI_FLEET_ENGINE") or "auto",
+}
+TABLES = os.environ.get("AIRFLOW_HUDI_TABLES") or os.environ.get("AIRFLOW_HUDI_TABLE") or ""
+FILE = os.environ.get("AIRFLOW_HUDI_POLICY_FILE")
+
+if FILE or TABLES:
+    dag = hudi_maintenance_dag(
+        "hudi_fleet",
+        policy=FILE or {"alerts": {"pending_age": "1d"}},
+        tables=() if FILE else names_in(TABLES),
+        schedule=os.environ.get("AIRFLOW_HUDI_FLEET_SCHEDULE") or None,
+        operator_args=OPERATOR_ARGS,
+        doc_md=__doc__,
+    )

@@ -1,0 +1,69 @@
+"""DAGs made of policies."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from airflow.sdk import DAG
+
+from airflow_hudi.maintenance_dag import hudi_maintenance_dag
+from hudi_core.errors import ConfigError
+
+POLICIES = """\
+policies:
+  default: {alerts: {pending_age: 1h}}
+  large: {pool: large_tables}
+tables: [a, {table: b, policy: large}, c, {table: d, policy: large}]
+"""
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> str:
+    path = tmp_path / "policy.yaml"
+    path.write_text(POLICIES)
+    return str(path)
+
+
+def upstream(dag: DAG) -> dict[str, set[str]]:
+    return {task.task_id: task.upstream_task_ids for task in dag.tasks}
+
+
+def test_one_task_for_all_tables_of_a_pool(file: str) -> None:
+    dag = hudi_maintenance_dag("fleet", policy=file, operator_args={"engine": "auto", "hudi_conn_id": "lake"})
+    assert upstream(dag) == {
+        "services": set(),
+        "services_large_tables": set(),
+        "alerts": {"services", "services_large_tables"},
+    }
+    default, large, alerts = (dag.get_task(name) for name in ("services", "services_large_tables", "alerts"))
+    assert (default.tables, large.tables, alerts.tables) == (["a", "c"], ["b", "d"], ["a", "b", "c", "d"])
+    assert (default.pool, large.pool, default.engine, alerts.hudi_conn_id) == (
+        "default_pool",
+        "large_tables",
+        "auto",
+        "lake",
+    )
+    assert (alerts.is_teardown, alerts.on_failure_fail_dagrun) == (True, True)
+    assert (dag.max_active_runs, dag.catchup) == (1, False)
+
+
+def test_a_task_for_each_table(file: str) -> None:
+    dag = hudi_maintenance_dag("fleet", policy=file, one_task_per_table=True, schedule=None, max_active_runs=2)
+    mapped: Any = dag.get_task("services_large_tables")
+    assert mapped.expand_input.value == {"tables": ["b", "d"]}
+    assert (mapped.pool, dag.max_active_runs) == ("large_tables", 2)
+    assert mapped.partial_kwargs["map_index_template"] == "{{ task.tables }}"
+
+
+def test_a_policy_without_alerts(file: str) -> None:
+    dag = hudi_maintenance_dag("one", policy={"services": {"clean": {"commits": 5}}}, tables=["s3://lake/t"])
+    assert upstream(dag) == {"services": set()}
+    assert dag.get_task("services").policy == {"services": {"clean": {"commits": 5}}}
+
+
+@pytest.mark.parametrize("policy", [{"services": {"clean": {"files": 5}}}, {"services": {"clean": None}}])
+def test_mistakes_are_import_errors(policy: dict[str, Any]) -> None:
+    with pytest.raises(ConfigError):
+        hudi_maintenance_dag("one", policy=policy)
