@@ -22,7 +22,19 @@ def get_provider_info() -> dict[str, Any]:
         "hooks": [{"integration-name": INTEGRATION, "python-modules": ["airflow_hudi.hooks.hudi"]}],
         "operators": [{"integration-name": INTEGRATION, "python-modules": _OPERATORS}],
         "sensors": [{"integration-name": INTEGRATION, "python-modules": ["airflow_hudi.sensors.instant"]}],
-        "triggers": [{"integration-name": INTEGRATION, "python-modules": ["airflow_hudi.triggers.instant"]}],
+        "triggers": [
+            {
+                "integration-name": INTEGRATION,
+                "python-modules": ["airflow_hudi.triggers.instant", "airflow_hudi.triggers.timeline_events"],
+            }
+        ],
+        "asset-uris": [
+            {
+                "schemes": ["hudi"],
+                "handler": "airflow_hudi.assets.sanitize_uri",
+                "factory": "airflow_hudi.assets.create_asset",
+            }
+        ],
         "connection-types": [_CONNECTION],
         "config": {"hudi": {"description": "Defaults of the Apache Hudi provider.", "options": _OPTIONS}},
     }

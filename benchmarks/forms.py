@@ -139,6 +139,7 @@ def cases(tables: Tables) -> list[Case]:
         Case("hudi_metadata", tasks={"validate": "success"}),
         Case("hudi_tables", state="success", tasks={"run_services": "skipped"}),
         Case("hudi_tables", "two tables", {"tables": f"{tables.demo.name}, {tables.written}", "commits_retained": 1}),
+        *_fleet_cases(tables),
         Case("hudi_indexing", tasks={"build": "success", "validate": "success"}),
         Case(
             "hudi_indexing",
@@ -172,6 +173,23 @@ def cases(tables: Tables) -> list[Case]:
         repair("takeover", stuck),
         repair("unschedule", stuck),
         Case("hudi_repair", "restore, no instant", {"verb": "restore"}, "failed", {"choose": "failed"}),
+    ]
+
+
+def _fleet_cases(tables: Tables) -> list[Case]:
+    """The DAGs of policies and events."""
+    return [
+        Case("hudi_fleet", tasks={"services": "success", "alerts": "success"}),
+        Case("hudi_services_on_events", tasks={"run_pending": "success"}),
+        Case("hudi_changed_partitions", state="success", tasks={"find_changed": "skipped"}),
+        Case("hudi_changed_partitions", "one", {"partitions": tables.partition}, tasks={"find_changed": "success"}),
+        Case("hudi_cluster_partition"),
+        Case(
+            "hudi_cluster_partition",
+            "one",
+            {"table": tables.written, "partition": tables.partition, "sort_columns": "name"},
+            tasks={"cluster": "success"},
+        ),
     ]
 
 

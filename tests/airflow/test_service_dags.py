@@ -189,6 +189,74 @@ def test_many_tables_are_one_job(golden: Golden, airflow_environment: dict[str, 
     assert output.count("Spark-Submit cmd") == 2
 
 
+def test_a_fleet_is_served_by_its_policies(golden: Golden, airflow_environment: dict[str, str], tmp_path: Path) -> None:
+    """What is due by the conditions of each table's policy, and an alert where an instant is pending for too long."""
+    compacted, stuck = golden("9", "mor_basic"), golden("8", "mor_compaction_requested")
+    rows = [read_rows(case.table) for case in (compacted, stuck)]
+    policy = tmp_path / "policy.yaml"
+    policy.write_text(
+        "policies:\n"
+        "  default: {services: {rollback: , compaction: {commits: 1}}}\n"
+        "  watched: {services: {clean: {commits: 1000}}, alerts: {pending_age: 1h}}\n"
+        "tables:\n"
+        f"  - {compacted.table.name}\n"
+        f"  - {{table: {stuck.table}, policy: watched}}\n"
+    )
+    environment = environment_for(airflow_environment, compacted.table)
+
+    (first, second), output = run_dags(
+        {**environment, "AIRFLOW_HUDI_POLICY_FILE": str(policy)}, [("hudi_fleet", {}), ("hudi_fleet", {})]
+    )
+
+    (waiting,) = pending(stuck.table, "compaction")
+    assert first["tasks"] == second["tasks"] == {"services": "success", "alerts": "failed"}, output[-8000:]
+    assert first["state"] == "failed"
+    (alert,) = first["xcom"]["alerts"]["alerts"]
+    assert (alert["table"], alert["instant"], alert["action"]) == (str(stuck.table), waiting, "compaction")
+    done, again = first["xcom"]["services"], second["xcom"]["services"]
+    assert (done["tables"], done["done"], done["failed"], again["done"]) == (2, 1, 0, 0)
+    (compaction,) = (item for item in done["results"] if item.get("instants"))
+    assert (compaction["table"], compaction["engine"]) == (str(compacted.table), "local")
+    assert "no commit since" in str(again["results"])
+    for case, before in zip((compacted, stuck), rows, strict=True):
+        assert_same_rows(read_rows(case.table), before)
+
+
+def test_what_a_writer_planned_is_run(golden: Golden, airflow_environment: dict[str, str]) -> None:
+    """The run that an event starts, by hand; twice."""
+    case = golden("9", "mor_compaction_requested")
+    (first, again), output = run_dags(
+        environment_for(airflow_environment, case.table),
+        [("hudi_services_on_events", {}), ("hudi_services_on_events", {})],
+    )
+    assert (first["state"], again["state"]) == ("success", "success"), output[-8000:]
+    done, nothing = first["xcom"]["run_pending"], again["xcom"]["run_pending"]
+    assert (done["done"], done["failed"], nothing["done"], nothing["failed"]) == (1, 0, 0, 0)
+    assert pending(case.table, "compaction") == []
+    assert_same_rows(read_rows(case.table), read_parquet(case.expected / "after_snapshot.parquet"))
+
+
+def test_a_changed_partition_is_clustered(golden: Golden, airflow_environment: dict[str, str]) -> None:
+    """By hand; which runs the events start is tested on a whole Airflow."""
+    table = golden("9", "cow_basic").table
+    rows = read_rows(table)
+    partition = min(rows.column("_hoodie_partition_path").to_pylist())
+    (found, clustered, again), output = run_dags(
+        environment_for(airflow_environment, table),
+        [
+            ("hudi_changed_partitions", {"partitions": partition}),
+            ("hudi_cluster_partition", {"partition": partition, "sort_columns": "name"}),
+            ("hudi_cluster_partition", {"partition": partition, "sort_columns": "name"}),
+        ],
+    )
+    assert found["xcom"]["find_changed"] == [partition], output[-8000:]
+    done = clustered["xcom"]["cluster"]
+    assert (done["state"], done["engine"], again["tasks"]["cluster"]) == ("completed", "local", "skipped")
+    commit = HudiTable.open(str(table)).show(done["instant"]).metadata
+    assert list((commit or {})["partitionToWriteStats"]) == [partition]
+    assert_same_rows(read_rows(table), rows)
+
+
 def test_a_savepoint_by_hand_and_the_way_back(golden: Golden, airflow_environment: dict[str, str]) -> None:
     table = golden("8", "mor_basic").table
     commits = [instant.requested_time for instant in timeline(table).commits()]

@@ -91,6 +91,10 @@ UPSTREAM = {
     "hudi_log_compaction": {"merge_logs": []},
     "hudi_metadata": {"update": [], "validate": ["update"]},
     "hudi_tables": {"run_services": []},
+    "hudi_fleet": {"services": [], "alerts": ["services"]},
+    "hudi_services_on_events": {"run_pending": []},
+    "hudi_changed_partitions": {"find_changed": []},
+    "hudi_cluster_partition": {"cluster": []},
     "hudi_insert_overwrite": {"overwrite": []},
     "hudi_delete_partition": {"delete": []},
     "hudi_repair": {
@@ -128,7 +132,7 @@ def test_a_ready_to_use_dag_parses(parsed: dict[str, list[Any]], name: str) -> N
     assert intervals == ([5.0] if name in ("hudi_compaction", "hudi_clean") else [])
     if name == "hudi_tables":
         assert params["tables"] == "s3://b/t, s3://b/u"
-    else:
+    elif name not in ("hudi_fleet", "hudi_changed_partitions"):
         assert params["table"] == "s3://b/t"
     if name == "hudi_table_maintenance":
         assert (params["commits_retained"], params["min_commits"], params["max_commits"]) == (7, 20, 30)

@@ -1,0 +1,90 @@
+"""Assets of Hudi tables, `hudi://…`: their addresses, and events of what happens on their timelines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+from urllib.parse import SplitResult, urlsplit
+
+from airflow.sdk import Asset, AssetWatcher
+
+from airflow_hudi.hooks.hudi import HudiHook
+from airflow_hudi.timeline_changes import PENDING
+from airflow_hudi.triggers.timeline_events import HudiTimelineEventTrigger
+from hudi_core.request.secrets import refuse_secret_address
+
+SCHEME = "hudi"
+_UNCHANGED = frozenset({"COMPACT", "LOG_COMPACT", "CLUSTER"})
+"""Operations that leave rows as they are."""
+
+
+def sanitize_uri(uri: SplitResult) -> SplitResult:
+    """Checks an address of the form `hudi://bucket/path` (Airflow's handler of the scheme). Raises ValueError."""
+    if not uri.netloc or not uri.path.strip("/"):
+        raise ValueError("an asset of Hudi has the form hudi://bucket/path/of/table, or hudi://local/path of a folder")
+    if uri.query or uri.fragment:
+        raise ValueError("an asset of Hudi has neither a query nor a fragment")
+    return uri._replace(path="/" + uri.path.strip("/"))
+
+
+def asset_uri(table: str) -> str:
+    """The address of a table's asset: the one of its URI whatever the storage is called, `hudi://local/…` for a path.
+    Raises ConfigError for an address with secrets.
+    """
+    refuse_secret_address(table, what="the address of the table")
+    split = urlsplit(table)
+    place = split.netloc or "local"
+    return f"{SCHEME}://{place}/{split.path.strip('/')}"
+
+
+def create_asset(*, uri: str, name: str | None = None, **given: Any) -> Asset:
+    """An asset of the scheme (Airflow's factory)."""
+    return Asset(uri=uri, name=name or uri, **given)
+
+
+def hudi_asset(
+    table: str,
+    *,
+    name: str | None = None,
+    state: str = PENDING,
+    actions: Sequence[str] = (),
+    hudi_conn_id: str | None = HudiHook.default_conn_name,
+    poll_interval: float = 10.0,
+    group: str = SCHEME,
+) -> Asset:
+    """An asset that has an event whenever something is new on the table's timeline, for the schedule of a DAG.
+
+    The triggerer looks at the table while a DAG that is scheduled by the asset is active. Events that come before a run
+    has begun are one run, so what it runs should be all that is pending, not the instants of one event. Arguments as of
+    HudiTimelineEventTrigger, whose docstring says what an event holds.
+
+    :param table: the table's URI, or its path below the connection's base path
+    :param name: of the asset; without one it is made of the address, the state and the actions
+    """
+    uri = f"{asset_uri(table)}/{'-'.join([state, *actions])}"
+    trigger = HudiTimelineEventTrigger(
+        table=table, hudi_conn_id=hudi_conn_id, state=state, actions=actions, poll_interval=poll_interval
+    )
+    watcher = AssetWatcher(name=f"{uri} watcher", trigger=trigger)
+    return Asset(name=name or uri, uri=uri, group=group, watchers=[watcher])
+
+
+def changed_partitions_asset(table: str) -> Asset:
+    """The asset whose events have a partition of the table as their partition key: those that writes have changed. The
+    DAG hudi_changed_partitions makes them.
+    """
+    uri = f"{asset_uri(table)}/changed-partitions"
+    return Asset(name=uri, uri=uri, group=SCHEME)
+
+
+def written_partitions(events: Mapping[Any, Iterable[Any]]) -> set[str]:
+    """The partitions that the writes of a run's `triggering_asset_events` changed. Compactions and clusterings change
+    no rows; the partition of a table without partitions has no name, and is none of them.
+    """
+    found: set[str] = set()
+    for of_asset in events.values():
+        for event in of_asset:
+            for instant in (event.extra.get("payload") or {}).get("instants") or ():
+                if str(instant.get("operation") or "").upper() not in _UNCHANGED:
+                    found.update(instant.get("partitions") or ())
+    return found - {""}

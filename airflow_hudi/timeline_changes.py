@@ -1,0 +1,70 @@
+"""What is new on a timeline since it was looked at last: pure rules of the triggers that make asset events."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from hudi_core.errors import ConfigError
+from hudi_core.timeline.instant import COMMIT_ACTIONS, Instant
+from hudi_core.timeline.timeline import Timeline
+
+PENDING: Final = "pending"
+COMPLETED: Final = "completed"
+
+Mark = dict[str, Any]
+"""Where a watcher is, as JSON: of pending instants those that it reported; of completed ones the latest completion time
+and the instants at it, or in layout 1 all of them.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Watch:
+    """Which instants are looked for: those that are `pending`, as long as they are, or that are `completed` since. By
+    the names of `actions` on pending or completed files; without any, every table service that is pending, and every
+    completed write. Raises ConfigError for another state.
+    """
+
+    state: str
+    actions: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.state not in (PENDING, COMPLETED):
+            raise ConfigError(f"unknown state {self.state!r} to watch", remedy=f"{PENDING} or {COMPLETED}")
+
+    def holds(self, instant: Instant) -> bool:
+        """Whether an instant is one of them."""
+        if instant.is_completed != (self.state == COMPLETED):
+            return False
+        if self.actions:
+            return bool({instant.action, instant.pending_action} & {*self.actions})
+        is_write = instant.action in COMMIT_ACTIONS
+        return is_write if instant.is_completed else not is_write
+
+    def start(self, timeline: Timeline) -> Mark:
+        """Where a watcher begins that has no mark: with what is pending, and behind what is completed."""
+        if self.state == PENDING:
+            return {"reported": []}
+        return _behind([item for item in timeline if self.holds(item)], "")
+
+    def changes(self, timeline: Timeline, mark: Mark) -> tuple[list[Instant], Mark]:
+        """The instants since a mark, oldest first, and the mark behind them. A mark of another form is one of no
+        instant: everything is reported once more.
+        """
+        found = [item for item in timeline if self.holds(item)]
+        if self.state == PENDING:
+            reported = {str(time) for time in mark.get("reported") or ()}
+            new = [item for item in found if item.requested_time not in reported]
+            return new, {"reported": [item.requested_time for item in found]}
+        until, at = str(mark.get("until") or ""), {str(time) for time in mark.get("at") or ()}
+        new = [item for item in found if item.requested_time not in at and item.completed_at >= until]
+        return sorted(new, key=lambda item: (item.completed_at, item.requested_time)), _behind(found, until)
+
+
+def _behind(found: Sequence[Instant], until: str) -> Mark:
+    """Layout 1 has no completion times, and an instant may complete after a later one: all of them are in the mark."""
+    if any(item.completion_time is None for item in found):
+        return {"until": "", "at": [item.requested_time for item in found]}
+    last = max([until, *(item.completed_at for item in found)])
+    return {"until": last, "at": [item.requested_time for item in found if item.completed_at == last]}

@@ -1,0 +1,160 @@
+"""Makes an asset event of what is new on a table's timeline: pending table services, or completed writes."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Hashable, Sequence
+from typing import Any, Final
+
+from airflow.triggers.base import BaseEventTrigger, TriggerEvent
+
+from airflow_hudi.hooks.hudi import HudiHook
+from airflow_hudi.timeline_changes import PENDING, Mark, Watch
+from airflow_hudi.timeline_reader import TimelineReader
+from hudi_core.errors import HudiError, StorageError, StorageNotFoundError
+from hudi_core.timeline.instant import COMMIT_ACTIONS, Instant
+from hudi_core.timeline.timeline import Timeline
+
+log = logging.getLogger(__name__)
+
+_MARK: Final = "airflow_hudi_mark"
+"""The key in the asset's state store."""
+_MOST: Final = 100
+"""Instants, and partitions of each, that an event names."""
+
+
+class HudiTimelineEventTrigger(BaseEventTrigger):
+    """For the AssetWatcher of an asset: one event for all instants that are new at a look.
+
+    An event's payload is `{"table", "state", "instants": [{"instant", "action", "state", "completed", "operation",
+    "partitions", "rows"}], "left_out"}`; the last three members of an instant are those of completed writes. Where the
+    watcher is, is kept in the asset's state store once the event is on its way: after a restart of the triggerer no
+    event is lost, and one may come twice. Watchers of one table with one interval share one listing a look.
+
+    :param table: the table, as HudiHook.table_uri takes it
+    :param hudi_conn_id: connection of type `hudi`, or None
+    :param state: `pending`: table services that are planned and not completed, or `completed`: writes
+    :param actions: other actions than these, by their names on the timeline
+    :param poll_interval: seconds between two looks
+    """
+
+    def __init__(
+        self,
+        *,
+        table: str,
+        hudi_conn_id: str | None = HudiHook.default_conn_name,
+        state: str = PENDING,
+        actions: Sequence[str] = (),
+        poll_interval: float = 10.0,
+    ) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.table = table
+        self.hudi_conn_id = hudi_conn_id
+        self.watch = Watch(state, tuple(actions))
+        self.poll_interval = poll_interval
+
+    def serialize(self) -> tuple[str, dict[str, Any]]:
+        """The class and every argument of it."""
+        arguments = {
+            "table": self.table,
+            "hudi_conn_id": self.hudi_conn_id,
+            "state": self.watch.state,
+            "actions": list(self.watch.actions),
+            "poll_interval": self.poll_interval,
+        }
+        return f"{type(self).__module__}.{type(self).__qualname__}", arguments
+
+    def shared_stream_key(self) -> Hashable | None:
+        """One stream for each table, connection and interval."""
+        return ("hudi-timeline", self.hudi_conn_id, self.table, self.poll_interval)
+
+    @classmethod
+    async def open_shared_stream(cls, kwargs: dict[str, Any]) -> AsyncIterator[Timeline]:
+        """The table's timeline whenever a look finds it changed; the first look is at once. A look is one listing, in a
+        thread. Storage that fails is tried again at the next one; what is no table raises.
+        """
+        reader = await asyncio.to_thread(_reader, kwargs["table"], kwargs["hudi_conn_id"])
+        seen: Timeline | None = None
+        while True:
+            try:
+                timeline = await asyncio.to_thread(reader.load)
+            except StorageNotFoundError:
+                raise
+            except StorageError as error:
+                log.warning(
+                    "%s cannot be looked at, and will be in %s s: %s", kwargs["table"], kwargs["poll_interval"], error
+                )
+            else:
+                if timeline != seen:
+                    seen = timeline
+                    yield timeline
+            await asyncio.sleep(kwargs["poll_interval"])
+
+    async def filter_shared_stream(self, shared_stream: AsyncIterator[Any]) -> AsyncIterator[TriggerEvent]:
+        """The events of this watcher."""
+        mark: Mark | None = await self._stored()
+        async for timeline in shared_stream:
+            if mark is None:
+                mark = self.watch.start(timeline)
+            new, behind = self.watch.changes(timeline, mark)
+            if new:
+                payload = await asyncio.to_thread(self._payload, new)
+                yield TriggerEvent(payload)  # type: ignore[no-untyped-call]
+            if behind != mark:
+                mark = behind
+                await self._store(mark)
+
+    async def run(self) -> AsyncIterator[TriggerEvent]:
+        """As a stream of its own."""
+        async for event in self.filter_shared_stream(type(self).open_shared_stream(self.serialize()[1])):
+            yield event
+
+    async def _stored(self) -> Mark | None:
+        found = None if self.asset_state_store is None else await self.asset_state_store.aget(_MARK)
+        return dict(found) if isinstance(found, dict) else None
+
+    async def _store(self, mark: Mark) -> None:
+        if self.asset_state_store is not None:
+            await self.asset_state_store.aset(_MARK, mark)
+
+    def _payload(self, new: Sequence[Instant]) -> dict[str, Any]:
+        reader = _reader(self.table, self.hudi_conn_id)
+        shown = new[-_MOST:]
+        return {
+            "table": self.table,
+            "state": self.watch.state,
+            "instants": [instant_details(reader, item) for item in shown],
+            "left_out": len(new) - len(shown),
+        }
+
+
+def instant_details(reader: TimelineReader, instant: Instant) -> dict[str, Any]:
+    """What an event says of an instant; of a completed write what it wrote, as far as it is still on the timeline."""
+    found: dict[str, Any] = {
+        "instant": instant.requested_time,
+        "action": instant.pending_action,
+        "state": instant.state.value,
+        "completed": instant.completion_time,
+    }
+    if not instant.is_completed or instant.action not in COMMIT_ACTIONS:
+        return found
+    try:
+        metadata = reader.active().read_commit(instant)
+    except HudiError as error:
+        log.warning(
+            "%s %s of %s is not described: %s", instant.action, instant.requested_time, reader.storage.uri, error
+        )
+        return found
+    stats = list(metadata.write_stats())
+    partitions = sorted({*metadata.partition_to_write_stats, *(metadata.replaced_file_ids or {})})
+    return {
+        **found,
+        "operation": metadata.operation_type,
+        "partitions": partitions[:_MOST],
+        "rows": sum(stat.num_writes for stat in stats),
+    }
+
+
+def _reader(table: str, hudi_conn_id: str | None) -> TimelineReader:
+    return HudiHook(hudi_conn_id or None).timeline(table)

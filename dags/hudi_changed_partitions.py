@@ -1,0 +1,67 @@
+"""Finds the partitions that writes have changed, and makes an asset event of each: hudi_cluster_partition runs for it.
+
+The triggerer looks at the table's timeline, and an event of completed writes starts a run, which reads from the events
+which partitions they wrote. Compactions and clusterings change no rows and count for nothing.
+
+| param | environment |
+|---|---|
+| partitions | -: partitions by name, separated by commas, instead of those of events |
+
+Which table is watched and how often is in the environment alone: AIRFLOW_HUDI_WATCHED_TABLE, AIRFLOW_HUDI_CONN_ID and
+AIRFLOW_HUDI_POLL_SECONDS (else 10). Without a watched table the DAG runs when triggered.
+"""
+
+from __future__ import annotations
+
+import os
+from datetime import datetime, timezone
+from typing import Any
+
+from airflow.sdk import DAG, task
+from airflow.sdk.exceptions import AirflowSkipException
+
+from airflow_hudi.assets import changed_partitions_asset, hudi_asset, written_partitions
+from airflow_hudi.dag_params import RUN_TYPES, optional_text
+from airflow_hudi.operators.base import names_in
+
+WATCHED = os.environ.get("AIRFLOW_HUDI_WATCHED_TABLE")
+CHANGED = changed_partitions_asset(WATCHED or os.environ.get("AIRFLOW_HUDI_TABLE") or "none")
+WRITTEN = (
+    [
+        hudi_asset(
+            WATCHED,
+            state="completed",
+            hudi_conn_id=os.environ.get("AIRFLOW_HUDI_CONN_ID") or "hudi_default",
+            poll_interval=float(os.environ.get("AIRFLOW_HUDI_POLL_SECONDS") or 10),
+        )
+    ]
+    if WATCHED
+    else None
+)
+
+
+@task(outlets=[CHANGED])
+def find_changed(
+    params: dict[str, Any] | None = None, triggering_asset_events: Any = None, outlet_events: Any = None
+) -> list[str]:
+    """The partitions, each of which is an event of the asset."""
+    named = names_in(str((params or {}).get("partitions") or ""))
+    found = sorted(named or written_partitions(triggering_asset_events or {}))
+    if not found:
+        raise AirflowSkipException("no write has changed a partition")
+    outlet_events[CHANGED].add_partitions(found)
+    return found
+
+
+with DAG(
+    dag_id="hudi_changed_partitions",
+    schedule=WRITTEN,
+    start_date=datetime(2024, 1, 1, tzinfo=timezone.utc),
+    catchup=False,
+    max_active_runs=1,
+    allowed_run_types=RUN_TYPES,
+    tags=["hudi"],
+    doc_md=__doc__,
+    params={"partitions": optional_text("Partitions, separated by commas; empty: those of the events")},
+) as dag:
+    find_changed()

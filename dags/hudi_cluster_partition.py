@@ -1,0 +1,65 @@
+"""Clusters one partition of a table, for each partition that hudi_changed_partitions found.
+
+A run has the partition as its partition key, or as its param when it is triggered by hand. Small files are joined; with
+sort columns rows are sorted. What an earlier clustering left as the next one would is nothing to do.
+
+| param | environment | Variable |
+|---|---|---|
+| table | AIRFLOW_HUDI_WATCHED_TABLE (else AIRFLOW_HUDI_TABLE) | hudi_table |
+| hudi_conn_id | AIRFLOW_HUDI_CONN_ID | hudi_conn_id (else hudi_default) |
+| spark_conn_id | AIRFLOW_HUDI_SPARK_CONN_ID | hudi_spark_conn_id (else spark_default) |
+| partition | - | - |
+| sort_columns | AIRFLOW_HUDI_SORT_COLUMNS | - |
+
+AIRFLOW_HUDI_WRITER_OPTIONS are the options of the table's writers, by Hudi's names, as a JSON object without secrets:
+the lock that they use is one of them. AIRFLOW_HUDI_FLEET_ENGINE is where it runs, `auto` without it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from datetime import datetime, timedelta, timezone
+
+from airflow.sdk import DAG, PartitionedAssetTimetable
+
+from airflow_hudi.assets import changed_partitions_asset
+from airflow_hudi.dag_params import RUN_TYPES, TARGET, optional_text, table_params
+from airflow_hudi.operators.clustering import HudiClusteringOperator
+
+WATCHED = os.environ.get("AIRFLOW_HUDI_WATCHED_TABLE") or os.environ.get("AIRFLOW_HUDI_TABLE")
+WRITER_OPTIONS = json.loads(os.environ.get("AIRFLOW_HUDI_WRITER_OPTIONS") or "{}")
+
+with DAG(
+    dag_id="hudi_cluster_partition",
+    schedule=PartitionedAssetTimetable(assets=changed_partitions_asset(WATCHED)) if WATCHED else None,
+    start_date=datetime(2024, 1, 1, tzinfo=timezone.utc),
+    catchup=False,
+    max_active_runs=1,
+    allowed_run_types=RUN_TYPES,
+    tags=["hudi"],
+    doc_md=__doc__,
+    params={
+        **table_params(),
+        "table": optional_text("Path or URI of the table", WATCHED),
+        "partition": optional_text("Partition to cluster; empty: that of the run, else all"),
+        "sort_columns": optional_text(
+            "Columns to sort rows by, separated by commas; empty: files are joined as they are",
+            os.environ.get("AIRFLOW_HUDI_SORT_COLUMNS"),
+        ),
+    },
+) as dag:
+    HudiClusteringOperator(
+        task_id="cluster",
+        options={
+            **WRITER_OPTIONS,
+            "hoodie.clustering.plan.strategy.partition.selected": (
+                "{{ params.partition or dag_run.partition_key or '' }}"
+            ),
+            "hoodie.clustering.plan.strategy.sort.columns": "{{ params.sort_columns or '' }}",
+        },
+        engine=os.environ.get("AIRFLOW_HUDI_FLEET_ENGINE") or "auto",
+        **TARGET,
+        retries=3,
+        retry_delay=timedelta(minutes=1),
+    )

@@ -1,0 +1,69 @@
+"""Runs what a writer planned on a table as soon as it is there: compactions, clusterings, cleans, indexings.
+
+The triggerer looks at the table's timeline, and an event of its asset starts a run, which runs all that is pending,
+and not only the instants of the event: events that come before a run has begun are one run. Nothing is planned here.
+
+The table and the connections come from the run's params; their defaults from the environment, then from Airflow
+Variables:
+
+| param | environment | Variable |
+|---|---|---|
+| table | AIRFLOW_HUDI_WATCHED_TABLE (else AIRFLOW_HUDI_TABLE) | hudi_table |
+| hudi_conn_id | AIRFLOW_HUDI_CONN_ID | hudi_conn_id (else hudi_default) |
+| spark_conn_id | AIRFLOW_HUDI_SPARK_CONN_ID | hudi_spark_conn_id (else spark_default) |
+
+Which table is watched, how often and where its services run is in the environment alone: AIRFLOW_HUDI_WATCHED_TABLE,
+which runs of events take for their table, AIRFLOW_HUDI_CONN_ID, AIRFLOW_HUDI_POLL_SECONDS (else 10) and
+AIRFLOW_HUDI_FLEET_ENGINE (else auto). Without a watched table the DAG runs when triggered.
+"""
+
+from __future__ import annotations
+
+import os
+from datetime import datetime, timedelta, timezone
+
+from airflow.sdk import DAG
+
+from airflow_hudi.assets import hudi_asset
+from airflow_hudi.dag_params import HUDI_CONN, RUN_TYPES, SPARK_CONN, TABLE, optional_text, table_params
+from airflow_hudi.operators.table_services import HudiTableServicesOperator
+
+WATCHED = os.environ.get("AIRFLOW_HUDI_WATCHED_TABLE")
+PLANNED = (
+    [
+        hudi_asset(
+            WATCHED,
+            hudi_conn_id=os.environ.get("AIRFLOW_HUDI_CONN_ID") or "hudi_default",
+            poll_interval=float(os.environ.get("AIRFLOW_HUDI_POLL_SECONDS") or 10),
+        )
+    ]
+    if WATCHED
+    else None
+)
+
+with DAG(
+    dag_id="hudi_services_on_events",
+    schedule=PLANNED,
+    start_date=datetime(2024, 1, 1, tzinfo=timezone.utc),
+    catchup=False,
+    max_active_runs=1,
+    allowed_run_types=RUN_TYPES,
+    tags=["hudi"],
+    doc_md=__doc__,
+    params={
+        **table_params(),
+        "table": optional_text("Path or URI of the table", WATCHED or os.environ.get("AIRFLOW_HUDI_TABLE")),
+    },
+) as dag:
+    HudiTableServicesOperator(
+        task_id="run_pending",
+        tables=TABLE,
+        services="rollback, compaction, log_compaction, clustering, indexing, clean",
+        mode="execute",
+        hudi_conn_id=HUDI_CONN,
+        spark_conn_id=SPARK_CONN,
+        engine=os.environ.get("AIRFLOW_HUDI_FLEET_ENGINE") or "auto",
+        nothing_to_do="succeed",
+        retries=3,
+        retry_delay=timedelta(minutes=1),
+    )

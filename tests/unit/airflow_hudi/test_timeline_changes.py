@@ -1,0 +1,106 @@
+"""What is new on a timeline, and marks that outlive a process."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from airflow_hudi.timeline_changes import COMPLETED, PENDING, Watch
+from hudi_core.errors import ConfigError
+from hudi_core.timeline.instant import Action, Instant, State
+from hudi_core.timeline.timeline import Timeline
+
+
+def at(number: int) -> str:
+    return f"202601010000{number:05}"
+
+
+def write(number: int, completed: int | None = None, *, state: State = State.COMPLETED) -> Instant:
+    return Instant(at(number), Action.DELTA_COMMIT, state, None if completed is None else at(completed))
+
+
+def planned(number: int, action: str = Action.COMPACTION) -> Instant:
+    return Instant(at(number), action, State.REQUESTED)
+
+
+def times(instants: list[Instant]) -> list[str]:
+    return [item.requested_time for item in instants]
+
+
+def test_pending_services_are_reported_once_while_they_are_pending() -> None:
+    watch = Watch(PENDING)
+    first = Timeline([write(1, 2), planned(3), write(4, state=State.INFLIGHT), planned(5, Action.CLEAN)])
+    new, mark = watch.changes(first, watch.start(first))
+    assert times(new) == [at(3), at(5)]
+    assert watch.changes(first, json.loads(json.dumps(mark))) == ([], mark)
+    new, mark = watch.changes(Timeline([*first, planned(6, Action.CLUSTERING)]), mark)
+    assert times(new) == [at(6)]
+    # What was run and is planned once more under its time, after a rollback, is reported once more.
+    _, without = watch.changes(Timeline([write(1, 2)]), mark)
+    assert times(watch.changes(first, without)[0]) == [at(3), at(5)]
+
+
+def test_completed_writes_are_those_behind_the_start() -> None:
+    watch = Watch(COMPLETED)
+    first = Timeline([write(1, 2), write(3, 9), planned(4)])
+    mark = watch.start(first)
+    assert watch.changes(first, mark)[0] == []
+    # Requested earlier, completed later; and one at the same time as the last.
+    later = Timeline([*first, write(2, 10), write(5, 9)])
+    new, mark = watch.changes(later, mark)
+    assert times(new) == [at(5), at(2)]
+    assert watch.changes(later, json.loads(json.dumps(mark)))[0] == []
+
+
+def test_layout_1_has_no_completion_times() -> None:
+    watch = Watch(COMPLETED)
+    first = Timeline([write(1), write(5)])
+    new, mark = watch.changes(Timeline([*first, write(3)]), watch.start(first))
+    assert times(new) == [at(3)]
+    assert watch.changes(Timeline([*first, write(3)]), mark)[0] == []
+    # The table is upgraded meanwhile.
+    upgraded = Timeline([write(1, 1), write(3, 6), write(5, 5), write(7, 8)])
+    assert times(watch.changes(upgraded, mark)[0]) == [at(7)]
+
+
+def test_named_actions() -> None:
+    watch = Watch(PENDING, (Action.CLEAN,))
+    timeline = Timeline([planned(1), planned(2, Action.CLEAN)])
+    assert times(watch.changes(timeline, watch.start(timeline))[0]) == [at(2)]
+    compaction = Instant(at(3), Action.COMMIT, State.COMPLETED, at(4), Action.COMPACTION)
+    assert Watch(COMPLETED, (Action.COMPACTION,)).holds(compaction)
+    assert not Watch(COMPLETED, (Action.CLEAN,)).holds(compaction)
+
+
+@pytest.mark.parametrize("mark", [{}, {"reported": None}, {"until": None, "at": None}, {"other": 1}])
+def test_a_mark_of_another_form_reports_everything(mark: dict[str, object]) -> None:
+    timeline = Timeline([write(1, 2), planned(3)])
+    assert times(Watch(PENDING).changes(timeline, mark)[0]) == [at(3)]
+    assert times(Watch(COMPLETED).changes(timeline, mark)[0]) == [at(1)]
+
+
+def test_no_other_state() -> None:
+    with pytest.raises(ConfigError, match="unknown state 'inflight'"):
+        Watch("inflight")
+
+
+@given(
+    st.lists(st.tuples(st.integers(1, 30), st.integers(1, 9)), unique_by=lambda item: item[0], max_size=12),
+    st.booleans(),
+)
+@settings(max_examples=200, deadline=None)
+def test_every_completed_write_is_reported_once(order: list[tuple[int, int]], layout_2: bool) -> None:
+    """They complete in this order, some at the same time, and looks come in between."""
+    watch, clock = Watch(COMPLETED), 0
+    timeline = Timeline([])
+    mark = watch.start(timeline)
+    reported: list[str] = []
+    for number, gap in order:
+        clock += gap - 1
+        timeline = Timeline([*timeline, write(number, clock if layout_2 else None)])
+        new, mark = watch.changes(timeline, mark)
+        reported += times(new)
+    assert sorted(reported) == sorted(at(number) for number, _ in order)

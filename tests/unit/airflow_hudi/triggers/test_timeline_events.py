@@ -1,0 +1,159 @@
+"""Events of a timeline: at once, in one event a look, from a mark that survives the triggerer."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from airflow.triggers.base import TriggerEvent
+
+from airflow_hudi.timeline_reader import TimelineReader
+from airflow_hudi.triggers import timeline_events
+from airflow_hudi.triggers.timeline_events import HudiTimelineEventTrigger, instant_details
+from hudi_core.errors import ConfigError, StorageError
+from hudi_core.storage.local import LocalStorage
+from tests.support.golden_data import GoldenCase
+
+Golden = Callable[[str, str], GoldenCase]
+
+
+class Store:
+    """An asset's state store."""
+
+    def __init__(self) -> None:
+        self.values: dict[str, Any] = {}
+
+    async def aget(self, key: str, default: Any = None) -> Any:
+        return self.values.get(key, default)
+
+    async def aset(self, key: str, value: Any) -> None:
+        self.values[key] = value
+
+
+def trigger_on(table: Path, store: Store | None = None, **arguments: Any) -> HudiTimelineEventTrigger:
+    given = {"table": str(table), "hudi_conn_id": None, "poll_interval": 0.01, **arguments}
+    made = HudiTimelineEventTrigger(**given)
+    made.asset_state_store = store  # type: ignore[assignment]
+    return made
+
+
+async def next_event(events: AsyncIterator[TriggerEvent]) -> Any:
+    return (await asyncio.wait_for(anext(events), timeout=20)).payload
+
+
+async def no_event(events: AsyncIterator[TriggerEvent]) -> None:
+    with pytest.raises(asyncio.TimeoutError):
+        await asyncio.wait_for(anext(events), timeout=0.3)
+
+
+def test_serialize_is_complete() -> None:
+    given = {"table": "t", "hudi_conn_id": "c", "state": "completed", "actions": ["commit"], "poll_interval": 3.0}
+    path, arguments = HudiTimelineEventTrigger(**given).serialize()  # type: ignore[arg-type]
+    assert path == "airflow_hudi.triggers.timeline_events.HudiTimelineEventTrigger"
+    assert arguments == given
+    assert HudiTimelineEventTrigger(**arguments).serialize() == (path, given)
+
+
+async def test_what_is_pending_is_one_event_and_what_follows_another(table: Path, put: Callable[..., None]) -> None:
+    put("20260102000000000.compaction.requested")
+    put("20260103000000000.clean.requested")
+    events = trigger_on(table).run()
+    first = await next_event(events)
+    assert [(item["instant"], item["action"], item["state"]) for item in first["instants"]] == [
+        ("20260102000000000", "compaction", "requested"),
+        ("20260103000000000", "clean", "requested"),
+    ]
+    assert (first["table"], first["state"], first["left_out"]) == (str(table), "pending", 0)
+    put("20260104000000000.replacecommit.requested")
+    put("20260105000000000.compaction.requested")
+    second = await next_event(events)
+    assert [item["instant"] for item in second["instants"]] == ["20260105000000000"]
+
+
+async def test_a_restarted_triggerer_goes_on_at_its_mark(table: Path, put: Callable[..., None]) -> None:
+    store = Store()
+    put("20260102000000000.compaction.requested")
+    events = trigger_on(table, store).run()
+    await next_event(events)
+    await no_event(events)
+    await no_event(trigger_on(table, store).run())
+    put("20260103000000000.clean.requested")
+    (again,) = (await next_event(trigger_on(table, store).run()))["instants"]
+    assert again["instant"] == "20260103000000000"
+
+
+async def test_an_event_that_was_not_taken_comes_again(table: Path, put: Callable[..., None]) -> None:
+    """The mark is stored once the event is on its way."""
+    store = Store()
+    put("20260102000000000.compaction.requested")
+    first = trigger_on(table, store).run()
+    await next_event(first)
+    await first.aclose()  # type: ignore[attr-defined]
+    assert store.values == {}
+    assert (await next_event(trigger_on(table, store).run()))["instants"]
+
+
+@pytest.mark.parametrize("version", ["6", "8", "9"])
+async def test_completed_writes_say_what_they_wrote(golden: Golden, version: str) -> None:
+    table = golden(version, "insert_overwrite_table").table
+    reader = TimelineReader(LocalStorage(table))
+    found = [instant_details(reader, item) for item in reader.load().commits()]
+    assert found[-1]["operation"] in ("INSERT_OVERWRITE_TABLE", "UPSERT", "INSERT")
+    assert all(item["partitions"] and item["rows"] >= 0 for item in found)
+    store = Store()
+    await no_event(trigger_on(table, store, state="completed").run())
+    store.values["airflow_hudi_mark"] = {}
+    event = await next_event(trigger_on(table, store, state="completed").run())
+    assert sorted(item["instant"] for item in event["instants"]) == sorted(item["instant"] for item in found)
+
+
+async def test_watchers_of_one_table_share_one_listing(table: Path, put: Callable[..., None]) -> None:
+    put("20260102000000000.compaction.requested")
+    put("20260103000000000.clean.requested")
+    compactions, cleans = trigger_on(table, actions=["compaction"]), trigger_on(table, actions=["clean"])
+    assert compactions.shared_stream_key() == cleans.shared_stream_key()
+    assert compactions.shared_stream_key() != trigger_on(table, poll_interval=1.0).shared_stream_key()
+    stream = HudiTimelineEventTrigger.open_shared_stream(compactions.serialize()[1])
+    timeline = await asyncio.wait_for(anext(stream), timeout=20)
+
+    async def only() -> AsyncIterator[Any]:
+        yield timeline
+
+    for trigger, action in ((compactions, "compaction"), (cleans, "clean")):
+        (event,) = [event async for event in trigger.filter_shared_stream(only())]
+        assert [item["action"] for item in event.payload["instants"]] == [action]
+
+
+async def test_storage_that_fails_is_looked_at_again(
+    table: Path, put: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put("20260102000000000.compaction.requested")
+    load, failures = TimelineReader.load, [StorageError("slow down"), StorageError("slow down")]
+
+    def sometimes(self: TimelineReader) -> Any:
+        if failures:
+            raise failures.pop()
+        return load(self)
+
+    monkeypatch.setattr(TimelineReader, "load", sometimes)
+    assert (await next_event(trigger_on(table).run()))["instants"]
+    assert failures == []
+
+
+async def test_what_is_no_table_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError):
+        await next_event(trigger_on(tmp_path).run())
+
+
+async def test_an_event_names_the_newest_instants(
+    table: Path, put: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(timeline_events, "_MOST", 2)
+    for day in range(2, 7):
+        put(f"202601{day:02}000000000.compaction.requested")
+    event = await next_event(trigger_on(table).run())
+    assert [item["instant"][:8] for item in event["instants"]] == ["20260105", "20260106"]
+    assert event["left_out"] == 3
