@@ -94,11 +94,21 @@ class RowGroupSource:
                     raise ValueError(f"it has {inner[Column.num_values][1]} values, and the row group {rows} rows")
                 yield replaced[column.path] if column.path in replaced else self._read(chunk)
             except (ValueError, IndexError, KeyError, AttributeError, TypeError) as error:
-                raise CorruptFileError(
-                    f"a column of row group {number} of the Parquet file is damaged: {error}",
-                    path=self.path,
-                    remedy="restore it, or roll back the commit that wrote it",
-                ) from error
+                raise self._damaged(number, error) from error
+
+    def check_empty(self, number: int) -> None:
+        """Raises CorruptFileError where a row group without rows has a column with values, which Arrow would read."""
+        group = self.file.metadata.row_group(number)
+        for place in range(group.num_columns):
+            if values := group.column(place).num_values:
+                raise self._damaged(number, f"it has {values} values, and the row group 0 rows")
+
+    def _damaged(self, number: int, what: object) -> CorruptFileError:
+        return CorruptFileError(
+            f"a column of row group {number} of the Parquet file is damaged: {what}",
+            path=self.path,
+            remedy="restore it, or roll back the commit that wrote it",
+        )
 
     def _read(self, chunk: Struct) -> ChunkBytes:
         if {Chunk.file_path, Chunk.crypto, Chunk.encrypted} & chunk.keys():

@@ -140,6 +140,7 @@ class BaseFileWriter:
             self._flush()
         group, rows = source.group(number), source.file.metadata.row_group(number).num_rows
         if not rows:
+            source.check_empty(number)
             return
         chunks = {name: self._chunk(name, values) for name, values in replaced.items()}
         if any(chunk.num_values != rows for chunk in chunks.values()):

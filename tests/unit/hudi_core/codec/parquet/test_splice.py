@@ -278,6 +278,10 @@ def test_the_values_of_a_nested_column_are_counted() -> None:
             lambda tree: chunk_of(tree, 2)[3][1].__setitem__(Column.num_values, (6, 4999)),
             "has 4999 values, and the row",
         ),
+        (
+            lambda tree: tree[File.row_groups][1].values[0].__setitem__(Group.num_rows, (6, 0)),
+            "has 5000 values, and the row group 0 rows",
+        ),
         (swap_names, "is not that of the schema"),
         (lambda tree: chunk_of(tree, 2)[3][1].__setitem__(Column.stored, (6, 1 << 40)), "outside of the file"),
         (lambda tree: chunk_of(tree, 2)[3][1].__setitem__(Column.data_offset, (6, 1 << 40)), "outside of the file"),
