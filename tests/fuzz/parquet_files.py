@@ -88,16 +88,22 @@ def run_copies(data: bytes) -> None:
 
 
 def _shown(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> str:
-    """The rows without `c1` as text, since no NaN equals itself; text as bytes, since damaged text may not be UTF-8."""
+    """The rows without `c1` as text, since no NaN equals itself. Damaged text may not be UTF-8, and damaged times are
+    of no calendar: these are shown as bytes and numbers.
+    """
     rows = pa.Table.from_batches(batches, schema).drop_columns("c1")
-    return str(rows.cast(pa.schema([(field.name, _bytes(field.type)) for field in rows.schema])).to_pylist())
+    return str(rows.cast(pa.schema([(field.name, _raw(field.type)) for field in rows.schema])).to_pylist())
 
 
-def _bytes(kind: pa.DataType) -> pa.DataType:
+def _raw(kind: pa.DataType) -> pa.DataType:
     if pa.types.is_string(kind):
         return pa.binary()
+    if pa.types.is_temporal(kind):
+        return pa.int32() if kind.bit_width == 32 else pa.int64()
+    if pa.types.is_list(kind):
+        return pa.list_(_raw(kind.value_type))
     if pa.types.is_struct(kind):
-        return pa.struct([field.with_type(_bytes(field.type)) for field in kind])
+        return pa.struct([field.with_type(_raw(field.type)) for field in kind])
     if pa.types.is_map(kind):
-        return pa.map_(_bytes(kind.key_type), _bytes(kind.item_type))
+        return pa.map_(_raw(kind.key_type), _raw(kind.item_type))
     return kind
