@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta, timezone
-from typing import Any
+from typing import Any, Final
 
 from airflow.sdk import DAG
 
 from airflow_hudi.dag_params import RUN_TYPES
 from airflow_hudi.operators.table_services import HudiAlertOperator, HudiTableServicesOperator
 from airflow_hudi.policies import read_policies, tables_of
+
+_NO_ID: Final = re.compile(r"[^A-Za-z0-9_.-]")
+"""What no id of a task has."""
 
 
 def hudi_maintenance_dag(
@@ -67,7 +71,7 @@ def hudi_maintenance_dag(
 
 
 def _services(pool: str, tables: Sequence[str], given: Mapping[str, Any], *, mapped: bool) -> Any:
-    task_id = "services" + (f"_{pool}" if pool else "")
+    task_id = "services" + (f"_{_NO_ID.sub('_', pool)}" if pool else "")
     of_pool = {"pool": pool} if pool else {}
     if not mapped:
         return HudiTableServicesOperator(task_id=task_id, tables=list(tables), **{**given, **of_pool})

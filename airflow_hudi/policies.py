@@ -4,23 +4,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from hudi_core.errors import ConfigError
+from hudi_core.request import policy_file
 from hudi_core.request.policy import TablePolicies
-from hudi_core.request.policy_file import MAX_BYTES, parse_policies
 
 
 def read_policies(policy: str | Mapping[str, Any]) -> TablePolicies:
     """Of a YAML file by its path, or of one policy as a mapping. Raises ConfigError naming the file and the line."""
-    if not isinstance(policy, str):
-        return parse_policies(json.dumps(policy), path="the argument policy")
-    try:
-        with Path(policy).open("rb") as stream:
-            return parse_policies(stream.read(MAX_BYTES + 1), path=policy)
-    except OSError as error:
-        raise ConfigError(f"the file of policies cannot be read: {error.strerror}", path=policy) from error
+    if isinstance(policy, str):
+        return policy_file.read_policies(policy)
+    return policy_file.parse_policies(json.dumps(policy), path="the argument policy")
 
 
 def tables_of(names: Sequence[str], policies: TablePolicies | None) -> list[str]:

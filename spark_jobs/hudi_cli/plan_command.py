@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 from rich.filesize import decimal
@@ -13,10 +11,6 @@ from rich.markup import escape
 from hudi_cli.options import Target, common, hudi_option
 from hudi_cli.output import Output
 from hudi_core.engine.protocol import Json
-from hudi_core.errors import ConfigError
-
-if TYPE_CHECKING:
-    from hudi_core.request.policy import Policy
 
 
 @click.command()
@@ -32,22 +26,11 @@ def plan(output: Output, target: Target, option: tuple[str, ...], policy: str | 
     Nothing is written. With --policy by the conditions of the policy for TABLE.
     """
     from hudi_core.request.policy import ALL_SERVICES  # not for help
+    from hudi_core.request.policy_file import read_policies
 
-    chosen = ALL_SERVICES if policy is None else read_policy(policy, target.table)
+    chosen = ALL_SERVICES if policy is None else read_policies(policy).of(target.table)
     document = target.open(option).due(chosen).to_dict()
     output.result(document, _lines(document))
-
-
-def read_policy(file: str, table: str) -> Policy:
-    """The policy of a table by a file. Raises ConfigError naming the file, and the line of a mistake."""
-    from hudi_core.request.policy_file import MAX_BYTES, parse_policies  # not for help
-
-    try:
-        with Path(file).open("rb") as stream:
-            text = stream.read(MAX_BYTES + 1)
-    except OSError as error:
-        raise ConfigError(f"the file of policies cannot be read: {error.strerror}", path=file) from error
-    return parse_policies(text, path=file).of(table)
 
 
 def _lines(document: Json) -> Iterator[str]:

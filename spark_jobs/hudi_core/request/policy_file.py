@@ -22,6 +22,7 @@ A file that has neither `policies` nor `tables` is one policy.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any, Final, TypeVar
 
 import yaml
@@ -39,6 +40,15 @@ _DEFAULT: Final = "default"
 _TAGS: Final = frozenset(
     f"tag:yaml.org,2002:{name}" for name in ("map", "seq", "str", "int", "float", "bool", "null", "timestamp")
 )
+
+
+def read_policies(path: str) -> TablePolicies:
+    """The policies of a file of this machine. Raises ConfigError as parse_policies, and where it cannot be read."""
+    try:
+        with Path(path).open("rb") as stream:
+            return parse_policies(stream.read(MAX_BYTES + 1), path=path)
+    except OSError as error:
+        raise ConfigError(f"the file of policies cannot be read: {error.strerror}", path=path) from error
 
 
 def parse_policies(text: str | bytes, *, path: str) -> TablePolicies:

@@ -57,6 +57,11 @@ def test_a_task_for_each_table(file: str) -> None:
     assert mapped.partial_kwargs["map_index_template"] == "{{ task.tables }}"
 
 
+def test_a_pool_may_have_any_name() -> None:
+    dag = hudi_maintenance_dag("fleet", policy={"pool": "night & day"}, tables=["t"])
+    assert {task.task_id: task.pool for task in dag.tasks} == {"services_night___day": "night & day"}
+
+
 def test_a_policy_without_alerts(file: str) -> None:
     dag = hudi_maintenance_dag("one", policy={"services": {"clean": {"commits": 5}}}, tables=["s3://lake/t"])
     assert upstream(dag) == {"services": set()}
