@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 from urllib.parse import SplitResult, urlsplit
@@ -55,7 +56,7 @@ def hudi_asset(
     """An asset that has an event whenever something is new on the table's timeline, for the schedule of a DAG.
 
     The triggerer looks at the table while a DAG that is scheduled by the asset is active. Events that come before a run
-    has begun are one run, so what it runs should be all that is pending, not the instants of one event. Arguments as of
+    starts are one run, so what it runs should be all that is pending, not the instants of one event. Arguments as of
     HudiTimelineEventTrigger, whose docstring says what an event holds.
 
     :param table: the table's URI, or its path below the connection's base path
@@ -67,6 +68,23 @@ def hudi_asset(
     )
     watcher = AssetWatcher(name=f"{uri} watcher", trigger=trigger)
     return Asset(name=name or uri, uri=uri, group=group, watchers=[watcher])
+
+
+def watched_assets(*, state: str = PENDING) -> list[Asset] | None:
+    """The schedule of a ready-to-use DAG: the asset of the table that AIRFLOW_HUDI_WATCHED_TABLE names, looked at by
+    AIRFLOW_HUDI_CONN_ID every AIRFLOW_HUDI_POLL_SECONDS (else 10); without a table, None: no schedule.
+    """
+    table = os.environ.get("AIRFLOW_HUDI_WATCHED_TABLE")
+    if not table:
+        return None
+    return [
+        hudi_asset(
+            table,
+            state=state,
+            hudi_conn_id=os.environ.get("AIRFLOW_HUDI_CONN_ID") or HudiHook.default_conn_name,
+            poll_interval=float(os.environ.get("AIRFLOW_HUDI_POLL_SECONDS") or 10),
+        )
+    ]
 
 
 def changed_partitions_asset(table: str) -> Asset:

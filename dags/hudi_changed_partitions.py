@@ -20,23 +20,12 @@ from typing import Any
 from airflow.sdk import DAG, task
 from airflow.sdk.exceptions import AirflowSkipException
 
-from airflow_hudi.assets import changed_partitions_asset, hudi_asset, written_partitions
+from airflow_hudi.assets import changed_partitions_asset, watched_assets, written_partitions
 from airflow_hudi.dag_params import RUN_TYPES, optional_text
 from airflow_hudi.operators.base import names_in
 
-WATCHED = os.environ.get("AIRFLOW_HUDI_WATCHED_TABLE")
-CHANGED = changed_partitions_asset(WATCHED or os.environ.get("AIRFLOW_HUDI_TABLE") or "none")
-WRITTEN = (
-    [
-        hudi_asset(
-            WATCHED,
-            state="completed",
-            hudi_conn_id=os.environ.get("AIRFLOW_HUDI_CONN_ID") or "hudi_default",
-            poll_interval=float(os.environ.get("AIRFLOW_HUDI_POLL_SECONDS") or 10),
-        )
-    ]
-    if WATCHED
-    else None
+CHANGED = changed_partitions_asset(
+    os.environ.get("AIRFLOW_HUDI_WATCHED_TABLE") or os.environ.get("AIRFLOW_HUDI_TABLE") or "none"
 )
 
 
@@ -55,7 +44,7 @@ def find_changed(
 
 with DAG(
     dag_id="hudi_changed_partitions",
-    schedule=WRITTEN,
+    schedule=watched_assets(state="completed"),
     start_date=datetime(2024, 1, 1, tzinfo=timezone.utc),
     catchup=False,
     max_active_runs=1,

@@ -1,7 +1,7 @@
 """Runs what a writer planned on a table as soon as it is there: compactions, clusterings, cleans, indexings.
 
 The triggerer looks at the table's timeline, and an event of its asset starts a run, which runs all that is pending,
-and not only the instants of the event: events that come before a run has begun are one run. Nothing is planned here.
+and not only the instants of the event: events that come before a run starts are one run. Nothing is planned here.
 
 The table and the connections come from the run's params; their defaults from the environment, then from Airflow
 Variables:
@@ -24,26 +24,15 @@ from datetime import datetime, timedelta, timezone
 
 from airflow.sdk import DAG
 
-from airflow_hudi.assets import hudi_asset
+from airflow_hudi.assets import watched_assets
 from airflow_hudi.dag_params import HUDI_CONN, RUN_TYPES, SPARK_CONN, TABLE, optional_text, table_params
 from airflow_hudi.operators.table_services import HudiTableServicesOperator
 
 WATCHED = os.environ.get("AIRFLOW_HUDI_WATCHED_TABLE")
-PLANNED = (
-    [
-        hudi_asset(
-            WATCHED,
-            hudi_conn_id=os.environ.get("AIRFLOW_HUDI_CONN_ID") or "hudi_default",
-            poll_interval=float(os.environ.get("AIRFLOW_HUDI_POLL_SECONDS") or 10),
-        )
-    ]
-    if WATCHED
-    else None
-)
 
 with DAG(
     dag_id="hudi_services_on_events",
-    schedule=PLANNED,
+    schedule=watched_assets(),
     start_date=datetime(2024, 1, 1, tzinfo=timezone.utc),
     catchup=False,
     max_active_runs=1,

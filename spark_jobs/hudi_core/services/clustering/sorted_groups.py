@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 SORT_KEY: Final = "_airflow_hudi_sort_key"
 """The column of merged_pieces that rows are in the order of."""
-_MERGED_PART: Final = 8
+MERGED_PART: Final = 8
 """Pieces that are merged at once take up at least this part of the memory budget."""
 
 
@@ -191,7 +191,7 @@ def write_sorted(
     schema = rows_schema(target.files.schema, path=partition)
     try:
         with FileGroupWriter(storage, target.files, partition, prefix, codec, attempt) as writer:
-            for rows in merged_pieces(batches, schema, target.config.memory_bytes // _MERGED_PART):
+            for rows in merged_pieces(batches, schema, target.config.memory_bytes // MERGED_PART):
                 for batch in rows.to_batches(max_chunksize=target.config.batch_rows):
                     writer.write(batch)
             return Clustered(writer.close())

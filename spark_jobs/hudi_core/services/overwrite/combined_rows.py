@@ -26,7 +26,7 @@ from hudi_core.filegroup.merge.table_policy import MergePolicy, Rules
 from hudi_core.filegroup.read.slice_merge import grouped
 from hudi_core.model.names import PARTITION_PATH, RECORD_KEY
 from hudi_core.services.clustering.sort_order import SortOrder
-from hudi_core.services.clustering.sorted_groups import SORT_KEY, merged_pieces
+from hudi_core.services.clustering.sorted_groups import MERGED_PART, SORT_KEY, merged_pieces
 from hudi_core.services.overwrite.row_shards import RowsUnit, Spread, keyed_rows, keyed_schema
 from hudi_core.services.overwrite.shard_files import RowsTarget, ShardFiles, Written, failed, row_columns
 
@@ -40,8 +40,6 @@ _PART_ROWS: Final = 1 << 40
 _SHARD: Final = "_airflow_hudi_shard"
 _GLOBAL: Final = frozenset({"GLOBAL_BLOOM", "GLOBAL_SIMPLE", "GLOBAL_RECORD_INDEX", "RECORD_INDEX", "HBASE"})
 """Index types by which a key is one of the whole table (HoodieIndex.isGlobal)."""
-_MERGED_PART: Final = 8
-"""Pieces that are merged at once take up at least this part of the memory budget."""
 
 
 def check_combined(config: TableConfig, policy: MergePolicy, index_type: str | None) -> None:
@@ -138,7 +136,7 @@ def write_combined(target: RowsTarget, shard: int, batches: Iterator[pa.RecordBa
     Memory: an eighth of the memory budget, a piece of 1 MiB for each sorted part of the source, twice; a row group of
     output.
     """
-    hold = target.files.config.memory_bytes // _MERGED_PART
+    hold = target.files.config.memory_bytes // MERGED_PART
     try:
         with ShardFiles(target, shard, attempt) as files:
             for rows in newest(merged_pieces(batches, keyed_schema(row_columns(target)), hold), files.drop):

@@ -78,7 +78,7 @@ def failed(target: RowsTarget, error: BaseException) -> ExecutionError:
 class ShardFiles:
     """Writes the rows of a shard, which come partition after partition, one file at a time.
 
-    Use it in a `with` block: an error inside removes the file that was begun. Memory: that of a FileGroupWriter.
+    Use it in a `with` block: an error inside removes the file that was started. Memory: that of a FileGroupWriter.
     """
 
     def __init__(self, target: RowsTarget, shard: int, attempt: TaskAttempt) -> None:
