@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import click
 from rich.markup import escape
 
-from hudi_cli.options import Target, common, engine_options, hudi_option
+from hudi_cli.options import Target, common, engine_options, hudi_option, parse_pairs
 from hudi_cli.output import Output
 from hudi_cli.progress import RunProgress
 from hudi_cli.run_command import run_on
@@ -33,6 +33,12 @@ def _partitions(meaning: str, *, required: bool) -> Callable[[F], F]:
 @common
 @click.option("--source", default="", metavar="PARQUET", help="A Parquet file, or a folder of them.")
 @click.option("--query", default="", metavar="SQL", help="A query that Spark answers, instead of a source.")
+@click.option(
+    "--dataframe", default="", metavar="MODULE:FUNCTION", help="A function that returns Spark's DataFrame of the rows."
+)
+@click.option(
+    "--dataframe-arg", "dataframe_arg", multiple=True, metavar="K=V", help="An argument of the function; repeatable."
+)
 @click.option("--whole-table", is_flag=True, help="Replace all partitions; without rows the table is emptied.")
 @_partitions("Replace this partition, also when no row comes", required=False)
 @_token
@@ -40,15 +46,18 @@ def _partitions(meaning: str, *, required: bool) -> Callable[[F], F]:
 @engine_options("spark", "Where the rows are written; auto takes local for small sources.")
 @_dry_run
 @click.pass_obj
-def insert_overwrite(output: Output, target: Target, *, option: tuple[str, ...], **given: Any) -> None:
-    """Replace partitions by the rows of Parquet files, or of a query.
+def insert_overwrite(
+    output: Output, target: Target, *, option: tuple[str, ...], dataframe_arg: tuple[str, ...], **given: Any
+) -> None:
+    """Replace partitions by the rows of Parquet files, of a query, or of a DataFrame.
 
     The partitions that the rows belong to are replaced, or those of --partition, or with --whole-table all. Record keys
     and partition paths are made by the table's key generator. Rows with equal keys are all written, as by Hudi. The
     replaced files go with a later clean.
     """
     engine = {name: given.pop(name) for name in ("engine", "master", "spark_conf")}
-    request = InsertOverwriteRequest(**target.request_fields(option), **given)
+    arguments = parse_pairs(dataframe_arg, option="--dataframe-arg")
+    request = InsertOverwriteRequest(**target.request_fields(option), dataframe_args=arguments, **given)
     with RunProgress(output.log, "steps done", shown=not output.json_mode) as progress:
         document = run_on(output, request, progress=progress, **engine)
     output.result(document, _shown(document))

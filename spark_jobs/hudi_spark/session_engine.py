@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from types import TracebackType
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from hudi_core.engine.protocol import Consume, Json, Produce, UnitTask
 from hudi_core.metadata_table.extract.expressions import SESSION_ZONE
@@ -19,6 +20,10 @@ if TYPE_CHECKING:
 U = TypeVar("U")
 R = TypeVar("R")
 AnyRequest = TypeVar("AnyRequest", bound=Request)
+
+
+_OF_DATABRICKS: Final = "DATABRICKS_RUNTIME_VERSION"
+"""A variable of Databricks' drivers, whose session is the cluster's and not to be stopped by a job."""
 
 
 class SessionEngine:
@@ -89,8 +94,14 @@ class SessionEngine:
         return self.start().exchange(produce, units, consume, shards=shards, run_epoch=run_epoch, progress=progress)
 
     def stage_query(self, query: str, folder: str, storage_options: Mapping[str, str]) -> None:
-        """See QueryEngine."""
+        """See FrameEngine."""
         self.start().stage_query(query, folder, storage_options)
+
+    def stage_dataframe(
+        self, function: str, arguments: Mapping[str, str], folder: str, storage_options: Mapping[str, str]
+    ) -> None:
+        """See FrameEngine."""
+        self.start().stage_dataframe(function, arguments, folder, storage_options)
 
     def setups(self) -> tuple[Json, ...]:
         """See RemoteEngine.setups. Demands nothing of the executors; opens the session when it is not open."""
@@ -102,5 +113,5 @@ class SessionEngine:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._spark is not None:
+        if self._spark is not None and _OF_DATABRICKS not in os.environ:
             self._spark.stop()

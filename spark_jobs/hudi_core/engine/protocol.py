@@ -87,13 +87,22 @@ class Engine(Protocol):
 
 
 @runtime_checkable
-class QueryEngine(Protocol):
-    """An engine that answers queries of SQL."""
+class FrameEngine(Protocol):
+    """An engine that answers queries of SQL, and has DataFrames."""
 
     def stage_query(self, query: str, folder: str, storage_options: Mapping[str, str]) -> None:
         """Answers the query once, and writes its rows as Parquet files into a folder that is empty.
 
         Raises ConfigError for a query that is not valid, ExecutionError.
+        """
+        ...
+
+    def stage_dataframe(
+        self, function: str, arguments: Mapping[str, str], folder: str, storage_options: Mapping[str, str]
+    ) -> None:
+        """Writes the rows of the DataFrame that `function`, a `module:function`, makes of the session and `arguments`.
+
+        Raises ConfigError for one that cannot be imported or returns no DataFrame, ExecutionError.
         """
         ...
 

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Final
 
 from hudi_core.errors import ConfigError
 from hudi_core.request.requests import Request
-from hudi_core.request.secrets import refuse_secret_address
+from hudi_core.request.secrets import refuse_secret_address, refuse_secrets
 
 MAX_TOKEN: Final = 250
 """Characters of a token."""
 _TOKEN: Final = re.compile(rf"[^\x00-\x1f\x7f]{{1,{MAX_TOKEN}}}")
+_FUNCTION: Final = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*", re.ASCII)
 _WHAT: Final = "run request"
 
 
@@ -40,24 +42,33 @@ class InsertOverwriteRequest(_OverwriteRequest):
     """Replaces the partitions that the rows belong to, `partitions`, or with `whole_table` all.
 
     The rows are those of `source`, a Parquet file or a folder of them, on the table's storage or where its storage
-    options are good, or those of `query`, which Spark answers. The same `token` again does nothing; with `dry_run`
-    nothing is written.
+    options are good, or those of `query`, which Spark answers, or of the DataFrame that `dataframe` returns: the
+    `module:function` that the driver imports and calls with the Spark session and `dataframe_args` by their names. The
+    same `token` again does nothing; with `dry_run` nothing is written.
     """
 
     verb = "insert_overwrite"
     source: str = ""
     query: str = ""
+    dataframe: str = ""
+    dataframe_args: Mapping[str, str] = field(default_factory=dict)
     whole_table: bool = False
 
     def _check(self) -> None:
         _OverwriteRequest._check(self)
-        if not self.source.strip() and not self.query.strip():
-            raise ConfigError(f"{_WHAT}: {self.verb} needs a source or a query", remedy="give one of them")
-        if self.source.strip() and self.query.strip():
-            raise ConfigError(f"{_WHAT}: source and query exclude each other")
-        if self.query.strip() and self.dry_run:
+        given = [name for name in ("source", "query", "dataframe") if getattr(self, name).strip()]
+        if not given:
+            raise ConfigError(f"{_WHAT}: {self.verb} needs a source, a query or a dataframe", remedy="give one of them")
+        if len(given) > 1:
+            raise ConfigError(f"{_WHAT}: {' and '.join(given)} exclude each other")
+        if self.dataframe and _FUNCTION.fullmatch(self.dataframe) is None:
+            raise ConfigError(f"{_WHAT}: {self.dataframe!r} is no function", remedy="give package.module:function")
+        if self.dataframe_args and not self.dataframe:
+            raise ConfigError(f"{_WHAT}: dataframe_args are for a dataframe")
+        refuse_secrets(self.dataframe_args, where="dataframe_args")
+        if not self.source.strip() and self.dry_run:
             raise ConfigError(
-                f"{_WHAT}: there is no dry run of a query, whose rows are known once they are written",
+                f"{_WHAT}: there is no dry run of a {given[0]}, whose rows are known once they are written",
                 remedy="give a source",
             )
         refuse_secret_address(self.source, what="the address of the source")

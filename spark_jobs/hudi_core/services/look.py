@@ -242,8 +242,8 @@ def choose_engine(context: TableContext, request: Request, *, at_once: int = 1) 
     What needs no executors is local. A run takes the largest of its pending plans for all of them.
     """
     config = EngineConfig.of(context.options)
-    if isinstance(request, overwrites.InsertOverwriteRequest) and request.query:
-        return Choice(local=False, why="it answers the query")
+    if isinstance(request, overwrites.InsertOverwriteRequest) and not request.source:
+        return Choice(local=False, why="it answers the query" if request.query else "it has the DataFrame")
     return choose(_extent(context, request, config), config, WriteConfig.of(context.options), at_once=at_once)
 
 

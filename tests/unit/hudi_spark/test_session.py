@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from hudi_core.errors import ConfigError
 from hudi_spark import session
 from hudi_spark.session import classic_conf, open_session
+from hudi_spark.session_engine import SessionEngine
 
 ZIP = Path("/cache/hudi-jobs.zip")
 
@@ -46,3 +48,23 @@ def test_a_driver_that_lacks_a_module_says_which_and_what_to_do(monkeypatch: pyt
     with pytest.raises(ConfigError, match=f"no Python module {missing}") as caught:
         open_session("local[2]", ZIP, conf={})
     assert "--engine local" in str(caught.value.remedy)
+
+
+class Session:
+    """What a SessionEngine stops."""
+
+    stopped = False
+
+    def stop(self) -> None:
+        """As SparkSession's."""
+        self.stopped = True
+
+
+@pytest.mark.parametrize("of_databricks", [False, True])
+def test_a_session_of_the_cluster_is_not_stopped(monkeypatch: pytest.MonkeyPatch, of_databricks: bool) -> None:
+    if of_databricks:
+        monkeypatch.setenv("DATABRICKS_RUNTIME_VERSION", "15.4")
+    session: Any = Session()
+    with SessionEngine(lambda: session, lambda _: None) as engine:
+        assert engine.open() is session
+    assert session.stopped is not of_databricks

@@ -1,4 +1,4 @@
-"""Overwrites by a DataFrame and by a query of Spark."""
+"""Overwrites by a DataFrame, by a function that makes one, and by a query of Spark."""
 
 from __future__ import annotations
 
@@ -56,6 +56,57 @@ def test_a_dataframe_replaces_the_partitions_of_its_rows(
     assert (again["instant"], again["repeated"]) == (done["instant"], True)
 
 
+def rows_of_half(spark: SparkSession, source: str, keep: str) -> Any:
+    """A function as users write it."""
+    return spark.read.parquet(source).where(keep)
+
+
+def no_rows(spark: SparkSession) -> str:
+    """A function that returns something else."""
+    return "rows"
+
+
+def by_function(table: Path, engine: Any, name: str, **arguments: str) -> dict[str, Any]:
+    request = InsertOverwriteRequest(str(table), dataframe=name, dataframe_args=arguments)
+    return HudiTable.open(str(table)).run(request, engine).to_dict()
+
+
+@pytest.mark.parametrize("version", ["6", "8", "9"])
+def test_a_function_makes_the_rows(golden: Golden, tmp_path: Path, spark: SparkSession, version: str) -> None:
+    table = golden(version, "cow_basic").table
+    rows = read_rows(table)
+    name = min(rows.column("_hoodie_partition_path").to_pylist())
+    field = HudiTable.open(str(table)).config.record_key_fields[0]
+    source = own_rows(table, within(rows, name))
+    key = sorted(map(str, source.column(field).to_pylist()))[0]
+    done = by_function(
+        table,
+        SparkEngine(spark),
+        f"{__name__}:{rows_of_half.__name__}",
+        source=str(put_source(source, tmp_path)),
+        keep=f"cast({field} AS string) > '{key}'",
+    )
+    assert (done["partitions"], done["records"]) == (1, source.num_rows - 1)
+    assert read_rows(table).num_rows == rows.num_rows - 1
+    assert staged(table) == []
+    assert_metadata_true(table)
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("no_such_module_here:rows", "cannot be imported"),
+        (f"{__name__}:missing", "cannot be imported"),
+        (f"{__name__}:{no_rows.__name__}", "returned a str"),
+    ],
+)
+def test_a_function_that_is_none_is_bad_input(golden: Golden, spark: SparkSession, name: str, message: str) -> None:
+    table = golden("9", "mor_basic").table
+    with pytest.raises(ConfigError, match=message):
+        by_function(table, SparkEngine(spark), name)
+    assert staged(table) == []
+
+
 def test_rows_that_change_from_one_answer_to_the_next_are_those_of_one(golden: Golden, spark: SparkSession) -> None:
     """Keys, and the partitions that they belong to, are drawn by the query."""
     table = golden("8", "cow_basic").table
@@ -91,7 +142,7 @@ def test_a_query_that_is_none_is_bad_input(golden: Golden, spark: SparkSession, 
     assert staged(table) == []
 
 
-def test_the_local_engine_answers_no_query(golden: Golden) -> None:
+def test_the_local_engine_has_no_rows_of_spark(golden: Golden) -> None:
     with pytest.raises(ConfigError, match="answers no query") as error:
         by_query(golden("9", "mor_basic").table, "SELECT 1", LocalEngine(1))
     assert "--engine spark" in str(error.value)

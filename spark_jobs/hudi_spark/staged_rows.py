@@ -1,11 +1,12 @@
-"""The rows of a query, written once as Parquet files, so that whoever reads them twice reads the same rows."""
+"""The rows of a query or a DataFrame, written once as Parquet files: who reads them twice reads the same rows."""
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import chain
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, cast
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -54,6 +55,26 @@ def frame_of(spark: SparkSession, query: str) -> DataFrame:
     except (AnalysisException, ParseException) as error:
         first = str(error).strip().splitlines()[0]
         raise ConfigError(f"Spark does not take the query: {first}", remedy="give a SELECT of Spark SQL") from error
+
+
+def dataframe_of(spark: SparkSession, function: str, arguments: Mapping[str, str]) -> DataFrame:
+    """What the function returns for the session and the arguments; what it raises is raised. Raises ConfigError for
+    one that cannot be imported, and where it returns no DataFrame.
+    """
+    module, _, name = function.partition(":")
+    try:
+        made = getattr(importlib.import_module(module), name)
+    except (ImportError, AttributeError) as error:
+        raise ConfigError(
+            f"{function} cannot be imported: {error}",
+            remedy="give its module to the driver: by --py-files of spark-submit, which is `py_files` in the "
+            "submit_kwargs of an operator, or by PYTHONPATH",
+        ) from error
+    frame = made(spark, **arguments)
+    # Classic Spark and Spark Connect have classes of their own.
+    if not callable(getattr(frame, "mapInArrow", None)):
+        raise ConfigError(f"{function} returned a {type(frame).__name__}", remedy="return a DataFrame of the session")
+    return cast("DataFrame", frame)
 
 
 def keep_staged(frame: DataFrame, folder: str, storage_options: Mapping[str, str], names: set[str]) -> None:
