@@ -218,8 +218,8 @@ def test_killed_after_some_changes(subject: Subject, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("subject", on(REPRESENTATIVE, pytest.mark.slow), indirect=True)
 def test_killed_after_each_change_by_turns(subject: Subject, tmp_path: Path) -> None:
-    """The versions make the same changes, but for the places of files: each meets every third of them."""
-    sweep(subject, range(VERSIONS.index(subject.version), subject.changes, len(VERSIONS)), "after", tmp_path)
+    """The versions make the same changes, but for the places of files: all meet every second of them, by turns."""
+    sweep(subject, range(2 * VERSIONS.index(subject.version), subject.changes, 2 * len(VERSIONS)), "after", tmp_path)
 
 
 @EVERYTHING
