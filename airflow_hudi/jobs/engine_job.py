@@ -33,6 +33,11 @@ class RemoteJob(Protocol):
         """What the run reported; None when it did not."""
         ...
 
+    @property
+    def tracking_url(self) -> str | None:
+        """Where the cluster manager shows the application; None when Spark did not print it."""
+        ...
+
     def run(self) -> int:
         """Submits the job, waits for its end, and returns its exit code."""
         ...
@@ -85,6 +90,8 @@ class EngineJob:
         self._running: LocalProcess | RemoteJob | None = None
         self._stopped = False
         self._result: dict[str, Any] | None = None
+        self.tracking_url: str | None = None
+        """Where the cluster manager shows the last application of the job; None without one."""
 
     @property
     def subject(self) -> str:
@@ -148,6 +155,7 @@ class EngineJob:
         self._run_now(remote)
         code = remote.run()
         self._result = remote.result
+        self.tracking_url = remote.tracking_url
         return code
 
     def _submit_rest(self, batch: BatchRequest, results: Sequence[dict[str, Any]]) -> int:

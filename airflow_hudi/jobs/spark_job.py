@@ -10,13 +10,12 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from airflow_hudi.jobs.job_arguments import application_name, refuse_secret_properties, request_argument
 from airflow_hudi.jobs.job_log import JobLog, failure_of
 from airflow_hudi.jobs.submit_process import SparkSubmission, SparkTarget, job_environment
 from airflow_hudi.jobs.zip import entry_file, publish_zip
 from hudi_core.errors import ConfigError, CorruptFileError, StorageNotFoundError
-from hudi_core.request.batch import BatchRequest, JobRequest, requests_of
-from hudi_core.request.requests import RunRequest, ScheduleRequest
-from hudi_core.request.secrets import refuse_secrets
+from hudi_core.request.batch import JobRequest
 from hudi_core.storage.base import Storage
 
 if TYPE_CHECKING:
@@ -26,8 +25,6 @@ log = logging.getLogger(__name__)
 
 _OURS = frozenset({"conn_id", "conf", "env_vars", "application_args"})
 """Arguments of SparkSubmitHook that `submit_kwargs` may not set."""
-_LONGEST_ARGUMENT = 128_000
-"""Bytes; Linux takes 128 KiB (MAX_ARG_STRLEN)."""
 _CONF_REMEDY = (
     "conf becomes arguments, which every process can read: put it into spark-defaults.conf or core-site.xml of "
     "spark-submit, or give it by env_vars"
@@ -73,7 +70,7 @@ class SparkJob:
             raise ConfigError(
                 f"submit_kwargs may not set {', '.join(clash)}", remedy="use the operator's own arguments for them"
             )
-        refuse_secrets(settings.conf, where="conf", remedy=_CONF_REMEDY)
+        refuse_secret_properties(settings.conf, remedy=_CONF_REMEDY)
         self._request = request
         self._settings = settings
         self._environ = environ
@@ -81,6 +78,8 @@ class SparkJob:
         self._submission: SparkSubmission | None = None
         self._stopped = False
         self._result: dict[str, Any] | None = None
+        self.tracking_url: str | None = None
+        """See engine_job.RemoteJob."""
 
     @property
     def stopped(self) -> bool:
@@ -108,6 +107,7 @@ class SparkJob:
         environment = {**job_environment(self._target, self._environ), **self._settings.env_vars}
         self._submission = SparkSubmission(hook, self._target, grace_seconds=self._settings.grace_seconds)
         code = self._submission.run(str(entry_file()), environment)
+        self.tracking_url = output.tracking_url
         if notes := _where_logs_are(output, self._target):
             log.info("%s", notes)
         if not elsewhere:
@@ -151,15 +151,10 @@ class SparkJob:
             raise ConfigError(
                 "the Spark provider is not installed", remedy="pip install apache-airflow-providers-apache-spark"
             ) from error
-        text = request.to_json()
-        if len(text.encode()) > _LONGEST_ARGUMENT:
-            raise ConfigError(
-                f"the request of {len(requests_of(request))} runs is longer than an argument can be: {len(text)} bytes",
-                remedy="name fewer tables in one task",
-            )
+        text = request_argument(request)
         extra = dict(self._settings.submit_kwargs)
         py_files = [str(publish_zip()), *filter(None, [extra.pop("py_files", None)])]
-        extra.setdefault("name", _name(request))
+        extra.setdefault("name", application_name(request))
         hook = SparkSubmitHook(
             conn_id=self._settings.conn_id,
             conf={**self._target.driver_environment(self._settings.env_vars), **self._settings.conf},
@@ -187,17 +182,3 @@ def _where_logs_are(output: JobLog, target: SparkTarget) -> str:
         known = ", ".join(filter(None, (output.application, output.tracking_url)))
         notes.append(f"the cluster manager keeps {whose}" + (f" ({known})" if known else ""))
     return "; ".join(notes)
-
-
-def _name(request: JobRequest) -> str:
-    """The application's name: what is done, and at which instant when that is known; of a batch, on how many tables."""
-    match request:
-        case BatchRequest(requests=requests):
-            what = f"{len({item.table for item in requests})}-tables"
-        case RunRequest(service=service):
-            what = service
-        case ScheduleRequest(verb=verb, service=service):
-            what = f"{verb}-{service}"
-        case _:
-            what = request.verb
-    return "-".join(filter(None, ("hudi", what, getattr(request, "instant", None))))

@@ -30,7 +30,7 @@ class TaskStore:
     @property
     def after(self) -> str | None:
         """The mark that was made before a try of this task planned an instant: one planned since may be its work
-        (instant_condition.mark_before_planning).
+        (conditions.instant.mark_before_planning).
         """
         return self._get(_AFTER)
 

@@ -1,0 +1,67 @@
+"""What a job is given as arguments, by spark-submit or by any other way to submit it (airflow_hudi/submission): its
+request as JSON that arrives whole, a name, and properties without secrets.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Final
+
+from hudi_core.errors import ConfigError
+from hudi_core.request.batch import BatchRequest, JobRequest, requests_of
+from hudi_core.request.requests import RunRequest, ScheduleRequest
+from hudi_core.request.secrets import refuse_secrets
+
+LONGEST_ARGUMENT: Final = 128_000
+"""Bytes; Linux takes 128 KiB (MAX_ARG_STRLEN)."""
+
+_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|\}(?=\})')
+"""A text of a JSON document, or a brace before another one."""
+_UNSAFE = re.compile(r'\\["\\]|`')
+_ESCAPES = {'\\"': r"\u0022", "\\\\": r"\u005c", "`": r"\u0060"}
+
+
+def request_argument(job: JobRequest, *, longest: int = LONGEST_ARGUMENT) -> str:
+    """The request as one argument, which hudi_spark.job reads: the JSON of `to_json`, written so that YARN leaves it as
+    it is.
+
+    In YARN's cluster mode the arguments become a line of a shell script, in which the node manager takes `}}` away, the
+    end of a reference to a variable, and where Spark's quoting lets the shell see backslashes and backticks.
+
+    Raises ConfigError when it has more than `longest` bytes.
+    """
+    text = _TOKEN.sub(_as_yarn_leaves_it, job.to_json())
+    size = len(text.encode())
+    if size > longest:
+        raise ConfigError(
+            f"the request of {len(requests_of(job))} runs is longer than an argument can be: {size} bytes, "
+            f"{longest} at most",
+            remedy="name fewer tables in one task",
+        )
+    return text
+
+
+def _as_yarn_leaves_it(token: re.Match[str]) -> str:
+    return "} " if token[0] == "}" else _UNSAFE.sub(lambda found: _ESCAPES[found[0]], token[0])
+
+
+def refuse_secret_properties(conf: Mapping[str, str], *, remedy: str) -> None:
+    """Raises ConfigError when a Spark property looks like a secret (hudi_core.request.secrets): properties of a job can
+    be read by more than the job.
+    """
+    refuse_secrets(conf, where="conf", remedy=remedy)
+
+
+def application_name(job: JobRequest) -> str:
+    """The application's name: what is done, and at which instant when that is known; of a batch, on how many tables."""
+    match job:
+        case BatchRequest(requests=requests):
+            what = f"{len({item.table for item in requests})}-tables"
+        case RunRequest(service=service):
+            what = service
+        case ScheduleRequest(verb=verb, service=service):
+            what = f"{verb}-{service}"
+        case _:
+            what = job.verb
+    return "-".join(filter(None, ("hudi", what, getattr(job, "instant", None))))

@@ -1,0 +1,82 @@
+"""The request as an argument: the same request comes out of it, also behind YARN."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from dataclasses import replace
+
+import pytest
+
+from airflow_hudi.jobs.job_arguments import application_name, refuse_secret_properties, request_argument
+from hudi_core.errors import ConfigError
+from hudi_core.request.batch import BatchRequest, JobRequest, parse_job
+from hudi_core.request.overwrites import DeletePartitionRequest
+from hudi_core.request.requests import DoctorRequest, RunRequest, ScheduleRequest
+
+RUN = RunRequest("s3://lake/my trips", "compaction", when={"commits": "5"}, options={"hoodie.x": "1"})
+HARD = replace(
+    RUN,
+    owner='it\'s "a" `b` $HOME ${HOME} $(true) \\ \\\\ \\" \\u0022 \n\t!x {} æ',
+    options={"hoodie.a": 'ends in "', "hoodie.b": "ends in \\", "hoodie.c": "{a{b}"},
+)
+JOBS = [RUN, HARD, BatchRequest((RUN, HARD, replace(RUN, table="s3://lake/fares")), at_once=2)]
+
+
+def behind_yarn(argument: str) -> str:
+    """What a driver in YARN's cluster mode gets: quoted as by Spark (YarnSparkHadoopUtil.escapeForShell), expanded as
+    by the node manager (ContainerLaunch.expandEnvironment), and run as its launch script does.
+    """
+    quoted = "".join({"$": "\\$", '"': '\\"', "'": "'\\''"}.get(letter, letter) for letter in argument)
+    expanded = f"printf %s '{quoted}'".replace("{{", "$").replace("}}", "")
+    script = f'exec /bin/bash -c "{expanded}"\n'
+    return subprocess.run(["bash", "-s"], input=script, capture_output=True, text=True, check=False).stdout
+
+
+@pytest.mark.parametrize("job", JOBS)
+def test_the_same_request_comes_out_of_it(job: JobRequest) -> None:
+    text = request_argument(job)
+    assert parse_job(text) == job
+    assert json.loads(text) == json.loads(job.to_json())
+
+
+@pytest.mark.parametrize("job", JOBS)
+def test_yarn_leaves_it_as_it_is(job: JobRequest) -> None:
+    text = request_argument(job)
+    assert behind_yarn(text) == text
+
+
+@pytest.mark.parametrize("job", [replace(RUN, when={}), *JOBS])
+def test_yarn_would_spoil_the_request_as_it_is_written_elsewhere(job: JobRequest) -> None:
+    with pytest.raises(ConfigError, match="not JSON"):
+        parse_job(behind_yarn(job.to_json()))
+
+
+def test_what_is_longer_than_an_argument_is_refused() -> None:
+    size = len(request_argument(RUN))
+    assert request_argument(RUN, longest=size)
+    with pytest.raises(
+        ConfigError, match=f"1 runs is longer than an argument can be: {size} bytes, {size - 1} at most"
+    ):
+        request_argument(RUN, longest=size - 1)
+
+
+@pytest.mark.parametrize(
+    ("job", "name"),
+    [
+        (RUN, "hudi-compaction"),
+        (replace(RUN, when={}, instant="20260102000000000"), "hudi-compaction-20260102000000000"),
+        (ScheduleRequest("/t", "log_compaction"), "hudi-schedule-log_compaction"),
+        (DoctorRequest("/t"), "hudi-doctor"),
+        (DeletePartitionRequest("/t", partitions=("a=1",)), "hudi-delete_partition"),
+        (BatchRequest((RUN, RUN, HARD)), "hudi-1-tables"),
+    ],
+)
+def test_the_name_says_what_is_done(job: JobRequest, name: str) -> None:
+    assert application_name(job) == name
+
+
+def test_a_secret_property_is_refused_with_the_remedy_of_its_place() -> None:
+    refuse_secret_properties({"spark.executor.cores": "2"}, remedy="give it elsewhere")
+    with pytest.raises(ConfigError, match=r"found spark\.my\.password \(give it elsewhere"):
+        refuse_secret_properties({"spark.my.password": "hunter2"}, remedy="give it elsewhere")

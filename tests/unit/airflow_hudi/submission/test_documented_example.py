@@ -1,0 +1,49 @@
+"""The example in docs/airflow.md is a DAG, with the real operator."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.support.submission_operators import providers
+
+ROOT = Path(__file__).parents[4]
+
+
+def section() -> str:
+    text = (ROOT / "docs" / "airflow.md").read_text()
+    return text.split("## Other ways to submit", 1)[1].split("\n## ", 1)[0]
+
+
+@pytest.mark.slow
+def test_the_example_is_a_dag(tmp_path: Path) -> None:
+    (example,) = re.findall(r"^```python\n(.*?)^```$", section(), re.MULTILINE | re.DOTALL)
+    file = tmp_path / "example.py"
+    file.write_text(f"{example}\nprint(sorted(compact.dag.task_ids), sorted(compact.upstream_task_ids))\n")
+    paths = [str(ROOT), str(ROOT / "spark_jobs"), str(providers())]
+    done = subprocess.run(
+        [sys.executable, str(file)],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[-1] == "['compact', 'publish'] ['publish']"
+
+
+def test_every_function_of_the_table_exists() -> None:
+    named = re.findall(r"`(\w+)\.(\w+_(?:arguments|step))`", section())
+    defined = {
+        (module, name)
+        for module, name in named
+        if f"def {name}(" in (ROOT / "airflow_hudi" / "submission" / f"{module}.py").read_text()
+    }
+    assert len(named) == 9
+    assert defined == set(named)
