@@ -4,24 +4,73 @@ from __future__ import annotations
 
 import json
 import time
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime, timezone
 
-from hudi_core.config.table_config import PROPERTIES, TableConfig
+from hudi_core.config.table_config import PROPERTIES, TableConfig, timeline_zone
 from hudi_core.errors import StorageNotFoundError, masked, shortened, without_controls
 from hudi_core.model.claim_names import HUDI_HEARTBEATS, ClaimFolder, epochs_of, is_released
 from hudi_core.storage.base import FileInfo, Storage
+from hudi_core.timeline import naming_v1
+from hudi_core.timeline.actions.commit import CommitMetadata
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import Action, Instant
+from hudi_core.timeline.instant_time import of_epoch_seconds
 from hudi_core.timeline.layout import timeline_of
 from hudi_core.timeline.pending_plans import is_clustering
 from hudi_core.timeline.timeline import Timeline
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What one listing shows of a table, and the reader of what it names.
+
+    `at` is when, by this process's clock; `zone` is the timeline's (config.table_config.timeline_zone); `modified` has
+    the files of the timeline by name and, in layout 1, the time at which each was modified.
+    """
+
+    timeline: Timeline
+    at: datetime
+    zone: str
+    modified: Mapping[str, float | None]
+    reader: TimelineReader
+
+    @property
+    def uri(self) -> str:
+        """The table's, for messages."""
+        return self.reader.storage.uri
+
+    def completed_at(self, instant: Instant) -> str:
+        """The completion time of a completed instant. Layout 1 names none: it is the modification time of the completed
+        file, which Hudi 0.15 compares, too (HoodieInstant.getStateTransitionTime).
+        """
+        if instant.completion_time is not None:
+            return instant.completion_time
+        seconds = self.modified.get(naming_v1.file_name(instant.requested_time, instant.action, instant.state))
+        if seconds is None:
+            return instant.completed_at
+        modified = of_epoch_seconds(seconds, self.zone)
+        # A store with times of whole seconds shows a write as completed before it began.
+        same_second = modified[:14] == instant.requested_time[:14]
+        return max(modified, instant.requested_time) if same_second else modified
+
+    def read_commit(self, instant: Instant) -> CommitMetadata | None:
+        """The metadata of a completed write; None where it was archived or rolled back since the listing. Raises
+        StorageError, CorruptFileError.
+        """
+        try:
+            return self.reader.active().read_commit(instant)
+        except StorageNotFoundError:
+            return None
 
 
 class TimelineReader:
     """One table, as a task or a trigger looks at it.
 
     The table's properties are read once, and again only when a listing shows that their file changed: an upgraded table
-    would otherwise hide its instants from a sensor that has been waiting since before.
+    would otherwise hide its instants from a sensor that has been waiting since before. As long as a listing is the same
+    as the one before, so is the timeline: not only equal.
 
     `action` is what is looked for. Of `clustering` the timeline is as layout 2 has it: layout 1 names clusterings and
     overwrites alike, and the plan of each is read, once.
@@ -33,6 +82,8 @@ class TimelineReader:
         self._clusterings: dict[str, bool] = {}
         self._config: TableConfig | None = None
         self._properties: FileInfo | None = None
+        self._files: Mapping[str, float | None] = {}
+        self._timeline: Timeline | None = None
 
     @property
     def config(self) -> TableConfig:
@@ -46,19 +97,15 @@ class TimelineReader:
 
     def load(self) -> Timeline:
         """The timeline as it is now: one listing, past every cache. Raises as `config` does."""
-        config = self.config
-        listing = self._list(config)
-        properties = next((info for info in listing if info.path == PROPERTIES), None)
-        if self._properties is not None and properties != self._properties:
-            self._config = None
-            config = self.config
-            listing = self._list(config)
-        self._properties = properties
-        files = {info.name: info.modified for info in listing}
-        timeline = timeline_of(files, config.layout_version, files)
-        if self._action != Action.CLUSTERING or config.layout_version != 1:
-            return timeline
-        return Timeline.in_order(map(self._named_by_plan, timeline))
+        return self.look().timeline
+
+    def look(self) -> Look:
+        """The table as it is now: one listing, past every cache. Raises as `config` does."""
+        at, files = datetime.now(timezone.utc), self._list()
+        zone = timeline_zone(self.config, {})
+        if self._timeline is None or files != self._files:
+            self._timeline, self._files = self._timeline_of(files, zone), files
+        return Look(self._timeline, at, zone, self._files, self)
 
     def active(self) -> ActiveTimeline:
         """The timeline's files, to read an instant's details from."""
@@ -96,8 +143,31 @@ class TimelineReader:
         action = instant.action if instant.is_completed else Action.CLUSTERING
         return replace(instant, action=action, planned_action=Action.CLUSTERING)
 
-    def _list(self, config: TableConfig) -> list[FileInfo]:
-        return self.storage.list_files(config.timeline_folder)
+    def _list(self) -> dict[str, float | None]:
+        """The names of the timeline's files and, in layout 1, when each was modified. In layout 2 the names tell
+        everything; a local disk takes three times as long to tell the times, too.
+        """
+        config = self.config
+        if config.layout_version != 1:
+            return dict.fromkeys(self.storage.list_names(config.timeline_folder))
+        listing = self.storage.list_files(config.timeline_folder)
+        properties = next((info for info in listing if info.path == PROPERTIES), None)
+        if self._properties is not None and properties != self._properties:
+            self._config = self._timeline = self._properties = None
+            return self._list()
+        self._properties = properties
+        return {info.name: info.modified for info in listing}
+
+    def _timeline_of(self, files: Mapping[str, float | None], zone: str) -> Timeline:
+        config = self.config
+        timeline = timeline_of(files, config.layout_version, zone=zone)
+        if any(instant.is_legacy for instant in timeline):
+            # An upgrade left completed files that name no completion time: that of modification is theirs.
+            modified = {info.name: info.modified for info in self.storage.list_files(config.timeline_folder)}
+            return timeline_of(modified, config.layout_version, modified, zone)
+        if self._action == Action.CLUSTERING and config.layout_version == 1:
+            return Timeline.in_order(map(self._named_by_plan, timeline))
+        return timeline
 
 
 def _utc(seconds: float) -> str:

@@ -6,7 +6,7 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from airflow_hudi.instant_condition import newest_time, of_action, oldest_pending
+from airflow_hudi.conditions.instant import newest_time, of_action, oldest_pending
 from airflow_hudi.jobs.run_until_completed import run_until_done
 from airflow_hudi.operators.service import REASON_OUT_OF_REACH, BaseHudiServiceOperator
 from airflow_hudi.results import NUMBERS, instant_result, work_seconds

@@ -10,8 +10,8 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from airflow_hudi.conditions.instant import first_planned, mark_before_planning, oldest_pending
 from airflow_hudi.exceptions import HudiInstantNotFound
-from airflow_hudi.instant_condition import first_planned, mark_before_planning, oldest_pending
 from airflow_hudi.jobs.run_until_completed import InstantWatch, run_until_completed, run_until_done
 from airflow_hudi.operators.base import BaseHudiOperator
 from airflow_hudi.results import instant_result, nothing_result, removed_result, seconds_of

@@ -9,9 +9,11 @@ from typing import Any, Final
 
 from airflow.triggers.base import BaseEventTrigger, TriggerEvent
 
+from airflow_hudi.conditions.writes import written
 from airflow_hudi.hooks.hudi import HudiHook
 from airflow_hudi.timeline_changes import PENDING, Mark, Watch
 from airflow_hudi.timeline_reader import TimelineReader
+from airflow_hudi.triggers.shared_timeline import SharedTimeline, in_thread
 from hudi_core.errors import HudiError, StorageError, StorageNotFoundError
 from hudi_core.timeline.instant import COMMIT_ACTIONS, Instant
 from hudi_core.timeline.timeline import Timeline
@@ -21,7 +23,7 @@ log = logging.getLogger(__name__)
 _MARK: Final = "airflow_hudi_mark"
 """The key in the asset's state store."""
 _MOST: Final = 100
-"""Instants, and partitions of each, that an event names."""
+"""Instants that an event names."""
 
 
 class HudiTimelineEventTrigger(BaseEventTrigger):
@@ -30,7 +32,8 @@ class HudiTimelineEventTrigger(BaseEventTrigger):
     An event's payload is `{"table", "state", "instants": [{"instant", "action", "state", "completed", "operation",
     "partitions", "rows"}], "left_out"}`; the last three members of an instant are those of completed writes. Where the
     watcher is, is kept in the asset's state store once the event is on its way: after a restart of the triggerer no
-    event is lost, and one may come twice. Watchers of one table with one interval share one listing a look.
+    event is lost, and one may come twice. Watchers of one table with one interval are one stream, and share their looks
+    with the other triggers of the table (shared_timeline.SharedTimeline).
 
     :param table: the table, as HudiHook.table_uri takes it
     :param hudi_conn_id: connection of type `hudi`, or None
@@ -74,22 +77,20 @@ class HudiTimelineEventTrigger(BaseEventTrigger):
         """The table's timeline whenever a look finds it changed; the first look is at once. A look is one listing, in a
         thread. Storage that fails is tried again at the next one; what is no table raises.
         """
-        reader = await asyncio.to_thread(_reader, kwargs["table"], kwargs["hudi_conn_id"])
+        table, interval = SharedTimeline.of(kwargs["table"], kwargs["hudi_conn_id"]), kwargs["poll_interval"]
         seen: Timeline | None = None
         while True:
             try:
-                timeline = await asyncio.to_thread(reader.load)
+                timeline = (await table.look(interval)).timeline
             except StorageNotFoundError:
                 raise
             except StorageError as error:
-                log.warning(
-                    "%s cannot be looked at, and will be in %s s: %s", kwargs["table"], kwargs["poll_interval"], error
-                )
+                log.warning("%s cannot be looked at, and will be in %s s: %s", kwargs["table"], interval, error)
             else:
                 if timeline != seen:
                     seen = timeline
                     yield timeline
-            await asyncio.sleep(kwargs["poll_interval"])
+            await asyncio.sleep(table.until_next(interval))
 
     async def filter_shared_stream(self, shared_stream: AsyncIterator[Any]) -> AsyncIterator[TriggerEvent]:
         """The events of this watcher."""
@@ -99,7 +100,7 @@ class HudiTimelineEventTrigger(BaseEventTrigger):
                 mark = self.watch.start(timeline)
             new, behind = self.watch.changes(timeline, mark)
             if new:
-                payload = await asyncio.to_thread(self._payload, new)
+                payload = await in_thread(self._payload, new)
                 yield TriggerEvent(payload)  # type: ignore[no-untyped-call]
             if behind != mark:
                 mark = behind
@@ -119,7 +120,7 @@ class HudiTimelineEventTrigger(BaseEventTrigger):
             await self.asset_state_store.aset(_MARK, mark)
 
     def _payload(self, new: Sequence[Instant]) -> dict[str, Any]:
-        reader = _reader(self.table, self.hudi_conn_id)
+        reader = HudiHook(self.hudi_conn_id or None).timeline(self.table)
         shown = new[-_MOST:]
         return {
             "table": self.table,
@@ -146,15 +147,4 @@ def instant_details(reader: TimelineReader, instant: Instant) -> dict[str, Any]:
             "%s %s of %s is not described: %s", instant.action, instant.requested_time, reader.storage.uri, error
         )
         return found
-    stats = list(metadata.write_stats())
-    partitions = sorted({*metadata.partition_to_write_stats, *(metadata.replaced_file_ids or {})})
-    return {
-        **found,
-        "operation": metadata.operation_type,
-        "partitions": partitions[:_MOST],
-        "rows": sum(stat.num_writes for stat in stats),
-    }
-
-
-def _reader(table: str, hudi_conn_id: str | None) -> TimelineReader:
-    return HudiHook(hudi_conn_id or None).timeline(table)
+    return {**found, **written(metadata)}

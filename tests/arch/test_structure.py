@@ -109,7 +109,7 @@ def test_packages_hold_no_code_in_init() -> None:
             ("pyarrow", "pyspark", "numpy"),
         ),
         (
-            "import airflow_hudi.operators.compaction, airflow_hudi.sensors.instant, airflow_hudi.triggers.instant",
+            "import airflow_hudi.operators.compaction, airflow_hudi.sensors.instant, airflow_hudi.triggers.condition",
             ("pyarrow", "pyspark"),
         ),
     ],

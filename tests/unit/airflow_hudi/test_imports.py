@@ -12,8 +12,8 @@ MODULES = [
     "airflow_hudi.get_provider_info",
     "airflow_hudi.hooks.hudi",
     *get_provider_info()["operators"][0]["python-modules"],
-    "airflow_hudi.sensors.instant",
-    "airflow_hudi.triggers.instant",
+    *get_provider_info()["sensors"][0]["python-modules"],
+    *get_provider_info()["triggers"][0]["python-modules"],
     "hudi_core.timeline.active",
 ]
 HEAVY = ["pyspark", "pyarrow", "pandas", "numpy", "polars", "s3fs", "boto3", "airflow.providers.apache.spark.hooks"]

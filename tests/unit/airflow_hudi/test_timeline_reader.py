@@ -1,33 +1,18 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from airflow_hudi.instant_condition import oldest_pending
+from airflow_hudi.conditions.instant import oldest_pending
 from airflow_hudi.timeline_reader import TimelineReader
 from hudi_core.errors import ConfigError, UnsupportedVersionError
-from hudi_core.storage.base import FileInfo
 from hudi_core.storage.local import LocalStorage
+from tests.support.counting_storage import CountingStorage
 from tests.support.golden_data import GoldenCase
-
-
-class CountingStorage(LocalStorage):
-    """Counts the requests that a store would bill."""
-
-    def __init__(self, root: Path) -> None:
-        super().__init__(root)
-        self.requests: list[str] = []
-
-    def list_files(self, folder: str) -> list[FileInfo]:
-        self.requests.append(f"list {folder}")
-        return super().list_files(folder)
-
-    def read(self, path: str) -> bytes:
-        self.requests.append(f"read {path}")
-        return super().read(path)
 
 
 def test_who_is_at_work_on_an_instant(table: Path) -> None:
@@ -58,6 +43,51 @@ def test_a_second_load_is_one_listing(table: Path, put: Callable[..., None]) -> 
     put("20260102000000000.compaction.requested")
     assert [instant.requested_time for instant in reader.load()] == ["20260101000000000", "20260102000000000"]
     assert storage.requests == ["list .hoodie"]
+
+
+def test_the_timeline_is_the_same_until_a_listing_differs(table: Path, put: Callable[..., None]) -> None:
+    reader = TimelineReader(LocalStorage(table))
+    first = reader.look()
+    assert reader.look().timeline is first.timeline
+    os.utime(table / ".hoodie" / "20260101000000000.deltacommit", (1, 1))
+    rewritten = reader.look()
+    assert rewritten.timeline is not first.timeline
+    assert rewritten.timeline == first.timeline
+    put("20260102000000000.compaction.requested")
+    assert reader.look().timeline != first.timeline
+
+
+def test_a_commit_that_is_gone_since_the_listing_is_none(table: Path) -> None:
+    look = TimelineReader(LocalStorage(table)).look()
+    (commit,) = look.timeline
+    assert look.read_commit(commit) is not None
+    (table / ".hoodie" / "20260101000000000.deltacommit").unlink()
+    assert look.read_commit(commit) is None
+
+
+def test_completion_times_of_an_upgraded_table_are_in_its_own_zone(
+    golden: Callable[[str, str], GoldenCase], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of files that name none: an upgrade leaves those of layout 1."""
+    table = golden("9", "cow_basic").table
+    properties = table / ".hoodie" / "hoodie.properties"
+    properties.write_text(
+        properties.read_text().replace("hoodie.table.timeline.timezone=LOCAL", "hoodie.table.timeline.timezone=UTC")
+    )
+    legacy = table / ".hoodie" / "timeline" / "20300101000000000.commit"
+    legacy.write_bytes(b"{}")
+    os.utime(legacy, (0, 0))
+    monkeypatch.setenv("TZ", "Asia/Tokyo")
+    time.tzset()
+    try:
+        look = TimelineReader(LocalStorage(table)).look()
+        assert look.zone == "UTC"
+        found = look.timeline.find("20300101000000000", "commit")
+        assert found is not None
+        assert look.completed_at(found) == "19700101000000000"
+    finally:
+        monkeypatch.undo()
+        time.tzset()
 
 
 def test_an_upgraded_table_is_noticed(table: Path) -> None:

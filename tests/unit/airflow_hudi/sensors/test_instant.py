@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +10,7 @@ from airflow.sdk.exceptions import AirflowSensorTimeout, AirflowSkipException, T
 
 from airflow_hudi.exceptions import HudiSensorFailed
 from airflow_hudi.sensors.instant import HudiInstantSensor
-from airflow_hudi.triggers.instant import HudiInstantTrigger
+from airflow_hudi.triggers.condition import HudiConditionTrigger
 from hudi_core.errors import ConfigError
 from tests.support.golden_data import GoldenCase
 
@@ -35,13 +35,17 @@ def test_defers_to_a_trigger_with_the_same_condition(table: Path) -> None:
     with pytest.raises(TaskDeferred) as deferred:
         sensor_on(table, state="requested", after="001", poke_interval=7, timeout=90).execute({})
     trigger = deferred.value.trigger
-    assert isinstance(trigger, HudiInstantTrigger)
+    assert isinstance(trigger, HudiConditionTrigger)
     assert trigger.serialize()[1] == {
         "table": str(table),
-        "action": "compaction",
-        "state": "requested",
-        "instant": None,
-        "after": "001",
+        "condition": {
+            "kind": "instant",
+            "action": "compaction",
+            "state": "requested",
+            "instant": None,
+            "after": "001",
+            "completed_after": None,
+        },
         "hudi_conn_id": None,
         "poll_interval": 7.0,
         "max_errors": 5,
@@ -81,7 +85,7 @@ def test_poke_mode(table: Path, put: Callable[..., None]) -> None:
 
 def test_templates_may_render_to_nothing(table: Path, put: Callable[..., None]) -> None:
     put(PLANNED)
-    sensor = sensor_on(table, instant="", after="", hudi_conn_id="")
+    sensor = sensor_on(table, instant="", after="", completed_after="", hudi_conn_id="")
     assert sensor.execute({})["instant"] == FOUND["instant"]
 
 
@@ -92,6 +96,7 @@ def test_a_folder_that_is_no_table_fails(tmp_path: Path) -> None:
 
 def test_template_fields_are_arguments_kept_as_given(table: Path) -> None:
     given = {"table": "a", "action": "b", "state": "c", "instant": "d", "after": "e", "hudi_conn_id": "f"}
+    given["completed_after"] = "g"
     sensor = HudiInstantSensor(task_id="wait", **given)
     assert {name: getattr(sensor, name) for name in HudiInstantSensor.template_fields} == given
 
@@ -122,3 +127,21 @@ def test_a_pending_rollback_is_seen_unless_a_restore_owns_it(
     (timeline / "20291231000000000.restore.requested").write_bytes(b"")
     with pytest.raises(TaskDeferred):
         sensor_on(table, action="rollback").execute({})
+
+
+@pytest.mark.parametrize("version", ["6", "8", "9"])
+def test_waits_for_one_that_completed_later(golden: Callable[[str, str], GoldenCase], version: str) -> None:
+    table = golden(version, "cleaned_commits_cow").table
+    given = {"action": "clean", "state": "completed", "timeout": 60}
+    assert sensor_on(table, **given, completed_after="2026-01-01").execute({})["action"] == "clean"
+    later = sensor_on(table, **given, completed_after=datetime(2100, 1, 1, tzinfo=timezone.utc))
+    with pytest.raises(TaskDeferred) as deferred:
+        later.execute({})
+    assert deferred.value.trigger.serialize()[1]["condition"]["completed_after"] == "2100-01-01T00:00:00+00:00"
+    with pytest.raises(AirflowSensorTimeout, match="has shown no completed clean completed after 2100-01-01T00:00"):
+        later.resume_execution("__fail__", {"error": "Trigger timeout"}, {})
+
+
+def test_only_what_is_completed_has_a_completion_time(table: Path) -> None:
+    with pytest.raises(ConfigError, match="that is pending has no completion time"):
+        sensor_on(table, completed_after="2026-01-01").execute({})

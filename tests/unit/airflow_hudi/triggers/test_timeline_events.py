@@ -131,14 +131,14 @@ async def test_storage_that_fails_is_looked_at_again(
     table: Path, put: Callable[..., None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     put("20260102000000000.compaction.requested")
-    load, failures = TimelineReader.load, [StorageError("slow down"), StorageError("slow down")]
+    look, failures = TimelineReader.look, [StorageError("slow down"), StorageError("slow down")]
 
     def sometimes(self: TimelineReader) -> Any:
         if failures:
             raise failures.pop()
-        return load(self)
+        return look(self)
 
-    monkeypatch.setattr(TimelineReader, "load", sometimes)
+    monkeypatch.setattr(TimelineReader, "look", sometimes)
     assert (await next_event(trigger_on(table).run()))["instants"]
     assert failures == []
 

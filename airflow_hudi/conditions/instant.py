@@ -1,13 +1,16 @@
-"""What a sensor or a trigger waits for on a timeline, and which of its instants are a service's to run.
+"""The instant that a sensor or a trigger waits for, and which instants of a timeline are a service's to run.
 
-Pure rules over a timeline that operators, sensors and triggers share.
+Pure rules over a timeline that operators, sensors and triggers share. What else is waited for is in condition.py.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any
 
+from airflow_hudi.conditions.completed_after import CompletedAfter, is_after
+from airflow_hudi.timeline_reader import Look
 from hudi_core.errors import ConfigError
 from hudi_core.timeline.instant import Action, Instant, State
 from hudi_core.timeline.timeline import Timeline
@@ -72,7 +75,8 @@ def newest_time(timeline: Timeline, before: str | None = None) -> str:
 
 @dataclass(frozen=True, slots=True)
 class InstantCondition:
-    """The timeline holds an instant of `action` in `state`: the one at `instant`, or any later than `after`, if given.
+    """The timeline holds an instant of `action` in `state`: the one at `instant`, or any later than `after`, if given;
+    one that completed later than `completed_after`, if that is.
 
     `action` is the name on the pending files (`compaction`) or on the completed one (`commit`, which a completed
     compaction is, too). Pending rollbacks of a pending restore do not count. An indexing action is requested at a time
@@ -84,6 +88,7 @@ class InstantCondition:
     state: str = PENDING
     instant: str | None = None
     after: str | None = None
+    completed_after: str | None = None
 
     def __post_init__(self) -> None:
         if self.state not in _STATES:
@@ -96,20 +101,56 @@ class InstantCondition:
                     f"{name}={time!r} is no instant time",
                     remedy="an instant consists of digits; omit it to mean any",
                 )
+        if CompletedAfter.of(self.completed_after) and self.state != State.COMPLETED.value:
+            raise ConfigError(
+                f"an instant that is {self.state} has no completion time",
+                remedy="with completed_after the state is completed",
+            )
 
-    def find(self, timeline: Timeline) -> Instant | None:
+    def find(self, look: Look) -> Instant | None:
         """The oldest instant that the condition holds for, or None."""
-        return next((instant for instant in of_action(timeline, self.action) if self._holds(instant)), None)
+        bound = CompletedAfter.of(self.completed_after)
+        return next(
+            (
+                item
+                for item in of_action(look.timeline, self.action)
+                if self._holds(item) and is_after(bound, look, item)
+            ),
+            None,
+        )
 
-    def nearest(self, timeline: Timeline) -> Instant | None:
-        """The oldest pending instant that lacks only the state."""
-        pending = InstantCondition(self.action, PENDING, self.instant, self.after)
-        return pending.find(timeline)
+    def check(self, look: Look) -> dict[str, Any] | None:
+        """`{"instant", "action", "state"}` of the oldest instant that fits; see condition.Condition. `action` is that
+        of the pending files, as far as they are still there: `compaction` also for a completed compaction.
+        """
+        found = self.find(look)
+        if found is None:
+            return None
+        return {"instant": found.requested_time, "action": found.pending_action, "state": found.state.value}
 
-    def describe(self) -> str:
-        """For messages."""
+    def unmet(self) -> str:
+        """See condition.Condition."""
+        return f"no {self._described()}"
+
+    def waiting(self, look: Look) -> str:
+        """See condition.Condition: also who is at work on the instant that comes nearest."""
+        shown = f"{look.uri} shows {self.unmet()} yet"
+        nearest = InstantCondition(self.action, PENDING, self.instant, self.after).find(look)
+        if nearest is None:
+            return shown
+        at_work = look.reader.at_work(nearest.requested_time) or "claimed by no process now"
+        return f"{shown}: {nearest.pending_action} {nearest.requested_time} is {nearest.state.value}, {at_work}"
+
+    def as_json(self) -> dict[str, Any]:
+        """See condition.Condition."""
+        return asdict(self)
+
+    def _described(self) -> str:
         instant = f" {self.instant}" if self.instant else ""
-        return f"{self.state} {self.action}{instant}" + (f" after {self.after}" if self.after else "")
+        bounds = [f" after {self.after}"] if self.after else []
+        if bound := CompletedAfter.of(self.completed_after):
+            bounds.append(f" {bound}")
+        return f"{self.state} {self.action}{instant}{''.join(bounds)}"
 
     def _holds(self, instant: Instant) -> bool:
         return (

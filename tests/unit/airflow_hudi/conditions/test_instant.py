@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_hudi.instant_condition import (
+from airflow_hudi.conditions.instant import (
     InstantCondition,
     first_planned,
     mark_before_planning,
@@ -15,6 +15,7 @@ from airflow_hudi.instant_condition import (
 from hudi_core.errors import ConfigError
 from hudi_core.timeline.layout import timeline_of
 from hudi_core.timeline.timeline import Timeline
+from tests.support.looks import look_at
 
 
 def timeline(layout: int, *names: str) -> Timeline:
@@ -42,7 +43,7 @@ def test_cleans_and_rollbacks_of_both_layouts(layout: int) -> None:
     assert first_planned(found, "clean", "105") is None
     assert oldest_pending(found, "restore") is None
     for action, time in (("clean", "103"), ("rollback", "104")):
-        seen = InstantCondition(action).find(found)
+        seen = InstantCondition(action).find(look_at(found))
         assert seen is not None
         assert seen.requested_time == time
 
@@ -74,9 +75,9 @@ def test_rollbacks_of_a_pending_restore_are_its_own() -> None:
     assert [item.requested_time for item in of_action(found, "clean")] == ["106"]
     alone = timeline(1, "103.restore.requested", "104.rollback.requested")
     assert oldest_pending(alone, "rollback") is None
-    assert InstantCondition("rollback").find(alone) is None
+    assert InstantCondition("rollback").find(look_at(alone)) is None
     done = timeline(1, "103.restore", "104.rollback.requested")
-    assert InstantCondition("rollback").find(done) is not None
+    assert InstantCondition("rollback").find(look_at(done)) is not None
 
 
 def test_a_compaction_answers_to_both_names() -> None:
@@ -126,14 +127,44 @@ NAMES = [
     ],
 )
 def test_finds_the_oldest_instant_that_holds(condition: InstantCondition, expected: str | None) -> None:
-    found = condition.find(timeline_of(NAMES))
+    found = condition.find(look_at(NAMES))
     assert (found and found.requested_time) == expected
 
 
 @pytest.mark.parametrize(
     "arguments",
-    [("compaction", "done"), ("",), ("compaction", "pending", "yesterday"), ("compaction", "pending", None, "x")],
+    [
+        ("compaction", "done"),
+        ("",),
+        ("compaction", "pending", "yesterday"),
+        ("compaction", "pending", None, "x"),
+        ("compaction", "completed", None, None, "yesterday"),
+        ("compaction", "pending", None, None, "2026-01-02"),
+    ],
 )
 def test_refuses_what_can_never_hold(arguments: tuple[str, ...]) -> None:
     with pytest.raises(ConfigError):
         InstantCondition(*arguments)
+
+
+def test_an_instant_that_completed_after_a_time() -> None:
+    """By the completion time, which is later than the instant."""
+    found = look_at(["20260101000000000_20260102000000500.clean", "20260103000000000_20260103000009000.clean"], 2)
+    for bound, instant in (
+        ("2026-01-02", "20260101000000000"),
+        ("2026-01-02T01:00:00+01:00", "20260101000000000"),
+        ("20260102000000499", "20260101000000000"),
+        ("20260102000000500", "20260103000000000"),
+        ("2026-01-02 00:00:01Z", "20260103000000000"),
+        ("2026-01-04", None),
+    ):
+        seen = InstantCondition("clean", "completed", completed_after=bound).find(found)
+        assert (seen and seen.requested_time) == instant, bound
+
+
+def test_what_a_wait_says() -> None:
+    waits = InstantCondition("clean", "completed", after="001", completed_after="2026-01-02")
+    assert waits.unmet() == "no completed clean after 001 completed after 2026-01-02"
+    assert waits.waiting(look_at([])) == f"/nowhere shows {waits.unmet()} yet"
+    shown = waits.waiting(look_at(["002.clean.requested"]))
+    assert shown.endswith(" yet: clean 002 is requested, claimed by no process now")

@@ -1,0 +1,105 @@
+"""The base of this provider's sensors: looks at a table until a condition holds, here or in the triggerer."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk import BaseSensorOperator, PokeReturnValue, conf
+from airflow.sdk.exceptions import AirflowSensorTimeout
+
+from airflow_hudi.conditions.condition import Condition, condition_json
+from airflow_hudi.exceptions import HudiSensorFailed
+from airflow_hudi.hooks.hudi import HudiHook
+from airflow_hudi.timeline_reader import TimelineReader
+from airflow_hudi.triggers.condition import HudiConditionTrigger
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+
+class BaseHudiSensor(BaseSensorOperator):
+    """Succeeds when a condition holds on a table. Its XCom is `table` and what the condition found.
+
+    A poke is one listing of the timeline, and reads what the condition needs of commits that are new.
+
+    :param table: the table's path or URI, or its path below the connection's base path (templated)
+    :param hudi_conn_id: connection of type `hudi`; None for none (templated)
+    :param deferrable: wait in the triggerer and hold no worker slot; the default is `[hudi] default_deferrable`, which
+        is True
+    """
+
+    template_fields: Sequence[str] = ("table", "hudi_conn_id")
+    ui_color = "#d9ecf2"
+
+    def __init__(
+        self,
+        *,
+        table: str,
+        hudi_conn_id: str | None = HudiHook.default_conn_name,
+        deferrable: bool = conf.getboolean("hudi", "default_deferrable", fallback=True),
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.table = table
+        self.hudi_conn_id = hudi_conn_id
+        self.deferrable = deferrable
+        self._condition: Condition | None = None
+        self._reader: TimelineReader | None = None
+
+    @abstractmethod
+    def condition(self) -> Condition:
+        """What is waited for, by the arguments as they are rendered. Raises ConfigError."""
+
+    def poke(self, context: Context) -> PokeReturnValue:
+        """One look at the table. Raises HudiError."""
+        if self._condition is None:
+            self._condition = self.condition()
+        if self._reader is None:
+            self._reader = HudiHook(self.hudi_conn_id or None).timeline(self.table, self._condition.action)
+        look = self._reader.look()
+        found = self._condition.check(look)
+        if found is None:
+            self.log.info("%s", self._condition.waiting(look))
+            return PokeReturnValue(is_done=False)
+        return PokeReturnValue(is_done=True, xcom_value=self._result({"table": self.table, **found}))
+
+    def execute(self, context: Context) -> Any:
+        """Looks once, then waits in the triggerer, or here when not deferrable."""
+        if not self.deferrable:
+            try:
+                return super().execute(context)
+            except AirflowSensorTimeout as error:
+                raise self._timed_out() from error
+        looked = self.poke(context)
+        if looked.is_done:
+            return looked.xcom_value
+        trigger = HudiConditionTrigger(
+            table=self.table,
+            condition=condition_json(self.condition()),
+            hudi_conn_id=self.hudi_conn_id or None,
+            poll_interval=self.poke_interval,
+        )
+        self.defer(trigger=trigger, method_name="execute_complete", timeout=timedelta(seconds=self.timeout))
+
+    def resume_execution(self, next_method: str, next_kwargs: dict[str, Any] | None, context: Context) -> Any:
+        """See BaseSensorOperator; a wait in the triggerer that took too long is named."""
+        try:
+            return super().resume_execution(next_method, next_kwargs, context)
+        except AirflowSensorTimeout as error:
+            raise self._timed_out() from error
+
+    def execute_complete(self, context: Context, event: dict[str, Any]) -> dict[str, Any]:
+        """Where the task resumes after its trigger fired. Raises HudiSensorFailed when the trigger met an error."""
+        if event.get("status") != "success":
+            raise HudiSensorFailed(str(event.get("message", "the trigger fired without saying why")), path=self.table)
+        return self._result({name: value for name, value in event.items() if name != "status"})
+
+    def _timed_out(self) -> AirflowSensorTimeout:
+        return AirflowSensorTimeout(f"{self.table} has shown {self.condition().unmet()} for {self.timeout:.0f} s")
+
+    def _result(self, found: dict[str, Any]) -> dict[str, Any]:
+        self.log.info("Found %s", ", ".join(f"{name} {value}" for name, value in found.items() if name != "table"))
+        return found

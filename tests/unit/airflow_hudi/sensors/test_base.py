@@ -1,0 +1,127 @@
+"""What all sensors have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from airflow.sdk import DAG
+from airflow.sdk.exceptions import AirflowSensorTimeout, AirflowSkipException, TaskDeferred
+from airflow.serialization.serialized_objects import DagSerialization
+
+from airflow_hudi.conditions.condition import condition_json, condition_of
+from airflow_hudi.exceptions import HudiSensorFailed
+from airflow_hudi.sensors.base import BaseHudiSensor
+from airflow_hudi.sensors.commit import HudiCommitSensor
+from airflow_hudi.sensors.instant import HudiInstantSensor
+from airflow_hudi.sensors.no_pending import HudiNoPendingSensor
+from airflow_hudi.sensors.partition import HudiPartitionSensor
+from airflow_hudi.triggers.condition import HudiConditionTrigger
+from hudi_core.errors import ConfigError
+from tests.support.counting_storage import CountingStorage
+
+FAR = "2100-01-01"
+UNMET: dict[type[BaseHudiSensor], dict[str, Any]] = {
+    HudiInstantSensor: {"action": "clean", "state": "completed", "completed_after": FAR},
+    HudiNoPendingSensor: {"pending_age": "1h", "action": "clean"},
+    HudiCommitSensor: {"completed_after": FAR},
+    HudiPartitionSensor: {"partitions": "day=1", "completed_after": FAR},
+}
+"""Each sensor, and what the table of the tests does not have."""
+every_sensor = pytest.mark.parametrize("kind", UNMET)
+
+
+@pytest.fixture
+def unmet(table: Path, put: Callable[..., None]) -> Callable[..., BaseHudiSensor]:
+    put("20260102000000000.clean.requested")
+
+    def make(kind: type[BaseHudiSensor], **arguments: Any) -> BaseHudiSensor:
+        return kind(**{"task_id": "wait", "table": str(table), "hudi_conn_id": None, **UNMET[kind], **arguments})
+
+    return make
+
+
+@every_sensor
+def test_defers_to_a_trigger_of_the_same_condition(
+    unmet: Callable[..., BaseHudiSensor], kind: type[BaseHudiSensor], table: Path
+) -> None:
+    sensor = unmet(kind, poke_interval=7, timeout=90)
+    assert sensor.deferrable
+    with pytest.raises(TaskDeferred) as deferred:
+        sensor.execute({})
+    trigger = deferred.value.trigger
+    assert isinstance(trigger, HudiConditionTrigger)
+    assert (trigger.table, trigger.hudi_conn_id, trigger.poll_interval) == (str(table), None, 7.0)
+    assert condition_json(condition_of(trigger.condition)) == condition_json(sensor.condition())
+    assert (deferred.value.timeout, deferred.value.method_name) == (timedelta(seconds=90), "execute_complete")
+
+
+@every_sensor
+def test_a_poke_is_one_listing(
+    unmet: Callable[..., BaseHudiSensor],
+    kind: type[BaseHudiSensor],
+    table: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    storage = CountingStorage(table)
+    monkeypatch.setattr("airflow_hudi.hooks.hudi.HudiHook.storage", lambda *_: storage)
+    monkeypatch.setattr("airflow_hudi.timeline_reader.TimelineReader.at_work", lambda *_: None)
+    sensor = unmet(kind)
+    assert not sensor.poke({}).is_done
+    storage.requests.clear()
+    assert not sensor.poke({}).is_done
+    assert storage.requests == ["list .hoodie"]
+
+
+@every_sensor
+def test_a_wait_that_took_too_long_says_for_what(
+    unmet: Callable[..., BaseHudiSensor], kind: type[BaseHudiSensor], table: Path
+) -> None:
+    shown = f"{table} has shown {unmet(kind).condition().unmet()} for"
+    with pytest.raises(AirflowSensorTimeout) as poked:
+        unmet(kind, deferrable=False, poke_interval=0.01, timeout=0.05).execute({})
+    assert str(poked.value) == f"{shown} 0 s"
+    with pytest.raises(AirflowSensorTimeout) as deferred:
+        unmet(kind, timeout=90).resume_execution("__fail__", {"error": "Trigger timeout"}, {})
+    assert str(deferred.value) == f"{shown} 90 s"
+
+
+@every_sensor
+def test_the_triggers_event_is_the_xcom_or_the_error(
+    unmet: Callable[..., BaseHudiSensor], kind: type[BaseHudiSensor]
+) -> None:
+    event = {"status": "success", "table": "t", "instant": "1"}
+    assert unmet(kind).execute_complete({}, event) == {"table": "t", "instant": "1"}
+    failed = {"event": {"status": "error", "message": "ConfigError: no table"}}
+    with pytest.raises(HudiSensorFailed, match="ConfigError: no table"):
+        unmet(kind).resume_execution("execute_complete", failed, {})
+    with pytest.raises(AirflowSkipException):
+        unmet(kind, soft_fail=True).resume_execution("execute_complete", failed, {})
+
+
+@every_sensor
+def test_a_folder_that_is_no_table_fails(
+    unmet: Callable[..., BaseHudiSensor], kind: type[BaseHudiSensor], tmp_path: Path
+) -> None:
+    with pytest.raises(ConfigError):
+        unmet(kind, table=str(tmp_path)).execute({})
+
+
+@every_sensor
+def test_every_argument_but_deferrable_is_a_template(kind: type[BaseHudiSensor], table: Path) -> None:
+    """As given: whatever is templated is not looked at before it is rendered."""
+    given = {name: f"{{{{ params.{name} }}}}" for name in kind.template_fields}
+    sensor = kind(task_id="wait", **given)
+    assert {name: getattr(sensor, name) for name in kind.template_fields} == given
+    with DAG("d", params={"table": str(table)}) as dag:
+        kind(task_id="wait", **given)
+    stored = DagSerialization.from_dict(DagSerialization.to_dict(dag))
+    assert stored.get_task("wait").template_fields == list(kind.template_fields)
+    rendered = {**dict.fromkeys(kind.template_fields, ""), **UNMET[kind], "table": str(table)}
+    sensor.render_template_fields({"params": rendered})
+    assert sensor.table == str(table)
+    assert sensor.hudi_conn_id == ""
+    assert sensor.condition().unmet() == kind(task_id="same", table="t", **UNMET[kind]).condition().unmet()

@@ -1,0 +1,174 @@
+"""Triggers of one table share their looks."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import threading
+import time
+from collections.abc import Callable
+from contextvars import ContextVar
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from airflow_hudi.conditions.condition import condition_json
+from airflow_hudi.conditions.instant import InstantCondition
+from airflow_hudi.hooks.hudi import HudiHook
+from airflow_hudi.timeline_reader import TimelineReader
+from airflow_hudi.triggers.condition import HudiConditionTrigger
+from airflow_hudi.triggers.shared_timeline import THREADS, SharedTimeline, in_thread
+from airflow_hudi.triggers.timeline_events import HudiTimelineEventTrigger
+from hudi_core.errors import StorageError
+
+Put = Callable[..., None]
+NAME: ContextVar[str] = ContextVar("NAME", default="nobody")
+
+
+@pytest.fixture
+def looks(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The moments at which a listing began."""
+    look, found = TimelineReader.look, []
+
+    def counted(self: TimelineReader) -> Any:
+        found.append(time.monotonic())
+        return look(self)
+
+    monkeypatch.setattr(TimelineReader, "look", counted)
+    return found
+
+
+def test_a_table_is_known_as_long_as_it_is_held(table: Path) -> None:
+    gc.collect()
+    known = len(SharedTimeline._known)
+    held = SharedTimeline.of(str(table), None)
+    assert SharedTimeline.of(str(table), "") is held
+    assert SharedTimeline.of(str(table), None, "compaction") is held
+    clusterings = SharedTimeline.of(str(table), None, "clustering")
+    assert clusterings is not held
+    assert SharedTimeline.of(str(table), "other") is not held
+    assert len(SharedTimeline._known) == known + 2
+    del held, clusterings
+    gc.collect()
+    assert len(SharedTimeline._known) == known
+
+
+async def test_looks_at_one_time_are_one(table: Path, looks: list[float]) -> None:
+    shared = SharedTimeline.of(str(table), None)
+    found = await asyncio.gather(*(shared.look(60) for _ in range(50)))
+    assert len({id(look) for look in found}) == 1
+    assert await shared.look(60) is found[0]
+    assert len(looks) == 1
+
+
+async def test_a_look_counts_for_half_an_interval(table: Path, put: Put, looks: list[float]) -> None:
+    shared = SharedTimeline.of(str(table), None)
+    await shared.look(60)
+    put("20260102000000000.clean.requested")
+    assert len((await shared.look(60)).timeline) == 1
+    await asyncio.sleep(0.06)
+    assert len((await shared.look(0.1)).timeline) == 2
+    assert len(looks) == 2
+
+
+async def test_the_next_look_is_an_interval_after_the_last(table: Path) -> None:
+    shared = SharedTimeline.of(str(table), None)
+    await shared.look(60)
+    await asyncio.sleep(0.1)
+    assert 59 < shared.until_next(60) <= 59.9
+    assert shared.until_next(0.02) == 0.01, "behind it, the triggers rest for half of one"
+
+
+async def test_a_trigger_that_is_cancelled_takes_no_look_from_others(
+    table: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answer, look = threading.Event(), TimelineReader.look
+
+    def slow(self: TimelineReader) -> Any:
+        assert answer.wait(20)
+        return look(self)
+
+    monkeypatch.setattr(TimelineReader, "look", slow)
+    shared = SharedTimeline.of(str(table), None)
+    first, second = asyncio.create_task(shared.look(60)), asyncio.create_task(shared.look(60))
+    await asyncio.sleep(0.05)
+    first.cancel()
+    await asyncio.sleep(0.05)
+    answer.set()
+    assert len((await second).timeline) == 1
+    assert first.cancelled()
+
+
+async def test_a_look_that_failed_is_made_anew_with_the_connection_as_it_is(
+    table: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    look, opened = TimelineReader.look, []
+    timeline = HudiHook.timeline
+
+    def once(self: TimelineReader) -> Any:
+        monkeypatch.setattr(TimelineReader, "look", look)
+        raise StorageError("slow down")
+
+    def counted(self: HudiHook, *arguments: Any) -> TimelineReader:
+        opened.append(arguments)
+        return timeline(self, *arguments)
+
+    monkeypatch.setattr(TimelineReader, "look", once)
+    monkeypatch.setattr(HudiHook, "timeline", counted)
+    shared = SharedTimeline.of(str(table), None)
+    results = await asyncio.gather(shared.look(60), shared.look(60), return_exceptions=True)
+    assert [type(result) for result in results] == [StorageError, StorageError]
+    assert len((await shared.look(60)).timeline) == 1
+    assert len(opened) == 2
+
+
+async def test_work_in_a_thread_has_the_context_of_its_trigger() -> None:
+    NAME.set("mine")
+    assert await in_thread(NAME.get) == "mine"
+    name = await in_thread(lambda: threading.current_thread().name)
+    assert name.startswith("hudi-look")
+
+
+async def test_looks_are_bounded_and_leave_the_loops_threads_alone(
+    table: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answer, at_work, most = threading.Event(), [0], [0]
+    count = threading.Lock()
+
+    def slow() -> None:
+        with count:
+            at_work[0] += 1
+            most[0] = max(most[0], at_work[0])
+        assert answer.wait(20)
+        with count:
+            at_work[0] -= 1
+
+    waiting = [in_thread(slow) for _ in range(3 * THREADS)]
+    assert await asyncio.wait_for(asyncio.to_thread(lambda: 7), timeout=20) == 7
+    answer.set()
+    await asyncio.gather(*waiting)
+    assert most[0] <= THREADS
+
+
+@pytest.mark.slow
+async def test_waits_and_watchers_of_a_table_fall_into_step(table: Path, looks: list[float]) -> None:
+    """Twenty triggers that began at different moments take one listing an interval."""
+    interval = 0.4
+
+    def wait() -> HudiConditionTrigger:
+        condition = condition_json(InstantCondition("compaction"))
+        return HudiConditionTrigger(table=str(table), condition=condition, hudi_conn_id=None, poll_interval=interval)
+
+    watcher = HudiTimelineEventTrigger(table=str(table), hudi_conn_id=None, poll_interval=interval)
+    tasks = [asyncio.create_task(anext(trigger.run())) for trigger in [watcher, *(wait() for _ in range(10))]]
+    for _ in range(9):
+        await asyncio.sleep(interval / 10)
+        tasks.append(asyncio.create_task(anext(wait().run())))
+    await asyncio.sleep(2 * interval)
+    looks.clear()
+    await asyncio.sleep(5 * interval)
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+    assert 4 <= len(looks) <= 6
