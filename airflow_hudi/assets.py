@@ -15,6 +15,8 @@ from airflow_hudi.triggers.timeline_events import HudiTimelineEventTrigger
 from hudi_core.request.secrets import refuse_secret_address
 
 SCHEME = "hudi"
+TABLE = "table"
+"""Member of an asset's extra: the table's address, whose scheme the asset's own does not tell."""
 _UNCHANGED = frozenset({"COMPACT", "LOG_COMPACT", "CLUSTER"})
 """Operations that leave rows as they are."""
 
@@ -43,6 +45,16 @@ def create_asset(*, uri: str, name: str | None = None, **given: Any) -> Asset:
     return Asset(uri=uri, name=name or uri, **given)
 
 
+def table_asset(table: str, *, group: str = SCHEME) -> Asset:
+    """The asset of a table, for the outlets of tasks that change it and the schedules of DAGs that read it. It has an
+    event whenever such a task has done something; see asset_events.describe_events.
+
+    :param table: the table's URI, or its absolute path
+    """
+    uri = asset_uri(table)
+    return Asset(name=uri, uri=uri, group=group, extra={TABLE: table})
+
+
 def hudi_asset(
     table: str,
     *,
@@ -67,7 +79,7 @@ def hudi_asset(
         table=table, hudi_conn_id=hudi_conn_id, state=state, actions=actions, poll_interval=poll_interval
     )
     watcher = AssetWatcher(name=f"{uri} watcher", trigger=trigger)
-    return Asset(name=name or uri, uri=uri, group=group, watchers=[watcher])
+    return Asset(name=name or uri, uri=uri, group=group, extra={TABLE: table}, watchers=[watcher])
 
 
 def watched_assets(*, state: str = PENDING) -> list[Asset] | None:
@@ -92,17 +104,26 @@ def changed_partitions_asset(table: str) -> Asset:
     DAG hudi_changed_partitions makes them.
     """
     uri = f"{asset_uri(table)}/changed-partitions"
-    return Asset(name=uri, uri=uri, group=SCHEME)
+    return Asset(name=uri, uri=uri, group=SCHEME, extra={TABLE: table})
 
 
 def written_partitions(events: Mapping[Any, Iterable[Any]]) -> set[str]:
-    """The partitions that the writes of a run's `triggering_asset_events` changed. Compactions and clusterings change
-    no rows; the partition of a table without partitions has no name, and is none of them.
+    """The partitions that the writes of a run's `triggering_asset_events` changed, whether watchers or tasks made them;
+    see event_partitions.
     """
     found: set[str] = set()
     for of_asset in events.values():
         for event in of_asset:
-            for instant in (event.extra.get("payload") or {}).get("instants") or ():
-                if str(instant.get("operation") or "").upper() not in _UNCHANGED:
-                    found.update(instant.get("partitions") or ())
+            found |= event_partitions(event.extra.get("payload") or event.extra)
+    return found
+
+
+def event_partitions(payload: Mapping[str, Any]) -> set[str]:
+    """The partitions whose rows the instants of an event changed. Compactions and clusterings change none; the
+    partition of a table without partitions has no name, and is none of them.
+    """
+    found: set[str] = set()
+    for instant in payload.get("instants") or ():
+        if str(instant.get("operation") or "").upper() not in _UNCHANGED:
+            found.update(instant.get("partitions") or ())
     return found - {""}

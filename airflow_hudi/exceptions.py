@@ -4,6 +4,7 @@ HudiError
 ├── HudiSensorFailed      also an AirflowException, so that soft_fail and never_fail apply
 ├── HudiInstantNotFound
 ├── HudiInstantBusy
+├── HudiNotificationFailed
 └── HudiJobFailed
     └── HudiJobKilled
 """
@@ -25,6 +26,10 @@ class HudiInstantNotFound(ConfigError):
 
 class HudiInstantBusy(ConflictError):
     """Another process ran the instant for longer than the task may wait; safe to retry."""
+
+
+class HudiNotificationFailed(HudiError):
+    """A webhook did not take a message."""
 
 
 class HudiJobFailed(ExecutionError):

@@ -21,11 +21,21 @@ def get_provider_info() -> dict[str, Any]:
         ],
         "hooks": [{"integration-name": INTEGRATION, "python-modules": ["airflow_hudi.hooks.hudi"]}],
         "operators": [{"integration-name": INTEGRATION, "python-modules": _OPERATORS}],
-        "sensors": [{"integration-name": INTEGRATION, "python-modules": ["airflow_hudi.sensors.instant"]}],
+        "sensors": [
+            {
+                "integration-name": INTEGRATION,
+                "python-modules": [
+                    "airflow_hudi.sensors.commit",
+                    "airflow_hudi.sensors.instant",
+                    "airflow_hudi.sensors.no_pending",
+                    "airflow_hudi.sensors.partition",
+                ],
+            }
+        ],
         "triggers": [
             {
                 "integration-name": INTEGRATION,
-                "python-modules": ["airflow_hudi.triggers.instant", "airflow_hudi.triggers.timeline_events"],
+                "python-modules": ["airflow_hudi.triggers.condition", "airflow_hudi.triggers.timeline_events"],
             }
         ],
         "asset-uris": [
@@ -33,14 +43,18 @@ def get_provider_info() -> dict[str, Any]:
                 "schemes": ["hudi"],
                 "handler": "airflow_hudi.assets.sanitize_uri",
                 "factory": "airflow_hudi.assets.create_asset",
+                "to_openlineage_converter": "airflow_hudi.reports.lineage.dataset_of_asset",
             }
         ],
+        "extra-links": ["airflow_hudi.links.HudiTableLink", "airflow_hudi.links.HudiSparkLink"],
+        "notifications": ["airflow_hudi.notifier.HudiNotifier"],
         "connection-types": [_CONNECTION],
         "config": {"hudi": {"description": "Defaults of the Apache Hudi provider.", "options": _OPTIONS}},
     }
 
 
 _OPERATORS = [
+    "airflow_hudi.operators.alert",
     "airflow_hudi.operators.archive",
     "airflow_hudi.operators.clean",
     "airflow_hudi.operators.clustering",
@@ -105,6 +119,14 @@ _OPTIONS: dict[str, Any] = {
         "type": "string",
         "example": "auto",
         "default": "spark",
+    },
+    "table_link": {
+        "description": "Address to which the link `Hudi table` of a task leads, with {bucket} and {path} for those of "
+        "the table's URI. Empty: the console of S3 or Google Cloud Storage.",
+        "version_added": "0.1.0",
+        "type": "string",
+        "example": "https://minio.example/browser/{bucket}/{path}",
+        "default": "",
     },
     "spark_log": {
         "description": "Whether the log of a task has Spark's own lines at INFO when the task does not say so itself.",

@@ -10,7 +10,8 @@ from typing import Any, Final
 from airflow.sdk import DAG
 
 from airflow_hudi.dag_params import RUN_TYPES
-from airflow_hudi.operators.table_services import HudiAlertOperator, HudiTableServicesOperator
+from airflow_hudi.operators.alert import HudiAlertOperator
+from airflow_hudi.operators.table_services import HudiTableServicesOperator
 from airflow_hudi.policies import read_policies, tables_of
 
 _NO_ID: Final = re.compile(r"[^A-Za-z0-9_.-]")

@@ -165,6 +165,8 @@ def cases(tables: Tables) -> list[Case]:
             {"table": tables.written, "partitions": tables.partition},
             tasks={"delete": "success"},
         ),
+        Case("hudi_drill", tasks={"check": "success", "delete_savepoint": "success"}),
+        Case("hudi_drill", "one", {"table": tables.written, "partition": "none"}, "failed", {"break_table": "failed"}),
         Case("hudi_repair", tasks={"rollback": "success", "restore": "skipped"}),
         repair("rollback", {"table": tables.written}),
         repair("savepoint", {**kept, "comment": "before the repair"}),

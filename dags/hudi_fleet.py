@@ -11,11 +11,13 @@ is no DAG.
 | tables | those of the file; without one AIRFLOW_HUDI_TABLES (else AIRFLOW_HUDI_TABLE), paths or URIs with commas |
 | connections | AIRFLOW_HUDI_CONN_ID (else hudi_default), AIRFLOW_HUDI_SPARK_CONN_ID (else spark_default) |
 | engine | AIRFLOW_HUDI_FLEET_ENGINE (else auto) |
+| writers' options | AIRFLOW_HUDI_WRITER_OPTIONS, a JSON object without secrets, where all tables have the same |
 | schedule | AIRFLOW_HUDI_FLEET_SCHEDULE: a cron expression, `@hourly`, `@continuous`…; without it by hand |
 """
 
 from __future__ import annotations
 
+import json
 import os
 
 from airflow_hudi.maintenance_dag import hudi_maintenance_dag
@@ -25,6 +27,7 @@ OPERATOR_ARGS = {
     "hudi_conn_id": os.environ.get("AIRFLOW_HUDI_CONN_ID") or "hudi_default",
     "spark_conn_id": os.environ.get("AIRFLOW_HUDI_SPARK_CONN_ID") or "spark_default",
     "engine": os.environ.get("AIRFLOW_HUDI_FLEET_ENGINE") or "auto",
+    "options": json.loads(os.environ.get("AIRFLOW_HUDI_WRITER_OPTIONS") or "{}"),
 }
 TABLES = os.environ.get("AIRFLOW_HUDI_TABLES") or os.environ.get("AIRFLOW_HUDI_TABLE") or ""
 FILE = os.environ.get("AIRFLOW_HUDI_POLICY_FILE")

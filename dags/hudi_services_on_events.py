@@ -14,11 +14,14 @@ Variables:
 
 Which table is watched, how often and where its services run is in the environment alone: AIRFLOW_HUDI_WATCHED_TABLE,
 which runs of events take for their table, AIRFLOW_HUDI_CONN_ID, AIRFLOW_HUDI_POLL_SECONDS (else 10) and
-AIRFLOW_HUDI_FLEET_ENGINE (else auto). Without a watched table the DAG runs when triggered.
+AIRFLOW_HUDI_FLEET_ENGINE (else auto). Without a watched table the DAG runs when triggered. AIRFLOW_HUDI_WRITER_OPTIONS
+are the options of the table's writers, by Hudi's names, as a JSON object without secrets: the lock that they use is one
+of them.
 """
 
 from __future__ import annotations
 
+import json
 import os
 from datetime import datetime, timedelta, timezone
 
@@ -49,6 +52,7 @@ with DAG(
         tables=TABLE,
         services="rollback, compaction, log_compaction, clustering, indexing, clean",
         mode="execute",
+        options=json.loads(os.environ.get("AIRFLOW_HUDI_WRITER_OPTIONS") or "{}"),
         hudi_conn_id=HUDI_CONN,
         spark_conn_id=SPARK_CONN,
         engine=os.environ.get("AIRFLOW_HUDI_FLEET_ENGINE") or "auto",

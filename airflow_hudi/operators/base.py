@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,10 @@ from airflow_hudi.jobs.engine_job import SPARK, EngineJob, EngineSettings
 from airflow_hudi.jobs.run_until_completed import Patience
 from airflow_hudi.jobs.spark_job import SparkJob, SparkSettings
 from airflow_hudi.jobs.task_store import TaskStore
+from airflow_hudi.links import HudiSparkLink, HudiTableLink
+from airflow_hudi.reports import lineage, metrics
+from airflow_hudi.reports.asset_events import describe_events
+from airflow_hudi.reports.finished_work import FinishedWork, finished_work
 from airflow_hudi.timeline_reader import TimelineReader
 from hudi_core.errors import EXIT_BAD_INPUT, HudiError
 from hudi_core.request.batch import JobRequest, requests_of
@@ -27,6 +32,19 @@ if TYPE_CHECKING:
     from hudi_core.storage.base import Storage
 
 NOTHING_TO_DO = ("skip", "succeed")
+XCOM = "return_value"
+"""The key of a task's result."""
+
+
+@contextmanager
+def bad_input_is_final() -> Iterator[None]:
+    """Raises AirflowFailException for what no retry can repair."""
+    try:
+        yield
+    except HudiError as error:
+        if error.exit_code == EXIT_BAD_INPUT:
+            raise AirflowFailException(str(error)) from error
+        raise
 
 
 class BaseHudiOperator(BaseOperator):
@@ -72,6 +90,7 @@ class BaseHudiOperator(BaseOperator):
     )
     template_fields_renderers = {"options": "json", "storage_options": "json", "conf": "json", "submit_kwargs": "json"}  # noqa: RUF012 (Airflow's own form)
     ui_color = "#c7e3ea"
+    operator_extra_links = (HudiTableLink(), HudiSparkLink())
 
     def __init__(
         self,
@@ -115,6 +134,7 @@ class BaseHudiOperator(BaseOperator):
         self.conflict_timeout = conflict_timeout
         self._job: EngineJob | None = None
         self._killed = False
+        self.works: list[FinishedWork] = []
 
     @cached_property
     def hook(self) -> HudiHook:
@@ -123,12 +143,40 @@ class BaseHudiOperator(BaseOperator):
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Does the work; see the class."""
+        with bad_input_is_final():
+            result = self.serve(self.reader(), context)
+        self.works = list(finished_work(result, getattr(self, "service", None)))
+        self._tell(context)
+        return result
+
+    def _tell(self, context: Context) -> None:
+        """Asset events and metrics of what was done. A table that cannot be read now fails no task whose work is done:
+        another try would find nothing to do.
+        """
         try:
-            return self.serve(self.reader(), context)
-        except HudiError as error:
-            if error.exit_code == EXIT_BAD_INPUT:
-                raise AirflowFailException(str(error)) from error
-            raise
+            metrics.report_work(self.works)
+            describe_events(self.outlets, context.get("outlet_events"), self.works, self.hook.timeline)
+            metrics.report_tables(self.hook, self.tables_of_work)
+        except HudiError:
+            self.log.warning("The work is done, and its events or metrics are not complete", exc_info=True)
+
+    @property
+    def tables_of_work(self) -> Sequence[str]:
+        """The tables that the task works on, as `table`."""
+        return (self.table,)
+
+    @property
+    def tracking_url(self) -> str | None:
+        """Where the cluster manager shows the task's application; None without one."""
+        return None if self._job is None else self._job.tracking_url
+
+    def get_openlineage_facets_on_complete(self, task_instance: Any) -> Any:
+        """What OpenLineage's provider records of the task: see lineage.lineage_of."""
+        return lineage.lineage_of(self.works, *self.lineage_sources())
+
+    def lineage_sources(self) -> tuple[str | None, str | None]:
+        """The address and the query that the task's rows come from, if they come from elsewhere."""
+        return None, None
 
     def reader(self) -> TimelineReader:
         """A reader of the table's timeline."""

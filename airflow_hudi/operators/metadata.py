@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from airflow_hudi.operators.base import BaseHudiOperator, names_in
-from airflow_hudi.operators.report import BaseHudiReportOperator
+from airflow_hudi.operators.verb import BaseHudiReportOperator
 from airflow_hudi.timeline_reader import TimelineReader
 from hudi_core.errors import ConfigError
 from hudi_core.request.parse import refuse_other_verbs

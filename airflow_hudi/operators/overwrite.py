@@ -1,10 +1,10 @@
-"""Replaces the rows of partitions: by the rows of Parquet files or of a query, or by none."""
+"""Replaces the rows of partitions: by the rows of Parquet files, of a query or of a DataFrame, or by none."""
 
 from __future__ import annotations
 
 import hashlib
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from airflow_hudi.jobs.run_until_completed import run_until_done
@@ -77,32 +77,65 @@ class BaseHudiOverwriteOperator(BaseHudiOperator):
 
 
 class HudiInsertOverwriteOperator(BaseHudiOverwriteOperator):
-    """Replaces partitions by the rows of Parquet files or of a query: those that the rows belong to, `partitions`, or
-    all.
+    """Replaces partitions by the rows of Parquet files, of a query or of a DataFrame: those that the rows belong to,
+    `partitions`, or all.
 
     Token, retries and XCom: see BaseHudiOverwriteOperator. What the files must hold: docs/hudictl.md, insert-overwrite.
 
     :param source: a Parquet file, or a folder of them, which all executors can read with the storage options of the
         table (templated)
     :param query: SQL that Spark answers, instead of `source` (templated)
+    :param dataframe: a function that returns Spark's DataFrame of the rows, instead of `source`, as `module:function`.
+        The driver imports it and calls it with the Spark session and `dataframe_args`; its module is one of `py_files`
+        in `submit_kwargs`, or is installed where the driver runs (templated)
+    :param dataframe_args: keyword arguments of the function, all text (templated)
     :param whole_table: all partitions are replaced; a value that is rendered may be `true` or `false` (templated)
     """
 
     action = "insert_overwrite"
-    template_fields: Sequence[str] = ("source", "query", "whole_table", *BaseHudiOverwriteOperator.template_fields)
+    template_fields: Sequence[str] = (
+        "source",
+        "query",
+        "dataframe",
+        "dataframe_args",
+        "whole_table",
+        *BaseHudiOverwriteOperator.template_fields,
+    )
 
-    def __init__(self, *, source: str = "", query: str = "", whole_table: bool | str = False, **kwargs: Any) -> None:
+    def __init__(
+        self,
+        *,
+        source: str = "",
+        query: str = "",
+        dataframe: str = "",
+        dataframe_args: Mapping[str, str] | None = None,
+        whole_table: bool | str = False,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(**kwargs)
+        self.dataframe = dataframe
+        self.dataframe_args = dataframe_args
         self.source = source
         self.query = query
         self.whole_table = whole_table
+
+    def lineage_sources(self) -> tuple[str | None, str | None]:
+        """See BaseHudiOperator."""
+        return self.source or None, self.query or None
 
     def overwrite_request(self, fields: dict[str, Any]) -> InsertOverwriteRequest:
         """See BaseHudiOverwriteOperator."""
         text = str(self.whole_table).strip().lower()
         if text not in ("true", "false"):
             raise ConfigError(f"whole_table is {self.whole_table!r}", remedy="true or false")
-        return InsertOverwriteRequest(source=self.source, query=self.query, whole_table=text == "true", **fields)
+        return InsertOverwriteRequest(
+            source=self.source,
+            query=self.query,
+            dataframe=self.dataframe,
+            dataframe_args=self.dataframe_args or {},
+            whole_table=text == "true",
+            **fields,
+        )
 
 
 class HudiDeletePartitionOperator(BaseHudiOverwriteOperator):

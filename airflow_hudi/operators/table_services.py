@@ -1,6 +1,4 @@
-"""Runs services of many tables as one job: one process beside the task, one Spark session, results per table. And
-reports instants of many tables that are pending for too long.
-"""
+"""Runs services of many tables as one job: one process beside the task, one Spark session, results per table."""
 
 from __future__ import annotations
 
@@ -11,29 +9,24 @@ from datetime import datetime, timezone
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
-from airflow.sdk import BaseOperator
 from airflow.sdk.exceptions import AirflowFailException
 
 from airflow_hudi.exceptions import HudiInstantBusy, HudiJobFailed, HudiJobKilled
-from airflow_hudi.hooks.hudi import HudiHook
 from airflow_hudi.jobs.engine_job import EngineJob
 from airflow_hudi.jobs.job_log import failure_of
-from airflow_hudi.operators.base import BaseHudiOperator, names_in
+from airflow_hudi.operators.base import XCOM, BaseHudiOperator, names_in
 from airflow_hudi.policies import read_policies, tables_of
 from airflow_hudi.results import work_seconds
 from airflow_hudi.timeline_reader import TimelineReader
-from hudi_core.config.table_config import timeline_zone
-from hudi_core.errors import EXIT_BAD_INPUT, EXIT_RETRY, ConfigError, HudiError, Reminder
+from hudi_core.errors import EXIT_BAD_INPUT, EXIT_RETRY, ConfigError, Reminder
 from hudi_core.request.batch import AT_ONCE, BatchRequest
 from hudi_core.request.policy import DEFAULT_SERVICES, TablePolicies
 from hudi_core.request.requests import RunRequest
 from hudi_core.request.services import SERVICES, check_service
-from hudi_core.timeline.pending_age import age_shown, pending_longer_than
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
-_XCOM: Final = "return_value"
 _MODES: Final = ("execute", "both")
 _MOST_LISTED: Final = 20
 _NOTHING: Final = {"tables": 0, "done": 0, "nothing": 0, "failed": 0, "seconds": 0.0, "results": []}
@@ -163,6 +156,11 @@ class HudiTableServicesOperator(BaseHudiOperator):
                 self.log.info("%s is left alone in its quiet hours: %s", table, quiet)
         return requests
 
+    @property
+    def tables_of_work(self) -> Sequence[str]:
+        """See BaseHudiOperator."""
+        return self._tables()
+
     def _tables(self) -> list[str]:
         """Each once. Raises ConfigError without any."""
         return tables_of(names_in(self.tables), self._policies if self.policy else None)
@@ -208,78 +206,13 @@ class HudiTableServicesOperator(BaseHudiOperator):
                 raise HudiJobKilled("stopped while waiting for others")
 
     def _fail(self, context: Context, result: Mapping[str, Any], failed: Sequence[Mapping[str, Any]]) -> NoReturn:
-        context["ti"].xcom_push(key=_XCOM, value=result)
+        context["ti"].xcom_push(key=XCOM, value=result)
         lines = [f"{item['service']} {item['table']}: {_shown(item)}" for item in failed[:_MOST_LISTED]]
         more = [f"and {len(failed) - len(lines)} more"] if len(failed) > len(lines) else []
         message = "\n".join([f"{len(failed)} of {len(result['results'])} runs failed", *lines, *more])
         if all(item["exit_code"] == EXIT_BAD_INPUT for item in failed):
             raise AirflowFailException(message)
         raise HudiJobFailed(message)
-
-
-class HudiAlertOperator(BaseOperator):
-    """Looks at the timelines of tables, and fails without retries where an instant is pending for longer than
-    `alerts: {pending_age: …}` of the table's policy, so that whatever reports failed tasks reports it. One listing for
-    each table.
-
-    XCom: `{"alerts": [{"table", "instant", "action", "state", "age_seconds"}]}`, also when the task fails.
-
-    :param policy: the path of a YAML file, or one policy as a dict (templated)
-    :param tables: the tables, as a list or separated by commas; empty: those of the file (templated)
-    :param hudi_conn_id: connection of type `hudi`; None for none (templated)
-    """
-
-    template_fields: Sequence[str] = ("tables", "policy", "hudi_conn_id")
-    ui_color = "#c7e3ea"
-
-    def __init__(
-        self,
-        *,
-        policy: str | Mapping[str, Any],
-        tables: Sequence[str] | str = (),
-        hudi_conn_id: str | None = HudiHook.default_conn_name,
-        **kwargs: Any,
-    ) -> None:
-        super().__init__(**kwargs)
-        self.policy = policy
-        self.tables = tables
-        self.hudi_conn_id = hudi_conn_id
-
-    def execute(self, context: Context) -> dict[str, Any]:
-        """Looks at every table, and then fails where there is an alert."""
-        policies = read_policies(self.policy)
-        tables = tables_of(names_in(self.tables), policies)
-        hook, now = HudiHook(self.hudi_conn_id or None), datetime.now(timezone.utc)
-        alerts: list[dict[str, Any]] = []
-        lines: list[str] = []
-        for table in tables:
-            most = policies.of(table).pending_age
-            if most is None:
-                continue
-            try:
-                reader = hook.timeline(table)
-                found = list(pending_longer_than(reader.load(), most, now, timeline_zone(reader.config, {})))
-            except HudiError as error:
-                if error.exit_code == EXIT_BAD_INPUT:
-                    raise AirflowFailException(str(error)) from error
-                raise
-            for item, age in found:
-                alerts.append(
-                    {
-                        "table": table,
-                        "instant": item.requested_time,
-                        "action": item.pending_action,
-                        "state": item.state.value,
-                        "age_seconds": age,
-                    }
-                )
-                lines.append(f"{table}: {age_shown(item, age)}, longer than {most} s")
-        result = {"alerts": alerts}
-        if lines:
-            context["ti"].xcom_push(key=_XCOM, value=result)
-            raise AirflowFailException("\n".join(lines))
-        self.log.info("No instant of %d tables is pending for too long", len(tables))
-        return result
 
 
 def _results_of(job: EngineJob, code: int, count: int) -> list[dict[str, Any]]:

@@ -1,15 +1,18 @@
-"""One verb on one instant: no plan, no service, done by a job that may be run again."""
+"""Jobs without a plan, which may be run again: one verb on one instant, and reports that change nothing."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
+from airflow.sdk.exceptions import AirflowFailException
+
+from airflow_hudi.exceptions import HudiJobFailed
 from airflow_hudi.jobs.run_until_completed import run_until_done
-from airflow_hudi.operators.base import BaseHudiOperator
+from airflow_hudi.operators.base import XCOM, BaseHudiOperator
 from airflow_hudi.timeline_reader import TimelineReader
 from hudi_core.errors import ConfigError
-from hudi_core.request.requests import InstantRequest, RestoreRequest, SavepointCreateRequest
+from hudi_core.request.requests import InstantRequest, Request, RestoreRequest, SavepointCreateRequest
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -60,3 +63,27 @@ class BaseHudiVerbOperator(BaseHudiOperator):
             done = {}
         store.forget()
         return done.get("document") or {}
+
+
+class BaseHudiReportOperator(BaseHudiOperator):
+    """Runs a job whose document is the task's XCom, also when the task fails because of what is in it."""
+
+    def report(self, reader: TimelineReader, request: Request) -> dict[str, Any]:
+        """The document of the request.
+
+        Raises HudiJobFailed when it was not received: a task without a report must not succeed.
+        """
+        done = run_until_done(self.new_job(reader, request), self.patience)
+        document = done.get("document")
+        if not document:
+            raise HudiJobFailed(
+                "the job ended well and its result is out of reach",
+                path=reader.storage.uri,
+                remedy="see the driver's log",
+            )
+        return dict(document)
+
+    def fail(self, context: Context, document: dict[str, Any], message: str) -> NoReturn:
+        """Fails the task for good, with its XCom: a retry would find the same. Raises AirflowFailException."""
+        context["ti"].xcom_push(key=XCOM, value=document)
+        raise AirflowFailException(message)

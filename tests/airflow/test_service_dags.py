@@ -395,3 +395,43 @@ def test_files_are_clustered_once(golden: Golden, airflow_environment: dict[str,
     assert again["tasks"] == {"cluster": "skipped"}
     assert "that an earlier clustering left as this one would" in output
     assert_same_rows(read_rows(table), rows)
+
+
+@pytest.mark.parametrize("version", [*(pytest.param(of, marks=pytest.mark.soak) for of in ("6", "8")), "9"])
+def test_a_drill_restores_what_it_broke(golden: Golden, airflow_environment: dict[str, str], version: str) -> None:
+    table = golden(version, "cow_basic").table
+    rows, before = read_rows(table), timeline(table)
+    newest = before.commits().instants[-1].requested_time
+
+    (result,), output = run_dag(environment_for(airflow_environment, table), "hudi_drill", [{}])
+
+    assert result["state"] == "success", output[-8000:]
+    assert set(result["tasks"].values()) == {"success"}
+    broken, restored = result["xcom"]["break_table"], result["xcom"]["restore"]
+    assert (broken["operation"], broken["replaced_file_groups"] > 0) == ("DELETE_PARTITION", True)
+    assert (restored["target"], result["xcom"]["check"]) == (newest, newest)
+    assert restored["removed"]["instants"] >= 1
+    assert timeline(table).commits().instants[-1].requested_time == newest
+    assert not timeline(table).contains(broken["instant"])
+    assert [item for item in timeline(table) if item.action == "savepoint"] == []
+    assert_same_rows(read_rows(table), rows, ignore=())
+
+
+@pytest.mark.soak
+def test_a_drill_that_cannot_break_the_table_fails_and_keeps_its_savepoint(
+    golden: Golden, airflow_environment: dict[str, str]
+) -> None:
+    table = golden("9", "cow_basic").table
+    rows = read_rows(table)
+    (result,), output = run_dag(
+        environment_for(airflow_environment, table), "hudi_drill", [{"partition": "no/such/partition"}]
+    )
+    assert result["state"] == "failed", output[-8000:]
+    assert [result["tasks"][name] for name in ("savepoint", "break_table", "restore")] == [
+        "success",
+        "failed",
+        "success",
+    ]
+    assert [result["tasks"][name] for name in ("check", "delete_savepoint")] == ["upstream_failed"] * 2
+    assert [item.action for item in timeline(table) if item.action == "savepoint"] == ["savepoint"]
+    assert_same_rows(read_rows(table), rows, ignore=())

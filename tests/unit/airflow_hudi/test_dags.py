@@ -97,6 +97,15 @@ UPSTREAM = {
     "hudi_cluster_partition": {"cluster": []},
     "hudi_insert_overwrite": {"overwrite": []},
     "hudi_delete_partition": {"delete": []},
+    "hudi_drill": {
+        "choose": [],
+        "savepoint": ["choose"],
+        "break_table": ["choose", "savepoint"],
+        "restore": ["break_table", "savepoint"],
+        "check": ["break_table", "restore"],
+        "doctor": ["check"],
+        "delete_savepoint": ["doctor"],
+    },
     "hudi_repair": {
         "choose": [],
         **{

@@ -236,12 +236,13 @@ def test_a_driver_in_the_cluster_tells_its_own_exit_code(
     assert (code, job.result, job.failure) == (1, None, None)
 
 
+URL = "http://rm:8088/proxy/application_1700000000000_0042/"
 LINES = {
     "local[2]": "26/11/24 01:30:14 INFO SparkContext: Running Spark version 3.5.3",
     "spark://master:7077": "26/11/24 01:30:14 INFO StandaloneSchedulerBackend: Connected to Spark cluster with app ID "
     "app-20261124013014-0007",
     "yarn": "26/11/24 01:30:14 INFO Client: Application report for application_1700000000000_0042 (state: RUNNING)\\n"
-    "\\t tracking URL: http://rm:8088/proxy/application_1700000000000_0042/",
+    f"\\t tracking URL: {URL}",
 }
 HOW = "1 lines of Spark's own log at INFO are left out of this log; spark_log=True, or [hudi] spark_log = True"
 
@@ -272,7 +273,9 @@ def test_the_log_says_where_the_lines_are_that_it_lacks(
     monkeypatch.setenv("AIRFLOW_CONN_SPARK_TEST", json.dumps(connection))
     with caplog.at_level(logging.INFO):
         environ = {**spark, "FAKE_LINES": LINES[host] + "\\n"}
-        SparkJob(REQUEST, settings(), environ, LocalStorage(table_of(spark))).run()
+        job = SparkJob(REQUEST, settings(), environ, LocalStorage(table_of(spark)))
+        job.run()
+    assert job.tracking_url == (URL if host == "yarn" else None)
         SparkJob(REQUEST, settings(spark_log=True), environ, LocalStorage(table_of(spark))).run()
     quiet, *whole = [line for line in caplog.messages if "left out of" in line or "cluster manager" in line]
     assert quiet.startswith(HOW)

@@ -10,7 +10,8 @@ import pytest
 from airflow.sdk import BaseOperator
 
 from airflow_hudi.get_provider_info import get_provider_info
-from airflow_hudi.operators.table_services import HudiAlertOperator, HudiTableServicesOperator
+from airflow_hudi.operators.alert import HudiAlertOperator
+from airflow_hudi.operators.table_services import HudiTableServicesOperator
 
 
 def operators() -> list[type[BaseOperator]]:

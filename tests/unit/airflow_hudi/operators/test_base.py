@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from airflow.sdk.exceptions import AirflowFailException
 
+from airflow_hudi.operators.alert import HudiAlertOperator
 from airflow_hudi.operators.archive import HudiArchiveOperator
 from airflow_hudi.operators.clean import HudiCleanOperator
 from airflow_hudi.operators.clustering import HudiClusteringOperator
@@ -23,7 +24,7 @@ from airflow_hudi.operators.overwrite import HudiDeletePartitionOperator, HudiIn
 from airflow_hudi.operators.repair import HudiTakeoverOperator, HudiUnscheduleOperator
 from airflow_hudi.operators.rollback import HudiRollbackOperator
 from airflow_hudi.operators.savepoint import HudiRestoreOperator, HudiSavepointOperator
-from airflow_hudi.operators.table_services import HudiAlertOperator, HudiTableServicesOperator
+from airflow_hudi.operators.table_services import HudiTableServicesOperator
 from hudi_core.table import HudiTable
 from tests.support.fake_spark_submit import Store, context, requests
 from tests.support.golden_archives import TIGHT

@@ -12,7 +12,7 @@ from airflow.sdk.exceptions import AirflowFailException
 
 from airflow_hudi.exceptions import HudiJobFailed
 from airflow_hudi.operators.doctor import HudiDoctorOperator, HudiProbeStoreOperator
-from airflow_hudi.operators.report import BaseHudiReportOperator
+from airflow_hudi.operators.verb import BaseHudiReportOperator
 from tests.support.fake_spark_submit import context, requests
 from tests.support.golden_data import GoldenCase
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from airflow.sdk.exceptions import AirflowFailException
 
-from airflow_hudi.operators.table_services import HudiAlertOperator
+from airflow_hudi.operators.alert import HudiAlertOperator
 from tests.support.fake_spark_submit import context
 from tests.support.golden_data import GoldenCase
 

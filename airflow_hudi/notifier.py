@@ -1,0 +1,122 @@
+"""Tells a webhook what became of a task, and what is pending on its tables."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import httpx
+from airflow.sdk import BaseHook, BaseNotifier
+
+from airflow_hudi.exceptions import HudiNotificationFailed
+from airflow_hudi.hooks.hudi import HudiHook
+from hudi_core.errors import ConfigError, HudiError, masked, shortened
+from hudi_core.timeline.pending_age import age_of
+
+if TYPE_CHECKING:
+    from airflow.sdk import Connection, Context
+
+_TIMEOUT: Final = 30.0
+"""Seconds for the webhook's answer."""
+_MOST: Final = 20
+"""Pending instants of a table that a message names, the oldest first."""
+
+
+class HudiNotifier(BaseNotifier):
+    """For `on_failure_callback` and the other callbacks of tasks: posts JSON to a webhook.
+
+    The message is `{"text", "dag_id", "task_id", "run_id", "try_number", "error", "tables": [{"table", "pending":
+    [{"instant", "action", "state", "age_seconds"}], "error"}]}`. `text` has all of it in words, which is what Slack,
+    Mattermost and Teams show. A table that cannot be read is named with its error, and the message is sent.
+
+    :param webhook_conn_id: connection with the webhook's address: its host, behind which the password is put as a path
+        (as in Airflow's connections of Slack webhooks); without a password the host is the whole address
+    :param tables: the tables; without them the task's own (templated)
+    :param text: the first line of the message; without it which task it is and how it ended (templated)
+    :param hudi_conn_id: connection of type `hudi`; None for none (templated)
+    """
+
+    template_fields = ("tables", "text", "hudi_conn_id")
+
+    def __init__(
+        self,
+        *,
+        webhook_conn_id: str = "hudi_webhook",
+        tables: Sequence[str] = (),
+        text: str = "",
+        hudi_conn_id: str | None = HudiHook.default_conn_name,
+    ) -> None:
+        super().__init__()
+        self.webhook_conn_id = webhook_conn_id
+        self.tables = tables
+        self.text = text
+        self.hudi_conn_id = hudi_conn_id
+
+    def notify(self, context: Context) -> None:
+        """Posts the message. Raises HudiNotificationFailed, without the address, which is a secret."""
+        address = _address_of(BaseHook.get_connection(self.webhook_conn_id))
+        try:
+            answer = httpx.post(address, json=self.message(context), timeout=_TIMEOUT)
+        except (httpx.HTTPError, httpx.InvalidURL) as error:
+            raise HudiNotificationFailed(
+                f"the webhook of connection {self.webhook_conn_id!r} cannot be reached: {type(error).__name__}",
+                remedy="check the connection's host and password",
+            ) from None
+        if not answer.is_success:
+            raise HudiNotificationFailed(
+                f"the webhook of connection {self.webhook_conn_id!r} answered {answer.status_code}",
+                remedy="check the connection's host and password",
+            )
+
+    async def async_notify(self, context: Context) -> None:
+        """As `notify`, in a thread: for alerts of deadlines, which the triggerer sends."""
+        await asyncio.to_thread(self.notify, context)
+
+    def message(self, context: Context) -> dict[str, Any]:
+        """What is posted; see the class."""
+        ti, error = context.get("ti"), context.get("exception")
+        tables = [self._table(table) for table in self.tables or getattr(context.get("task"), "tables_of_work", ())]
+        named = {name: getattr(ti, name, None) for name in ("dag_id", "task_id", "run_id", "try_number")}
+        error = shortened(masked(str(error))) if error else None
+        first = self.text or f"{named['dag_id']}.{named['task_id']} of {named['run_id']}: {error or 'done'}"
+        return {"text": "\n".join([first, *map(_shown, tables)]), **named, "error": error, "tables": tables}
+
+    def _table(self, table: str) -> dict[str, Any]:
+        found: dict[str, Any] = {"table": table, "pending": [], "error": None}
+        try:
+            look = HudiHook(self.hudi_conn_id or None).timeline(table).look()
+            found["pending"] = [
+                {
+                    "instant": item.requested_time,
+                    "action": item.pending_action,
+                    "state": item.state.value,
+                    "age_seconds": age_of(item, look.at, look.zone),
+                }
+                for item in look.timeline.pending()
+            ][:_MOST]
+        except HudiError as error:
+            found["error"] = str(error)
+        return found
+
+
+def _address_of(connection: Connection) -> str:
+    """The webhook's. Raises ConfigError for a connection without a host."""
+    host = (connection.host or "").rstrip("/")
+    if not host:
+        raise ConfigError(f"the connection {connection.conn_id!r} has no host", remedy="give the webhook's address")
+    if "://" not in host:
+        host = f"{connection.schema or 'https'}://{host}" + (f":{connection.port}" if connection.port else "")
+    return f"{host}/{connection.password.lstrip('/')}" if connection.password else host
+
+
+def _shown(table: dict[str, Any]) -> str:
+    if table["error"]:
+        return f"{table['table']}: {table['error']}"
+    if not table["pending"]:
+        return f"{table['table']}: nothing is pending"
+    pending = (
+        f"{item['action']} {item['instant']} is {item['state']} for {item['age_seconds']} s"
+        for item in table["pending"]
+    )
+    return f"{table['table']}: {'; '.join(pending)}"

@@ -1,0 +1,79 @@
+"""Reports instants of many tables that are pending for too long."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk import BaseOperator
+from airflow.sdk.exceptions import AirflowFailException
+
+from airflow_hudi.hooks.hudi import HudiHook
+from airflow_hudi.operators.base import XCOM, bad_input_is_final, names_in
+from airflow_hudi.policies import read_policies, tables_of
+from airflow_hudi.reports import metrics
+from hudi_core.timeline.pending_age import age_shown, pending_longer_than
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+
+class HudiAlertOperator(BaseOperator):
+    """Looks at the timelines of tables, and fails without retries where an instant is pending for longer than
+    `alerts: {pending_age: …}` of the table's policy, so that whatever reports failed tasks reports it. One listing for
+    each table.
+
+    XCom: `{"alerts": [{"table", "instant", "action", "state", "age_seconds"}]}`, also when the task fails.
+
+    :param policy: the path of a YAML file, or one policy as a dict (templated)
+    :param tables: the tables, as a list or separated by commas; empty: those of the file (templated)
+    :param hudi_conn_id: connection of type `hudi`; None for none (templated)
+    """
+
+    template_fields: Sequence[str] = ("tables", "policy", "hudi_conn_id")
+    ui_color = "#c7e3ea"
+
+    def __init__(
+        self,
+        *,
+        policy: str | Mapping[str, Any],
+        tables: Sequence[str] | str = (),
+        hudi_conn_id: str | None = HudiHook.default_conn_name,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.policy = policy
+        self.tables = tables
+        self.hudi_conn_id = hudi_conn_id
+
+    def execute(self, context: Context) -> dict[str, Any]:
+        """Looks at every table, and then fails where there is an alert."""
+        policies = read_policies(self.policy)
+        tables = tables_of(names_in(self.tables), policies)
+        hook = HudiHook(self.hudi_conn_id or None)
+        alerts: list[dict[str, Any]] = []
+        lines: list[str] = []
+        for table in tables:
+            most = policies.of(table).pending_age
+            if most is None:
+                continue
+            with bad_input_is_final():
+                look = hook.timeline(table).look()
+            for item, age in pending_longer_than(look.timeline, most, look.at, look.zone):
+                alerts.append(
+                    {
+                        "table": table,
+                        "instant": item.requested_time,
+                        "action": item.pending_action,
+                        "state": item.state.value,
+                        "age_seconds": age,
+                    }
+                )
+                lines.append(f"{table}: {age_shown(item, age)}, longer than {most} s")
+        metrics.report_tables(hook, tables)
+        result = {"alerts": alerts}
+        if lines:
+            context["ti"].xcom_push(key=XCOM, value=result)
+            raise AirflowFailException("\n".join(lines))
+        self.log.info("No instant of %d tables is pending for too long", len(tables))
+        return result

@@ -1,0 +1,97 @@
+"""What OpenLineage records of a task, where its provider is installed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from airflow_hudi.assets import TABLE
+from airflow_hudi.reports.finished_work import OVERWRITES, FinishedWork
+
+_REPLACES: Final = frozenset(name.lower() for name in OVERWRITES)
+
+
+def dataset_name(address: str) -> tuple[str, str]:
+    """Namespace and name of a table or a folder, by OpenLineage's naming of file systems: `("s3://bucket", "path")`,
+    `("file", "/path")`.
+    """
+    split = urlsplit(address)
+    if split.scheme in ("", "file"):
+        return "file", split.path.rstrip("/") or "/"
+    scheme = "s3" if split.scheme in ("s3a", "s3n") else split.scheme
+    return f"{scheme}://{split.netloc}", split.path.strip("/") or "/"
+
+
+def dataset_of_asset(asset: Any, lineage_context: Any) -> Any:
+    """The dataset of an asset (Airflow's converter of the scheme) that assets.table_asset or another function of it
+    made; None for one that does not name its table, and without OpenLineage's provider.
+    """
+    try:
+        from openlineage.client.event_v2 import Dataset
+    except ImportError:
+        return None
+    table = asset.extra.get(TABLE)
+    if not isinstance(table, str):
+        return None
+    namespace, name = dataset_name(table)
+    return Dataset(namespace=namespace, name=name)
+
+
+def lineage_of(works: Sequence[FinishedWork], source: str | None = None, query: str | None = None) -> Any:
+    """The `OperatorLineage` of a task; None where OpenLineage's provider is missing.
+
+    Each table is an output, with the last instant as its version, the rows and bytes that were written, and what an
+    overwrite changes; of a service it is the input, too, as `source` is of an overwrite. `query` is a facet of the job.
+    """
+    try:
+        from airflow.providers.openlineage.extractors import OperatorLineage
+        from openlineage.client.event_v2 import InputDataset, OutputDataset
+        from openlineage.client.facet_v2 import sql_job
+    except ImportError:
+        return None
+    outputs, inputs = [], []
+    for table in dict.fromkeys(item.table for item in works):
+        of_table = [item for item in works if item.table == table]
+        namespace, name = dataset_name(table)
+        outputs.append(
+            OutputDataset(
+                namespace=namespace, name=name, facets=_facets(of_table), outputFacets=_output_facets(of_table)
+            )
+        )
+        if any(item.service not in _REPLACES for item in of_table):
+            inputs.append(InputDataset(namespace=namespace, name=name))
+    if source:
+        namespace, name = dataset_name(source)
+        inputs.append(InputDataset(namespace=namespace, name=name))
+    return OperatorLineage(
+        inputs=inputs, outputs=outputs, job_facets={"sql": sql_job.SQLJobFacet(query=query)} if query else {}
+    )
+
+
+def _facets(works: Sequence[FinishedWork]) -> dict[str, Any]:
+    from openlineage.client.facet_v2 import dataset_version_dataset, lifecycle_state_change_dataset, storage_dataset
+
+    facets: dict[str, Any] = {"storage": storage_dataset.StorageDatasetFacet(storageLayer="hudi", fileFormat="parquet")}
+    if instants := [item.instant for item in works if item.instant]:
+        facets["version"] = dataset_version_dataset.DatasetVersionDatasetFacet(datasetVersion=max(instants))
+    if any(item.service in _REPLACES for item in works):
+        change = lifecycle_state_change_dataset.LifecycleStateChange.OVERWRITE
+        facets["lifecycleStateChange"] = lifecycle_state_change_dataset.LifecycleStateChangeDatasetFacet(
+            lifecycleStateChange=change
+        )
+    return facets
+
+
+def _output_facets(works: Sequence[FinishedWork]) -> dict[str, Any]:
+    from openlineage.client.facet_v2 import output_statistics_output_dataset
+
+    if all(item.records is None for item in works):
+        return {}
+    return {
+        "outputStatistics": output_statistics_output_dataset.OutputStatisticsOutputDatasetFacet(
+            rowCount=sum(item.records or 0 for item in works),
+            size=sum(item.bytes_written or 0 for item in works) or None,
+            fileCount=sum(item.files_written or 0 for item in works) or None,
+        )
+    }

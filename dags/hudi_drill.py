@@ -1,0 +1,99 @@
+"""A drill: takes a savepoint of a Hudi table, breaks it by deleting a partition, and restores it.
+
+It proves that the table can be restored, and says how long that takes. **Stop all writers first**: what they write
+after the savepoint is removed by the restore, and what is pending then, too. A copy of a table serves as well.
+
+1. `choose` takes the partition: the param, or one that the newest commits wrote; `savepoint` keeps the newest commit.
+2. `break_table` deletes the partition.
+3. `restore` takes the table back to the savepoint, also where the step before failed.
+4. `check` fails where the newest commit is another one than before, or an instant is pending, or a step failed.
+5. `doctor` examines the table, its metadata table included; then `delete_savepoint` lets the files go.
+
+Where a step fails the savepoint is kept: `hudi_repair` with the verb `restore` takes the table back to it.
+
+The table and the connections come from the run's params; their defaults from the environment, then from Airflow
+Variables:
+
+| param | environment | Variable |
+|---|---|---|
+| table | AIRFLOW_HUDI_TABLE | hudi_table |
+| hudi_conn_id | AIRFLOW_HUDI_CONN_ID | hudi_conn_id (else hudi_default) |
+| spark_conn_id | AIRFLOW_HUDI_SPARK_CONN_ID | hudi_spark_conn_id (else spark_default) |
+| partition | AIRFLOW_HUDI_DRILL_PARTITION | - |
+
+AIRFLOW_HUDI_WRITER_OPTIONS are the options of the table's writers, by Hudi's names, as a JSON object without secrets.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from datetime import datetime, timezone
+
+from airflow.sdk import DAG, task
+from airflow.sdk.exceptions import AirflowFailException
+
+from airflow_hudi.dag_params import HUDI_CONN, RUN_TYPES, TABLE, TARGET, optional_text, table_params
+from airflow_hudi.hooks.hudi import HudiHook
+from airflow_hudi.operators.doctor import HudiDoctorOperator
+from airflow_hudi.operators.overwrite import HudiDeletePartitionOperator
+from airflow_hudi.operators.savepoint import HudiRestoreOperator, HudiSavepointOperator
+
+COMMON = {**TARGET, "options": json.loads(os.environ.get("AIRFLOW_HUDI_WRITER_OPTIONS") or "{}")}
+KEPT = "{{ ti.xcom_pull(task_ids='savepoint')['instant'] }}"
+
+with DAG(
+    dag_id="hudi_drill",
+    schedule=None,
+    start_date=datetime(2024, 1, 1, tzinfo=timezone.utc),
+    catchup=False,
+    max_active_runs=1,
+    allowed_run_types=RUN_TYPES,
+    tags=["hudi"],
+    doc_md=__doc__,
+    params={
+        "partition": optional_text(
+            "The partition that is deleted and restored; empty: one that the newest commits wrote",
+            os.environ.get("AIRFLOW_HUDI_DRILL_PARTITION"),
+        ),
+        **table_params(),
+    },
+) as dag:
+
+    @task
+    def choose(table: str, hudi_conn_id: str, partition: str) -> str:
+        """The partition."""
+        if partition:
+            return partition
+        reader = HudiHook(hudi_conn_id).timeline(table)
+        for commit in reversed(reader.load().commits().instants):
+            for name in sorted(reader.active().read_commit(commit).partition_to_write_stats):
+                if name:
+                    return name
+        raise AirflowFailException(f"no commit on the timeline of {table} wrote a partition that has a name")
+
+    @task
+    def check(table: str, hudi_conn_id: str, instant: str) -> str:
+        """The newest commit, which is the one of the savepoint again."""
+        timeline = HudiHook(hudi_conn_id).timeline(table).load()
+        newest = timeline.commits().last()
+        if newest is None or newest.requested_time != instant:
+            found = "none" if newest is None else newest.requested_time
+            raise AirflowFailException(f"the newest commit of {table} is {found}, not {instant} as before")
+        if pending := timeline.pending().first():
+            raise AirflowFailException(f"{pending.pending_action} {pending.requested_time} of {table} is pending")
+        return newest.requested_time
+
+    savepoint = HudiSavepointOperator(task_id="savepoint", comment="a drill", **COMMON)
+    chosen = choose(TABLE, HUDI_CONN, "{{ params.partition or '' }}")
+    break_table = HudiDeletePartitionOperator(task_id="break_table", partitions=chosen, **COMMON)
+    restore = HudiRestoreOperator(
+        task_id="restore", instant=KEPT, nothing_to_do="succeed", trigger_rule="all_done_min_one_success", **COMMON
+    )
+    doctor = HudiDoctorOperator(task_id="doctor", **COMMON)
+    delete_savepoint = HudiSavepointOperator(task_id="delete_savepoint", action="delete", instant=KEPT, **COMMON)
+
+    checked = check(TABLE, HUDI_CONN, KEPT)
+    chosen >> savepoint >> break_table >> restore
+    savepoint >> restore
+    [break_table, restore] >> checked >> doctor >> delete_savepoint

@@ -1,0 +1,45 @@
+"""The links of tasks."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from airflow_hudi.links import HudiSparkLink, HudiTableLink, console_link
+from airflow_hudi.operators.clean import HudiCleanOperator
+from airflow_hudi.operators.table_services import HudiTableServicesOperator
+
+NO_KEY: Any = None
+
+
+@pytest.mark.parametrize(
+    ("uri", "template", "endpoint", "link"),
+    [
+        ("s3://lake/a b/t", "", False, "https://s3.console.aws.amazon.com/s3/buckets/lake?prefix=a%20b/t/"),
+        ("s3a://lake/t", "", True, ""),
+        ("gs://lake/x/t/", "", False, "https://console.cloud.google.com/storage/browser/lake/x/t"),
+        ("/data/t", "", False, ""),
+        ("s3://lake/{bucket}", "https://m/{bucket}/{path}", True, "https://m/lake/%7Bbucket%7D"),
+    ],
+)
+def test_a_table_in_the_console_of_its_storage(uri: str, template: str, endpoint: bool, link: str) -> None:
+    assert console_link(uri, template, has_endpoint=endpoint) == link
+
+
+def test_the_link_of_a_task(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(
+        "AIRFLOW_CONN_LAKE", json.dumps({"conn_type": "hudi", "host": "s3://lake/wh", "extra": {"region": "eu"}})
+    )
+    link = HudiTableLink()
+    clean = HudiCleanOperator(task_id="t", table="orders", hudi_conn_id="lake")
+    assert link.get_link(clean, ti_key=NO_KEY).endswith("/lake?prefix=wh/orders/")
+    assert HudiSparkLink().get_link(clean, ti_key=NO_KEY) == ""
+    monkeypatch.setenv("AIRFLOW__HUDI__TABLE_LINK", "https://minio.example/{bucket}/{path}")
+    assert link.get_link(clean, ti_key=NO_KEY) == "https://minio.example/lake/wh/orders"
+    one, two = (
+        HudiTableServicesOperator(task_id="t", tables=tables, hudi_conn_id="lake") for tables in ("orders", "a, b")
+    )
+    assert link.get_link(one, ti_key=NO_KEY) == "https://minio.example/lake/wh/orders"
+    assert link.get_link(two, ti_key=NO_KEY) == ""

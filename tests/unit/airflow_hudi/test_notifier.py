@@ -1,0 +1,118 @@
+"""Messages to a webhook, which is a real server."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from threading import Thread
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from airflow_hudi.exceptions import HudiNotificationFailed
+from airflow_hudi.notifier import HudiNotifier
+from airflow_hudi.operators.clean import HudiCleanOperator
+from tests.support.golden_data import GoldenCase
+
+Golden = Callable[[str, str], GoldenCase]
+
+
+class Webhook:
+    """Keeps what is posted, and answers with `status`."""
+
+    def __init__(self) -> None:
+        self.posted: list[tuple[str, Any]] = []
+        self.status = 200
+        webhook = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                body = self.rfile.read(int(self.headers["Content-Length"]))
+                webhook.posted.append((self.path, json.loads(body)))
+                self.send_response(webhook.status)
+                self.end_headers()
+
+            def log_message(self, *_: Any) -> None:
+                """Nothing on stderr."""
+
+        self.server = HTTPServer(("127.0.0.1", 0), Handler)
+
+
+@pytest.fixture
+def webhook(monkeypatch: pytest.MonkeyPatch) -> Iterator[Webhook]:
+    found = Webhook()
+    thread = Thread(target=found.server.serve_forever)
+    thread.start()
+    connection = {
+        "conn_type": "http",
+        "host": f"http://127.0.0.1:{found.server.server_port}/",
+        "password": "/services/T0/the-secret",
+    }
+    monkeypatch.setenv("AIRFLOW_CONN_HUDI_WEBHOOK", json.dumps(connection))
+    yield found
+    found.server.shutdown()
+    thread.join()
+    found.server.server_close()
+
+
+def failed(table: str) -> Any:
+    task = HudiCleanOperator(task_id="clean", table=table, hudi_conn_id=None)
+    ti = SimpleNamespace(dag_id="maintenance", task_id="clean", run_id="r1", try_number=2)
+    return {"ti": ti, "task": task, "exception": RuntimeError("no space at s3://key:hidden@lake/t")}
+
+
+def test_a_failure_is_told_with_what_is_pending(golden: Golden, webhook: Webhook) -> None:
+    table = golden("9", "mor_compaction_requested").table
+    HudiNotifier(hudi_conn_id=None)(failed(str(table)))
+    ((path, message),) = webhook.posted
+    assert path == "/services/T0/the-secret"
+    assert [message[name] for name in ("dag_id", "task_id", "run_id", "try_number")] == [
+        "maintenance",
+        "clean",
+        "r1",
+        2,
+    ]
+    ((pending,),) = [item["pending"] for item in message["tables"]]
+    assert (pending["action"], pending["state"]) == ("compaction", "requested")
+    assert pending["age_seconds"] > 0
+    first, second = message["text"].splitlines()
+    assert first.startswith("maintenance.clean of r1: no space at ")
+    assert "hidden" not in json.dumps(message)
+    assert second.startswith(f"{table}: compaction {pending['instant']} is requested for ")
+
+
+def test_other_tables_and_words(golden: Golden, webhook: Webhook) -> None:
+    idle = golden("9", "cow_basic").table
+    HudiNotifier(hudi_conn_id=None, tables=[str(idle), "/no/table"], text="late: {{ ti.run_id }}")(failed("/other"))
+    ((_, message),) = webhook.posted
+    first, second, third = message["text"].splitlines()
+    assert (first, second) == ("late: r1", f"{idle}: nothing is pending")
+    assert third.startswith("/no/table: ")
+    assert message["tables"][1]["error"]
+
+
+def test_a_webhook_that_refuses_is_an_error_without_its_address(
+    webhook: Webhook, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    webhook.status = 403
+    notifier = HudiNotifier(hudi_conn_id=None, tables=["/no/table"])
+    with pytest.raises(HudiNotificationFailed, match="answered 403") as error:
+        notifier.notify(failed("/t"))
+    assert "the-secret" not in str(error.value)
+    monkeypatch.setenv("AIRFLOW_CONN_CLOSED", json.dumps({"host": "http://127.0.0.1:1", "password": "the-secret"}))
+    with (
+        caplog.at_level(logging.INFO),
+        pytest.raises(HudiNotificationFailed, match="cannot be reached: ConnectError") as error,
+    ):
+        HudiNotifier(hudi_conn_id=None, webhook_conn_id="closed").notify(failed("/t"))
+    assert error.value.__cause__ is None
+    assert "the-secret" not in caplog.text
+
+
+async def test_in_the_triggerer(webhook: Webhook) -> None:
+    await HudiNotifier(hudi_conn_id=None, text="a deadline").async_notify({})
+    ((_, message),) = webhook.posted
+    assert (message["text"], message["tables"]) == ("a deadline", [])
