@@ -54,6 +54,23 @@ CONNECT = Jar(
 """The newest 3.5 of it that Maven Central has; a server of any later 3.5 takes it."""
 
 
+S3A = (
+    Jar(
+        "org.apache.hadoop",
+        "hadoop-aws",
+        "3.3.4",
+        "53f9ae03c681a30a50aa17524bd9790ab596b28481858e54efd989a826ed3a4a",
+    ),
+    Jar(
+        "com.amazonaws",
+        "aws-java-sdk-bundle",
+        "1.12.262",
+        "873fe7cf495126619997bec21c44de5d992544aea7e632fdc77adb1a0915bae5",
+    ),
+)
+"""What Spark 3.5 reads S3 with; `make soak` alone needs it."""
+
+
 def cache_folder() -> Path:
     """Where downloads are kept between runs."""
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "airflow-hudi" / "jars"

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import tempfile
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,8 +25,10 @@ class RealHudiError(Exception):
 class RealHudi:
     """One version of Apache Hudi on Spark 3.5. Every verb of tests/interop/worker.py is a method call away by `ask`."""
 
-    def __init__(self, version: str) -> None:
+    def __init__(self, version: str, *, jars: Sequence[Path] = (), conf: Mapping[str, str] | None = None) -> None:
+        """With `jars` beside the bundle's and `conf` of Spark."""
         self.version = version
+        session = {"jars": [str(path) for path in jars], "conf": dict(conf or {})}
         self._log = tempfile.NamedTemporaryFile("w+b", suffix=f"-hudi-{version}.log", delete=False)  # noqa: SIM115 - lives as long as the worker
         environment = {
             **os.environ,
@@ -33,6 +36,7 @@ class RealHudi:
             "PYSPARK_PYTHON": sys.executable,
             "PYSPARK_DRIVER_PYTHON": sys.executable,
             "TZ": "UTC",
+            "REAL_HUDI_SESSION": json.dumps(session),
         }
         environment.pop("SPARK_HOME", None)
         worker = Path(__file__).with_name("worker.py")

@@ -21,10 +21,12 @@ COMPACTION_STATES = (".compaction.requested", ".compaction.inflight")
 def start_session(jar: str, cores: str, memory: str) -> Any:
     from pyspark.sql import SparkSession
 
+    more = json.loads(os.environ.get("REAL_HUDI_SESSION") or '{"jars": [], "conf": {}}')
     options = {
-        "spark.jars": jar,
+        **more["conf"],
+        "spark.jars": ",".join([jar, *more["jars"]]),
         # Avro looks for the classes of delete blocks by its own class loader, which does not see `spark.jars`.
-        "spark.driver.extraClassPath": jar,
+        "spark.driver.extraClassPath": os.pathsep.join([jar, *more["jars"]]),
         "spark.serializer": "org.apache.spark.serializer.KryoSerializer",
         "spark.kryo.registrator": "org.apache.spark.HoodieSparkKryoRegistrar",
         "spark.sql.extensions": "org.apache.spark.sql.hudi.HoodieSparkSessionExtension",
@@ -55,13 +57,12 @@ def start_session(jar: str, cores: str, memory: str) -> Any:
     return session
 
 
-def table_properties(base: str) -> dict[str, str]:
+def parsed_properties(text: str) -> dict[str, str]:
     properties = {}
-    with open(f"{base}/.hoodie/hoodie.properties", encoding="latin-1") as lines:
-        for line in lines:
-            if not line.startswith("#") and "=" in line:
-                key, value = line.strip().split("=", 1)
-                properties[key] = value.replace("\\:", ":").replace("\\=", "=")
+    for line in text.splitlines():
+        if not line.startswith("#") and "=" in line:
+            key, value = line.strip().split("=", 1)
+            properties[key] = value.replace("\\:", ":").replace("\\=", "=")
     return properties
 
 
@@ -101,17 +102,25 @@ class Worker:
         chosen = {"hoodie.metadata.enable": str(metadata).lower(), **(options or {})}
         return self.spark.read.format("hudi").options(**chosen).load(base)
 
+    def _properties(self, base: str) -> dict[str, str]:
+        path = self.jvm.org.apache.hadoop.fs.Path(f"{base}/.hoodie/hoodie.properties")
+        opened = path.getFileSystem(self.spark._jsc.hadoopConfiguration()).open(path)
+        try:
+            return parsed_properties(self.jvm.org.apache.commons.io.IOUtils.toString(opened, "ISO-8859-1"))
+        finally:
+            opened.close()
+
     def _pinned(self, base: str) -> dict[str, str]:
         """Options that keep a table at its own version when a newer Hudi writes to it."""
         if self.version.startswith("0."):
             return {}
         return {
-            "hoodie.write.table.version": table_properties(base)["hoodie.table.version"],
+            "hoodie.write.table.version": self._properties(base)["hoodie.table.version"],
             "hoodie.write.auto.upgrade": "false",
         }
 
     def _client(self, base: str, options: dict[str, str]) -> Any:
-        properties = table_properties(base)
+        properties = self._properties(base)
         chosen = {
             "hoodie.auto.commit": "true",
             "hoodie.embed.timeline.server": "false",
@@ -176,7 +185,7 @@ class Worker:
 
     def write(self, base: str, operation: str, parquet: str, options: dict[str, str] | None = None) -> None:
         """Writes the rows of a parquet file (the table's own columns) with the given operation."""
-        properties = table_properties(base)
+        properties = self._properties(base)
         partitions = ",".join(
             field.split(":")[0] for field in properties.get("hoodie.table.partition.fields", "").split(",") if field
         )
