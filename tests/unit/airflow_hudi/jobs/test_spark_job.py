@@ -275,7 +275,7 @@ def test_the_log_says_where_the_lines_are_that_it_lacks(
         environ = {**spark, "FAKE_LINES": LINES[host] + "\\n"}
         job = SparkJob(REQUEST, settings(), environ, LocalStorage(table_of(spark)))
         job.run()
-    assert job.tracking_url == (URL if host == "yarn" else None)
+        assert job.tracking_url == (URL if host == "yarn" else None)
         SparkJob(REQUEST, settings(spark_log=True), environ, LocalStorage(table_of(spark))).run()
     quiet, *whole = [line for line in caplog.messages if "left out of" in line or "cluster manager" in line]
     assert quiet.startswith(HOW)
