@@ -125,13 +125,17 @@ def run_whole_process(
 ) -> tuple[Cost, str]:
     """Runs a command to its end and that of everything it started; returns its cost and its standard output.
 
+    Python may keep compiled modules, whatever the environment says: those of an installed package are compiled, which
+    takes a second of each process where they are not.
+
     Memory is looked at every `poll_seconds`, which takes some milliseconds of a core.
     """
     if ctypes.CDLL(None, use_errno=True).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0:
         raise OSError(ctypes.get_errno(), "prctl(PR_SET_CHILD_SUBREAPER)")
     _reap_ended()
     started = time.perf_counter()
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment, text=True)
+    given = {name: value for name, value in (environment or os.environ).items() if name != "PYTHONDONTWRITEBYTECODE"}
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=given, text=True)
     with TreeWatch(poll_seconds) as tree:
         output, errors = process.communicate()
         wall = time.perf_counter() - started

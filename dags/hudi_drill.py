@@ -40,6 +40,8 @@ from airflow_hudi.operators.overwrite import HudiDeletePartitionOperator
 from airflow_hudi.operators.savepoint import HudiRestoreOperator, HudiSavepointOperator
 
 COMMON = {**TARGET, "options": json.loads(os.environ.get("AIRFLOW_HUDI_WRITER_OPTIONS") or "{}")}
+# A text that consists of digits would come out of an XCom as a number.
+CHOSEN = "{{ ti.xcom_pull(task_ids='choose')['partition'] }}"
 KEPT = "{{ ti.xcom_pull(task_ids='savepoint')['instant'] }}"
 
 with DAG(
@@ -61,19 +63,19 @@ with DAG(
 ) as dag:
 
     @task
-    def choose(table: str, hudi_conn_id: str, partition: str) -> str:
+    def choose(table: str, hudi_conn_id: str, partition: str) -> dict[str, str]:
         """The partition."""
         if partition:
-            return partition
+            return {"partition": partition}
         reader = HudiHook(hudi_conn_id).timeline(table)
         for commit in reversed(reader.load().commits().instants):
             for name in sorted(reader.active().read_commit(commit).partition_to_write_stats):
                 if name:
-                    return name
+                    return {"partition": name}
         raise AirflowFailException(f"no commit on the timeline of {table} wrote a partition that has a name")
 
     @task
-    def check(table: str, hudi_conn_id: str, instant: str) -> str:
+    def check(table: str, hudi_conn_id: str, instant: str) -> dict[str, str]:
         """The newest commit, which is the one of the savepoint again."""
         timeline = HudiHook(hudi_conn_id).timeline(table).load()
         newest = timeline.commits().last()
@@ -82,11 +84,11 @@ with DAG(
             raise AirflowFailException(f"the newest commit of {table} is {found}, not {instant} as before")
         if pending := timeline.pending().first():
             raise AirflowFailException(f"{pending.pending_action} {pending.requested_time} of {table} is pending")
-        return newest.requested_time
+        return {"instant": newest.requested_time}
 
     savepoint = HudiSavepointOperator(task_id="savepoint", comment="a drill", **COMMON)
     chosen = choose(TABLE, HUDI_CONN, "{{ params.partition or '' }}")
-    break_table = HudiDeletePartitionOperator(task_id="break_table", partitions=chosen, **COMMON)
+    break_table = HudiDeletePartitionOperator(task_id="break_table", partitions=CHOSEN, **COMMON)
     restore = HudiRestoreOperator(
         task_id="restore", instant=KEPT, nothing_to_do="succeed", trigger_rule="all_done_min_one_success", **COMMON
     )

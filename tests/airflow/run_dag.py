@@ -12,10 +12,13 @@ import sys
 import time
 from typing import Any
 
+LINK = "_link_HudiTableLink"
+"""The XCom that Airflow makes of a link."""
+
 
 def main(runs: list[tuple[str, dict[str, Any]]]) -> None:
-    """Prints `{"state", "tasks": {id: state}, "seconds": {id: duration}, "run_seconds", "xcom": {id: value}}` lines.
-    The database of AIRFLOW_HOME is made when it is not there.
+    """Prints `{"state", "tasks": {id: state}, "seconds": {id: duration}, "run_seconds", "xcom": {id: value},
+    "links": {id: address of the table}}` lines. The database of AIRFLOW_HOME is made when it is not there.
     """
     from airflow.utils.db import initdb
 
@@ -37,6 +40,7 @@ def main(runs: list[tuple[str, dict[str, Any]]]) -> None:
             "seconds": {task_id: ti.duration for task_id, ti in tasks.items()},
             "run_seconds": run_seconds,
             "xcom": xcom,
+            "links": {task_id: ti.xcom_pull(task_ids=task_id, key=LINK) for task_id, ti in tasks.items()},
         }
         print("RESULT", json.dumps(result), flush=True)
 

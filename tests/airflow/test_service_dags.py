@@ -403,13 +403,20 @@ def test_a_drill_restores_what_it_broke(golden: Golden, airflow_environment: dic
     rows, before = read_rows(table), timeline(table)
     newest = before.commits().instants[-1].requested_time
 
-    (result,), output = run_dag(environment_for(airflow_environment, table), "hudi_drill", [{}])
+    environment = environment_for(airflow_environment, table)
+    environment["AIRFLOW__HUDI__TABLE_LINK"] = "https://console.example/{path}"
+
+    (result,), output = run_dag(environment, "hudi_drill", [{}])
 
     assert result["state"] == "success", output[-8000:]
+    link = f"https://console.example/{str(table).strip('/')}"
+    assert {name: found for name, found in result["links"].items() if found} == dict.fromkeys(
+        ("savepoint", "break_table", "restore", "doctor", "delete_savepoint"), link
+    )
     assert set(result["tasks"].values()) == {"success"}
     broken, restored = result["xcom"]["break_table"], result["xcom"]["restore"]
     assert (broken["operation"], broken["replaced_file_groups"] > 0) == ("DELETE_PARTITION", True)
-    assert (restored["target"], result["xcom"]["check"]) == (newest, newest)
+    assert (restored["target"], result["xcom"]["check"]) == (newest, {"instant": newest})
     assert restored["removed"]["instants"] >= 1
     assert timeline(table).commits().instants[-1].requested_time == newest
     assert not timeline(table).contains(broken["instant"])

@@ -100,7 +100,7 @@ UPSTREAM = {
     "hudi_drill": {
         "choose": [],
         "savepoint": ["choose"],
-        "break_table": ["choose", "savepoint"],
+        "break_table": ["savepoint"],
         "restore": ["break_table", "savepoint"],
         "check": ["break_table", "restore"],
         "doctor": ["check"],
