@@ -48,6 +48,7 @@ soak: $(VENV)/.done ## damaged inputs, kills of every service, races on versityg
 	@$(BIN)/python -m benchmarks.forms
 	@$(BIN)/python -m benchmarks.sweeps
 	@$(BIN)/python -m benchmarks.soak
+	@$(BIN)/python -m benchmarks.soak_airflow
 	@$(BIN)/python -m benchmarks.first_hour
 
 lint: $(VENV)/.done ## ruff, mypy --strict, import-linter
@@ -72,6 +73,7 @@ bench: $(VENV)/.done ## time and memory beside real Hudi and Hudi-rs; stores res
 	@$(BIN)/python -m benchmarks.services
 	@$(BIN)/python -m benchmarks.metadata
 	@$(BIN)/python -m benchmarks.fleet
+	@$(BIN)/python -m benchmarks.triggerer
 
 options: $(VENV)/.done ## write docs/options.md from the typed option keys
 	@PYTHONPATH=spark_jobs $(BIN)/python docs/make_options.py

@@ -171,6 +171,16 @@ def percentiles(values: Iterable[float]) -> dict[str, float]:
     return {name: round(ordered[math.ceil(share * len(ordered)) - 1], 1) for name, share in at.items()}
 
 
+def hadoop_of(server: RacingServer) -> dict[str, str]:
+    """Spark's properties for tables on the server, by `s3://` as Airflow names them."""
+    return {
+        "spark.hadoop.fs.s3a.endpoint": server.options["endpoint_url"],
+        "spark.hadoop.fs.s3a.path.style.access": "true",
+        "spark.hadoop.fs.s3a.connection.ssl.enabled": "false",
+        "spark.hadoop.fs.s3.impl": "org.apache.hadoop.fs.s3a.S3AFileSystem",
+    }
+
+
 def variables(server: RacingServer, home: Path, options: Mapping[str, str]) -> dict[str, str]:
     """Airflow's environment: the table's connection, its watcher, the writers' options."""
     warehouse = Path("/") / BUCKET / Path(KEY).parent
@@ -316,13 +326,7 @@ def soak(seconds: float, scratch: Path) -> dict[str, Any]:
         locked = stack.enter_context(lock_options("zookeeper"))
         options = {**WRITER, **CONCURRENT, **locked}
         os.environ |= {"AWS_ACCESS_KEY_ID": server.options["key"], "AWS_SECRET_ACCESS_KEY": server.options["secret"]}
-        hadoop = {
-            "spark.hadoop.fs.s3a.endpoint": server.options["endpoint_url"],
-            "spark.hadoop.fs.s3a.path.style.access": "true",
-            "spark.hadoop.fs.s3a.connection.ssl.enabled": "false",
-            "spark.hadoop.fs.s3.impl": "org.apache.hadoop.fs.s3a.S3AFileSystem",
-        }
-        hudi = RealHudi("1.2.0", jars=[fetched(jar) for jar in S3A], conf=hadoop)
+        hudi = RealHudi("1.2.0", jars=[fetched(jar) for jar in S3A], conf=hadoop_of(server))
         writer = S3Writer(stack.enter_context(closing(hudi)), f"s3://{BUCKET}/{KEY}", scratch, options)
         writer.create()
         storage = {name: server.options[name] for name in ("endpoint_url", "region")}
