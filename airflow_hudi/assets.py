@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -14,7 +15,11 @@ from airflow_hudi.timeline_changes import PENDING
 from airflow_hudi.triggers.timeline_events import HudiTimelineEventTrigger
 from hudi_core.request.secrets import refuse_secret_address
 
+log = logging.getLogger(__name__)
+
 SCHEME = "hudi"
+LONGEST_KEY = 250
+"""Characters of a partition key of an asset event, by Airflow's database."""
 TABLE = "table"
 """Member of an asset's extra: the table's address, whose scheme the asset's own does not tell."""
 _UNCHANGED = frozenset({"COMPACT", "LOG_COMPACT", "CLUSTER"})
@@ -105,6 +110,18 @@ def changed_partitions_asset(table: str) -> Asset:
     """
     uri = f"{asset_uri(table)}/changed-partitions"
     return Asset(name=uri, uri=uri, group=SCHEME, extra={TABLE: table})
+
+
+def add_partitions(event: Any, names: Iterable[str]) -> None:
+    """Makes an event of each partition of `outlet_events[changed_partitions_asset(…)]`. Names that are longer than a
+    partition key of Airflow are left out, and counted in the log.
+    """
+    found = sorted(names)
+    keys = [name for name in found if len(name) <= LONGEST_KEY]
+    if len(keys) < len(found):
+        log.warning("%d partitions have longer names than a partition key has", len(found) - len(keys))
+    if keys:
+        event.add_partitions(keys)
 
 
 def written_partitions(events: Mapping[Any, Iterable[Any]]) -> set[str]:

@@ -20,7 +20,7 @@ from typing import Any
 from airflow.sdk import DAG, task
 from airflow.sdk.exceptions import AirflowSkipException
 
-from airflow_hudi.assets import changed_partitions_asset, watched_assets, written_partitions
+from airflow_hudi.assets import add_partitions, changed_partitions_asset, watched_assets, written_partitions
 from airflow_hudi.dag_params import RUN_TYPES, optional_text
 from airflow_hudi.operators.base import names_in
 
@@ -38,7 +38,7 @@ def find_changed(
     found = sorted(named or written_partitions(triggering_asset_events or {}))
     if not found:
         raise AirflowSkipException("no write has changed a partition")
-    outlet_events[CHANGED].add_partitions(found)
+    add_partitions(outlet_events[CHANGED], found)
     return found
 
 

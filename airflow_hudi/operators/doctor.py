@@ -88,6 +88,11 @@ class HudiProbeStoreOperator(BaseHudiReportOperator):
         self.writers = writers
         self.rounds = rounds
 
+    @property
+    def tables_of_work(self) -> Sequence[str]:
+        """See BaseHudiOperator: a folder need not be a table."""
+        return ()
+
     def serve(self, reader: TimelineReader, context: Context) -> dict[str, Any]:
         """Races; see the class."""
         if self.must_carry and self.must_carry not in CARRIES:

@@ -16,6 +16,8 @@ from airflow_hudi.jobs.engine_job import EngineJob
 from airflow_hudi.jobs.job_log import failure_of
 from airflow_hudi.operators.base import XCOM, BaseHudiOperator, names_in
 from airflow_hudi.policies import read_policies, tables_of
+from airflow_hudi.reports import metrics
+from airflow_hudi.reports.finished_work import finished_work
 from airflow_hudi.results import work_seconds
 from airflow_hudi.timeline_reader import TimelineReader
 from hudi_core.errors import EXIT_BAD_INPUT, EXIT_RETRY, ConfigError, Reminder
@@ -207,6 +209,7 @@ class HudiTableServicesOperator(BaseHudiOperator):
 
     def _fail(self, context: Context, result: Mapping[str, Any], failed: Sequence[Mapping[str, Any]]) -> NoReturn:
         context["ti"].xcom_push(key=XCOM, value=result)
+        metrics.report_work(finished_work(result))
         lines = [f"{item['service']} {item['table']}: {_shown(item)}" for item in failed[:_MOST_LISTED]]
         more = [f"and {len(failed) - len(lines)} more"] if len(failed) > len(lines) else []
         message = "\n".join([f"{len(failed)} of {len(result['results'])} runs failed", *lines, *more])

@@ -7,7 +7,14 @@ from typing import Any
 
 from airflow.sdk import Asset, AssetAlias
 
-from airflow_hudi.assets import SCHEME, asset_uri, changed_partitions_asset, event_partitions, table_asset
+from airflow_hudi.assets import (
+    SCHEME,
+    add_partitions,
+    asset_uri,
+    changed_partitions_asset,
+    event_partitions,
+    table_asset,
+)
 from airflow_hudi.reports.finished_work import FinishedWork
 from airflow_hudi.timeline_reader import TimelineReader
 from airflow_hudi.triggers.timeline_events import instant_details
@@ -39,8 +46,8 @@ def describe_events(
         if asset_uri(table) in assets:
             outlet_events[assets[asset_uri(table)]].extra = payload
         changed = assets.get(changed_partitions_asset(table).uri)
-        if changed is not None and (names := event_partitions(payload)):
-            outlet_events[changed].add_partitions(sorted(names))
+        if changed is not None:
+            add_partitions(outlet_events[changed], event_partitions(payload))
 
 
 def _payload(reader: TimelineReader, table: str, works: Sequence[FinishedWork]) -> dict[str, Any]:

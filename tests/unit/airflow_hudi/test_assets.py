@@ -7,8 +7,10 @@ from urllib.parse import urlsplit
 
 import pytest
 from airflow.sdk import Asset
+from airflow.sdk.execution_time.context import OutletEventAccessors
 
 from airflow_hudi.assets import (
+    add_partitions,
     asset_uri,
     changed_partitions_asset,
     create_asset,
@@ -90,3 +92,12 @@ def test_airflow_makes_assets_of_the_scheme() -> None:
     with pytest.raises(ValueError, match="an asset of Hudi"):
         Asset(name="t", uri="hudi://lake")
     assert create_asset(uri="hudi://lake/t").name == "hudi://lake/t"
+
+
+def test_a_name_that_is_no_key_is_left_out(caplog: pytest.LogCaptureFixture) -> None:
+    events = OutletEventAccessors()
+    asset = changed_partitions_asset("s3://lake/t")
+    add_partitions(events[asset], {"day=1", "x" * 251})
+    assert events[asset].partition_keys == {"day=1"}
+    assert "1 partitions have longer names" in caplog.text
+    add_partitions(events[asset], set())
