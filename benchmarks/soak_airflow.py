@@ -66,6 +66,8 @@ LOOKED_EVERY: Final = 0.5
 """Seconds between two looks at what the timeline shows; what a time is exact to."""
 SERVICES: Final = ("compaction", "clustering")
 TARGETS: Final = ("task", "job", "triggerer")
+TASK: Final = "airflow worker -- "
+"""How the process of a task is called, by Airflow."""
 TABLE: Final = {
     "hoodie.table.name": "orders",
     "hoodie.datasource.write.table.type": "MERGE_ON_READ",
@@ -234,10 +236,12 @@ def kill_one(airflow: Components, target: str) -> bool:
     for process in airflow.children("scheduler"):
         try:
             command = " ".join(process.cmdline())
-            is_job = "hudi_spark" in command or "hudi_core" in command or "airflow_hudi_job" in command
-            (jobs if is_job else tasks if process.children() else []).append(process)
         except psutil.NoSuchProcess:
             continue
+        if "hudi_cli.job" in command:
+            jobs.append(process)
+        elif command.startswith(TASK) and "LocalExecutor" not in command:
+            tasks.append(process)
     chosen = jobs if target == "job" else tasks
     if not chosen:
         return False
