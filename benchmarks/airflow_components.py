@@ -25,6 +25,8 @@ class Components(Stack):
 
     def __init__(self, home: Path, dags: Path, environment: dict[str, str]) -> None:
         super().__init__(home, dags, environment)
+        # An installed package is compiled; each job would compile it again.
+        self.environment.pop("PYTHONDONTWRITEBYTECODE", None)
         self.restarts = 0
         self._running: dict[str, subprocess.Popen[bytes]] = {}
         self._over = threading.Event()

@@ -35,10 +35,12 @@ import pyarrow as pa
 from benchmarks.airflow_components import Components
 from benchmarks.compaction import code
 from benchmarks.measure import machine
-from benchmarks.soak_services import CONCURRENT, WRITER, cause, lock_options, rows_of
+from benchmarks.soak_services import BEAT_EXPIRED_SECONDS, CONCURRENT, WRITER, cause, lock_options, rows_of
 from demo.run import environment
+from hudi_core.engine.local import LocalEngine
+from hudi_core.request.requests import RunRequest
 from hudi_core.table import HudiTable
-from hudi_core.timeline.instant import Instant, State
+from hudi_core.timeline.instant import Action, Instant, State
 from tests.contract.racing_servers import RacingServer, racing_server
 from tests.contract.s3_server import BUCKET
 from tests.interop.bundle import S3A, fetched
@@ -154,8 +156,8 @@ class Observer:
         return [item for item in self.table.timeline() if item.pending_action in SERVICES]
 
     def pending(self) -> list[str]:
-        """What is not completed, of whatever action."""
-        return [f"{item.pending_action} {item.requested_time}" for item in self.table.timeline().pending()]
+        """The services that are not completed."""
+        return [f"{item.pending_action} {item.requested_time}" for item in self.planned() if not item.is_completed]
 
     def delays(self, since: float, until: str) -> list[float]:
         """Seconds from the plan to a state, of plans that appeared since a moment."""
@@ -179,6 +181,10 @@ def hadoop_of(server: RacingServer) -> dict[str, str]:
         "spark.hadoop.fs.s3a.endpoint": server.options["endpoint_url"],
         "spark.hadoop.fs.s3a.path.style.access": "true",
         "spark.hadoop.fs.s3a.connection.ssl.enabled": "false",
+        # It would delete folders' markers with each file, which servers on folders refuse.
+        "spark.hadoop.fs.s3a.directory.marker.retention": "keep",
+        # Hudi 1.2.0 leaves a stream open for each HFile block that it reads, until the garbage collector comes.
+        "spark.hadoop.fs.s3a.connection.maximum": "5000",
         "spark.hadoop.fs.s3.impl": "org.apache.hadoop.fs.s3a.S3AFileSystem",
     }
 
@@ -268,18 +274,36 @@ def write_for(writer: S3Writer, seconds: float, observer: Observer, kill: Compon
     return killed
 
 
-def drain(observer: Observer) -> None:
-    """Waits until nothing is pending. Raises RuntimeError when that takes too long."""
+def drain(observer: Observer, airflow: Components) -> None:
+    """Waits until nothing is pending and no run is under way. Raises RuntimeError when that takes too long."""
     deadline = time.monotonic() + DRAINED
-    while left := observer.pending():
+    while left := observer.pending() or _running(airflow):
         if time.monotonic() > deadline:
             raise RuntimeError(f"still pending: {left}")
         time.sleep(1)
     time.sleep(2 * LOOKED_EVERY)
 
 
+def _running(airflow: Components) -> list[str]:
+    runs = airflow.api.get(f"/api/v2/dags/{DAG}/dagRuns?state=running&state=queued")["dag_runs"]
+    return [str(run["dag_run_id"]) for run in runs]
+
+
+def roll_back(writer: S3Writer, table: HudiTable) -> int:
+    """Rolls back the writes that met a conflict, which no DAG of this soak does; how many there were. Raises
+    RuntimeError where an instant is pending then.
+    """
+    time.sleep(BEAT_EXPIRED_SECONDS)
+    request = RunRequest(writer.base, service=Action.ROLLBACK, all_pending=True, schedule=True, owner="the soak")
+    done = table.run(request, LocalEngine(1))
+    if left := [f"{item.action} {item.requested_time}" for item in table.timeline().pending()]:
+        raise RuntimeError(f"still pending: {left}")
+    return len(done.instants)
+
+
 def judge(writer: S3Writer, table: HudiTable) -> dict[str, Any]:
     """Raises where a row is missing, doubled or old, by real Hudi and by us, with the metadata table and without."""
+    rolled_back = roll_back(writer, table)
     expected = writer.rows()
     for metadata in (True, False):
         with tempfile.TemporaryDirectory() as scratch:
@@ -291,14 +315,20 @@ def judge(writer: S3Writer, table: HudiTable) -> dict[str, Any]:
     wrong = writer.hudi.ask("validate_metadata", base=writer.base)["wrong"]
     if wrong:
         raise RuntimeError(f"real Hudi finds the metadata table wrong: {wrong[:5]}")
-    return {"rows": expected.num_rows, "writes": writer.writes, "writes_repeated": dict(writer.failures)}
+    return {
+        "rows": expected.num_rows,
+        "writes": writer.writes,
+        "writes_repeated": dict(writer.failures),
+        "rolled_back": rolled_back,
+        "left_pending": 0,
+    }
 
 
 def part(writer: S3Writer, observer: Observer, airflow: Components, seconds: float, *, kills: bool) -> dict[str, Any]:
     """One part of the soak; see the module."""
     since, before = time.monotonic(), runs_of(airflow)
     killed = write_for(writer, seconds, observer, airflow if kills else None)
-    drain(observer)
+    drain(observer, airflow)
     airflow.wait_until_healthy(HEALTHY)
     planned = {name for name, states in observer.seen.items() if states[State.REQUESTED.value] >= since}
     told = {name: count - before[name] for name, count in runs_of(airflow).items()}
@@ -334,7 +364,7 @@ def soak(seconds: float, scratch: Path) -> dict[str, Any]:
         writer = S3Writer(stack.enter_context(closing(hudi)), f"s3://{BUCKET}/{KEY}", scratch, options)
         writer.create()
         storage = {name: server.options[name] for name in ("endpoint_url", "region")}
-        observer = Observer(HudiTable.open(writer.base, storage, {}))
+        observer = Observer(HudiTable.open(writer.base, storage, options))
         airflow = Components(scratch / "airflow", dags, variables(server, scratch, {**CONCURRENT, **locked}))
         stack.enter_context(airflow)
         airflow.wait_until_healthy(HEALTHY)
