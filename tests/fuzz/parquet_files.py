@@ -17,6 +17,10 @@ from hudi_core.errors import UnsupportedError
 from tests.support.random_parquet import FLAT, random_file
 
 PATH = "fuzzed.bin"
+RESERVED_MIB = 6 * 1024
+"""Arrow reserves a byte for each miniblock that the header of a delta encoded page names, up to 4 GiB, and finds the
+page wrong before it touches them: what such a page takes shows in resident memory alone.
+"""
 _ROWS = 60
 
 

@@ -14,13 +14,15 @@ from tests.fuzz.mutate import mutated
 class Target:
     """Where its inputs start from, and what reads one: `run` returns or raises a HudiError; anything else is a bug.
 
-    `share` is the part of the asked number of inputs that it gets: one whose inputs are slow gets fewer.
+    `share` is the part of the asked number of inputs that it gets: one whose inputs are slow gets fewer. `spare_mib` is
+    the address space that an input may take beside what the process has.
     """
 
     seeds: Callable[[], Sequence[bytes]]
     run: Callable[[bytes], None]
     share: float = 1.0
     mutate: Callable[[Sequence[bytes], Random], bytes] = mutated
+    spare_mib: int = 1024
 
 
 def target_of(name: str) -> Target:

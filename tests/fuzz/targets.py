@@ -410,5 +410,5 @@ CODECS: dict[str, Target] = {
     "metadata_record": Target(metadata_seeds, run_metadata_record),
     "bloom_filter": Target(bloom_seeds, run_bloom),
     "parquet_footer": Target(parquet_files.footers, parquet_files.run_footer),
-    "parquet_pages": Target(parquet_files.files, parquet_files.run_copies),
+    "parquet_pages": Target(parquet_files.files, parquet_files.run_copies, spare_mib=parquet_files.RESERVED_MIB),
 }

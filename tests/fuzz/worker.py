@@ -32,7 +32,6 @@ MAX_GROWTH_MIB = 192
 """Of resident memory over all inputs: the largest input has 192 KiB, and a block may hold 1040 times its compressed
 size.
 """
-SPARE_ADDRESS_MIB = 1024
 MAX_FAILURES = 20
 ORIGINALS = 20
 
@@ -94,7 +93,7 @@ def main(name: str, seed: int, first: int, count: int, progress: Path) -> dict[s
     for index in range(min(len(seeds), 3)):
         run_one(target, seeds[index])  # imports and caches
     used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
-    resource.setrlimit(resource.RLIMIT_AS, (used + (SPARE_ADDRESS_MIB << 20), resource.RLIM_INFINITY))
+    resource.setrlimit(resource.RLIMIT_AS, (used + (target.spare_mib << 20), resource.RLIM_INFINITY))
     before = limit = resident_mib()
     slowest, kinds = 0.0, set()
     with progress.open("r+b") as file, mmap.mmap(file.fileno(), 8) as current:
