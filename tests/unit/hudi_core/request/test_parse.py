@@ -58,6 +58,8 @@ VALUES: dict[str, st.SearchStrategy[Any]] = {
     "token": st.none() | st.from_regex(r"[ -~]{1,20}", fullmatch=True),
     "source": st.just("/rows.parquet"),
     "query": st.sampled_from(["", "SELECT 1"]),
+    "dataframe": st.sampled_from(["", "jobs.orders:of_day"]),
+    "dataframe_args": st.dictionaries(st.sampled_from(["day", "city"]), st.text(max_size=10)),
     "whole_table": st.booleans(),
 }
 
@@ -76,8 +78,12 @@ def requests(draw: st.DrawFn) -> Request:
         found["partitions"] = ("column_stats",)
     if issubclass(cls, InsertOverwriteRequest | DeletePartitionRequest):
         found["partitions"] = () if found.get("whole_table") else ("2024-01-01",)
-    if found.get("query"):
+    if found.get("query") or found.get("dataframe"):
         found |= {"source": "", "dry_run": False}
+    if found.get("query"):
+        found["dataframe"] = ""
+    if not found.get("dataframe"):
+        found.pop("dataframe_args", None)
     return cls(**found)
 
 
@@ -104,6 +110,8 @@ CHANGED: dict[str, Any] = {
     "token": "x",
     "source": "/rows",
     "query": "SELECT 1",
+    "dataframe": "jobs:rows",
+    "dataframe_args": {"day": "1"},
     "whole_table": True,
 }
 """A value other than the default of each field that only some verbs have."""

@@ -42,7 +42,10 @@ OWN_FIELDS = {
     "metadata_update": {"partitions"},
     "metadata_validate": set(),
     "probe_store": {"writers", "rounds"},
-    "insert_overwrite": {"source", "query", "whole_table", "partitions", "token", "dry_run"},
+    "insert_overwrite": {
+        *("source", "query", "dataframe", "dataframe_args"),
+        *("whole_table", "partitions", "token", "dry_run"),
+    },
     "delete_partition": {"partitions", "token", "dry_run"},
 }
 
