@@ -10,6 +10,7 @@ from urllib.parse import SplitResult, urlsplit
 
 from airflow.sdk import Asset, AssetWatcher
 
+from airflow_hudi.conditions.writes import SERVICE_OPERATIONS
 from airflow_hudi.hooks.hudi import HudiHook
 from airflow_hudi.timeline_changes import PENDING
 from airflow_hudi.triggers.timeline_events import HudiTimelineEventTrigger
@@ -21,9 +22,7 @@ SCHEME = "hudi"
 LONGEST_KEY = 250
 """Characters of a partition key of an asset event, by Airflow's database."""
 TABLE = "table"
-"""Member of an asset's extra: the table's address, whose scheme the asset's own does not tell."""
-_UNCHANGED = frozenset({"COMPACT", "LOG_COMPACT", "CLUSTER"})
-"""Operations that leave rows as they are."""
+"""Member of an asset's extra: the table's address, whose scheme the asset's own does not have."""
 
 
 def sanitize_uri(uri: SplitResult) -> SplitResult:
@@ -141,6 +140,6 @@ def event_partitions(payload: Mapping[str, Any]) -> set[str]:
     """
     found: set[str] = set()
     for instant in payload.get("instants") or ():
-        if str(instant.get("operation") or "").upper() not in _UNCHANGED:
+        if str(instant.get("operation") or "").upper() not in SERVICE_OPERATIONS:
             found.update(instant.get("partitions") or ())
     return found - {""}

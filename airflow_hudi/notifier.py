@@ -1,4 +1,4 @@
-"""Tells a webhook what became of a task, and what is pending on its tables."""
+"""Posts to a webhook what became of a task, and what is pending on its tables."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from airflow.sdk import BaseHook, BaseNotifier
 
 from airflow_hudi.exceptions import HudiNotificationFailed
 from airflow_hudi.hooks.hudi import HudiHook
+from airflow_hudi.results import pending_named
 from hudi_core.errors import ConfigError, HudiError, masked, shortened
 from hudi_core.timeline.pending_age import age_of
 
@@ -86,15 +87,8 @@ class HudiNotifier(BaseNotifier):
         found: dict[str, Any] = {"table": table, "pending": [], "error": None}
         try:
             look = HudiHook(self.hudi_conn_id or None).timeline(table).look()
-            found["pending"] = [
-                {
-                    "instant": item.requested_time,
-                    "action": item.pending_action,
-                    "state": item.state.value,
-                    "age_seconds": age_of(item, look.at, look.zone),
-                }
-                for item in look.timeline.pending()
-            ][:_MOST]
+            pending = list(look.timeline.pending())[:_MOST]
+            found["pending"] = [pending_named(item, age_of(item, look.at, look.zone)) for item in pending]
         except HudiError as error:
             found["error"] = str(error)
         return found

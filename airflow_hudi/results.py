@@ -12,6 +12,18 @@ NUMBERS = ("files_written", "bytes_written", "files_deleted", "records")
 """The members that are counts."""
 
 
+def instant_named(instant: Instant) -> dict[str, Any]:
+    """`{"instant", "action", "state"}`. `action` is the one on the pending files, as far as they are still there:
+    `compaction` also for a completed compaction.
+    """
+    return {"instant": instant.requested_time, "action": instant.pending_action, "state": instant.state.value}
+
+
+def pending_named(instant: Instant, age: int) -> dict[str, Any]:
+    """`{"instant", "action", "state", "age_seconds"}` of a pending instant (hudi_core.timeline.pending_age)."""
+    return {**instant_named(instant), "age_seconds": age}
+
+
 def instant_result(
     reader: TimelineReader,
     instant: Instant,
@@ -28,9 +40,7 @@ def instant_result(
     numbers = _numbers(reader, instant) if instant.is_completed else {}
     return {
         "table": reader.storage.uri,
-        "instant": instant.requested_time,
-        "action": instant.pending_action,
-        "state": instant.state.value,
+        **instant_named(instant),
         **{name: numbers.get(name, 0) for name in NUMBERS},
         "seconds": round(seconds, 3),
         "already_completed": already_completed,

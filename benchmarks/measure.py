@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import ctypes
 import importlib
+import math
 import os
 import statistics
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -56,6 +57,15 @@ def _stat(pid: int) -> list[str] | None:
         return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
     except (FileNotFoundError, ProcessLookupError):
         return None
+
+
+def percentiles(values: Iterable[float]) -> dict[str, float]:
+    """The median, the 95th percentile and the largest; empty without values."""
+    ordered = sorted(values)
+    if not ordered:
+        return {}
+    at = {"p50": 0.5, "p95": 0.95, "max": 1.0}
+    return {name: round(ordered[math.ceil(share * len(ordered)) - 1], 3) for name, share in at.items()}
 
 
 def import_engine() -> None:

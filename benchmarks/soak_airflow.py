@@ -14,7 +14,6 @@ from __future__ import annotations
 import argparse
 import json
 import logging
-import math
 import os
 import random
 import shutil
@@ -23,7 +22,7 @@ import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -34,7 +33,7 @@ import pyarrow as pa
 
 from benchmarks.airflow_components import Components
 from benchmarks.compaction import code
-from benchmarks.measure import machine
+from benchmarks.measure import machine, percentiles
 from benchmarks.soak_services import BEAT_EXPIRED_SECONDS, CONCURRENT, WRITER, cause, lock_options, rows_of
 from demo.run import environment
 from hudi_core.engine.local import LocalEngine
@@ -42,7 +41,7 @@ from hudi_core.request.requests import RunRequest
 from hudi_core.table import HudiTable
 from hudi_core.timeline.instant import Action, Instant, State
 from tests.contract.racing_servers import RacingServer, racing_server
-from tests.contract.s3_server import BUCKET
+from tests.contract.s3_server import BUCKET, rows
 from tests.interop.bundle import S3A, fetched
 from tests.interop.changes import user_columns, write_parquet
 from tests.interop.real_hudi import RealHudi, RealHudiError
@@ -166,13 +165,6 @@ class Observer:
             for states in self.seen.values()
             if until in states and states[State.REQUESTED.value] >= since
         ]
-
-
-def percentiles(values: Iterable[float]) -> dict[str, float]:
-    """The median, the 95th percentile and the largest."""
-    ordered = sorted(values)
-    at = {"p50": 0.5, "p95": 0.95, "max": 1.0}
-    return {name: round(ordered[math.ceil(share * len(ordered)) - 1], 1) for name, share in at.items()}
 
 
 def hadoop_of(server: RacingServer) -> dict[str, str]:
@@ -306,12 +298,8 @@ def judge(writer: S3Writer, table: HudiTable) -> dict[str, Any]:
     rolled_back = roll_back(writer, table)
     expected = writer.rows()
     for metadata in (True, False):
-        with tempfile.TemporaryDirectory() as scratch:
-            output = f"{scratch}/answer.parquet"
-            writer.hudi.ask("read", base=writer.base, output=output, metadata=metadata)
-            assert_same_rows(user_columns(pa.parquet.read_table(output)), expected)
-        found = table.read(metadata="on" if metadata else "off")
-        assert_same_rows(user_columns(pa.Table.from_batches(list(found.batches), found.schema)), expected)
+        assert_same_rows(user_columns(writer.hudi.snapshot(writer.base, metadata=metadata)), expected)
+        assert_same_rows(user_columns(rows(table, "on" if metadata else "off")), expected)
     wrong = writer.hudi.ask("validate_metadata", base=writer.base)["wrong"]
     if wrong:
         raise RuntimeError(f"real Hudi finds the metadata table wrong: {wrong[:5]}")
@@ -331,21 +319,21 @@ def part(writer: S3Writer, observer: Observer, airflow: Components, seconds: flo
     drain(observer, airflow)
     airflow.wait_until_healthy(HEALTHY)
     planned = {name for name, states in observer.seen.items() if states[State.REQUESTED.value] >= since}
-    told = {name: count - before[name] for name, count in runs_of(airflow).items()}
-    twice = sorted(name for name in planned if told.get(name, 0) > 1)
-    untold = sorted(name for name in planned if not told.get(name, 0))
+    reported = {name: count - before[name] for name, count in runs_of(airflow).items()}
+    twice = sorted(name for name in planned if reported.get(name, 0) > 1)
+    missing = sorted(name for name in planned if not reported.get(name, 0))
     found = {
         "seconds": seconds,
         "planned": len(planned),
         "completed_twice": twice,
-        "not_in_a_result": untold if not kills else len(untold),
+        "not_in_a_result": missing if not kills else len(missing),
         "requested_to_inflight": percentiles(observer.delays(since, State.INFLIGHT.value)),
         "requested_to_completed": percentiles(observer.delays(since, State.COMPLETED.value)),
         "killed": dict(killed),
         "restarted": airflow.restarts,
         **judge(writer, observer.table),
     }
-    if twice or (untold and not kills) or (kills and not all(killed[target] for target in TARGETS)):
+    if twice or (missing and not kills) or (kills and not all(killed[target] for target in TARGETS)):
         raise RuntimeError(f"not every plan was run once, or not everything was killed: {found}")
     return found
 

@@ -11,7 +11,6 @@ import asyncio
 import itertools
 import json
 import logging
-import math
 import os
 import random
 import sys
@@ -33,7 +32,7 @@ from airflow_hudi.conditions.condition import condition_json
 from airflow_hudi.conditions.instant import InstantCondition
 from airflow_hudi.triggers.condition import HudiConditionTrigger
 from airflow_hudi.triggers.timeline_events import HudiTimelineEventTrigger
-from benchmarks.measure import peak_mib
+from benchmarks.measure import peak_mib, percentiles
 from hudi_core.storage.local import LocalStorage
 from hudi_core.timeline.instant import Action
 from hudi_core.timeline.instant_time import new_instant
@@ -191,15 +190,6 @@ def lags(counts: Counts, measurement: Measurement, tables: int) -> dict[str, Any
         "lag_polls": polls(counts.fired),
         "taken_by_airflow_lag_polls": polls(counts.taken),
     }
-
-
-def percentiles(values: Iterable[float]) -> dict[str, float]:
-    """The median, the 95th percentile and the largest; empty without values."""
-    ordered = sorted(values)
-    if not ordered:
-        return {}
-    at = {"p50": 0.5, "p95": 0.95, "max": 1.0}
-    return {name: round(ordered[math.ceil(share * len(ordered)) - 1], 3) for name, share in at.items()}
 
 
 async def _plant(tables: Sequence[Path], measurement: Measurement, counts: Counts) -> None:

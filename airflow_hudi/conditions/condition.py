@@ -13,6 +13,7 @@ from typing import Any, Final, Protocol
 from airflow_hudi.conditions.instant import InstantCondition, of_action
 from airflow_hudi.conditions.partitions import PartitionCondition
 from airflow_hudi.conditions.writes import CommitCondition
+from airflow_hudi.results import pending_named
 from airflow_hudi.timeline_reader import Look
 from hudi_core.errors import ConfigError
 from hudi_core.request.conditions import seconds_of
@@ -77,13 +78,7 @@ class NoPendingCondition:
         age = age_of(oldest, look.at, look.zone)
         if not self.pending_age or age > self.pending_age:
             return None
-        described = {
-            "instant": oldest.requested_time,
-            "action": oldest.pending_action,
-            "state": oldest.state.value,
-            "age_seconds": age,
-        }
-        return {"pending": len(pending), "oldest": described}
+        return {"pending": len(pending), "oldest": pending_named(oldest, age)}
 
     def unmet(self) -> str:
         """See Condition."""

@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from airflow_hudi.conditions.completed_after import CompletedAfter, is_after
+from airflow_hudi.results import instant_named
 from airflow_hudi.timeline_reader import Look
 from hudi_core.errors import ConfigError
 from hudi_core.timeline.instant import Action, Instant, State
@@ -120,13 +121,9 @@ class InstantCondition:
         )
 
     def check(self, look: Look) -> dict[str, Any] | None:
-        """`{"instant", "action", "state"}` of the oldest instant that fits; see condition.Condition. `action` is that
-        of the pending files, as far as they are still there: `compaction` also for a completed compaction.
-        """
+        """results.instant_named of the oldest instant that fits; see condition.Condition."""
         found = self.find(look)
-        if found is None:
-            return None
-        return {"instant": found.requested_time, "action": found.pending_action, "state": found.state.value}
+        return None if found is None else instant_named(found)
 
     def unmet(self) -> str:
         """See condition.Condition."""

@@ -1,4 +1,4 @@
-"""That a commit arrived, and what tells a write from a compaction or a clustering."""
+"""That a commit arrived, and how a write differs from a compaction or a clustering."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from airflow_hudi.conditions.completed_after import CompletedAfter, is_after
+from airflow_hudi.results import instant_named
 from airflow_hudi.timeline_reader import Look
 from hudi_core.timeline.actions.commit import CommitMetadata, Operation
 from hudi_core.timeline.instant import COMMIT_ACTIONS, WRITE_ACTIONS, Instant
@@ -13,7 +14,8 @@ from hudi_core.timeline.instant import COMMIT_ACTIONS, WRITE_ACTIONS, Instant
 _MOST: Final = 100
 """Partitions that a description of a commit names."""
 _SERVICES: Final = WRITE_ACTIONS - COMMIT_ACTIONS
-_SERVICE_OPERATIONS: Final = frozenset({Operation.COMPACT, Operation.LOG_COMPACT, Operation.CLUSTER})
+SERVICE_OPERATIONS: Final = frozenset({Operation.COMPACT, Operation.LOG_COMPACT, Operation.CLUSTER})
+"""Operations that leave rows as they are."""
 
 
 def written(metadata: CommitMetadata) -> dict[str, Any]:
@@ -42,7 +44,7 @@ def is_of_writer(metadata: CommitMetadata) -> bool:
     """Whether a commit may change rows: a compaction or a clustering does not. Names do not tell everything: layout 1
     has one for clusterings and overwrites, and archival removes the pending files of a compaction first.
     """
-    return not metadata.compacted and metadata.operation_type not in _SERVICE_OPERATIONS
+    return not metadata.compacted and metadata.operation_type not in SERVICE_OPERATIONS
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,13 +78,7 @@ class CommitCondition:
             if metadata is None:
                 continue
             if is_of_writer(metadata):
-                return {
-                    "instant": item.requested_time,
-                    "action": item.pending_action,
-                    "state": item.state.value,
-                    "completed": look.completed_at(item),
-                    **written(metadata),
-                }
+                return {**instant_named(item), "completed": look.completed_at(item), **written(metadata)}
             self._services.add(item.requested_time)
         return None
 

@@ -12,6 +12,7 @@ from airflow_hudi.hooks.hudi import HudiHook
 from airflow_hudi.operators.base import XCOM, bad_input_is_final, names_in
 from airflow_hudi.policies import read_policies, tables_of
 from airflow_hudi.reports import metrics
+from airflow_hudi.results import pending_named
 from hudi_core.timeline.pending_age import age_shown, pending_longer_than
 
 if TYPE_CHECKING:
@@ -50,27 +51,22 @@ class HudiAlertOperator(BaseOperator):
         """Looks at every table, and then fails where there is an alert."""
         policies = read_policies(self.policy)
         tables = tables_of(names_in(self.tables), policies)
-        hook = HudiHook(self.hudi_conn_id or None)
+        hook, measured = HudiHook(self.hudi_conn_id or None), metrics.is_measured()
         alerts: list[dict[str, Any]] = []
         lines: list[str] = []
         for table in tables:
             most = policies.of(table).pending_age
-            if most is None:
+            if most is None and not measured:
                 continue
             with bad_input_is_final():
                 look = hook.timeline(table).look()
+            if measured:
+                metrics.report_table(hook, look)
+            if most is None:
+                continue
             for item, age in pending_longer_than(look.timeline, most, look.at, look.zone):
-                alerts.append(
-                    {
-                        "table": table,
-                        "instant": item.requested_time,
-                        "action": item.pending_action,
-                        "state": item.state.value,
-                        "age_seconds": age,
-                    }
-                )
+                alerts.append({"table": table, **pending_named(item, age)})
                 lines.append(f"{table}: {age_shown(item, age)}, longer than {most} s")
-        metrics.report_tables(hook, tables)
         result = {"alerts": alerts}
         if lines:
             context["ti"].xcom_push(key=XCOM, value=result)

@@ -6,7 +6,7 @@ import os
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import cached_property
+from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import BaseOperator
@@ -146,17 +146,20 @@ class BaseHudiOperator(BaseOperator):
         with bad_input_is_final():
             result = self.serve(self.reader(), context)
         self.works = list(finished_work(result, getattr(self, "service", None)))
-        self._tell(context)
+        self._report(context)
         return result
 
-    def _tell(self, context: Context) -> None:
+    def _report(self, context: Context) -> None:
         """Asset events and metrics of what was done. A table that cannot be read now fails no task whose work is done:
         another try would find nothing to do.
         """
+        metrics.report_work(self.works)
+        look_of = cache(lambda uri: self.hook.timeline(uri).look())
         try:
-            metrics.report_work(self.works)
-            describe_events(self.outlets, context.get("outlet_events"), self.works, self.hook.timeline)
-            metrics.report_tables(self.hook, self.tables_of_work)
+            describe_events(self.outlets, context.get("outlet_events"), self.works, look_of)
+            if metrics.is_measured():
+                for table in self.tables_of_work:
+                    metrics.report_table(self.hook, look_of(self.hook.table_uri(table)))
         except HudiError:
             self.log.warning("The work is done, and its events or metrics are not complete", exc_info=True)
 

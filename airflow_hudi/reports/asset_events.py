@@ -16,7 +16,7 @@ from airflow_hudi.assets import (
     table_asset,
 )
 from airflow_hudi.reports.finished_work import FinishedWork
-from airflow_hudi.timeline_reader import TimelineReader
+from airflow_hudi.timeline_reader import Look
 from airflow_hudi.triggers.timeline_events import instant_details
 
 
@@ -24,7 +24,7 @@ def describe_events(
     outlets: Iterable[Any],
     outlet_events: Any,
     works: Sequence[FinishedWork],
-    reader_of: Callable[[str], TimelineReader],
+    look_of: Callable[[str], Look],
 ) -> None:
     """Fills in the events of a task's outlets.
 
@@ -38,7 +38,7 @@ def describe_events(
     if not aliases and not assets:
         return
     for table in dict.fromkeys(item.table for item in works):
-        payload = _payload(reader_of(table), table, works)
+        payload = _payload(look_of(table), table, works)
         if not payload["instants"]:
             continue
         for alias in aliases:
@@ -50,13 +50,12 @@ def describe_events(
             add_partitions(outlet_events[changed], event_partitions(payload))
 
 
-def _payload(reader: TimelineReader, table: str, works: Sequence[FinishedWork]) -> dict[str, Any]:
-    timeline = reader.load()
+def _payload(look: Look, table: str, works: Sequence[FinishedWork]) -> dict[str, Any]:
     done = {item.instant for item in works if item.table == table}
-    found = [item for item in timeline.completed() if item.requested_time in done]
+    found = [item for item in look.timeline.completed() if item.requested_time in done]
     return {
         "table": table,
         "state": "completed",
-        "instants": [instant_details(reader, item) for item in found],
+        "instants": [instant_details(look.reader, item) for item in found],
         "left_out": 0,
     }

@@ -17,7 +17,7 @@ class FinishedWork:
     """One completed instant of one table, or an archival, which has none.
 
     `service` is a service's name, or an operation in lower case. `earlier` is whether another process or an earlier try
-    completed it: its numbers have been counted then. `seconds` is None where nobody measured.
+    completed it: its numbers have been counted then. `seconds` is None where it was not measured.
     """
 
     table: str

@@ -10,6 +10,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable
 from datetime import timedelta
 from typing import Final
@@ -20,10 +21,13 @@ from airflow.sdk.observability import stats
 from airflow_hudi.hooks.hudi import HudiHook
 from airflow_hudi.reports.finished_work import FinishedWork
 from airflow_hudi.timeline_reader import Look
+from hudi_core.errors import HudiError
 from hudi_core.timeline.instant import COMMIT_ACTIONS, Action
 from hudi_core.timeline.instant_time import parse_instant
 from hudi_core.timeline.pending_age import age_of
 from hudi_core.timeline.timeline import Timeline
+
+log = logging.getLogger(__name__)
 
 METADATA_TABLE: Final = ".hoodie/metadata"
 _RECORDED: Final = COMMIT_ACTIONS | {Action.CLEAN}
@@ -48,19 +52,18 @@ def report_work(works: Iterable[FinishedWork]) -> None:
             stats.incr("hudi.bytes_written", item.bytes_written, tags=tags)
 
 
-def report_tables(hook: HudiHook, tables: Iterable[str]) -> None:
-    """The pending age and the metadata lag of tables: one listing of each, and one of its metadata table if it has one.
-    Raises HudiError where a table cannot be read.
+def report_table(hook: HudiHook, look: Look) -> None:
+    """The pending age and the metadata lag of a table: one listing of its metadata table, if it has one, and a warning
+    where that cannot be read.
     """
-    if not is_measured():
-        return
-    for table in tables:
-        reader, uri = hook.timeline(table), hook.table_uri(table)
-        look = reader.look()
-        stats.gauge("hudi.pending_age", pending_age(look), tags={"table": uri})
-        if reader.config.metadata_partitions:
-            recorded = hook.timeline(f"{uri}/{METADATA_TABLE}").load()
-            stats.gauge("hudi.metadata_lag", metadata_lag(look, recorded), tags={"table": uri})
+    tags = {"table": look.uri}
+    try:
+        stats.gauge("hudi.pending_age", pending_age(look), tags=tags)
+        if look.reader.config.metadata_partitions:
+            recorded = hook.timeline(f"{look.uri}/{METADATA_TABLE}").load()
+            stats.gauge("hudi.metadata_lag", metadata_lag(look, recorded), tags=tags)
+    except HudiError:
+        log.warning("The metrics of %s are not complete", look.uri, exc_info=True)
 
 
 def pending_age(look: Look) -> int:

@@ -18,8 +18,8 @@ APP_NAME: Final = "spark.app.name"
 """The property of the application's name, where a service has no argument for it or wants names of its own."""
 _TEMPLATE = re.compile(r"\{\{.*?\}\}|\{%.*?%\}", re.DOTALL)
 _REMEDY = (
-    "whoever sees the submission sees conf: give secrets by the role of the cluster, by its own configuration, or by a "
-    "secret of the service"
+    "everyone who sees the submission sees conf: give secrets by the role of the cluster, by its own configuration, or "
+    "by a secret of the service"
 )
 
 

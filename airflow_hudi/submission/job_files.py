@@ -86,7 +86,7 @@ def _digest(data: bytes) -> str:
 
 
 def _put(storage: Storage, name: str, data: bytes) -> None:
-    """Puts a file that no other content can have the name of, whoever else does so at the same time."""
+    """Puts a file that no other content can have the name of, also where others do so at the same time."""
     try:
         size = storage.stat(name).size
     except StorageNotFoundError:

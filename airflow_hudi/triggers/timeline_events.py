@@ -11,6 +11,7 @@ from airflow.triggers.base import BaseEventTrigger, TriggerEvent
 
 from airflow_hudi.conditions.writes import written
 from airflow_hudi.hooks.hudi import HudiHook
+from airflow_hudi.results import instant_named
 from airflow_hudi.timeline_changes import PENDING, Mark, Watch
 from airflow_hudi.timeline_reader import TimelineReader
 from airflow_hudi.triggers.shared_timeline import SharedTimeline, in_thread
@@ -132,12 +133,7 @@ class HudiTimelineEventTrigger(BaseEventTrigger):
 
 def instant_details(reader: TimelineReader, instant: Instant) -> dict[str, Any]:
     """What an event says of an instant; of a completed write what it wrote, as far as it is still on the timeline."""
-    found: dict[str, Any] = {
-        "instant": instant.requested_time,
-        "action": instant.pending_action,
-        "state": instant.state.value,
-        "completed": instant.completion_time,
-    }
+    found = {**instant_named(instant), "completed": instant.completion_time}
     if not instant.is_completed or instant.action not in COMMIT_ACTIONS:
         return found
     try:

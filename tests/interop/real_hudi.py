@@ -63,7 +63,7 @@ class RealHudi:
             raise RealHudiError(answer["error"])
         return answer["result"]
 
-    def snapshot(self, table: Path, *, metadata: bool, query: str = "snapshot") -> pa.Table:
+    def snapshot(self, table: Path | str, *, metadata: bool, query: str = "snapshot") -> pa.Table:
         """What real Hudi reads, `_hoodie_*` columns included."""
         options = {} if query == "snapshot" else {"hoodie.datasource.query.type": query}
         with tempfile.TemporaryDirectory() as scratch:

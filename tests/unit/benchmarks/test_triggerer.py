@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from airflow_hudi.timeline_reader import TimelineReader
+from benchmarks.measure import percentiles
 from benchmarks.triggerer import WRITES, is_in_time, make_tables, measurements, run
-from benchmarks.triggerer_process import WAITS, WATCHERS, Counts, Measurement, lags, percentiles
+from benchmarks.triggerer_process import WAITS, WATCHERS, Counts, Measurement, lags
 from hudi_core.storage.local import LocalStorage
 
 

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import shutil
 import socket
 from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
 import pytest
+from airflow.sdk.exceptions import AirflowFailException
 from airflow.sdk.observability import stats
 from airflow.sdk.observability.metrics import stats_utils
 
 from airflow_hudi.hooks.hudi import HudiHook
+from airflow_hudi.operators.alert import HudiAlertOperator
 from airflow_hudi.operators.compaction import HudiCompactionOperator
 from airflow_hudi.reports import metrics
 from airflow_hudi.reports.finished_work import FinishedWork
@@ -75,7 +78,7 @@ def test_a_task_reports_its_table(
 ) -> None:
     table = golden("9", "mor_compaction_requested").table
     real_job(monkeypatch)
-    metrics.report_tables(HudiHook(None), [str(table)])
+    metrics.report_table(HudiHook(None), HudiHook(None).timeline(str(table)).look())
     before = server.received()
     of_table = frozenset({f"table={table}"})
     assert int(before[("airflow.hudi.pending_age", of_table)].removesuffix("|g")) > 3600
@@ -102,5 +105,23 @@ def test_a_write_that_the_metadata_table_lacks_makes_it_lag(golden: Golden, vers
     assert abs(timedelta(seconds=lag) - age) < timedelta(days=1)
 
 
-def test_without_a_backend_nothing_is_read() -> None:
-    metrics.report_tables(HudiHook(None), ["/no/such/table"])
+def test_without_a_backend_nothing_is_read(golden: Golden, submitted: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = golden("9", "mor_compaction_requested").table
+    real_job(monkeypatch)
+    monkeypatch.setattr(metrics, "report_table", pytest.fail)
+    done = HudiCompactionOperator(task_id="t", table=str(table), hudi_conn_id=None).execute(context(Store()))
+    assert (metrics.is_measured(), done["state"]) == (False, "completed")
+
+
+def test_a_metadata_table_that_cannot_be_read_keeps_no_alert_back(
+    golden: Golden, server: Server, caplog: pytest.LogCaptureFixture
+) -> None:
+    table = golden("9", "mor_compaction_requested").table
+    shutil.rmtree(table / metrics.METADATA_TABLE)
+    alert = HudiAlertOperator(
+        task_id="t", policy={"alerts": {"pending_age": "1h"}}, tables=[str(table)], hudi_conn_id=None
+    )
+    with pytest.raises(AirflowFailException, match="is requested for"):
+        alert.execute(context())
+    assert ("airflow.hudi.pending_age", frozenset({f"table={table}"})) in server.received()
+    assert "are not complete" in caplog.text
