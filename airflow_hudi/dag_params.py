@@ -5,6 +5,7 @@ The params of their trigger form, the templates that read them, and which kinds 
 
 from __future__ import annotations
 
+import json
 import os
 from typing import Any
 
@@ -37,6 +38,14 @@ def param_or_template(param: str, variable: str) -> str:
     Airflow renders no params, so a default that is a template cannot be one of them.
     """
     return f"{{% if params.{param} %}}{{{{ params.{param} }}}}{{% else %}}{os.environ.get(variable, '')}{{% endif %}}"
+
+
+def writer_options() -> dict[str, str]:
+    """The options of the tables' writers, by Hudi's names: the JSON object in AIRFLOW_HUDI_WRITER_OPTIONS. A table does
+    not record them, and the lock that writers use is one of them.
+    """
+    found: dict[str, str] = json.loads(os.environ.get("AIRFLOW_HUDI_WRITER_OPTIONS") or "{}")
+    return found
 
 
 def table_params() -> dict[str, Param]:

@@ -17,18 +17,16 @@ the lock that they use is one of them. AIRFLOW_HUDI_FLEET_ENGINE is where it run
 
 from __future__ import annotations
 
-import json
 import os
 from datetime import datetime, timedelta, timezone
 
 from airflow.sdk import DAG, PartitionedAssetTimetable
 
 from airflow_hudi.assets import changed_partitions_asset
-from airflow_hudi.dag_params import RUN_TYPES, TARGET, optional_text, table_params
+from airflow_hudi.dag_params import RUN_TYPES, TARGET, optional_text, table_params, writer_options
 from airflow_hudi.operators.clustering import HudiClusteringOperator
 
 WATCHED = os.environ.get("AIRFLOW_HUDI_WATCHED_TABLE") or os.environ.get("AIRFLOW_HUDI_TABLE")
-WRITER_OPTIONS = json.loads(os.environ.get("AIRFLOW_HUDI_WRITER_OPTIONS") or "{}")
 
 with DAG(
     dag_id="hudi_cluster_partition",
@@ -52,7 +50,7 @@ with DAG(
     HudiClusteringOperator(
         task_id="cluster",
         options={
-            **WRITER_OPTIONS,
+            **writer_options(),
             "hoodie.clustering.plan.strategy.partition.selected": (
                 "{{ params.partition or dag_run.partition_key or '' }}"
             ),

@@ -22,16 +22,14 @@ without secrets: the lock that they use is one of them.
 
 from __future__ import annotations
 
-import json
 import os
 from datetime import datetime, timedelta, timezone
 
 from airflow.sdk import DAG, Param
 
-from airflow_hudi.dag_params import RUN_TYPES, TARGET, optional_text, table_params
+from airflow_hudi.dag_params import RUN_TYPES, TARGET, optional_text, table_params, writer_options
 from airflow_hudi.operators.clustering import HudiClusteringOperator
 
-WRITER_OPTIONS = json.loads(os.environ.get("AIRFLOW_HUDI_WRITER_OPTIONS") or "{}")
 OPTIONS = {
     "hoodie.clustering.plan.strategy.sort.columns": "{{ params.sort_columns or '' }}",
     "hoodie.layout.optimize.strategy": "{{ params.layout }}",
@@ -65,7 +63,7 @@ with DAG(
 ) as dag:
     HudiClusteringOperator(
         task_id="cluster",
-        options={**WRITER_OPTIONS, **OPTIONS},
+        options={**writer_options(), **OPTIONS},
         **TARGET,
         retries=3,
         retry_delay=timedelta(minutes=1),

@@ -22,16 +22,13 @@ the lock that they use is one of them.
 
 from __future__ import annotations
 
-import json
 import os
 from datetime import datetime, timedelta, timezone
 
 from airflow.sdk import DAG
 
-from airflow_hudi.dag_params import TARGET, optional_text, param_or_template, table_params
+from airflow_hudi.dag_params import TARGET, optional_text, param_or_template, table_params, writer_options
 from airflow_hudi.operators.overwrite import HudiDeletePartitionOperator
-
-WRITER_OPTIONS = json.loads(os.environ.get("AIRFLOW_HUDI_WRITER_OPTIONS") or "{}")
 
 with DAG(
     dag_id="hudi_delete_partition",
@@ -51,7 +48,7 @@ with DAG(
         task_id="delete",
         partitions=param_or_template("partitions", "AIRFLOW_HUDI_DELETED_PARTITIONS"),
         token="{{ params.token or '' }}",
-        options=WRITER_OPTIONS,
+        options=writer_options(),
         **TARGET,
         retries=3,
         retry_delay=timedelta(minutes=1),

@@ -24,13 +24,12 @@ table does not record them.
 
 from __future__ import annotations
 
-import json
 import os
 from datetime import datetime, timedelta, timezone
 
 from airflow.sdk import DAG, Param, task
 
-from airflow_hudi.dag_params import RUN_TYPES, TARGET, table_params
+from airflow_hudi.dag_params import RUN_TYPES, TARGET, table_params, writer_options
 from airflow_hudi.operators.doctor import HudiDoctorOperator, HudiProbeStoreOperator
 
 COMMON = {
@@ -67,7 +66,7 @@ with DAG(
     HudiDoctorOperator(
         task_id="doctor",
         fail_on="{{ '' if params.fail_on == 'never' else params.fail_on }}",
-        options=json.loads(os.environ.get("AIRFLOW_HUDI_WRITER_OPTIONS") or "{}"),
+        options=writer_options(),
         **COMMON,
     )
     probe_wanted() >> HudiProbeStoreOperator(task_id="probe_store", **COMMON)

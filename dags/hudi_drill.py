@@ -26,20 +26,19 @@ AIRFLOW_HUDI_WRITER_OPTIONS are the options of the table's writers, by Hudi's na
 
 from __future__ import annotations
 
-import json
 import os
 from datetime import datetime, timezone
 
 from airflow.sdk import DAG, task
 from airflow.sdk.exceptions import AirflowFailException
 
-from airflow_hudi.dag_params import HUDI_CONN, RUN_TYPES, TABLE, TARGET, optional_text, table_params
+from airflow_hudi.dag_params import HUDI_CONN, RUN_TYPES, TABLE, TARGET, optional_text, table_params, writer_options
 from airflow_hudi.hooks.hudi import HudiHook
 from airflow_hudi.operators.doctor import HudiDoctorOperator
 from airflow_hudi.operators.overwrite import HudiDeletePartitionOperator
 from airflow_hudi.operators.savepoint import HudiRestoreOperator, HudiSavepointOperator
 
-COMMON = {**TARGET, "options": json.loads(os.environ.get("AIRFLOW_HUDI_WRITER_OPTIONS") or "{}")}
+COMMON = {**TARGET, "options": writer_options()}
 # A text that consists of digits would come out of an XCom as a number.
 CHOSEN = "{{ ti.xcom_pull(task_ids='choose')['partition'] }}"
 KEPT = "{{ ti.xcom_pull(task_ids='savepoint')['instant'] }}"

@@ -17,9 +17,9 @@ is no DAG.
 
 from __future__ import annotations
 
-import json
 import os
 
+from airflow_hudi.dag_params import writer_options
 from airflow_hudi.maintenance_dag import hudi_maintenance_dag
 from airflow_hudi.operators.base import names_in
 
@@ -27,7 +27,7 @@ OPERATOR_ARGS = {
     "hudi_conn_id": os.environ.get("AIRFLOW_HUDI_CONN_ID") or "hudi_default",
     "spark_conn_id": os.environ.get("AIRFLOW_HUDI_SPARK_CONN_ID") or "spark_default",
     "engine": os.environ.get("AIRFLOW_HUDI_FLEET_ENGINE") or "auto",
-    "options": json.loads(os.environ.get("AIRFLOW_HUDI_WRITER_OPTIONS") or "{}"),
+    "options": writer_options(),
 }
 TABLES = os.environ.get("AIRFLOW_HUDI_TABLES") or os.environ.get("AIRFLOW_HUDI_TABLE") or ""
 FILE = os.environ.get("AIRFLOW_HUDI_POLICY_FILE")

@@ -21,17 +21,15 @@ them, and which columns they have statistics of.
 
 from __future__ import annotations
 
-import json
 import os
 from datetime import datetime, timedelta, timezone
 
 from airflow.sdk import DAG, Param
 
-from airflow_hudi.dag_params import RUN_TYPES, TARGET, optional_text, table_params
+from airflow_hudi.dag_params import RUN_TYPES, TARGET, optional_text, table_params, writer_options
 from airflow_hudi.operators.indexing import HudiIndexingOperator
 from airflow_hudi.operators.metadata import HudiMetadataOperator
 
-WRITER_OPTIONS = json.loads(os.environ.get("AIRFLOW_HUDI_WRITER_OPTIONS") or "{}")
 COMMON = {
     **TARGET,
     "retries": 3,
@@ -71,6 +69,6 @@ with DAG(
         "index_name": optional_text("Name of the secondary or expression index; the column's when empty"),
     },
 ) as dag:
-    build = HudiIndexingOperator(task_id="build", options={**WRITER_OPTIONS, **INDEXES}, **COMMON)
-    validate = HudiMetadataOperator(task_id="validate", verb="validate", options=WRITER_OPTIONS, **COMMON)
+    build = HudiIndexingOperator(task_id="build", options={**writer_options(), **INDEXES}, **COMMON)
+    validate = HudiMetadataOperator(task_id="validate", verb="validate", options=writer_options(), **COMMON)
     build >> validate

@@ -19,16 +19,13 @@ AIRFLOW_HUDI_WRITER_OPTIONS are the options of the table's writers, by Hudi's na
 
 from __future__ import annotations
 
-import json
 import os
 from datetime import datetime, timedelta, timezone
 
 from airflow.sdk import DAG, Param
 
-from airflow_hudi.dag_params import RUN_TYPES, TARGET, table_params
+from airflow_hudi.dag_params import RUN_TYPES, TARGET, table_params, writer_options
 from airflow_hudi.operators.compaction import HudiLogCompactionOperator
-
-WRITER_OPTIONS = json.loads(os.environ.get("AIRFLOW_HUDI_WRITER_OPTIONS") or "{}")
 
 with DAG(
     dag_id="hudi_log_compaction",
@@ -49,7 +46,7 @@ with DAG(
         task_id="merge_logs",
         mode="{{ 'both' if params.plan else 'execute' }}",
         options={
-            **WRITER_OPTIONS,
+            **writer_options(),
             "hoodie.log.compaction.enable": "{{ params.plan | string | lower }}",
             "hoodie.log.compaction.blocks.threshold": "{{ params.blocks }}",
         },

@@ -19,18 +19,17 @@ how often the metadata table is compacted is one of them.
 
 from __future__ import annotations
 
-import json
 import os
 from datetime import datetime, timedelta, timezone
 
 from airflow.sdk import DAG
 
-from airflow_hudi.dag_params import RUN_TYPES, TARGET, table_params
+from airflow_hudi.dag_params import RUN_TYPES, TARGET, table_params, writer_options
 from airflow_hudi.operators.metadata import HudiMetadataOperator
 
 COMMON = {
     **TARGET,
-    "options": json.loads(os.environ.get("AIRFLOW_HUDI_WRITER_OPTIONS") or "{}"),
+    "options": writer_options(),
     "retries": 3,
     "retry_delay": timedelta(minutes=1),
 }

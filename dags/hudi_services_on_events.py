@@ -21,14 +21,13 @@ of them.
 
 from __future__ import annotations
 
-import json
 import os
 from datetime import datetime, timedelta, timezone
 
 from airflow.sdk import DAG
 
 from airflow_hudi.assets import watched_assets
-from airflow_hudi.dag_params import HUDI_CONN, RUN_TYPES, SPARK_CONN, TABLE, optional_text, table_params
+from airflow_hudi.dag_params import HUDI_CONN, RUN_TYPES, SPARK_CONN, TABLE, optional_text, table_params, writer_options
 from airflow_hudi.operators.table_services import HudiTableServicesOperator
 
 WATCHED = os.environ.get("AIRFLOW_HUDI_WATCHED_TABLE")
@@ -52,7 +51,7 @@ with DAG(
         tables=TABLE,
         services="rollback, compaction, log_compaction, clustering, indexing, clean",
         mode="execute",
-        options=json.loads(os.environ.get("AIRFLOW_HUDI_WRITER_OPTIONS") or "{}"),
+        options=writer_options(),
         hudi_conn_id=HUDI_CONN,
         spark_conn_id=SPARK_CONN,
         engine=os.environ.get("AIRFLOW_HUDI_FLEET_ENGINE") or "auto",
