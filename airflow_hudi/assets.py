@@ -12,7 +12,7 @@ from airflow.sdk import Asset, AssetWatcher
 
 from airflow_hudi.conditions.writes import SERVICE_OPERATIONS
 from airflow_hudi.hooks.hudi import HudiHook
-from airflow_hudi.timeline_changes import PENDING
+from airflow_hudi.timeline_changes import PENDING, REPEAT_SECONDS
 from airflow_hudi.triggers.timeline_events import HudiTimelineEventTrigger
 from hudi_core.request.secrets import refuse_secret_address
 
@@ -67,9 +67,11 @@ def hudi_asset(
     actions: Sequence[str] = (),
     hudi_conn_id: str | None = HudiHook.default_conn_name,
     poll_interval: float = 10.0,
+    repeat_seconds: float = REPEAT_SECONDS,
     group: str = SCHEME,
 ) -> Asset:
-    """An asset that has an event whenever something is new on the table's timeline, for the schedule of a DAG.
+    """An asset that has an event whenever something is new on the table's timeline, or stays pending there, for the
+    schedule of a DAG.
 
     The triggerer looks at the table while a DAG that is scheduled by the asset is active. Events that come before a run
     starts are one run, so what it runs should be all that is pending, not the instants of one event. Arguments as of
@@ -80,7 +82,12 @@ def hudi_asset(
     """
     uri = f"{asset_uri(table)}/{'-'.join([state, *actions])}"
     trigger = HudiTimelineEventTrigger(
-        table=table, hudi_conn_id=hudi_conn_id, state=state, actions=actions, poll_interval=poll_interval
+        table=table,
+        hudi_conn_id=hudi_conn_id,
+        state=state,
+        actions=actions,
+        poll_interval=poll_interval,
+        repeat_seconds=repeat_seconds,
     )
     watcher = AssetWatcher(name=f"{uri} watcher", trigger=trigger)
     return Asset(name=name or uri, uri=uri, group=group, extra={TABLE: table}, watchers=[watcher])
@@ -88,7 +95,8 @@ def hudi_asset(
 
 def watched_assets(*, state: str = PENDING) -> list[Asset] | None:
     """The schedule of a ready-to-use DAG: the asset of the table that AIRFLOW_HUDI_WATCHED_TABLE names, looked at by
-    AIRFLOW_HUDI_CONN_ID every AIRFLOW_HUDI_POLL_SECONDS (else 10); without a table, None: no schedule.
+    AIRFLOW_HUDI_CONN_ID every AIRFLOW_HUDI_POLL_SECONDS (else 10), with an event for what is still pending after
+    AIRFLOW_HUDI_REPEAT_SECONDS (else 900); without a table, None: no schedule.
     """
     table = os.environ.get("AIRFLOW_HUDI_WATCHED_TABLE")
     if not table:
@@ -99,6 +107,7 @@ def watched_assets(*, state: str = PENDING) -> list[Asset] | None:
             state=state,
             hudi_conn_id=os.environ.get("AIRFLOW_HUDI_CONN_ID") or HudiHook.default_conn_name,
             poll_interval=float(os.environ.get("AIRFLOW_HUDI_POLL_SECONDS") or 10),
+            repeat_seconds=float(os.environ.get("AIRFLOW_HUDI_REPEAT_SECONDS") or REPEAT_SECONDS),
         )
     ]
 

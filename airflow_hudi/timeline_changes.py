@@ -13,9 +13,11 @@ from hudi_core.timeline.timeline import Timeline
 PENDING: Final = "pending"
 COMPLETED: Final = "completed"
 
+REPEAT_SECONDS: Final = 900.0
+
 Mark = dict[str, Any]
-"""Where a watcher is, as JSON: of pending instants those that it reported; of completed ones the latest completion time
-and the instants at it, or in layout 1 all of them.
+"""Where a watcher is, as JSON: of pending instants those that it reported, and when, in seconds since the epoch; of
+completed ones the latest completion time and the instants at it, or in layout 1 all of them.
 """
 
 
@@ -23,11 +25,13 @@ and the instants at it, or in layout 1 all of them.
 class Watch:
     """Which instants are looked for: those that are `pending`, as long as they are, or that are `completed` since. By
     the names of `actions` on pending or completed files; without any, every table service that is pending, and every
-    completed write. Raises ConfigError for another state.
+    completed write. What is still pending `repeat_seconds` after it was reported is reported once more: the run that
+    took it may have failed for good. Raises ConfigError for another state.
     """
 
     state: str
     actions: tuple[str, ...] = ()
+    repeat_seconds: float = REPEAT_SECONDS
 
     def __post_init__(self) -> None:
         if self.state not in (PENDING, COMPLETED):
@@ -45,18 +49,20 @@ class Watch:
     def start(self, timeline: Timeline) -> Mark:
         """Where a watcher begins that has no mark: with what is pending, and behind what is completed."""
         if self.state == PENDING:
-            return {"reported": []}
+            return {"reported": {}}
         return _behind([item for item in timeline if self.holds(item)], "")
 
-    def changes(self, timeline: Timeline, mark: Mark) -> tuple[list[Instant], Mark]:
-        """The instants since a mark, oldest first, and the mark behind them. A mark of another form is one of no
-        instant: everything is reported once more.
+    def changes(self, timeline: Timeline, mark: Mark, now: float) -> tuple[list[Instant], Mark]:
+        """The instants since a mark, oldest first, and the mark behind them; `now` in seconds since the epoch. A mark
+        of another form is one of no instant: everything is reported once more.
         """
         found = [item for item in timeline if self.holds(item)]
         if self.state == PENDING:
-            reported = {str(time) for time in mark.get("reported") or ()}
-            new = [item for item in found if item.requested_time not in reported]
-            return new, {"reported": [item.requested_time for item in found]}
+            given = mark.get("reported")
+            reported = given if isinstance(given, dict) else {}
+            times = {item.requested_time: reported.get(item.requested_time, 0.0) for item in found}
+            new = [item for item in found if now - times[item.requested_time] >= self.repeat_seconds]
+            return new, {"reported": times | {item.requested_time: now for item in new}}
         until, at = str(mark.get("until") or ""), {str(time) for time in mark.get("at") or ()}
         new = [item for item in found if item.requested_time not in at and item.completed_at >= until]
         return sorted(new, key=lambda item: (item.completed_at, item.requested_time)), _behind(found, until)

@@ -54,6 +54,8 @@ KEY: Final = "soak/orders"
 SECONDS: Final = 600.0
 POLL: Final = 2
 """Seconds between two looks of the triggerer."""
+REPEATED: Final = 60
+"""Seconds after which what is still pending has an event again: runs fail for good when they are killed too often."""
 MOST_LATE: Final = 10.0
 HEALTHY: Final = 300.0
 DRAINED: Final = 600.0
@@ -201,6 +203,7 @@ def variables(server: RacingServer, home: Path, options: Mapping[str, str]) -> d
         "AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT_DETECTION_INTERVAL": "5",
         "AIRFLOW_HUDI_WATCHED_TABLE": f"s3://{BUCKET}/{KEY}",
         "AIRFLOW_HUDI_POLL_SECONDS": str(POLL),
+        "AIRFLOW_HUDI_REPEAT_SECONDS": str(REPEATED),
         "AIRFLOW_HUDI_FLEET_ENGINE": "local",
         "AIRFLOW_HUDI_WRITER_OPTIONS": json.dumps(dict(options)),
     }

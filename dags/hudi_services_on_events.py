@@ -13,7 +13,8 @@ Variables:
 | spark_conn_id | AIRFLOW_HUDI_SPARK_CONN_ID | hudi_spark_conn_id (else spark_default) |
 
 Which table is watched, how often and where its services run is in the environment alone: AIRFLOW_HUDI_WATCHED_TABLE,
-which runs of events take for their table, AIRFLOW_HUDI_CONN_ID, AIRFLOW_HUDI_POLL_SECONDS (else 10) and
+which runs of events take for their table, AIRFLOW_HUDI_CONN_ID, AIRFLOW_HUDI_POLL_SECONDS (else 10),
+AIRFLOW_HUDI_REPEAT_SECONDS (else 900), after which what is still pending has an event again, and
 AIRFLOW_HUDI_FLEET_ENGINE (else auto). Without a watched table the DAG runs when triggered. AIRFLOW_HUDI_WRITER_OPTIONS
 are the options of the table's writers, by Hudi's names, as a JSON object without secrets: the lock that they use is one
 of them.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import AsyncIterator, Hashable, Sequence
 from typing import Any, Final
 
@@ -12,7 +13,7 @@ from airflow.triggers.base import BaseEventTrigger, TriggerEvent
 from airflow_hudi.conditions.writes import written
 from airflow_hudi.hooks.hudi import HudiHook
 from airflow_hudi.results import instant_named
-from airflow_hudi.timeline_changes import PENDING, Mark, Watch
+from airflow_hudi.timeline_changes import PENDING, REPEAT_SECONDS, Mark, Watch
 from airflow_hudi.timeline_reader import TimelineReader
 from airflow_hudi.triggers.shared_timeline import SharedTimeline, in_thread
 from hudi_core.errors import HudiError, StorageError, StorageNotFoundError
@@ -25,10 +26,13 @@ _MARK: Final = "airflow_hudi_mark"
 """The key in the asset's state store."""
 _MOST: Final = 100
 """Instants that an event names."""
+_UNCHANGED_SECONDS: Final = 30.0
+"""After which a timeline that stays as it is comes again, since what is pending there may have to be told again."""
 
 
 class HudiTimelineEventTrigger(BaseEventTrigger):
-    """For the AssetWatcher of an asset: one event for all instants that are new at a look.
+    """For the AssetWatcher of an asset: one event for all instants that are new at a look, and another one of those
+    that stay pending.
 
     An event's payload is `{"table", "state", "instants": [{"instant", "action", "state", "completed", "operation",
     "partitions", "rows"}], "left_out"}`; the last three members of an instant are those of completed writes. Where the
@@ -41,6 +45,8 @@ class HudiTimelineEventTrigger(BaseEventTrigger):
     :param state: `pending`: table services that are planned and not completed, or `completed`: writes
     :param actions: other actions than these, by their names on the timeline
     :param poll_interval: seconds between two looks
+    :param repeat_seconds: seconds from an event to the next one of what is still pending then, for instance because the
+        run that the event started has failed
     """
 
     def __init__(
@@ -51,11 +57,12 @@ class HudiTimelineEventTrigger(BaseEventTrigger):
         state: str = PENDING,
         actions: Sequence[str] = (),
         poll_interval: float = 10.0,
+        repeat_seconds: float = REPEAT_SECONDS,
     ) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.table = table
         self.hudi_conn_id = hudi_conn_id
-        self.watch = Watch(state, tuple(actions))
+        self.watch = Watch(state, tuple(actions), repeat_seconds)
         self.poll_interval = poll_interval
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
@@ -66,6 +73,7 @@ class HudiTimelineEventTrigger(BaseEventTrigger):
             "state": self.watch.state,
             "actions": list(self.watch.actions),
             "poll_interval": self.poll_interval,
+            "repeat_seconds": self.watch.repeat_seconds,
         }
         return f"{type(self).__module__}.{type(self).__qualname__}", arguments
 
@@ -75,11 +83,13 @@ class HudiTimelineEventTrigger(BaseEventTrigger):
 
     @classmethod
     async def open_shared_stream(cls, kwargs: dict[str, Any]) -> AsyncIterator[Timeline]:
-        """The table's timeline whenever a look finds it changed; the first look is at once. A look is one listing, in a
-        thread. Storage that fails is tried again at the next one; what is no table raises.
+        """The table's timeline whenever a look finds it changed, and every _UNCHANGED_SECONDS; the first look is at
+        once. A look is one listing, in a thread. Storage that fails is tried again at the next one; what is no table
+        raises.
         """
         table, interval = SharedTimeline.of(kwargs["table"], kwargs["hudi_conn_id"]), kwargs["poll_interval"]
         seen: Timeline | None = None
+        yielded_at = 0.0
         while True:
             try:
                 timeline = (await table.look(interval)).timeline
@@ -88,8 +98,9 @@ class HudiTimelineEventTrigger(BaseEventTrigger):
             except StorageError as error:
                 log.warning("%s cannot be looked at, and will be in %s s: %s", kwargs["table"], interval, error)
             else:
-                if timeline != seen:
-                    seen = timeline
+                now = time.monotonic()
+                if timeline != seen or now - yielded_at >= _UNCHANGED_SECONDS:
+                    seen, yielded_at = timeline, now
                     yield timeline
             await asyncio.sleep(table.until_next(interval))
 
@@ -99,7 +110,7 @@ class HudiTimelineEventTrigger(BaseEventTrigger):
         async for timeline in shared_stream:
             if mark is None:
                 mark = self.watch.start(timeline)
-            new, behind = self.watch.changes(timeline, mark)
+            new, behind = self.watch.changes(timeline, mark, time.time())
             if new:
                 payload = await in_thread(self._payload, new)
                 yield TriggerEvent(payload)  # type: ignore[no-untyped-call]

@@ -61,6 +61,7 @@ def test_an_asset_of_a_table_watches_it() -> None:
         "state": "pending",
         "actions": ["compaction"],
         "poll_interval": 2.0,
+        "repeat_seconds": 900.0,
     }
     assert hudi_asset("s3://lake/orders", state="completed", name="orders").name == "orders"
 

@@ -51,6 +51,7 @@ async def no_event(events: AsyncIterator[TriggerEvent]) -> None:
 
 def test_serialize_is_complete() -> None:
     given = {"table": "t", "hudi_conn_id": "c", "state": "completed", "actions": ["commit"], "poll_interval": 3.0}
+    given["repeat_seconds"] = 60.0
     path, arguments = HudiTimelineEventTrigger(**given).serialize()  # type: ignore[arg-type]
     assert path == "airflow_hudi.triggers.timeline_events.HudiTimelineEventTrigger"
     assert arguments == given
@@ -94,6 +95,21 @@ async def test_an_event_that_was_not_taken_comes_again(table: Path, put: Callabl
     await first.aclose()  # type: ignore[attr-defined]
     assert store.values == {}
     assert (await next_event(trigger_on(table, store).run()))["instants"]
+
+
+async def test_what_stays_pending_has_another_event(
+    table: Path, put: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a timeline that nothing is put on any more: the run that the event started has failed."""
+    monkeypatch.setattr(timeline_events, "_UNCHANGED_SECONDS", 0.05)
+    put("20260102000000000.compaction.requested")
+    store = Store()
+    events = trigger_on(table, store, repeat_seconds=0.5).run()
+    first = await next_event(events)
+    again = await next_event(events)
+    assert [item["instant"] for item in again["instants"]] == [item["instant"] for item in first["instants"]]
+    await events.aclose()  # type: ignore[attr-defined]
+    await no_event(trigger_on(table, store, repeat_seconds=60.0).run())
 
 
 @pytest.mark.parametrize("version", ["6", "8", "9"])
