@@ -6,7 +6,7 @@ triggers of all in one process (benchmarks/triggerer_process.py): those that wat
 a thousand of these on ten tables, which share their looks. Compactions are requested at random tables. Stored are the
 intervals from the request to the event, when the trigger fires it and when Airflow takes it (once a second); listings a
 minute; CPU seconds a minute; the peak of resident memory, and that before the triggers; and how late the event loop
-was.
+was. And what importing the provider adds to a process of Airflow.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import argparse
 import json
 import os
 import shutil
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -34,6 +35,23 @@ RESULTS = Path(__file__).parent / "results" / "triggerer.json"
 WRITES = 30
 """On each timeline: as many as Hudi's archival leaves by default."""
 MOST_POLLS = 2.0
+IMPORTS = 7
+_IMPORT = """
+import importlib, json, sys, time
+from airflow_hudi.get_provider_info import get_provider_info
+info = get_provider_info()
+kinds = [info[kind] for kind in ("operators", "sensors", "hooks", "triggers")]
+ours = ["airflow_hudi.assets", *(name for kind in kinds for item in kind for name in item["python-modules"])]
+for name in json.loads(sys.argv[1]):
+    importlib.import_module(name)
+before = set(sys.modules)
+wall, cpu = time.perf_counter(), time.process_time()
+for name in ours:
+    importlib.import_module(name)
+times = [time.perf_counter() - wall, time.process_time() - cpu]
+below = [name for name in sys.modules if name.startswith("airflow.")]
+print(json.dumps([below, len(set(sys.modules) - before), times]))
+"""
 
 
 def make_tables(count: int, folder: Path) -> Path:
@@ -84,6 +102,24 @@ def run(measurement: Measurement, home: Path) -> dict[str, Any]:
     return found
 
 
+def import_cost(home: Path) -> dict[str, Any]:
+    """What importing every operator, sensor, hook and trigger adds to a process that has Airflow's modules below them:
+    milliseconds, medians, and modules.
+    """
+    environment = {**os.environ, "AIRFLOW_HOME": str(home)}
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)  # an installed package is compiled
+    loaded: list[str] = []
+    modules, times = 0, []
+    for _ in range(IMPORTS + 1):
+        command = [sys.executable, "-c", _IMPORT, json.dumps(loaded)]
+        done = subprocess.run(command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True, check=True)
+        loaded, modules, found = json.loads(done.stdout.splitlines()[-1])
+        times.append(found)
+    # The first one loaded Airflow's part as well.
+    wall, cpu = (round(statistics.median(column) * 1000) for column in zip(*times[1:], strict=True))
+    return {"runs": IMPORTS, "wall_ms": wall, "cpu_ms": cpu, "modules": modules}
+
+
 def is_in_time(found: Mapping[str, Any]) -> bool:
     """Whether every event came in less than two intervals."""
     return bool(found["missed"] == 0 and found["lag_polls"]["max"] < MOST_POLLS)
@@ -99,15 +135,23 @@ def main() -> int:
     parser.add_argument("--output", type=Path, default=RESULTS)
     chosen = parser.parse_args()
     intervals = [float(text) for text in chosen.intervals.split(",")]
-    results = []
+    results: list[dict[str, Any]] = []
     with tempfile.TemporaryDirectory(prefix="hudi-triggerer-") as name:
         folder = Path(name)
+        imported = import_cost(folder / "airflow")
+        print(json.dumps(imported), file=sys.stderr, flush=True)
         for item in measurements(chosen.triggers, chosen.few, intervals, chosen.seconds, folder):
             tables = len(list(Path(item.folder).iterdir()))
             described = {"kind": item.kind, "triggers": item.triggers, "tables": tables, "interval": item.interval}
             results.append({**described, "seconds": item.seconds, **run(item, folder / "airflow")})
             print(json.dumps(results[-1]), file=sys.stderr, flush=True)
-    found = {"machine": machine(), "commit": code(), "instants_per_table": WRITES, "measured": results}
+    found = {
+        "machine": machine(),
+        "commit": code(),
+        "import": imported,
+        "instants_per_table": WRITES,
+        "measured": results,
+    }
     chosen.output.write_text(json.dumps(found, indent=2) + "\n")
     print(json.dumps(found, indent=2))
     return 0 if all(map(is_in_time, results)) else 1
