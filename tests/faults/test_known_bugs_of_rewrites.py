@@ -16,7 +16,7 @@ from hudi_core.engine.local import LocalEngine
 from hudi_core.errors import ConflictError
 from hudi_core.request.requests import RunRequest
 from hudi_core.services.clustering.clustered_alike import ClusteredAlike
-from hudi_core.services.overwrite import job, plan, verb
+from hudi_core.services.overwrite import count, job, plan, verb
 from hudi_core.services.verbs import perform
 from hudi_core.transaction.owner import Owner
 from tests.support.changed_tables import open_context
@@ -102,7 +102,7 @@ def test_complex_keys_of_one_field_are_as_the_table_has_them(
 
     before, after = keys(golden(version, case).table)
     assert places(after) == places(before)
-    knows = verb._labels_one
-    monkeypatch.setattr(verb, "_labels_one", lambda *given: not knows(*given))
+    knows = count._labels_one
+    monkeypatch.setattr(count, "_labels_one", lambda *given: not knows(*given))
     before, after = keys(golden(version, case).table)
     assert places(after) != places(before)

@@ -19,9 +19,11 @@ from tests.support.changed_tables import open_context
 from tests.support.golden_compactions import FOLDERS
 from tests.support.golden_data import GoldenCase, golden_cases
 from tests.support.overwrites import (
+    BUCKETS,
     WRITERS_OPTIONS,
     commit_of,
     delete,
+    in_buckets,
     overwrite,
     own_rows,
     places,
@@ -34,6 +36,7 @@ from tests.support.table_invariants import assert_metadata_true, assert_readable
 Golden = Callable[[str, str], GoldenCase]
 ALL = [(folder, case) for folder in FOLDERS for case in golden_cases(folder)]
 QUICK = {
+    ("6", "bucket_index_cow"),
     ("6", "custom_keygen"),
     ("6", "mdt_all_mor"),
     ("6", "multilevel_encoded_hive"),
@@ -42,6 +45,7 @@ QUICK = {
     ("8", "drop_partition_columns"),
     ("8", "mdt_all_cow"),
     ("8", "timestamp_keygen_hive"),
+    ("9", "bucket_index_cow"),
     ("9", "complex_keygen_single"),
     ("9", "complex_keygen_nonpart_mor"),
     ("9", "custom_keygen"),
@@ -50,8 +54,17 @@ QUICK = {
 }
 EVERY = [pytest.param(*item, marks=() if item in QUICK else pytest.mark.soak) for item in ALL]
 NO_META = "no_meta_fields"
-NOT_WRITTEN = ("bucket_index", "mor_log_only", "cow_orc", "orc", "hfile", "lance", "bootstrap", "schema_on_read")
-"""Cases that take no rows here: buckets, base files of other formats."""
+NOT_WRITTEN = (
+    "bucket_index_consistent",
+    "mor_log_only",
+    "cow_orc",
+    "orc",
+    "hfile",
+    "lance",
+    "bootstrap",
+    "schema_on_read",
+)
+"""Cases that take no rows here: buckets by consistent hashing, base files of other formats."""
 
 
 def done_or_refused(case: str, act: Callable[[], OverwriteResult]) -> OverwriteResult | None:
@@ -91,6 +104,25 @@ def test_a_table_is_overwritten_by_its_own_rows(golden: Golden, tmp_path: Path, 
     again = overwrite(table, given, options, token="a day", whole_table=True)
     assert (again.instant, again.repeated, again.records) == (result.instant, True, result.records)
     assert_readable(table, after)
+
+
+@pytest.mark.parametrize("combine", ["false", "true"])
+@pytest.mark.parametrize("folder", ["6", "8", "9"])
+def test_each_row_stays_in_the_bucket_that_hudi_put_it_into(
+    golden: Golden, tmp_path: Path, folder: str, combine: str
+) -> None:
+    """One file for each bucket of a partition, however small files are to be."""
+    table = golden(folder, "bucket_index_cow").table
+    before = read_rows(table)
+    given = put_source(own_rows(table, before), tmp_path, files=3)
+    options = {**BUCKETS, "hoodie.combine.before.insert": combine, "hoodie.parquet.max.file.size": "1"}
+    result = overwrite(table, given, options, whole_table=True)
+    after = read_rows(table)
+    assert in_buckets(after) == in_buckets(before)
+    assert places(after) == places(before)
+    stats = list(commit_of(table, result.instant).write_stats())
+    assert len({(stat.partition_path, stat.file_id[:8]) for stat in stats}) == len(stats)
+    assert {stat.file_id[-2:] for stat in stats} == {"-0"}
 
 
 @pytest.mark.parametrize(("folder", "case"), EVERY)

@@ -22,7 +22,7 @@ from tests.interop.fully_indexed_golden_table import Served
 from tests.interop.judged import JUDGES, KINDS, Judged, first_rows
 from tests.interop.real_hudi import RealHudi
 from tests.support.golden_data import GoldenCase
-from tests.support.overwrites import delete, overwrite, put_source
+from tests.support.overwrites import delete, in_buckets, overwrite, put_source
 from tests.support.rows import assert_same_rows
 from tests.support.table_invariants import read_rows
 
@@ -188,3 +188,54 @@ def test_real_hudi_writes_on_top(request: pytest.FixtureRequest, tmp_path: Path,
     table.check()
     assert len(table.instants(Action.REPLACE_COMMIT)) == 3
     table.goes_on()
+
+
+def bucketed() -> Iterator[Any]:
+    for version in JUDGES:
+        for kind in KINDS:
+            for key in ("id", "id,dt"):
+                chosen = (version, kind, key)
+                yield pytest.param(*chosen, marks=() if chosen == ("9", KINDS[0], "id,dt") else pytest.mark.soak)
+
+
+@pytest.mark.parametrize(("version", "kind", "key"), bucketed())
+def test_real_hudi_finds_its_rows_in_the_buckets_that_we_wrote(
+    request: pytest.FixtureRequest, tmp_path: Path, version: str, kind: str, key: str
+) -> None:
+    """By the hash of their keys alone: a row in another bucket would be there twice behind an upsert."""
+    hudi: RealHudi = request.getfixturevalue(JUDGES[version])
+    buckets = {
+        "hoodie.index.type": "BUCKET",
+        "hoodie.bucket.index.num.buckets": "5",
+        "hoodie.bucket.index.hash.field": "id",
+        "hoodie.datasource.write.recordkey.field": key,
+        "hoodie.datasource.write.keygenerator.class": "org.apache.hudi.keygen."
+        + ("ComplexKeyGenerator" if "," in key else "SimpleKeyGenerator"),
+        "hoodie.storage.layout.type": "BUCKET",
+        "hoodie.storage.layout.partitioner.class": "org.apache.hudi.table.action.commit.SparkBucketIndexPartitioner",
+    }
+    table = Judged.create(hudi, tmp_path / "table", kind, version, buckets)
+    table.upsert()
+    theirs = table.copy(tmp_path / "theirs")
+    gone = pc.equal(table.rows["dt"], "2024-01-01")
+    given, kept = table.rows.filter(gone).slice(3), table.rows.filter(pc.invert(gone))
+    overwrite(table.base, put_source(given, tmp_path, files=2), buckets)
+    table.rows = pa.concat_tables([given, kept])
+    table.check()
+    hudi.ask(
+        "write",
+        base=str(theirs.base),
+        operation="insert_overwrite",
+        parquet=write_parquet(given, tmp_path, "given"),
+        options={**theirs.options, **buckets},
+    )
+    ours = sorted(in_buckets(read_rows(table.base)).items())
+    assert ours == sorted(in_buckets(read_rows(theirs.base)).items())
+    assert len({bucket for _, bucket in ours}) == 5
+    table.upsert()
+    table.check()
+    table.write(table.rows.slice(0, 20))
+    table.check()
+    if kind == KINDS[1]:
+        table.compact()
+        table.check()

@@ -35,8 +35,7 @@ NOT_REWRITTEN = (
     "no_meta_fields",
     "log_",
     "empty_table",
-    "bucket_index",
-    "consistent",
+    "bucket_index_consistent",
     "cow_orc",
     "orc",
     "hfile",
@@ -44,7 +43,9 @@ NOT_REWRITTEN = (
     "bootstrap",
     "schema_on_read",
 )
-"""Without meta columns, damaged on purpose, without a commit, with buckets, of other base files."""
+"""Without meta columns, damaged on purpose, without a commit, with buckets by consistent hashing, of other base
+files.
+"""
 
 
 def cases() -> Iterator[Any]:

@@ -24,6 +24,7 @@ from tests.support.fault_storage import FaultPlan, FaultStorage
 from tests.support.golden_compactions import OPTIONS
 
 _MILLIS = {"hoodie.keygen.timebased.timestamp.type": "EPOCHMILLISECONDS"}
+BUCKETS = {"hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": "4"}
 WRITERS_OPTIONS: dict[str, dict[str, str]] = {
     "timestamp_keygen_epochmillis": _MILLIS,
     "timestamp_keygen_hive": _MILLIS,
@@ -33,8 +34,10 @@ WRITERS_OPTIONS: dict[str, dict[str, str]] = {
         "hoodie.keygen.timebased.output.dateformat": "yyyyMM",
         "hoodie.datasource.write.partitionpath.field": "dt:SIMPLE,event_ms:TIMESTAMP",
     },
+    "bucket_index_cow": BUCKETS,
+    "bucket_index_mor": BUCKETS,
 }
-"""What the writers of golden tables were told that the properties of version 6 do not record."""
+"""What the writers of golden tables were told that properties, some of version 6 alone, do not record."""
 
 
 def own_rows(table: Path, rows: pa.Table) -> pa.Table:
@@ -120,3 +123,10 @@ def within(rows: pa.Table, *partitions: str, outside: bool = False) -> pa.Table:
     """The rows of partitions, or all others."""
     found = pa.compute.is_in(rows.column("_hoodie_partition_path"), value_set=pa.array(partitions, pa.string()))
     return rows.filter(pa.compute.invert(found) if outside else found)
+
+
+def in_buckets(rows: pa.Table) -> dict[tuple[str, str], str]:
+    """How the file ids begin, by partition path and record key; the name of a log file begins with a dot."""
+    names = ("_hoodie_partition_path", "_hoodie_record_key", "_hoodie_file_name")
+    columns = (rows.column(name).to_pylist() for name in names)
+    return {(path, key): name.lstrip(".")[:8] for path, key, name in zip(*columns, strict=True)}

@@ -52,14 +52,7 @@ def file_group_index(key: str, count: int) -> int:
 def file_group_indexes(keys: Sequence[str], count: int) -> NDArray[np.int64]:
     """As file_group_index, for many keys at once, in their order."""
     _require_groups(count)
-    if len(keys) < _FEW:
-        return np.array([file_group_index(key, count) for key in keys], dtype=np.int64)
-    units = np.frombuffer("".join(keys).encode("utf-16-le", "surrogatepass"), dtype="<u2")
-    lengths = np.fromiter(map(len, keys), dtype=np.int64, count=len(keys))
-    if int(lengths.sum()) != len(units):
-        # A character outside the Basic Multilingual Plane is two units in Java and one here.
-        lengths += np.fromiter((sum(char > "\uffff" for char in key) for key in keys), dtype=np.int64, count=len(keys))
-    return _groups(units, lengths, count)
+    return _groups(_text_hashes(keys), count)
 
 
 def group_indexes(keys: pa.Array, count: int) -> NDArray[np.int32]:
@@ -67,10 +60,17 @@ def group_indexes(keys: pa.Array, count: int) -> NDArray[np.int32]:
     _require_groups(count)
     if count == 1 or not len(keys):
         return np.zeros(len(keys), dtype=np.int32)
-    offsets, data = octets(keys)
+    return _groups(string_hashes(keys), count).astype(np.int32)
+
+
+def string_hashes(texts: pa.Array) -> NDArray[np.int32]:
+    """java_string_hash of each text of a string array without nulls."""
+    if not len(texts):
+        return np.zeros(0, dtype=np.int32)
+    offsets, data = octets(texts)
     if len(data) and int(data.max()) >= _ASCII_END:
-        return file_group_indexes(keys.to_pylist(), count).astype(np.int32)
-    return _groups(data, np.diff(offsets), count).astype(np.int32)
+        return _text_hashes(texts.to_pylist())
+    return _hashes(data, np.diff(offsets))
 
 
 def _require_groups(count: int) -> None:
@@ -78,8 +78,24 @@ def _require_groups(count: int) -> None:
         raise ValueError(f"a partition of the metadata table has at least one file group, not {count}")
 
 
-def _groups(units: NDArray[Any], lengths: NDArray[np.int64], count: int) -> NDArray[np.int64]:
-    """The file groups of keys whose UTF-16 units follow each other."""
+def _groups(hashes: NDArray[np.int32], count: int) -> NDArray[np.int64]:
+    groups: NDArray[np.int64] = np.abs(hashes.astype(np.int64)) % count
+    return groups
+
+
+def _text_hashes(texts: Sequence[str]) -> NDArray[np.int32]:
+    if len(texts) < _FEW:
+        return np.array([java_string_hash(text) for text in texts], dtype=np.int32)
+    units = np.frombuffer("".join(texts).encode("utf-16-le", "surrogatepass"), dtype="<u2")
+    lengths = np.fromiter(map(len, texts), dtype=np.int64, count=len(texts))
+    if int(lengths.sum()) != len(units):
+        # A character outside the Basic Multilingual Plane is two units in Java and one here.
+        lengths += np.fromiter((sum(char > "\uffff" for char in text) for text in texts), np.int64, count=len(texts))
+    return _hashes(units, lengths)
+
+
+def _hashes(units: NDArray[Any], lengths: NDArray[np.int64]) -> NDArray[np.int32]:
+    """Of texts whose UTF-16 units follow each other."""
     values = np.zeros(len(lengths), dtype=np.uint32)
     longest = int(lengths.max())
     if longest == int(lengths.min()):
@@ -90,8 +106,7 @@ def _groups(units: NDArray[Any], lengths: NDArray[np.int64], count: int) -> NDAr
         for position in range(longest):
             longer = lengths > position
             values[longer] = values[longer] * np.uint32(31) + units[starts[longer] + position]
-    groups: NDArray[np.int64] = np.abs(values.astype(np.int32).astype(np.int64)) % count
-    return groups
+    return values.astype(np.int32)
 
 
 _MASK = (1 << 64) - 1

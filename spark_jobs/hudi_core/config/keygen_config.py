@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from hudi_core.config.keys import ConfigKey, flag, keys_in, names, one_of, optional
+from hudi_core.config.keys import ConfigKey, flag, keys_in, names, one_of, optional, whole_number
 
 _TIME: Final = "hoodie.keygen.timebased."
 _OLD_TIME: Final = "hoodie.deltastreamer.keygen.timebased."
@@ -44,6 +44,21 @@ COMBINE_INSERTS = flag(
 )
 INDEX_TYPE = optional(
     "hoodie.index.type", "the index by which writers find rows; with a global one an overwrite combines none"
+)
+NUM_BUCKETS: ConfigKey[int | None] = ConfigKey(
+    "hoodie.bucket.index.num.buckets",
+    None,
+    whole_number(1, 9_999),
+    "buckets of each partition of a table whose writers have the index type BUCKET; an overwrite needs it",
+)
+HASH_FIELDS = names(
+    "hoodie.bucket.index.hash.field", "fields of the record key by which rows have their bucket; all without it"
+)
+BUCKET_ENGINE = ConfigKey(
+    "hoodie.index.bucket.engine",
+    "SIMPLE",
+    one_of("SIMPLE", "CONSISTENT_HASHING"),
+    "how many buckets there are: a fixed number, or as their sizes need, which an overwrite does not write",
 )
 SLASHED_DATES = flag(
     "hoodie.datasource.write.slash.separated.date.partitioning",

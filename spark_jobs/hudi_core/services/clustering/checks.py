@@ -4,7 +4,6 @@ error that names the file and the remedy.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Mapping
 from typing import Final
 
@@ -14,6 +13,7 @@ from hudi_core.config.services.clustering_config import LAYOUT, SORT_COLUMNS, TA
 from hudi_core.errors import ConflictError, FormatError, UnsupportedError
 from hudi_core.filegroup.read.base_file import BOOTSTRAP_INSTANT
 from hudi_core.filegroup.write.base_file_writer import rows_schema
+from hudi_core.filegroup.write.buckets import BUCKET_ID, CONSISTENT_BUCKETS
 from hudi_core.model.names import FileGroupId, parse_base_file
 from hudi_core.services.clustering.sort_order import SortOrder
 from hudi_core.services.context import TableContext
@@ -34,12 +34,6 @@ STRATEGIES: Final = frozenset(
     }
 )
 """Execution strategies by the last part of their class names whose plans are run here."""
-BUCKET: Final = re.compile(r"0000\d{4}-")
-"""How file ids begin in a table with a bucket index (BucketIdentifier.newBucketFileIdPrefix), and of random ones two in
-a million.
-"""
-CONSISTENT_BUCKETS: Final = ".hoodie/.bucket_index"
-"""Where the places of buckets with consistent hashing are (HoodieTableMetaClient.getHashingMetadataPath)."""
 _REMEDY: Final = "drop the plan with `hudictl unschedule`, or let Hudi run it"
 
 
@@ -64,7 +58,7 @@ def check_plan(context: TableContext, plan: ClusteringPlan, *, path: str) -> Non
             f"the clustering plan is for {strategy}, which is not run here", path=path, remedy=_REMEDY
         )
     for item in plan.slices:
-        if BUCKET.match(item.file_id):
+        if BUCKET_ID.match(item.file_id):
             raise UnsupportedError(
                 f"file group {item.file_id} is a bucket, whose rows stay together by the hash of their keys",
                 path=path,

@@ -29,8 +29,9 @@ from hudi_core.config.services.clustering_config import (
 from hudi_core.engine.protocol import Json
 from hudi_core.filegroup.read.base_file import BOOTSTRAP_INSTANT
 from hudi_core.filegroup.read.schema_resolver import table_schema
+from hudi_core.filegroup.write.buckets import BUCKET_ID
 from hudi_core.model.names import FileGroupId, parse_log_file
-from hudi_core.services.clustering.checks import BUCKET, check_buckets, order_of
+from hudi_core.services.clustering.checks import check_buckets, order_of
 from hudi_core.services.clustering.clustered_alike import ClusteredAlike
 from hudi_core.services.clustering.job import ClusteringJob, clustering_action
 from hudi_core.services.clustering.strategies import (
@@ -226,7 +227,7 @@ def _candidates(
         elif late and not late.isdisjoint(_instants_of(item)):
             found.late += 1
             found.missing.add(item.file_group.partition)
-        elif BUCKET.match(item.file_group.file_id) or item.base_instant == BOOTSTRAP_INSTANT:
+        elif BUCKET_ID.match(item.file_group.file_id) or item.base_instant == BOOTSTRAP_INSTANT:
             found.unfit += 1
         elif not is_small(item, config):
             found.large += 1

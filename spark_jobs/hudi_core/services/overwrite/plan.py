@@ -7,9 +7,10 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
+from hudi_core.config.keygen_config import INDEX_TYPE, NUM_BUCKETS
 from hudi_core.errors import ConfigError, ConflictError, UnsupportedError
+from hudi_core.filegroup.write.buckets import BUCKET_ID, CONSISTENT_BUCKETS, Buckets, bucket_of
 from hudi_core.model.names import FileGroupId
-from hudi_core.services.clustering.checks import BUCKET, CONSISTENT_BUCKETS
 from hudi_core.services.compaction.checks import check_schema_of_latest, check_table
 from hudi_core.services.context import TableContext
 from hudi_core.services.overwrite.source import CountedRows
@@ -80,7 +81,7 @@ def plan_overwrite(context: TableContext, timeline: Timeline, work: Overwrite, *
         replaced[name] = tuple(item.file_group.file_id for item in found)
         slices += found if with_slices else []
     if work.rows is not None:
-        check_no_buckets(context, timeline, replaced)
+        check_buckets(context, timeline, replaced, work.rows.rows.buckets)
     commits = timeline.commits().requested_times
     return OverwritePlan(replaced, tuple(slices), frozenset(partitions - known), frozenset(commits))
 
@@ -152,19 +153,35 @@ def check_not_written(context: TableContext, now: Timeline, instant: str, plan: 
         )
 
 
-def check_no_buckets(context: TableContext, timeline: Timeline, replaced: Mapping[str, Collection[str]]) -> None:
-    """Raises UnsupportedError for a table with a bucket index, whose rows have their places by the hash of their keys.
-    It shows in the ids of file groups alone, and where there are none in those of the newest commit.
+def check_buckets(
+    context: TableContext, timeline: Timeline, replaced: Mapping[str, Collection[str]], buckets: Buckets | None
+) -> None:
+    """Whether the file groups are the `buckets` that the rows go to. What index a table has shows in the ids of file
+    groups alone, and where none are replaced in those of the newest commit.
+
+    Raises UnsupportedError for buckets by consistent hashing, ConfigError where the options name other buckets than the
+    table has.
     """
+    path = context.config.path
+    if context.storage.list_folders(CONSISTENT_BUCKETS):
+        raise UnsupportedError(
+            "the table has buckets by consistent hashing", path=path, remedy="overwrite it with Hudi"
+        )
     ids = [file_id for found in replaced.values() for file_id in found]
     if not ids:
         latest = timeline.commits().last()
         stats = () if latest is None else context.active.read_commit(latest).write_stats()
         ids = [stat.file_id for stat in stats]
-    is_hashed = context.options.get("hoodie.index.type", "").upper() == "BUCKET"
-    if is_hashed or any(map(BUCKET.match, ids)) or context.storage.list_folders(CONSISTENT_BUCKETS):
-        raise UnsupportedError(
-            "the table has a bucket index, whose rows have their places by the hash of their keys",
-            path=context.config.path,
-            remedy="overwrite it with Hudi",
-        )
+    remedy = f"give --option {INDEX_TYPE.name}=… and {NUM_BUCKETS.name}=NUMBER as the table's writers have them"
+    for file_id in ids:
+        if BUCKET_ID.match(file_id) is None:
+            if buckets is not None:
+                raise ConfigError(f"file group {file_id} is no bucket", path=path, remedy=remedy)
+        elif buckets is None:
+            raise ConfigError(
+                "the table has a bucket index, whose rows have their places by the hash of their keys",
+                path=path,
+                remedy=remedy,
+            )
+        elif bucket_of(file_id) >= buckets.count:
+            raise ConfigError(f"file group {file_id} is none of {buckets.count} buckets", path=path, remedy=remedy)

@@ -1,6 +1,7 @@
 """Sends the rows of an overwrite to shards, by their partitions.
 
-A large partition has several shards of its own, small ones share some by the hash of their paths.
+A large partition has several shards of its own, small ones share some by the hash of their paths. In a table with a
+bucket index each bucket of a partition has one shard, by the hash of both.
 """
 
 from __future__ import annotations
@@ -53,7 +54,13 @@ class RowsUnit:
 
 
 def spread_of(rows: CountedRows, file_bytes: int) -> Spread:
-    """A partition of more than `file_bytes`, by its part of the source's bytes, has a shard for each file to be."""
+    """A partition of more than `file_bytes`, by its part of the source's bytes, has a shard for each file to be; a
+    bucket is one file.
+    """
+    buckets = rows.rows.buckets
+    if buckets is not None:
+        most = len(rows.by_partition) * buckets.count
+        return Spread(min(most, max(_SMALL_SHARDS, rows.size // file_bytes)), {})
     per_row = rows.size / max(1, rows.count)
     files = {name: -(-int(count * per_row) // file_bytes) for name, count in rows.by_partition.items()}
     small = sum(1 for count in files.values() if count <= 1)
@@ -77,8 +84,8 @@ def expected_files(rows: CountedRows | None, options: Mapping[str, str]) -> int:
 
 
 def produce_rows(unit: RowsUnit, attempt: TaskAttempt) -> Iterator[pa.RecordBatch]:
-    """engine.protocol.Produce: the rows of a part in pieces of one partition each, with their record keys before them.
-    Errors as read_part.
+    """engine.protocol.Produce: the rows of a part in pieces of one partition or bucket each, with their record keys
+    before them. Errors as keyed_rows.
 
     Memory: a batch, and half of the memory budget.
     """
@@ -88,12 +95,16 @@ def produce_rows(unit: RowsUnit, attempt: TaskAttempt) -> Iterator[pa.RecordBatc
 
 
 def keyed_rows(unit: RowsUnit) -> Iterator[pa.RecordBatch]:
-    """The rows of a part with the path of their partition and their record key before them. Errors as read_part."""
+    """The rows of a part with the path of their partition and their record key before them; with buckets the place
+    instead of the path (Buckets.places). Errors as read_part and Buckets.numbers.
+    """
     rows, columns = unit.rows, unit.rows.columns
     path = f"{rows.uri}/{unit.part.name}"
     schema = keyed_schema(columns)
     for batch in read_part(rows, unit.part):
         paths, keys = rows.keys.partitions(batch, path=path), rows.keys.keys(batch, path=path)
+        if rows.buckets is not None:
+            paths = rows.buckets.places(paths, keys, path=path)
         yield pa.RecordBatch.from_arrays([paths, keys, *batch.columns[: len(columns)]], schema=schema)
 
 

@@ -19,6 +19,7 @@ from hudi_core.errors import ExecutionError
 from hudi_core.filegroup.merge.record_keys import delete_flags
 from hudi_core.filegroup.merge.table_policy import MergePolicy
 from hudi_core.filegroup.write.base_file_writer import rows_schema
+from hudi_core.filegroup.write.buckets import bucket_file_id, place_of
 from hudi_core.model.names import COMMIT_SEQNO, COMMIT_TIME, PARTITION_PATH, RECORD_KEY
 from hudi_core.model.partition import PARTITION_METADATA, check_partition, join
 from hudi_core.services.compaction.merge_slice import DEFAULT_CODEC
@@ -76,7 +77,7 @@ def failed(target: RowsTarget, error: BaseException) -> ExecutionError:
 
 
 class ShardFiles:
-    """Writes the rows of a shard, which come partition after partition, one file at a time.
+    """Writes the rows of a shard, which come partition after partition, bucket after bucket, one file at a time.
 
     Use it in a `with` block: an error inside removes the file that was started. Memory: that of a FileGroupWriter.
     """
@@ -89,27 +90,32 @@ class ShardFiles:
         self._schema = rows_schema(target.files.schema, path=_UNIT)
         self._stack = ExitStack()
         self._writer: FileGroupWriter | None = None
+        self._place: str | None = None
         self._first_row = 0
         self._done: list[NewFile] = []
         self._dropped: Counter[str] = Counter()
 
-    def write(self, partition: str, rows: pa.RecordBatch) -> None:
-        """Appends rows with their record keys and the table's columns, but those that are marked as deleted."""
-        if self._writer is None or self._writer.partition != partition:
+    def write(self, place: str, rows: pa.RecordBatch) -> None:
+        """Appends rows of a place (buckets.place_of) with their record keys and the table's columns, but those that are
+        marked as deleted.
+        """
+        partition, digits = place_of(place)
+        if self._writer is None or self._place != place:
             self._end()
-            self._writer = self._stack.enter_context(self._new_writer(partition))
+            self._place = place
+            self._writer = self._stack.enter_context(self._new_writer(partition, digits))
         if self._target.policy is not None:
             flags = delete_flags(rows, self._target.policy)
             if flags.any():
-                self.drop(partition, int(flags.sum()))
+                self.drop(place, int(flags.sum()))
                 rows = rows.filter(pa.array(~flags))
         most = self._target.files.config.batch_rows
         for at in range(0, rows.num_rows, most):
             self._writer.write(_with_meta_columns(rows.slice(at, most), partition, self._schema))
 
-    def drop(self, partition: str, rows: int) -> None:
+    def drop(self, place: str, rows: int) -> None:
         """Counts rows that are not written."""
-        self._dropped[partition] += rows
+        self._dropped[place_of(place)[0]] += rows
 
     def close(self) -> Written:
         """Completes the last file; all of them."""
@@ -123,11 +129,13 @@ class ShardFiles:
             self._writer = None
             self._stack.close()
 
-    def _new_writer(self, partition: str) -> FileGroupWriter:
+    def _new_writer(self, partition: str, digits: str | None) -> FileGroupWriter:
         target, files = self._target, self._target.files
         check_partition(partition, source=_UNIT)
         put_partition_metadata(self._storage, partition, files.instant)
-        prefix = str(uuid5(UUID(target.seed), f"{self._shard}/{partition}"))
+        prefix = str(uuid5(UUID(target.seed), f"{self._shard}/{self._place}"))
+        if digits is not None:
+            prefix = bucket_file_id(prefix, digits)
         codec = files.config.parquet_codec or DEFAULT_CODEC
         return FileGroupWriter(self._storage, files, partition, prefix, codec, self._attempt, first_row=self._first_row)
 

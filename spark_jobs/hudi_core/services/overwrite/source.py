@@ -20,6 +20,7 @@ from hudi_core.config.write_config import WriteConfig
 from hudi_core.errors import ConfigError, FormatError, StorageNotFoundError, UnsupportedError
 from hudi_core.filegroup.merge.table_policy import MergePolicy
 from hudi_core.filegroup.read.base_file import base_batches
+from hudi_core.filegroup.write.buckets import Buckets
 from hudi_core.filegroup.write.key_generator import KeyGenerator
 from hudi_core.model.names import META_FIELDS
 from hudi_core.model.partition import check_partitions
@@ -42,7 +43,8 @@ class SourceRows:
     """How tasks read rows: `uri` is the folder of the files. `schema` is the table's, without meta fields. `dropped`
     are partition columns that base files lack, so that it lacks them, too
     (hoodie.datasource.write.drop.partition.columns). `evolved_from` is the table's schema where these rows change it.
-    By `policy` rows are marked as deleted, and with `combines` ordered where several have one key.
+    By `policy` rows are marked as deleted, and with `combines` ordered where several have one key. With `buckets` a row
+    has a file group of its partition by its key.
     """
 
     uri: str
@@ -54,6 +56,7 @@ class SourceRows:
     evolved_from: AvroSchema | None = None
     policy: MergePolicy | None = None
     combines: bool = False
+    buckets: Buckets | None = None
 
     @property
     def columns(self) -> pa.Schema:

@@ -7,23 +7,16 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from hudi_core.config.keygen_config import COMBINE_INSERTS, INDEX_TYPE
 from hudi_core.config.transaction_config import CONCURRENCY_MODE
-from hudi_core.config.write_config import WriteConfig
 from hudi_core.engine.protocol import Engine
 from hudi_core.errors import ConfigError, ConflictError, HudiError
-from hudi_core.filegroup.merge.table_policy import MergePolicy
-from hudi_core.filegroup.read.base_file import open_base_file
-from hudi_core.filegroup.read.schema_resolver import table_schema
-from hudi_core.filegroup.write.key_generator import KeyGenerator
-from hudi_core.model.names import RECORD_KEY
 from hudi_core.request.overwrites import DeletePartitionRequest, InsertOverwriteRequest
 from hudi_core.services.context import TableContext
 from hudi_core.services.lifecycle import Run, UnitProgress, claimed, run_instant
-from hudi_core.services.overwrite.combined_rows import check_combined
+from hudi_core.services.overwrite.count import counted_rows
 from hudi_core.services.overwrite.job import OverwriteJob
 from hudi_core.services.overwrite.plan import Overwrite, OverwritePlan, check_no_plans, plan_overwrite
-from hudi_core.services.overwrite.source import CountedRows, SourceRows, count_rows, evolved_rows, find_source
+from hudi_core.services.overwrite.source import find_source
 from hudi_core.services.overwrite.staged_rows import source_of
 from hudi_core.services.overwrite.tokens import Found, find_token
 from hudi_core.services.rollback.verb import rollback
@@ -31,8 +24,6 @@ from hudi_core.services.unaware_writers import live_writer
 from hudi_core.timeline.actions.commit import CommitMetadata, Operation
 from hudi_core.timeline.actions.overwrite import encode_requested_overwrite
 from hudi_core.timeline.instant import Action, State
-from hudi_core.timeline.schema_history import internal_schema_history
-from hudi_core.timeline.timeline import Timeline
 from hudi_core.transaction.claim_file import current_claim
 from hudi_core.transaction.owner import Owner
 
@@ -87,7 +78,7 @@ def insert_overwrite(
     if done is not None:
         return done
     with source_of(context, request, engine) as source:
-        rows = _counted(context, source, engine)
+        rows = counted_rows(context, source, engine)
         work = Overwrite(operation, request.partitions or None, rows, request.token)
         if not rows.by_partition and not request.whole_table and not request.partitions:
             return OverwriteResult(None, operation, 0, 0, 0, 0, reason=_NO_ROWS)
@@ -143,44 +134,6 @@ def _check_operation(found: Found, operation: str) -> None:
             f"the token is that of {found.metadata.operation_type} {found.instant.requested_time}",
             remedy="give each piece of work a token of its own",
         )
-
-
-def _counted(context: TableContext, source: str, engine: Engine) -> CountedRows:
-    folder, files = find_source(source, context.storage_options)
-    timeline = context.active.load()
-    schema = table_schema(context.storage, context.config, timeline)
-    keys = KeyGenerator.of(context.config, context.options, labels_one=_labels_one(context, timeline))
-    config = WriteConfig.of(context.options)
-    dropped = context.config.partition_fields if context.config.drop_partition_columns else ()
-    policy = MergePolicy.for_table(context.config, context.options)
-    combines = COMBINE_INSERTS.read(context.options)
-    if combines:
-        check_combined(context.config, policy, INDEX_TYPE.read(context.options))
-    rows = SourceRows(
-        folder, dict(context.storage_options), schema, keys, config, dropped, policy=policy, combines=combines
-    )
-    if internal_schema_history(context.storage, timeline) is None:
-        # A schema-on-read table changes by statements alone.
-        rows = evolved_rows(rows, files[0])
-    keys.check(rows.columns, dropped, path=context.config.path)
-    return count_rows(engine, rows, files)
-
-
-def _labels_one(context: TableContext, timeline: Timeline) -> bool | None:
-    """Whether the keys of the table's rows begin with the name of their only field; None where no base file shows it.
-
-    Releases of Hudi differ in that for the complex key generator (hoodie.write.complex.keygen.new.encoding).
-    """
-    fields = context.config.record_key_fields
-    if len(fields) != 1:
-        return None
-    view = context.view(timeline)
-    for partition in view.partitions():
-        for base in view.latest_base_files(partition):
-            with open_base_file(context.storage, base.path) as file:
-                for batch in file.batches([RECORD_KEY], batch_rows=1):
-                    return str(batch.column(0)[0].as_py()).startswith(f"{fields[0]}:")
-    return None
 
 
 def _overwrite(

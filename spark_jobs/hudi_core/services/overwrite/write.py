@@ -6,6 +6,7 @@ comes to the driver.
 
 from __future__ import annotations
 
+import sys
 from functools import partial
 from uuid import uuid4
 
@@ -43,7 +44,8 @@ def write_rows(
         run.instant,
         schema,
         config,
-        file_bytes,
+        # A bucket is one file, whatever its size.
+        file_bytes if rows.rows.buckets is None else sys.maxsize,
         as_hudi_1=reads_as_hudi_1(context.config),
         stamps_rows=True,
         requirements=requirements,

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from hudi_core.errors import ConfigError, ConflictError, UnsupportedError
-from hudi_core.services.overwrite.plan import Overwrite, check_not_written, plan_overwrite
+from hudi_core.filegroup.write.buckets import Buckets
+from hudi_core.services.overwrite.plan import Overwrite, check_buckets, check_not_written, plan_overwrite
 from hudi_core.services.rollback.verb import rollback
 from hudi_core.timeline.actions.commit import Operation
 from tests.support.changed_tables import an_owner, open_context
@@ -93,17 +94,12 @@ def test_a_commit_that_is_rolled_back_meanwhile_is_a_conflict(golden: Golden, ve
         check_not_written(context, context.active.load(), "T", plan)
 
 
-@pytest.mark.parametrize("version", ["6", "9"])
-def test_a_bucket_index_is_refused_for_rows_alone(golden: Golden, tmp_path: Path, version: str) -> None:
-    table = golden(version, "bucket_index_cow").table
-    rows = read_rows(table)
-    given = put_source(own_rows(table, rows), tmp_path)
-    with pytest.raises(UnsupportedError, match="bucket index"):
-        overwrite(table, given, whole_table=True)
-    delete(table, min(rows.column("_hoodie_partition_path").to_pylist()))
-    plain = golden(version, "cow_basic").table
-    with pytest.raises(UnsupportedError, match="bucket index"):
-        overwrite(plain, given, {"hoodie.index.type": "BUCKET"}, whole_table=True)
+def test_file_ids_show_buckets_without_base_files(golden: Golden) -> None:
+    context = open_context(golden("9", "bucket_index_cow").table)
+    replaced = {"2024-01-01": ("00000002-64c6-4d82-bc70-3d88ba276ea1-0",)}
+    check_buckets(context, context.active.load(), replaced, Buckets(3, ("id",), ("id",)))
+    with pytest.raises(ConfigError, match="is none of 2 buckets"):
+        check_buckets(context, context.active.load(), replaced, Buckets(2, ("id",), ("id",)))
 
 
 def test_a_table_without_meta_columns_is_refused(golden: Golden) -> None:

@@ -1,0 +1,120 @@
+"""The simple bucket index: a row's file group in its partition is one of a number, by the hash of its key
+(BucketIdentifier, HoodieSimpleBucketIndex, SparkBucketIndexPartitioner).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from hudi_core.codec.hashing import string_hashes
+from hudi_core.config.keygen_config import BUCKET_ENGINE, HASH_FIELDS, INDEX_TYPE, NUM_BUCKETS
+from hudi_core.config.table_config import TableConfig
+from hudi_core.errors import ConfigError, FormatError, UnsupportedError
+
+BUCKET_ID: Final = re.compile(r"0000\d{4}-")
+"""How file ids begin in a table with a bucket index (BucketIdentifier.newBucketFileIdPrefix), and of random ones two in
+a million.
+"""
+CONSISTENT_BUCKETS: Final = ".hoodie/.bucket_index"
+"""Where the places of buckets with consistent hashing are (HoodieTableMetaClient.getHashingMetadataPath)."""
+_DIGITS: Final = 8
+_PLACE: Final = "\0"
+"""Between the partition and the bucket in a place; no partition path holds it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Buckets:
+    """`count` buckets in each partition, by the values of `fields`, which are some of the `key_fields`."""
+
+    count: int
+    fields: tuple[str, ...]
+    key_fields: tuple[str, ...]
+
+    @staticmethod
+    def of(config: TableConfig, options: Mapping[str, str]) -> Buckets | None:
+        """Those that the writers' options name, None where they name none: no property of a table does.
+
+        Raises UnsupportedError for consistent hashing, ConfigError for an index without a number of buckets, and for
+        fields that are not of the record key.
+        """
+        path, kind = config.path, INDEX_TYPE.read(options, path=config.path)
+        if kind.upper() != "BUCKET" if kind else not NUM_BUCKETS.is_set(options):
+            return None
+        if BUCKET_ENGINE.read(options, path=path) != "SIMPLE":
+            raise UnsupportedError(
+                "the table has buckets by consistent hashing", path=path, remedy="overwrite it with Hudi"
+            )
+        count = NUM_BUCKETS.read(options, path=path)
+        if count is None:
+            raise ConfigError(
+                f"{INDEX_TYPE.name} is BUCKET without {NUM_BUCKETS.name}",
+                path=path,
+                remedy=f"give --option {NUM_BUCKETS.name}=NUMBER as the table's writers have it",
+            )
+        keys = config.record_key_fields
+        fields = HASH_FIELDS.read(options, path=path) or keys
+        other = next((name for name in fields if name not in keys), None)
+        if other is not None:
+            raise ConfigError(
+                f"{HASH_FIELDS.name} names {other!r}, which is not of the record key {','.join(keys)}", path=path
+            )
+        return Buckets(count, fields, keys)
+
+    def numbers(self, keys: pa.Array, *, path: str) -> NDArray[np.int64]:
+        """The bucket of each record key (string, without nulls). Raises FormatError naming `path` for a key in which
+        releases of Hudi find other values: one that holds colons or commas besides those of its fields' names.
+        """
+        hashes = np.ones(len(keys), np.uint32)
+        for values in self._values(keys, path=path):
+            hashes = hashes * np.uint32(31) + string_hashes(values).astype(np.uint32)
+        found: NDArray[np.int64] = (hashes & np.uint32(0x7FFFFFFF)).astype(np.int64) % self.count
+        return found
+
+    def places(self, partitions: pa.Array, keys: pa.Array, *, path: str) -> pa.Array:
+        """The partition and the bucket of each row as one text, which place_of reads. Errors as numbers."""
+        buckets = self._digits.take(pa.array(self.numbers(keys, path=path)))
+        return pc.binary_join_element_wise(partitions, buckets, _PLACE)
+
+    @property
+    def _digits(self) -> pa.Array:
+        return pa.array([f"{number:0{_DIGITS}}" for number in range(self.count)])
+
+    def _values(self, keys: pa.Array, *, path: str) -> list[pa.Array]:
+        """The values of the fields, each as text: the whole key where it has no names of fields in it."""
+        labelled = pc.match_substring(keys, ":")
+        if not pc.any(labelled).as_py():
+            return [keys]
+        pattern = ",".join(f"{re.escape(name)}:(?P<f{at}>[^,:]*)" for at, name in enumerate(self.key_fields))
+        found = pc.extract_regex(keys, f"^{pattern}$")
+        if found.null_count:
+            key = keys.filter(pc.is_null(found))[0].as_py()
+            raise FormatError(
+                f"the bucket of the key {key!r} depends on the release of Hudi: it holds a colon or a comma",
+                path=path,
+                remedy="overwrite the table with Hudi",
+            )
+        return [pc.struct_field(found, f"f{self.key_fields.index(name)}") for name in self.fields]
+
+
+def place_of(place: str) -> tuple[str, str | None]:
+    """The partition of a place, and how the file ids of its bucket begin; None without buckets."""
+    partition, _, digits = place.partition(_PLACE)
+    return partition, digits or None
+
+
+def bucket_file_id(random: str, digits: str) -> str:
+    """The prefix of a bucket's new file id, of a random one (BucketIdentifier.newBucketFileIdPrefix)."""
+    return digits + random[_DIGITS:]
+
+
+def bucket_of(file_id: str) -> int:
+    """The bucket that a file id of BUCKET_ID names."""
+    return int(file_id[:_DIGITS])

@@ -1,0 +1,50 @@
+"""Rows of a source, checked against what the table's own rows show."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from hudi_core.errors import ConfigError, UnsupportedError
+from tests.support.golden_data import GoldenCase
+from tests.support.overwrites import delete, overwrite, own_rows, put_source
+from tests.support.table_invariants import read_rows
+
+Golden = Callable[[str, str], GoldenCase]
+
+
+@pytest.mark.parametrize("version", ["6", "9"])
+def test_rows_need_the_buckets_that_the_table_has(golden: Golden, tmp_path: Path, version: str) -> None:
+    table = golden(version, "bucket_index_cow").table
+    rows = read_rows(table)
+    given = put_source(own_rows(table, rows), tmp_path)
+    wrong: list[tuple[str, dict[str, str]]] = [
+        ("the table has a bucket index", {}),
+        ("the table has a bucket index", {**of_buckets(4), "hoodie.index.type": "BLOOM"}),
+        ("BUCKET without hoodie.bucket.index.num.buckets", {"hoodie.index.type": "BUCKET"}),
+        ("by 5 buckets of id the rows of the file are in another bucket", of_buckets(5)),
+        ("by 2 buckets of id the rows", of_buckets(2)),
+        ("by 8 buckets of id the rows of the file are in another bucket", of_buckets(8)),
+        ("names 'ts', which is not of the record key id", {**of_buckets(4), "hoodie.bucket.index.hash.field": "ts"}),
+    ]
+    before = sorted(table.rglob("*"))
+    for message, options in wrong:
+        with pytest.raises(ConfigError, match=re.escape(message)):
+            overwrite(table, given, options, whole_table=True)
+    with pytest.raises(UnsupportedError, match="consistent hashing"):
+        overwrite(table, given, {**of_buckets(4), "hoodie.index.bucket.engine": "CONSISTENT_HASHING"}, whole_table=True)
+    assert sorted(table.rglob("*")) == before
+    delete(table, min(rows.column("_hoodie_partition_path").to_pylist()))
+    plain = golden(version, "cow_basic").table
+    with pytest.raises(ConfigError, match="is no bucket"):
+        overwrite(plain, given, of_buckets(4), whole_table=True)
+    (table / ".hoodie" / ".bucket_index" / "consistent_hashing_metadata").mkdir(parents=True)
+    with pytest.raises(UnsupportedError, match="consistent hashing"):
+        overwrite(table, given, of_buckets(4), whole_table=True)
+
+
+def of_buckets(count: int) -> dict[str, str]:
+    return {"hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": str(count)}
