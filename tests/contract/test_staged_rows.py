@@ -17,7 +17,7 @@ from hudi_core.table import HudiTable
 from hudi_spark.engine import SparkEngine
 from hudi_spark.overwrite import insert_overwrite
 from tests.support.golden_data import GoldenCase
-from tests.support.overwrites import own_rows, places, put_source, within
+from tests.support.overwrites import BUCKETS, in_buckets, own_rows, places, put_source, within
 from tests.support.rows import assert_same_rows
 from tests.support.table_invariants import assert_metadata_true, read_rows
 
@@ -54,6 +54,17 @@ def test_a_dataframe_replaces_the_partitions_of_its_rows(
     never = spark.sql("SELECT raise_error('evaluated')")
     again = insert_overwrite(never, str(table), token="once")
     assert (again["instant"], again["repeated"]) == (done["instant"], True)
+
+
+def test_executors_put_rows_into_buckets(golden: Golden, tmp_path: Path, spark: SparkSession) -> None:
+    table = golden("8", "bucket_index_cow").table
+    rows = read_rows(table)
+    frame = spark.read.parquet(str(put_source(own_rows(table, rows), tmp_path, files=3)))
+    insert_overwrite(frame.repartition(3), str(table), whole_table=True, options=BUCKETS)
+    after = read_rows(table)
+    assert in_buckets(after) == in_buckets(rows)
+    assert places(after) == places(rows)
+    assert_metadata_true(table)
 
 
 def rows_of_half(spark: SparkSession, source: str, keep: str) -> Any:
