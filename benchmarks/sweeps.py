@@ -55,7 +55,7 @@ SOAKED = {
         (f"{CORE}/metadata_table", f"{CORE}/services/metadata", "tests/golden"),
     ),
     "base files of pages and copies": (1, ("tests/interop/test_parquet_files.py", f"{CORE}/codec/parquet")),
-    "rewrites of golden tables": (4, ("tests/interop/test_rewrites_golden.py",)),
+    "rewrites of golden tables": (16, ("tests/interop/test_rewrites_golden.py",)),
     "compactions planned by us": (
         1,
         ("tests/interop/test_compaction_planning.py", "tests/interop/test_compaction_planning_golden.py"),
