@@ -72,9 +72,10 @@ class Buckets:
         """The bucket of each record key (string, without nulls). Raises FormatError naming `path` for a key in which
         releases of Hudi find other values: one that holds colons or commas besides those of its fields' names.
         """
-        hashes = np.ones(len(keys), np.uint32)
-        for values in self._values(keys, path=path):
-            hashes = hashes * np.uint32(31) + string_hashes(values).astype(np.uint32)
+        named = pc.match_substring(keys, ":").to_numpy(zero_copy_only=False)
+        hashes = _list_hashes([keys])
+        if named.any():
+            hashes = np.where(named, _list_hashes(self._values(keys, named, path=path)), hashes)
         found: NDArray[np.int64] = (hashes & np.uint32(0x7FFFFFFF)).astype(np.int64) % self.count
         return found
 
@@ -87,21 +88,27 @@ class Buckets:
     def _digits(self) -> pa.Array:
         return pa.array([f"{number:0{_DIGITS}}" for number in range(self.count)])
 
-    def _values(self, keys: pa.Array, *, path: str) -> list[pa.Array]:
-        """The values of the fields, each as text: the whole key where it has no names of fields in it."""
-        labelled = pc.match_substring(keys, ":")
-        if not pc.any(labelled).as_py():
-            return [keys]
+    def _values(self, keys: pa.Array, named: NDArray[np.bool_], *, path: str) -> list[pa.Array]:
+        """The values of the fields, each as text, of keys that have the names of their fields in them."""
         pattern = ",".join(f"{re.escape(name)}:(?P<f{at}>[^,:]*)" for at, name in enumerate(self.key_fields))
         found = pc.extract_regex(keys, f"^{pattern}$")
-        if found.null_count:
-            key = keys.filter(pc.is_null(found))[0].as_py()
+        unread = named & pc.is_null(found).to_numpy(zero_copy_only=False)
+        if unread.any():
+            key = keys[int(unread.argmax())].as_py()
             raise FormatError(
                 f"the bucket of the key {key!r} depends on the release of Hudi: it holds a colon or a comma",
                 path=path,
                 remedy="overwrite the table with Hudi",
             )
-        return [pc.struct_field(found, f"f{self.key_fields.index(name)}") for name in self.fields]
+        return [pc.struct_field(found, f"f{self.key_fields.index(name)}").fill_null("") for name in self.fields]
+
+
+def _list_hashes(values: list[pa.Array]) -> NDArray[np.uint32]:
+    """Java's hash of the list of each row's texts."""
+    hashes = np.ones(len(values[0]), np.uint32)
+    for texts in values:
+        hashes = hashes * np.uint32(31) + string_hashes(texts).astype(np.uint32)
+    return hashes
 
 
 def place_of(place: str) -> tuple[str, str | None]:

@@ -172,11 +172,15 @@ def check_buckets(
         latest = timeline.commits().last()
         stats = () if latest is None else context.active.read_commit(latest).write_stats()
         ids = [stat.file_id for stat in stats]
-    remedy = f"give --option {INDEX_TYPE.name}=… and {NUM_BUCKETS.name}=NUMBER as the table's writers have them"
+    remedy = f"give --option {NUM_BUCKETS.name}=NUMBER as the table's writers have it"
     for file_id in ids:
         if BUCKET_ID.match(file_id) is None:
             if buckets is not None:
-                raise ConfigError(f"file group {file_id} is no bucket", path=path, remedy=remedy)
+                raise ConfigError(
+                    f"file group {file_id} is no bucket",
+                    path=path,
+                    remedy=f"leave out {NUM_BUCKETS.name}, and {INDEX_TYPE.name}=BUCKET",
+                )
         elif buckets is None:
             raise ConfigError(
                 "the table has a bucket index, whose rows have their places by the hash of their keys",

@@ -171,8 +171,8 @@ def count_rows(engine: Engine, rows: SourceRows, files: Sequence[SourcePart]) ->
 def count_file(unit: CountUnit, attempt: TaskAttempt) -> FileCount:
     """The UnitTask of counting: of a file that columns of keys and partitions are read of.
 
-    Raises ConfigError naming the file for columns that do not fit the table's, FormatError for rows without a key or
-    with a partition path that is not safe, CorruptFileError for what is no Parquet file. Memory: a batch.
+    Raises ConfigError naming the file for columns that do not fit the table's, FormatError for rows without a key or a
+    bucket or with a partition path that is not safe, CorruptFileError for what is no Parquet file. Memory: a batch.
     """
     counts: dict[str, int] = {}
     with open_part(unit.rows, unit.part) as file:
@@ -180,7 +180,9 @@ def count_file(unit: CountUnit, attempt: TaskAttempt) -> FileCount:
         columns = pa.schema([every.field(name) for name in unit.rows.keys.columns])
         for batch in base_batches(file, columns, batch_rows=unit.rows.config.batch_rows):
             path = file.path
-            unit.rows.keys.keys(batch, path=path)
+            keys = unit.rows.keys.keys(batch, path=path)
+            if unit.rows.buckets is not None:
+                unit.rows.buckets.numbers(keys, path=path)
             for found in pc.value_counts(unit.rows.keys.partitions(batch, path=path)).to_pylist():
                 counts[found["values"]] = counts.get(found["values"], 0) + found["counts"]
         check_partitions(counts, source=file.path)

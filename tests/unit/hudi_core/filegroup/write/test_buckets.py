@@ -68,6 +68,12 @@ def test_a_key_that_releases_read_differently_is_refused(key: str) -> None:
         TWO.numbers(pa.array(["a:1,b:2,c:3", key]), path="t")
 
 
+def test_keys_with_and_without_the_name_of_their_field() -> None:
+    found = ONE.numbers(pa.array(["k1", "id:k1", "id"]), path="t").tolist()
+    assert found[0] == found[1] == java_list_bucket(["k1"], 7)
+    assert found[2] == java_list_bucket(["id"], 7)
+
+
 def test_places() -> None:
     keys = pa.array(["k1", "k2"])
     places = ONE.places(pa.array(["2024/01", ""]), keys, path="t").to_pylist()

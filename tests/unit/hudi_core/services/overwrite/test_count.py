@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from hudi_core.errors import ConfigError, UnsupportedError
+from hudi_core.errors import ConfigError, FormatError, UnsupportedError
 from tests.support.golden_data import GoldenCase
 from tests.support.overwrites import delete, overwrite, own_rows, put_source
 from tests.support.table_invariants import read_rows
@@ -44,6 +44,18 @@ def test_rows_need_the_buckets_that_the_table_has(golden: Golden, tmp_path: Path
     (table / ".hoodie" / ".bucket_index" / "consistent_hashing_metadata").mkdir(parents=True)
     with pytest.raises(UnsupportedError, match="consistent hashing"):
         overwrite(table, given, of_buckets(4), whole_table=True)
+
+
+def test_rows_without_a_bucket_are_found_before_anything_is_written(golden: Golden, tmp_path: Path) -> None:
+    table = golden("9", "bucket_index_cow").table
+    rows = own_rows(table, read_rows(table))
+    at = rows.schema.get_field_index("id")
+    keys = [*rows.column("id").to_pylist()[1:], "10:30"]
+    given = put_source(rows.set_column(at, rows.schema.field(at), [keys]), tmp_path)
+    before = sorted(table.rglob("*"))
+    with pytest.raises(FormatError, match="the bucket of the key '10:30' depends on the release"):
+        overwrite(table, given, of_buckets(4), whole_table=True)
+    assert sorted(table.rglob("*")) == before
 
 
 def of_buckets(count: int) -> dict[str, str]:
