@@ -21,7 +21,7 @@ from hudi_core.engine.exchange import SHARD_ROWS, check_rows
 from hudi_core.engine.packed_units import PackedUnits
 from hudi_core.engine.protocol import Consume, Produce
 from hudi_spark.progress import ProgressFolder
-from hudi_spark.task_attempts import RESULT_SCHEMA, attempt_of, numbers_of, outcome_of, result_row
+from hudi_spark.task_attempts import RESULT_SCHEMA, attempt_of, forget_importers, numbers_of, outcome_of, result_row
 from hudi_spark.task_errors import TaskFailure
 
 if TYPE_CHECKING:
@@ -96,11 +96,15 @@ class ShardConsumer:
 
 def _pieces(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[int, pa.RecordBatch]]:
     """The batches cut at the start of each shard, without the rows that only name a shard."""
-    for batch in batches:
-        shards = batch.column(0).to_numpy()
-        starts = np.flatnonzero(np.r_[True, shards[1:] != shards[:-1]][: len(shards)]).tolist()
-        for start, end in zip(starts, [*starts[1:], len(shards)], strict=True):
-            piece = batch.slice(start, end - start)
-            if piece.column(1).null_count:
-                piece = piece.filter(pc.is_valid(piece.column(1)))
-            yield int(shards[start]), pa.RecordBatch.from_arrays([piece.column(1), piece.column(2)], schema=SHARD_ROWS)
+    try:
+        for batch in batches:
+            shards = batch.column(0).to_numpy()
+            starts = np.flatnonzero(np.r_[True, shards[1:] != shards[:-1]][: len(shards)]).tolist()
+            for start, end in zip(starts, [*starts[1:], len(shards)], strict=True):
+                piece = batch.slice(start, end - start)
+                if piece.column(1).null_count:
+                    piece = piece.filter(pc.is_valid(piece.column(1)))
+                columns = [piece.column(1), piece.column(2)]
+                yield int(shards[start]), pa.RecordBatch.from_arrays(columns, schema=SHARD_ROWS)
+    finally:
+        forget_importers()

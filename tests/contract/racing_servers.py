@@ -86,7 +86,6 @@ def _versitygw() -> Iterator[RacingServer]:
             "--secret",
             "testing",
             "--quiet",
-            "--keep-alive",
             "posix",
             folder,
         ]
