@@ -22,9 +22,10 @@ import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -64,6 +65,10 @@ BATCH: Final = 20
 COMPACT_EVERY: Final = 3
 CLUSTER_EVERY: Final = 10
 """The writes after which real Hudi plans a service."""
+RENEWED_EVERY: Final = 30
+"""The writes after which the process of real Hudi is another one: 1.2.0 leaves a stream open for each HFile block that
+it reads, and after some 80 writes waits for eight minutes for one of its 5,000 connections to S3.
+"""
 KILL_EVERY: Final = 15.0
 LOOKED_EVERY: Final = 0.5
 """Seconds between two looks at what the timeline shows; what a time is exact to."""
@@ -83,15 +88,24 @@ TABLE: Final = {
 
 @dataclass
 class S3Writer:
-    """Real Hudi's writer; `expected` has the value of each key that it has acknowledged."""
+    """Real Hudi's writer; `expected` has the value of each key that it has acknowledged. `start` gives a new process of
+    it, which is changed for another one after RENEWED_EVERY writes.
+    """
 
-    hudi: RealHudi
+    start: Callable[[], RealHudi]
     base: str
     scratch: Path
     options: dict[str, str]
     expected: dict[int, int] = field(default_factory=dict)
     writes: int = 0
     failures: Counter[str] = field(default_factory=Counter)
+
+    def __post_init__(self) -> None:
+        self.hudi = self.start()
+
+    def close(self) -> None:
+        """Ends its process."""
+        self.hudi.close()
 
     def create(self) -> None:
         """The first insert."""
@@ -103,6 +117,9 @@ class S3Writer:
     def upsert(self) -> None:
         """Changes some rows; the same ones again until real Hudi has taken them."""
         self.writes += 1
+        if self.writes % RENEWED_EVERY == 0:
+            self.close()
+            self.hudi = self.start()
         numbers = [(self.writes * BATCH + number) % KEYS for number in range(BATCH)]
         parquet = write_parquet(rows_of(numbers, self.writes), self.scratch, "rows")
         while True:
@@ -177,7 +194,7 @@ def hadoop_of(server: RacingServer) -> dict[str, str]:
         "spark.hadoop.fs.s3a.connection.ssl.enabled": "false",
         # It would delete folders' markers with each file, which servers on folders refuse.
         "spark.hadoop.fs.s3a.directory.marker.retention": "keep",
-        # Hudi 1.2.0 leaves a stream open for each HFile block that it reads, until the garbage collector comes.
+        # See RENEWED_EVERY.
         "spark.hadoop.fs.s3a.connection.maximum": "5000",
         "spark.hadoop.fs.s3.impl": "org.apache.hadoop.fs.s3a.S3AFileSystem",
     }
@@ -351,8 +368,8 @@ def soak(seconds: float, scratch: Path) -> dict[str, Any]:
         locked = stack.enter_context(lock_options("zookeeper"))
         options = {**WRITER, **CONCURRENT, **locked}
         os.environ |= {"AWS_ACCESS_KEY_ID": server.options["key"], "AWS_SECRET_ACCESS_KEY": server.options["secret"]}
-        hudi = RealHudi("1.2.0", jars=[fetched(jar) for jar in S3A], conf=hadoop_of(server))
-        writer = S3Writer(stack.enter_context(closing(hudi)), f"s3://{BUCKET}/{KEY}", scratch, options)
+        start = partial(RealHudi, "1.2.0", jars=[fetched(jar) for jar in S3A], conf=hadoop_of(server))
+        writer = stack.enter_context(closing(S3Writer(start, f"s3://{BUCKET}/{KEY}", scratch, options)))
         writer.create()
         storage = {name: server.options[name] for name in ("endpoint_url", "region")}
         observer = Observer(HudiTable.open(writer.base, storage, options))
