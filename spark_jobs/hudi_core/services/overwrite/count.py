@@ -95,8 +95,9 @@ def _samples(context: TableContext, timeline: Timeline) -> Iterator[_Sample]:
     for partition in view.partitions():
         for base in view.latest_base_files(partition):
             with open_base_file(context.storage, base.path) as file:
-                for batch in islice(file.batches([RECORD_KEY], batch_rows=_SAMPLED), 1):
-                    yield _Sample(base.path, parse_base_file(base.name).file_id, batch.column(0))
+                batch = next(iter(file.batches([RECORD_KEY], batch_rows=_SAMPLED)), None)
+            if batch is not None and batch.num_rows:
+                yield _Sample(base.path, parse_base_file(base.name).file_id, batch.column(0))
 
 
 def _labels_one(context: TableContext, sample: _Sample | None) -> bool | None:
