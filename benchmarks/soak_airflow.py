@@ -65,9 +65,9 @@ BATCH: Final = 20
 COMPACT_EVERY: Final = 3
 CLUSTER_EVERY: Final = 10
 """The writes after which real Hudi plans a service."""
-RENEWED_EVERY: Final = 30
-"""The writes after which the process of real Hudi is another one: 1.2.0 leaves a stream open for each HFile block that
-it reads, and after some 80 writes waits for eight minutes for one of its 5,000 connections to S3.
+RENEWED_EVERY: Final = 15
+"""The attempts at a write after which the process of real Hudi is another one: 1.2.0 leaves a stream open for each
+HFile block that it reads, and after some 80 writes waits for eight minutes for one of its 5,000 connections to S3.
 """
 KILL_EVERY: Final = 15.0
 LOOKED_EVERY: Final = 0.5
@@ -89,7 +89,7 @@ TABLE: Final = {
 @dataclass
 class S3Writer:
     """Real Hudi's writer; `expected` has the value of each key that it has acknowledged. `start` gives a new process of
-    it, which is changed for another one after RENEWED_EVERY writes.
+    it, which is changed for another one after RENEWED_EVERY attempts.
     """
 
     start: Callable[[], RealHudi]
@@ -98,6 +98,7 @@ class S3Writer:
     options: dict[str, str]
     expected: dict[int, int] = field(default_factory=dict)
     writes: int = 0
+    attempts: int = 0
     failures: Counter[str] = field(default_factory=Counter)
 
     def __post_init__(self) -> None:
@@ -117,12 +118,13 @@ class S3Writer:
     def upsert(self) -> None:
         """Changes some rows; the same ones again until real Hudi has taken them."""
         self.writes += 1
-        if self.writes % RENEWED_EVERY == 0:
-            self.close()
-            self.hudi = self.start()
         numbers = [(self.writes * BATCH + number) % KEYS for number in range(BATCH)]
         parquet = write_parquet(rows_of(numbers, self.writes), self.scratch, "rows")
         while True:
+            self.attempts += 1
+            if self.attempts % RENEWED_EVERY == 0:
+                self.close()
+                self.hudi = self.start()
             try:
                 self.hudi.ask("write", base=self.base, operation="upsert", parquet=parquet, options=self.options)
                 break
