@@ -27,7 +27,7 @@ _MARK: Final = "airflow_hudi_mark"
 _MOST: Final = 100
 """Instants that an event names."""
 _UNCHANGED_SECONDS: Final = 30.0
-"""After which a timeline that stays as it is comes again, since what is pending there may have to be told again."""
+"""After which a timeline that stays as it is comes again, since what is pending there may have to be reported again."""
 
 
 class HudiTimelineEventTrigger(BaseEventTrigger):

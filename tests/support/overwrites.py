@@ -37,7 +37,7 @@ WRITERS_OPTIONS: dict[str, dict[str, str]] = {
     "bucket_index_cow": BUCKETS,
     "bucket_index_mor": BUCKETS,
 }
-"""What the writers of golden tables were told that properties, some of version 6 alone, do not record."""
+"""What the writers of golden tables were given that properties, some of version 6 alone, do not record."""
 
 
 def own_rows(table: Path, rows: pa.Table) -> pa.Table:

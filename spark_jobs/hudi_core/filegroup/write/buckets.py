@@ -81,12 +81,8 @@ class Buckets:
 
     def places(self, partitions: pa.Array, keys: pa.Array, *, path: str) -> pa.Array:
         """The partition and the bucket of each row as one text, which place_of reads. Errors as numbers."""
-        buckets = self._digits.take(pa.array(self.numbers(keys, path=path)))
-        return pc.binary_join_element_wise(partitions, buckets, _PLACE)
-
-    @property
-    def _digits(self) -> pa.Array:
-        return pa.array([f"{number:0{_DIGITS}}" for number in range(self.count)])
+        numbers = pa.array(self.numbers(keys, path=path)).cast(pa.string())
+        return pc.binary_join_element_wise(partitions, pc.utf8_lpad(numbers, _DIGITS, "0"), _PLACE)
 
     def _values(self, keys: pa.Array, named: NDArray[np.bool_], *, path: str) -> list[pa.Array]:
         """The values of the fields, each as text, of keys that have the names of their fields in them."""

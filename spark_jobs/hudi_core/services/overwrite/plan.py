@@ -8,9 +8,10 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from hudi_core.config.keygen_config import INDEX_TYPE, NUM_BUCKETS
-from hudi_core.errors import ConfigError, ConflictError, UnsupportedError
-from hudi_core.filegroup.write.buckets import BUCKET_ID, CONSISTENT_BUCKETS, Buckets, bucket_of
+from hudi_core.errors import ConfigError, ConflictError
+from hudi_core.filegroup.write.buckets import BUCKET_ID, Buckets, bucket_of
 from hudi_core.model.names import FileGroupId
+from hudi_core.services.clustering.checks import check_buckets
 from hudi_core.services.compaction.checks import check_schema_of_latest, check_table
 from hudi_core.services.context import TableContext
 from hudi_core.services.overwrite.source import CountedRows
@@ -81,7 +82,8 @@ def plan_overwrite(context: TableContext, timeline: Timeline, work: Overwrite, *
         replaced[name] = tuple(item.file_group.file_id for item in found)
         slices += found if with_slices else []
     if work.rows is not None:
-        check_buckets(context, timeline, replaced, work.rows.rows.buckets)
+        check_buckets(context, "overwrite it with Hudi")
+        check_bucket_ids(context, timeline, replaced, work.rows.rows.buckets)
     commits = timeline.commits().requested_times
     return OverwritePlan(replaced, tuple(slices), frozenset(partitions - known), frozenset(commits))
 
@@ -153,20 +155,15 @@ def check_not_written(context: TableContext, now: Timeline, instant: str, plan: 
         )
 
 
-def check_buckets(
+def check_bucket_ids(
     context: TableContext, timeline: Timeline, replaced: Mapping[str, Collection[str]], buckets: Buckets | None
 ) -> None:
     """Whether the file groups are the `buckets` that the rows go to. What index a table has shows in the ids of file
     groups alone, and where none are replaced in those of the newest commit.
 
-    Raises UnsupportedError for buckets by consistent hashing, ConfigError where the options name other buckets than the
-    table has.
+    Raises ConfigError where the options name other buckets than the table has.
     """
     path = context.config.path
-    if context.storage.list_folders(CONSISTENT_BUCKETS):
-        raise UnsupportedError(
-            "the table has buckets by consistent hashing", path=path, remedy="overwrite it with Hudi"
-        )
     ids = [file_id for found in replaced.values() for file_id in found]
     if not ids:
         latest = timeline.commits().last()
