@@ -49,6 +49,8 @@ _ALIKE = 0.88
 """How much of two names is the same; a letter more, less or other gives 0.95 and more."""
 _OTHERS = frozenset(
     (
+        "hoodie.bucket.index.max.num.buckets",
+        "hoodie.bucket.index.min.num.buckets",
         "hoodie.combine.before.upsert",
         "hoodie.datasource.read.incr.filters",
         "hoodie.datasource.write.partitionpath.urlencode",
