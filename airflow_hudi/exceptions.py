@@ -5,6 +5,7 @@ HudiError
 ├── HudiInstantNotFound
 ├── HudiInstantBusy
 ├── HudiNotificationFailed
+├── HudiTableUnreadable
 └── HudiJobFailed
     └── HudiJobKilled
 """
@@ -13,7 +14,7 @@ from __future__ import annotations
 
 from airflow.sdk.exceptions import AirflowException
 
-from hudi_core.errors import ConfigError, ConflictError, ExecutionError, HudiError
+from hudi_core.errors import ConfigError, ConflictError, ExecutionError, HudiError, StorageError
 
 
 class HudiSensorFailed(HudiError, AirflowException):
@@ -30,6 +31,10 @@ class HudiInstantBusy(ConflictError):
 
 class HudiNotificationFailed(HudiError):
     """A webhook did not take a message."""
+
+
+class HudiTableUnreadable(StorageError):
+    """Tables that a task has to look at cannot be read now; a retry looks again."""
 
 
 class HudiJobFailed(ExecutionError):

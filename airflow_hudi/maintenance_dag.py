@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta, timezone
 from typing import Any, Final
 
+from airflow.providers.standard.operators.empty import EmptyOperator
 from airflow.sdk import DAG
 
 from airflow_hudi.dag_params import RUN_TYPES
@@ -64,10 +65,13 @@ def hudi_maintenance_dag(
     with DAG(dag_id=dag_id, schedule=schedule, **{**defaults, **dag_args}) as dag:
         services = [_services(pool, of_pool, given, mapped=one_task_per_table) for pool, of_pool in by_pool.items()]
         if any(policies.of(table).pending_age is not None for table in named):
-            reached = {name: given[name] for name in ("hudi_conn_id",) if name in given}
-            alerts = HudiAlertOperator(task_id="alerts", tables=named, policy=given["policy"], **reached)
-            # It runs also where a service failed, whose state remains that of the run.
-            services >> alerts.as_teardown(on_failure_fail_dagrun=True)
+            shared = {name: given[name] for name in ("hudi_conn_id", "retries", "retry_delay") if name in given}
+            alerts = HudiAlertOperator(
+                task_id="alerts", tables=named, policy=given["policy"], trigger_rule="all_done", **shared
+            )
+            # The last task's state is the run's: without this one a failed service would be a successful run.
+            [*services, alerts] >> EmptyOperator(task_id="all_succeeded")
+            services >> alerts
     return dag
 
 

@@ -55,6 +55,10 @@ KEY: Final = "soak/orders"
 SECONDS: Final = 600.0
 POLL: Final = 2
 """Seconds between two looks of the triggerer."""
+IDLE_SLEEP: Final = 0.25
+"""Seconds that the scheduler sleeps where it finds nothing to do; Airflow's default of one comes up to four times
+between an event and the start of its task.
+"""
 REPEATED: Final = 60
 """Seconds after which what is still pending has an event again: runs fail for good when they are killed too often."""
 MOST_LATE: Final = 10.0
@@ -69,6 +73,8 @@ RENEWED_EVERY: Final = 15
 """The attempts at a write after which the process of real Hudi is another one: 1.2.0 leaves a stream open for each
 HFile block that it reads, and after some 80 writes waits for eight minutes for one of its 5,000 connections to S3.
 """
+NICENESS: Final = 10
+"""Of real Hudi's processes: writers run on a cluster of their own, not on the machine of Airflow."""
 KILL_EVERY: Final = 15.0
 LOOKED_EVERY: Final = 0.5
 """Seconds between two looks at what the timeline shows; what a time is exact to."""
@@ -217,6 +223,7 @@ def variables(server: RacingServer, home: Path, options: Mapping[str, str]) -> d
         "AWS_SECRET_ACCESS_KEY": server.options["secret"],
         "AWS_DEFAULT_REGION": server.options["region"],
         "AIRFLOW__CORE__DAGS_ARE_PAUSED_AT_CREATION": "False",
+        "AIRFLOW__SCHEDULER__SCHEDULER_IDLE_SLEEP_TIME": str(IDLE_SLEEP),
         "AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT": "30",
         "AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_SEC": "5",
         "AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT_DETECTION_INTERVAL": "5",
@@ -370,7 +377,8 @@ def soak(seconds: float, scratch: Path) -> dict[str, Any]:
         locked = stack.enter_context(lock_options("zookeeper"))
         options = {**WRITER, **CONCURRENT, **locked}
         os.environ |= {"AWS_ACCESS_KEY_ID": server.options["key"], "AWS_SECRET_ACCESS_KEY": server.options["secret"]}
-        start = partial(RealHudi, "1.2.0", jars=[fetched(jar) for jar in S3A], conf=hadoop_of(server))
+        jars = [fetched(jar) for jar in S3A]
+        start = partial(RealHudi, "1.2.0", jars=jars, conf=hadoop_of(server), niceness=NICENESS)
         writer = stack.enter_context(closing(S3Writer(start, f"s3://{BUCKET}/{KEY}", scratch, options)))
         writer.create()
         storage = {name: server.options[name] for name in ("endpoint_url", "region")}

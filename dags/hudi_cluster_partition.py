@@ -1,7 +1,8 @@
 """Clusters one partition of a table, for each partition that hudi_changed_partitions found.
 
 A run has the partition as its partition key, or as its param when it is triggered by hand. Small files are joined; with
-sort columns rows are sorted. What an earlier clustering left as the next one would is nothing to do.
+sort columns rows are sorted. What an earlier clustering left as the next one would is nothing to do. Clusterings that
+are pending when it starts, of whichever partition, are run first.
 
 | param | environment | Variable |
 |---|---|---|
@@ -23,8 +24,8 @@ from datetime import datetime, timedelta, timezone
 from airflow.sdk import DAG, PartitionedAssetTimetable
 
 from airflow_hudi.assets import changed_partitions_asset
-from airflow_hudi.dag_params import RUN_TYPES, TARGET, optional_text, table_params, writer_options
-from airflow_hudi.operators.clustering import HudiClusteringOperator
+from airflow_hudi.dag_params import HUDI_CONN, RUN_TYPES, SPARK_CONN, TABLE, optional_text, table_params, writer_options
+from airflow_hudi.operators.table_services import HudiTableServicesOperator
 
 WATCHED = os.environ.get("AIRFLOW_HUDI_WATCHED_TABLE") or os.environ.get("AIRFLOW_HUDI_TABLE")
 
@@ -47,8 +48,10 @@ with DAG(
         ),
     },
 ) as dag:
-    HudiClusteringOperator(
+    HudiTableServicesOperator(
         task_id="cluster",
+        tables=TABLE,
+        services="clustering",
         options={
             **writer_options(),
             "hoodie.clustering.plan.strategy.partition.selected": (
@@ -56,8 +59,9 @@ with DAG(
             ),
             "hoodie.clustering.plan.strategy.sort.columns": "{{ params.sort_columns or '' }}",
         },
+        hudi_conn_id=HUDI_CONN,
+        spark_conn_id=SPARK_CONN,
         engine=os.environ.get("AIRFLOW_HUDI_FLEET_ENGINE") or "auto",
-        **TARGET,
         retries=3,
         retry_delay=timedelta(minutes=1),
     )

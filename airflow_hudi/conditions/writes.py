@@ -11,21 +11,19 @@ from airflow_hudi.timeline_reader import Look
 from hudi_core.timeline.actions.commit import CommitMetadata, Operation
 from hudi_core.timeline.instant import COMMIT_ACTIONS, WRITE_ACTIONS, Instant
 
-_MOST: Final = 100
-"""Partitions that a description of a commit names."""
 _SERVICES: Final = WRITE_ACTIONS - COMMIT_ACTIONS
 SERVICE_OPERATIONS: Final = frozenset({Operation.COMPACT, Operation.LOG_COMPACT, Operation.CLUSTER})
 """Operations that leave rows as they are."""
 
 
 def written(metadata: CommitMetadata) -> dict[str, Any]:
-    """What a commit wrote: `{"operation", "partitions", "rows"}`, the first partitions by name, those that it emptied
-    among them.
+    """What a commit wrote: `{"operation", "partitions", "rows"}`, the partitions by name, those that it emptied among
+    them.
     """
     partitions = sorted({*metadata.partition_to_write_stats, *(metadata.replaced_file_ids or {})})
     return {
         "operation": metadata.operation_type,
-        "partitions": partitions[:_MOST],
+        "partitions": partitions,
         "rows": sum(stat.num_writes for stat in metadata.write_stats()),
     }
 

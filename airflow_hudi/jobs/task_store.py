@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 _INSTANT = "hudi_instant"
 _AFTER = "hudi_after"
 _UNLESS_COMPLETED = "hudi_unless_completed"
 _DONE = "hudi_done"
+_RESULTS = "hudi_results"
 
 
 class TaskStore:
-    """The instant that the task started or was to roll back, or how the timeline was before one was planned; and what
-    it did when it succeeded last: cleared and run again, it is not skipped where there is no more to do.
+    """The instant that the task started or was to roll back, or how the timeline was before one was planned; what it
+    has done of many runs; and what it did when it succeeded last: cleared and run again, it is not skipped where there
+    is no more to do.
 
     Keeps nothing without a store.
     """
@@ -48,6 +50,13 @@ class TaskStore:
         done = None if found is None else json.loads(found)
         return done if isinstance(done, dict) else None
 
+    @property
+    def results(self) -> list[dict[str, Any]]:
+        """What tries of this task have completed of the runs of many, of which one failed."""
+        found = self._get(_RESULTS)
+        results = [] if found is None else json.loads(found)
+        return results if isinstance(results, list) else []
+
     def begin(self, instant: str) -> None:
         """Remembers the instant."""
         self._set(_INSTANT, instant)
@@ -60,6 +69,10 @@ class TaskStore:
         """Remembers a write that had not completed."""
         self._set(_UNLESS_COMPLETED, instant)
 
+    def keep_results(self, results: Sequence[Mapping[str, Any]]) -> None:
+        """Remembers what is completed."""
+        self._set(_RESULTS, json.dumps([dict(item) for item in results]))
+
     def finish(self, done: Mapping[str, Any]) -> None:
         """The work is done: clearing the task means "do it again", or where there is no more to do, report this."""
         self.forget()
@@ -68,7 +81,7 @@ class TaskStore:
     def forget(self) -> None:
         """There is no work of an earlier try to resume."""
         if self._store is not None:
-            for key in (_INSTANT, _AFTER, _UNLESS_COMPLETED):
+            for key in (_INSTANT, _AFTER, _UNLESS_COMPLETED, _RESULTS):
                 self._store.delete(key)
 
     def _get(self, key: str) -> str | None:

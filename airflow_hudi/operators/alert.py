@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import BaseOperator
 from airflow.sdk.exceptions import AirflowFailException
 
+from airflow_hudi.exceptions import HudiTableUnreadable
 from airflow_hudi.hooks.hudi import HudiHook
 from airflow_hudi.operators.base import XCOM, bad_input_is_final, names_in
 from airflow_hudi.policies import read_policies, tables_of
 from airflow_hudi.reports import metrics
 from airflow_hudi.results import pending_named
+from hudi_core.errors import EXIT_BAD_INPUT, HudiError
 from hudi_core.timeline.pending_age import age_shown, pending_longer_than
 
 if TYPE_CHECKING:
@@ -22,9 +24,11 @@ if TYPE_CHECKING:
 class HudiAlertOperator(BaseOperator):
     """Looks at the timelines of tables, and fails without retries where an instant is pending for longer than
     `alerts: {pending_age: …}` of the table's policy, so that whatever reports failed tasks reports it. One listing for
-    each table.
+    each table. A table that cannot be looked at keeps no other from being looked at; the task then fails at the end,
+    with retries where there is no alert and one may help.
 
-    XCom: `{"alerts": [{"table", "instant", "action", "state", "age_seconds"}]}`, also when the task fails.
+    XCom: `{"alerts": [{"table", "instant", "action", "state", "age_seconds"}], "errors": [{"table", "error"}]}`, also
+    when the task fails.
 
     :param policy: the path of a YAML file, or one policy as a dict (templated)
     :param tables: the tables, as a list or separated by commas; empty: those of the file (templated)
@@ -48,28 +52,37 @@ class HudiAlertOperator(BaseOperator):
         self.hudi_conn_id = hudi_conn_id
 
     def execute(self, context: Context) -> dict[str, Any]:
-        """Looks at every table, and then fails where there is an alert."""
-        policies = read_policies(self.policy)
-        tables = tables_of(names_in(self.tables), policies)
+        """Looks at every table, and then fails where there is an alert or an error."""
+        with bad_input_is_final():
+            policies = read_policies(self.policy)
+            tables = tables_of(names_in(self.tables), policies)
         hook, measured = HudiHook(self.hudi_conn_id or None), metrics.is_measured()
         alerts: list[dict[str, Any]] = []
         lines: list[str] = []
+        errors: dict[str, HudiError] = {}
         for table in tables:
             most = policies.of(table).pending_age
             if most is None and not measured:
                 continue
-            with bad_input_is_final():
+            try:
                 look = hook.timeline(table).look()
-            if measured:
-                metrics.report_table(hook, look)
+                if measured:
+                    metrics.report_table(hook, look)
+            except HudiError as error:
+                errors[table] = error
+                continue
             if most is None:
                 continue
             for item, age in pending_longer_than(look.timeline, most, look.at, look.zone):
                 alerts.append({"table": table, **pending_named(item, age)})
                 lines.append(f"{table}: {age_shown(item, age)}, longer than {most} s")
-        result = {"alerts": alerts}
-        if lines:
+        failures = [{"table": table, "error": str(error)} for table, error in errors.items()]
+        result = {"alerts": alerts, "errors": failures}
+        if lines or errors:
             context["ti"].xcom_push(key=XCOM, value=result)
-            raise AirflowFailException("\n".join(lines))
+            message = "\n".join([*lines, *(f"{item['table']}: {item['error']}" for item in failures)])
+            if lines or all(error.exit_code == EXIT_BAD_INPUT for error in errors.values()):
+                raise AirflowFailException(message)
+            raise HudiTableUnreadable(message)
         self.log.info("No instant of %d tables is pending for too long", len(tables))
         return result

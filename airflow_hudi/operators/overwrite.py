@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -37,8 +38,9 @@ class BaseHudiOverwriteOperator(BaseHudiOperator):
     "repeated", "engine", "reason"}`; `instant` is None and `reason` is set when there was nothing to do.
 
     :param partitions: paths of partitions, as a list or separated by commas (templated)
-    :param token: the name of the work; empty for that of DAG, task, map index and data interval, or run id where the
-        run has no interval. An interval is written again with another token (templated)
+    :param token: the name of the work; empty for that of DAG, task and data interval, or run id where the run has no
+        interval, and of a mapped task also its index and what it writes. An interval is written again with another
+        token (templated)
     """
 
     action: ClassVar[str]
@@ -59,7 +61,7 @@ class BaseHudiOverwriteOperator(BaseHudiOperator):
 
     def serve(self, reader: TimelineReader, context: Context) -> dict[str, Any]:
         """Overwrites; see the class."""
-        token = self.token or _token_of(context)
+        token = self.token or self._token_of(context)
         fields = {"partitions": names_in(self.partitions), "token": token, **self.request_fields(reader, context)}
         done = run_until_done(self.new_job(reader, self.overwrite_request(fields)), self.patience)
         document = done.get("document") or {}
@@ -70,6 +72,20 @@ class BaseHudiOverwriteOperator(BaseHudiOperator):
             return self.nothing(context, lambda: result, result["reason"])
         self.log.info("%s: %s", self.action, result)
         return result
+
+    def _token_of(self, context: Context) -> str:
+        """The token of the task's work: the same in each try, and in each run of the same data interval."""
+        ti = context["ti"]
+        start, end = context.get("data_interval_start"), context.get("data_interval_end")
+        interval = ti.run_id if start is None or end is None else f"{start.isoformat()}/{end.isoformat()}"
+        mapped = ""
+        if ti.map_index is not None and ti.map_index >= 0:
+            # What is mapped may be in another order when the run is cleared.
+            names = sorted({"table", *self.template_fields} - {"token", *BaseHudiOperator.template_fields})
+            work = json.dumps([[name, getattr(self, name)] for name in names], default=str, sort_keys=True)
+            mapped = f"[{ti.map_index}:{hashlib.sha256(work.encode()).hexdigest()[:16]}]"
+        name = f"airflow:{ti.dag_id}/{ti.task_id}{mapped}@{interval}"
+        return name if len(name) <= MAX_TOKEN else f"airflow:sha256:{hashlib.sha256(name.encode()).hexdigest()}"
 
     @abstractmethod
     def overwrite_request(self, fields: dict[str, Any]) -> InsertOverwriteRequest | DeletePartitionRequest:
@@ -149,13 +165,3 @@ class HudiDeletePartitionOperator(BaseHudiOverwriteOperator):
     def overwrite_request(self, fields: dict[str, Any]) -> DeletePartitionRequest:
         """See BaseHudiOverwriteOperator."""
         return DeletePartitionRequest(**fields)
-
-
-def _token_of(context: Context) -> str:
-    """The token of the task's work: the same in each try, and in each run of the same data interval."""
-    ti = context["ti"]
-    start, end = context.get("data_interval_start"), context.get("data_interval_end")
-    interval = ti.run_id if start is None or end is None else f"{start.isoformat()}/{end.isoformat()}"
-    mapped = "" if ti.map_index is None or ti.map_index < 0 else f"[{ti.map_index}]"
-    name = f"airflow:{ti.dag_id}/{ti.task_id}{mapped}@{interval}"
-    return name if len(name) <= MAX_TOKEN else f"airflow:sha256:{hashlib.sha256(name.encode()).hexdigest()}"

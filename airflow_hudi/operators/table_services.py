@@ -14,6 +14,7 @@ from airflow.sdk.exceptions import AirflowFailException
 from airflow_hudi.exceptions import HudiInstantBusy, HudiJobFailed, HudiJobKilled
 from airflow_hudi.jobs.engine_job import EngineJob
 from airflow_hudi.jobs.job_log import failure_of
+from airflow_hudi.jobs.task_store import TaskStore
 from airflow_hudi.operators.base import XCOM, BaseHudiOperator, names_in
 from airflow_hudi.policies import read_policies, tables_of
 from airflow_hudi.reports import metrics
@@ -39,8 +40,9 @@ class HudiTableServicesOperator(BaseHudiOperator):
 
     All tables are one job: the services of one table in their order, tables side by side, and the failure of one stops
     no other. The task fails at the end when one failed, without retries where every failure is bad input. A retry
-    begins again: what is completed has nothing to do. Requests that other processes stand in the way of are repeated
-    until `conflict_timeout`.
+    begins again: what is completed has nothing to do, and is in the result and the asset events of the try that
+    succeeds. Requests that other processes stand in the way of are repeated until `conflict_timeout`. With a policy
+    nothing is started in the table's quiet hours, whenever the task began.
 
     XCom: `{"tables", "done", "nothing", "failed", "seconds", "results": [{"table", "service", "exit_code", "engine",
     "instants", "reason", "error"}]}`: how many tables there were, and how many runs did something, had nothing to do,
@@ -54,6 +56,8 @@ class HudiTableServicesOperator(BaseHudiOperator):
     :param policy: when services are due, in which order and within which bounds: the path of a YAML file where the task
         runs, or one policy as a dict (docs/airflow.md, templated)
     :param mode: `execute` runs what is pending; `both` also plans what is due, and archives (templated)
+    :param max_minutes: minutes after which the task starts nothing more, whatever the policies of its tables allow each
+        service (templated)
     :param at_once: how many tables are worked on side by side; they share the engine's processors and memory
     """
 
@@ -62,6 +66,7 @@ class HudiTableServicesOperator(BaseHudiOperator):
         "services",
         "policy",
         "mode",
+        "max_minutes",
         *(name for name in BaseHudiOperator.template_fields if name != "table"),
     )
 
@@ -72,6 +77,7 @@ class HudiTableServicesOperator(BaseHudiOperator):
         services: Sequence[str] | str | None = None,
         policy: str | Mapping[str, Any] | None = None,
         mode: str = "both",
+        max_minutes: int | str | None = None,
         at_once: int = AT_ONCE,
         **kwargs: Any,
     ) -> None:
@@ -80,6 +86,7 @@ class HudiTableServicesOperator(BaseHudiOperator):
         self.services = services
         self.policy = policy
         self.mode = mode
+        self.max_minutes = max_minutes
         self.at_once = at_once
 
     def reader(self) -> TimelineReader:
@@ -95,7 +102,7 @@ class HudiTableServicesOperator(BaseHudiOperator):
             return self.nothing(context, lambda: _NOTHING, "these are quiet hours of every table")
         batch = BatchRequest(tuple(requests), at_once=self.at_once)
         self.log.info("%d runs on %d tables", len(batch.requests), len({item.table for item in batch.requests}))
-        results = self._run(reader, batch)
+        results = self._run(reader, batch, self.store(context))
         for item in results:
             self.log.info("%s %s: %s", item["service"], item["table"], _shown(item))
         failed = [item for item in results if item["exit_code"]]
@@ -120,9 +127,10 @@ class HudiTableServicesOperator(BaseHudiOperator):
     def _requests(self, reader: TimelineReader, context: Context) -> list[RunRequest]:
         if self.mode not in _MODES:
             raise ConfigError(f"mode is {self.mode!r}", remedy=f"one of {', '.join(_MODES)}")
-        fields = self.request_fields(reader, context)
+        now = datetime.now(timezone.utc)
+        fields = {**self.request_fields(reader, context), "starts_until": self._starts_until(now)}
         if self.policy:
-            return self._requests_by_policy(fields)
+            return self._requests_by_policy(fields, now)
         services = DEFAULT_SERVICES if self.services is None else names_in(self.services)
         if not services:
             raise ConfigError("no service is named", remedy=f"some of {', '.join(SERVICES)}")
@@ -140,20 +148,30 @@ class HudiTableServicesOperator(BaseHudiOperator):
                     requests.append(RunRequest(**given, all_pending=True, schedule=plans))
         return requests
 
-    def _requests_by_policy(self, fields: Mapping[str, Any]) -> list[RunRequest]:
+    def _starts_until(self, now: datetime) -> int | None:
+        """When the minutes of the task are over, in seconds since the epoch. Raises ConfigError."""
+        text = "" if self.max_minutes is None else str(self.max_minutes).strip()
+        if not text:
+            return None
+        if not text.isdecimal() or not int(text):
+            raise ConfigError(f"max_minutes is {self.max_minutes!r}", remedy="a whole number of minutes, or nothing")
+        return int(now.timestamp()) + 60 * int(text)
+
+    def _requests_by_policy(self, fields: Mapping[str, Any], now: datetime) -> list[RunRequest]:
         """Those of the tables that are not in their quiet hours."""
         if names_in(self.services or ()) or self.mode != "both":
             raise ConfigError(
                 "a policy names the services, and when they are due", remedy="leave out services and mode"
             )
-        now = datetime.now(timezone.utc)
         shared = {name: value for name, value in fields.items() if name != "table"}
         requests: list[RunRequest] = []
         for table in self._tables():
             policy = self._policies.of(table)
             quiet = policy.quiet(now)
             if quiet is None:
-                requests += policy.requests(self.hook.table_uri(table), **shared)
+                ends = [end for end in (fields["starts_until"], policy.quiet_from(now)) if end is not None]
+                given = {**shared, "starts_until": min(ends, default=None)}
+                requests += policy.requests(self.hook.table_uri(table), **given)
             else:
                 self.log.info("%s is left alone in its quiet hours: %s", table, quiet)
         return requests
@@ -171,10 +189,12 @@ class HudiTableServicesOperator(BaseHudiOperator):
     def _policies(self) -> TablePolicies:
         return read_policies(self.policy or {})
 
-    def _run(self, reader: TimelineReader, batch: BatchRequest) -> list[dict[str, Any]]:
-        """One result for each request. Raises HudiJobKilled, HudiInstantBusy, and what keeps the job from starting."""
+    def _run(self, reader: TimelineReader, batch: BatchRequest, store: TaskStore) -> list[dict[str, Any]]:
+        """One result for each request, with what earlier tries completed. Raises HudiJobKilled, HudiInstantBusy, and
+        what keeps the job from starting.
+        """
         deadline = time.monotonic() + self.patience.timeout
-        results: dict[int, dict[str, Any]] = {}
+        results = _of_earlier_tries(store.results, batch)
         left = list(range(len(batch.requests)))
         reminder = Reminder(time.monotonic)
         while True:
@@ -182,8 +202,10 @@ class HudiTableServicesOperator(BaseHudiOperator):
             code = job.run()
             if job.stopped:
                 raise HudiJobKilled("stopped while its job was running", remedy="a retry resumes what was started")
-            results.update(zip(left, _results_of(job, code, len(left)), strict=True))
-            left = [place for place in left if results[place]["exit_code"] == EXIT_RETRY]
+            for place, found in zip(left, _results_of(job, code, len(left)), strict=True):
+                results[place] = _joined(results.get(place), found)
+            store.keep_results([item for item in results.values() if item.get("instants")])
+            left = [place for place in left if _is_held(results[place])]
             if not left:
                 return [results[place] for place in range(len(batch.requests))]
             reason = failure_of(results[left[0]]) or "it did not report why"
@@ -216,6 +238,38 @@ class HudiTableServicesOperator(BaseHudiOperator):
         if all(item["exit_code"] == EXIT_BAD_INPUT for item in failed):
             raise AirflowFailException(message)
         raise HudiJobFailed(message)
+
+
+def _of_earlier_tries(kept: Sequence[Mapping[str, Any]], batch: BatchRequest) -> dict[int, dict[str, Any]]:
+    """What earlier tries of the task completed, by the place of the request."""
+    places = {(item.table, getattr(item, "service", None)): place for place, item in enumerate(batch.requests)}
+    return {
+        places[item["table"], item["service"]]: {
+            **item,
+            "instants": [{**instant, "already_completed": True} for instant in _completed(item)],
+        }
+        for item in kept
+        if (item["table"], item["service"]) in places
+    }
+
+
+def _joined(before: Mapping[str, Any] | None, found: Mapping[str, Any]) -> dict[str, Any]:
+    """The newest result of a request, with the instants that were completed before it."""
+    done = [] if before is None else _completed(before)
+    if not done:
+        return dict(found)
+    kept = {name: value for name, value in found.items() if name != "reason"}
+    return {**kept, "instants": [*done, *(found.get("instants") or ())]}
+
+
+def _completed(result: Mapping[str, Any]) -> list[dict[str, Any]]:
+    return [item for item in result.get("instants") or () if not item.get("error")]
+
+
+def _is_held(result: Mapping[str, Any]) -> bool:
+    """Whether only other processes stand in the way of what a run has not done."""
+    codes = {item.get("exit_code") for item in result.get("instants") or () if item.get("error")}
+    return bool(result["exit_code"] == EXIT_RETRY or codes == {EXIT_RETRY})
 
 
 def _results_of(job: EngineJob, code: int, count: int) -> list[dict[str, Any]]:

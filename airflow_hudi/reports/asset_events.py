@@ -57,5 +57,4 @@ def _payload(look: Look, table: str, works: Sequence[FinishedWork]) -> dict[str,
         "table": table,
         "state": "completed",
         "instants": [instant_details(look.reader, item) for item in found],
-        "left_out": 0,
     }

@@ -8,13 +8,14 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import BaseSensorOperator, PokeReturnValue, conf
-from airflow.sdk.exceptions import AirflowSensorTimeout
+from airflow.sdk.exceptions import AirflowSensorTimeout, AirflowSkipException
 
 from airflow_hudi.conditions.condition import Condition, condition_json
 from airflow_hudi.exceptions import HudiSensorFailed
 from airflow_hudi.hooks.hudi import HudiHook
 from airflow_hudi.timeline_reader import TimelineReader
-from airflow_hudi.triggers.condition import HudiConditionTrigger
+from airflow_hudi.triggers.condition import MAX_ERRORS, HudiConditionTrigger, may_pass
+from hudi_core.errors import HudiError
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -23,7 +24,8 @@ if TYPE_CHECKING:
 class BaseHudiSensor(BaseSensorOperator):
     """Succeeds when a condition holds on a table. Its XCom is `table` and what the condition found.
 
-    A poke is one listing of the timeline, and reads what the condition needs of commits that are new.
+    A poke is one listing of the timeline, and reads what the condition needs of commits that are new. Storage that
+    fails is looked at again at the next one, up to condition.MAX_ERRORS times in a row.
 
     :param table: the table's path or URI, or its path below the connection's base path (templated)
     :param hudi_conn_id: connection of type `hudi`; None for none (templated)
@@ -48,19 +50,29 @@ class BaseHudiSensor(BaseSensorOperator):
         self.deferrable = deferrable
         self._condition: Condition | None = None
         self._reader: TimelineReader | None = None
+        self._errors = 0
 
     @abstractmethod
     def condition(self) -> Condition:
         """What is waited for, by the arguments as they are rendered. Raises ConfigError."""
 
     def poke(self, context: Context) -> PokeReturnValue:
-        """One look at the table. Raises HudiError."""
+        """One look at the table. Raises HudiError where another one does not help."""
         if self._condition is None:
             self._condition = self.condition()
-        if self._reader is None:
-            self._reader = HudiHook(self.hudi_conn_id or None).timeline(self.table, self._condition.action)
-        look = self._reader.look()
-        found = self._condition.check(look)
+        try:
+            if self._reader is None:
+                self._reader = HudiHook(self.hudi_conn_id or None).timeline(self.table, self._condition.action)
+            look = self._reader.look()
+            found = self._condition.check(look)
+        except HudiError as error:
+            self._reader = None
+            self._errors += 1
+            if self._errors >= MAX_ERRORS or not may_pass(error):
+                raise
+            self.log.warning("Looking at %s failed", self.table, exc_info=True)
+            return PokeReturnValue(is_done=False)
+        self._errors = 0
         if found is None:
             self.log.info("%s", self._condition.waiting(look))
             return PokeReturnValue(is_done=False)
@@ -73,7 +85,12 @@ class BaseHudiSensor(BaseSensorOperator):
                 return super().execute(context)
             except AirflowSensorTimeout as error:
                 raise self._timed_out() from error
-        looked = self.poke(context)
+        try:
+            looked = self.poke(context)
+        except HudiError as error:
+            if self.soft_fail or self.never_fail:
+                raise AirflowSkipException(f"skipped, as soft_fail or never_fail says: {error}") from error
+            raise
         if looked.is_done:
             return looked.xcom_value
         trigger = HudiConditionTrigger(

@@ -16,7 +16,7 @@ class HudiCommitSensor(BaseHudiSensor):
 
     XCom: `{"table", "instant", "action", "state", "completed", "operation", "partitions", "rows"}` of the write that
     completed first. `completed` is its completion time: as `completed_after` it makes the next run wait for the next
-    write. `partitions` are the first hundred by name.
+    write.
 
     :param table: see BaseHudiSensor, as `hudi_conn_id` and `deferrable` (templated)
     :param completed_after: only for writes that completed later, such as `{{ data_interval_end }}`, see

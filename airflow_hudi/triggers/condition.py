@@ -17,6 +17,8 @@ from hudi_core.errors import HudiError, Reminder, StorageError, StorageNotFoundE
 
 _SAID_EVERY = 600.0
 """Seconds between two lines of a wait that may last for days."""
+MAX_ERRORS = 5
+"""So many failed looks in a row end a wait."""
 
 
 class HudiConditionTrigger(BaseTrigger):
@@ -41,7 +43,7 @@ class HudiConditionTrigger(BaseTrigger):
         condition: Mapping[str, Any],
         hudi_conn_id: str | None = HudiHook.default_conn_name,
         poll_interval: float = 60.0,
-        max_errors: int = 5,
+        max_errors: int = MAX_ERRORS,
     ) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.table = table
@@ -88,7 +90,7 @@ class HudiConditionTrigger(BaseTrigger):
                 # Every failure must reach the task: a trigger that dies leaves it deferred until its timeout.
                 errors += 1
                 self.log.warning("Looking at %s failed", self.table, exc_info=True)
-                if errors >= self.max_errors or not _may_pass(error):
+                if errors >= self.max_errors or not may_pass(error):
                     yield self._failed(error)
                     return
             if found is not None:
@@ -110,5 +112,6 @@ def _event(payload: dict[str, Any]) -> TriggerEvent:
     return TriggerEvent(payload)  # type: ignore[no-untyped-call]
 
 
-def _may_pass(error: Exception) -> bool:
+def may_pass(error: Exception) -> bool:
+    """Whether another look may go well."""
     return isinstance(error, StorageError) and not isinstance(error, StorageNotFoundError)

@@ -13,10 +13,10 @@ from airflow.triggers.base import BaseEventTrigger, TriggerEvent
 from airflow_hudi.conditions.writes import written
 from airflow_hudi.hooks.hudi import HudiHook
 from airflow_hudi.results import instant_named
-from airflow_hudi.timeline_changes import PENDING, REPEAT_SECONDS, Mark, Watch
+from airflow_hudi.timeline_changes import COMPLETED, PENDING, REPEAT_SECONDS, Mark, Watch
 from airflow_hudi.timeline_reader import TimelineReader
 from airflow_hudi.triggers.shared_timeline import SharedTimeline, in_thread
-from hudi_core.errors import HudiError, StorageError, StorageNotFoundError
+from hudi_core.errors import FormatError, StorageError, StorageNotFoundError
 from hudi_core.timeline.instant import COMMIT_ACTIONS, Instant
 from hudi_core.timeline.timeline import Timeline
 
@@ -24,8 +24,6 @@ log = logging.getLogger(__name__)
 
 _MARK: Final = "airflow_hudi_mark"
 """The key in the asset's state store."""
-_MOST: Final = 100
-"""Instants that an event names."""
 _UNCHANGED_SECONDS: Final = 30.0
 """After which a timeline that stays as it is comes again, since what is pending there may have to be reported again."""
 
@@ -35,9 +33,10 @@ class HudiTimelineEventTrigger(BaseEventTrigger):
     that stay pending.
 
     An event's payload is `{"table", "state", "instants": [{"instant", "action", "state", "completed", "operation",
-    "partitions", "rows"}], "left_out"}`; the last three members of an instant are those of completed writes. Where the
-    watcher is, is kept in the asset's state store once the event is on its way: after a restart of the triggerer no
-    event is lost, and one may come twice. Watchers of one table with one interval are one stream, and share their looks
+    "partitions", "rows"}]}`; the last three members of an instant are those of completed writes, with every partition
+    that they wrote. Where the watcher is, is kept in the asset's state store once the event is on its way: after a
+    restart of the triggerer no event is lost, and one may come twice. Of completed writes it begins with those that
+    complete after its first look. Watchers of one table with one interval are one stream, and share their looks
     with the other triggers of the table (shared_timeline.SharedTimeline).
 
     :param table: the table, as HudiHook.table_uri takes it
@@ -110,9 +109,16 @@ class HudiTimelineEventTrigger(BaseEventTrigger):
         async for timeline in shared_stream:
             if mark is None:
                 mark = self.watch.start(timeline)
+                if self.watch.state == COMPLETED:
+                    # A write that completes while the triggerer is restarted is behind this mark.
+                    await self._store(mark)
             new, behind = self.watch.changes(timeline, mark, time.time())
             if new:
-                payload = await in_thread(self._payload, new)
+                try:
+                    payload = await in_thread(self._payload, new)
+                except StorageError as error:
+                    log.warning("What is new on %s cannot be read, and will be later: %s", self.table, error)
+                    continue
                 yield TriggerEvent(payload)  # type: ignore[no-untyped-call]
             if behind != mark:
                 mark = behind
@@ -133,23 +139,20 @@ class HudiTimelineEventTrigger(BaseEventTrigger):
 
     def _payload(self, new: Sequence[Instant]) -> dict[str, Any]:
         reader = HudiHook(self.hudi_conn_id or None).timeline(self.table)
-        shown = new[-_MOST:]
-        return {
-            "table": self.table,
-            "state": self.watch.state,
-            "instants": [instant_details(reader, item) for item in shown],
-            "left_out": len(new) - len(shown),
-        }
+        instants = [instant_details(reader, item) for item in new]
+        return {"table": self.table, "state": self.watch.state, "instants": instants}
 
 
 def instant_details(reader: TimelineReader, instant: Instant) -> dict[str, Any]:
-    """What an event says of an instant; of a completed write what it wrote, as far as it is still on the timeline."""
+    """What an event says of an instant; of a completed write what it wrote, where its file is still there and can be
+    read. Raises StorageError where that may be found out later.
+    """
     found = {**instant_named(instant), "completed": instant.completion_time}
     if not instant.is_completed or instant.action not in COMMIT_ACTIONS:
         return found
     try:
         metadata = reader.active().read_commit(instant)
-    except HudiError as error:
+    except (StorageNotFoundError, FormatError) as error:
         log.warning(
             "%s %s of %s is not described: %s", instant.action, instant.requested_time, reader.storage.uri, error
         )

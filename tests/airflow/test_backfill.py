@@ -7,11 +7,14 @@ import os
 import shutil
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pyarrow as pa
 import pytest
 
@@ -101,8 +104,13 @@ def test_the_first_run_of_a_backfill_does_the_work_of_all(
 
 
 @pytest.mark.soak  # on SQLite, Airflow's services lock each other out where the machine is busy
-def test_a_backfill_overwrites_each_interval_once(golden: Callable[[str, str], GoldenCase], tmp_path: Path) -> None:
-    """Three days side by side, each with rows of its own; the same backfill again changes nothing."""
+@pytest.mark.parametrize("killed", [0, 3])
+def test_a_backfill_overwrites_each_interval_once(
+    golden: Callable[[str, str], GoldenCase], tmp_path: Path, killed: int
+) -> None:
+    """Three days side by side, each with rows of its own, also where jobs are killed while they write; the same
+    backfill again changes nothing.
+    """
     table = golden("9", "mor_basic").table
     rows = read_rows(table)
     names = sorted(set(rows.column("_hoodie_partition_path").to_pylist()))[: len(RUNS)]
@@ -123,8 +131,12 @@ def test_a_backfill_overwrites_each_interval_once(golden: Callable[[str, str], G
     dag = "hudi_insert_overwrite"
     with Stack(tmp_path / "airflow", folder, variables) as stack:
         stack.wait_until_healthy(TIMEOUT_SECONDS)
+        killer = threading.Thread(target=kill_jobs, args=(stack, table, killed), daemon=True)
+        killer.start()
         backfill(stack, dag)
-        first = _results(stack.api, dag, repeated=False)
+        killer.join(TIMEOUT_SECONDS)
+        assert not killer.is_alive(), "no job was killed"
+        first = _results(stack.api, dag, repeated=None if killed else False)
         backfill(stack, dag, "--reprocess-behavior", "completed")
         again = _results(stack.api, dag, repeated=True)
     assert [result["instant"] for result in again] == [result["instant"] for result in first]
@@ -133,6 +145,21 @@ def test_a_backfill_overwrites_each_interval_once(golden: Callable[[str, str], G
     timeline = HudiTable.open(str(table)).timeline()
     assert [item.state.value for item in timeline if item.action == "replacecommit"] == ["completed"] * len(RUNS)
     assert_metadata_true(table)
+
+
+def kill_jobs(stack: Stack, table: Path, count: int) -> None:
+    """Kills the jobs of so many overwrites when each is inflight."""
+    done: set[str] = set()
+    while len(done) < count:
+        time.sleep(0.02)
+        inflight = {path.name for path in table.glob(".hoodie/timeline/*.replacecommit.inflight")} - done
+        if inflight:
+            done.add(min(inflight))
+            for process in psutil.process_iter():
+                with suppress(psutil.Error):
+                    home = process.environ().get("AIRFLOW_HOME")
+                    if "hudi_cli.job" in process.cmdline() and home == str(stack.home):
+                        process.kill()
 
 
 def backfill(stack: Stack, dag: str, *options: str) -> None:
@@ -157,9 +184,9 @@ def backfill(stack: Stack, dag: str, *options: str) -> None:
         time.sleep(5)
 
 
-def _results(api: Airflow, dag: str, *, repeated: bool) -> list[dict[str, Any]]:
-    """The XComs of the backfill's runs, once they are of work that an earlier run had done, or had not. The run that is
-    scheduled for today has no source.
+def _results(api: Airflow, dag: str, *, repeated: bool | None) -> list[dict[str, Any]]:
+    """The XComs of the backfill's runs, once they are of work that an earlier run had done, or had not; None: either.
+    The run that is scheduled for today has no source.
     """
     deadline = time.monotonic() + TIMEOUT_SECONDS
     while True:
@@ -168,7 +195,7 @@ def _results(api: Airflow, dag: str, *, repeated: bool) -> list[dict[str, Any]]:
         assert "failed" not in runs.values(), runs
         if {name for name, state in runs.items() if state == "success"} == set(RUNS):
             results = [api.xcom(dag, run, "overwrite") for run in RUNS]
-            if all(result["repeated"] is repeated for result in results):
+            if all(repeated in (None, result["repeated"]) for result in results):
                 return results
         assert time.monotonic() < deadline, runs
         time.sleep(1)

@@ -209,7 +209,8 @@ def test_a_fleet_is_served_by_its_policies(golden: Golden, airflow_environment: 
     )
 
     (waiting,) = pending(stuck.table, "compaction")
-    assert first["tasks"] == second["tasks"] == {"services": "success", "alerts": "failed"}, output[-8000:]
+    states = {"services": "success", "alerts": "failed", "all_succeeded": "upstream_failed"}
+    assert first["tasks"] == second["tasks"] == states, output[-8000:]
     assert first["state"] == "failed"
     (alert,) = first["xcom"]["alerts"]["alerts"]
     assert (alert["table"], alert["instant"], alert["action"]) == (str(stuck.table), waiting, "compaction")
@@ -220,6 +221,24 @@ def test_a_fleet_is_served_by_its_policies(golden: Golden, airflow_environment: 
     assert "no commit since" in str(again["results"])
     for case, before in zip((compacted, stuck), rows, strict=True):
         assert_same_rows(read_rows(case.table), before)
+
+
+@pytest.mark.soak
+def test_a_run_with_a_failed_service_has_failed(
+    golden: Golden, airflow_environment: dict[str, str], tmp_path: Path
+) -> None:
+    """Also where nothing is pending for too long, so that the last task that does something succeeds."""
+    table = golden("9", "mor_compaction_requested").table
+    (instant,) = pending(table, "compaction")
+    next(table.glob(f".hoodie/timeline/{instant}.compaction.requested")).write_bytes(b"no plan")
+    policy = tmp_path / "policy.yaml"
+    policy.write_text(
+        f"policies:\n  default: {{services: {{compaction: }}, alerts: {{pending_age: 36500d}}}}\ntables: [{table}]\n"
+    )
+    environment = {**environment_for(airflow_environment, table), "AIRFLOW_HUDI_POLICY_FILE": str(policy)}
+    (run,), output = run_dags(environment, [("hudi_fleet", {})])
+    expected = {"services": "failed", "alerts": "success", "all_succeeded": "upstream_failed"}
+    assert (run["tasks"], run["state"]) == (expected, "failed"), output[-8000:]
 
 
 def test_what_a_writer_planned_is_run(golden: Golden, airflow_environment: dict[str, str]) -> None:
@@ -250,8 +269,8 @@ def test_a_changed_partition_is_clustered(golden: Golden, airflow_environment: d
         ],
     )
     assert found["xcom"]["find_changed"] == [partition], output[-8000:]
-    done = clustered["xcom"]["cluster"]
-    assert (done["state"], done["engine"], again["tasks"]["cluster"]) == ("completed", "local", "skipped")
+    ((done,), engine) = (clustered["xcom"]["cluster"]["results"][0][name] for name in ("instants", "engine"))
+    assert (done["state"], engine, again["tasks"]["cluster"]) == ("completed", "local", "skipped")
     commit = HudiTable.open(str(table)).show(done["instant"]).metadata
     assert list((commit or {})["partitionToWriteStats"]) == [partition]
     assert_same_rows(read_rows(table), rows)

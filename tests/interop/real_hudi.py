@@ -25,8 +25,10 @@ class RealHudiError(Exception):
 class RealHudi:
     """One version of Apache Hudi on Spark 3.5. Every verb of tests/interop/worker.py is a method call away by `ask`."""
 
-    def __init__(self, version: str, *, jars: Sequence[Path] = (), conf: Mapping[str, str] | None = None) -> None:
-        """With `jars` beside the bundle's and `conf` of Spark."""
+    def __init__(
+        self, version: str, *, jars: Sequence[Path] = (), conf: Mapping[str, str] | None = None, niceness: int = 0
+    ) -> None:
+        """With `jars` beside the bundle's and `conf` of Spark; `niceness` of its processes."""
         self.version = version
         session = {"jars": [str(path) for path in jars], "conf": dict(conf or {})}
         self._log = tempfile.NamedTemporaryFile("w+b", suffix=f"-hudi-{version}.log", delete=False)  # noqa: SIM115 - lives as long as the worker
@@ -41,7 +43,7 @@ class RealHudi:
         environment.pop("SPARK_HOME", None)
         worker = Path(__file__).with_name("worker.py")
         self._process = subprocess.Popen(
-            [sys.executable, str(worker), str(bundle_jar(version)), version],
+            ["nice", "-n", str(niceness), sys.executable, str(worker), str(bundle_jar(version)), version],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._log,

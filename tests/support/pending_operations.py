@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import copy
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from hudi_core.codec.avro.container import read_container, write_container
@@ -141,3 +143,18 @@ class Operations:
 def describe(value: Any) -> str:
     """The instants of a verdict."""
     return ",".join(other.instant for other, _ in value.conflicts)
+
+
+def cut_plan(active: ActiveTimeline, table: Path) -> list[str]:
+    """Makes a plan of each operation of the pending compaction's plan, in layout 1; their instants, of which the first
+    is that of the plan.
+    """
+    (pending,) = active.load().pending_compactions()
+    first = pending.requested_time
+    plan = active.read_plan(first)
+    instants = [str(int(first) + number) for number in range(len(plan.operations))]
+    (table / ".hoodie" / f"{first}.compaction.requested").unlink()
+    for instant, operation in zip(instants, plan.operations, strict=True):
+        content = encode_compaction_plan(replace(plan, operations=(operation,)))
+        active.create_requested(instant, Action.COMPACTION, content)
+    return instants

@@ -63,6 +63,14 @@ class QuietHours:
         before = (local - timedelta(days=1)).weekday()
         return (day in self.days and at >= self.begin) or (before in self.days and at < self.end)
 
+    def next_begin(self, now: datetime) -> datetime:
+        """When they begin next after `now`, which has a zone."""
+        zone = ZoneInfo(self.zone)
+        today = now.astimezone(zone).date()
+        days = (today + timedelta(days=number) for number in range(9))
+        begins = (datetime.combine(day, self.begin, zone) for day in days if day.weekday() in self.days)
+        return next(begin for begin in begins if begin.timestamp() > now.timestamp())
+
 
 @dataclass(frozen=True, slots=True)
 class ServicePolicy:
@@ -80,8 +88,8 @@ class ServicePolicy:
 @dataclass(frozen=True, slots=True)
 class Policy:
     """Of a table: its services in the order in which they run, with `options` of all of them. A service starts nothing
-    after `minutes`, and reads at most `size` bytes at a time. Nothing runs in `quiet_hours`. An instant that is pending
-    for longer than `pending_age` seconds is to be reported. `pool` is Airflow's.
+    after `minutes`, and reads at most `size` bytes at a time. Nothing is started in `quiet_hours`. An instant that is
+    pending for longer than `pending_age` seconds is to be reported. `pool` is Airflow's.
     """
 
     services: tuple[ServicePolicy, ...] = tuple(map(ServicePolicy, DEFAULT_SERVICES))
@@ -95,6 +103,10 @@ class Policy:
     def quiet(self, now: datetime) -> str | None:
         """The quiet hours that `now` is in."""
         return next((hours.text for hours in self.quiet_hours if hours.holds(now)), None)
+
+    def quiet_from(self, now: datetime) -> int | None:
+        """When the next quiet hours begin, in seconds since the epoch; None without any."""
+        return min((int(hours.next_begin(now).timestamp()) for hours in self.quiet_hours), default=None)
 
     def options_of(self, service: ServicePolicy) -> dict[str, str]:
         """The options of a service: its own before those of all."""
@@ -127,8 +139,12 @@ class TablePolicies:
     tables: Mapping[str, Policy] = field(default_factory=dict)
 
     def of(self, table: str) -> Policy:
-        """The policy of a table: that of its entry, else `default`, else the only one. Raises ConfigError."""
-        found = self.tables.get(table.rstrip("/")) or self.policies.get("default")
+        """The policy of a table: that of its entry, else of the longest entry that its address ends with, as entries
+        may be below a connection's base path; else `default`, else the only one. Raises ConfigError.
+        """
+        address = table.rstrip("/")
+        ends = [name for name in self.tables if f"/{address}".endswith(f"/{name}")]
+        found = self.tables[max(ends, key=len)] if ends else self.policies.get("default")
         if found is None and len(self.policies) == 1:
             (found,) = self.policies.values()
         if found is None:

@@ -94,8 +94,8 @@ class Request:
 class RunRequest(Request):
     """Runs `instant` of a table service, or every or the oldest pending one; `schedule` plans one when none is pending.
 
-    After `max_minutes` no further instant is started. With `when` one is planned where one of these conditions holds
-    (request/conditions.py).
+    After `max_minutes` no further instant is started, nor from `starts_until` on, in seconds since the epoch. With
+    `when` one is planned where one of these conditions holds (request/conditions.py).
     """
 
     verb = "run"
@@ -104,6 +104,7 @@ class RunRequest(Request):
     all_pending: bool = False
     schedule: bool = False
     max_minutes: int | None = None
+    starts_until: int | None = None
     when: Mapping[str, str] = field(default_factory=dict)
 
     def _check(self) -> None:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 from hudi_core.errors import EXIT_FAILED, HudiError
 from hudi_core.request.batch import BatchRequest, JobRequest
 from hudi_core.request.outcome import Outcome, outcome_of_all
-from hudi_core.request.requests import Request
+from hudi_core.request.requests import Request, RunRequest
 from hudi_core.request.results import RunResult
 
 log = logging.getLogger(__name__)
@@ -20,11 +21,11 @@ INTERRUPTED = "Interrupted"
 
 
 def run_job(job: JobRequest, run: Callable[[Request], Outcome]) -> Outcome:
-    """The outcome of a request, or of all requests of a batch. `run` is called once for each, in the order of a table's
-    requests; after an interruption no further one is started, and those that run are waited for.
+    """The outcome of a request, or of all requests of a batch. `run` is called once for each that is in time, in the
+    order of a table's requests; after an interruption no further one is started, and those that run are waited for.
     """
     if not isinstance(job, BatchRequest):
-        return run(job)
+        return _run_in_time(job, run)
     stopped = threading.Event()
     outcomes: dict[int, Outcome] = {}
     by_table: dict[str, list[int]] = {}
@@ -35,18 +36,24 @@ def run_job(job: JobRequest, run: Callable[[Request], Outcome]) -> Outcome:
         for number in numbers:
             if stopped.is_set():
                 return
-            outcomes[number] = run(job.requests[number])
+            outcomes[number] = _run_in_time(job.requests[number], run)
 
-    try:
-        if min(job.at_once, len(by_table)) == 1:
-            for numbers in by_table.values():
-                run_table(numbers)
-        else:
-            with ThreadPoolExecutor(job.at_once, thread_name_prefix="table") as pool:
+    if min(job.at_once, len(by_table)) == 1:
+        for numbers in by_table.values():
+            run_table(numbers)
+    else:
+        with ThreadPoolExecutor(job.at_once, thread_name_prefix="table") as pool:
+            try:
                 list(pool.map(run_table, by_table.values()))
-    finally:
-        stopped.set()
+            finally:
+                stopped.set()  # before the pool waits for its threads
     return outcome_of_all(job.requests, [outcomes[number] for number in range(len(job.requests))])
+
+
+def _run_in_time(request: Request, run: Callable[[Request], Outcome]) -> Outcome:
+    if isinstance(request, RunRequest) and request.starts_until is not None and time.time() >= request.starts_until:
+        return Outcome.of(RunResult((), "the time until which work may be started is over"))
+    return run(request)
 
 
 def outcome_of(run: Callable[[], RunResult], request: Request) -> Outcome:

@@ -86,14 +86,15 @@ class ServiceRunner:
 
         With `schedule` an instant is planned first when none is pending; with `all_pending` as well, instants are
         planned and run until nothing more is planned. With `all_pending` an instant's HudiError is kept in its result
-        and the next instant is run; otherwise it is raised. `max_minutes` keeps further instants from being started.
+        and the next instant is run; otherwise it is raised. `max_minutes` and `starts_until` keep further instants from
+        being started.
         """
         service = service_of(request.service)
         if isinstance(service, ImmediateService):
             return self._run_now(service, request)
         if request.instant is not None:
             return RunResult((self._run_one(service, request.instant),))
-        deadline = None if request.max_minutes is None else time.monotonic() + 60 * request.max_minutes
+        deadline = _deadline(request)
         if request.schedule and request.all_pending:
             return self._run_and_plan(service, deadline, request.when)
         work = find_work(self._context, service, self._owner, schedule=request.schedule, when=request.when)
@@ -123,9 +124,7 @@ class ServiceRunner:
     ) -> Iterator[InstantResult]:
         for number, instant in enumerate(pending):
             if _is_over(deadline):
-                log.info(
-                    "the minutes of this run are over; %d pending instants were not started", len(pending) - number
-                )
+                log.info("the time of this run is over; %d pending instants were not started", len(pending) - number)
                 return
             yield self._run_or_report(service, instant)
 
@@ -154,6 +153,14 @@ class ServiceRunner:
     def _state(self, instant: str) -> str:
         states = [found.state for found in self._context.active.load() if found.requested_time == instant]
         return min(states, key=lambda state: state.rank, default=State.REQUESTED).value
+
+
+def _deadline(request: RunRequest) -> float | None:
+    """When no further instant is started, by the monotonic clock."""
+    seconds = [] if request.max_minutes is None else [60.0 * request.max_minutes]
+    if request.starts_until is not None:
+        seconds.append(request.starts_until - time.time())
+    return time.monotonic() + min(seconds) if seconds else None
 
 
 def _is_over(deadline: float | None) -> bool:

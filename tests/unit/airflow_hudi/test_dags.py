@@ -91,7 +91,7 @@ UPSTREAM = {
     "hudi_log_compaction": {"merge_logs": []},
     "hudi_metadata": {"update": [], "validate": ["update"]},
     "hudi_tables": {"run_services": []},
-    "hudi_fleet": {"services": [], "alerts": ["services"]},
+    "hudi_fleet": {"services": [], "alerts": ["services"], "all_succeeded": ["alerts", "services"]},
     "hudi_services_on_events": {"run_pending": []},
     "hudi_changed_partitions": {"find_changed": []},
     "hudi_cluster_partition": {"cluster": []},

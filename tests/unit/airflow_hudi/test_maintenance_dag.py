@@ -36,6 +36,7 @@ def test_one_task_for_all_tables_of_a_pool(file: str) -> None:
         "services": set(),
         "services_large_tables": set(),
         "alerts": {"services", "services_large_tables"},
+        "all_succeeded": {"services", "services_large_tables", "alerts"},
     }
     default, large, alerts = (dag.get_task(name) for name in ("services", "services_large_tables", "alerts"))
     assert (default.tables, large.tables, alerts.tables) == (["a", "c"], ["b", "d"], ["a", "b", "c", "d"])
@@ -45,7 +46,11 @@ def test_one_task_for_all_tables_of_a_pool(file: str) -> None:
         "auto",
         "lake",
     )
-    assert (alerts.is_teardown, alerts.on_failure_fail_dagrun) == (True, True)
+    assert (alerts.trigger_rule, alerts.retries, dag.get_task("all_succeeded").trigger_rule) == (
+        "all_done",
+        default.retries,
+        "all_success",
+    )
     assert (dag.max_active_runs, dag.catchup) == (1, False)
 
 

@@ -8,7 +8,10 @@ from typing import Any
 import pytest
 from airflow.sdk.exceptions import AirflowFailException
 
+from airflow_hudi.exceptions import HudiTableUnreadable
 from airflow_hudi.operators.alert import HudiAlertOperator
+from airflow_hudi.timeline_reader import Look, TimelineReader
+from hudi_core.errors import StorageError
 from tests.support.fake_spark_submit import context
 from tests.support.golden_data import GoldenCase
 
@@ -29,14 +32,36 @@ def test_what_is_pending_for_too_long_fails_the_task(golden: Golden, version: st
     (alert,) = run["ti"].pushed["return_value"]["alerts"]
     assert (alert["table"], alert["action"], alert["state"]) == (str(pending), "compaction", "requested")
     assert alert["age_seconds"] > 3600
-    assert operator(HOUR, idle).execute(run) == {"alerts": []}
-    assert operator({"alerts": {"pending_age": "36500d"}}, pending).execute(run) == {"alerts": []}
+    nothing = {"alerts": [], "errors": []}
+    assert operator(HOUR, idle).execute(run) == nothing
+    assert operator({"alerts": {"pending_age": "36500d"}}, pending).execute(run) == nothing
 
 
 def test_a_policy_without_an_age_looks_at_nothing() -> None:
-    assert operator({}, "/no/such/table").execute(context()) == {"alerts": []}
+    assert operator({}, "/no/such/table").execute(context()) == {"alerts": [], "errors": []}
 
 
 def test_bad_input_is_not_tried_again(tmp_path: Any) -> None:
     with pytest.raises(AirflowFailException):
         operator(HOUR, tmp_path).execute(context())
+
+
+def test_a_table_that_cannot_be_looked_at_hides_no_alert(
+    golden: Golden, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pending, idle = golden("9", "mor_compaction_requested").table, golden("9", "mor_basic").table
+    run = context()
+    with pytest.raises(AirflowFailException, match=rf"{pending}: .*longer than 3600 s\n{tmp_path}: "):
+        operator(HOUR, tmp_path, pending).execute(run)
+    found = run["ti"].pushed["return_value"]
+    assert [item["table"] for kind in ("alerts", "errors") for item in found[kind]] == [str(pending), str(tmp_path)]
+    look = TimelineReader.look
+
+    def slow(self: TimelineReader) -> Look:
+        if self.storage.uri == str(idle):
+            raise StorageError("slow down")
+        return look(self)
+
+    monkeypatch.setattr(TimelineReader, "look", slow)
+    with pytest.raises(HudiTableUnreadable, match="slow down"):
+        operator({"alerts": {"pending_age": "36500d"}}, idle, pending).execute(run)

@@ -100,6 +100,18 @@ def test_other_intervals_tasks_and_tokens_are_other_work(golden: Golden, submitt
     assert len(set(replaced(table))) == 6
 
 
+def test_a_mapped_task_with_other_work_has_another_token(golden: Golden, submitted: Path) -> None:
+    """The list that is mapped may be another one when the run is cleared."""
+    table = golden("9", "cow_basic").table
+    names = sorted(set(read_rows(table).column("_hoodie_partition_path").to_pylist()))
+    done = [
+        made(HudiDeletePartitionOperator, table, partitions=name).execute(of_interval(map_index=0))
+        for name in (names[0], names[1], names[0])
+    ]
+    assert [item["repeated"] for item in done] == [False, False, True]
+    assert done[0]["instant"] == done[2]["instant"] != done[1]["instant"]
+
+
 def test_without_an_interval_the_run_is_the_name_of_the_work(golden: Golden, submitted: Path, tmp_path: Path) -> None:
     table = golden("8", "cow_basic").table
     source, *_ = halved(table, tmp_path)

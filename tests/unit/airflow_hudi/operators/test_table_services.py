@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+import shutil
 from collections.abc import Callable
+from datetime import datetime, tzinfo
 from pathlib import Path
 from threading import Timer
 from typing import Any
@@ -12,6 +14,7 @@ import pytest
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
 from airflow_hudi.exceptions import HudiInstantBusy
+from airflow_hudi.operators import table_services
 from airflow_hudi.operators.table_services import HudiTableServicesOperator
 from hudi_core.request.batch import BatchRequest, parse_job
 from hudi_core.table import HudiTable
@@ -19,11 +22,24 @@ from hudi_core.transaction.claim import claim
 from hudi_core.transaction.owner import Owner
 from tests.support.fake_spark_submit import Store, context, real_job
 from tests.support.golden_data import GoldenCase
+from tests.support.pending_operations import cut_plan
 from tests.support.rows import assert_same_rows, read_parquet
 from tests.support.table_invariants import read_rows
 
 Golden = Callable[[str, str], GoldenCase]
 ONE = {"hoodie.clean.commits.retained": "1"}
+
+
+class EarlyMorning(datetime):
+    """Six o'clock of a day that is over."""
+
+    @classmethod
+    def now(cls, tz: tzinfo | None = None) -> EarlyMorning:
+        return cls.at("06:00")
+
+    @classmethod
+    def at(cls, text: str) -> EarlyMorning:
+        return cls.fromisoformat(f"2026-01-05T{text}:00+00:00")
 
 
 def operator_on(*tables: Path, **arguments: Any) -> HudiTableServicesOperator:
@@ -163,6 +179,40 @@ def test_who_waits_for_another_runner_says_so_and_gives_up(
     assert (result["done"], result["nothing"]) == (0, 2)
 
 
+def test_what_another_runner_holds_is_waited_for_though_the_rest_is_done(golden: Golden, submitted: Path) -> None:
+    table = golden("6", "mor_compaction_requested_only").table
+    opened = HudiTable.open(str(table))
+    instants = cut_plan(opened._context.active, table)
+    held = claim(opened._context.storage, instants[1], Owner.current("another"), interval_ms=60_000, tolerable_misses=2)
+    Timer(2, held.release).start()
+    patient = {"conflict_poll_interval": 0.05, "conflict_timeout": 60.0, "services": "compaction", "engine": "local"}
+    result = operator_on(table, mode="execute", **patient).execute(context())
+    # What was held is run last.
+    assert [item["instant"] for item in of(result, table, "compaction")["instants"]] == [
+        *(instants[:1] + instants[2:]),
+        instants[1],
+    ]
+    assert states(table, "compaction") == {"completed"}
+
+
+def test_what_an_earlier_try_completed_is_in_the_result(golden: Golden, submitted: Path, tmp_path: Path) -> None:
+    """Though a table failed then; metrics count it once."""
+    busy, broken = golden("9", "mor_compaction_requested").table, tmp_path / "broken"
+    store = Store()
+    both = {"services": "compaction", "mode": "execute", "engine": "local"}
+    with pytest.raises(AirflowFailException, match="1 of 2 runs failed"):
+        operator_on(busy, broken, **both).execute(context(store))
+    shutil.copytree(golden("8", "cow_basic").table, broken)
+    operator = operator_on(busy, broken, **both)
+    result = operator.execute(context(store))
+    (instant,) = of(result, busy, "compaction")["instants"]
+    assert (instant["state"], instant["already_completed"], result["done"]) == ("completed", True, 1)
+    assert [(work.table, work.instant, work.earlier) for work in operator.works] == [
+        (str(busy), instant["instant"], True)
+    ]
+    assert store.values.keys() == {"hudi_done"}
+
+
 def test_execute_plans_nothing(golden: Golden, submitted: Path) -> None:
     table = golden("8", "mor_compacted").table
     result = operator_on(table, mode="execute", options=ONE, nothing_to_do="succeed").execute(context())
@@ -199,9 +249,33 @@ def test_nothing_runs_in_quiet_hours(golden: Golden, submitted: Path) -> None:
     assert states(table, "compaction") == {"requested"}
 
 
+def test_what_is_started_ends_with_the_minutes_and_with_quiet_hours(
+    golden: Golden, submitted: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A task that began before them starts no more, and that is no failure."""
+    table = golden("9", "mor_compaction_requested").table
+    monkeypatch.setattr(table_services, "datetime", EarlyMorning)
+    hours = {"quiet_hours": ["08:00-18:00"]}
+    eight, five_past = (int(EarlyMorning.at(text).timestamp()) for text in ("08:00", "06:05"))
+    for given, until in (
+        ({}, None),
+        ({"policy": hours}, eight),
+        ({"policy": hours, "max_minutes": "5"}, five_past),
+        ({"max_minutes": 5}, five_past),
+    ):
+        operator = operator_on(table, engine="auto", nothing_to_do="succeed", **given)
+        requests = operator._requests(operator.reader(), context())
+        assert {request.starts_until for request in requests} == {until}
+    result = operator_on(table, engine="auto", nothing_to_do="succeed", policy=hours).execute(context())
+    assert {item["reason"] for item in result["results"]} == {"the time until which work may be started is over"}
+    assert states(table, "compaction") == {"requested"}
+
+
 @pytest.mark.parametrize(
     ("given", "message"),
     [
+        ({"max_minutes": "soon"}, "max_minutes is 'soon'"),
+        ({"max_minutes": 0}, "max_minutes is 0"),
         ({"services": "clean", "policy": {"services": {"clean": None}}}, "leave out services and mode"),
         ({"mode": "execute", "policy": {"services": {"clean": None}}}, "leave out services and mode"),
         ({"policy": {"services": {"clean": {"size": 1}}}}, "clean has no condition 'size'"),

@@ -19,8 +19,9 @@ from airflow_hudi.sensors.commit import HudiCommitSensor
 from airflow_hudi.sensors.instant import HudiInstantSensor
 from airflow_hudi.sensors.no_pending import HudiNoPendingSensor
 from airflow_hudi.sensors.partition import HudiPartitionSensor
+from airflow_hudi.timeline_reader import Look, TimelineReader
 from airflow_hudi.triggers.condition import HudiConditionTrigger
-from hudi_core.errors import ConfigError
+from hudi_core.errors import ConfigError, StorageError
 from tests.support.counting_storage import CountingStorage
 
 FAR = "2100-01-01"
@@ -125,3 +126,32 @@ def test_every_argument_but_deferrable_is_a_template(kind: type[BaseHudiSensor],
     assert sensor.table == str(table)
     assert sensor.hudi_conn_id == ""
     assert sensor.condition().unmet() == kind(task_id="same", table="t", **UNMET[kind]).condition().unmet()
+
+
+@every_sensor
+def test_storage_that_fails_is_looked_at_again(
+    unmet: Callable[..., BaseHudiSensor], kind: type[BaseHudiSensor], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first look of a deferrable sensor is one of many; in a worker the fifth failure in a row is one."""
+    looks: list[None] = []
+
+    def fail(_: TimelineReader) -> Look:
+        looks.append(None)
+        raise StorageError("slow down")
+
+    monkeypatch.setattr(TimelineReader, "look", fail)
+    with pytest.raises(TaskDeferred):
+        unmet(kind).execute({})
+    looks.clear()
+    with pytest.raises(StorageError, match="slow down"):
+        unmet(kind, deferrable=False, poke_interval=0.0, timeout=60).execute({})
+    assert len(looks) == 5
+
+
+@every_sensor
+@pytest.mark.parametrize("flag", ["soft_fail", "never_fail"])
+def test_the_first_look_minds_the_flags(
+    unmet: Callable[..., BaseHudiSensor], kind: type[BaseHudiSensor], tmp_path: Path, flag: str
+) -> None:
+    with pytest.raises(AirflowSkipException, match="is not a Hudi table"):
+        unmet(kind, table=str(tmp_path), **{flag: True}).execute({})

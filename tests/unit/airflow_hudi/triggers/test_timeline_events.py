@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
@@ -10,11 +11,15 @@ from typing import Any
 import pytest
 from airflow.triggers.base import TriggerEvent
 
+from airflow_hudi.assets import event_partitions
 from airflow_hudi.timeline_reader import TimelineReader
 from airflow_hudi.triggers import timeline_events
 from airflow_hudi.triggers.timeline_events import HudiTimelineEventTrigger, instant_details
 from hudi_core.errors import ConfigError, StorageError
 from hudi_core.storage.local import LocalStorage
+from hudi_core.timeline.actions.commit import CommitMetadata
+from hudi_core.timeline.active import ActiveTimeline
+from hudi_core.timeline.instant import Instant
 from tests.support.golden_data import GoldenCase
 
 Golden = Callable[[str, str], GoldenCase]
@@ -67,7 +72,7 @@ async def test_what_is_pending_is_one_event_and_what_follows_another(table: Path
         ("20260102000000000", "compaction", "requested"),
         ("20260103000000000", "clean", "requested"),
     ]
-    assert (first["table"], first["state"], first["left_out"]) == (str(table), "pending", 0)
+    assert (first["table"], first["state"]) == (str(table), "pending")
     put("20260104000000000.replacecommit.requested")
     put("20260105000000000.compaction.requested")
     second = await next_event(events)
@@ -164,12 +169,44 @@ async def test_what_is_no_table_is_an_error(tmp_path: Path) -> None:
         await next_event(trigger_on(tmp_path).run())
 
 
-async def test_an_event_names_the_newest_instants(
+async def test_a_write_during_a_restart_has_an_event_though_none_came_before(
+    table: Path, put: Callable[..., None]
+) -> None:
+    store = Store()
+    await no_event(trigger_on(table, store, state="completed").run())
+    put("20260102000000000.deltacommit.requested")
+    put("20260102000000000.deltacommit.inflight")
+    put("20260102000000000.deltacommit", b"{}")
+    event = await next_event(trigger_on(table, store, state="completed").run())
+    assert [item["instant"] for item in event["instants"]] == ["20260102000000000"]
+
+
+async def test_every_instant_and_partition_is_in_the_event(table: Path, put: Callable[..., None]) -> None:
+    stats = {f"day={number:03}": [{"path": f"day={number:03}/f"}] for number in range(150)}
+    commit = json.dumps({"partitionToWriteStats": stats, "operationType": "UPSERT"}).encode()
+    for number in range(120):
+        put(f"20260102000000{number:03}.deltacommit", commit if number == 7 else b"{}")
+    store = Store()
+    store.values["airflow_hudi_mark"] = {}
+    event = await next_event(trigger_on(table, store, state="completed").run())
+    assert len(event["instants"]) == 121
+    assert event_partitions(event) == stats.keys()
+
+
+async def test_a_commit_that_cannot_be_read_now_is_in_a_later_event(
     table: Path, put: Callable[..., None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(timeline_events, "_MOST", 2)
-    for day in range(2, 7):
-        put(f"202601{day:02}000000000.compaction.requested")
-    event = await next_event(trigger_on(table).run())
-    assert [item["instant"][:8] for item in event["instants"]] == ["20260105", "20260106"]
-    assert event["left_out"] == 3
+    monkeypatch.setattr(timeline_events, "_UNCHANGED_SECONDS", 0.05)
+    read, failures = ActiveTimeline.read_commit, [StorageError("slow down"), StorageError("slow down")]
+
+    def read_commit(self: ActiveTimeline, instant: Instant) -> CommitMetadata:
+        if failures:
+            raise failures.pop()
+        return read(self, instant)
+
+    monkeypatch.setattr(ActiveTimeline, "read_commit", read_commit)
+    store = Store()
+    store.values["airflow_hudi_mark"] = {}
+    event = await next_event(trigger_on(table, store, state="completed").run())
+    assert failures == []
+    assert [item["rows"] for item in event["instants"]] == [0]

@@ -48,6 +48,29 @@ def test_quiet_hours(hours: str, moment: str, holds: bool) -> None:
 
 
 @pytest.mark.parametrize(
+    ("hours", "moment", "begin"),
+    [
+        ("08:00-18:00", "2026-11-25T07:59", "2026-11-25T08:00"),
+        ("08:00-18:00", "2026-11-25T08:00", "2026-11-26T08:00"),
+        ("22:00-06:00 sat", "2026-11-25T23:00", "2026-11-28T22:00"),
+        ("22:00-06:00 wed", "2026-11-25T23:00", "2026-12-02T22:00"),
+        # Clocks go back in Berlin on that night.
+        ("08:00-18:00 Europe/Berlin", "2026-10-24T12:00", "2026-10-25T07:00"),
+        ("08:00-18:00 Europe/Berlin", "2026-10-24T05:00", "2026-10-24T06:00"),
+    ],
+)
+def test_when_quiet_hours_begin(hours: str, moment: str, begin: str) -> None:
+    assert QuietHours.parse(hours).next_begin(at(moment)) == at(begin)
+    assert Policy(quiet_hours=(QuietHours.parse(hours),)).quiet_from(at(moment)) == at(begin).timestamp()
+
+
+def test_the_next_of_several_quiet_hours_counts() -> None:
+    hours = tuple(map(QuietHours.parse, ("08:00-18:00 sat", "22:00-23:00")))
+    assert Policy(quiet_hours=hours).quiet_from(at("2026-11-25T12:00")) == at("2026-11-25T22:00").timestamp()
+    assert Policy().quiet_from(at("2026-11-25T12:00")) is None
+
+
+@pytest.mark.parametrize(
     "text", ["", "8-18", "25:00-26:00", "08:00-18:00 Nowhere/Land", "08:00-18:00 someday", "08:00"]
 )
 def test_no_hours(text: str) -> None:
@@ -78,6 +101,14 @@ def test_which_table_has_which() -> None:
     assert TablePolicies({"only": two}).of("/x") == two
     with pytest.raises(ConfigError, match="no policy is for /x"):
         TablePolicies({"a": one, "b": two}).of("/x")
+
+
+def test_entries_below_a_base_path_are_found_by_addresses() -> None:
+    one, two, three = (services_named([name]) for name in ("clean", "archive", "compaction"))
+    found = TablePolicies({"default": one}, {"sales/returns": two, "returns": three})
+    assert found.of("s3://lake/sales/returns/") == found.of("sales/returns") == two
+    assert found.of("s3://lake/other/returns") == found.of("returns") == three
+    assert found.of("s3://lake/noreturns") == one
 
 
 def test_services_without_a_policy() -> None:

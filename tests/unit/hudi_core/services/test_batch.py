@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import signal
 import threading
+import time
+from dataclasses import replace
 
 import pytest
 
@@ -67,6 +70,47 @@ def test_an_interruption_passes_and_starts_no_more() -> None:
         run_job(BatchRequest(REQUESTS, at_once=1), run)
     assert len(seen) == 1
     assert interrupted(143).document["error"]["type"] == "Interrupted"
+
+
+def test_an_interruption_of_tables_side_by_side_starts_no_more() -> None:
+    """It reaches the thread that waits for the others, which go on with what they do."""
+    seen: list[Request] = []
+    begun = threading.Barrier(3, timeout=20)
+    interrupted_at = threading.Event()
+
+    def run(request: Request) -> Outcome:
+        seen.append(request)
+        begun.wait()
+        interrupted_at.wait(20)
+        time.sleep(0.2)
+        return Outcome({}, 0)
+
+    def interrupt() -> None:
+        begun.wait()
+        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+        interrupted_at.set()
+
+    threading.Thread(target=interrupt, daemon=True).start()
+    with pytest.raises(KeyboardInterrupt):
+        run_job(BatchRequest(REQUESTS[:4], at_once=2), run)
+    assert sorted(request.table for request in seen) == ["a", "b"]
+
+
+@pytest.mark.parametrize("at_once", [1, 2])
+def test_nothing_is_started_after_its_time(at_once: int) -> None:
+    late = [replace(request, starts_until=int(time.time())) for request in REQUESTS[:2]]
+    early = replace(REQUESTS[2], starts_until=int(time.time()) + 1000)
+    seen: list[Request] = []
+
+    def run(request: Request) -> Outcome:
+        seen.append(request)
+        return Outcome.of(RunResult((), "nothing"))
+
+    whole = run_job(BatchRequest((*late, early), at_once=at_once), run)
+    assert seen == [early]
+    reasons = [item["reason"] for item in whole.document["results"]]
+    assert reasons == ["the time until which work may be started is over"] * 2 + ["nothing"]
+    assert "is over" in run_job(late[0], run).document["reason"]
 
 
 def test_a_defect_is_an_outcome() -> None:

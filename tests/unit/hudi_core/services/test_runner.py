@@ -16,11 +16,11 @@ from hudi_core.request.results import RunResult
 from hudi_core.services.context import TableContext
 from hudi_core.services.runner import ServiceRunner
 from hudi_core.storage.local import LocalStorage
-from hudi_core.timeline.actions.compaction import encode_compaction_plan
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import Action
 from hudi_core.transaction.owner import Owner
 from tests.support.golden_data import GoldenCase
+from tests.support.pending_operations import cut_plan
 from tests.support.table_invariants import assert_readable, read_rows
 
 Golden = Callable[[str, str], GoldenCase]
@@ -40,21 +40,6 @@ def run(table: Path, steps: list[tuple[str, int, int]] | None = None, **request:
     return ServiceRunner(context_of(table), LocalEngine(2), Owner.current("tester"), progress).run(requested)
 
 
-def split_plan(table: Path) -> list[str]:
-    """Cuts the pending plan in three: its own instant keeps one operation, two later instants get one each."""
-    active = context_of(table).active
-    (pending,) = active.load().pending_compactions()
-    first = pending.requested_time
-    plan = active.read_plan(first)
-    instants = [first, str(int(first) + 1), str(int(first) + 2)]
-    (table / ".hoodie" / f"{first}.compaction.requested").unlink()
-    for instant, operation in zip(instants, plan.operations, strict=True):
-        active.create_requested(
-            instant, Action.COMPACTION, encode_compaction_plan(replace(plan, operations=(operation,)))
-        )
-    return instants
-
-
 @pytest.fixture
 def table(golden: Golden) -> Path:
     """A table whose pending plan no writer has written behind, so that it can be cut."""
@@ -62,7 +47,7 @@ def table(golden: Golden) -> Path:
 
 
 def test_the_oldest_pending_instant_is_run(table: Path) -> None:
-    instants, rows = split_plan(table), read_rows(table)
+    instants, rows = cut_plan(context_of(table).active, table), read_rows(table)
     steps: list[tuple[str, int, int]] = []
     result = run(table, steps)
     assert [(item.instant, item.state, item.files_written) for item in result.instants] == [
@@ -74,7 +59,7 @@ def test_the_oldest_pending_instant_is_run(table: Path) -> None:
 
 
 def test_all_pending_instants_are_run_in_order(table: Path) -> None:
-    instants, rows = split_plan(table), read_rows(table)
+    instants, rows = cut_plan(context_of(table).active, table), read_rows(table)
     result = run(table, all_pending=True)
     assert [item.instant for item in result.instants] == instants
     assert result.exit_code == 0
@@ -83,7 +68,7 @@ def test_all_pending_instants_are_run_in_order(table: Path) -> None:
 
 
 def test_one_failing_instant_does_not_stop_the_others(table: Path) -> None:
-    instants, rows = split_plan(table), read_rows(table)
+    instants, rows = cut_plan(context_of(table).active, table), read_rows(table)
     broken = table / ".hoodie" / f"{instants[1]}.compaction.requested"
     content = broken.read_bytes()
     broken.write_bytes(content[:-40])
@@ -122,10 +107,19 @@ def test_an_unknown_instant_is_bad_input(table: Path) -> None:
 
 
 def test_no_instant_is_started_after_the_time_is_over(table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    instants = split_plan(table)
+    instants = cut_plan(context_of(table).active, table)
     clock = iter(range(0, 10**6, 61))
     monkeypatch.setattr("hudi_core.services.runner.time.monotonic", lambda: next(clock))
     result = run(table, all_pending=True, max_minutes=2)
+    assert [item.instant for item in result.instants] == instants[:1]
+
+
+def test_no_instant_is_started_from_a_moment_on(table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    instants = cut_plan(context_of(table).active, table)
+    clock = iter(range(0, 10**6, 61))
+    monkeypatch.setattr("hudi_core.services.runner.time.monotonic", lambda: next(clock))
+    monkeypatch.setattr("hudi_core.services.runner.time.time", lambda: 1000.0)
+    result = run(table, all_pending=True, max_minutes=1000, starts_until=1120)
     assert [item.instant for item in result.instants] == instants[:1]
 
 
