@@ -19,6 +19,7 @@ from tests.support.golden_compactions import (
     commit_of,
     compact,
     compacted_rows,
+    context_of,
     footer_of,
     metadata_of,
     own_timeline,
@@ -48,7 +49,9 @@ BLOOM_ENTRIES = {"6-by-1.2.0": "1000", "8": "1000", "8-by-1.2.0": "1000", "9": "
 """With which real Hudi wrote `mor_compaction_requested`."""
 OURS = {"parquet.avro.schema", "writer.model.name", "ARROW:schema"}
 """Footer keys that Hudi's Avro writer has, and not its Spark writer, which compactions of 1.x use."""
-SPARKS = {"org.apache.spark.version", "org.apache.spark.sql.parquet.row.metadata"}
+VERSION = "org.apache.spark.version"
+SPARKS = {VERSION, "org.apache.spark.sql.parquet.row.metadata"}
+"""Those of the Spark writer. Ours have the version where the base file that they replace has it, or there is none."""
 
 
 @pytest.mark.parametrize(("folder", "case"), LAYOUT_2)
@@ -128,6 +131,12 @@ def test_footers_are_those_of_real_hudi(golden: Golden, folder: str) -> None:
     """The bloom filter bit for bit, the key range, and no key that either of Hudi's writers does not write."""
     found = golden(folder, "mor_compaction_requested")
     ours, real, instant = found.table, found.after(), planned(found.table)
+    replaced = {
+        (plan.partition, plan.file_id): footer_of(ours / plan.partition / plan.base_file)
+        if plan.base_file
+        else {VERSION: ""}
+        for plan in context_of(ours).active.read_plan(instant).operations
+    }
     compact(ours, {"hoodie.index.bloom.num_entries": BLOOM_ENTRIES[folder]})
     theirs = base_files(real, instant)
     for group, path in base_files(ours, instant).items():
@@ -136,6 +145,7 @@ def test_footers_are_those_of_real_hudi(golden: Golden, folder: str) -> None:
             key: value for key, value in other.items() if key not in SPARKS
         }
         assert mine.keys() - other.keys() <= OURS
+        assert (VERSION in mine) == (VERSION in replaced[group])
 
 
 @pytest.mark.parametrize("folder", ["8", "9"])

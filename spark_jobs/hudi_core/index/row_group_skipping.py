@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from hudi_core.codec.bloom import MAX_KEY, MIN_KEY, BloomFilter, filter_in_footer
+from hudi_core.codec.parquet.calendar import hybrid_columns
 from hudi_core.codec.parquet.file import ParquetBaseFile
 from hudi_core.codec.parquet.statistics import chunk_ranges, leaf_columns
 from hudi_core.expr.bind import Bound, kind_of
@@ -73,10 +74,12 @@ def footer_ranges(metadata: pq.FileMetaData, kinds: dict[Column, pa.DataType]) -
     """The ranges of columns, in the types of the query, per row group; those without statistics are omitted."""
     leaves = leaf_columns(metadata)
     schema = metadata.schema.to_arrow_schema()
+    # Their numbers are of other dates: what is read of them is refused, and nothing is ruled out by them.
+    hybrid = hybrid_columns(metadata, schema)
     ranges: dict[Operand, ColumnRange] = {}
     for column, kind in kinds.items():
         number = leaves.get(column.path)
-        if number is None:
+        if number is None or column.path[0] in hybrid:
             continue
         chunks = chunk_ranges(metadata, number, _type_at(schema, column.path))
         if chunks is None:

@@ -58,6 +58,7 @@ class Chunk:
 class Column:
     """ColumnMetaData."""
 
+    kind: Final = 1
     path: Final = 3
     codec: Final = 4
     num_values: Final = 5
@@ -66,8 +67,15 @@ class Column:
     data_offset: Final = 9
     index_offset: Final = 10
     dictionary_offset: Final = 11
+    statistics: Final = 12
     bloom_offset: Final = 14
     bloom_length: Final = 15
+
+
+class Bounds:
+    """Statistics: the greatest value, in the deprecated field and in that of the column's order."""
+
+    greatest: Final = (1, 5)
 
 
 class Page:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import io
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import cached_property
 from typing import BinaryIO
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from hudi_core.codec.parquet.calendar import hybrid_columns
 from hudi_core.codec.parquet.footer import check_footer
 from hudi_core.codec.parquet.pages import PageCheckedInput
 from hudi_core.errors import (
@@ -93,6 +95,11 @@ class ParquetBaseFile:
         """Bytes of the file."""
         return self._input.seek(0, io.SEEK_END)
 
+    @cached_property
+    def hybrid_columns(self) -> Sequence[str]:
+        """The columns with dates or timestamps that are other ones in the hybrid calendar, in which the file is."""
+        return hybrid_columns(self.metadata, self.schema)
+
     def read_range(self, start: int, length: int) -> bytes:
         """Bytes of the file as they are. Raises CorruptFileError where it has fewer; SizeLimitError, StorageError."""
         with arrow_errors(self.path):
@@ -135,14 +142,27 @@ class ParquetBaseFile:
 
         Of all row groups or those given. Columns keep the file's order and types (`codec.avro.arrow_conform` casts
         them); names that the file lacks are ignored. Runs on the calling thread alone: a task of an engine has one
-        core.
+        core. Raises UnsupportedError for columns in the hybrid calendar, of whichever row groups: a choice of row
+        groups went by these numbers.
         """
         requested = None if columns is None else [name for name in self.schema.names if name in set(columns)]
+        self._check_calendar(self.schema.names if requested is None else requested)
         with arrow_errors(self.path):
             for batch in self._file.iter_batches(
                 batch_size=batch_rows, columns=requested, row_groups=row_groups, use_threads=False
             ):
                 yield batch.replace_schema_metadata(None)
+
+    def _check_calendar(self, names: Sequence[str]) -> None:
+        old = next((name for name in self.hybrid_columns if name in names), None)
+        if old is not None:
+            raise UnsupportedError(
+                f"the column {old!r} has, or may have, dates before 1582-10-15 or timestamps before 1900 in the hybrid "
+                "calendar, as Spark before 3.0 and datetimeRebaseModeInWrite=LEGACY write them",
+                path=self.path,
+                remedy="read the rows with Spark 3 and write them again by a bulk_insert with "
+                "spark.sql.parquet.datetimeRebaseModeInWrite=CORRECTED, or leave the column out of the query",
+            )
 
 
 def _row_bytes(group: pq.RowGroupMetaData) -> float:

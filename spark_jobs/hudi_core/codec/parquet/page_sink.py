@@ -9,15 +9,17 @@ So any compressor serves that makes what one of Parquet's codecs is defined as.
 from __future__ import annotations
 
 import io
+import math
 import struct
 import zlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, BinaryIO, Final, NamedTuple
 
-from hudi_core.codec.parquet.fields import Chunk, Column, File, Group, Location, Page, shifted, with_number
-from hudi_core.codec.parquet.footer import TAIL, footer_of
+from hudi_core.codec.parquet.fields import Bounds, Chunk, Column, File, Group, Location, Page, shifted, with_number
+from hudi_core.codec.parquet.footer import TAIL, TYPES, footer_of
 from hudi_core.codec.parquet.thrift import (
+    BINARY,
     FALSE,
     I16,
     I32,
@@ -150,14 +152,21 @@ class PageSink(io.RawIOBase):
         self._check_whole()
         self._tail = []
 
-    def finish(self) -> None:
-        """Writes the page index and the footer."""
+    def finish(self, with_nan: Sequence[Collection[int]] = ()) -> None:
+        """Writes the page index and the footer. `with_nan`: of each row group of Arrow the numbers of the columns that
+        hold NaN, which count as in parquet-mr's files then.
+        """
         tail = b"".join(self._tail or [])
         length, footer = footer_of(tail)
         if footer is None:
             raise ValueError("there is no footer")
-        metadata, _ = read_struct(footer)
-        groups = self._groups(metadata[File.row_groups][1].values, tail[: -TAIL - length], self._seen - len(tail))
+        # Each value takes a byte: no bound on the footer that Arrow has made here of what this process gave it.
+        metadata, _ = read_struct(footer, most_values=len(footer))
+        written, start = metadata[File.row_groups][1].values, self._seen - len(tail)
+        for group, numbers in zip(written, with_nan, strict=False):
+            for number in numbers:
+                _count_nan(group[Group.columns][1].values[number])
+        groups = self._groups(written, tail[: -TAIL - length], start)
         metadata[File.row_groups][1].values[:] = [group for group, _ in groups]
         with_number(metadata, File.num_rows, sum(group[Group.num_rows][1] for group, _ in groups))
         index = self._place_index([column for _, columns in groups for column in columns])
@@ -220,7 +229,7 @@ class PageSink(io.RawIOBase):
         for chunk in group[Group.columns][1].values:
             self._move_chunk(chunk)
             column_index, offset_index = (
-                index[chunk[at][1] - start :][: chunk[size][1]] if at in chunk else b""
+                index[chunk[at][1] - start : chunk[at][1] - start + chunk[size][1]] if at in chunk else b""
                 for at, size in (Chunk.column_index, Chunk.offset_index)
             )
             columns.append(_Placed(chunk, column_index, self._moved_pages(offset_index)))
@@ -281,6 +290,23 @@ def _compressed(header: Struct, body: bytes, compress: Callable[[bytes], bytes])
     levels = inner[Page.definition_size][1] + inner[Page.repetition_size][1]
     inner[Page.is_compressed] = TRUE if levels < len(body) else FALSE, None
     return body if levels >= len(body) else body[:levels] + compress(body[levels:])
+
+
+def _count_nan(chunk: Struct) -> None:
+    """NaN as the greatest value of a column chunk, and no page index of its values: so parquet-mr writes them
+    (DoubleStatistics, DoubleColumnIndexBuilder), and its readers then go by no range (Statistics.DoubleBuilder). Arrow
+    leaves NaN out, and such a reader passes over rows that Spark takes for greater than every number. The statistics
+    stay: Hudi takes a chunk without a count of nulls for one of nulls (ParquetUtils.readColumnStatsFromMetadata).
+    """
+    inner: Struct = chunk[Chunk.metadata][1]
+    nan = struct.pack("<f" if inner[Column.kind][1] == TYPES.index("FLOAT") else "<d", math.nan)
+    statistics: Struct = inner[Column.statistics][1]
+    for number in Bounds.greatest:
+        # Of nothing but NaN Arrow writes no range, which readers take as they take this one.
+        if number in statistics:
+            statistics[number] = BINARY, nan
+    for number in Chunk.column_index:
+        chunk.pop(number, None)
 
 
 def _set_totals(group: Struct, columns: list[_Placed]) -> None:

@@ -20,12 +20,16 @@ from hudi_core.codec.parquet.fields import Chunk, Column, Element, File, Group, 
 from hudi_core.codec.parquet.file import ParquetBaseFile
 from hudi_core.codec.parquet.footer import empty_file, footer_bytes
 from hudi_core.codec.parquet.page_sink import MAGIC, ChunkBytes
-from hudi_core.codec.parquet.thrift import INTEGERS, Struct, encode_struct, read_struct
+from hudi_core.codec.parquet.thrift import INTEGERS, MAX_VALUES, Struct, TooManyValuesError, encode_struct, read_struct
 from hudi_core.errors import CorruptFileError
 from hudi_core.model.size_limits import Limit
 
 _WRITERS: Final = re.compile(rb"parquet-mr version 1\.(?:[89]|\d\d)\.|parquet-cpp-arrow version \d")
 """created_by of writers whose statistics are right: parquet-mr ordered bytes wrongly before 1.8 (PARQUET-251)."""
+_VALUE_BYTES: Final = 2
+"""Bytes of a footer for each of its values, at least: 2.4 in files of Arrow with statistics, 4.7 in those of Hudi. Row
+groups of one with fewer are decoded.
+"""
 _DICTIONARY_PAGE: Final = 2
 _CONVERTED: Final[Mapping[int, tuple[Any, ...] | None]] = {
     0: (1,), 1: (2,), 2: None, 3: (3,), 4: (4,), 6: (6,), 7: (7, True, 1), 8: (7, True, 2), 9: (8, True, 1),
@@ -39,12 +43,17 @@ class RowGroupSource:
     """A Parquet file of whose row groups copies are made. It stays open as long as `file`."""
 
     def __init__(self, file: ParquetBaseFile) -> None:
-        """Raises CorruptFileError for a footer that is none."""
+        """Raises CorruptFileError for a footer that is none, TooManyValuesError for one of more values than any writer
+        puts into its bytes.
+        """
         self.path = file.path
         self.file = file
+        most = max(MAX_VALUES, len(file.footer_bytes) // _VALUE_BYTES)
         try:
-            self._tree, _ = read_struct(file.footer_bytes)
+            self._tree, _ = read_struct(file.footer_bytes, most_values=most)
             self._groups: list[Struct] = self._tree[File.row_groups][1].values
+        except TooManyValuesError:
+            raise
         except (ValueError, IndexError, KeyError, AttributeError) as error:
             raise CorruptFileError(f"the footer of the Parquet file is damaged: {error}", path=self.path) from error
         self._end = file.size - len(file.footer_bytes) - len(MAGIC) - 4
@@ -57,6 +66,8 @@ class RowGroupSource:
         created_by = self._tree.get(File.created_by, (0, b""))[1]
         if not (isinstance(created_by, bytes) and _WRITERS.match(created_by)):
             return f"the statistics of its writer are not believed: {created_by!r}"
+        if self.file.hybrid_columns:
+            return f"its columns are in the hybrid calendar: {', '.join(self.file.hybrid_columns)}"
         try:
             if _elements(self._tree) != _elements(target):
                 return "it has another schema"

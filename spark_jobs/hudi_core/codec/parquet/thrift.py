@@ -14,7 +14,7 @@ TRUE, FALSE, BYTE, I16, I32, I64, DOUBLE, BINARY, LIST, SET, MAP, STRUCT = range
 INTEGERS: Final = (I16, I32, I64)
 MAX_NESTING: Final = 32
 MAX_VALUES: Final = 1 << 20
-"""Values of one tree: some 100 MB of memory; a footer has some 25 for each column chunk."""
+"""Values of one tree: some 100 MB of memory."""
 _FIXED: Final = {TRUE: 0, FALSE: 0, BYTE: 1, DOUBLE: 8}
 """Bytes of a field's value."""
 _STOP: Final = 0
@@ -39,9 +39,13 @@ class ThriftMap(NamedTuple):
     pairs: list[tuple[Any, Any]]
 
 
+class TooManyValuesError(ValueError):
+    """A tree has more values than are held in memory."""
+
+
 class CompactReader:
-    """Reads from `position` on. Raises ValueError or IndexError for what is not of the protocol, or is larger than
-    `most_values` in one tree.
+    """Reads from `position` on. Raises ValueError or IndexError for what is not of the protocol, TooManyValuesError for
+    one tree of more than `most_values`.
     """
 
     def __init__(self, data: bytes, position: int = 0, most_values: int = MAX_VALUES) -> None:
@@ -140,7 +144,7 @@ class CompactReader:
     def _value(self, kind: int, depth: int, *, element: bool = False) -> Any:
         self._left -= 1
         if self._left < 0:
-            raise ValueError(f"it has more than {self._most} values")
+            raise TooManyValuesError(f"it has more than {self._most} values")
         if kind in INTEGERS:
             return self.integer()
         if kind == BINARY:
@@ -199,9 +203,9 @@ class CompactReader:
             raise ValueError("it is nested too deeply")
 
 
-def read_struct(data: bytes, position: int = 0) -> tuple[Struct, int]:
+def read_struct(data: bytes, position: int = 0, most_values: int = MAX_VALUES) -> tuple[Struct, int]:
     """The struct at `position`, and where it ends. Raises ValueError or IndexError as CompactReader."""
-    reader = CompactReader(data, position)
+    reader = CompactReader(data, position, most_values)
     return reader.struct(), reader.position
 
 

@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 from hudi_core.codec.gzip import GzipLibrary, checked_level, checksum, chosen_library, gzip_compressor
 from hudi_core.codec.parquet.encodings import chosen_encodings
 from hudi_core.codec.parquet.file import ParquetBaseFile, arrow_errors, bare_schema
+from hudi_core.codec.parquet.leaves import leaves_with_nan
 from hudi_core.codec.parquet.page_sink import GZIP, ChunkBytes, PageSink
 from hudi_core.codec.parquet.splice import RowGroupSource
 from hudi_core.errors import ConfigError, FormatError
@@ -84,7 +85,8 @@ class BaseFileWriter:
             else:
                 self._codec = "none"
         self._pages = PageSink(file, GZIP, self._compress, checksum())
-        self._groups = 0
+        self._with_nan: list[frozenset[int]] = []
+        """Of each row group that Arrow has written the columns with NaN."""
         self._pending: list[pa.Table] = []
         self._pending_bytes = self._pending_rows = 0
         self._writer: pq.ParquetWriter | None = None
@@ -127,7 +129,7 @@ class BaseFileWriter:
                 self._writer.add_key_value_metadata(dict(footer))
                 self._pages.end_pages()
                 self._writer.close()
-                self._pages.finish()
+                self._pages.finish(self._with_nan)
 
     def copy(self, source: RowGroupSource, number: int, replaced: Mapping[str, pa.Array]) -> None:
         """Appends a row group of another file, for which `source.refusal` of this schema is None; one without rows adds
@@ -146,7 +148,7 @@ class BaseFileWriter:
         if any(chunk.num_values != rows for chunk in chunks.values()):
             raise FormatError(f"a row group of {rows} rows does not get as many values for each column", path=self.path)
         with arrow_errors(self.path, "write"):
-            self._pages.copy_group(group, source.chunks(number, chunks), behind=self._groups)
+            self._pages.copy_group(group, source.chunks(number, chunks), behind=len(self._with_nan))
         self.num_rows += rows
 
     def abandon(self) -> None:
@@ -170,7 +172,7 @@ class BaseFileWriter:
                 self._writer = self._open(table)
             if table.num_rows:
                 self._writer.write_table(table, row_group_size=table.num_rows)
-                self._groups += 1
+                self._with_nan.append(leaves_with_nan(table))
 
     def _open(self, first: pa.Table) -> pq.ParquetWriter:
         """Opens the file when its first row group is there to choose by."""

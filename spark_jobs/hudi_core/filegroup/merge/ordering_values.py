@@ -6,7 +6,7 @@ RecordContext and OrderingValueEngineTypeConverter of Hudi 1.x.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -18,8 +18,9 @@ from hudi_core.codec.avro.resolve import AvroType, resolve
 from hudi_core.codec.avro.schema import AvroSchema
 from hudi_core.errors import ConfigError, UnsupportedError
 from hudi_core.filegroup.merge.partial import Default, field_defaults
+from hudi_core.filegroup.merge.payloads import Payload
 from hudi_core.filegroup.merge.record_keys import as_mask
-from hudi_core.filegroup.merge.table_policy import MergePolicy
+from hudi_core.filegroup.merge.table_policy import MergePolicy, Rules
 
 _WHOLE = frozenset({"int", "long"})
 _PLAIN = frozenset({"boolean", "int", "long", "float", "double"})
@@ -72,13 +73,16 @@ class Ordering:
     `columns` is empty when the table has no ordering column, or its rows lack it: then every row's value is the int 0.
     `hudi_1`: null counts as the int 0, which compares with ints only, and a deleted row with the value int 0 is a
     natural delete; else null is refused, as Hudi 0.15 does. `compared` are the types of delete ordering values that
-    compare with records'. `defaults` holds the fields' Avro defaults other than null.
+    compare with records'. `defaults` holds the fields' Avro defaults other than null. `by_arrival`: versions in log
+    files are ordered as without a column. Hudi 0.15 takes a field within a struct for absent there (SpillableMapUtils),
+    and finds it where a payload class compares it with a base row's.
     """
 
     columns: tuple[OrderingColumn, ...]
     hudi_1: bool = False
     compared: frozenset[str] = _PLAIN
     defaults: Mapping[str, Default] = field(default_factory=dict)
+    by_arrival: bool = False
 
     @staticmethod
     def of(policy: MergePolicy, schema: AvroSchema, *, path: str) -> Ordering:
@@ -91,14 +95,23 @@ class Ordering:
             compared = compared | {"decimal"}
         # A table of several ordering columns that lacks one of them has an ordering value of the others and of a
         # constant.
-        return Ordering(columns, policy.is_hudi_1, compared, field_defaults(schema))
+        by_arrival = policy.rules is Rules.PAYLOAD_0_15 and any("." in column.name for column in columns)
+        return Ordering(columns, policy.is_hudi_1, compared, field_defaults(schema), by_arrival)
 
     @property
     def type(self) -> pa.DataType:
-        """The type of ordering values: the column's, a struct of several columns', int64 without any."""
-        if len(self.columns) == 1:
-            return self.columns[0].type
-        return pa.struct([(column.name, column.type) for column in self.columns]) if self.columns else pa.int64()
+        """The type of log records' ordering values: the column's, a struct of several columns', int64 without any."""
+        return _type_of(self._in_logs)
+
+    @property
+    def base_type(self) -> pa.DataType:
+        """The type of base rows' ordering values."""
+        return _type_of(self.columns)
+
+    @property
+    def _in_logs(self) -> tuple[OrderingColumn, ...]:
+        """The columns that order versions in log files."""
+        return () if self.by_arrival else self.columns
 
     @property
     def names(self) -> frozenset[str]:
@@ -123,17 +136,28 @@ class Ordering:
 
         Raises ConfigError where one is null and Hudi 0.15 keeps the table: then no order is defined.
         """
-        arrays = [self._row_values(column, batch) for column in self.columns]
-        for column, values in zip(self.columns, arrays, strict=True):
+        arrays = [self._row_values(column, batch) for column in self._in_logs]
+        for column, values in zip(self._in_logs, arrays, strict=True):
             if values.null_count and not self.hudi_1:
                 raise ConfigError(
                     f"{values.null_count} log records have no value in the ordering column {column.name!r}", path=path
                 )
-        return self._joined(arrays, batch.num_rows)
+        return _joined(arrays, self._in_logs, batch.num_rows)
 
     def base_values(self, batch: pa.RecordBatch) -> pa.Array:
         """The ordering values of base rows; null in a row that is older than the column."""
-        return self._joined([self._row_values(column, batch) for column in self.columns], batch.num_rows)
+        return _joined([self._row_values(column, batch) for column in self.columns], self.columns, batch.num_rows)
+
+    def against_base(self, batch: pa.RecordBatch, payload: Payload) -> pa.Array:
+        """Of log records that are ordered by arrival, what is compared with base_values.
+
+        DefaultHoodieRecordPayload looks into both rows. PartialUpdateAvroPayload has the int 0, which it compares with
+        an int alone.
+        """
+        if payload is not Payload.PARTIAL_UPDATE:
+            return self.base_values(batch)
+        is_int = len(self.columns) == 1 and self.columns[0].kind == "int" and self.columns[0].same_class
+        return pa.repeat(pa.scalar(0 if is_int else None, self.base_type), batch.num_rows)
 
     def _row_values(self, column: OrderingColumn, batch: pa.RecordBatch) -> pa.Array:
         values = column.from_rows(batch)
@@ -155,18 +179,18 @@ class Ordering:
         The entries are those of codec.log.delete_columns. An entry without a value, with the int 0 that means none, or
         with a value that Hudi does not compare is a natural delete.
         """
-        if len(self.columns) <= 1:
-            column = self.columns[0] if self.columns else OrderingColumn("", "int", pa.int64())
+        columns = self._in_logs
+        if len(columns) <= 1:
+            column = columns[0] if columns else OrderingColumn("", "int", pa.int64())
             natural, values = self._of_deletes(entries, column, column.kind)
             if column.kind == "int":
                 natural = natural | as_mask(pc.fill_null(pc.equal(values, 0), True))
             return natural, values
         parts = [
-            self._of_deletes(entries, column, f"{position}.{column.kind}")
-            for position, column in enumerate(self.columns)
+            self._of_deletes(entries, column, f"{position}.{column.kind}") for position, column in enumerate(columns)
         ]
         natural = np.logical_or.reduce([part[0] for part in parts])
-        return natural, self._joined([part[1] for part in parts], entries.num_rows)
+        return natural, _joined([part[1] for part in parts], columns, entries.num_rows)
 
     def _of_deletes(self, entries: pa.Table, column: OrderingColumn, name: str) -> tuple[NDArray[np.bool_], pa.Array]:
         if column.kind not in self.compared or name not in entries.column_names:
@@ -177,10 +201,17 @@ class Ordering:
             values = pc.multiply(values, column.delete_factor)
         return as_mask(pc.is_null(raw)), values
 
-    def _joined(self, arrays: list[pa.Array], rows: int) -> pa.Array:
-        if not self.columns:
-            return pa.array(np.zeros(rows, dtype=np.int64))
-        return arrays[0] if len(arrays) == 1 else pa.StructArray.from_arrays(arrays, fields=list(self.type))
+
+def _type_of(columns: Sequence[OrderingColumn]) -> pa.DataType:
+    if len(columns) == 1:
+        return columns[0].type
+    return pa.struct([(column.name, column.type) for column in columns]) if columns else pa.int64()
+
+
+def _joined(arrays: Sequence[pa.Array], columns: Sequence[OrderingColumn], rows: int) -> pa.Array:
+    if not columns:
+        return pa.array(np.zeros(rows, dtype=np.int64))
+    return arrays[0] if len(arrays) == 1 else pa.StructArray.from_arrays(arrays, fields=list(_type_of(columns)))
 
 
 def _type_at(root: AvroType, name: str) -> AvroType | None:
@@ -216,10 +247,7 @@ def _column(name: str, avro: AvroType, hudi_1: bool, path: str) -> OrderingColum
 
 
 def ranks(values: pa.Array) -> NDArray[np.int64]:
-    """Integers in the order of `values`, equal where they are equal.
-
-    NaN is the greatest, as in Java; nulls get any rank.
-    """
+    """Integers in the order of `values` by Java's compareTo, equal where they are equal; nulls get any rank."""
     if pa.types.is_struct(values.type):
         keys = [ranks(part) for part in values.flatten()]
         order = np.lexsort(keys[::-1])
@@ -230,6 +258,8 @@ def ranks(values: pa.Array) -> NDArray[np.int64]:
     if pa.types.is_int64(values.type):
         filled: NDArray[np.int64] = values.fill_null(0).to_numpy(zero_copy_only=False)
         return filled
+    if pa.types.is_floating(values.type):
+        return _java_numbers(values)
     if pa.types.is_decimal(values.type):
         # Arrow sorts decimals and does not rank them: rank their place among the sorted distinct values.
         distinct = values.unique().drop_null()
@@ -248,10 +278,10 @@ def greater(left: pa.Array, right: pa.Array) -> NDArray[np.bool_]:
             above |= tied & over
             tied &= ~over & ~greater(other, one)
         return above
-    compared = pc.greater(left, right)
     if pa.types.is_floating(left.type):
-        compared = pc.or_(compared, pc.and_(pc.is_nan(left), pc.invert(pc.is_nan(right))))
-    return as_mask(compared.fill_null(False))
+        above = _java_numbers(left) > _java_numbers(right)
+        return above & ~nulls(left) & ~nulls(right)
+    return as_mask(pc.greater(left, right).fill_null(False))
 
 
 def nulls(values: pa.Array) -> NDArray[np.bool_]:
@@ -260,6 +290,16 @@ def nulls(values: pa.Array) -> NDArray[np.bool_]:
         found: NDArray[np.bool_] = np.logical_or.reduce([nulls(part) for part in values.flatten()])
         return found
     return as_mask(pc.is_null(values))
+
+
+def _java_numbers(values: pa.Array) -> NDArray[np.int64]:
+    """Integers in the order of Double.compareTo, which Float.compareTo shares: -0.0 is below 0.0, NaN above all, and
+    equal to itself whatever its bits.
+    """
+    numbers = np.array(values.fill_null(0.0), np.float64)
+    numbers[np.isnan(numbers)] = np.nan
+    bits: NDArray[np.int64] = numbers.view(np.int64)
+    return np.where(bits < 0, bits ^ np.iinfo(np.int64).max, bits)
 
 
 def _numpy(values: pa.Array) -> NDArray[np.int64]:

@@ -19,7 +19,7 @@ from hudi_core.codec.orc import OrcBaseFile
 from hudi_core.codec.parquet.file import ParquetBaseFile
 from hudi_core.errors import CorruptFileError, UnsupportedError
 from hudi_core.filegroup.read.evolution import apply_sources, rename_fields, stored_names
-from hudi_core.model.names import parse_base_file
+from hudi_core.model.names import OPERATION, parse_base_file
 from hudi_core.storage.base import ByteRange, Storage
 from hudi_core.timeline.internal_schema import ColumnSource
 from hudi_core.timeline.schema_history import sources_at
@@ -45,6 +45,22 @@ def open_base_file(storage: Storage, path: str) -> Iterator[ParquetBaseFile]:
         raise UnsupportedError(f"base files of format {extension} are read, but no service writes them", path=path)
     with storage.open_input(path) as file:
         yield ParquetBaseFile(file, path, storage.limits)
+
+
+@contextmanager
+def open_replaced_file(storage: Storage, path: str) -> Iterator[ParquetBaseFile]:
+    """The Parquet base file at `path`, whose rows go into a new one.
+
+    Raises as open_base_file, and UnsupportedError for change operations, which the new file would lose.
+    """
+    with open_base_file(storage, path) as base:
+        if OPERATION in base.schema.names:
+            raise UnsupportedError(
+                f"rows with the column {OPERATION}",
+                path=path,
+                remedy="compact and cluster tables of change operations with Hudi",
+            )
+        yield base
 
 
 def read_base_file(

@@ -7,14 +7,18 @@ from __future__ import annotations
 
 import json
 from types import TracebackType
+from typing import Final
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from hudi_core.codec.avro.arrow import arrow_schema
 from hudi_core.codec.avro.schema import AvroSchema, add_meta_fields
 from hudi_core.codec.bloom import DYNAMIC, FOOTER, FOOTER_TYPE, MAX_KEY, MIN_KEY, BloomFilter, filter_in_footer
+from hudi_core.codec.buffers import octets
 from hudi_core.codec.gzip import GzipLibrary
+from hudi_core.codec.parquet.calendar import SPARK_VERSION
 from hudi_core.codec.parquet.file import ParquetBaseFile
 from hudi_core.codec.parquet.splice import RowGroupSource
 from hudi_core.codec.parquet.writer import BaseFileWriter, ParquetStyle
@@ -22,8 +26,16 @@ from hudi_core.config.write_config import WriteConfig
 from hudi_core.model.names import FILE_NAME, RECORD_KEY
 from hudi_core.storage.base import Storage
 
-_FIRST_SURROGATE = "\ud800"
+_FIRST_SURROGATE: Final = "\ud800"
 """From this character on, Java's order of strings and that of UTF-8 may differ."""
+_UTF_8: Final = b"\xee\xef\xf0\xf1\xf2\xf3\xf4"
+"""How characters from U+E000 on begin: two of those up to U+FFFF, which Java orders behind the others, as these are two
+surrogates each.
+"""
+_ORDERED: Final = b"\xf3\xf4\xee\xef\xf0\xf1\xf2"
+_TO_JAVA: Final = bytes.maketrans(_UTF_8, _ORDERED)
+"""Makes bytes whose order is that of Java's strings, by which Hudi compares keys (BloomIndexFileInfo.isKeyInRange)."""
+_FROM_JAVA: Final = bytes.maketrans(_ORDERED, _UTF_8)
 
 
 def parquet_style(config: WriteConfig, codec: str) -> ParquetStyle:
@@ -56,8 +68,7 @@ class FileKeys:
         if not len(keys):
             return
         self._bloom.add_batch(keys)
-        bounds = pc.min_max(keys)
-        self._widen(bounds["min"].as_py(), bounds["max"].as_py())
+        self._widen(*_ends(keys))
 
     def join(self, base: ParquetBaseFile) -> bool:
         """Adds all keys of a base file by its footer, without a look at them; whether that could be done. It cannot
@@ -72,12 +83,11 @@ class FileKeys:
         type_code, text = found
         if not self._bloom.join(text, type_code, base.num_rows, path=base.path):
             return False
-        self._widen(least, greatest)
+        self._widen(least.encode(), greatest.encode())
         return True
 
-    def _widen(self, least: str, greatest: str) -> None:
-        # Hudi compares keys as Java strings; UTF-8 orders alike but for characters beyond U+FFFF.
-        low, high = least.encode(), greatest.encode()
+    def _widen(self, low: bytes, high: bytes) -> None:
+        """Of keys in Java's order."""
         self._least = low if self._least is None else min(self._least, low)
         self._greatest = high if self._greatest is None else max(self._greatest, high)
 
@@ -85,8 +95,21 @@ class FileKeys:
         """Keys and values of a Parquet footer."""
         footer = {FOOTER: self._bloom.to_base64(), FOOTER_TYPE: DYNAMIC}
         if self._least is not None and self._greatest is not None:
-            footer[MIN_KEY], footer[MAX_KEY] = self._least.decode(), self._greatest.decode()
+            ends = self._least, self._greatest
+            footer[MIN_KEY], footer[MAX_KEY] = (end.translate(_FROM_JAVA).decode() for end in ends)
         return footer
+
+
+def _ends(keys: pa.Array) -> tuple[bytes, bytes]:
+    """The least and the greatest key in Java's order, in the bytes of that order."""
+    offsets, data = octets(keys)
+    if len(data) and data.max() >= min(_UTF_8):
+        moved = np.frombuffer(_TO_JAVA, np.uint8)[data]
+        buffers = [None, pa.py_buffer(offsets), pa.py_buffer(moved)]
+        ends = pc.min_max(pa.Array.from_buffers(pa.large_binary(), len(keys), buffers))
+    else:
+        ends = pc.min_max(keys.cast(pa.binary()))
+    return ends["min"].as_py(), ends["max"].as_py()
 
 
 def rows_schema(schema: AvroSchema, *, path: str) -> pa.Schema:
@@ -101,8 +124,19 @@ class BaseFileHandle:
     error inside removes what was written. Memory: one row group of the writer, and FileKeys.
     """
 
-    def __init__(self, storage: Storage, path: str, schema: AvroSchema, config: WriteConfig, *, codec: str) -> None:
-        """`schema` is the table's without meta fields; `codec` is Parquet's name of the compression, such as GZIP."""
+    def __init__(
+        self,
+        storage: Storage,
+        path: str,
+        schema: AvroSchema,
+        config: WriteConfig,
+        *,
+        codec: str,
+        spark_version: str | None = None,
+    ) -> None:
+        """`schema` is the table's without meta fields; `codec` is Parquet's name of the compression, such as GZIP;
+        `spark_version` says that dates and timestamps are in the proleptic calendar (codec.parquet.calendar).
+        """
         avro = add_meta_fields(schema)
         self.schema = arrow_schema(avro, path=path)
         self.rows_schema = rows_schema(schema, path=path)
@@ -113,6 +147,7 @@ class BaseFileHandle:
         """Those of the file; `write` adds its own unless they are known, of copied row groups the caller adds them."""
         self._storage = storage
         self._avro = avro
+        self._calendar = {} if spark_version is None else {SPARK_VERSION: spark_version}
         self._name = pa.scalar(path.rsplit("/", 1)[-1], pa.string())
         self._file = storage.open_output(path)
         self._writer = BaseFileWriter(
@@ -155,6 +190,7 @@ class BaseFileHandle:
     def _footer(self) -> dict[str, str]:
         return {
             **self.keys.footer(),
+            **self._calendar,
             "parquet.avro.schema": json.dumps(self._avro, separators=(",", ":"), ensure_ascii=False),
             "writer.model.name": "avro",
         }

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from hudi_core.codec.avro.schema import AvroSchema, without_meta_fields
+from hudi_core.codec.parquet.calendar import proleptic_version
 from hudi_core.codec.parquet.file import ParquetBaseFile
 from hudi_core.config.write_config import WriteConfig
 from hudi_core.errors import ExecutionError
@@ -30,7 +31,7 @@ from hudi_core.filegroup.merge.base_merge import MergeCounts
 from hudi_core.filegroup.merge.log_merge import LogRecords
 from hudi_core.filegroup.merge.ordering_values import Ordering
 from hudi_core.filegroup.merge.table_policy import MergePolicy, Rules
-from hudi_core.filegroup.read.base_file import base_batches, open_base_file
+from hudi_core.filegroup.read.base_file import base_batches, open_replaced_file
 from hudi_core.filegroup.read.log_scan import CommittedInstants, ScanCounts, scan_log_files
 from hudi_core.filegroup.read.slice_merge import GROUP_SHARE, SliceMerge, merging
 from hudi_core.filegroup.write.base_file_writer import BaseFileHandle
@@ -144,7 +145,7 @@ class _Compaction:
         with ExitStack() as stack:
             base = None
             if self.base_name is not None:
-                base = stack.enter_context(open_base_file(self.storage, join(self.partition, self.base_name)))
+                base = stack.enter_context(open_replaced_file(self.storage, join(self.partition, self.base_name)))
             create_marker(
                 self.storage,
                 self.instant,
@@ -155,7 +156,14 @@ class _Compaction:
             replaced_codec = None if base is None else base.compression
             codec = self.config.parquet_codec or replaced_codec or DEFAULT_CODEC
             handle = stack.enter_context(
-                BaseFileHandle(self.storage, join(self.partition, self.name), self.schema, self.config, codec=codec)
+                BaseFileHandle(
+                    self.storage,
+                    join(self.partition, self.name),
+                    self.schema,
+                    self.config,
+                    codec=codec,
+                    spark_version=proleptic_version([] if base is None else [base.footer]),
+                )
             )
             merge = stack.enter_context(
                 merging(

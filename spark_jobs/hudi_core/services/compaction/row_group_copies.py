@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from hudi_core.codec.parquet.file import ParquetBaseFile
 from hudi_core.codec.parquet.splice import RowGroupSource
 from hudi_core.codec.parquet.statistics import chunk_ranges, leaf_columns
+from hudi_core.codec.parquet.thrift import TooManyValuesError
 from hudi_core.config.write_config import WriteConfig
 from hudi_core.filegroup.merge.log_merge import LogRecords
 from hudi_core.filegroup.merge.record_keys import key_texts
@@ -53,8 +54,11 @@ def copy_source(
     """The base file as what row groups are copied from into a file of `schema`; None where none may be."""
     if not config.copy_row_groups or policy.key_fields != (RECORD_KEY,):
         return None
-    source = RowGroupSource(base)
-    refusal = source.refusal(schema)
+    try:
+        source = RowGroupSource(base)
+        refusal = source.refusal(schema)
+    except TooManyValuesError as error:
+        refusal = f"its footer is not held in memory: {error}"
     if refusal is None:
         return source
     log.info("%s: every row group is decoded: %s", base.path, refusal)

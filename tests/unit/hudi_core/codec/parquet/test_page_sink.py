@@ -11,9 +11,17 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from hudi_core.codec.parquet.footer import footer_of
+from hudi_core.codec.parquet.footer import empty_file, footer_bytes, footer_of
 from hudi_core.codec.parquet.page_sink import GZIP, PageSink
-from hudi_core.codec.parquet.thrift import CompactReader, read_struct
+from hudi_core.codec.parquet.thrift import (
+    I32,
+    LIST,
+    MAX_VALUES,
+    CompactReader,
+    ThriftList,
+    encode_struct,
+    read_struct,
+)
 from tests.support.random_parquet import random_options, random_table, write
 
 CASES = 500
@@ -164,6 +172,23 @@ def test_what_no_writer_writes_is_refused() -> None:
     pages.end_pages()
     with pytest.raises(ValueError, match="no footer"):
         pages.finish()
+
+
+def test_a_footer_has_as_many_values_as_it_has() -> None:
+    """That of some 30,000 column chunks has a million; here fields that no reader knows have them."""
+    empty = empty_file(pa.schema([("a", pa.int64())]))
+    footer = footer_bytes(empty)
+    lists = {100 + number: (LIST, ThriftList(I32, [1] * (MAX_VALUES // 2))) for number in range(3)}
+    padded = encode_struct({**read_struct(footer)[0], **lists})
+    out = io.BytesIO()
+    pages = PageSink(out)
+    pages.write(empty[:4])
+    pages.write(empty[4 : -8 - len(footer)])
+    pages.end_pages()
+    pages.write(padded + len(padded).to_bytes(4, "little") + b"PAR1")
+    pages.finish()
+    assert footer_bytes(out.getvalue())[-MAX_VALUES:] == padded[-MAX_VALUES:]
+    assert pq.read_table(out).schema.names == ["a"]
 
 
 def test_only_one_page_is_held() -> None:

@@ -4,18 +4,26 @@ from __future__ import annotations
 
 import hashlib
 import io
+import math
 import random
+import struct
 from decimal import Decimal
 from typing import Any, BinaryIO, cast
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
 from hudi_core.codec import gzip
 from hudi_core.codec.gzip import GzipLibrary
 from hudi_core.codec.parquet.encodings import chosen_encodings
+from hudi_core.codec.parquet.fields import Chunk, Column, File, Group
 from hudi_core.codec.parquet.file import ParquetBaseFile
+from hudi_core.codec.parquet.footer import footer_bytes
+from hudi_core.codec.parquet.splice import RowGroupSource
+from hudi_core.codec.parquet.statistics import chunk_ranges
+from hudi_core.codec.parquet.thrift import Struct, TooManyValuesError, read_struct
 from hudi_core.codec.parquet.writer import BaseFileWriter, ParquetStyle
 from hudi_core.errors import ConfigError, FormatError, StorageError
 from tests.unit.hudi_core.codec.parquet.test_file import TABLE, written
@@ -39,6 +47,7 @@ LARGE = pa.table(
         "tags": [["a", None], None, []] * (MANY // 3),
     }
 )
+WIDE, WIDE_GROUPS = 1000, 50
 FEW = ["_hoodie_commit_time", "few", "price", "tags.list.element"]
 
 
@@ -172,3 +181,83 @@ def test_memory_of_gzip_is_two_pages(monkeypatch: pytest.MonkeyPatch) -> None:
     writer.close({})
     assert len(set(positions)) >= 3
     assert before > file.tell() / 2
+
+
+def test_nan_counts_as_in_files_of_parquet_mr() -> None:
+    """The greatest value of a column chunk, without a page index of its values. Other chunks stay as Arrow has them."""
+    columns = {
+        "d": pa.array([1.0, 2.0, None, -1.0, math.nan, 2.0, math.nan, math.nan, None]),
+        "f": pa.array([math.nan, 1.0, 2.0] + [0.5] * 6, pa.float32()),
+        "s": pa.array([{"x": value} for value in (1.0, 2.0, 3.0, 1.0, -math.nan, 3.0, 1.0, 2.0, 3.0)]),
+        "n": pa.array(range(9)),
+    }
+    table, file = pa.table(columns), io.BytesIO()
+    writer = BaseFileWriter(file, table.schema, path="f.parquet", style=ParquetStyle(row_group_rows=3))
+    writer.write(table)
+    writer.close({})
+    arrow = io.BytesIO()
+    pq.write_table(table, arrow, row_group_size=3, store_schema=False, write_page_index=True)
+    assert pq.read_table(file).to_pydict().__repr__() == table.to_pydict().__repr__()
+    nan = {"d": {1}, "f": {0}, "s.x": {1}}
+    seen = 0
+    for number, (ours, theirs) in enumerate(zip(*map(row_groups_of, (file, arrow)), strict=True)):
+        for mine, other in zip(ours, theirs, strict=True):
+            name = b".".join(mine[Chunk.metadata][1][Column.path][1].values).decode()
+            found, expected = (chunk[Chunk.metadata][1][Column.statistics][1] for chunk in (mine, other))
+            has_nan = number in nan.get(name, ())
+            if has_nan:
+                value = struct.pack("<f" if name == "f" else "<d", math.nan)
+                assert {field: raw for field, (_, raw) in found.items() if field in (1, 5)} == {1: value, 5: value}
+                seen += 1
+            kept = {field: raw for field, raw in expected.items() if not (has_nan and field in (1, 5))}
+            assert {field: found[field] for field in kept} == kept
+            has_index = Chunk.column_index[0] in mine
+            assert has_index == (Chunk.column_index[0] in other and not has_nan), (name, number)
+            assert Chunk.offset_index[0] in mine
+    assert seen == 3
+    # Of nothing but NaN there is no range, in Arrow's file and here.
+    assert not pq.read_metadata(file).row_group(2).column(0).statistics.has_min_max
+    with ParquetBaseFile(file, "f.parquet") as base:
+        ranges = chunk_ranges(base.metadata, 0, pa.float64())
+    assert ranges is not None
+    assert ranges.maximum.to_pylist() == [None, None, None]
+    assert [
+        low is None or low <= least for low, least in zip(ranges.minimum.to_pylist(), (1.0, -1.0, 0.0), strict=True)
+    ]
+
+
+def row_groups_of(file: io.BytesIO) -> list[list[Struct]]:
+    """The column chunks of each row group."""
+    tree, _ = read_struct(footer_bytes(file.getvalue()))
+    return [group[Group.columns][1].values for group in tree[File.row_groups][1].values]
+
+
+def test_arrow_finds_nan_by_the_ranges() -> None:
+    """Without NaN in them Arrow, too, leaves out a row group whose other values do not match."""
+    table, file = pa.table({"d": [1.0, math.nan, 2.0]}), io.BytesIO()
+    writer = BaseFileWriter(file, table.schema, path="f.parquet")
+    writer.write(table)
+    writer.close({})
+    assert pq.read_table(file, filters=~(pc.field("d") <= 100)).num_rows == 1
+
+
+@pytest.mark.soak
+def test_a_wide_table_is_written_and_copied() -> None:
+    """More values in its footer than other trees may have; test_page_sink.py and test_splice.py have small files."""
+    table = pa.table({f"column_{number}": [number, number + 1] for number in range(WIDE)})
+    file = io.BytesIO()
+    writer = BaseFileWriter(file, table.schema, path="f.parquet", style=ParquetStyle(row_group_rows=1))
+    for _ in range(WIDE_GROUPS // 2):
+        writer.write(table)
+    writer.close({})
+    with pytest.raises(TooManyValuesError):
+        read_struct(footer_bytes(file.getvalue()))
+    with ParquetBaseFile(file, "f.parquet") as base:
+        assert base.metadata.num_row_groups == WIDE_GROUPS
+        source = RowGroupSource(base)
+        assert source.refusal(table.schema) is None
+        copy = io.BytesIO()
+        writer = BaseFileWriter(copy, table.schema, path="copy.parquet")
+        writer.copy(source, WIDE_GROUPS - 1, {})
+        writer.close({})
+    assert pq.read_table(copy).equals(table.slice(1))

@@ -5,6 +5,7 @@ import decimal
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -93,6 +94,18 @@ def test_a_column_within_another() -> None:
     assert ordering.names == {"at"}
 
 
+def test_hudi_0_15_finds_no_column_within_another_in_log_files() -> None:
+    """So its records have the int 0, which is compared with deletes that have an int."""
+    ordering = Ordering.of(replace(OLD, ordering_fields=("at.ts",)), schema("long"), path="p")
+    batch = pa.record_batch([pa.array([{"ts": 5}, None], pa.struct([("ts", pa.int32())]))], ["at"])
+    assert ordering.values(batch, path="p").to_pylist() == [0, 0]
+    assert ordering.base_values(batch).to_pylist() == [5, None]
+    assert ordering.names == {"at"}
+    natural, values = ordering.of_deletes(pa.table({"int": pa.array([0, 3], pa.int32())}))
+    assert (natural.tolist(), values.to_pylist()) == ([True, False], [0, 3])
+    assert ordering.of_deletes(pa.table({"long": [3]}))[0].tolist() == [True]
+
+
 def test_deletes_of_a_millisecond_column_are_scaled() -> None:
     ordering = Ordering.of(OLD, schema({"type": "long", "logicalType": "timestamp-millis"}), path="p")
     natural, values = ordering.of_deletes(pa.table({"long": pa.array([2, None], pa.int64())}))
@@ -124,6 +137,21 @@ def test_text_and_decimals_of_deletes_are_compared_from_hudi_1_1_on() -> None:
     assert Ordering.of(replace(NEW, string_deletes_win=True), schema(DECIMAL), path="p").of_deletes(numbers)[
         0
     ].tolist() == [True]
+
+
+@pytest.mark.parametrize("kind", ["float", "double"])
+def test_floating_numbers_are_in_the_order_of_java(kind: str) -> None:
+    """Of Double.compareTo: -0.0 is below 0.0, and NaN above all and equal to itself."""
+    numbers = [float("-inf"), -1.5, -5e-324, -0.0, 0.0, 1e-45, 2.0, float("inf"), float("nan"), -float("nan")]
+    column = pa.array([*numbers, None], pa.float32() if kind == "float" else pa.float64())
+    values = Ordering.of(NEW, schema(kind), path="p").values(pa.record_batch([column], ["ts"]), path="p")
+    steps = np.sign(np.diff(ranks(values)[:-1])).tolist()
+    assert steps == [1, 1, 0 if kind == "float" else 1, 1, 1, 1, 1, 1, 0]
+    for later, step in enumerate(steps, start=1):
+        first, second = values.slice(later - 1, 1), values.slice(later, 1)
+        assert (greater(second, first)[0], greater(first, second)[0]) == (step == 1, False)
+    assert not greater(values, values.take(pa.array([10] * 11))).any()
+    assert not greater(values.take(pa.array([10] * 11)), values).any()
 
 
 def test_wide_decimals_are_compared_exactly() -> None:

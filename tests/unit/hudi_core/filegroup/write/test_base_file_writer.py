@@ -89,6 +89,38 @@ def test_a_range_that_depends_on_the_order_of_strings_is_not_taken(keys: tuple[s
     assert fresh.footer() == FileKeys(WriteConfig.of({})).footer()
 
 
+@pytest.mark.parametrize(
+    "batches",
+    [
+        [["\uff21", "\U0001f600"]],
+        [["\uff21"], ["\U0001f600"]],
+        [["k"], ["\U0001f600", "\uff21"]],
+        [["a\U0001f600", "a\uff21", "a\ue000b", "a\ud7ff"], ["a", "a\U0010ffff"]],
+    ],
+)
+def test_the_range_of_keys_is_in_the_order_of_java(batches: list[list[str]]) -> None:
+    """Of UTF-16 units, in which a character beyond U+FFFF comes before U+E000: Hudi looks up no key outside."""
+    keys = FileKeys(WriteConfig.of({}))
+    for batch in batches:
+        keys.add(pa.array(["\uffff", *batch, "\U0010ffff"]).slice(1, len(batch)))
+    footer = keys.footer()
+    in_order = sorted((key for batch in batches for key in batch), key=lambda key: key.encode("utf-16-be"))
+    assert (footer["hoodie_min_record_key"], footer["hoodie_max_record_key"]) == (in_order[0], in_order[-1])
+
+
+def test_a_file_says_that_it_is_in_the_proleptic_calendar() -> None:
+    for version in ("3.5.1", None):
+        storage = MemoryStorage()
+        made = BaseFileHandle(storage, PATH, SCHEMA, WriteConfig.of({}), codec="GZIP", spark_version=version)
+        with made as file:
+            file.close()
+        assert base_footer(storage).get("org.apache.spark.version") == version
+
+
+def base_footer(storage: MemoryStorage) -> dict[str, str]:
+    return ParquetBaseFile(io.BytesIO(storage.read(PATH)), PATH).footer
+
+
 def test_a_row_group_is_copied_under_the_name_of_the_file() -> None:
     storage = MemoryStorage()
     base = base_of(storage, "b", "a")

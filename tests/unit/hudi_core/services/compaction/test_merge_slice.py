@@ -12,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -20,7 +21,7 @@ from hudi_core.config.table_config import TableConfig
 from hudi_core.config.write_config import WriteConfig
 from hudi_core.engine.protocol import Json, TaskAttempt
 from hudi_core.engine.serializer import from_text, to_text
-from hudi_core.errors import ConfigError, CorruptFileError, StorageNotFoundError
+from hudi_core.errors import ConfigError, CorruptFileError, StorageNotFoundError, UnsupportedError
 from hudi_core.filegroup.merge.merge_mode import reads_as_hudi_1
 from hudi_core.filegroup.merge.table_policy import MergePolicy
 from hudi_core.filegroup.read.log_scan import CommittedInstants, latest_compaction_instant
@@ -238,6 +239,19 @@ def test_broken_files_are_typed_errors_that_name_the_file(golden: Golden, damage
     assert isinstance(pickle.loads(pickle.dumps(caught.value)), CorruptFileError)
 
 
+def test_a_base_file_with_change_operations_is_refused(golden: Golden) -> None:
+    """The new file would not have the column."""
+    case = golden("9", "mor_compaction_requested")
+    unit = next(one for one in units_of(case.table) if one.operation.base_file)
+    path = case.table / unit.operation.partition / str(unit.operation.base_file)
+    rows = pq.ParquetFile(path).read()
+    pq.write_table(rows.append_column("_hoodie_operation", pa.array(["I"] * rows.num_rows)), path)
+    with pytest.raises(UnsupportedError, match="rows with the column _hoodie_operation") as caught:
+        compact_operation(unit, ATTEMPT)
+    assert path.match(str(caught.value.path))
+    assert_nothing_written(case.table, unit)
+
+
 def test_corrupt_log_block_is_refused_unless_allowed(golden: Golden) -> None:
     case = golden("6", "mor_compaction_requested_only")
     (unit, *_) = units_of(case.table)
@@ -285,3 +299,14 @@ def test_tiny_memory_budget_gives_the_same_file(golden: Golden) -> None:
         tight = compact_operation(small, TaskAttempt(0, 0, 2))
         assert roomy.records == tight.records
         assert rows_of(case.table / json_of(roomy)["path"]) == rows_of(case.table / json_of(tight)["path"])
+
+
+@pytest.mark.parametrize("name", ["mor_compaction_requested", "bucket_index_consistent_mor"])
+def test_a_file_that_replaces_none_says_that_its_dates_are_proleptic(golden: Golden, name: str) -> None:
+    """As Spark reads log records. Those here that are replaced leave it to the reader, and so do the new ones."""
+    table = golden("6", name).table
+    for unit in units_of(table):
+        stat = compact_operation(unit, ATTEMPT).stat
+        assert stat is not None
+        footer = pq.read_metadata(table / stat.path).metadata
+        assert (b"org.apache.spark.version" in footer) == (unit.operation.base_file is None)

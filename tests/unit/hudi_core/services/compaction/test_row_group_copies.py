@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import logging
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -14,15 +15,18 @@ import pyarrow.parquet as pq
 import pytest
 
 from hudi_core.codec.parquet.file import ParquetBaseFile
+from hudi_core.codec.parquet.footer import footer_bytes
 from hudi_core.codec.parquet.splice import RowGroupSource
+from hudi_core.codec.parquet.thrift import I32, LIST, MAX_VALUES, ThriftList, encode_struct, read_struct
 from hudi_core.codec.parquet.writer import BaseFileWriter, ParquetStyle
 from hudi_core.config.write_config import WriteConfig
 from hudi_core.filegroup.merge.log_merge import LogRecords
 from hudi_core.filegroup.merge.payload_store import PayloadStore
+from hudi_core.filegroup.merge.table_policy import MergePolicy
 from hudi_core.filegroup.merge.winning_version import Kind
 from hudi_core.model.names import FILE_NAME, RECORD_KEY
 from hudi_core.services.compaction.merge_slice import CompactedSlice, compact_operation
-from hudi_core.services.compaction.row_group_copies import RowGroupPlan, keys_remain
+from hudi_core.services.compaction.row_group_copies import RowGroupPlan, copy_source, keys_remain
 from tests.support.golden_data import GoldenCase
 from tests.unit.hudi_core.services.compaction.test_merge_slice import ATTEMPT, json_of, units_of
 
@@ -79,6 +83,26 @@ def test_copied_is_what_the_logs_hold_no_key_of(statistics: bool, with_keys: boo
             seen += part.numbers
         assert seen == list(range(-(-len(keys) // size)))
     assert min(copied, merged) > 20
+
+
+def test_a_file_whose_footer_is_too_large_a_tree_is_decoded(caplog: pytest.LogCaptureFixture) -> None:
+    """More values than half of its bytes. It is not damaged: Arrow reads it, and passes over fields that it does not
+    know.
+    """
+    table = pa.table({RECORD_KEY: ["a", "b"]})
+    file = io.BytesIO()
+    pq.write_table(table, file, store_schema=False)
+    pages, footer = file.getvalue()[: -8 - len(footer_bytes(file.getvalue()))], footer_bytes(file.getvalue())
+    policy = MergePolicy((RECORD_KEY,), ())
+    caplog.set_level(logging.INFO)
+    for value in (1000, 0):
+        unknown = {number: (LIST, ThriftList(I32, [value] * (MAX_VALUES // 2))) for number in (100, 101)}
+        padded = encode_struct({**read_struct(footer)[0], **unknown})
+        made = pages + padded + len(padded).to_bytes(4, "little") + b"PAR1"
+        base = ParquetBaseFile(io.BytesIO(made), "base.parquet")
+        assert (copy_source(base, table.schema, policy, config(2)) is None) == (value == 0)
+        assert pa.Table.from_batches(base.batches()).equals(table)
+    assert "every row group is decoded: its footer is not held in memory" in caplog.text
 
 
 def test_parts_that_follow_each_other_are_merged_together() -> None:
