@@ -6,6 +6,7 @@ float retyped.
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,11 +16,18 @@ import pyarrow.parquet as pq
 import pytest
 
 from hudi_core.config.table_config import TableConfig
+from hudi_core.errors import UnsupportedError
+from hudi_core.model.names import FileGroupId
+from hudi_core.services.clustering.planner import ClusteringService
+from hudi_core.services.overwrite.plan import Overwrite, plan_overwrite
 from hudi_core.storage.local import LocalStorage
 from hudi_core.table import HudiTable, ReadResult
+from hudi_core.timeline.actions.commit import Operation
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.schema_history import internal_schema_history
+from tests.support.changed_tables import an_owner, open_context
 from tests.support.golden_data import unpacked_once
+from tests.support.pending_operations import Operations
 
 ARCHIVE = Path(__file__).parent / "data" / "schema_on_read.tar.xz"
 TABLES = ("0.15.0-mor", "1.2.0-cow", "1.2.0-mor")
@@ -98,3 +106,18 @@ def test_the_history_holds_every_change(name: str) -> None:
     assert len(history.schemas) == 9
     assert history.schemas[0].version == 0
     assert "a2" in {field.name for field in history.latest.fields}
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_no_service_rewrites_it(name: str, tmp_path: Path) -> None:
+    """Columns go by their names there. A clustering of Hudi is no new schema, and its commit carries none."""
+    table = Path(shutil.copytree(_folder(name) / "table", tmp_path / "table"))
+    context = open_context(table)
+    for _ in range(2):
+        timeline = context.active.load()
+        with pytest.raises(UnsupportedError, match="schema-on-read"):
+            ClusteringService().schedule(context, an_owner(), dry_run=True)
+        with pytest.raises(UnsupportedError, match="schema-on-read"):
+            plan_overwrite(context, timeline, Overwrite(Operation.DELETE_PARTITION, ("dt=p0",)), with_slices=False)
+        instant = context.new_instant(timeline)
+        Operations(context.active).cluster(instant, FileGroupId("dt=p0", "x-0"), completed=str(int(instant) + 1))

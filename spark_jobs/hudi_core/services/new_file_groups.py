@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from hudi_core.codec.avro.schema import AvroSchema
+from hudi_core.codec.parquet.file import ParquetBaseFile
 from hudi_core.codec.parquet.splice import RowGroupSource
 from hudi_core.config.write_config import WriteConfig
 from hudi_core.errors import FormatError
@@ -36,9 +37,9 @@ if TYPE_CHECKING:
 class NewFiles:
     """What all new files of an instant have in common. `schema` is the table's Avro schema without meta fields.
 
-    A file ends once it has `target_bytes`, at the end of a row group. `stamps_rows`: rows get the commit time and
-    sequence numbers of this instant; else they keep theirs. `requirements` are what the metadata table must know of
-    each file; None: nothing. `as_hudi_1` is merge_mode.reads_as_hudi_1 of the table.
+    A file ends once it has `target_bytes`, at the end of a row group, but see FileGroupWriter.joining. `stamps_rows`:
+    rows get the commit time and sequence numbers of this instant; else they keep theirs. `requirements` are what the
+    metadata table must know of each file; None: nothing. `as_hudi_1` is merge_mode.reads_as_hudi_1 of the table.
     """
 
     instant: str
@@ -74,36 +75,50 @@ class FileGroupWriter:
     done: list[NewFile] = field(default_factory=list)
     first_row: int = 0
     """Where sequence numbers go on, behind another writer of this attempt."""
+    spark_version: str | None = None
+    """See BaseFileHandle."""
 
     def __post_init__(self) -> None:
         self._handle: BaseFileHandle | None = None
         self._stack = ExitStack()
         self._started = 0.0
         self._rows = self.first_row
+        self._knows_keys = False
 
     @property
     def next_row(self) -> int:
         """The sequence number that the next row would get."""
         return self._rows
 
-    def write(self, batch: pa.RecordBatch, *, known_keys: bool = False) -> None:
-        """Appends rows as BaseFileHandle.write does."""
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Appends rows, with their keys unless these were joined."""
         if batch.num_rows:
-            self.handle.write(self._stamped(batch) if self.files.stamps_rows else batch, known_keys=known_keys)
+            rows = self._stamped(batch) if self.files.stamps_rows else batch
+            self.handle.write(rows, known_keys=self._knows_keys)
             self._end_full()
 
     def copy(self, source: RowGroupSource, number: int, keys: Iterable[pa.Array]) -> None:
-        """Appends a row group of another base file, not decoded. `keys` are its record keys, none where they are known
-        to the handle.
+        """Appends a row group of another base file, not decoded. `keys` are its record keys, none where they were
+        joined.
         """
         self.handle.copy(source, number)
         for some in keys:
             self.handle.keys.add(some)
         self._end_full()
 
-    def has_room(self, size: int) -> bool:
-        """Whether so many more bytes do not fill the file."""
-        return self.handle.position + size < self.files.target_bytes
+    @contextmanager
+    def joining(self, base: ParquetBaseFile) -> Iterator[bool]:
+        """Joins the keys of `base`, all of whose rows the block appends, by its footer; whether that could be done: it
+        cannot where so many bytes fill the file, nor where the footer does not fit (FileKeys.join).
+
+        A file with these keys does not end within the block, however large it gets: the next one would lack the keys of
+        the rows that are left, and look-ups by its filter and range would miss these rows.
+        """
+        has_room = self.handle.position + base.size < self.files.target_bytes
+        self._knows_keys = has_room and self.handle.keys.join(base)
+        yield self._knows_keys
+        self._knows_keys = False
+        self._end_full()
 
     @property
     def handle(self) -> BaseFileHandle:
@@ -120,6 +135,7 @@ class FileGroupWriter:
                     self.files.schema,
                     self.files.config,
                     codec=self.codec,
+                    spark_version=self.spark_version,
                 )
             )
         return self._handle
@@ -142,7 +158,8 @@ class FileGroupWriter:
         return pa.RecordBatch.from_arrays(arrays, schema=batch.schema)
 
     def _end_full(self) -> None:
-        if self._handle is not None and self._handle.position >= self.files.target_bytes:
+        is_full = self._handle is not None and self._handle.position >= self.files.target_bytes
+        if is_full and not self._knows_keys:
             self._end()
 
     def _end(self) -> None:

@@ -17,7 +17,7 @@ from hudi_core.codec.log.blocks import BlockType, CorruptBlock, HeaderKey, LogBl
 from hudi_core.codec.log.frames import walk
 from hudi_core.errors import CorruptFileError, UnsupportedError
 from hudi_core.storage.base import ByteRange, Storage
-from hudi_core.timeline.instant import Action
+from hudi_core.timeline.instant import COMMIT_ACTIONS, Action
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.view.file_group import DataFile
 from hudi_core.view.slicing import PENDING_WRITES
@@ -26,6 +26,8 @@ IsCommitted = Callable[[str], bool]
 """Whether blocks of an instant count: CommittedInstants, but in the metadata table metadata_table.validity."""
 
 DATA_TYPES: Final = frozenset({BlockType.AVRO_DATA, BlockType.HFILE_DATA, BlockType.PARQUET_DATA, BlockType.DELETE})
+AFTER_ALL: Final = "9" * 20
+"""Later than every instant: which blocks count is decided by their instants alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,12 +78,13 @@ def latest_read_instant(timeline: Timeline) -> str | None:
 
 
 def latest_compaction_instant(timeline: Timeline) -> str | None:
-    """The instant up to which a compaction reads log blocks (HoodieCompactor.getMaxInstantTime of Hudi 0.15).
+    """The instant up to which a compaction reads log blocks: the last completed commit or rollback of the timeline.
 
-    The last completed commit, deltacommit or rollback of the whole timeline: a rollback counts, so that its command
-    blocks are obeyed.
+    None for a table without any, which has no rows. A rollback counts, so that its command blocks are obeyed. So does a
+    replacecommit, though not for Hudi (HoodieCompactor.getMaxInstantTime of 0.15): behind an archival of the
+    deltacommits it may be all that is left, where Hudi fails, or all that is newer, where Hudi drops their log records.
     """
-    last = timeline.completed().of_actions(Action.COMMIT, Action.DELTA_COMMIT, Action.ROLLBACK).last()
+    last = timeline.completed().of_actions(*COMMIT_ACTIONS, Action.ROLLBACK).last()
     return None if last is None else last.requested_time
 
 

@@ -21,7 +21,7 @@ from typing import Final
 
 from hudi_core.codec.log.blocks import CorruptBlock, LogBlock
 from hudi_core.errors import CorruptFileError, FormatError, StorageNotFoundError
-from hudi_core.filegroup.read.log_scan import IsCommitted, log_blocks, scan_blocks
+from hudi_core.filegroup.read.log_scan import AFTER_ALL, IsCommitted, log_blocks, scan_blocks
 from hudi_core.model.names import FileGroupId, parse_base_file, parse_log_file
 from hudi_core.storage.base import FileInfo, Storage
 from hudi_core.timeline.actions.commit import CommitMetadata
@@ -30,8 +30,6 @@ from hudi_core.view.builder import build_file_groups
 from hudi_core.view.file_group import DataFile, FileGroup, FileSlice
 from hudi_core.view.slicing import CompletionOf, slicing_for
 
-_AFTER_ALL: Final = "9" * 20
-"""Later than every instant: which blocks count is decided by their instants alone."""
 _READERS: Final = 16
 
 _Blocks = Mapping[str, Sequence[LogBlock | CorruptBlock]]
@@ -178,7 +176,7 @@ class PlanCheck:
         return sorted(lacking)
 
     def _scanned(self, blocks: Iterable[LogBlock | CorruptBlock]) -> tuple[LogBlock, ...]:
-        return scan_blocks(blocks, self.counts, latest_instant=_AFTER_ALL, stop_at_newer=False).blocks
+        return scan_blocks(blocks, self.counts, latest_instant=AFTER_ALL, stop_at_newer=False).blocks
 
     def _is_leftover(self, block: LogBlock, name: str) -> bool:
         """Whether the commit of a block is known and does not name the block's file."""

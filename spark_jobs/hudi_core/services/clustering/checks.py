@@ -4,7 +4,7 @@ error that names the file and the remedy.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Set
 from typing import Final
 
 from hudi_core.codec.avro.schema import AvroSchema
@@ -14,11 +14,12 @@ from hudi_core.errors import ConflictError, FormatError, UnsupportedError
 from hudi_core.filegroup.read.base_file import BOOTSTRAP_INSTANT
 from hudi_core.filegroup.write.base_file_writer import rows_schema
 from hudi_core.filegroup.write.buckets import BUCKET_ID, CONSISTENT_BUCKETS
-from hudi_core.model.names import FileGroupId, parse_base_file
+from hudi_core.model.names import FileGroupId, parse_base_file, parse_log_file
 from hudi_core.services.clustering.sort_order import SortOrder
 from hudi_core.services.context import TableContext
 from hudi_core.timeline.actions.clustering import ClusteringPlan
 from hudi_core.timeline.instant import Action, Instant
+from hudi_core.timeline.pending_plans import planned_file_groups, without_undone
 from hudi_core.timeline.timeline import Timeline
 
 SINGLE_FILE: Final = "SparkSingleFileSortExecutionStrategy"
@@ -118,3 +119,49 @@ def _taken(item: Instant, group: FileGroupId, instant: str, path: str) -> Confli
         path=path,
         remedy=f"drop the plan, so that it is planned again: hudictl unschedule TABLE {instant}",
     )
+
+
+def check_no_plans_on(
+    context: TableContext, timeline: Timeline, actions: Collection[str], is_ours: Callable[[FileGroupId], bool]
+) -> None:
+    """Raises ConflictError where a plan of one of these pending actions is on a file group of ours: both would replace
+    what is there.
+    """
+    for item in timeline.pending().of_actions(*actions):
+        shared = min(filter(is_ours, planned_file_groups(context.active, item) or ()), default=None)
+        if shared is not None:
+            action = Action.CLUSTERING if item.pending_action == Action.REPLACE_COMMIT else item.pending_action
+            raise ConflictError(
+                f"{action} {item.requested_time} is pending on file groups of partition {shared.partition!r}, such as "
+                f"{shared.file_id}",
+                path=context.active.path_of(item),
+                remedy=f"run it first, or drop it: hudictl unschedule TABLE {item.requested_time}",
+            )
+
+
+def source_commits(context: TableContext, timeline: Timeline, plan: ClusteringPlan) -> Set[str]:
+    """The commits on the timeline that rows of the plan may be of: those that its file names tell, and where there are
+    log files of layout 1, which do not tell their writers, every deltacommit. What is archived is not rolled back.
+    """
+    commits, logs = timeline.commits(), [name for item in plan.slices for name in item.data_logs]
+    named = {parse_base_file(item.base_file).instant for item in plan.slices if item.base_file is not None}
+    named |= {parse_log_file(name).instant for name in logs}
+    if logs and context.active.layout == 1:
+        named |= commits.of_actions(Action.DELTA_COMMIT).requested_times
+    return named & commits.requested_times
+
+
+def check_not_undone(context: TableContext, now: Timeline, instant: str, known: Set[str]) -> None:
+    """Raises ConflictError where one of the commits `known`, which were completed when the work of `instant` began, is
+    neither on the timeline nor archived, or a pending rollback or restore is going to take it back: the rows that it
+    wrote would come back, what it had replaced is there again. A writer that cleans failed writes lazily may do so
+    whatever came later (BaseRollbackActionExecutor.validateRollbackCommitSequence).
+    """
+    there, archived = now.commits().requested_times, context.history()
+    for time in sorted(known - without_undone(context.active, now).commits().requested_times, reverse=True):
+        if time in there or archived.commit(time) is None:
+            raise ConflictError(
+                f"commit {time} was rolled back since {instant} began",
+                path=context.active.folder,
+                remedy="run it again once the rollback is complete",
+            )

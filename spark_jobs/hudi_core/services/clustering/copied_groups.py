@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from hudi_core.codec.parquet.calendar import SPARK_VERSION, proleptic_version
 from hudi_core.errors import ExecutionError
 from hudi_core.filegroup.read.base_file import open_base_file
 from hudi_core.model.partition import check_file_name, check_partition, join
@@ -54,9 +55,11 @@ def join_slices(unit: JoinUnit, attempt: TaskAttempt) -> Clustered:
     partition = check_partition(unit.partition, source=UNIT)
     prefix = check_file_name(unit.prefix, source=UNIT)
     try:
-        codec = codec_of(storage, unit.target, unit.slices)
+        codec, version = form_of(storage, unit.target, unit.slices)
         counts = []
-        with FileGroupWriter(storage, unit.target.files, partition, prefix, codec, attempt) as writer:
+        with FileGroupWriter(
+            storage, unit.target.files, partition, prefix, codec, attempt, spark_version=version
+        ) as writer:
             for item in unit.slices:
                 with open_slice(storage, unit.target, item) as rows:
                     _append(rows, writer)
@@ -66,15 +69,19 @@ def join_slices(unit: JoinUnit, attempt: TaskAttempt) -> Clustered:
         raise ExecutionError(f"joining file slices failed: {error!r}", path=partition) from error
 
 
-def codec_of(storage: Storage, target: ClusteringTarget, slices: Sequence[ClusteringSlice]) -> str:
-    """The compression of new files: that of the options, else of the first base file there is."""
-    if target.config.parquet_codec:
-        return target.config.parquet_codec
+def form_of(storage: Storage, target: ClusteringTarget, slices: Sequence[ClusteringSlice]) -> tuple[str, str | None]:
+    """The compression of new files: that of the options, else of the first base file there is; and the version of Spark
+    in their footers (calendar.proleptic_version). Reads the footers of the base files, up to one that names none.
+    """
+    codec, footers = target.config.parquet_codec, []
     for item in slices:
         if item.base_file is not None:
             with open_base_file(storage, join(item.partition, item.base_file)) as base:
-                return base.compression or DEFAULT_CODEC
-    return DEFAULT_CODEC
+                codec = codec or base.compression
+                footers.append(base.footer)
+            if SPARK_VERSION not in footers[-1]:
+                break
+    return codec or DEFAULT_CODEC, proleptic_version(footers)
 
 
 def _append(rows: SliceRows, writer: FileGroupWriter) -> None:
@@ -86,14 +93,14 @@ def _append(rows: SliceRows, writer: FileGroupWriter) -> None:
         for batch in rows.batches():
             writer.write(batch)
         return
-    known = writer.has_room(base.size) and writer.handle.keys.join(base)
-    plan = RowGroupPlan(source, _NO_KEYS, target.config, writer.codec.upper(), with_keys=not known)
-    for part in plan.parts():
-        if part.copied:
-            writer.copy(source, part.numbers[0], part.keys)
-            rows.rows += base.metadata.row_group(part.numbers[0]).num_rows
-            continue
-        for batch in rows.base_rows(row_groups=part.numbers):
-            writer.write(batch, known_keys=known)
-            rows.rows += batch.num_rows
+    with writer.joining(base) as joined:
+        plan = RowGroupPlan(source, _NO_KEYS, target.config, writer.codec.upper(), with_keys=not joined)
+        for part in plan.parts():
+            if part.copied:
+                writer.copy(source, part.numbers[0], part.keys)
+                rows.rows += base.metadata.row_group(part.numbers[0]).num_rows
+                continue
+            for batch in rows.base_rows(row_groups=part.numbers):
+                writer.write(batch)
+                rows.rows += batch.num_rows
     rows.check()

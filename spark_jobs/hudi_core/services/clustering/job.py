@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import replace
+from functools import partial
 
 from hudi_core.config.write_config import WriteConfig
 from hudi_core.errors import ConfigError, StorageNotFoundError
 from hudi_core.filegroup.merge.merge_mode import reads_as_hudi_1
 from hudi_core.filegroup.merge.table_policy import MergePolicy
-from hudi_core.filegroup.read.log_scan import CommittedInstants, latest_compaction_instant
+from hudi_core.filegroup.read.log_scan import AFTER_ALL, CommittedInstants
 from hudi_core.filegroup.read.planned_slices import PlannedSlice
 from hudi_core.filegroup.read.schema_resolver import table_schema
 from hudi_core.metadata_table.extract.data_file import StatisticsRequirements
@@ -18,7 +19,16 @@ from hudi_core.metadata_table.partitions.row_level import SliceChange
 from hudi_core.metadata_table.records.file_statistics import DataFileRef
 from hudi_core.model.names import COMMIT_SEQNO, COMMIT_TIME, FileGroupId
 from hudi_core.request.results import InstantResult
-from hudi_core.services.clustering.checks import SINGLE_FILE, check_plan, check_untouched, order_of, target_bytes
+from hudi_core.services.clustering.checks import (
+    SINGLE_FILE,
+    check_no_plans_on,
+    check_not_undone,
+    check_plan,
+    check_untouched,
+    order_of,
+    source_commits,
+    target_bytes,
+)
 from hudi_core.services.clustering.copied_groups import Clustered
 from hudi_core.services.clustering.slice_rows import ClusteringTarget
 from hudi_core.services.clustering.units import Group, Sizes, Work, groups_of, prove
@@ -53,6 +63,7 @@ class ClusteringJob(RewriteJob[ClusteringPlan, Clustered]):
         self._schema_text = ""
         self._groups: list[Group] = []
         self._sizes: Sizes = {}
+        self._sources: Set[str] = frozenset()
 
     def check(self) -> None:
         """See compaction.checks.check_table."""
@@ -77,7 +88,9 @@ class ClusteringJob(RewriteJob[ClusteringPlan, Clustered]):
 
     def plan(self, timeline: Timeline) -> ClusteringPlan:
         """The stored plan. Raises FormatError, StorageNotFoundError, CorruptFileError, UnsupportedError (checks),
-        ConfigError for its sort columns, ConflictError where a commit has changed its file groups since.
+        ConfigError for its sort columns, ConflictError where a commit has changed its file groups since, and where a
+        compaction or log compaction is pending on one: its latest slice holds what was written since alone, and the
+        rows below that would be replaced with it.
         """
         path = self.active.path(self.instant, self.action, State.REQUESTED)
         plan = read_clustering_plan(self.active, self.find(timeline))
@@ -89,7 +102,10 @@ class ClusteringJob(RewriteJob[ClusteringPlan, Clustered]):
         target_bytes(plan, self.context.options)
         order_of(plan.strategy_params, self.context.options, schema)
         check_plan_seen(self.context, timeline, self.instant, self.action)
-        check_untouched(self.context, timeline, self.instant, plan.file_groups(), None)
+        groups = self.file_groups(plan)
+        check_untouched(self.context, timeline, self.instant, groups, None)
+        check_no_plans_on(self.context, timeline, (Action.COMPACTION, Action.LOG_COMPACTION), groups.__contains__)
+        self._sources = source_commits(self.context, timeline, plan)
         listed = check_planned(self.context, timeline, self.instant, self.planned(plan), path=path)
         sizes = {(partition, info.name): info.size for partition, files in listed.items() for info in files}
         self._sizes = {
@@ -133,7 +149,7 @@ class ClusteringJob(RewriteJob[ClusteringPlan, Clustered]):
             context.uri,
             dict(context.storage_options),
             files,
-            latest_compaction_instant(timeline),
+            AFTER_ALL,
             CommittedInstants.of(timeline),
             MergePolicy.for_table(context.config, context.options),
         )
@@ -151,9 +167,14 @@ class ClusteringJob(RewriteJob[ClusteringPlan, Clustered]):
         return moved_to(files, self.instant)
 
     def preconditions(self, plan: ClusteringPlan, timeline: Timeline) -> tuple[Precondition, ...]:
-        """See RewriteJob: no commit has changed the file groups meanwhile, whatever its writer was told to reject."""
+        """See RewriteJob: no commit has changed the file groups meanwhile, whatever its writer was told to reject, and
+        none was taken back whose rows are in them.
+        """
         groups = plan.file_groups()
-        return (lambda now: check_untouched(self.context, now, self.instant, groups, timeline),)
+        return (
+            lambda now: check_untouched(self.context, now, self.instant, groups, timeline),
+            partial(check_not_undone, self.context, instant=self.instant, known=self._sources),
+        )
 
     def metadata(self, plan: ClusteringPlan, stats: Stats, timeline: Timeline) -> CommitMetadata:
         """See RewriteJob."""

@@ -13,7 +13,7 @@ from hudi_core.config.write_config import WriteConfig
 from hudi_core.errors import ExecutionError
 from hudi_core.filegroup.merge.ordering_values import Ordering
 from hudi_core.filegroup.merge.table_policy import MergePolicy
-from hudi_core.filegroup.read.base_file import base_batches, open_base_file
+from hudi_core.filegroup.read.base_file import base_batches, open_replaced_file
 from hudi_core.filegroup.read.log_scan import CommittedInstants, scan_log_files
 from hudi_core.filegroup.read.slice_merge import GROUP_SHARE, SliceMerge, merging
 from hudi_core.filegroup.write.base_file_writer import rows_schema
@@ -29,7 +29,8 @@ from hudi_core.view.file_group import DataFile
 class ClusteringTarget:
     """What all tasks of a clustering know: the table, how its slices are read, and how the new files are written.
 
-    `max_instant` is log_scan.latest_compaction_instant of the timeline, `committed` CommittedInstants.of it.
+    Log blocks count whose instant is up to `max_instant` and is committed: `committed` is CommittedInstants.of the
+    timeline.
     """
 
     uri: str
@@ -104,8 +105,12 @@ class SliceRows:
 def open_slice(storage: Storage, target: ClusteringTarget, item: ClusteringSlice) -> Iterator[SliceRows]:
     """The slice, closed at the end of the block; its rows come with the columns of the new files but their name.
 
+    Rows are merged as by queries: of base rows with the same key the first alone. So does Hudi 0.15, which reads what
+    it clusters by HoodieFileSliceReader.
+
     Memory: a batch of rows; with log files that of slice_merge. Raises StorageNotFoundError for a file that is gone,
-    CorruptFileError for a broken one and for a corrupt log block (unless allowed), UnsupportedError.
+    CorruptFileError for a broken one and for a corrupt log block (unless allowed), UnsupportedError, also for change
+    operations, which the new files would lose.
     """
     names = item.data_logs
     files = [DataFile(item.partition, name, storage.stat(join(item.partition, name)).size) for name in names]
@@ -130,7 +135,7 @@ def open_slice(storage: Storage, target: ClusteringTarget, item: ClusteringSlice
             target.policy,
             Ordering.of(target.policy, target.files.schema, path=item.file_id),
             path=files[0].path if base is None else base.path,
-            first_only=target.files.as_hudi_1,
+            first_only=True,
             budget=target.config.memory_bytes,
         ) as merge:
             yield SliceRows(target, item, schema, base, merge)
@@ -141,5 +146,5 @@ def _base_file(storage: Storage, item: ClusteringSlice) -> Iterator[ParquetBaseF
     if item.base_file is None:
         yield None
         return
-    with open_base_file(storage, join(item.partition, item.base_file)) as base:
+    with open_replaced_file(storage, join(item.partition, item.base_file)) as base:
         yield base

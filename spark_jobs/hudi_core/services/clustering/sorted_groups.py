@@ -17,13 +17,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hudi_core.engine.exchange import ROWS, exchange_pieces, exchange_rows, rows_per_piece
+from hudi_core.engine.exchange import PIECES_PER_BATCH, ROWS, exchange_pieces, exchange_rows, rows_per_piece
 from hudi_core.engine.serializer import from_text, to_text
 from hudi_core.errors import ExecutionError
 from hudi_core.filegroup.read.slice_merge import grouped
 from hudi_core.filegroup.write.base_file_writer import rows_schema
 from hudi_core.model.partition import check_file_name, check_partition
-from hudi_core.services.clustering.copied_groups import UNIT, Clustered, codec_of
+from hudi_core.services.clustering.copied_groups import UNIT, Clustered, form_of
 from hudi_core.services.clustering.slice_rows import ClusteringTarget, SliceCount, SliceRows, open_slice
 from hudi_core.services.clustering.sort_order import SortOrder
 from hudi_core.services.new_file_groups import FileGroupWriter
@@ -70,6 +70,7 @@ class SortUnit:
     cuts: tuple[bytes, ...]
     first_shard: int
     count_shard: int
+    rows_per_batch = PIECES_PER_BATCH
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +125,8 @@ def _every(batch: pa.RecordBatch, step: int, start: int) -> pa.RecordBatch:
 
 def order_and_cuts(samples: Sequence[Sample], order: SortOrder, outputs: int) -> tuple[SortOrder, tuple[bytes, ...]]:
     """The order of a group, with the bounds of a curve, and the keys at which each file but the first begins: they
-    divide the sampled rows into `outputs` equal parts. Fewer cuts where the sample has not as many keys.
+    divide the sampled rows into `outputs` equal parts. No two are the same, and there are fewer than sampled rows,
+    whatever number a plan asks for.
     """
     tables = [pa.ipc.open_stream(item.rows).read_all() for item in samples]
     weights = np.concatenate(
@@ -132,6 +134,7 @@ def order_and_cuts(samples: Sequence[Sample], order: SortOrder, outputs: int) ->
     )
     if not len(weights):
         return order, ()
+    outputs = min(outputs, len(weights))
     (batch,) = pa.concat_tables(tables).combine_chunks().to_batches()
     placed = order if order.layout.is_linear else order.sampled(batch, weights)
     keys = placed.keys(batch)
@@ -187,10 +190,10 @@ def write_sorted(
     storage = open_data_storage(target.uri, target.storage_options)
     partition = check_partition(output.partition, source=UNIT)
     prefix = check_file_name(output.prefix, source=UNIT)
-    codec = codec_of(storage, target, output.slices)
+    codec, version = form_of(storage, target, output.slices)
     schema = rows_schema(target.files.schema, path=partition)
     try:
-        with FileGroupWriter(storage, target.files, partition, prefix, codec, attempt) as writer:
+        with FileGroupWriter(storage, target.files, partition, prefix, codec, attempt, spark_version=version) as writer:
             for rows in merged_pieces(batches, schema, target.config.memory_bytes // MERGED_PART):
                 for batch in rows.to_batches(max_chunksize=target.config.batch_rows):
                     writer.write(batch)

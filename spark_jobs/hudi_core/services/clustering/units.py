@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import accumulate
+from itertools import accumulate, groupby
 from typing import Final
 from uuid import uuid4
 
@@ -133,10 +133,10 @@ class Work:
     def _parts(self, group: Group) -> list[tuple[ClusteringSlice, ...]]:
         """The slices of each new file: in their order, some equal parts of the bytes."""
         sizes = [max(1, self.sizes[item.partition, item.file_id]) for item in group.slices]
-        parts: list[list[ClusteringSlice]] = [[] for _ in range(group.outputs)]
-        for item, before in zip(group.slices, accumulate(sizes, initial=0), strict=False):
-            parts[before * group.outputs // sum(sizes)].append(item)
-        return [tuple(part) for part in parts if part]
+        total = sum(sizes)
+        starts = zip(group.slices, accumulate(sizes, initial=0), strict=False)
+        parts = groupby(starts, key=lambda start: start[1] * group.outputs // total)
+        return [tuple(item for item, _ in part) for _, part in parts]
 
 
 def prove(

@@ -20,6 +20,7 @@ from hudi_core.services.context import TableContext
 from hudi_core.storage.base import ByteRange, FileInfo, Storage
 from hudi_core.timeline.actions.commit import CommitMetadata
 from hudi_core.timeline.actions.compaction import CompactionOperation
+from hudi_core.timeline.schema_history import SCHEMA_FOLDER, internal_schema_history
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.transaction.claim_file import is_decided
 from hudi_core.transaction.reconcile import list_partitions
@@ -60,11 +61,16 @@ def check_table(context: TableContext) -> None:
 
 
 def check_schema_of_latest(context: TableContext, timeline: Timeline) -> None:
-    """Raises UnsupportedError when the table's latest commit carries a schema-on-read schema."""
+    """Raises UnsupportedError for a table with schema-on-read evolution: the latest commit carries its schema, or there
+    is a history of it. Hudi's clusterings carry none, so that the latest commit alone does not tell
+    (TableSchemaResolver.getTableInternalSchemaFromCommitMetadata passes over them).
+    """
+    what = "the table uses schema-on-read evolution (hoodie.schema.on.read.enable)"
     latest = timeline.commits().last()
     if latest is not None and context.active.read_commit(latest).extra_metadata.get(_EVOLUTION_KEY):
-        what = "the table uses schema-on-read evolution (hoodie.schema.on.read.enable)"
         raise _not_here(what, context.active.path_of(latest))
+    if internal_schema_history(context.storage, timeline) is not None:
+        raise _not_here(what, SCHEMA_FOLDER)
 
 
 def _not_here(what: str, path: str) -> UnsupportedError:

@@ -18,10 +18,10 @@ from hudi_core.filegroup.read.schema_resolver import table_schema
 from hudi_core.filegroup.write.buckets import BUCKET_ID, Buckets, bucket_of
 from hudi_core.filegroup.write.key_generator import KeyGenerator
 from hudi_core.model.names import RECORD_KEY, parse_base_file
+from hudi_core.services.compaction.checks import check_schema_of_latest
 from hudi_core.services.context import TableContext
 from hudi_core.services.overwrite.combined_rows import check_combined
 from hudi_core.services.overwrite.source import CountedRows, SourceRows, count_rows, evolved_rows, find_source
-from hudi_core.timeline.schema_history import internal_schema_history
 from hudi_core.timeline.timeline import Timeline
 
 _SAMPLED = 1000
@@ -32,10 +32,11 @@ _SAMPLED_FILES = 16
 
 def counted_rows(context: TableContext, source: str, engine: Engine) -> CountedRows:
     """The rows at the address `source`. Raises as find_source and count_file, UnsupportedError and ConfigError for a
-    table whose keys or buckets are not computed here as its writers do.
+    table whose keys or buckets are not computed here as its writers do, and as check_schema_of_latest.
     """
     folder, files = find_source(source, context.storage_options)
     timeline = context.active.load()
+    check_schema_of_latest(context, timeline)
     schema = table_schema(context.storage, context.config, timeline)
     samples = _samples(context, timeline)
     first = next(samples, None)
@@ -61,9 +62,7 @@ def counted_rows(context: TableContext, source: str, engine: Engine) -> CountedR
         combines=combines,
         buckets=buckets,
     )
-    if internal_schema_history(context.storage, timeline) is None:
-        # A schema-on-read table changes by statements alone.
-        rows = evolved_rows(rows, files[0])
+    rows = evolved_rows(rows, files[0])
     keys.check(rows.columns, dropped, path=context.config.path)
     return count_rows(engine, rows, files)
 

@@ -4,22 +4,22 @@ begins (SparkInsertOverwriteCommitActionExecutor.getPartitionToReplacedFileIds).
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 from hudi_core.config.keygen_config import INDEX_TYPE, NUM_BUCKETS
 from hudi_core.errors import ConfigError, ConflictError
 from hudi_core.filegroup.write.buckets import BUCKET_ID, Buckets, bucket_of
 from hudi_core.model.names import FileGroupId
-from hudi_core.services.clustering.checks import check_buckets
+from hudi_core.services.clustering.checks import check_buckets, check_no_plans_on, check_not_undone
 from hudi_core.services.compaction.checks import check_schema_of_latest, check_table
 from hudi_core.services.context import TableContext
 from hudi_core.services.overwrite.source import CountedRows
 from hudi_core.timeline.actions.commit import Operation
 from hudi_core.timeline.instant import Action
-from hudi_core.timeline.pending_plans import planned_file_groups
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.view.file_group import FileSlice
+from hudi_core.view.file_system_view import FileSystemView
 
 _PLANNED = (Action.COMPACTION, Action.LOG_COMPACTION, Action.CLUSTERING, Action.REPLACE_COMMIT)
 
@@ -83,7 +83,8 @@ def plan_overwrite(context: TableContext, timeline: Timeline, work: Overwrite, *
         slices += found if with_slices else []
     if work.rows is not None:
         check_buckets(context, "overwrite it with Hudi")
-        check_bucket_ids(context, timeline, replaced, work.rows.rows.buckets)
+        ids = next(filter(None, _file_ids(context, timeline, view, replaced)), [])
+        check_bucket_ids(context, ids, work.rows.rows.buckets)
     commits = timeline.commits().requested_times
     return OverwritePlan(replaced, tuple(slices), frozenset(partitions - known), frozenset(commits))
 
@@ -114,16 +115,7 @@ def check_no_plans(context: TableContext, timeline: Timeline, partitions: Collec
     """Raises ConflictError where a compaction, log compaction or clustering is pending on file groups of `partitions`:
     both would replace them (DeletePartitionUtils.checkForPendingTableServiceActions).
     """
-    for item in timeline.pending().of_actions(*_PLANNED):
-        groups = planned_file_groups(context.active, item) or frozenset()
-        shared = sorted(group.partition for group in groups if group.partition in partitions)
-        if shared:
-            action = Action.CLUSTERING if item.pending_action == Action.REPLACE_COMMIT else item.pending_action
-            raise ConflictError(
-                f"{action} {item.requested_time} is pending on file groups of partition {shared[0]!r}",
-                path=context.active.path_of(item),
-                remedy=f"run it first, or drop it: hudictl unschedule TABLE {item.requested_time}",
-            )
+    check_no_plans_on(context, timeline, _PLANNED, lambda group: group.partition in partitions)
 
 
 def check_not_written(context: TableContext, now: Timeline, instant: str, plan: OverwritePlan) -> None:
@@ -131,8 +123,7 @@ def check_not_written(context: TableContext, now: Timeline, instant: str, plan: 
     rows would stay beside the new ones, or go unseen. Also where a commit that the plan knew was rolled back: what it
     had replaced is there again.
     """
-    commits = now.commits()
-    for item in commits:
+    for item in now.commits():
         if item.requested_time in plan.known:
             continue
         metadata = context.active.read_commit(item)
@@ -144,31 +135,31 @@ def check_not_written(context: TableContext, now: Timeline, instant: str, plan: 
                 path=context.active.path_of(item),
                 remedy="run it again",
             )
-    gone = plan.known - commits.requested_times
-    history = context.history()
-    undone = next((time for time in sorted(gone, reverse=True) if history.commit(time) is None), None)
-    if undone is not None:
-        raise ConflictError(
-            f"commit {undone} was rolled back since {instant} began",
-            path=context.active.folder,
-            remedy="run it again",
-        )
+    check_not_undone(context, now, instant, plan.known)
 
 
-def check_bucket_ids(
-    context: TableContext, timeline: Timeline, replaced: Mapping[str, Collection[str]], buckets: Buckets | None
-) -> None:
-    """Whether the file groups are the `buckets` that the rows go to. What index a table has shows in the ids of file
-    groups alone, and where none are replaced in those of the newest commit.
+def _file_ids(
+    context: TableContext, timeline: Timeline, view: FileSystemView, replaced: Mapping[str, Collection[str]]
+) -> Iterator[list[str]]:
+    """File ids, of which the first that there are tell the table's index: of what is replaced, of each partition, of
+    what each commit wrote or replaced, the newest first.
+    """
+    yield [file_id for found in replaced.values() for file_id in found]
+    for name in view.partitions():
+        yield [item.file_group.file_id for item in view.latest_merged_slices(name)]
+    for item in reversed(timeline.commits().instants):
+        metadata = context.active.read_commit(item)
+        written = [stat.file_id for stat in metadata.write_stats()]
+        yield written + [group.file_id for group in metadata.replaced_file_groups()]
+
+
+def check_bucket_ids(context: TableContext, ids: Collection[str], buckets: Buckets | None) -> None:
+    """Whether file groups of the table are the `buckets` that the rows go to. What index a table has shows in the ids
+    of its file groups alone.
 
     Raises ConfigError where the options name other buckets than the table has.
     """
     path = context.config.path
-    ids = [file_id for found in replaced.values() for file_id in found]
-    if not ids:
-        latest = timeline.commits().last()
-        stats = () if latest is None else context.active.read_commit(latest).write_stats()
-        ids = [stat.file_id for stat in stats]
     remedy = f"give --option {NUM_BUCKETS.name}=NUMBER as the table's writers have it"
     for file_id in ids:
         if BUCKET_ID.match(file_id) is None:

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from hudi_core.codec.hashing import group_indexes
 from hudi_core.config.services.compaction_config import MAX_FILE_BYTES
-from hudi_core.engine.exchange import exchange_pieces, rows_per_piece
+from hudi_core.engine.exchange import PIECES_PER_BATCH, exchange_pieces, rows_per_piece
 from hudi_core.filegroup.read.slice_merge import grouped
 from hudi_core.model.names import PARTITION_PATH, RECORD_KEY
 from hudi_core.services.overwrite.source import CountedRows, SourcePart, SourceRows, read_part
@@ -51,6 +51,7 @@ class RowsUnit:
     part: SourcePart
     spread: Spread
     number: int = 0
+    rows_per_batch = PIECES_PER_BATCH
 
 
 def spread_of(rows: CountedRows, file_bytes: int) -> Spread:

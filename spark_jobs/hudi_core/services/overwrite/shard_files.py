@@ -15,6 +15,7 @@ from uuid import UUID, uuid5
 
 import pyarrow as pa
 
+from hudi_core.codec.parquet.calendar import proleptic_version
 from hudi_core.errors import ExecutionError
 from hudi_core.filegroup.merge.record_keys import delete_flags
 from hudi_core.filegroup.merge.table_policy import MergePolicy
@@ -137,7 +138,17 @@ class ShardFiles:
         if digits is not None:
             prefix = bucket_file_id(prefix, digits)
         codec = files.config.parquet_codec or DEFAULT_CODEC
-        return FileGroupWriter(self._storage, files, partition, prefix, codec, self._attempt, first_row=self._first_row)
+        return FileGroupWriter(
+            self._storage,
+            files,
+            partition,
+            prefix,
+            codec,
+            self._attempt,
+            first_row=self._first_row,
+            # Rows of a source in the other calendar are refused where they are read.
+            spark_version=proleptic_version([]),
+        )
 
     def __enter__(self) -> ShardFiles:
         return self

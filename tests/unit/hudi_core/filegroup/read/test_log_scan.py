@@ -252,6 +252,14 @@ def test_latest_instants() -> None:
     assert latest_compaction_instant(Timeline()) is None
 
 
+@pytest.mark.parametrize("older", [None, "commit", "deltacommit", "rollback"])
+def test_a_compaction_reads_logs_whose_commits_are_archived(older: str | None) -> None:
+    """Those that Hudi looks for are older than the archived ones, or there is none."""
+    left = [Instant("005", "replacecommit", State.COMPLETED), Instant("006", "clean", State.COMPLETED)]
+    timeline = Timeline([*left, *([] if older is None else [Instant("001", older, State.COMPLETED)])])
+    assert latest_compaction_instant(timeline) == "005"
+
+
 @pytest.mark.parametrize("raw", ["{}", "[]", "[1,[],null]"])
 def test_other_json_is_refused(raw: str) -> None:
     with pytest.raises(ConfigError):

@@ -12,12 +12,21 @@ import pytest
 from hudi_core.config.services.clustering_config import Layout
 from hudi_core.errors import ConfigError, ConflictError, FormatError, HudiError, UnsupportedError
 from hudi_core.model.names import FileGroupId
-from hudi_core.services.clustering.checks import check_plan, check_untouched, order_of, target_bytes
+from hudi_core.services.clustering.checks import (
+    check_not_undone,
+    check_plan,
+    check_untouched,
+    order_of,
+    source_commits,
+    target_bytes,
+)
 from hudi_core.services.clustering.sort_order import SortOrder
 from hudi_core.timeline.actions.clustering import ClusteringGroup, ClusteringPlan, ClusteringSlice
+from hudi_core.view.file_group import FileSlice
 from tests.support.changed_tables import open_context
 from tests.support.golden_clusterings import LAYOUT, SORT_COLUMNS
 from tests.support.golden_data import GoldenCase
+from tests.support.pending_operations import Operations
 
 Golden = Callable[[str, str], GoldenCase]
 SCHEMA = {"type": "record", "name": "r", "fields": [{"name": "a", "type": "int"}, {"name": "b", "type": "string"}]}
@@ -119,3 +128,59 @@ def test_a_file_group_that_was_replaced_before_is_a_conflict(golden: Golden, ver
     groups = list(context.active.read_commit(replacing).replaced_file_groups())
     with pytest.raises(ConflictError, match="replacecommit"):
         check_untouched(context, timeline, "9" * 17, groups, None)
+
+
+def plan_of(*slices: FileSlice) -> ClusteringPlan:
+    named = (
+        ClusteringSlice(
+            item.file_group.partition,
+            item.file_group.file_id,
+            None if item.base_file is None else item.base_file.name,
+            tuple(file.name for file in item.log_files),
+        )
+        for item in slices
+    )
+    return ClusteringPlan((ClusteringGroup(tuple(named), 1),))
+
+
+@pytest.mark.parametrize("version", ["6", "8", "9"])
+def test_the_commits_that_rows_are_of(golden: Golden, version: str) -> None:
+    context = open_context(golden(version, "mor_basic").table)
+    timeline = context.active.load()
+    view = context.view(timeline)
+    slices = [item for partition in view.partitions() for item in view.latest_slices(partition)]
+    merged = next(item for item in slices if item.base_file is not None and item.log_files)
+    plain = replace(merged, log_files=())
+    assert source_commits(context, timeline, plan_of(plain)) == {merged.base_instant}
+    written = {
+        item.requested_time
+        for item in timeline.commits()
+        for stat in context.active.read_commit(item).write_stats()
+        if (stat.partition_path, stat.file_id) == (merged.file_group.partition, merged.file_group.file_id)
+    }
+    found = source_commits(context, timeline, plan_of(merged))
+    assert found >= written
+    assert found == (timeline.commits().requested_times if version == "6" else written)
+    assert source_commits(context, timeline.after(merged.base_instant), plan_of(plain)) == set(), "archived"
+
+
+@pytest.mark.parametrize("version", ["6", "9"])
+def test_commits_that_are_taken_back_are_a_conflict(golden: Golden, version: str) -> None:
+    context = open_context(golden(version, "archived_timeline_mor").table)
+    timeline = context.active.load()
+    last = timeline.commits().last()
+    assert last is not None
+    archived = next(
+        item.requested_time for item in context.history().instants() if context.history().commit(item.requested_time)
+    )
+    known = {archived, last.requested_time}
+    check_not_undone(context, timeline, "T", known)
+    with pytest.raises(ConflictError, match="commit 20200101000000000 was rolled back since T began"):
+        check_not_undone(context, timeline, "T", known | {"20200101000000000"})
+    inflight = timeline.filter(lambda item: item != last)
+    with pytest.raises(ConflictError, match=f"commit {last.requested_time} was rolled back since T began"):
+        check_not_undone(context, inflight, "T", known)
+    Operations(context.active).roll_back(context.new_instant(timeline), last.requested_time)
+    with pytest.raises(ConflictError, match=f"commit {last.requested_time} was rolled back since T began"):
+        check_not_undone(context, context.active.load(), "T", known)
+    check_not_undone(context, context.active.load(), "T", {archived})

@@ -5,19 +5,26 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from random import Random
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from hudi_core.codec.bloom import MAX_KEY, MIN_KEY, BloomFilter, filter_in_footer
 from hudi_core.codec.parquet import writer
 from hudi_core.config.write_config import WriteConfig
 from hudi_core.engine.protocol import TaskAttempt
-from hudi_core.services.clustering.copied_groups import Clustered, JoinUnit, codec_of, join_slices
+from hudi_core.model.names import RECORD_KEY
+from hudi_core.services.clustering.copied_groups import Clustered, JoinUnit, form_of, join_slices
+from hudi_core.services.new_file_groups import FileGroupWriter, NewFile, NewFiles
 from hudi_core.storage.local import LocalStorage
+from hudi_core.timeline.actions.clustering import ClusteringSlice
 from tests.support.changed_tables import open_context
 from tests.support.golden_data import GoldenCase
 from tests.support.table_invariants import read_rows
 from tests.unit.hudi_core.services.clustering.test_slice_rows import planned, slices_of, target_of
+from tests.unit.hudi_core.services.test_new_file_groups import ROWS, SCHEMA, batch
 
 Golden = Callable[[str, str], GoldenCase]
 SMALL_GROUPS = WriteConfig(row_group_rows=10, bloom_entries=1000, bloom_max_entries=1000)
@@ -102,12 +109,80 @@ def test_a_file_that_gets_too_large_is_followed_by_another(golden: Golden) -> No
     assert len(done.counts) == len(unit.slices)
 
 
+class Bases:
+    """Base files of a partition in a folder, to be joined to files of `target_bytes`."""
+
+    def __init__(self, table: Path, folder: Path, config: WriteConfig, target_bytes: int) -> None:
+        self.folder, self.storage = folder, LocalStorage(folder)
+        made = NewFiles("20260101000000000", SCHEMA, replace(config, parquet_codec=None), 1 << 30, as_hudi_1=True)
+        self._made = made
+        files = replace(made, instant="20260102000000000", config=config, target_bytes=target_bytes)
+        self._target = replace(target_of(open_context(table)), uri=str(folder), files=files)
+
+    def put(self, name: str, first: int, rows: int, text: int) -> ClusteringSlice:
+        """A base file of zstd with texts of so many random hexadecimal digits."""
+        random = Random(first)
+        part = batch(rows, first)
+        texts = pa.array([random.randbytes(text // 2).hex() for _ in range(rows)], pa.string())
+        part = part.set_column(ROWS.get_field_index("id"), ROWS.field("id"), texts)
+        with FileGroupWriter(self.storage, self._made, "p", name, "ZSTD", TaskAttempt(0, 1, 0)) as out:
+            out.write(part)
+            (file,) = out.close()
+        return ClusteringSlice("p", file.stat.file_id, file.stat.name, ())
+
+    def size(self, item: ClusteringSlice) -> int:
+        return (self.folder / "p" / str(item.base_file)).stat().st_size
+
+    def join(self, *slices: ClusteringSlice) -> tuple[NewFile, ...]:
+        return join_slices(JoinUnit(self._target, "p", slices, "abc"), TaskAttempt(0, 1, 0)).files
+
+    def assert_keys_known(self, files: tuple[NewFile, ...]) -> None:
+        """The filter in each footer has every key of its rows, and the range is theirs: else upserts insert again."""
+        for file in files:
+            parquet = pq.ParquetFile(self.folder / file.stat.path)
+            keys = parquet.read([RECORD_KEY]).column(0).combine_chunks()
+            footer = {key.decode(): value.decode() for key, value in parquet.metadata.metadata.items()}
+            assert (footer[MIN_KEY], footer[MAX_KEY]) == (min(keys.to_pylist()), max(keys.to_pylist()))
+            found = filter_in_footer(footer)
+            assert found is not None
+            assert BloomFilter.parse(found[1], found[0], path=file.stat.path).lacking(keys) == 0
+
+
+@pytest.mark.parametrize("codec", ["SNAPPY", "ZSTD"])
+def test_a_file_that_is_full_within_a_slice_knows_its_keys(golden: Golden, tmp_path: Path, codec: str) -> None:
+    """By another codec the rows get larger than the slice is, whose keys were joined."""
+    config = WriteConfig(
+        row_group_rows=100, batch_rows=100, bloom_entries=5000, bloom_max_entries=5000, parquet_codec=codec
+    )
+    bases = Bases(golden("9", "cow_basic").table, tmp_path, config, 240_000)
+    slices = [bases.put(name, first, 1000, 300) for name, first in (("a", 0), ("b", 1000))]
+    assert all(bases.size(item) < 220_000 for item in slices)
+    files = bases.join(*slices)
+    bases.assert_keys_known(files)
+    assert sum(file.stat.num_writes for file in files) == 2000
+    if codec == "SNAPPY":
+        assert [file.stat.num_writes for file in files] == [1000, 1000]
+        assert all(file.stat.file_size_in_bytes > 300_000 for file in files)
+
+
+def test_a_file_that_is_full_within_copies_knows_their_keys(golden: Golden, tmp_path: Path, copies: list[int]) -> None:
+    """The rows before them were no row group yet, so that the file seemed to have room."""
+    config = WriteConfig(row_group_rows=1000, bloom_entries=10_000, bloom_max_entries=10_000)
+    bases = Bases(golden("9", "cow_basic").table, tmp_path, config, 300_000)
+    small, large = bases.put("a", 0, 90, 10_000), bases.put("b", 1000, 5000, 10)
+    assert bases.size(small) > 300_000 > bases.size(large)
+    files = bases.join(small, large)
+    assert copies == [0, 1, 2, 3, 4]
+    bases.assert_keys_known(files)
+    assert [file.stat.num_writes for file in files] == [5090]
+
+
 def test_the_codec_is_that_of_the_options_or_of_the_first_base_file(golden: Golden) -> None:
     table = golden("9", "clustered_cow").table
     context = open_context(table)
     target, storage = target_of(context), LocalStorage(table)
     (item, *_) = map(planned, slices_of(context))
-    assert codec_of(storage, target, [item]) == "GZIP"
-    assert codec_of(storage, target, [replace(item, base_file=None)]) == "GZIP"
+    assert form_of(storage, target, [item])[0] == "GZIP"
+    assert form_of(storage, target, [replace(item, base_file=None)])[0] == "GZIP"
     chosen = replace(target, files=replace(target.files, config=WriteConfig(parquet_codec="ZSTD")))
-    assert codec_of(storage, chosen, [item]) == "ZSTD"
+    assert form_of(storage, chosen, [item])[0] == "ZSTD"

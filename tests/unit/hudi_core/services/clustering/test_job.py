@@ -6,6 +6,8 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from hudi_core.codec.avro.container import read_container, write_container
@@ -13,14 +15,22 @@ from hudi_core.engine.local import LocalEngine
 from hudi_core.errors import ConfigError, ConflictError, FormatError, HudiError, StorageNotFoundError, UnsupportedError
 from hudi_core.services.clustering import job
 from hudi_core.services.clustering.planner import ClusteringService
+from hudi_core.timeline.actions.clustering import (
+    ClusteringGroup,
+    ClusteringPlan,
+    ClusteringSlice,
+    encode_clustering_plan,
+)
 from hudi_core.timeline.actions.commit import encode_commit, encode_commit_avro
 from hudi_core.timeline.instant import Action, State
 from hudi_core.transaction.owner import Owner
+from hudi_core.view.file_group import FileSlice
 from tests.support.changed_tables import data_files, open_context
 from tests.support.golden_clusterings import SORT_COLUMNS, cluster, commit_of, plan_of_all, planned, replaced
 from tests.support.golden_data import GoldenCase
 from tests.support.rows import assert_same_rows
 from tests.support.table_invariants import pending_instants, read_rows
+from tests.unit.hudi_core.services.compaction.test_units import archive_writes
 
 Golden = Callable[[str, str], GoldenCase]
 VERSIONS = ["6", "8", "9"]
@@ -169,3 +179,88 @@ def test_the_service_runs_what_is_pending(golden: Golden, version: str) -> None:
     result = service.run(context, instant, LocalEngine(1), Owner.current("test"), None)
     assert (result.action, result.state) == ("clustering", "completed")
     assert service.pending(context, context.active.load()) == []
+
+
+def request(table: Path, slices: list[FileSlice]) -> str:
+    """Requests a clustering of these slices, whatever else is planned on them."""
+    context = open_context(table)
+    named = tuple(
+        ClusteringSlice(
+            item.file_group.partition,
+            item.file_group.file_id,
+            None if item.base_file is None else item.base_file.name,
+            tuple(file.name for file in item.log_files),
+        )
+        for item in slices
+    )
+    plan = ClusteringPlan(tuple(ClusteringGroup((item,), 1) for item in named))
+    instant = context.new_instant(context.active.load())
+    action = job.clustering_action(context.active.layout)
+    context.active.create_requested(instant, action, encode_clustering_plan(plan, lambda path: f"{table}/{path}"))
+    return instant
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("case", ["mor_compaction_requested", "log_compaction_requested"])
+def test_a_file_group_that_a_pending_plan_holds_is_a_conflict(golden: Golden, version: str, case: str) -> None:
+    """Behind a compaction's plan the latest slice is the log files written since: the rows below them would be lost."""
+    table = golden(version, case).table
+    rows = read_rows(table)
+    view = open_context(table).view(open_context(table).active.load())
+    held = {*view.pending.compacting, *view.pending.log_compacting}
+    slices = [
+        item
+        for partition in view.partitions()
+        for item in view.latest_slices(partition)
+        if item.file_group in held and item.data_files
+    ]
+    assert slices
+    assert case != "mor_compaction_requested" or all(item.base_file is None for item in slices)
+    error = assert_refused(table, ConflictError, "is pending on file groups of partition", request(table, slices[:1]))
+    assert slices[0].file_group.file_id in error.message
+    assert_same_rows(read_rows(table), rows, ignore=())
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("case", ["clustered_cow", "clustered_mor"])
+def test_a_commit_that_is_rolled_back_while_it_runs_stops_it(
+    golden: Golden, version: str, case: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By a writer that cleans failed writes lazily: the rows that were read before would come back."""
+    table = golden(version, case).table
+    instant = plan_of_all(table, {})
+    assert instant is not None
+    active = open_context(table).active
+    gone = active.load().commits().last()
+    assert gone is not None
+    prove = job.prove
+
+    def behind(*given: object, **named: object) -> object:
+        (table / active.path_of(gone)).unlink()  # as a rollback begins: it is inflight again
+        return prove(*given, **named)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(job, "prove", behind)
+    with pytest.raises(ConflictError, match=f"commit {gone.requested_time} was rolled back since {instant} began"):
+        cluster(table, instant)
+    assert (active.folder, instant) in pending_instants(table)
+
+
+@pytest.mark.parametrize("service", ["clustering", "sorted clustering"])
+def test_logs_count_whose_commits_are_archived(golden: Golden, service: str) -> None:
+    """Also where only replacecommits are on the timeline."""
+    table = golden("6", "mor_basic").table
+    rows = read_rows(table)
+    archive_writes(table)
+    assert_same_rows(read_rows(table), rows, ignore=())
+    instant = plan_of_all(table, {} if service == "clustering" else {SORT_COLUMNS: "amount"})
+    cluster(table, instant)
+    assert_same_rows(read_rows(table), rows, ignore=IGNORED)
+
+
+def test_a_base_file_with_change_operations_leaves_the_instant_requested(golden: Golden) -> None:
+    table = golden("9", "clustering_requested_cow").table
+    victim = min(table.glob("2024-01-03/*.parquet"))
+    rows = pq.ParquetFile(victim).read()
+    pq.write_table(rows.append_column("_hoodie_operation", pa.array(["I"] * rows.num_rows)), victim)
+    error = assert_refused(table, UnsupportedError, "rows with the column _hoodie_operation")
+    assert str(error.path).endswith(victim.name)

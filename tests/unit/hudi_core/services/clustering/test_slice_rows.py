@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from hudi_core.config.write_config import WriteConfig
-from hudi_core.errors import CorruptFileError, ExecutionError, StorageNotFoundError
+from hudi_core.errors import CorruptFileError, ExecutionError, StorageNotFoundError, UnsupportedError
 from hudi_core.filegroup.merge.merge_mode import reads_as_hudi_1
 from hudi_core.filegroup.merge.table_policy import MergePolicy
-from hudi_core.filegroup.read.log_scan import CommittedInstants, latest_compaction_instant
+from hudi_core.filegroup.read.log_scan import AFTER_ALL, CommittedInstants
 from hudi_core.filegroup.read.schema_resolver import table_schema
 from hudi_core.services.clustering.slice_rows import ClusteringTarget, open_slice
 from hudi_core.services.context import TableContext
@@ -36,7 +39,7 @@ def target_of(context: TableContext) -> ClusteringTarget:
         context.uri,
         {},
         files,
-        latest_compaction_instant(timeline),
+        AFTER_ALL,
         CommittedInstants.of(timeline),
         MergePolicy.for_table(context.config, context.options),
     )
@@ -109,3 +112,45 @@ def test_a_corrupt_log_block_stops_it_unless_allowed(golden: Golden, version: st
             with open_slice(context.storage, allowed, item) as rows:
                 assert list(rows.batches())
     assert refused == 3
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_of_rows_with_one_key_the_logs_change_the_first(golden: Golden, version: str) -> None:
+    """As in queries, in version 6 as well, where a compaction changes both."""
+    table = golden(version, "mor_basic").table
+    context = open_context(table)
+    stored = ("_hoodie_record_key", "_hoodie_commit_seqno")
+    found: Counter[tuple[str, str]] = Counter()
+    for item in slices_of(context):
+        if item.base_file is not None:
+            path = table / item.base_file.path
+            rows = pq.ParquetFile(path).read()
+            pq.write_table(pa.concat_tables([rows, rows]), path)
+        with open_slice(context.storage, target_of(context), planned(item)) as opened:
+            for batch in opened.batches():
+                found.update(zip(*(batch.column(name).to_pylist() for name in stored), strict=True))
+    seen = read_rows(table, "off")
+    assert found == Counter(zip(*(seen.column(name).to_pylist() for name in stored), strict=True))
+    by_key: dict[str, set[str]] = {}
+    for key, number in found:
+        by_key.setdefault(key, set()).add(number)
+    assert any(len(numbers) > 1 for numbers in by_key.values()), "updated rows beside older ones"
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("case", ["cow_basic", "clustered_mor"])
+def test_a_base_file_with_change_operations_is_refused(golden: Golden, version: str, case: str) -> None:
+    """The new file would not have the column."""
+    table = golden(version, case).table
+    context = open_context(table)
+    item = next(one for one in slices_of(context) if one.base_file is not None)
+    assert item.base_file is not None
+    path = table / item.base_file.path
+    rows = pq.ParquetFile(path).read()
+    pq.write_table(rows.append_column("_hoodie_operation", pa.array(["I"] * rows.num_rows)), path)
+    with (
+        pytest.raises(UnsupportedError, match="rows with the column _hoodie_operation") as caught,
+        open_slice(context.storage, target_of(context), planned(item)),
+    ):
+        pass
+    assert caught.value.path == item.base_file.path

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from collections.abc import Iterator
 
 import numpy as np
@@ -102,3 +103,14 @@ def test_many_rows_of_one_value_are_divided_by_their_keys() -> None:
 
 def test_there_are_no_cuts_without_rows() -> None:
     assert order_and_cuts([sample([], 0.0)], ORDER, 4) == (ORDER, ())
+
+
+@pytest.mark.parametrize("outputs", [5, 1 << 20])
+def test_there_are_no_more_files_than_sampled_rows(outputs: int) -> None:
+    """A plan may claim any number, up to 2^31."""
+    tracemalloc.start()
+    _, cuts = order_and_cuts([sample([1, 2], 1.0), sample([3, 4], 7.0)], ORDER, outputs)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert 0 < len(cuts) < 4
+    assert peak < 1 << 20

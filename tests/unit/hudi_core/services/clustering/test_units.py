@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -76,6 +77,21 @@ def test_slices_are_spread_by_bytes(sizes: list[int], outputs: int, parts: list[
     found = work._parts(Group("p", slices, outputs))
     assert [len(part) for part in found] == parts
     assert [one for part in found for one in part] == list(slices)
+
+
+@pytest.mark.parametrize("outputs", [3, 1 << 20])
+def test_a_number_of_files_is_no_size_of_memory(outputs: int) -> None:
+    """A plan may claim any, up to 2^31."""
+    target: Any = None
+    engine: Any = None
+    slices = (item("a"), item("b"), item("c"))
+    work = Work(engine, 1, target, {("p", one.file_id): 1 for one in slices})
+    (group,) = groups_of(ClusteringPlan((ClusteringGroup(slices, outputs),)), by_file=False)
+    tracemalloc.start()
+    assert work._parts(group) == [(one,) for one in slices]
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 1 << 20
 
 
 def test_what_is_proved_is_returned() -> None:

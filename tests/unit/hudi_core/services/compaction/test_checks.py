@@ -19,12 +19,14 @@ from hudi_core.errors import (
     StorageNotFoundError,
     UnsupportedError,
 )
+from hudi_core.services.compaction.checks import check_schema_of_latest
 from hudi_core.storage.local import LocalStorage
 from hudi_core.table import HudiTable
 from hudi_core.timeline.actions.compaction import CompactionOperation, CompactionPlan, encode_compaction_plan
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import Action, State
 from hudi_core.transaction.commit import Completer
+from tests.support.changed_tables import open_context
 from tests.support.fault_storage import InjectedCrash
 from tests.support.golden_data import GoldenCase
 from tests.support.table_invariants import assert_compacted, pending_instants, read_rows
@@ -159,6 +161,22 @@ def test_schema_on_read_evolution_is_refused(golden: Golden) -> None:
     raw["extraMetadata"]["latest_schema"] = '{"max_column_id": 3}'
     path.write_text(json.dumps(raw))
     assert_refused(table, UnsupportedError, "schema-on-read")
+
+
+@pytest.mark.parametrize("version", ["6", "9"])
+def test_a_history_of_schema_on_read_is_refused(golden: Golden, version: str) -> None:
+    """The newest commit may be a clustering of Hudi, which carries no schema of it."""
+    table = golden(version, "mor_compaction_requested").table
+    context = open_context(table)
+    timeline = context.active.load()
+    first = timeline.commits().instants[0].requested_time
+    schema = {"version_id": int(first), "type": "record", "fields": [{"id": 0, "name": "id", "type": "string"}]}
+    content = json.dumps({"schemas": [schema]}).encode()
+    context.storage.write(f".hoodie/.schema/{pending_instant(table)}.schemacommit", content)
+    check_schema_of_latest(context, timeline)  # not of a completed commit
+    context.storage.write(f".hoodie/.schema/{first}.schemacommit", content)
+    error = assert_refused(table, UnsupportedError, "schema-on-read")
+    assert error.path == ".hoodie/.schema"
 
 
 def set_properties(table: Path, line: str) -> None:
