@@ -215,7 +215,7 @@ class World:
             return
         completer = Completer(table.active, held, OpenLock, quiet_clock())
         try:
-            done = completer.finish_decided(T, usable=lambda content: storage.exists(self._file(content)))
+            done = completer.finish_decided(T, why_not=lambda decision, _: self._why_not(storage, decision))
             if done is None:
                 if self._is_over(table):
                     return
@@ -230,6 +230,9 @@ class World:
         finally:
             held.heartbeat.stop()
         forget_claims(storage, T)
+
+    def _why_not(self, storage: Storage, decision: Decision) -> str | None:
+        return None if storage.exists(self._file(decision.content)) else "its file is gone"
 
     def _is_over(self, table: Table) -> bool:
         return table.active.load().get(T, Action.COMPACTION).is_completed

@@ -25,12 +25,14 @@ from hudi_core.errors import ConfigError, ConflictError, HudiError
 from hudi_core.model.claim_names import CLAIMS
 from hudi_core.request.results import InstantResult
 from hudi_core.services.context import TableContext
+from hudi_core.services.decided_completion import why_not_completed
 from hudi_core.storage.recorded_changes import exit_code_of_changes
 from hudi_core.timeline.instant import Instant, State
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.transaction.claim import Claim
 from hudi_core.transaction.claim_file import forget_claims
 from hudi_core.transaction.commit import Completer, Precondition
+from hudi_core.transaction.decision import Decision
 from hudi_core.transaction.owner import Owner
 
 log = logging.getLogger(__name__)
@@ -112,8 +114,10 @@ class Job(ABC, Generic[Plan, Done]):
     def fence(self, stack: ExitStack) -> None:
         """Enters what has to be held around the claim."""
 
-    def is_usable(self, content: bytes) -> bool:
-        """Whether everything is still there that an earlier owner decided to complete (Completer.finish_decided)."""
+    def is_usable(self, content: bytes, timeline: Timeline) -> bool:
+        """Whether everything is still there that an earlier owner decided to complete (Completer.finish_decided); the
+        timeline was read under the lock.
+        """
         return True
 
     def locks(self, plan: Plan, held: Claim) -> AbstractContextManager[object]:
@@ -206,18 +210,28 @@ class Claimed:
     held: Claim
     completer: Completer
     completed: Instant | None
+    withdrawn: bool = False
+    """Whether he had decided so, but may no longer complete it (Completer.finish_decided)."""
 
 
 @contextmanager
 def claimed(
-    context: TableContext, instant: str, owner: Owner, *, usable: Callable[[bytes], bool] | None = None
+    context: TableContext, instant: str, owner: Owner, *, usable: Callable[[bytes, Timeline], bool] | None = None
 ) -> Iterator[Claimed]:
-    """Claims `instant`, and finishes first what an earlier owner decided (Completer.finish_decided, of which `usable`
-    is). The claim is released at the end, and stays on record. Raises ConflictError while another owner may be alive.
+    """Claims `instant`, and finishes first what an earlier owner decided (Completer.finish_decided), where that is
+    `usable` (Job.is_usable) and loses no rows (decided_completion.py). The claim is released at the end, and stays on
+    record. Raises ConflictError while another owner may be alive.
     """
+
+    def why_not(decision: Decision, timeline: Timeline) -> str | None:
+        if usable is not None and not usable(decision.content, timeline):
+            return "what that is about is not there any more"
+        return why_not_completed(context, instant, decision, timeline)
+
     with context.claim(instant, owner) as held:
-        completer = context.completer(held, owner)
-        yield Claimed(held, completer, completer.finish_decided(instant, usable=usable))
+        completer, is_decided = context.completer(held, owner), held.decided is not None
+        completed = completer.finish_decided(instant, why_not=why_not)
+        yield Claimed(held, completer, completed, withdrawn=is_decided and completed is None)
 
 
 def _run_claimed(job: Job[Plan, Done], plan: Plan) -> Done | None:
@@ -227,6 +241,9 @@ def _run_claimed(job: Job[Plan, Done], plan: Plan) -> Done | None:
         if found.completed is not None:
             job.clean_up_completed(decided=True)
         elif not job.find(job.active.load()).is_completed:
+            if found.withdrawn:
+                # Of a decided instant also a plan passes that no longer fits the table, as nothing is done by it.
+                plan = job.plan(job.active.load())
             return _attempt(job, plan, found.held, found.completer)
         elif job.revisits:
             job.clean_up_completed(decided=False)

@@ -127,7 +127,7 @@ class RewriteJob(Job[Plan, Stats], Generic[Plan, UnitResult]):
         """Markers are deleted last."""
         return bool(list_markers(self.storage, self.instant))
 
-    def is_usable(self, content: bytes) -> bool:
+    def is_usable(self, content: bytes, timeline: Timeline) -> bool:
         """Whether the files are all there that an earlier run was about to commit; a foreign rollback may have deleted
         them since.
         """

@@ -26,6 +26,8 @@ from hudi_core.transaction.decision import Decision
 from hudi_core.transaction.instant_generator import InstantClock
 from hudi_core.transaction.locks.base import TableLock
 
+WhyNot = Callable[[Decision, Timeline], str | None]
+"""Why a decision may no longer be carried out on the timeline, read under the lock; None where it may."""
 Precondition = Callable[[Timeline], None]
 """Raises ConflictError when the timeline, read under the lock, no longer allows the commit."""
 
@@ -74,42 +76,41 @@ class Completer:
                 publish()
             self._claim.check()
             completion_time = None if self._timeline.layout == 1 else self._clock.next(timeline, minimum=instant)
-            decision = Decision(action, completion_time, content)
+            decision = Decision(action, completion_time, content, timeline.commits().requested_times)
             lock.check()
             self._claim.decide(decision)
             self._claim.check()
             return self._put(instant, decision)
 
-    def finish_decided(self, instant: str, *, usable: Callable[[bytes], bool] | None = None) -> Instant | None:
+    def finish_decided(self, instant: str, *, why_not: WhyNot | None = None) -> Instant | None:
         """Carries out what an earlier owner of the claim decided and may not have done; None when there is nothing.
 
         The instant is then this owner's to run. Every service calls it right after the claim: until then Claim.check
-        refuses. `usable` says whether the files in the decided content still exist; where they do not, or where the
-        instant is not inflight any more because a foreign writer rolled it back, the decision is withdrawn. Raises
-        ConflictError when another owner took over.
+        refuses. Where `why_not` names a reason, or where the instant is not inflight any more because a foreign writer
+        rolled it back, the decision is withdrawn (docs/decisions/0023): a completed file is never, and one that arrives
+        while it is withdrawn counts. Raises ConflictError when another owner took over.
         """
         decision = self._claim.decided
         if decision is None:
             return None
         with self._lock() as lock:
             self._claim.check_owner()
-            found = self._timeline.load().find(instant, decision.action)
+            timeline = self._timeline.load()
+            found = timeline.find(instant, decision.action)
             if found is not None and found.is_completed:
                 self._claim.settle()
                 return found
-            if (
-                found is None
-                or found.state is not State.INFLIGHT
-                or (usable is not None and not usable(decision.content))
-            ):
-                log.warning(
-                    "an earlier run decided to complete %s %s, which another process has rolled back since",
-                    decision.action,
-                    instant,
-                )
-                self._claim.settle(withdrawn=True)
-                return None
+            reason = None
+            if found is None or found.state is not State.INFLIGHT:
+                reason = "another process has rolled it back since"
+            elif why_not is not None:
+                reason = why_not(decision, timeline)
             lock.check()
+            if reason is not None:
+                log.warning("an earlier run decided to complete %s %s, but %s", decision.action, instant, reason)
+                self._claim.settle(withdrawn=True)
+                found = self._timeline.load().find(instant, decision.action)
+                return found if found is not None and found.is_completed else None
             completed = self._put(instant, decision)
             self._claim.settle()
             log.info("%s %s completed: an earlier run had decided so and was cut off", decision.action, instant)

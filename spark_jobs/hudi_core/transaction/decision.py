@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from typing import Any
 
 from hudi_core.errors import ConflictError, StorageExistsError, StorageNotFoundError
 from hudi_core.model.claim_names import ClaimFolder
@@ -33,6 +34,8 @@ class Decision:
     action: str
     completion_time: str | None
     content: bytes
+    known: frozenset[str] | None = None
+    """The commits that were completed on the timeline then, by requested time; None in one of an earlier release."""
 
 
 def decide(storage: Storage, folder: ClaimFolder, epoch: int, decision: Decision) -> None:
@@ -79,8 +82,14 @@ def _read(storage: Storage, path: str) -> bytes:
 
 
 def _encode(decision: Decision) -> bytes:
-    """A line of JSON with action and completion time, then the bytes of the completed file."""
-    head = {"version": _VERSION, "action": decision.action, "completion_time": decision.completion_time}
+    """A line of JSON with action, completion time and the commits known, then the bytes of the completed file."""
+    head: dict[str, Any] = {
+        "version": _VERSION,
+        "action": decision.action,
+        "completion_time": decision.completion_time,
+    }
+    if decision.known is not None:
+        head["known"] = sorted(decision.known)
     return json.dumps(head).encode() + b"\n" + decision.content
 
 
@@ -91,7 +100,9 @@ def _decode(data: bytes, path: str) -> Decision | None:
         raise damaged("the decision has another version", path)
     if head.get("closed") is True:
         return None
-    action, completion = head.get("action"), head.get("completion_time")
+    action, completion, known = head.get("action"), head.get("completion_time"), head.get("known")
     if not isinstance(action, str) or not (completion is None or isinstance(completion, str)) or not content:
         raise damaged("the decision is not one", path)
-    return Decision(action, completion, content)
+    if known is not None and not (isinstance(known, list) and all(isinstance(item, str) for item in known)):
+        raise damaged("the commits of the decision are none", path)
+    return Decision(action, completion, content, None if known is None else frozenset(known))

@@ -8,13 +8,14 @@ before the instant completes, and again after it.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
 from hudi_core.codec.log.blocks import LogBlock
 from hudi_core.errors import ExecutionError, StorageNotFoundError
 from hudi_core.filegroup.read.log_scan import log_blocks
+from hudi_core.filegroup.write.markers import list_markers
 from hudi_core.model.names import BaseFileName, LogFileName, parse_data_file
 from hudi_core.storage.base import FileInfo, Storage
 from hudi_core.view.file_group import DataFile
@@ -62,29 +63,34 @@ def base_files_of(storage: Storage, instant: str, partitions: Iterable[str]) -> 
 
 def log_files_of(storage: Storage, instant: str, partitions: Iterable[str]) -> list[FileInfo]:
     """The log files that attempts at `instant` wrote into `partitions`: those named after it, and in version 6, where
-    they are named after the slice, those of this engine that hold nothing but blocks of the instant.
+    they are named after the slice, those of this engine that hold nothing but blocks of the instant. One without a
+    whole block was cut, or is being written, by an attempt at any instant: it counts where a marker of `instant` names
+    it.
 
     There Hudi may append to any log file: one with a block of another instant stays. Nor are files of an attempt of
     Hudi's removed: what they hold twice is merged to the same rows.
     """
     found = []
+    marked = {marker.data_path for marker in list_markers(storage, instant)}
     for _, files in list_partitions(storage, partitions):
         for info in files:
             name = parse_data_file(info.name)
-            if isinstance(name, LogFileName) and (name.instant == instant or _is_own(storage, info, name, instant)):
+            if isinstance(name, LogFileName) and (
+                name.instant == instant or _is_own(storage, info, name, instant, marked)
+            ):
                 found.append(info)
     return found
 
 
-def _is_own(storage: Storage, info: FileInfo, name: LogFileName, instant: str) -> bool:
-    """A cut file counts: its name shows that it is an attempt's."""
+def _is_own(storage: Storage, info: FileInfo, name: LogFileName, instant: str, marked: Collection[str]) -> bool:
     if name.instant > instant or name.token is None or name.token.attempt_id < OWN_ATTEMPTS:
         return False
     try:
         blocks = list(log_blocks(storage, [DataFile(info.path.rpartition("/")[0], info.name, info.size)]))
     except StorageNotFoundError:
         return False  # deleted since the listing
-    return all(block.instant_time == instant for block in blocks if isinstance(block, LogBlock))
+    written_by = {block.instant_time for block in blocks if isinstance(block, LogBlock)}
+    return written_by == {instant} if written_by else info.path in marked
 
 
 def remove_losers(

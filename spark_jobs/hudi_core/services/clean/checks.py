@@ -23,10 +23,11 @@ from hudi_core.view.slicing import PENDING_WRITES
 def check_abandoned(context: TableContext, timeline: Timeline, plan: CleanPlan, *, path: str) -> None:
     """Raises ConflictError naming the plan's file (`path`) and the first of its files that is still needed.
 
-    Reads one of the plan's partitions at a time, as planning does. A base file of a pending write is known by its name,
-    as the metadata table does not list it; Hudi's planner takes files of completed instants only.
+    Reads one of the plan's partitions at a time, as planning does. A file of a pending write is known by its name, as
+    the metadata table does not list it; Hudi's planner takes files of completed instants only. In layout 1 the name of
+    a log file tells its slice, and not its writers.
     """
-    _refuse_pending(timeline, plan, path)
+    _refuse_pending(timeline, plan, path, by_log_names=context.active.layout != 1)
     for seen in dict.fromkeys((timeline, without_undone(context.active, timeline))):
         for inputs in TablePartitions.open(context, seen).inputs(plan.files):
             names = frozenset(plan.files[inputs.partition])
@@ -40,13 +41,14 @@ def check_abandoned(context: TableContext, timeline: Timeline, plan: CleanPlan, 
                     )
 
 
-def _refuse_pending(timeline: Timeline, plan: CleanPlan, path: str) -> None:
+def _refuse_pending(timeline: Timeline, plan: CleanPlan, path: str, *, by_log_names: bool) -> None:
     pending = timeline.pending().of_actions(*PENDING_WRITES).requested_times
     if not pending:
         return
     for partition, names in plan.files.items():
         # By text: a plan may have a million names, and each was parsed already.
-        found = next((name for name in names if name[0] != "." and _instant_of(name) in pending), None)
+        by_name = (name for name in names if by_log_names or name[0] != ".")
+        found = next((name for name in by_name if _instant_of(name) in pending), None)
         if found is not None:
             raise ConflictError(
                 f"the clean's plan names {join(partition, found)}, of {_instant_of(found)}, which is pending",
@@ -55,8 +57,9 @@ def _refuse_pending(timeline: Timeline, plan: CleanPlan, path: str) -> None:
             )
 
 
-def _instant_of(base_file: str) -> str:
-    return base_file.rpartition("_")[2].partition(".")[0]
+def _instant_of(name: str) -> str:
+    """Of a base file, `<file id>_<token>_<instant>.parquet`, or a log file, `.<file id>_<instant>.log.<version>`."""
+    return name.partition(".log.")[0].rpartition("_")[2].partition(".")[0]
 
 
 def latest_files(inputs: PartitionState) -> set[str]:

@@ -22,6 +22,7 @@ from hudi_core.timeline.actions.clean import (
     decode_clean_plan,
     encode_clean_metadata,
 )
+from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import Action, State
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.transaction.claim import Claim
@@ -56,19 +57,14 @@ class CleanJob(Job[CleanPlan | None, int]):
         publisher = self.context.metadata_publisher()
         if publisher is not None:
             publisher.check()
-        for state in (State.REQUESTED, State.INFLIGHT):
-            path = self.active.path(self.instant, Action.CLEAN, state)
-            try:
-                data = self.active.read_pending(self.instant, Action.CLEAN, state)
-            except StorageNotFoundError:
-                continue
-            if data:
-                plan = decode_clean_plan(data, path=path)
-                self._is_checked = self.find(timeline).state is State.REQUESTED
-                if self._is_checked:
-                    check_abandoned(self.context, timeline, plan, path=path)
-                return plan
-        return None
+        found = read_pending_clean(self.active, self.instant)
+        if found is None:
+            return None
+        plan, path = found
+        self._is_checked = self.find(timeline).state is State.REQUESTED
+        if self._is_checked:
+            check_abandoned(self.context, timeline, plan, path=path)
+        return plan
 
     def begin(self, plan: CleanPlan | None, held: Claim) -> None:
         """Raises ConflictError while something needs one of the files of a clean that is inflight (`plan`)."""
@@ -147,3 +143,18 @@ class CleanJob(Job[CleanPlan | None, int]):
     def result(self, done: int | None, seconds: float) -> InstantResult:
         """The files deleted."""
         return InstantResult(self.instant, Action.CLEAN, self._state, seconds=seconds, files_deleted=done or 0)
+
+
+def read_pending_clean(active: ActiveTimeline, instant: str) -> tuple[CleanPlan, str] | None:
+    """The plan of a pending clean and the path of its file: the requested one, else the inflight one; None when both
+    are empty, as a crash leaves them. Raises FormatError for an unsafe plan.
+    """
+    for state in (State.REQUESTED, State.INFLIGHT):
+        path = active.path(instant, Action.CLEAN, state)
+        try:
+            data = active.read_pending(instant, Action.CLEAN, state)
+        except StorageNotFoundError:
+            continue
+        if data:
+            return decode_clean_plan(data, path=path), path
+    return None

@@ -9,6 +9,7 @@ from hudi_core.config.services.compaction_config import (
     CompactionConfig,
     Trigger,
 )
+from hudi_core.errors import TimelineError
 from hudi_core.timeline.instant import Action, Instant
 from hudi_core.timeline.instant_time import parse_instant
 from hudi_core.timeline.timeline import Timeline
@@ -33,9 +34,9 @@ def why_not_due(
         deltas = deltas.filter(lambda item: is_after(item, last, by_completion=by_completion))
     what = "plan" if of_requests else "compaction"
     after = f"the last {what} ({last.requested_time})" if last else f"the first one ({since.requested_time})"
-    seconds = _epoch_seconds(instant, zone) - _epoch_seconds(since.requested_time, zone)
+    seconds = _seconds_between(since.requested_time, instant, zone)
     by_number = len(deltas) >= config.delta_commits
-    by_time = seconds >= config.delta_seconds
+    by_time = seconds is None or seconds >= config.delta_seconds
     number = f"{len(deltas)} delta commits since {after}, but {COMPACTION_DELTA_COMMITS.name} is {config.delta_commits}"
     time = f"{seconds} s since {after}, but {COMPACTION_DELTA_SECONDS.name} is {config.delta_seconds}"
     match config.trigger:
@@ -50,8 +51,13 @@ def why_not_due(
     return f"{'; '.join(lacks)} ({COMPACTION_TRIGGER.name}={config.trigger.value})" if lacks else None
 
 
-def _epoch_seconds(instant: str, zone: str) -> int:
-    return int(parse_instant(instant, zone).timestamp())
+def _seconds_between(since: str, instant: str, zone: str) -> int | None:
+    """None where `since` is no date, as that of a bootstrap: it is older than any time that a trigger waits for."""
+    try:
+        began = parse_instant(since, zone)
+    except TimelineError:
+        return None
+    return int(parse_instant(instant, zone).timestamp()) - int(began.timestamp())
 
 
 def last_request(timeline: Timeline) -> Instant | None:

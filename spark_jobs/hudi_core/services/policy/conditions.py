@@ -9,6 +9,7 @@ from typing import Final
 
 from hudi_core.config.services.clustering_config import SMALL_FILE_LIMIT
 from hudi_core.config.services.compaction_config import COMPACTION_DELTA_COMMITS, COMPACTION_TRIGGER, Trigger
+from hudi_core.errors import TimelineError
 from hudi_core.request.conditions import Conditions
 from hudi_core.services.compaction.triggers import is_after, last_request
 from hudi_core.services.context import TableContext
@@ -115,9 +116,17 @@ def _by_commits(
     if conditions.commits is not None:
         yield _compared(len(since), conditions.commits, f"commits since {_shown(last)}", str)
     if conditions.age is not None:
-        completed = min(item.completed_at for item in since)
-        age = int((now - parse_instant(completed, context.zone).astimezone(timezone.utc)).total_seconds())
-        yield _compared(max(0, age), conditions.age, f"since the first commit after {_shown(last)}", _seconds)
+        yield _by_age(context, conditions.age, min(item.completed_at for item in since), last, now)
+
+
+def _by_age(context: TableContext, due: float, completed: str, last: Instant | None, now: datetime) -> tuple[bool, str]:
+    """A time that is no date, as that of a bootstrap, is long ago."""
+    try:
+        moment = parse_instant(completed, context.zone).astimezone(timezone.utc)
+    except TimelineError:
+        return True, f"the first commit after {_shown(last)} is {completed}, which is no date and counts as long ago"
+    age = max(0, int((now - moment).total_seconds()))
+    return _compared(age, due, f"since the first commit after {_shown(last)}", _seconds)
 
 
 def _by_files(conditions: Conditions, service: str, sizes: FileSizes) -> Iterator[tuple[bool, str]]:

@@ -12,6 +12,8 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from hudi_core.errors import ConfigError, ConflictError, HudiError, TimelineError
+from hudi_core.services.clean.checks import check_abandoned
+from hudi_core.services.clean.job import read_pending_clean
 from hudi_core.services.context import TableContext
 from hudi_core.services.lifecycle import claimed
 from hudi_core.services.metadata.index_drop import refuse_in_use
@@ -34,6 +36,7 @@ from hudi_core.services.repair.pending_plan import (
 from hudi_core.services.rollback.failed_attempt import find_leftovers, roll_back_attempt
 from hudi_core.services.rollback.units import NOTHING, Removed
 from hudi_core.timeline.instant import Action, State
+from hudi_core.timeline.timeline import Timeline
 from hudi_core.transaction.claim_file import current_claim, forget_claims
 from hudi_core.transaction.owner import Owner
 
@@ -76,7 +79,7 @@ def unschedule(context: TableContext, instant: str, owner: Owner, *, dry_run: bo
         return Unscheduled(instant, "", dry_run, NOTHING, UNBLOCKS_NOTHING, reason)
     plan = find_pending(context, timeline, instant)
     try:
-        _check_droppable(plan)
+        _check_droppable(context, timeline, plan)
     except HudiError as error:
         error.path = error.path or context.active.path_of(plan.instant)
         raise
@@ -89,7 +92,7 @@ def unschedule(context: TableContext, instant: str, owner: Owner, *, dry_run: bo
     return Unscheduled(instant, plan.kind, False, Removed(removed, (instant,)), unblocks)
 
 
-def _check_droppable(plan: PendingPlan) -> None:
+def _check_droppable(context: TableContext, timeline: Timeline, plan: PendingPlan) -> None:
     """Raises, with the verb that helps instead, for a pending instant that is no plan that can be dropped."""
     instant = plan.instant.requested_time
     if plan.kind == "write":
@@ -106,11 +109,27 @@ def _check_droppable(plan: PendingPlan) -> None:
             f"the savepoint of {instant} is not finished",
             remedy=f"delete it: `hudictl savepoint delete TABLE --instant {instant}`",
         )
-    if plan.kind == "clean" and plan.instant.state is State.INFLIGHT:
+    if plan.kind == "clean" and plan.instant.state is State.INFLIGHT and not _is_refused(context, timeline, instant):
         raise TimelineError(
             f"clean {instant} is inflight: files that it lists may be gone already",
             remedy=f"finish it: `hudictl run clean TABLE --instant {instant}`",
         )
+
+
+def _is_refused(context: TableContext, timeline: Timeline, instant: str) -> bool:
+    """Whether no run would finish the clean, as something needs a file of its plan. What it deleted already stays in
+    the listings of the metadata table until the next clean, which deletes that again.
+    """
+    found = read_pending_clean(context.active, instant)
+    if found is None:
+        return False
+    plan, path = found
+    try:
+        check_abandoned(context, timeline, plan, path=path)
+    except ConflictError as error:
+        log.warning("%s", error)
+        return True
+    return False
 
 
 def _attempted(context: TableContext, plan: PendingPlan) -> dict[str, int]:

@@ -6,20 +6,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Final
 
 from hudi_core.config.services.archive_config import ARCHIVE_BEYOND_SAVEPOINT
 from hudi_core.errors import ConfigError, TimelineError
 from hudi_core.services.context import TableContext
 from hudi_core.services.savepoint.job import last_commit_retained
-from hudi_core.timeline.instant import COMMIT_ACTIONS, WRITE_ACTIONS, Action, Instant
-from hudi_core.timeline.pending_plans import read_clustering_plans
+from hudi_core.services.savepoint.restored_state import RestoredStates
+from hudi_core.timeline.instant import COMMIT_ACTIONS, WRITE_ACTIONS, Instant
 from hudi_core.timeline.timeline import Timeline
-
-_BY_REQUEST: Final = frozenset({Action.COMPACTION, Action.COMMIT})
-"""On a merge-on-read table these are compactions: what was written since one was requested lies on top of it, however
-late it completes.
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +32,7 @@ class RestoreCandidates:
     def __init__(self, context: TableContext, timeline: Timeline) -> None:
         self._context = context
         self._timeline = timeline
+        self._states = RestoredStates(context, timeline)
 
     def all(self) -> list[Restorable]:
         """Every completed commit, oldest first."""
@@ -86,37 +81,11 @@ class RestoreCandidates:
             return f"instants after it may be archived: {ARCHIVE_BEYOND_SAVEPOINT.name} is set"
         if saved and self._is_behind_archived(target):
             return "instants after it are archived and cannot be rolled back"
-        return None
+        return self._states.why_lost(target)
 
     def after(self, target: Instant) -> list[Instant]:
-        """What has to go, in order, for the table to be as after `target`: pending clusterings, then newest first."""
-
-        def order(item: Instant) -> tuple[bool, tuple[bool, str, str]]:
-            later = item.requested_time > target.requested_time
-            return later and item.requested_time in self._clusterings, self._order(item)
-
-        writes = self._timeline.of_actions(*WRITE_ACTIONS)
-        return sorted((item for item in writes if self._is_after(item, target)), key=order, reverse=True)
-
-    def _is_after(self, instant: Instant, target: Instant) -> bool:
-        """Layout 1 goes by requested time, as do compactions of a merge-on-read table
-        (RestoreInstantComparatorFactory).
-
-        Layout 2 goes by completion, with what is pending after all that is completed.
-        """
-        if instant.requested_time == target.requested_time:
-            return False
-        by_request = self._context.config.is_merge_on_read and (
-            instant.action in _BY_REQUEST or target.action in _BY_REQUEST
-        )
-        if by_request:
-            return instant.requested_time > target.requested_time
-        return self._order(instant) > self._order(target)
-
-    def _order(self, instant: Instant) -> tuple[bool, str, str]:
-        if self._context.active.layout == 1:
-            return False, instant.requested_time, instant.action
-        return not instant.is_completed, instant.completed_at, instant.requested_time
+        """See RestoredStates."""
+        return self._states.after(target)
 
     def _is_behind_archived(self, target: Instant) -> bool:
         """Whether later instants were archived while a savepoint kept the target on the timeline."""
@@ -134,10 +103,6 @@ class RestoreCandidates:
     @cached_property
     def _retained(self) -> str | None:
         return last_commit_retained(self._context, self._timeline)
-
-    @cached_property
-    def _clusterings(self) -> frozenset[str]:
-        return frozenset(read_clustering_plans(self._context.active, self._timeline))
 
 
 def restorable_instants(context: TableContext) -> list[Restorable]:

@@ -86,10 +86,11 @@ class RestoreJob(Job[RestorePlan, None]):
             self._refuse(f"takes away {self._plan.target}, to which it restores")
         if not self.find(timeline).is_completed:
             self._check(timeline)
+        going = {item.time for item in self._plan.instants}
         for item in self._plan.instants:
             pending = pending_rollback_of(self.active, timeline, item.time)
             if pending is not None:
-                RollbackExecution(self.context, pending, self.owner).check(timeline)
+                RollbackExecution(self.context, pending, self.owner).check(timeline, going)
         return self._plan
 
     def _check(self, timeline: Timeline) -> None:

@@ -9,11 +9,11 @@ policy: later commits were written on top of its rows.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from hudi_core.errors import ConflictError, HudiError, TimelineError, UnsupportedError
+from hudi_core.errors import ConflictError, HudiError, StorageNotFoundError, TimelineError, UnsupportedError
 from hudi_core.metadata_table.partition_type import FILES_PARTITION
 from hudi_core.metadata_table.timeline import MetadataTimeline
 from hudi_core.metadata_table.write.initialized_since import initialized_since
@@ -179,7 +179,7 @@ def read_inputs(context: TableContext, timeline: Timeline, failed: Failed) -> Ro
         eager=failed_writes_policy(context.options) is FailedWrites.EAGER,
         clusterings=frozenset(read_clustering_plans(context.active, timeline)),
         heartbeat=context.storage.exists(f"{HUDI_HEARTBEATS}/{failed.time}"),
-        cleaned=_cleans_since(context, timeline, failed) if failed.instant.is_completed else (),
+        cleaned=cleans_since(context, timeline, failed) if failed.instant.is_completed else (),
     )
 
 
@@ -195,27 +195,49 @@ def refuse_live_writer(context: TableContext, target: str, *, dry_run: bool = Fa
         )
 
 
-def _cleans_since(context: TableContext, timeline: Timeline, failed: Failed) -> tuple[str, ...]:
-    """The cleans after the instant that delete its replaced files, or the previous slice of a file it wrote."""
+def cleans_since(
+    context: TableContext,
+    timeline: Timeline,
+    failed: Failed,
+    *,
+    going: Collection[str] = (),
+    kept: Collection[FileGroupId] = (),
+    archived: Iterable[Instant] = (),
+) -> tuple[str, ...]:
+    """The cleans after the instant that delete its replaced files, or the previous slice of a file it wrote; those of
+    the timeline, and of `archived`.
+
+    A slice of an instant in `going`, which is undone as well, is no loss. Of the file groups in `kept` those files are
+    kept that were replaced.
+    """
     if failed.metadata is None:
         return ()
     previous = {
-        FileGroupId(stat.partition_path, stat.file_id): stat.prev_commit for stat in failed.metadata.write_stats()
+        FileGroupId(stat.partition_path, stat.file_id): stat.prev_commit
+        for stat in failed.metadata.write_stats()
+        if stat.prev_commit not in going
     }
-    replaced = frozenset(failed.metadata.replaced_file_groups())
+    replaced = frozenset(failed.metadata.replaced_file_groups()).difference(kept)
     return tuple(
         clean.requested_time
-        for clean in timeline.of_actions(Action.CLEAN).after(failed.time)
-        if any(group in replaced or previous.get(group) == instant for group, instant in _deleted_by(context, clean))
+        for clean in (*archived, *timeline.of_actions(Action.CLEAN))
+        if clean.requested_time > failed.time
+        and any(group in replaced or previous.get(group) == instant for group, instant in _deleted_by(context, clean))
     )
 
 
 def _deleted_by(context: TableContext, clean: Instant) -> Iterator[tuple[FileGroupId, str]]:
-    """File group and instant of each data file that a completed clean deleted, or the plan of a pending one names."""
+    """File group and instant of each data file that a completed clean, also an archived one, deleted, or the plan of a
+    pending one names.
+    """
     deleted: Mapping[str, Sequence[str]]
     if clean.is_completed:
         path = context.active.path_of(clean)
-        done = record_map(context.active.read_of(clean), "partitionMetadata", path=path)
+        try:
+            raw = context.active.read_of(clean)
+        except StorageNotFoundError:
+            raw = context.history().content(clean)
+        done = record_map(raw, "partitionMetadata", path=path)
         deleted = {partition: texts(raw, "successDeleteFiles", path=path) for partition, raw in done.items()}
     else:
         path = context.active.path(clean.requested_time, Action.CLEAN, State.REQUESTED)

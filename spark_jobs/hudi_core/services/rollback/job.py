@@ -50,12 +50,12 @@ class RollbackJob(Job[RollbackExecution, RollbackMetadata]):
         self._is_fenced = fenced_by is not None
         self._target_claim = fenced_by
         self._extra = extra
-        self._keeps_plan = False
+        self._stays = False
 
     @property
     def removed(self) -> Removed:
         """What this run removed."""
-        return Removed(self._execution.removed, () if self._keeps_plan else (self.failed,))
+        return Removed(self._execution.removed, () if self._stays else (self.failed,))
 
     def find(self, timeline: Timeline) -> Instant:
         """The rollback. Raises TimelineError where it is gone."""
@@ -68,18 +68,18 @@ class RollbackJob(Job[RollbackExecution, RollbackMetadata]):
         """
         _refuse_during_restore(timeline)
         if not self.find(timeline).is_completed:
-            if self._execution.target(timeline) is None:
-                self._refuse_archived()
+            if self._execution.target(timeline) is None and self._is_archived():
+                raise FormatError(
+                    f"the plan rolls {self._execution.plan.action} {self.failed} back, which is completed and archived",
+                    path=self.active.path(self.instant, Action.ROLLBACK, State.REQUESTED),
+                    remedy="remove the rollback's files from the timeline",
+                )
             self._execution.check(timeline)
         return self._execution
 
-    def _refuse_archived(self) -> None:
-        if self.context.history().commit(self.failed) is not None:
-            raise FormatError(
-                f"the plan rolls {self._execution.plan.action} {self.failed} back, which is completed and archived",
-                path=self.active.path(self.instant, Action.ROLLBACK, State.REQUESTED),
-                remedy="remove the rollback's files from the timeline",
-            )
+    def _is_archived(self) -> bool:
+        """Whether the instant is completed and archived: not on the timeline, and its files hold rows."""
+        return self.context.history().commit(self.failed) is not None
 
     def fence(self, stack: ExitStack) -> None:
         """Keeps a run of ours from completing the instant that goes."""
@@ -121,7 +121,7 @@ class RollbackJob(Job[RollbackExecution, RollbackMetadata]):
         if publisher is not None:
             publisher.roll_back(self.failed, self.instant, changes)
         target = self._execution.target(self.active.load())
-        self._keeps_plan = target is not None and (self._is_fenced or keeps_plan(self.context, target))
+        self._stays = target is not None and (self._is_fenced or keeps_plan(self.context, target))
         if target is not None and target.is_completed:
             log.error(
                 "%s %s was completed while rollback %s was taking its files away: its writer was alive, and its "
@@ -130,7 +130,7 @@ class RollbackJob(Job[RollbackExecution, RollbackMetadata]):
                 self.failed,
                 self.instant,
             )
-        if target is not None and not self._keeps_plan:
+        if target is not None and not self._stays:
             self.active.undo(self.failed, target.pending_action)
 
     def clean_up(self, plan: RollbackExecution, done: RollbackMetadata) -> None:
@@ -142,16 +142,19 @@ class RollbackJob(Job[RollbackExecution, RollbackMetadata]):
     def _clean_up(self, *, executed: bool) -> None:
         """Markers last: by them the next run finds remaining files.
 
-        A plan that stayed is not touched after an earlier rollback: it may be running again.
+        A plan that stayed is not touched after an earlier rollback: it may be running again, or was run again and is
+        archived.
         """
         target = self._execution.target(self.active.load())
         delete_markers(self.storage, self.instant)
         if self._is_fenced:
             return
-        if target is None and not executed and self._execution.plan.action != Action.COMPACTION:
-            self._delete_late_files()
+        if not executed:
+            self._stays = target is not None or self._is_archived()
+            if not self._stays and self._execution.plan.action != Action.COMPACTION:
+                self._delete_late_files()
         if target is not None and executed and keeps_plan(self.context, target):
-            self._keeps_plan = True
+            self._stays = True
             self.active.revert_to_requested(self.failed, target.pending_action)
         if target is None or executed:
             delete_markers(self.storage, self.failed)

@@ -11,7 +11,7 @@ from hudi_core.services.rollback.checks import guard, refuse_live_writer
 from hudi_core.services.rollback.failed_writes import dead_rollbacks, failed_writes, nothing_failed
 from hudi_core.services.rollback.files_to_undo import failed_of, plan_undo
 from hudi_core.services.rollback.job import RollbackJob
-from hudi_core.services.rollback.units import encode_plan, is_planned
+from hudi_core.services.rollback.units import encode_plan, is_planned, used_log_file
 from hudi_core.services.service import InstantService, Scheduled
 from hudi_core.timeline.actions.container import decode_any
 from hudi_core.timeline.instant import WRITE_ACTIONS, Action, Instant, State
@@ -51,10 +51,21 @@ def check_rollback(context: TableContext, timeline: Timeline, target: Instant, *
 
 
 def plan_rollback(context: TableContext, timeline: Timeline, target: Instant) -> list[FileUndo]:
-    """What a rollback of `target` has to undo."""
-    return plan_undo(
+    """What a rollback of `target` has to undo. Raises TimelineError where log files would go that hold rows of another
+    completed instant (units.used_log_file).
+    """
+    steps = plan_undo(
         context, failed_of(context, target), timeline, use_markers=ROLLBACK_USING_MARKERS.read(context.options)
     )
+    used = used_log_file(context, timeline, target.requested_time, steps)
+    if used is not None:
+        raise TimelineError(
+            f"{target.action} {target.requested_time} cannot be undone: another completed write has rows in the log "
+            f"file {used}, which would go with it",
+            path=context.active.path_of(target),
+            remedy="restore the table to a commit before both: `hudictl restore TABLE --dry-run` lists them",
+        )
+    return steps
 
 
 def request_rollback(context: TableContext, target: Instant, owner: Owner) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -80,36 +80,14 @@ class RollbackExecution:
         """The instant to roll back as the timeline shows it now; None when it is gone."""
         return timeline.find(self.plan.instant, self.plan.action)
 
-    def check(self, timeline: Timeline) -> None:
+    def check(self, timeline: Timeline, undone: Collection[str] = ()) -> None:
         """Raises FormatError, naming the plan's file, for a log file to delete that holds rows of another completed
-        instant.
-
-        In layout 1 a log file has the base instant of its slice, to which later writers append: real Hudi plans to
-        delete those of a compaction's slice while no later deltacommit is completed (ListingBasedRollbackStrategy), and
-        one may have completed since.
+        instant (used_log_file). `undone` are the instants that a restore takes back as well.
         """
-        if self._active.layout != 1 or not timeline.commits().after(self.plan.instant):
-            return
-        logs = {join(step.partition, name) for step in self._steps for name in step.delete if name.startswith(".")}
-        there = [
-            DataFile(partition, info.name, info.size)
-            for partition, files in list_partitions(self._storage, {path.rpartition("/")[0] for path in logs})
-            for info in files
-            if info.path in logs
-        ]
-        committed = CommittedInstants.of(timeline)
-
-        def is_other(instant: str) -> bool:
-            return instant != self.plan.instant and committed(instant)
-
-        def is_used(file: DataFile) -> bool:
-            return has_counting_block(self._storage, file, is_other)
-
-        with ThreadPoolExecutor(max_workers=_READERS, thread_name_prefix="planned") as pool:
-            used = next((file for file, found in zip(there, pool.map(is_used, there), strict=True) if found), None)
+        used = used_log_file(self._context, timeline, self.plan.instant, self._steps, undone)
         if used is not None:
             raise FormatError(
-                f"the rollback's plan deletes {used.path}, which holds rows of a completed instant",
+                f"the rollback's plan deletes {used}, which holds rows of a completed instant",
                 path=self._source,
                 remedy=f"delete this file of the plan, then `hudictl rollback TABLE --instant {self.plan.instant}`",
             )
@@ -206,6 +184,37 @@ def is_planned(context: TableContext, instant: Instant) -> bool:
     return instant.pending_action in (Action.COMPACTION, Action.LOG_COMPACTION) or is_clustering(
         context.active, instant
     )
+
+
+def used_log_file(
+    context: TableContext, timeline: Timeline, instant: str, steps: Iterable[FileUndo], undone: Collection[str] = ()
+) -> str | None:
+    """The path of a log file that `steps`, which undo `instant`, delete although it holds rows of another completed
+    instant that is none of `undone`; None where there is none.
+
+    In layout 1 a log file has the base instant of its slice, to which other writers append: those that began when the
+    slice was there, and those that were requested before its compaction and still at work then. Real Hudi plans to
+    delete the logs of a compaction's slice while no later deltacommit is completed (ListingBasedRollbackStrategy).
+    """
+    if context.active.layout != 1:
+        return None
+    logs = {join(step.partition, name) for step in steps for name in step.delete if name.startswith(".")}
+    there = [
+        DataFile(partition, info.name, info.size)
+        for partition, files in list_partitions(context.storage, {path.rpartition("/")[0] for path in logs})
+        for info in files
+        if info.path in logs
+    ]
+    committed = CommittedInstants.of(timeline)
+
+    def is_other(time_of: str) -> bool:
+        return time_of != instant and time_of not in undone and committed(time_of)
+
+    def is_used(file: DataFile) -> bool:
+        return has_counting_block(context.storage, file, is_other)
+
+    with ThreadPoolExecutor(max_workers=_READERS, thread_name_prefix="planned") as pool:
+        return next((file.path for file, found in zip(there, pool.map(is_used, there), strict=True) if found), None)
 
 
 def changes_of(undone: Sequence[Undone]) -> FileChanges:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from functools import partial
 
 from hudi_core.errors import ConfigError, HudiError, TimelineError
 from hudi_core.services.context import TableContext
 from hudi_core.services.lifecycle import Completion, Job, Run
+from hudi_core.services.savepoint.restored_state import RestoredStates
 from hudi_core.timeline.actions.plan_fields import text
 from hudi_core.timeline.actions.pretty_json import member
 from hudi_core.timeline.actions.savepoint import SavepointMetadata, encode_savepoint
@@ -15,6 +17,8 @@ from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import WRITE_ACTIONS, Action, Instant, State
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.transaction.claim import Claim
+
+log = logging.getLogger(__name__)
 
 
 class SavepointJob(Job[None, None]):
@@ -56,10 +60,22 @@ class SavepointJob(Job[None, None]):
         """Completes it unless a clean was planned since the files were listed."""
         return Completion(self._content, None, preconditions=(partial(_check, self.context, instant=self.instant),))
 
+    def is_usable(self, content: bytes, timeline: Timeline) -> bool:
+        """Whether the commit may still be kept: the files that an earlier run listed are no longer kept once its owner
+        died, so that a clean may have taken some since.
+        """
+        try:
+            _check(self.context, timeline, self.instant)
+        except (ConfigError, TimelineError) as error:
+            log.warning("%s", error)
+            return False
+        return True
+
     def withdraw(self, plan: None, held: Claim, error: HudiError) -> None:
-        """Where the commit may no longer be kept, the attempt leaves nothing."""
-        if isinstance(error, TimelineError) and not self.existed:
+        """Where the commit may no longer be kept nothing is left, of an earlier run neither."""
+        if isinstance(error, (ConfigError, TimelineError)) and not held.may_have_decided:
             with self.context.lock(self.owner):
+                held.check()
                 self.active.remove(self.instant, Action.SAVEPOINT, State.INFLIGHT)
 
     def clean_up_completed(self, *, decided: bool) -> None:
@@ -68,13 +84,19 @@ class SavepointJob(Job[None, None]):
             pass
 
 
-def _check(context: TableContext, timeline: Timeline, instant: str) -> None:
-    if not timeline.commits().contains(instant):
+def _commit_at(context: TableContext, timeline: Timeline, instant: str) -> Instant:
+    found = next((item for item in timeline.commits() if item.requested_time == instant), None)
+    if found is None:
         raise ConfigError(
             f"the timeline holds no completed commit at instant {instant}",
             path=context.active.folder,
             remedy="list the instants with `hudictl timeline TABLE --state completed`",
         )
+    return found
+
+
+def _check(context: TableContext, timeline: Timeline, instant: str) -> None:
+    target = _commit_at(context, timeline, instant)
     retained = last_commit_retained(context, timeline)
     if retained is not None and instant < retained:
         raise TimelineError(
@@ -82,14 +104,33 @@ def _check(context: TableContext, timeline: Timeline, instant: str) -> None:
             path=context.active.folder,
             remedy=f"the oldest commit whose files are all there is {retained}",
         )
+    lost = RestoredStates(context, timeline).why_lost(target)
+    if lost is not None:
+        raise TimelineError(
+            f"commit {instant} cannot be kept: {lost}",
+            path=context.active.folder,
+            remedy="keep a later commit; `hudictl restore TABLE --dry-run` lists those that can be restored",
+        )
 
 
 def _files(context: TableContext, timeline: Timeline, instant: str) -> dict[str, tuple[str, ...]]:
-    """The files of each partition's slices at the commit; of a slice all log files, those since then included."""
-    view = context.view(timeline)
-    return {
-        partition: tuple(file.name for item in view.latest_slices_up_to(partition, instant) for file in item.files)
+    """The files of each partition's slices at the commit; of a slice all log files, those since then included.
+
+    By requested time, as Hudi lists them, and those of the table as a restore to the commit leaves it. In layout 2 that
+    goes by completion: what a write replaced that was requested before the commit and completed after it comes back,
+    and log files that lie on a compaction since then belong to the slice below.
+    """
+    listing = context.listing(context.metadata_table("auto", timeline))
+    view = context.view(timeline, listing=listing)
+    states = RestoredStates(context, timeline)
+    restored = context.view(states.timeline(_commit_at(context, timeline, instant)), listing=listing)
+    slices = {
+        partition: (*view.latest_slices_up_to(partition, instant), *restored.latest_merged_slices(partition))
         for partition in view.partitions()
+    }
+    return {
+        partition: tuple(dict.fromkeys(file.name for item in found for file in item.files))
+        for partition, found in slices.items()
     }
 
 

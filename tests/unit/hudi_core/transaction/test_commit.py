@@ -211,7 +211,9 @@ def test_what_a_dead_owner_decided_is_completed_by_the_next_with_the_same_bytes(
             held.check()
         with pytest.raises(ConflictError, match="decided to complete"):
             setup.table.completer(held).complete(T, Action.COMPACTION, b"other bytes")
-        finished = setup.table.completer(held).finish_decided(T, usable=lambda content: content == METADATA)
+        finished = setup.table.completer(held).finish_decided(
+            T, why_not=lambda decision, _: None if decision.content == METADATA else "it has other bytes"
+        )
         assert finished is not None
         held.check()
         assert setup.table.completer(held).finish_decided(T) is None
@@ -222,7 +224,7 @@ def test_a_decision_whose_files_are_gone_is_withdrawn_for_good(setup: Setup) -> 
     setup.claim.release()
     decided_and_cut_off(setup.table)
     with setup.table.claim() as held:
-        assert setup.table.completer(held).finish_decided(T, usable=lambda content: False) is None
+        assert setup.table.completer(held).finish_decided(T, why_not=lambda *_: "its files are gone") is None
         held.check()
     with setup.table.claim() as held:
         assert held.decided is None
@@ -258,3 +260,31 @@ def test_only_the_owner_finishes(setup: Setup) -> None:
             setup.table.completer(first).finish_decided(T)
         assert setup.table.completer(second).finish_decided(T) is not None
     assert setup.table.contents() == [METADATA]
+
+
+def test_a_put_that_arrives_while_its_decision_is_withdrawn_counts(setup: Setup) -> None:
+    setup.claim.release()
+    decided_and_cut_off(setup.table)
+    with setup.table.claim() as held:
+        assert held.decided is not None
+        decision = held.decided
+
+        def late_put(*_: object) -> str:
+            setup.active.complete(T, Action.COMPACTION, decision.content, decision.completion_time)
+            return "its files are gone"
+
+        finished = setup.table.completer(held).finish_decided(T, why_not=late_put)
+        held.check()
+    assert finished == setup.active.load().get(T, Action.COMPACTION)
+    assert setup.table.contents() == [METADATA]
+
+
+def test_a_decision_records_the_commits_that_it_knew(setup: Setup) -> None:
+    setup.claim.release()
+    setup.active.create_requested("20260101000000000", Action.DELTA_COMMIT)
+    setup.active.to_inflight("20260101000000000", Action.DELTA_COMMIT)
+    setup.active.complete("20260101000000000", Action.DELTA_COMMIT, METADATA, "20260101000001000")
+    decided_and_cut_off(setup.table)
+    with setup.table.claim() as held:
+        assert held.decided is not None
+        assert held.decided.known == {"20260101000000000"}

@@ -22,6 +22,14 @@ def test_the_owner_is_first() -> None:
         decide(storage, FOLDER, 3, Decision("compaction", "003", b"other"))
 
 
+def test_the_commits_that_it_knew_are_on_record() -> None:
+    storage = MemoryStorage()
+    for epoch, known in enumerate((None, frozenset[str](), frozenset({"002", "001"})), 1):
+        decision = Decision("compaction", "003", b"x", known)
+        decide(storage, FOLDER, epoch, decision)
+        assert find_decision(storage, FOLDER, epoch) == decision
+
+
 def test_the_successor_is_first() -> None:
     storage = MemoryStorage()
     assert close(storage, FOLDER, 3) is None
@@ -40,7 +48,15 @@ def test_an_epoch_that_is_open_has_no_decision() -> None:
 
 
 @pytest.mark.parametrize(
-    "data", [b"", b"[]", b'{"version": 2}', b'{"version": 1, "action": "a"}\n', b'{"version": 1}\nx']
+    "data",
+    [
+        b"",
+        b"[]",
+        b'{"version": 2}',
+        b'{"version": 1, "action": "a"}\n',
+        b'{"version": 1}\nx',
+        b'{"version": 1, "action": "a", "completion_time": null, "known": [1]}\nx',
+    ],
 )
 def test_files_that_are_no_decision_are_named(data: bytes) -> None:
     storage = MemoryStorage()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hudi_core.errors import ExecutionError
+from hudi_core.filegroup.write.markers import MarkerType, create_marker
 from hudi_core.transaction.reconcile import (
     OWN_ATTEMPTS,
     base_files_of,
@@ -60,13 +61,16 @@ def test_losers_go_and_logs_stay(storage: MemoryStorage) -> None:
 
 
 def test_log_files_of_an_instant(storage: MemoryStorage) -> None:
-    """Those of its name; in version 6 those of ours that hold its blocks alone, also when they were cut."""
+    """Those of its name; in version 6 those of ours that hold its blocks alone, and of those without a whole block what
+    its markers name: another attempt may be writing the others now.
+    """
     own, foreign = f"0-1-{OWN_ATTEMPTS}", "0-1-7"
     ours, theirs = data(T, [("a", 1, "x")]), data("20260103000000000", [("a", 1, "x")])
-    for version, (token, content) in enumerate(
-        ((own, ours), (own, ours[:-9]), (own, b""), (own, ours + theirs), (own, theirs), (foreign, ours)), 1
-    ):
+    cut, mixed = (own, ours[:-9]), ((own, ours + theirs), (own, theirs), (foreign, ours))
+    for version, (token, content) in enumerate(((own, ours), cut, (own, b""), *mixed, cut, (own, b"")), 1):
         storage.write(f"a/.f-0_20260101000000000.log.{version}_{token}", content)
+        if version < 7:
+            create_marker(storage, T, "a", f".f-0_20260101000000000.log.{version}_{token}", MarkerType.APPEND)
     storage.write(f"a/.g-0_20260104000000000.log.1_{own}", ours)
     assert [info.path for info in log_files_of(storage, T, ["a"])] == [
         *(f"a/.f-0_20260101000000000.log.{version}_{own}" for version in (1, 2, 3)),

@@ -242,6 +242,19 @@ def test_a_plan_that_names_a_file_of_a_pending_write_is_refused(folder: str, gol
     assert run_clean(table, instant) == "completed"
 
 
+@pytest.mark.parametrize("folder", ["8", "9"])
+def test_a_plan_that_names_a_log_file_of_a_pending_write_is_refused(folder: str, golden: Golden) -> None:
+    """No view has it, and in layout 2 its name tells its writer."""
+    table = golden(folder, "failed_inflight_mor").table
+    (pending,) = context_of(table).active.load().pending().requested_times
+    path = min(path for path in table.glob(f"*/.*_{pending}.log.*") if path.suffix != ".crc")
+    partition = path.parent.relative_to(table).as_posix()
+    instant = request_clean(table, {partition: (path.name,)})
+    assert_untouched(table, instant, f"of {pending}, which is pending")
+    context_of(table).active.undo(pending, Action.DELTA_COMMIT)
+    assert run_clean(table, instant) == "completed"
+
+
 @pytest.mark.parametrize("folder", ["6", "8", "9"])
 def test_every_name_is_checked_before_the_first_delete(folder: str, golden: Golden) -> None:
     table = golden(folder, "clean_requested_cow").table

@@ -91,3 +91,13 @@ def test_number_and_time(trigger: str, commits: str, seconds: str, lacks: list[s
     assert (found is None) == (not lacks)
     assert [option for option in (COMMITS, SECONDS) if option in str(found)] == lacks
     assert found is None or f"{TRIGGER}={trigger}" in found
+
+
+@pytest.mark.parametrize("first", ["00000000000002", "001"])
+@pytest.mark.parametrize("trigger", ["NUM_COMMITS", "TIME_ELAPSED", "NUM_OR_TIME", "NUM_AND_TIME"])
+def test_an_instant_that_is_no_date_is_long_ago(first: str, trigger: str) -> None:
+    """As that of a bootstrap, or of a table that was written with numbers."""
+    instants = [Instant(first, Action.DELTA_COMMIT, State.COMPLETED, at(2))]
+    assert reason(instants, 100, trigger=trigger, commits="1", seconds="999999999") is None
+    found = reason(instants, 100, trigger=trigger, commits="2", seconds="999999999")
+    assert (found is None) == (trigger in ("TIME_ELAPSED", "NUM_OR_TIME"))

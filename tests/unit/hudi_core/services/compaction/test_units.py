@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import json
+import re
+import shutil
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,6 +22,10 @@ from hudi_core.timeline.actions.compaction import CompactionOperation, Compactio
 from hudi_core.timeline.actions.write_stats import WriteStat
 from tests.support.changed_tables import open_context
 from tests.support.golden_data import GoldenCase
+from tests.support.rows import assert_same_rows
+from tests.support.table_invariants import read_rows
+from tests.unit.hudi_core.services.compaction.test_checks import set_properties
+from tests.unit.hudi_core.services.compaction.test_job import compact
 
 Golden = Callable[[str, str], GoldenCase]
 INSTANT, GROUP = "20260103000000000", "a-0"
@@ -132,3 +140,31 @@ def test_one_unit_for_each_operation_in_the_plans_order(golden: Golden, version:
     assert {(unit.instant, unit.as_hudi_1, unit.requirements) for unit in units} == {
         (instant.requested_time, version != "6", None)
     }
+
+
+def archive_writes(table: Path) -> None:
+    """Of a table of version 6, which loses its metadata table: all that is left of its writes on the timeline is a
+    replacecommit that changed nothing.
+    """
+    set_properties(table, "hoodie.table.metadata.partitions=")
+    folder = table / ".hoodie"
+    shutil.rmtree(folder / "metadata", ignore_errors=True)
+    context = open_context(table)
+    instant = context.new_instant(context.active.load())
+    writes = sorted(path for path in folder.iterdir() if re.match(r"\d+\.(delta)?commit", path.name))
+    raw = json.loads(max(path for path in writes if path.suffix in (".commit", ".deltacommit")).read_text())
+    raw |= {"partitionToWriteStats": {}, "partitionToReplaceFileIds": {}, "operationType": "INSERT_OVERWRITE"}
+    for state, content in ((".requested", ""), (".inflight", ""), ("", json.dumps(raw))):
+        (folder / f"{instant}.replacecommit{state}").write_text(content)
+    for path in writes:
+        path.unlink()
+
+
+def test_logs_count_whose_commits_are_archived(golden: Golden) -> None:
+    """Hudi looks for the last commit, deltacommit or rollback, and fails without any."""
+    table = golden("6", "mor_compaction_requested_only").table
+    rows = read_rows(table)
+    archive_writes(table)
+    assert_same_rows(read_rows(table), rows, ignore=())
+    compact(table)
+    assert_same_rows(read_rows(table), rows)

@@ -126,3 +126,15 @@ def test_commits_make_a_clean_due(table: Path) -> None:
     commits = len(open_context(table).active.load().commits())
     assert due(table, "clean", commits=commits)
     assert not due(table, "clean", commits=commits + 1)
+
+
+def test_a_commit_at_a_time_that_is_no_date_is_long_ago(golden: Golden) -> None:
+    """As those of a table that was written with numbers; layout 1 has no other time of a commit."""
+    table = golden("6", "mor_basic").table
+    first = open_context(table).active.load().commits().instants[0].requested_time
+    for path in (table / ".hoodie").glob(f"{first}.*"):
+        path.rename(path.with_name("001" + path.name.removeprefix(first)))
+    assert due(table, "compaction", age="1000d")
+    found = answer(open_context(table), "compaction", {"age": "1000d"})
+    assert found is not None
+    assert "001, which is no date" in found.why

@@ -2,15 +2,17 @@ from __future__ import annotations
 
 import pytest
 
-from hudi_core.errors import ConfigError, TimelineError
+from hudi_core.errors import ConfigError, ConflictError, TimelineError
+from hudi_core.services.repair.unschedule import unschedule
 from hudi_core.services.rollback.planner import request_rollback
 from hudi_core.timeline.instant import Action
-from tests.support.changed_tables import (
-    an_owner,
-    open_context,
-)
+from tests.support.changed_tables import an_owner, leftovers, open_context
 from tests.support.damaged_files import tree
+from tests.support.golden_cleans import run_clean
 from tests.support.hudictl_runner import hudictl
+from tests.support.rows import assert_same_rows
+from tests.support.table_invariants import read_rows
+from tests.unit.hudi_core.services.clean.test_checks import request_clean
 from tests.unit.hudi_core.services.repair.test_unschedule import Golden, refuses, the_plan
 
 
@@ -49,3 +51,23 @@ def test_what_is_no_plan_is_refused_with_the_verb_that_helps(golden: Golden, ver
     plan = the_plan(context)
     context.active.to_inflight(plan.requested_time, Action.CLEAN)
     refuses(cleaning, plan.requested_time, TimelineError, "files that it lists may be gone")
+
+
+@pytest.mark.parametrize("version", ["6", "8", "9"])
+def test_a_clean_that_is_inflight_and_that_no_run_would_finish_is_dropped(golden: Golden, version: str) -> None:
+    """Its run says that it has to be dropped, as readers need a file of its plan."""
+    table = golden(version, "cow_basic").table
+    context, rows = open_context(table), read_rows(table)
+    view = context.view(context.active.load())
+    partition = view.partitions()[0]
+    instant = request_clean(table, {partition: (view.latest_base_files(partition)[0].name,)})
+    context.active.to_inflight(instant, Action.CLEAN)
+    with pytest.raises(ConflictError, match="readers of the latest state need") as refused:
+        run_clean(table, instant)
+    assert "unschedule" in str(refused.value.remedy)
+    for dry_run in (True, False):
+        done = unschedule(context, instant, an_owner(), dry_run=dry_run)
+        assert (done.action, done.removed.instants) == ("clean", (instant,))
+    assert not context.active.load().contains(instant)
+    assert leftovers(table, instant) == []
+    assert_same_rows(read_rows(table), rows)

@@ -9,7 +9,7 @@ import pytest
 
 from hudi_core.codec.log.blocks import ROLLBACK_COMMAND, BlockType, HeaderKey
 from hudi_core.codec.log.frames import encode_block
-from hudi_core.errors import ConflictError, FormatError
+from hudi_core.errors import ConflictError, FormatError, TimelineError
 from hudi_core.filegroup.write.rollback_files import Undone
 from hudi_core.model.names import parse_base_file
 from hudi_core.services.rollback.job import run_rollback
@@ -226,3 +226,27 @@ def test_log_files_with_rows_of_later_writes_stay(golden: Golden) -> None:
         path.write_bytes(encode_block(BlockType.DELETE, {HeaderKey.INSTANT_TIME: f"{int(instant) + 1}"}, b""))
     run_rollback(open_context(table), planned, an_owner())
     assert not any(path.exists() for path in logs)
+
+
+def test_a_compaction_whose_log_files_hold_rows_of_an_older_write_stays(golden: Golden) -> None:
+    """Table version 6: the write was requested before the compaction, was still at work when that was, and appended to
+    its slice. No later commit is on the timeline.
+    """
+    table = golden("6", "mor_compacted").table
+    context = open_context(table)
+    while (newest := context.active.load().commits().last()) is not None and newest.action != Action.COMMIT:
+        rollback(context, newest.requested_time, an_owner())
+    assert newest is not None
+    older = context.active.load().commits().before(newest.requested_time).last()
+    assert older is not None
+    base = min(table.glob(f"*/*_{newest.requested_time}.parquet"))
+    log = base.with_name(f".{parse_base_file(base.name).file_id}_{newest.requested_time}.log.99_0-1-0")
+    log.write_bytes(encode_block(BlockType.DELETE, {HeaderKey.INSTANT_TIME: older.requested_time}, b""))
+    before = files_of(table)
+    for dry_run in (True, False):
+        with pytest.raises(TimelineError, match="another completed write has rows in the log file"):
+            rollback(context, newest.requested_time, an_owner(), dry_run=dry_run)
+        assert files_of(table) == before
+    request = RollbackRequest(base.parent.relative_to(table).as_posix(), files_to_delete=(str(log),))
+    planned = request_plan(table, newest.requested_time, Action.COMMIT, request)
+    assert_refused(table, planned, "which holds rows of a completed instant")

@@ -11,7 +11,9 @@ from hudi_core.model.names import LogFileName, parse_data_file
 from hudi_core.services.clean.planner import CleanService
 from hudi_core.services.savepoint.verb import read_savepoint, savepoint_create, savepoint_list
 from hudi_core.timeline.instant import Action
+from hudi_core.transaction.commit import Completer
 from tests.support.changed_tables import an_owner, data_files, leftovers, open_context
+from tests.support.fault_storage import InjectedCrash
 from tests.support.golden_data import GoldenCase
 
 Golden = Callable[[str, str], GoldenCase]
@@ -82,3 +84,29 @@ def test_a_cleaned_commit_cannot_be_saved(golden: Golden, version: str) -> None:
     with pytest.raises(TimelineError, match="cleans may have removed files of it"):
         savepoint_create(context, oldest, an_owner())
     assert savepoint_list(context) == []
+
+
+@pytest.mark.parametrize("cleaned", [False, True])
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_savepoint_that_was_decided_is_made_only_while_its_files_are_there(
+    golden: Golden, version: str, cleaned: bool
+) -> None:
+    """Its run is killed between its decision and its put: until it is on the timeline it keeps no file."""
+    context = open_context(golden(version, "cow_basic").table, {"hoodie.clean.commits.retained": "1"})
+    first = context.active.load().commits().instants[0].requested_time
+
+    def killed(*_: object) -> None:
+        raise InjectedCrash("right after the decision")
+
+    with pytest.MonkeyPatch.context() as dying:
+        dying.setattr(Completer, "_put", killed)
+        with pytest.raises(InjectedCrash):
+            savepoint_create(context, first, an_owner())
+    if not cleaned:
+        assert savepoint_create(context, first, an_owner()).files > 0
+        return
+    clean = CleanService().schedule(context, an_owner(), dry_run=False).instant
+    assert clean is not None
+    with pytest.raises(TimelineError, match="cannot be kept"):
+        savepoint_create(context, first, an_owner())
+    assert not context.active.load().of_actions(Action.SAVEPOINT).instants

@@ -1,0 +1,111 @@
+"""Whether what an earlier owner decided to complete may still be completed, whatever service it is of
+(docs/decisions/0023).
+
+Its preconditions held under the lock when it was decided. What commits or begins between the decision and the next
+owner's claim has not seen it: its writer may have been killed long ago.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from hudi_core.metadata_table.timeline import MetadataTimeline
+from hudi_core.metadata_table.write.initialized_since import initialized_since
+from hudi_core.model.claim_names import CLAIMS
+from hudi_core.model.names import FileGroupId
+from hudi_core.services.context import TableContext
+from hudi_core.timeline.actions.commit import CommitMetadata, Operation, decode_commit
+from hudi_core.timeline.instant import COMMIT_ACTIONS, Action, Instant, State, completed_action
+from hudi_core.timeline.pending_plans import planned_file_groups, without_undone
+from hudi_core.timeline.timeline import Timeline
+from hudi_core.transaction.concurrent_operations import changed_groups
+from hudi_core.transaction.decision import Decision
+
+_PLANNED: Final = (Action.COMPACTION, Action.LOG_COMPACTION, Action.CLUSTERING, Action.REPLACE_COMMIT)
+
+
+def why_not_completed(context: TableContext, instant: str, decision: Decision, timeline: Timeline) -> str | None:
+    """Why the completion would lose rows on `timeline`, which was read under the lock; None where it would not.
+
+    Raises CorruptFileError for a commit that cannot be read, FormatError naming a plan.
+    """
+    action = completed_action(decision.action)
+    if action not in COMMIT_ACTIONS:
+        return None
+    if action == Action.REPLACE_COMMIT:
+        metadata = decode_commit(decision.content, path=f"{CLAIMS}/{instant}")
+        other = _written_since(context, instant, decision, metadata, timeline)
+        if other is not None:
+            return f"{other.action} {other.requested_time} has changed since what that replaces"
+        undone = _undone_since(context, decision, timeline)
+        if undone is not None:
+            return f"commit {undone}, whose rows it may hold or have replaced, was rolled back since"
+        later = None if metadata.operation_type == Operation.CLUSTER else _completed_since(decision, timeline)
+        if later is not None:
+            return f"{later.action} {later.requested_time} completed since, which incremental queries may have passed"
+    late = _indexes_since(context, Instant(instant, action, State.COMPLETED, decision.completion_time))
+    return f"{', '.join(sorted(late))} of the metadata table began since, without its files" if late else None
+
+
+def _written_since(
+    context: TableContext, instant: str, decision: Decision, metadata: CommitMetadata, timeline: Timeline
+) -> Instant | None:
+    """A commit that the decision did not know of on the file groups that it writes or replaces: rows of that would be
+    replaced unseen. Of an overwrite, which is compared by partitions, also a plan that is pending there now: it would
+    bring rows back.
+    """
+    mine = changed_groups(metadata, Instant(instant, Action.REPLACE_COMMIT, State.COMPLETED))
+    partitions = {*metadata.partition_to_write_stats, *(metadata.replaced_file_ids or {})}
+    is_overwrite = metadata.operation_type != Operation.CLUSTER
+
+    def is_touched(group: FileGroupId) -> bool:
+        return group.partition in partitions if is_overwrite else group in mine
+
+    for item in timeline.commits():
+        if _is_known(decision, instant, item):
+            continue
+        if any(map(is_touched, changed_groups(context.active.read_commit(item), item))):
+            return item
+    for item in timeline.pending().of_actions(*_PLANNED) if is_overwrite else ():
+        if item.requested_time != instant and any(map(is_touched, planned_file_groups(context.active, item) or ())):
+            return item
+    return None
+
+
+def _undone_since(context: TableContext, decision: Decision, timeline: Timeline) -> str | None:
+    """A commit that the decision knew and that is gone, or is going: its rows would come back, and what it had replaced
+    is there again.
+    """
+    gone = (decision.known or frozenset()) - without_undone(context.active, timeline).commits().requested_times
+    there, archived = timeline.commits().requested_times, context.history()
+    return next((time for time in sorted(gone) if time in there or archived.commit(time) is None), None)
+
+
+def _completed_since(decision: Decision, timeline: Timeline) -> Instant | None:
+    """A commit with a later completion time: a consumer that has read up to it would not see the rows of one that
+    appears below (layout 2 alone has completion times).
+    """
+    if decision.completion_time is None:
+        return None
+    return next((item for item in timeline.commits() if item.completed_at > decision.completion_time), None)
+
+
+def _is_known(decision: Decision, instant: str, commit: Instant) -> bool:
+    """By what the decision recorded. One of an earlier release did not: in layout 1 what was requested before it
+    counts as known.
+    """
+    if decision.known is not None:
+        return commit.requested_time in decision.known
+    return commit.completed_at <= (decision.completion_time or instant)
+
+
+def _indexes_since(context: TableContext, decided: Instant) -> frozenset[str]:
+    """The partitions of the metadata table that were initialized after the decision: they lack its files, as these were
+    not committed then. In layout 1 none is while an instant is pending.
+    """
+    current = context.reloaded()
+    names = current.config.metadata_partitions | current.config.metadata_partitions_inflight
+    if decided.completion_time is None or not names:
+        return frozenset()
+    metadata_timeline = MetadataTimeline(current.storage, current.config)
+    return initialized_since(current.storage, current.config, metadata_timeline, decided)

@@ -1,0 +1,142 @@
+"""What a restore to a commit takes away and what it leaves, which a savepoint of the commit has to keep
+(RestorePlanActionExecutor, RestoreInstantComparatorFactory).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import cached_property
+from typing import Final
+
+from hudi_core.model.names import FileGroupId, LogFileName, parse_data_file
+from hudi_core.services.context import TableContext
+from hudi_core.services.rollback.checks import cleans_since
+from hudi_core.services.rollback.files_to_undo import failed_of
+from hudi_core.timeline.actions.savepoint import decode_savepoint
+from hudi_core.timeline.instant import WRITE_ACTIONS, Action, Instant, State
+from hudi_core.timeline.pending_plans import read_clustering_plans
+from hudi_core.timeline.timeline import Timeline
+
+_BY_REQUEST: Final = frozenset({Action.COMPACTION, Action.COMMIT})
+"""On a merge-on-read table these are compactions: what was written since one was requested lies on top of it, however
+late it completes.
+"""
+
+
+class RestoredStates:
+    """The states to which the table can go back, one for each completed commit of a timeline."""
+
+    def __init__(self, context: TableContext, timeline: Timeline) -> None:
+        self._context = context
+        self._timeline = timeline
+
+    def after(self, target: Instant) -> list[Instant]:
+        """What has to go, in order, for the table to be as after `target`: pending clusterings, then newest first."""
+
+        def order(item: Instant) -> tuple[bool, tuple[bool, str, str]]:
+            later = item.requested_time > target.requested_time
+            return later and item.requested_time in self._clusterings, self._order(item)
+
+        writes = self._timeline.of_actions(*WRITE_ACTIONS)
+        return sorted((item for item in writes if self._is_after(item, target)), key=order, reverse=True)
+
+    def timeline(self, target: Instant) -> Timeline:
+        """The timeline by which file slices are what they are after the restore.
+
+        What goes is a pending write there. Were it left out, one that is older than the rest would count as archived,
+        and so as completed.
+        """
+        going = set(self.after(target))
+        return Timeline(
+            Instant(item.requested_time, Action.COMMIT, State.INFLIGHT) if item in going else item
+            for item in self._timeline
+        )
+
+    def why_lost(self, target: Instant) -> str | None:
+        """Why rows of `target` would be missing after the restore; None where none would.
+
+        That no clean has gone beyond `target` by requested time is a rule of its own (job.last_commit_retained).
+        """
+        going = self.after(target)
+        return self._lost_with_slices(going) or self._lost_to_cleans(target, going)
+
+    def _is_after(self, instant: Instant, target: Instant) -> bool:
+        """Layout 1 goes by requested time, as do compactions of a merge-on-read table
+        (RestoreInstantComparatorFactory).
+
+        Layout 2 goes by completion, with what is pending after all that is completed.
+        """
+        if instant.requested_time == target.requested_time:
+            return False
+        by_request = self._context.config.is_merge_on_read and (
+            instant.action in _BY_REQUEST or target.action in _BY_REQUEST
+        )
+        if by_request:
+            return instant.requested_time > target.requested_time
+        return self._order(instant) > self._order(target)
+
+    def _order(self, instant: Instant) -> tuple[bool, str, str]:
+        if self._context.active.layout == 1:
+            return False, instant.requested_time, instant.action
+        return not instant.is_completed, instant.completed_at, instant.requested_time
+
+    def _lost_with_slices(self, going: Iterable[Instant]) -> str | None:
+        """In layout 1 an instant goes with its slices, log files of older writers that were still at work included."""
+        times = {item.requested_time for item in going}
+        for time, slices in self._later_slices.items():
+            lost = times.intersection(slices)
+            if lost and time not in times:
+                return f"rows of commit {time} are in log files of {min(lost)} after it, and go with these"
+        return None
+
+    def _lost_to_cleans(self, target: Instant, going: list[Instant]) -> str | None:
+        """A write that was requested before `target` and completed after it goes, but cleans go by requested time: what
+        it replaced may be gone.
+        """
+        overtaken = [item for item in going if item.is_completed and item.requested_time < target.requested_time]
+        if not overtaken:
+            return None
+        times, kept = frozenset(item.requested_time for item in going), self._saved_groups(target)
+        first = min(item.requested_time for item in overtaken)
+        archived = [
+            clean
+            for clean in self._context.history().instants(after=first)
+            if clean.action == Action.CLEAN and not self._timeline.contains(clean.requested_time)
+        ]
+        for item in overtaken:
+            failed = failed_of(self._context, item)
+            cleans = cleans_since(self._context, self._timeline, failed, going=times, kept=kept, archived=archived)
+            if cleans:
+                what = f"{item.action} {item.requested_time}, which completed after it, replaced"
+                return f"clean {cleans[-1]} removes what {what}"
+        return None
+
+    def _saved_groups(self, target: Instant) -> frozenset[FileGroupId]:
+        """The file groups of which a savepoint of `target` keeps files."""
+        saved = self._timeline.find(target.requested_time, Action.SAVEPOINT)
+        if saved is None or not saved.is_completed:
+            return frozenset()
+        active = self._context.active
+        names = decode_savepoint(active.read_details(saved), path=active.path_of(saved)).files
+        return frozenset(
+            FileGroupId(partition, parsed.file_id)
+            for partition, files in names.items()
+            for parsed in map(parse_data_file, files)
+            if parsed is not None
+        )
+
+    @cached_property
+    def _clusterings(self) -> frozenset[str]:
+        return frozenset(read_clustering_plans(self._context.active, self._timeline))
+
+    @cached_property
+    def _later_slices(self) -> dict[str, frozenset[str]]:
+        """The delta commits that appended to slices of later instants, in layout 1, with the base instants of these."""
+        if self._context.active.layout != 1 or not self._context.config.is_merge_on_read:
+            return {}
+        found = {}
+        for item in self._timeline.commits().of_actions(Action.DELTA_COMMIT):
+            names = (parse_data_file(stat.name) for stat in self._context.active.read_commit(item).write_stats())
+            logs = (name.instant for name in names if isinstance(name, LogFileName))
+            found[item.requested_time] = frozenset(time for time in logs if time > item.requested_time)
+        return found

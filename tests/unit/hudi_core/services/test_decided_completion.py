@@ -1,0 +1,217 @@
+"""A run is killed between its decision to complete and its put, and something comes between that and the next owner."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from hudi_core.engine.local import LocalEngine
+from hudi_core.model.names import FileGroupId, parse_base_file
+from hudi_core.request.requests import MetadataCreateRequest, MetadataDropRequest, Request
+from hudi_core.services import lifecycle
+from hudi_core.services.decided_completion import why_not_completed
+from hudi_core.services.repair.takeover import takeover
+from hudi_core.services.repair.unschedule import unschedule
+from hudi_core.services.rollback.verb import rollback
+from hudi_core.services.verbs import perform
+from hudi_core.timeline.actions.commit import encode_commit, encode_commit_avro
+from hudi_core.timeline.instant import Action, State
+from hudi_core.timeline.pending_plans import read_clustering_plan
+from hudi_core.transaction.commit import Completer
+from hudi_core.transaction.decision import Decision
+from tests.support.changed_tables import an_owner, open_context
+from tests.support.fault_storage import InjectedCrash
+from tests.support.golden_cleans import without_metadata_table
+from tests.support.golden_clusterings import cluster, new_files, planned
+from tests.support.golden_data import GoldenCase
+from tests.support.overwrites import overwrite, own_rows, put_source, within
+from tests.support.pending_operations import Operations, commit
+from tests.support.rows import assert_same_rows
+from tests.support.table_invariants import assert_metadata_true, has_metadata_table, read_rows
+
+Golden = Callable[[str, str], GoldenCase]
+VERSIONS = ["6", "8", "9"]
+
+
+def decided(act: Callable[[], object]) -> None:
+    """`act` is killed right after its decision."""
+
+    def killed(*_: object) -> None:
+        raise InjectedCrash("right after the decision")
+
+    with pytest.MonkeyPatch.context() as dying:
+        dying.setattr(Completer, "_put", killed)
+        with pytest.raises(InjectedCrash):
+            act()
+
+
+def write(table: Path, group: FileGroupId, time: str | None = None) -> str:
+    """A commit of a writer that knows of nothing else."""
+    context = open_context(table)
+    active, timeline = context.active, context.active.load()
+    now, newest = context.new_instant(timeline), timeline.commits().instants[-1]
+    metadata = active.read_commit(newest)
+    stat = replace(next(metadata.write_stats()), file_id=group.file_id, partition_path=group.partition)
+    done = replace(metadata, partition_to_write_stats={group.partition: (stat,)})
+    content = encode_commit(done) if active.layout == 1 else encode_commit_avro(done)
+    active.create_requested(time or now, Action.COMMIT)
+    active.to_inflight(time or now, Action.COMMIT, content)
+    active.complete(time or now, Action.COMMIT, content, str(int(now) + 1))
+    return time or now
+
+
+def upsert(table: Path, partition: str, base_file: str, time: str | None = None) -> None:
+    """A commit that has written a base file of the group anew; the rows are the same."""
+    name = parse_base_file(base_file)
+    instant = write(table, FileGroupId(partition, name.file_id), time)
+    path = table / partition / base_file
+    path.with_name(str(replace(name, instant=instant))).write_bytes(path.read_bytes())
+
+
+def clustering_decided(table: Path) -> tuple[str, str, str]:
+    """The instant of the table's clustering, and the partition and base file of a slice that it replaces."""
+    instant, active = planned(table), open_context(table).active
+    decided(lambda: cluster(table, instant))
+    (pending,) = active.load().pending()
+    assert pending.state is State.INFLIGHT
+    plan = read_clustering_plan(active, pending)
+    assert plan is not None
+    item = plan.slices[0]
+    assert item.base_file is not None
+    return instant, item.partition, item.base_file
+
+
+ACTS: dict[str, Callable[[Path, str], object]] = {
+    "takeover": lambda table, instant: takeover(open_context(table), instant, an_owner()),
+    "unschedule": lambda table, instant: unschedule(open_context(table), instant, an_owner()),
+    "rollback": lambda table, instant: rollback(open_context(table), instant, an_owner()),
+}
+
+
+@pytest.mark.parametrize("requested", ["before", "after"])
+@pytest.mark.parametrize("act", ACTS)
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_clustering_is_not_completed_over_a_write_to_what_it_replaces(
+    golden: Golden, version: str, act: str, requested: str
+) -> None:
+    table = without_metadata_table(golden(version, "clustering_requested_cow").table)
+    instant, partition, base_file = clustering_decided(table)
+    upsert(table, partition, base_file, str(int(instant) - 1) if requested == "before" else None)
+    rows = read_rows(table)
+    ACTS[act](table, instant)
+    timeline = open_context(table).active.load()
+    states = [item.state for item in timeline if item.requested_time == instant]
+    assert states == ([] if act == "unschedule" else [State.REQUESTED])
+    assert new_files(table, instant) == []
+    assert_same_rows(read_rows(table), rows)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_write_to_something_else_keeps_no_decision_from_its_completion(golden: Golden, version: str) -> None:
+    table = without_metadata_table(golden(version, "clustering_requested_cow").table)
+    instant, partition, _ = clustering_decided(table)
+    files = new_files(table, instant)
+    write(table, FileGroupId(partition, "another-0"))
+    assert takeover(open_context(table), instant, an_owner()).state == "completed"
+    assert new_files(table, instant) == files
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_an_overwrite_is_made_again_where_a_write_came_between(golden: Golden, version: str, tmp_path: Path) -> None:
+    table = without_metadata_table(golden(version, "cow_basic").table)
+    rows = read_rows(table)
+    partition = min(rows.column("_hoodie_partition_path").to_pylist())
+    given = put_source(own_rows(table, within(rows, partition).slice(0, 5)), tmp_path)
+    decided(lambda: overwrite(table, given, token="t"))
+    context = open_context(table)
+    (pending,) = context.active.load().pending()
+    upsert(table, partition, context.view(context.active.load()).latest_base_files(partition)[0].name)
+    again = overwrite(table, given, token="t")
+    assert not again.repeated
+    assert again.instant != pending.requested_time
+    assert not open_context(table).active.load().contains(pending.requested_time)
+    assert within(read_rows(table), partition).num_rows == 5
+
+
+@pytest.mark.parametrize("version", ["8", "9"])
+def test_an_overwrite_does_not_complete_below_what_incremental_queries_have_seen(
+    golden: Golden, version: str, tmp_path: Path
+) -> None:
+    table = without_metadata_table(golden(version, "cow_basic").table)
+    first, *_, last = sorted(set(read_rows(table).column("_hoodie_partition_path").to_pylist()))
+    given = put_source(own_rows(table, within(read_rows(table), first).slice(0, 5)), tmp_path)
+    decided(lambda: overwrite(table, given, token="t"))
+    write(table, FileGroupId(last, "another-0"))
+    (seen,) = open_context(table).active.load().commits().instants[-1:]
+    done = overwrite(table, given, token="t")
+    assert not done.repeated
+    completed = {item.requested_time: item.completed_at for item in open_context(table).active.load().commits()}
+    assert completed[str(done.instant)] > seen.completed_at
+
+
+def do(table: Path, request: Request) -> None:
+    perform(open_context(table), request, LocalEngine(1), an_owner())
+
+
+@pytest.mark.parametrize("guarded", [True, False])
+@pytest.mark.parametrize("version", ["8", "9"])
+def test_a_metadata_table_that_began_since_has_the_new_files(
+    golden: Golden, version: str, guarded: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not of version 6, where none begins while an instant is pending."""
+    table = golden(version, "clustering_requested_cow").table
+    do(table, MetadataDropRequest(str(table)))
+    instant, *_ = clustering_decided(table)
+    rows = read_rows(table)
+    do(table, MetadataCreateRequest(str(table)))
+    assert has_metadata_table(table)
+    if not guarded:
+        monkeypatch.setattr(lifecycle, "why_not_completed", lambda *_: None)
+    assert cluster(table, instant).state == "completed"
+    assert_same_rows(read_rows(table, "off"), rows, ignore=("_hoodie_file_name",))
+    if guarded:
+        assert_metadata_true(table)
+    else:
+        with pytest.raises(AssertionError):
+            assert_metadata_true(table)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_what_a_decision_knew(golden: Golden, version: str) -> None:
+    """What it recorded; where an earlier release did not, what completed by then, in layout 1 what was requested."""
+    context = open_context(without_metadata_table(golden(version, "cow_basic").table))
+    timeline = context.active.load()
+    *_, before, newest = timeline.commits()
+    stat = next(iter(context.active.read_commit(newest).write_stats()))
+    layout, known = context.active.layout, timeline.commits().requested_times
+    content = commit(layout, "CLUSTER", replaced=(FileGroupId(stat.partition_path, stat.file_id),))
+    action = Action.REPLACE_COMMIT if layout == 1 else Action.CLUSTERING
+
+    def reason(known: frozenset[str] | None, time: str) -> str | None:
+        decision = Decision(action, None if layout == 1 else time, content, known)
+        return why_not_completed(context, time, decision, timeline)
+
+    assert reason(known, before.completed_at) is None
+    assert "commit 20200101000000000, whose rows" in str(reason(known | {"20200101000000000"}, newest.completed_at))
+    assert newest.requested_time in str(reason(known - {newest.requested_time}, newest.completed_at))
+    assert reason(None, newest.completed_at) is None
+    assert newest.requested_time in str(reason(None, before.completed_at))
+    assert why_not_completed(context, "1", Decision(Action.CLEAN, None, b"x", frozenset()), timeline) is None
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_plan_on_what_is_overwritten(golden: Golden, version: str) -> None:
+    """Whoever ran it would bring the rows back (hudi#18830)."""
+    context = open_context(without_metadata_table(golden(version, "mor_basic").table))
+    group = context.view(context.active.load()).latest_slices("2024-01-01")[0].file_group
+    planned_at = context.new_instant(context.active.load())
+    Operations(context.active).compact(planned_at, group, started=False)
+    timeline = context.active.load()
+    for operation, is_refused in (("INSERT_OVERWRITE", True), ("CLUSTER", False)):
+        content = commit(context.active.layout, operation, replaced=(group,))
+        decision = Decision(Action.REPLACE_COMMIT, None, content, timeline.commits().requested_times)
+        reason = why_not_completed(context, "20990101000000000", decision, timeline)
+        assert (reason is not None and planned_at in reason) == is_refused
