@@ -11,7 +11,9 @@ TIMELINE_ZONE = ConfigKey(
     "time zone of the writers of a table whose instants are LOCAL, such as Europe/Berlin",
 )
 READ_ZONE = optional(
-    "airflow_hudi.read.zone", "time zone of local time in predicates, such as Europe/Berlin; UTC when absent"
+    "airflow_hudi.read.zone",
+    "time zone of local time in predicates and in paths of partitions by timestamps, such as Europe/Berlin; UTC when"
+    " absent",
 )
 DATA_SKIPPING = flag(
     "hoodie.enable.data.skipping",
@@ -44,8 +46,14 @@ HOLLOW_COMMITS = ConfigKey(
     "FAIL or BLOCK: what an incremental query of table version 6 does when a commit is pending and later ones are"
     " completed",
 )
-SKIP_COMPACTION = flag("hoodie.datasource.read.incr.skip_compact", "skip compactions in an incremental query")
-SKIP_CLUSTERING = flag("hoodie.datasource.read.incr.skip_cluster", "skip clusterings in an incremental query")
+SKIP_COMPACTION = flag(
+    "hoodie.datasource.read.incr.skip_compact",
+    "skip compactions in an incremental query; no effect in table version 6, as Hudi 0.15 has no such option",
+)
+SKIP_CLUSTERING = flag(
+    "hoodie.datasource.read.incr.skip_cluster",
+    "skip clusterings in an incremental query; no effect in table version 6, as Hudi 0.15 has no such option",
+)
 REPORT_REPLACED = flag(
     "airflow_hudi.incremental.report_replaced",
     "an incremental query also returns the rows that overwrites and dropped partitions replaced, with "

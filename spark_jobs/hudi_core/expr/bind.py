@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import itertools
 import re
 from collections.abc import Sequence
@@ -13,7 +14,7 @@ import pyarrow as pa
 from hudi_core.errors import ConfigError
 from hudi_core.expr.functions import evaluate, needs_zone
 from hudi_core.expr.leaves import Comparison, Known, Membership, Node, NullCheck, Pair, Pattern, Prefix, all_of, any_of
-from hudi_core.expr.literals import fold, place
+from hudi_core.expr.literals import fold, instant, place
 from hudi_core.expr.tree import (
     EQ,
     FLIPPED,
@@ -160,7 +161,7 @@ class _Binder:
         left, operator, right = resolve(expr.left, self._schema), expr.operator, resolve(expr.right, self._schema)
         if isinstance(left, Literal):
             if isinstance(right, Literal):
-                return Known(_compare_literals(left, operator, right, negated))
+                return Known(_compare_literals(left, operator, right, negated, self._zone))
             left, operator, right = right, FLIPPED[operator], left
         if not isinstance(right, Literal):
             return self._pair(left, operator, right, negated)
@@ -247,7 +248,7 @@ def _distinct(scalars: list[pa.Scalar], kind: pa.DataType) -> pa.Array:
     return pa.array([scalar.as_py() for scalar in scalars], kind).unique()
 
 
-def _compare_literals(left: Literal, operator: str, right: Literal, negated: bool) -> bool:
+def _compare_literals(left: Literal, operator: str, right: Literal, negated: bool, zone: str) -> bool:
     if left.value is None or right.value is None:
         return ((left.value is None and right.value is None) is not negated) if operator == SAME else False
     numbers = ("integer", "decimal", "double")
@@ -255,7 +256,8 @@ def _compare_literals(left: Literal, operator: str, right: Literal, negated: boo
         raise ConfigError(
             f"the literals {left.value!r} and {right.value!r} cannot be compared", remedy="compare literals of one type"
         )
-    a, b = left.value, right.value
+    # Python compares no timestamp that has a zone with one that has none.
+    a, b = (instant(item.value, zone) if isinstance(item.value, dt.datetime) else item.value for item in (left, right))
     result = {EQ: a == b, SAME: a == b, NE: a != b}.get(operator)
     if result is None:
         result = {"<": a < b, "<=": a <= b, ">": a > b, ">=": a >= b}[operator]  # type: ignore[operator]

@@ -24,6 +24,7 @@ Compute: TypeAlias = Callable[[pa.Array, Sequence[Literal], str], pa.Array]
 _FROM_UNIXTIME_FORMAT: Final = "yyyy-MM-dd HH:mm:ss"
 _BLANK: Final = " "
 """Spark trims blanks only, Arrow's functions without characters all white space."""
+_MAX_INT: Final = (1 << 31) - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,9 +121,10 @@ def _text_of(literal: Literal, name: str) -> str:
 
 
 def _whole_of(literal: Literal) -> int:
-    if literal.kind != "integer" or not isinstance(literal.value, int):
-        raise ConfigError(f"substring takes an integer here, not {literal.value!r}")
-    return literal.value
+    value = literal.value
+    if literal.kind != "integer" or not isinstance(value, int) or abs(value) > _MAX_INT:
+        raise ConfigError(f"substring takes an integer of 32 bits here, not {value!r}")
+    return value
 
 
 FUNCTIONS: Final[dict[str, Function]] = {

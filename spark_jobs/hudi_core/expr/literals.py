@@ -188,7 +188,7 @@ def _date(kind: pa.DataType, literal: Literal, zone: str) -> Place | None:
         # Spark takes the day for its first moment in the zone.
         wall = _in_zone(literal.value, zone)
         midnight = dt.datetime.combine(wall.date(), dt.time())
-        return _at(kind, wall.date(), exact=_instant(wall, zone) == _instant(midnight, zone))
+        return _at(kind, wall.date(), exact=instant(wall, zone) == instant(midnight, zone))
     return _at(kind, literal.value) if isinstance(literal.value, dt.date) else None
 
 
@@ -198,7 +198,7 @@ def _timestamp(kind: pa.DataType, literal: Literal, zone: str) -> Place | None:
         value = dt.datetime.combine(value, dt.time())
     if not isinstance(value, dt.datetime):
         return None
-    micros = _micros_of(_in_zone(value, zone).replace(tzinfo=None)) if kind.tz is None else _instant(value, zone)
+    micros = _micros_of(_in_zone(value, zone).replace(tzinfo=None)) if kind.tz is None else instant(value, zone)
     times, per = _MICROS[kind.unit]
     floor, rest = divmod(micros * times, per)
     if not -(1 << 63) <= floor < 1 << 63:
@@ -207,12 +207,17 @@ def _timestamp(kind: pa.DataType, literal: Literal, zone: str) -> Place | None:
 
 
 def _in_zone(value: dt.datetime, zone: str) -> dt.datetime:
-    """As local time of the zone; one without a zone is local time already."""
-    return value if value.tzinfo is None else value.astimezone(zone_of(zone))
+    """As local time of the zone; one without a zone is so already. Raises ConfigError beyond the years 1 to 9999."""
+    try:
+        return value if value.tzinfo is None else value.astimezone(zone_of(zone))
+    except OverflowError as error:
+        raise ConfigError(
+            f"the timestamp {value} is not within the years 1 to 9999 in {zone}", remedy="write it in local time"
+        ) from error
 
 
-def _instant(value: dt.datetime, zone: str) -> int:
-    """Microseconds since 1970 in UTC."""
+def instant(value: dt.datetime, zone: str) -> int:
+    """Microseconds since 1970 in UTC; a timestamp without a zone is local time of `zone`."""
     aware = value if value.tzinfo is not None else value.replace(tzinfo=zone_of(zone))
     offset = aware.utcoffset() or dt.timedelta()
     return _micros_of(aware.replace(tzinfo=None)) - offset // dt.timedelta(microseconds=1)

@@ -10,6 +10,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from hudi_core.expr.bind import Bound, depends_on_zone, kind_of
@@ -59,7 +61,7 @@ def expression_mask(
         if operand is None or operand not in requested or not metadata.has_index(name):
             continue
         if definition.type == COLUMN_STATS:
-            known = slice_ranges(slices, metadata.expression_stats(name), kind_of(operand, bound))
+            known = slice_ranges(slices, _computed(metadata.expression_stats(name)), kind_of(operand, bound))
             if known is not None:
                 ranges[operand] = known
         elif definition.type == BLOOM_FILTERS:
@@ -67,6 +69,15 @@ def expression_mask(
             if values is not None:
                 mask &= filter_mask(slices, values, partial(metadata.expression_blooms, name))
     return mask & may_match(bound, ranges, len(slices)) if ranges else mask
+
+
+def _computed(statistics: pa.Table) -> pa.Table:
+    """As column_stats has them: these count values without the nulls, and their sizes are the file's
+    (SparkMetadataWriterUtils.getExprIndexRecords). They are of rows, which is size 0.
+    """
+    counts = pc.add(statistics["value_count"], statistics["null_count"])
+    rest = statistics.drop_columns(["value_count", "uncompressed_size"])
+    return rest.append_column("value_count", counts).append_column("uncompressed_size", pc.multiply(counts, 0))
 
 
 def _applies(operand: Operand, bound: Bound, hidden: Collection[str]) -> bool:

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from hudi_core.errors import UnsupportedError
 from hudi_core.expr.bind import Bound
@@ -21,13 +22,16 @@ from hudi_core.expr.tree import Column, Operand
 from hudi_core.filegroup.read.partition_values import (
     DEFAULT_PARTITION,
     PartitionColumns,
+    has_slashed_dates,
     not_in_path,
     path_parts,
     path_values,
     unescaped,
+    with_dashes,
 )
 from hudi_core.index.slice_ranges import indexed_in_order_of
 from hudi_core.metadata_table.partition_type import COLUMN_STATS
+from hudi_core.metadata_table.records.false_ranges import may_lack_values
 from hudi_core.model.names import PARTITION_PATH
 
 if TYPE_CHECKING:
@@ -50,7 +54,7 @@ def partition_ranges(
             continue
         kind = bound.schema.field(name).type
         if name in rule.from_path:
-            ranges[Column((name,))] = _read_from_path(partitions, name, kind, config)
+            ranges[Column((name,))] = _read_from_path(partitions, pa.field(name, kind), config, bound.zone)
         elif name not in unrecorded and kind in _PATH_TYPES:
             ranges[Column((name,))] = _in_path(partitions, name, kind, config)
     if PARTITION_PATH in used and config.populate_meta_fields:
@@ -64,7 +68,8 @@ def partition_statistics(
 ) -> dict[Operand, ColumnRange]:
     """The ranges of columns in each of `partitions`, as the metadata table has them.
 
-    Bounds only: counts of whole partitions add up what merging took away.
+    Bounds only: counts of whole partitions add up what merging took away. No bounds that may be merged with false ones
+    (metadata_table.records.false_ranges).
     """
     ranges: dict[Operand, ColumnRange] = {}
     names = {".".join(column.path): column for column in columns}
@@ -75,8 +80,13 @@ def partition_statistics(
         lower, upper = (
             indexed_in_order_of(table.column(end).combine_chunks(), columns[names[name]]) for end in ("min", "max")
         )
-        if lower is not None and upper is not None:
-            ranges[names[name]] = ColumnRange(lower, upper).take(at)
+        if lower is None or upper is None:
+            continue
+        nulls, sizes = (table.column(count).combine_chunks() for count in ("null_count", "uncompressed_size"))
+        whole = pc.invert(may_lack_values(lower, upper, nulls, sizes))
+        unknown = pa.scalar(None, lower.type)
+        lower, upper = (pc.if_else(whole, bounds, unknown) for bounds in (lower, upper))
+        ranges[names[name]] = ColumnRange(lower, upper).take(at)
     return ranges
 
 
@@ -89,18 +99,16 @@ def indexed_columns(metadata: MetadataTable, names: Iterable[str]) -> list[str]:
     return [name for name in names if definition is None or name in definition.source_fields]
 
 
-def _read_from_path(partitions: Sequence[str], name: str, kind: pa.DataType, config: TableConfig) -> ColumnRange:
-    values: list[Any] = []
-    nulls: list[int | None] = []
+def _read_from_path(partitions: Sequence[str], column: pa.Field, config: TableConfig, zone: str) -> ColumnRange:
+    values: list[pa.Scalar | None] = []
     for partition in partitions:
         try:
-            value = path_values(partition, config.partition_fields, [pa.field(name, kind)]).get(name)
+            values.append(path_values(partition, config, [column], zone=zone).get(column.name))
         except UnsupportedError:
-            value = None  # reading the partition will raise the error
-        values.append(None if value is None else value.as_py())
-        nulls.append(None if value is None else int(values[-1] is None))
-    counts = [None if count is None else 1 for count in nulls]
-    bounds = pa.array(values, kind)
+            values.append(None)  # reading the partition will raise the error
+    nulls = [None if value is None else int(not value.is_valid) for value in values]
+    counts = [None if value is None else 1 for value in values]
+    bounds = pa.array(values, column.type)
     return ColumnRange(bounds, bounds, pa.array(nulls, pa.int64()), pa.array(counts, pa.int64()))
 
 
@@ -125,6 +133,8 @@ def _spellings(partition: str, name: str, config: TableConfig) -> set[str | None
     if part is None:
         return {None}
     plain = {part, part.removeprefix(f"{name}=")}
+    if has_slashed_dates(config):
+        plain |= set(map(with_dashes, plain))  # the column may have held slashes itself
     return {*plain, *map(unescaped, plain)}
 
 

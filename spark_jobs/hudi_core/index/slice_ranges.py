@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hudi_core.expr.ranges import ColumnRange
+from hudi_core.metadata_table.records.false_ranges import may_hide_texts, may_lack_numbers
 from hudi_core.view.file_group import DataFile, FileSlice
 
 _BEYOND_JAVA = "[\ue000-\U0010ffff]"
@@ -25,14 +26,18 @@ _UNITS = ("s", "ms", "us", "ns")
 def slice_ranges(slices: Sequence[FileSlice], statistics: pa.Table, kind: pa.DataType) -> ColumnRange | None:
     """The ranges of an operand of type `kind` in each slice; None when its statistics do not order as its values do.
 
-    `statistics` has `partition`, `file`, `min`, `max`, `null_count` and `value_count` per file
-    (metadata_table.read.metadata_table). A slice with a file that has no row there, or no bounds, has no bounds. Counts
-    are of slices that are one base file: those of log files are not of its rows.
+    `statistics` has `partition`, `file`, `min`, `max`, `null_count`, `value_count` and `uncompressed_size` per file
+    (metadata_table.read.metadata_table). A slice with a file that has no row there, or no bounds, or false ones
+    (metadata_table.records.false_ranges), has no bounds. Counts are of slices that are one base file: those of log
+    files are not of its rows.
     """
     number = pa.int8() if pa.types.is_boolean(kind) else kind
-    lower, upper = (indexed_in_order_of(_ordered(statistics.column(name)), number) for name in ("min", "max"))
+    least, greatest, sizes = (_ordered(statistics.column(name)) for name in ("min", "max", "uncompressed_size"))
+    lower, upper = indexed_in_order_of(least, number), indexed_in_order_of(greatest, number)
     if lower is None or upper is None:
         return None
+    ranged = pc.invert(may_lack_numbers(least, greatest, sizes))
+    lower, upper = _where(ranged, lower), _where(ranged, upper)
     names = zip(statistics.column("partition").to_pylist(), statistics.column("file").to_pylist(), strict=True)
     rows = {place: row for row, place in enumerate(names)}
     files = [item.data_files for item in slices]
@@ -41,9 +46,10 @@ def slice_ranges(slices: Sequence[FileSlice], statistics: pa.Table, kind: pa.Dat
     base_rows = pa.array(
         [None if base is None else rows.get((base.partition, base.name)) for base in alone], pa.int64()
     )
-    nulls = statistics.column("null_count").combine_chunks().take(base_rows)
-    values = statistics.column("value_count").combine_chunks().take(base_rows)
+    nulls, values = (_ordered(statistics.column(name)).take(base_rows) for name in ("null_count", "value_count"))
     counted = pc.and_(pc.greater(values, 0), pc.and_(pc.greater_equal(nulls, 0), pc.less_equal(nulls, values)))
+    hidden = pc.and_(may_hide_texts(least, greatest, sizes).take(base_rows), pc.equal(nulls, values))
+    counted = pc.and_(counted, pc.invert(hidden))
     return ColumnRange(minimum, maximum, _where(counted, nulls), _where(counted, values))
 
 

@@ -58,14 +58,16 @@ def chosen_columns(table: IndexedTable) -> tuple[str, ...]:
 def indexed_types(table: IndexedTable) -> dict[str, pa.DataType]:
     """Those of statistics_columns that data files have and whose values have an order, with their types: of others
     nothing is held.
+
+    A wide decimal among them has been indexed, as all are in table version 6, or since it was widened. Ranges of whole
+    partitions would be stale without it.
     """
     stored, version = table.arrow_schema(), table.version_of(COLUMN_STATS)
     types = {name: column_type(stored, name) for name in statistics_columns(table)}
-    by_value = table.config.features.indexes_all_columns
     return {
         name: data_type
         for name, data_type in types.items()
-        if data_type is not None and is_indexable(data_type, version, by_value=by_value)
+        if data_type is not None and is_indexable(data_type, version, by_value=True)
     }
 
 

@@ -114,7 +114,9 @@ class _ChangeFinder:
                 return Change(requested, partition, logs)
             before = self._previous(partition, stat) if mode == _KEYS_ONLY else None
             return Change(requested, partition, logs, before, after)
-        if stat.prev_commit == _NEW_GROUP or (stat.num_update_writes == 0 and stat.num_writes == stat.num_inserts):
+        # As many writes as inserts are of a file without rows before only where nothing was deleted either.
+        kept_none = stat.num_update_writes == stat.num_deletes == 0 and stat.num_writes == stat.num_inserts
+        if stat.prev_commit == _NEW_GROUP or kept_none:
             return Change(requested, partition, after=after)
         emptied = stat.num_writes == 0 and stat.num_deletes
         return Change(requested, partition, before=self._previous(partition, stat), after=None if emptied else after)

@@ -146,6 +146,13 @@ def _earliest_requested(begin: str, context: ReadContext) -> str:
 
 
 def _is_read(context: ReadContext, instant: Instant, commit: CommitMetadata) -> bool:
+    """Whether the options on services keep the commit in the range.
+
+    Hudi 0.15 has neither option. In layout 1 a log file is named after the compaction or clustering that its slice
+    begins with, and belongs to no slice of the range without it: its rows would be missing.
+    """
+    if not context.config.features.completion_time_in_name:
+        return True
     if SKIP_COMPACTION.read(context.options) and context.config.is_merge_on_read and instant.action == Action.COMMIT:
         return False
     return not (SKIP_CLUSTERING.read(context.options) and commit.operation_type == Operation.CLUSTER)

@@ -30,8 +30,14 @@ So a block costs one request.
 """
 _SCAN = 1 << 20
 _MAX_HEADER = 64 << 20
+_MAX_CORRUPT = 10_000
+"""The corrupt blocks of one file that are passed over.
+
+A failed write leaves one or two; a file of magics alone would be one for every six bytes.
+"""
 _SMALLEST = 4 + 4 + 4 + 8 + 4 + 8
 """The least blockSize: version, type, header count, content length, footer count, reverse pointer."""
+_REMEDY = "restore the file from a copy, or roll back the instant that wrote it"
 
 
 def walk(read_at: ReadAt, size: int, path: str) -> Iterator[LogBlock | CorruptBlock]:
@@ -42,21 +48,27 @@ def walk(read_at: ReadAt, size: int, path: str) -> Iterator[LogBlock | CorruptBl
 
     Bytes from a magic on that do not frame a block are one CorruptBlock up to the next magic or the file's end; Hudi
     skips that check on storage whose writes are all or nothing (s3, s3a, gs). Raises CorruptFileError naming `path`
-    when the file does not start with the magic, and when a well-framed block has a broken header; UnsupportedError for
-    a framing or header that a newer Hudi may write.
+    when the file does not start with the magic, when a well-framed block has a broken header, and for more than
+    _MAX_CORRUPT corrupt blocks; UnsupportedError for a framing or header that a newer Hudi may write.
     """
     window = _Window(read_at, size, path)
-    position = 0
+    position = corrupt = 0
     while size - position >= len(MAGIC):
         if window.get(position, len(MAGIC)) != MAGIC:
             what = "a log file" if position == 0 else "a log block"
-            remedy = "restore the file from a copy, or roll back the instant that wrote it"
             raise CorruptFileError(
-                f"byte {position} does not start {what}: the magic #HUDI# is missing", path=path, remedy=remedy
+                f"byte {position} does not start {what}: the magic #HUDI# is missing", path=path, remedy=_REMEDY
             )
         fault = _frame_fault(window, position)
         if fault:
-            end = _next_magic(window, position + len(MAGIC))
+            corrupt += 1
+            if corrupt > _MAX_CORRUPT:
+                raise CorruptFileError(
+                    f"more than {_MAX_CORRUPT} corrupt blocks, the last at byte {position}: {fault}",
+                    path=path,
+                    remedy=_REMEDY,
+                )
+            end = window.find(MAGIC, position + len(MAGIC))
             yield CorruptBlock(path, position, end - position, fault)
             position = end
             continue
@@ -79,17 +91,33 @@ class _Window:
 
     def get(self, offset: int, length: int) -> bytes:
         """Exactly `length` bytes; the caller has compared them with the file's size."""
+        start, data = self._part(offset, length, _WINDOW)
+        return data[offset - start : offset - start + length]
+
+    def find(self, text: bytes, start: int) -> int:
+        """Where `text` starts next, at or after `start`, or the end of the file. What is held is not read again."""
+        position = start
+        while self.size - position >= len(text):
+            begin, data = self._part(position, len(text), _SCAN)
+            found = data.find(text, position - begin)
+            if found >= 0:
+                return begin + found
+            position = begin + len(data) - len(text) + 1
+        return self.size
+
+    def _part(self, offset: int, length: int, room: int) -> tuple[int, bytes]:
+        """The part with `length` bytes at `offset`, and where it starts; one that must be read has `room` bytes."""
         for start, data in self._parts:
             if start <= offset <= offset + length <= start + len(data):
-                return data[offset - start : offset - start + length]
-        data = self._read_at(offset, min(max(length, _WINDOW), self.size - offset))
+                return start, data
+        data = self._read_at(offset, min(max(length, room), self.size - offset))
         if len(data) < length:
             raise CorruptFileError(
                 f"read {len(data)} bytes at byte {offset} where {length} were listed; the file changed or is cut",
                 path=self.path,
             )
         self._parts = [*self._parts[-1:], (offset, data)]
-        return data[:length]
+        return offset, data
 
 
 def _frame_fault(window: _Window, position: int) -> str:
@@ -113,20 +141,6 @@ def _frame_fault(window: _Window, position: int) -> str:
     if len(tail) == 8 + len(MAGIC) and tail[8:] != MAGIC:
         return "what follows the block is neither another block nor the end of the file"
     return ""
-
-
-def _next_magic(window: _Window, start: int) -> int:
-    """Where the next magic starts at or after `start`, or the end of the file."""
-    position = start
-    while position < window.size:
-        length = min(_SCAN, window.size - position)
-        found = window.get(position, length).find(MAGIC)
-        if found >= 0:
-            return position + found
-        if position + length >= window.size:
-            break
-        position += length - len(MAGIC)
-    return window.size
 
 
 def _read_frame(window: _Window, position: int) -> LogBlock:

@@ -16,6 +16,10 @@ _TEXTS: Final = frozenset({"VARCHAR", "TEXT", "CHAR", "NVARCHAR", "NCHAR"})
 _TIMESTAMPS: Final = frozenset({"TIMESTAMP", "TIMESTAMPTZ", "TIMESTAMPLTZ", "TIMESTAMPNTZ", "DATETIME"})
 _BINARIES: Final = frozenset({"BINARY", "VARBINARY"})
 _FLOATING: Final = frozenset({"FLOAT", "DOUBLE"})
+_NUMERIC: Final = frozenset({"integer", "decimal", "double", "boolean"})
+_DECIMAL: Final = {"spark": (10, 0), "hive": (10, 0), "presto": (38, 0), "trino": (38, 0)}
+"""Precision and scale of a DECIMAL that is written without them, by dialect."""
+_MAX_PRECISION: Final = 38
 _MAX_DIGITS: Final = 1000
 
 
@@ -54,8 +58,16 @@ def adjacent(parts: Sequence[Operand]) -> Literal | None:
     return Literal("text", "".join(texts)) if len(texts) == len(parts) else None
 
 
+def decimal_sizes(sizes: Sequence[int], dialect: str) -> tuple[int, ...] | None:
+    """Precision and scale of a DECIMAL that is written with none, one or both; None where there is no such type."""
+    both = (*sizes, *_DECIMAL[dialect][len(sizes) :])
+    return both if len(both) == 2 and both[1] <= both[0] <= _MAX_PRECISION else None
+
+
 def cast_literal(literal: Literal, target: str, sizes: Sequence[int]) -> Literal | None:
     """The literal as the SQL type `target` (sqlglot's name) of `sizes` (precision, scale).
+
+    A DECIMAL without sizes takes all digits.
 
     None for a type that is not supported. Raises ConfigError for a value that the type does not take, of which Spark
     makes NULL.
@@ -72,22 +84,15 @@ def _cast(literal: Literal, target: str, sizes: Sequence[int]) -> Literal | None
     value: Any = literal.value
     text = str(value)
     if target in _INTEGERS:
-        whole = int(value) if literal.kind in ("integer", "decimal", "double", "boolean") else int(text)
+        whole = int(value if literal.kind in _NUMERIC else text)
         if not -(1 << _INTEGERS[target] - 1) <= whole < 1 << _INTEGERS[target] - 1:
             raise ValueError(text)
         return Literal("integer", whole)
     if target in _FLOATING:
-        wide = float(value)
+        wide = float(value if literal.kind in _NUMERIC else text)
         return Literal("double", struct.unpack("f", struct.pack("f", wide))[0] if target == "FLOAT" else wide)
     if target == "DECIMAL":
-        exact = decimal.Decimal(text)
-        if len(sizes) == 2:
-            exact = exact.quantize(
-                decimal.Decimal(1).scaleb(-sizes[1]),
-                rounding=decimal.ROUND_HALF_UP,
-                context=decimal.Context(prec=max(sizes[0], 1)),
-            )
-        return Literal("decimal", exact)
+        return Literal("decimal", _decimal(text, sizes))
     if target == "BOOLEAN" and literal.kind in ("text", "boolean"):
         if text.lower() not in ("true", "false"):
             raise ValueError(text)
@@ -105,3 +110,13 @@ def _cast(literal: Literal, target: str, sizes: Sequence[int]) -> Literal | None
     if target == "DATE":
         return Literal("date", parse_date(text))
     return Literal("timestamp", parse_timestamp(text)) if target in _TIMESTAMPS else None
+
+
+def _decimal(text: str, sizes: Sequence[int]) -> decimal.Decimal:
+    """The number with so many digits, or as it is where they are not given, as of `DECIMAL '1.50'`."""
+    exact = decimal.Decimal(text)
+    if len(sizes) != 2:
+        return exact
+    precision, scale = sizes
+    step = decimal.Decimal(1).scaleb(-scale)
+    return exact.quantize(step, rounding=decimal.ROUND_HALF_UP, context=decimal.Context(prec=max(precision, 1)))

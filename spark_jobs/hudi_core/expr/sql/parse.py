@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import functools
 import importlib.util
+import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final, NoReturn
 
 from hudi_core.errors import ConfigError, truncated
 from hudi_core.expr import tree
 from hudi_core.expr.sql.functions import call_of
-from hudi_core.expr.sql.literals import adjacent, cast_literal, hexadecimal, negative, number
+from hudi_core.expr.sql.literals import adjacent, cast_literal, decimal_sizes, hexadecimal, negative, number
 from hudi_core.expr.tree import (
     DIALECTS,
     And,
@@ -46,6 +47,8 @@ _BACKSLASH_ESCAPES: Final = frozenset({"spark", "hive"})
 """Dialects in which LIKE has an escape character by default."""
 _MAX_TEXT: Final = 1 << 20
 _MAX_QUOTED: Final = 120
+_WRITTEN: Final = "written as a cast"
+_SIZE: Final = re.compile(r"[0-9]{1,9}")
 
 _COMPARISONS: Final[dict[type[exp.Expression], str]] = {
     exp.EQ: tree.EQ,
@@ -105,9 +108,20 @@ def parse_predicate(text: str, dialect: str = "spark") -> Expr:
 def _parser_class(dialect: str) -> type[Any]:
     """sqlglot's parser of the dialect, that leaves functions other than casts as they are written."""
     base = Dialect.get_or_raise(dialect).parser_class
-    casts = {name: parse for name, parse in base.FUNCTION_PARSERS.items() if name in ("CAST", "TRY_CAST")}
+    casts = {name: _noted(parse) for name, parse in base.FUNCTION_PARSERS.items() if name in ("CAST", "TRY_CAST")}
     members = {"FUNCTIONS": {}, "FUNCTION_PARSERS": casts, "NO_PAREN_FUNCTIONS": {}, "NO_PAREN_FUNCTION_PARSERS": {}}
     return type(f"{base.__name__}OfPredicates", (base,), members)
+
+
+def _noted(parse: Callable[[Any], exp.Expression]) -> Callable[[Any], exp.Expression]:
+    """A parser of casts that says so in the node: sqlglot makes casts of `DECIMAL '1.50'` and `1.50BD`, too."""
+
+    def noted(parser: Any) -> exp.Expression:
+        node = parse(parser)
+        node.meta[_WRITTEN] = True
+        return node
+
+    return noted
 
 
 def _reason(error: errors.SqlglotError) -> str:
@@ -250,7 +264,11 @@ class _Reader:
         target = node.to.this.name if isinstance(node.to, exp.DataType) and not isinstance(node.to.this, str) else ""
         if not isinstance(operand, Literal):
             return Call("to_date", (operand,)) if target == "DATE" else None
-        return cast_literal(operand, target, [int(size.name) for size in node.to.expressions if size.name.isdigit()])
+        written = [int(size.name) for size in node.to.expressions if _SIZE.fullmatch(size.name)]
+        sizes: Sequence[int] | None = written
+        if target == "DECIMAL" and node.meta.get(_WRITTEN):
+            sizes = decimal_sizes(written, self._dialect) if len(written) == len(node.to.expressions) else None
+        return None if sizes is None else cast_literal(operand, target, sizes)
 
     def _path(self, node: exp.Expression) -> tuple[str, ...]:
         if isinstance(node, exp.Dot):

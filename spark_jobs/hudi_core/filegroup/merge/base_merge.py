@@ -142,9 +142,9 @@ class BaseMerger:
         """Which base rows have the greater ordering value."""
         if not self._ordering.columns or not compares_with_base(self._policy):
             return np.zeros(len(hits), dtype=np.bool_)
-        return greater(
-            self._ordering.base_values(batch).take(pa.array(hits)), self._records.ordering.take(pa.array(found))
-        )
+        records = self._records
+        compared = records.ordering if records.against_base is None else records.against_base
+        return greater(self._ordering.base_values(batch).take(pa.array(hits)), compared.take(pa.array(found)))
 
 
 def _interleave(base: pa.RecordBatch, logs: Sequence[pa.RecordBatch], indices: NDArray[np.int64]) -> pa.RecordBatch:

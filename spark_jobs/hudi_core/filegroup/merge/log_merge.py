@@ -40,7 +40,8 @@ class LogRecords:
     """One version per key, keys in the order in which they first occur in the logs.
 
     `keys`: string array; `kinds`: Kind of each; `rows`: its row in `store`, -1 for delete entries; `ordering`: its
-    ordering value as `Ordering.type`, null for natural deletes. `merger` makes one row of it and a base row; None where
+    ordering value as `Ordering.type`, null for natural deletes; `against_base`: what base rows are compared with where
+    that is another value (Ordering.by_arrival), else None. `merger` makes one row of it and a base row; None where
     no two rows are ever merged. `record_count` and `delete_count` are what was merged.
     """
 
@@ -52,6 +53,7 @@ class LogRecords:
     merger: RowMerger | None
     record_count: int
     delete_count: int
+    against_base: pa.Array | None = None
 
     def __len__(self) -> int:
         return len(self.keys)
@@ -76,6 +78,7 @@ class LogMerger:
         self._partial = False
         self._keys: list[pa.Array] = []
         self._events: list[tuple[NDArray[np.uint8], NDArray[np.int64], pa.Array]] = []
+        self._against_base: list[pa.Array] = []
         self._records = 0
         self._deletes = 0
 
@@ -104,6 +107,8 @@ class LogMerger:
         if self._ordering.hudi_1 and flagged.any():
             kinds[flagged & self._ordering.defaulted(batch)] = Kind.NATURAL_DELETE
         values = self._ordering.values(batch, path=path)
+        if self._ordering.by_arrival:
+            self._against_base.append(self._ordering.against_base(batch, self._policy.payload))
         first = self._store.append(batch)
         self._merger.note(batch.num_rows, partial)
         self._records += batch.num_rows
@@ -116,6 +121,9 @@ class LogMerger:
         self._deletes += len(keys)
         self._keys.append(key_texts(keys, path=path))
         self._events.append((kinds, np.full(len(keys), -1, dtype=np.int64), values))
+        if self._ordering.by_arrival:
+            # Hudi 0.15 never compares delete entries with base rows.
+            self._against_base.append(pa.nulls(len(keys), self._ordering.base_type))
 
     def finish(self) -> LogRecords:
         """Folds all events; the merger is spent afterwards."""
@@ -137,9 +145,17 @@ class LogMerger:
         folded = self._fold(
             Events(codes, kinds, ranks(values) if key_count < len(codes) else rows, rows, unordered, key_count), merger
         )
-        ordering = values.take(pa.array(folded.ordered_by))
+        ordered_by = pa.array(folded.ordered_by)
         return LogRecords(
-            encoded.dictionary, folded.kinds, folded.rows, ordering, self._store, merger, self._records, self._deletes
+            encoded.dictionary,
+            folded.kinds,
+            folded.rows,
+            values.take(ordered_by),
+            self._store,
+            merger,
+            self._records,
+            self._deletes,
+            pa.concat_arrays(self._against_base).take(ordered_by) if self._against_base else None,
         )
 
     def _fold(self, events: Events, merger: RowMerger | None) -> Folded:

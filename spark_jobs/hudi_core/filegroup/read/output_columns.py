@@ -21,12 +21,14 @@ from hudi_core.model.names import OPERATION
 class OutputColumns:
     """The columns of one query.
 
-    `schema` is the table's Avro schema without meta fields, `rule` gives the source of partition columns.
+    `schema` is the table's Avro schema without meta fields, `rule` gives the source of partition columns, `zone` is
+    that of timestamps in partition paths, UTC when None.
     """
 
     config: TableConfig
     schema: AvroSchema
     rule: PartitionColumns
+    zone: str | None = None
 
     @cached_property
     def stored(self) -> pa.Schema:
@@ -66,9 +68,11 @@ class OutputColumns:
     def finish(self, batch: pa.RecordBatch, partition: str, schema: pa.Schema, *, path: str) -> pa.RecordBatch:
         """Stored rows of a partition as the columns of `schema`, which `select` gave.
 
-        `path` names the file group in errors.
+        `path` names the file group in errors. Values of the path are read for the columns of `schema` alone, so that
+        one that cannot be read is no error of a query without it.
         """
-        values = path_values(partition, self.config.partition_fields, self.path_columns)
+        columns = [item for item in self.path_columns if item.name in schema.names]
+        values = path_values(partition, self.config, columns, zone=self.zone)
         text = self.rule.as_text
         if not values and not text:
             return conform_batch(batch, schema, path=path)

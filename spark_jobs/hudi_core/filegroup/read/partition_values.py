@@ -1,8 +1,9 @@
-"""The values that a partition path holds (hive style, URL escapes), and which columns a query reads from the path.
+"""The values that a partition path holds (hive style, URL escapes, dates with slashes, times), and which columns a
+query reads from the path.
 
-As HoodieHadoopFsRelationFactory, BaseHoodieTableFileIndex and Spark's PartitioningUtils. The values of a path and of
-rows differ for empty values, which become `__HIVE_DEFAULT_PARTITION__` in the path and null when it is read, and for
-key generators that derive the path from the column.
+As HoodieHadoopFsRelationFactory, BaseHoodieTableFileIndex and Spark3ParsePartitionUtil. The values of a path and of
+rows differ for empty values, which become `__HIVE_DEFAULT_PARTITION__` in the path and null when it is read, for
+timestamps that a writer put there as numbers, and for key generators that derive the path from the column.
 """
 
 from __future__ import annotations
@@ -15,8 +16,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hudi_core.config.keygen_config import SLASHED_DATES
 from hudi_core.config.table_config import TableConfig
-from hudi_core.errors import UnsupportedError
+from hudi_core.errors import ConfigError, UnsupportedError
+from hudi_core.expr.wall_time import parse_timestamp, zone_of
 from hudi_core.filegroup.merge.merge_mode import reads_as_hudi_1
 
 KEYGENERATOR_CLASS = "hoodie.table.keygenerator.class"
@@ -102,20 +105,40 @@ def _has_key_generator(config: TableConfig, names: Sequence[str]) -> bool:
     return name in names or config.raw.get(KEYGENERATOR_TYPE, "").upper() in names
 
 
-def path_values(partition: str, names: Sequence[str], columns: Sequence[pa.Field]) -> dict[str, pa.Scalar]:
-    """The values of `columns` in the path `partition`, whose levels are the partition columns `names`.
+def path_values(
+    partition: str, config: TableConfig, columns: Sequence[pa.Field], *, zone: str | None
+) -> dict[str, pa.Scalar]:
+    """The values of `columns` in the path `partition`, whose levels are the table's partition columns.
 
-    Empty when the path's depth is not their number; one column alone may span several levels. Raises UnsupportedError
-    naming the partition when a value is not of its column's type.
+    `zone` is that of timestamps, UTC when None. Empty when the path's depth is not the number of partition columns; one
+    column alone may span several levels. Raises UnsupportedError naming the partition when a value is not of its
+    column's type, and ConfigError for a zone that does not exist.
     """
-    texts = {name: _text(part, name) for name, part in path_parts(partition, names).items()}
-    return {field.name: _value(texts[field.name], field.type, partition) for field in columns} if texts else {}
+    parts = path_parts(partition, config.partition_fields)
+    if has_slashed_dates(config):
+        parts = {name: with_dashes(part) for name, part in parts.items()}
+    texts = {name: _text(part, name) for name, part in parts.items()}
+    return {field.name: _value(texts[field.name], field.type, partition, zone) for field in columns} if texts else {}
 
 
 def path_parts(partition: str, names: Sequence[str]) -> dict[str, str]:
     """The part of the path for each partition column, as it is; empty where path_values gives none."""
     parts = [partition] if len(names) == 1 else partition.split("/")
     return dict(zip(names, parts, strict=True)) if partition and len(parts) == len(names) else {}
+
+
+def has_slashed_dates(config: TableConfig) -> bool:
+    """Whether the table's only partition column is a date whose path has slashes for dashes, since Hudi 1.2.
+
+    Of several columns the parts could not be told apart. Raises ConfigError for a property that is neither true nor
+    false.
+    """
+    return len(config.partition_fields) == 1 and SLASHED_DATES.read(config.raw, path=config.path)
+
+
+def with_dashes(part: str) -> str:
+    """The part of a path with slashed dates as it is read (HoodieSparkUtils); the writer escapes before it replaces."""
+    return part.replace("/", "-")
 
 
 def as_text(column: pa.Array, *, path: str) -> pa.Array:
@@ -136,11 +159,27 @@ def _text(part: str, name: str) -> str | None:
     return None if text == DEFAULT_PARTITION else text
 
 
-def _value(text: str | None, kind: pa.DataType, partition: str) -> pa.Scalar:
+def _value(text: str | None, kind: pa.DataType, partition: str, zone: str | None) -> pa.Scalar:
     if text is None:
         return pa.scalar(None, kind)
+    if pa.types.is_timestamp(kind) and kind.tz is not None:
+        return _moment(text, kind, zone)
     value: Any = pa.scalar(text)
     try:
         return value.cast(kind)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         raise UnsupportedError(f"partition value {text!r} is not of type {kind}: {error}", path=partition) from error
+
+
+def _moment(text: str, kind: pa.DataType, zone: str | None) -> pa.Scalar:
+    """The text as Spark casts it without ANSI mode (castPartValueToDesiredType): null where it is no timestamp.
+
+    So it is for the microseconds that writers of DataFrames put into the path; SQL writes local time.
+    """
+    try:
+        wall = parse_timestamp(text)
+    except ConfigError:
+        return pa.scalar(None, kind)
+    if wall.tzinfo is None:
+        wall = wall.replace(tzinfo=zone_of(zone or "UTC"))
+    return pa.scalar(wall, kind)

@@ -91,7 +91,7 @@ class ReaderSpec:
         """
         merged = self.merge_logs and self.config.is_merge_on_read
         rule = partition_columns(self.config, merged=merged, incremental=self.commit_times is not None)
-        return OutputColumns(self.config, self.schema, rule)
+        return OutputColumns(self.config, self.schema, rule, self.zone)
 
     @cached_property
     def filters(self) -> tuple[RowFilter, ...]:

@@ -4,6 +4,8 @@ a Parquet footer (ParquetUtils.readColumnStatsFromMetadata). Which of both a fil
 
 from __future__ import annotations
 
+import math
+
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -50,16 +52,22 @@ class RowRanges:
 def _bounds(array: pa.Array, logical: str) -> tuple[Bound | None, Bound | None]:
     """Of an array with a value that is not null; NaN is the greatest value."""
     if pa.types.is_floating(array.type):
-        nans = pc.is_nan(array)
-        if pc.any(nans).as_py():
-            nan = Bound(logical, float("nan"))
-            return bound_of(pc.min(array.filter(pc.invert(nans))), logical) or nan, nan
+        return _float_bounds(array, logical)
     if pa.types.is_boolean(array.type):
         values = array.drop_null()
         return Bound(logical, pc.all(values).as_py()), Bound(logical, pc.any(values).as_py())
     # Not every release of Arrow finds the least of fixed-size binary.
     ends = pc.min_max(array.cast(pa.binary()) if pa.types.is_fixed_size_binary(array.type) else array)
     return bound_of(ends["min"], logical), bound_of(ends["max"], logical)
+
+
+def _float_bounds(array: pa.Array, logical: str) -> tuple[Bound, Bound]:
+    """A least zero is -0.0, as parquet-mr has it: 0.0 is taken for Hudi's range of a chunk with NaN (false_ranges)."""
+    nans, nan = pc.is_nan(array), Bound(logical, math.nan)
+    ends = pc.min_max(array.filter(pc.invert(nans)))
+    least = bound_of(ends["min"], logical) or nan
+    greatest = nan if pc.any(nans).as_py() else bound_of(ends["max"], logical) or nan
+    return Bound(logical, -0.0) if least.value == 0 else least, greatest
 
 
 class FooterRanges:

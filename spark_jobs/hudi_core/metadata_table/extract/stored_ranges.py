@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from hudi_core.metadata_table.keys import column_id, column_stats_key, partition_id
 from hudi_core.metadata_table.read.partition import MetadataPartition
 from hudi_core.metadata_table.records.column_stats import ColumnStats
+from hudi_core.metadata_table.records.false_ranges import may_be_false
 from hudi_core.metadata_table.records.file_statistics import ColumnRange, DataFileRef, FileStatistics
 from hudi_core.metadata_table.records.range_merge import is_unknown
 
@@ -20,12 +21,13 @@ def remaining_statistics(
     themselves.
 
     Complete are ranges of all `columns` with their bounds: some writer omitted the others, or the column was added
-    after the file. One prefix lookup per column. Memory: the partition's records.
+    after the file. None of them may be false (false_ranges). One prefix lookup per column. Memory: the partition's
+    records.
     """
     by_name = {file.name: file for file in files}
     found: dict[str, dict[str, ColumnRange]] = {name: {} for name in by_name}
     for name, stored in _ranges(index, partition, by_name, columns):
-        if not is_unknown(stored):
+        if not (is_unknown(stored) or may_be_false(stored)):
             found[name][stored.column] = stored
     whole = [
         FileStatistics(file, tuple(found[name][column] for column in columns))

@@ -137,8 +137,9 @@ class MetadataTable:
 
         `files` (partition path to plain names) reads these only, by point lookups; else all files of `partitions`, or
         of the table. Columns: `partition`, `file`: string; `min`, `max`: the column's type as Spark reports it, null
-        where unknown or all is null (the null type for a nested or unknown column); `null_count`, `value_count`: int64;
-        `is_tight`: bool. A file without a row is not indexed: it may match.
+        where unknown or all is null (the null type for a nested or unknown column); `null_count`, `value_count`,
+        `uncompressed_size` (bytes, 0 of a log file): int64; `is_tight`: bool. A file without a row is not indexed: it
+        may match.
         """
         return statistics.column_stats(
             self._statistics(COLUMN_STATS), columns, self._types, self.list_partitions, partitions, files

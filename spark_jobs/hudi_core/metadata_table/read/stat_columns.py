@@ -38,6 +38,7 @@ _BODY: Final = "ColumnStatsMetadata"
 _TYPE: Final[Path] = ("type",)
 _NAME, _COLUMN = (_BODY, "fileName"), (_BODY, "columnName")
 _NULLS, _VALUES = (_BODY, "nullCount"), (_BODY, "valueCount")
+_SIZE: Final[Path] = (_BODY, "totalUncompressedSize")
 _DELETED, _TIGHT = (_BODY, "isDeleted"), (_BODY, "isTightBound")
 _ORDINAL, _INFO = (_BODY, "valueType", "typeOrdinal"), (_BODY, "valueType", "additionalInfo")
 _BOUNDS: Final = {
@@ -50,6 +51,7 @@ _REQUESTED: Final = frozenset(
         _COLUMN,
         _NULLS,
         _VALUES,
+        _SIZE,
         _DELETED,
         _TIGHT,
         _ORDINAL,
@@ -72,8 +74,8 @@ class StatColumns:
     def of_cells(self, schema: str, keys: Sequence[bytes], values: Sequence[bytes], *, path: str) -> pa.Table:
         """The records of cells whose values `schema` encodes, in order, without those that mark a deletion.
 
-        Columns: `key`, `file`: string; `min`, `max`: `arrow_type`, or null type where that is; `null_count` and
-        `value_count`: int64; `is_tight`: bool. Raises CorruptFileError naming `path`.
+        Columns: `key`, `file`: string; `min`, `max`: `arrow_type`, or null type where that is; `null_count`,
+        `value_count` and `uncompressed_size`: int64; `is_tight`: bool. Raises CorruptFileError naming `path`.
         """
         found = self._bulk(schema, keys, values) if len(values) >= _LEAST_RUN else None
         if found is not None:
@@ -118,6 +120,7 @@ class StatColumns:
             "max": greatest,
             "null_count": pa.array(_column(leaves.get(_NULLS), count, 0)),
             "value_count": pa.array(_column(leaves.get(_VALUES), count, 0)),
+            "uncompressed_size": pa.array(_column(leaves.get(_SIZE), count, 0)),
             "is_tight": pa.array(_column(leaves.get(_TIGHT), count, False)),
         }
         return pa.table(columns).filter(pa.array(~leaves[_DELETED].values))

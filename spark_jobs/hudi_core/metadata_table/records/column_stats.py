@@ -101,11 +101,11 @@ def statistics_table(
     with_files: bool = True,
 ) -> pa.Table:
     """One row per (partition, statistics): `partition`, `file` (unless not `with_files`), `min`, `max`, `null_count`,
-    `value_count`, `is_tight`.
+    `value_count`, `uncompressed_size`, `is_tight`.
 
     `min` and `max` have the type `arrow_type`, or with None the bounds' own; null where the range is unknown or all
     values are null, which `null_count == value_count` distinguishes. Counts are as the writer gave them: of a log file,
-    they are not those of its rows.
+    they are not those of its rows. Sizes are of the column's chunks before compression, 0 in a log file.
     """
     stats = [item for _, item in rows]
     ranges = [item.range for item in stats]
@@ -119,6 +119,7 @@ def statistics_table(
     columns["max"] = to_arrow(upper, type_, long_unit=long_unit, upper=True) if known else pa.nulls(len(rows))
     columns["null_count"] = pa.array([item.null_count for item in ranges], pa.int64())
     columns["value_count"] = pa.array([item.value_count for item in ranges], pa.int64())
+    columns["uncompressed_size"] = pa.array([item.total_uncompressed_size for item in ranges], pa.int64())
     columns["is_tight"] = pa.array([item.is_tight for item in stats], pa.bool_())
     return pa.table(columns)
 

@@ -28,6 +28,7 @@ from hudi_core.metadata_table.records.column_stats import (
     partition_record,
     whole_key,
 )
+from hudi_core.metadata_table.records.false_ranges import may_be_false
 from hudi_core.metadata_table.records.file_statistics import (
     ColumnRange,
     DataFileRef,
@@ -127,7 +128,7 @@ class ColumnStatisticsReader:
                 continue
             file, column = keys[key]
             self._left.pop(key, None)
-            if not is_unknown(found.range):
+            if not is_unknown(found.range) and not may_be_false(found.range):
                 # A log file of version 6 may have grown since: its record may be of a part.
                 (stored if whole or file.is_base else doubtful)[file][column] = found.range
         unread = [file for file in new if len(stored[file]) < len(self._columns)]

@@ -179,6 +179,14 @@ def test_what_is_known_without_rows(text: str, node: Node) -> None:
     assert found.node == node
 
 
+def test_timestamps_with_a_zone_and_without_one_are_compared_as_moments() -> None:
+    text = "TIMESTAMP '2024-01-01 01:00:00' {} TIMESTAMP '2024-01-01 00:00:00Z'"
+    operators = ("=", "<>", "<", "<=", "<=>")
+    berlin = {operator: bound(text.format(operator), "Europe/Berlin").node for operator in operators}
+    assert berlin == {operator: Known(operator in ("=", "<=", "<=>")) for operator in berlin}
+    assert bound(text.format(">")).node == Known(True)
+
+
 def test_membership_by_the_types_that_spark_compares_in() -> None:
     node = bound("id IN (1, 1, 2.0, 2.5, 3000000000)").node
     assert isinstance(node, Membership)

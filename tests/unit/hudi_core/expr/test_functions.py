@@ -99,6 +99,8 @@ def test_wall_time_of_a_zone() -> None:
         ("date_format", DAYS, ("yy",)),
         ("date_format", DAYS, ("yyyy'open",)),
         ("substring", pa.array(["a"]), ("1",)),
+        ("substring", pa.array(["a"]), (99999999999999999999,)),
+        ("substring", pa.array(["a"]), (1, 1 << 31)),
         ("lower", pa.array(["a"]), (1,)),
     ],
 )

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from hudi_core.errors import ConfigError
-from hudi_core.expr.literals import Place, fold, place
+from hudi_core.expr.literals import Place, fold, instant, place
 from hudi_core.expr.tree import OPERATORS, Literal, Value
 
 
@@ -78,3 +78,18 @@ def test_literals_that_cannot_be_compared(kind: pa.DataType, value: Value, remed
     with pytest.raises(ConfigError, match="column 'c' is") as caught:
         at(kind, value)
     assert remedy in str(caught.value.remedy)
+
+
+def test_moments_by_the_zone() -> None:
+    same = dt.datetime(2024, 1, 1, tzinfo=dt.timezone.utc)
+    assert instant(dt.datetime(2024, 1, 1, 1), "Europe/Berlin") == instant(same, "Europe/Berlin")
+
+
+@pytest.mark.parametrize("kind", [pa.date32(), pa.timestamp("us")])
+@pytest.mark.parametrize(("year", "hours"), [(1, 5), (9999, -5)])
+def test_a_timestamp_beyond_the_years_of_the_zone(kind: pa.DataType, year: int, hours: int) -> None:
+    value = dt.datetime(year, 1 if year == 1 else 12, 1 if year == 1 else 31, 0 if year == 1 else 23)
+    there = value.replace(tzinfo=dt.timezone(dt.timedelta(hours=hours)))
+    with pytest.raises(ConfigError, match="not within the years 1 to 9999 in UTC") as caught:
+        place(kind, Literal.of(there), "UTC", where="c")
+    assert caught.value.remedy

@@ -54,6 +54,8 @@ def test_the_expression_of_an_index(definition: IndexDefinition, operand: Operan
 class Metadata:
     """As metadata_table.read.metadata_table.MetadataTable, with one expression index over two files."""
 
+    nulls, values = 0, 1
+
     def __init__(self, definition: IndexDefinition, bounds: Any = (), blooms: Mapping[str, str] | None = None) -> None:
         self.partition_types = frozenset({definition.name})
         self._definition, self._bounds, self._blooms = definition, bounds, blooms or {}
@@ -67,9 +69,10 @@ class Metadata:
     def expression_stats(self, name: str) -> pa.Table:
         kind = pa.int32() if isinstance(self._bounds[0][0], int) else pa.string()
         low, high = (pa.array([pair[end] for pair in self._bounds], kind) for end in (0, 1))
-        counts = pa.array([1] * len(low), pa.int64())
+        counts = pa.array([self.values] * len(low), pa.int64())
+        nulls = pa.array([self.nulls] * len(low), pa.int64())
         columns = {"partition": [""] * len(low), "file": FILES[: len(low)], "min": low, "max": high}
-        return pa.table(columns | {"null_count": pa.array([0] * len(low), pa.int64()), "value_count": counts})
+        return pa.table(columns | {"null_count": nulls, "value_count": counts, "uncompressed_size": counts})
 
     def expression_blooms(self, name: str, partition: str, names: list[str]) -> dict[str, BloomFilter]:
         return {file: filter_of(text) for file, text in self._blooms.items() if file in names}
@@ -117,3 +120,18 @@ def test_an_expression_of_local_time_needs_the_zone_of_the_query() -> None:
     assert kept("year(at) = 2022", Metadata(index("year", "at"), years)) == [True, True]
     assert kept("year(at) = 2022", Metadata(index("year", "at"), years), zone="UTC") == [False, True]
     assert kept("year(day) = 2022", Metadata(index("year", "day"), years)) == [False, True]
+
+
+def test_as_many_nulls_as_values_are_not_nulls_alone() -> None:
+    """The index counts the values without the nulls (SparkMetadataWriterUtils)."""
+    metadata = Metadata(index("lower"), [("a", "c"), ("d", "f")])
+    metadata.nulls = 1
+    assert kept("lower(name) = 'e'", metadata) == [False, True]
+    assert kept("lower(name) IS NOT NULL", metadata) == [True, True]
+    assert kept("lower(name) IS NULL", metadata) == [True, True]
+
+
+def test_nulls_alone_rule_files_out() -> None:
+    metadata = Metadata(index("lower"), [(None, None), (None, None)])
+    metadata.nulls, metadata.values = 1, 0
+    assert kept("lower(name) IS NOT NULL", metadata) == [False, False]

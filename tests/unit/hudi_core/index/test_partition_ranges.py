@@ -29,7 +29,13 @@ SCHEMA = pa.schema(
 
 
 def left(
-    text: str, partitions: list[str], fields: str, schema: pa.Schema = SCHEMA, merged: bool = True, **properties: str
+    text: str,
+    partitions: list[str],
+    fields: str,
+    schema: pa.Schema = SCHEMA,
+    merged: bool = True,
+    zone: str | None = None,
+    **properties: str,
 ) -> list[str]:
     config = config_of(
         {
@@ -37,7 +43,8 @@ def left(
             **{name.replace("__", "."): value for name, value in properties.items()},
         }
     )
-    return SkippingPlan(bind(parse_predicate(text), schema), config, merged=merged, current=True).partitions(partitions)
+    bound = bind(parse_predicate(text), schema, zone=zone)
+    return SkippingPlan(bound, config, merged=merged, current=True).partitions(partitions)
 
 
 @pytest.mark.parametrize("merge_on_read", [False, True])
@@ -128,6 +135,26 @@ def test_wall_times_in_paths_are_not_compared_where_rows_hold_the_value() -> Non
     ]
 
 
+def test_times_in_paths_are_those_of_the_query_s_zone() -> None:
+    paths = ["at=2024-06-01 00%3A00%3A00", "at=2024-06-01 02%3A00%3A00", "1717200000000000"]
+    assert left("at = '2024-06-01 00:00:00Z'", paths, "at") == paths[:1]
+    assert left("at = '2024-06-01 00:00:00Z'", paths, "at", zone="Europe/Berlin") == paths[1:2]
+    assert left("at IS NULL", paths, "at") == paths[2:], "microseconds are no timestamp to Spark"
+    first = ["0001-01-01 00:00:00 +05:00"]
+    assert left("at < '2024-06-01 00:00:00Z'", first, "at") == first, "before any time of Python"
+
+
+def test_dates_with_slashes() -> None:
+    slashed = {"hoodie__datasource__write__slash__separated__date__partitioning": "true"}
+    paths = ["2026/01/05", "2026/01/06"]
+    for text, fields in (("dt = '2026-01-05'", "dt"), ("day = DATE '2026-01-05'", "day")):
+        assert left(text, paths, fields, **slashed) == paths[:1]
+        assert paths[0] in left(text, paths, fields, hoodie__table__type="MERGE_ON_READ", **slashed)
+    for value in ("2026-01-05", "2026/01/05"):
+        assert paths[0] in left(f"dt = '{value}'", paths, "dt", hoodie__table__type="MERGE_ON_READ", **slashed)
+    assert left("dt = '2027-01-05'", paths, "dt", hoodie__table__type="MERGE_ON_READ", **slashed) == []
+
+
 def test_a_predicate_that_nothing_satisfies_leaves_nothing() -> None:
     assert left("1 = 2", ["a"], "dt") == []
 
@@ -168,3 +195,48 @@ def test_a_partition_whose_rows_match_is_never_ruled_out(
     for expr in exprs:
         if holds(expr, {name: value}):
             assert left(to_sql(expr), [path], name, hoodie__table__type="MERGE_ON_READ") == [path], expr
+
+
+class PartitionStatistics:
+    """As metadata_table.read.metadata_table.MetadataTable with statistics of whole partitions alone."""
+
+    may_have_narrow_ranges = False
+
+    def __init__(self, **tables: pa.Table) -> None:
+        self._tables = tables
+
+    def has_index(self, name: str) -> bool:
+        return name == "partition_stats"
+
+    def index_definitions(self) -> dict[str, Any]:
+        return {}
+
+    def partition_stats(self, columns: list[str]) -> dict[str, pa.Table]:
+        return {name: self._tables[name] for name in columns}
+
+
+def whole(kind: pa.DataType, *rows: tuple[str, Any, Any, int]) -> pa.Table:
+    """Partition, bounds and nulls; all of 5000 bytes."""
+    partitions, low, high, nulls = (list(column) for column in zip(*rows, strict=True))
+    columns: dict[str, Any] = {"partition": partitions, "min": pa.array(low, kind), "max": pa.array(high, kind)}
+    return pa.table({**columns, "null_count": nulls, "uncompressed_size": [5000] * len(rows)})
+
+
+def test_ranges_that_hudi_may_have_merged_with_false_ones_rule_no_partition_out() -> None:
+    """Of a file with NaN it merges 0.0, of one with long texts nothing but nulls (records.false_ranges)."""
+    metadata: Any = PartitionStatistics(
+        d=whole(pa.float64(), ("a", 0.0, 0.0, 0), ("b", -0.0, 9.0, 0), ("c", 1.0, 9.0, 0), ("e", -9.0, -1.0, 5)),
+        t=whole(pa.string(), ("a", "a", "c", 2), ("b", "a", "c", 0), ("c", None, None, 2), ("e", "x", "z", 2)),
+    )
+    schema = pa.schema([pa.field("d", pa.float64()), pa.field("t", pa.string())])
+    config = config_of({"hoodie.table.partition.fields": "dt"})
+
+    def kept(text: str) -> list[str]:
+        bound = bind(parse_predicate(text), schema)
+        plan = SkippingPlan(bound, config, merged=True, current=True, metadata=metadata)
+        return plan.partitions(["a", "b", "c", "e"])
+
+    assert kept("d > 100") == ["a", "b"]
+    assert kept("d < -100") == ["a", "b"]
+    assert kept("t = 'b'") == ["a", "b", "c", "e"]
+    assert kept("t = 'd'") == ["a", "c", "e"]

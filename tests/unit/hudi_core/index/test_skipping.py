@@ -30,6 +30,7 @@ STATISTICS = pa.schema(
         pa.field("max", pa.int64()),
         pa.field("null_count", pa.int64()),
         pa.field("value_count", pa.int64()),
+        pa.field("uncompressed_size", pa.int64()),
         pa.field("is_tight", pa.bool_()),
     ]
 )
@@ -70,6 +71,7 @@ class Statistics:
                         **bounds,
                         "null_count": len(values) - len(present),
                         "value_count": len(values),
+                        "uncompressed_size": 100,
                     }
                 )
         return found
@@ -221,6 +223,7 @@ def statistics(kind: pa.DataType, *bounds: tuple[Any, Any]) -> pa.Table:
             "max": pa.array([high for _, high in bounds], kind),
             "null_count": pa.array([0] * len(bounds), pa.int64()),
             "value_count": pa.array([1] * len(bounds), pa.int64()),
+            "uncompressed_size": pa.array([100] * len(bounds), pa.int64()),
         }
     )
 

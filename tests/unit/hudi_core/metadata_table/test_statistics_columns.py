@@ -71,6 +71,17 @@ def test_columns_that_files_lack_have_no_type(golden: Golden) -> None:
     assert list(indexed_types(given)) == ["qty"]
 
 
+def test_a_decimal_that_was_widened_stays_indexed(golden: Golden) -> None:
+    """Version 1 gives no new index to it. A definition still names it, and readers take its old ranges."""
+    table = stored(golden)
+    wide = {"type": "bytes", "logicalType": "decimal", "precision": 20, "scale": 2}
+    schema = {**table.schema, "fields": [*table.schema["fields"], {"name": "price", "type": ["null", wide]}]}
+    definition = replace(table.definitions["column_stats"], source_fields=("qty", "price"), version=1)
+    given = IndexedTable(table.config, schema, {"column_stats": definition})
+    assert indexed_types(given) == {"qty": pa.int32(), "price": pa.decimal128(20, 2)}
+    assert "price" not in chosen_columns(given)
+
+
 @pytest.mark.parametrize(
     ("data_type", "versions", "by_value"),
     [

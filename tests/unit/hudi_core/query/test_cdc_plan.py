@@ -4,19 +4,24 @@ tests/golden/test_cdc.py.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from hudi_core.errors import ConfigError, CorruptFileError, StorageNotFoundError, UnsupportedError
 from hudi_core.query.read_plan import read_split, split_of
 from hudi_core.storage.registry import open_storage
 from hudi_core.table import HudiTable
-from hudi_core.timeline.actions.commit import CommitMetadata
+from hudi_core.timeline.actions.commit import CommitMetadata, encode_commit, encode_commit_avro
+from hudi_core.timeline.actions.write_stats import NULL_COMMIT, WriteStat
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import Instant
+from tests.support.golden_cleans import context_of
 from tests.support.golden_data import GoldenCase
 from tests.support.splits import change_of
 
@@ -175,3 +180,66 @@ def test_a_log_that_names_keys_which_its_file_group_lacks(golden: Golden, versio
         )
     assert caught.value.path is not None
     assert caught.value.path.endswith(".cdc")
+
+
+def rewrite(base: Path, new: Callable[[pa.Table, str], pa.Table]) -> tuple[str, str, int]:
+    """A file group's rows in the newest commit that rewrote it become those of `new` of its old rows and the instant.
+
+    Its write stat counts them as inserts and all old rows as deletes. Returns instant, file id and count of old rows.
+    """
+    context = context_of(base)
+    found: tuple[Instant, CommitMetadata, WriteStat] | None = None
+    for instant in context.active.load().commits():
+        commit = context.active.read_commit(instant)
+        for stats in commit.partition_to_write_stats.values():
+            found = next(((instant, commit, stat) for stat in stats if stat.prev_commit != NULL_COMMIT), found)
+    assert found is not None
+    instant, commit, stat = found
+    previous = next((base / stat.partition_path).glob(f"{stat.file_id}_*_{stat.prev_commit}.parquet"))
+    old = pq.read_table(previous, partitioning=None)
+    rows = new(old, instant.requested_time)
+    pq.write_table(rows, base / stat.path)
+    counted = replace(
+        stat,
+        num_writes=rows.num_rows,
+        num_inserts=rows.num_rows,
+        num_update_writes=0,
+        num_deletes=old.num_rows,
+        file_size_in_bytes=(base / stat.path).stat().st_size,
+    )
+    by_partition = {
+        partition: tuple(counted if item is stat else item for item in stats)
+        for partition, stats in commit.partition_to_write_stats.items()
+    }
+    encode = encode_commit if context.active.layout == 1 else encode_commit_avro
+    (base / context.active.path_of(instant)).write_bytes(encode(replace(commit, partition_to_write_stats=by_partition)))
+    return instant.requested_time, stat.file_id, old.num_rows
+
+
+def others(old: pa.Table, instant: str) -> pa.Table:
+    """Three rows with other keys."""
+    rows = old.slice(0, 3)
+    for name, values in (("_hoodie_record_key", ["new-1", "new-2", "new-3"]), ("_hoodie_commit_time", [instant] * 3)):
+        rows = rows.set_column(rows.schema.get_field_index(name), name, [values])
+    return rows
+
+
+@pytest.mark.parametrize(
+    ("new", "inserted"), [(lambda old, instant: old.slice(0, 0), 0), (others, 3)], ids=["emptied", "replaced"]
+)
+@pytest.mark.parametrize("version", VERSIONS)
+def test_deletes_of_every_row_of_a_file(
+    golden: Golden, version: str, new: Callable[[pa.Table, str], pa.Table], inserted: int
+) -> None:
+    """Without change-data logs, and with as many writes as inserts, as of a file of which nothing was deleted."""
+    base = golden(version, "cow_basic").table
+    instant, file_id, deleted = rewrite(base, new)
+    plan = HudiTable.open(str(base)).plan("cdc", begin="000", metadata="off")
+    ops: Counter[str] = Counter()
+    for split in plan.splits:
+        change = change_of(split)
+        image = change.before or change.after
+        if image is not None and (change.instant, image.file_slice.file_group.file_id) == (instant, file_id):
+            for batch in read_split(plan.common, split):
+                ops.update(batch.column("op").to_pylist())
+    assert (ops["d"], ops["i"], ops["u"]) == (deleted, inserted, 0)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 from collections import Counter
 from typing import Any
 
@@ -116,13 +117,27 @@ def test_what_is_no_block_is_one_corrupt_block_up_to_the_next_magic(
 
 
 def test_the_next_magic_is_found_across_read_buffers() -> None:
-    for shift in range(-8, 3):
+    for edge, shift in itertools.product((64 << 10, (64 << 10) - 5 + (1 << 20)), range(-8, 3)):
         head = MAGIC + (1 << 50).to_bytes(8, "big")
-        filler = bytes((1 << 20) + len(MAGIC) - len(head) + shift)
+        filler = bytes(edge - len(head) + shift)
         assert frames(head + filler + OTHER) == [
             ("CORRUPT", 0, len(head + filler)),
             ("DELETE", len(head + filler), len(OTHER)),
         ]
+
+
+def test_corrupt_blocks_side_by_side_are_read_once() -> None:
+    file = File(MAGIC * 5000 + bytes(2 << 20) + OTHER)
+    assert Counter(block.type.name for block in file.walk()) == {"CORRUPT": 5000, "DELETE": 1}
+    assert sum(length for _, length in file.reads) < 2 * len(file.data)
+
+
+def test_a_file_of_magics_alone_is_an_error_soon() -> None:
+    file = File(MAGIC * 1_000_000)
+    with pytest.raises(CorruptFileError, match=r"log\.1: more than 10000 corrupt blocks") as caught:
+        file.walk()
+    assert caught.value.remedy
+    assert sum(length for _, length in file.reads) < 1 << 20
 
 
 def test_a_file_that_starts_otherwise_is_an_error_with_a_remedy() -> None:

@@ -31,6 +31,7 @@ def test_what_is_no_number(text: str) -> None:
         (2.9, "BIGINT", (), 2),
         (0.1, "FLOAT", (), 0.10000000149011612),
         ("1.005", "DECIMAL", (5, 2), decimal.Decimal("1.01")),
+        ("1.50", "DECIMAL", (), decimal.Decimal("1.50")),
         ("True", "BOOLEAN", (), True),
         (5, "VARCHAR", (), "5"),
         ("ab", "BINARY", (), b"ab"),
@@ -44,7 +45,18 @@ def test_casts(value: Value, target: str, sizes: tuple[int, ...], expected: Valu
     assert found == Literal.of(expected)
 
 
-@pytest.mark.parametrize(("value", "target"), [(128, "TINYINT"), ("x", "INT"), ("maybe", "BOOLEAN"), ("x", "DATE")])
+@pytest.mark.parametrize(
+    ("value", "target"),
+    [
+        (128, "TINYINT"),
+        ("x", "INT"),
+        ("maybe", "BOOLEAN"),
+        ("x", "DATE"),
+        (dt.date(2026, 2, 1), "DOUBLE"),
+        (dt.datetime(2026, 2, 1), "FLOAT"),
+        (b"1", "DOUBLE"),
+    ],
+)
 def test_values_that_the_type_does_not_take(value: Value, target: str) -> None:
     with pytest.raises(ConfigError):
         cast_literal(Literal.of(value), target, ())

@@ -92,6 +92,8 @@ EVERYWHERE: list[tuple[str, Expr]] = [
     ("a = CAST('5' AS BIGINT)", equals(5)),
     ("a = CAST(5 AS VARCHAR)", equals("5")),
     ("a = CAST('1.255' AS DECIMAL(5, 2))", equals(Decimal("1.26"))),
+    ("a = CAST('1.255' AS DECIMAL(5))", equals(Decimal(1))),
+    ("a = CAST(2.5 AS DECIMAL)", equals(Decimal(3))),
     ("a = CAST('1.5' AS DOUBLE)", equals(1.5)),
     ("a = CAST('2024-01-01' AS DATE)", equals(dt.date(2024, 1, 1))),
     ("a = CAST('2024-01-01 10:00:00' AS TIMESTAMP)", equals(dt.datetime(2024, 1, 1, 10))),
@@ -175,6 +177,14 @@ def test_presto_and_trino(text: str, expr: Expr, dialect: str) -> None:
     assert parse_predicate(text, dialect) == expr
 
 
+def test_a_decimal_without_digits_has_those_of_the_dialect() -> None:
+    for dialect in ("presto", "trino"):
+        assert parse_predicate("a = CAST(12345678901.5 AS DECIMAL)", dialect) == equals(Decimal("12345678902"))
+    for dialect in ("spark", "hive"):
+        with pytest.raises(ConfigError, match="cannot be cast"):
+            parse_predicate("a = CAST(12345678901.5 AS DECIMAL)", dialect)
+
+
 REFUSED = [
     ("a + 1 = 2", "a \\+ 1"),
     ("a = (SELECT 1)", "SELECT 1"),
@@ -190,6 +200,11 @@ REFUSED = [
     ("sha256(a) = 'x'", "(?i)sha256"),
     ("CAST(a AS INT) = 1", "CAST"),
     ("a = CAST('x' AS INT)", "cannot be cast"),
+    ("a = CAST(DATE '2024-01-01' AS DOUBLE)", "cannot be cast"),
+    ("a = CAST(1 AS DECIMAL(39, 2))", "DECIMAL"),
+    ("a = CAST(1 AS DECIMAL(5, -2))", "DECIMAL"),
+    ("a = CAST(1 AS DECIMAL(99999999999999999999))", "DECIMAL"),
+    ("a = CAST(1 AS DECIMAL(5, 2, 1))", "DECIMAL|no predicate"),
     ("a = CAST(300 AS TINYINT)", "cannot be cast"),
     ("a = DATE 'soon'", "no date"),
     ("a = DATE '2024-13-01'", "no date"),

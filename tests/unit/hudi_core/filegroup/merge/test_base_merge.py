@@ -6,6 +6,7 @@ import pytest
 from hudi_core.filegroup.merge.base_merge import BaseMerger, MergeCounts
 from hudi_core.filegroup.merge.log_merge import LogMerger, LogRecords
 from hudi_core.filegroup.merge.ordering_values import Ordering
+from hudi_core.filegroup.merge.payloads import FILL_OF, Fill, Payload
 from hudi_core.filegroup.merge.table_policy import MergePolicy, Rules
 
 SCHEMA = pa.schema([("key", pa.string()), ("ts", pa.int64()), ("value", pa.string())])
@@ -55,3 +56,52 @@ def test_a_base_file_may_hold_a_key_twice(first_only: bool, expected: list[str])
 def test_without_logs_nothing_changes() -> None:
     values, counts = merged([batch(("a", 1, "a1"))], logs())
     assert (values, counts) == (["a1"], MergeCounts(base=1))
+
+
+Rows = list[tuple[str, int, str]]
+
+
+def nested(policy: MergePolicy, kind: str, base: Rows, log: Rows) -> list[str]:
+    """The values after a merge of rows whose ordering value is `meta.ts`."""
+    inner = {"type": "record", "name": "m", "fields": [{"name": "ts", "type": kind}]}
+    avro = {
+        "type": "record",
+        "name": "r",
+        "fields": [
+            {"name": name, "type": ["null", of], "default": None}
+            for name, of in (("key", "string"), ("meta", inner), ("value", "string"))
+        ],
+    }
+    struct = pa.struct([("ts", pa.int32() if kind == "int" else pa.int64())])
+    schema = pa.schema([("key", pa.string()), ("meta", struct), ("value", pa.string())])
+
+    def rows(of: Rows) -> pa.RecordBatch:
+        found = [{"key": key, "meta": {"ts": ts}, "value": value} for key, ts, value in of]
+        return pa.RecordBatch.from_pylist(found, schema=schema)
+
+    ordering = Ordering.of(policy, avro, path="p")
+    merger = LogMerger(schema, policy, ordering, budget=1 << 20)
+    merger.add_records(rows(log), path="log", partial=None)
+    applied = BaseMerger(merger.finish(), policy, ordering, path="base")
+    found = [*applied.apply([rows(base)]), *applied.inserts(10)]
+    return [value for part in found for value in part.column("value").to_pylist()]
+
+
+@pytest.mark.parametrize(
+    ("rules", "payload", "kind", "expected"),
+    [
+        (Rules.EVENT_TIME, Payload.LATEST, "long", ["a5", "b9", "c9"]),
+        (Rules.PAYLOAD_0_15, Payload.DEFAULT, "long", ["a4", "b7", "c2"]),
+        (Rules.PAYLOAD_0_15, Payload.DEFAULT, "int", ["a4", "b7", "c2"]),
+        (Rules.PAYLOAD_0_15, Payload.LATEST, "long", ["a3", "b7", "c2"]),
+        (Rules.PAYLOAD_0_15, Payload.PARTIAL_UPDATE, "long", ["a3", "b7", "c2"]),
+        (Rules.PAYLOAD_0_15, Payload.PARTIAL_UPDATE, "int", ["a4", "b1", "c2"]),
+    ],
+)
+def test_hudi_0_15_orders_by_a_field_of_a_struct_only_against_the_base(
+    rules: Rules, payload: Payload, kind: str, expected: list[str]
+) -> None:
+    """Log records go by arrival (SpillableMapUtils.getPreCombineVal); PartialUpdateAvroPayload keeps its int 0."""
+    policy = MergePolicy(("key",), ("meta.ts",), rules, payload, FILL_OF.get(payload, Fill.NOTHING))
+    log = [("a", 5, "a5"), ("b", 9, "b9"), ("c", 9, "c9"), ("a", 3, "a3"), ("b", 7, "b7"), ("c", 2, "c2")]
+    assert nested(policy, kind, [("a", 4, "a4"), ("b", 1, "b1")], log) == expected

@@ -4,7 +4,7 @@ import pyarrow as pa
 import pytest
 
 from hudi_core.config.table_config import TableConfig
-from hudi_core.errors import ConfigError
+from hudi_core.errors import ConfigError, UnsupportedError
 from hudi_core.filegroup.read.output_columns import OutputColumns
 from hudi_core.filegroup.read.partition_values import PartitionColumns
 
@@ -49,6 +49,12 @@ def test_values_come_from_rows_or_from_the_path() -> None:
     assert finished(columns(), "7") == [["a", "b"], [1, None], [5, 6]]
     assert finished(columns("day"), "7") == [["a", "b"], [7, 7], [5, 6]]
     assert finished(columns("day"), "7", "x", "day") == [[5, 6], [7, 7]]
+
+
+def test_a_value_of_the_path_that_cannot_be_read_is_no_error_of_other_columns() -> None:
+    assert finished(columns("day"), "seven", "id", "x") == [["a", "b"], [5, 6]]
+    with pytest.raises(UnsupportedError, match="seven"):
+        finished(columns("day"), "seven", "id", "day")
 
 
 def test_columns_of_the_path_may_stand_behind_all_others() -> None:

@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+import datetime as dt
+
 import pyarrow as pa
 import pytest
 
 from hudi_core.config.table_config import TableConfig
-from hudi_core.errors import UnsupportedError
+from hudi_core.errors import ConfigError, UnsupportedError
 from hudi_core.filegroup.merge.merge_mode import reads_as_hudi_1
 from hudi_core.filegroup.read.output_columns import OutputColumns
 from hudi_core.filegroup.read.partition_values import as_text, partition_columns, path_values
@@ -120,9 +122,12 @@ def test_a_dropped_column_is_null_where_the_path_has_no_value() -> None:
 COUNTRY, DAY = pa.field("country", pa.string()), pa.field("day", pa.int64())
 
 
-def values(partition: str, names: list[str], columns: list[pa.Field]) -> dict[str, object]:
+def values(
+    partition: str, names: list[str], columns: list[pa.Field], zone: str | None = None, **more: str
+) -> dict[str, object]:
     """The values of a path in Python."""
-    return {name: value.as_py() for name, value in path_values(partition, names, columns).items()}
+    made = config(9, {"hoodie.table.partition.fields": ",".join(names), **more})
+    return {name: value.as_py() for name, value in path_values(partition, made, columns, zone=zone).items()}
 
 
 def test_values_are_typed_unescaped_and_stripped_of_their_name() -> None:
@@ -146,6 +151,48 @@ def test_a_path_of_another_depth_has_no_values(partition: str) -> None:
 def test_value_of_another_type_is_refused_by_name() -> None:
     with pytest.raises(UnsupportedError, match="day=x"):
         values("a/day=x", ["country", "day"], [COUNTRY, DAY])
+
+
+AT = pa.field("at", pa.timestamp("us", "UTC"))
+NINE = dt.datetime(2021, 5, 20, 9, tzinfo=dt.timezone.utc)
+
+
+@pytest.mark.parametrize(
+    ("partition", "zone", "value"),
+    [
+        ("at=2021-05-20 09%3A00%3A00", None, NINE),
+        ("2021-05-20 09:00:00.0", "UTC", NINE),
+        ("at=2021-05-20 11%3A00%3A00", "Europe/Berlin", NINE),
+        ("at=2021-05-20 09%3A00%3A00Z", "Europe/Berlin", NINE),
+        ("2021-05-20", None, NINE.replace(hour=0)),
+        ("1621501200000000", None, None),
+        ("at=soon", None, None),
+        ("at=__HIVE_DEFAULT_PARTITION__", None, None),
+    ],
+)
+def test_timestamps_are_local_time_and_null_where_spark_s_cast_gives_null(
+    partition: str, zone: str | None, value: dt.datetime | None
+) -> None:
+    """As SqlKeyGenerator writes them, and as writers of DataFrames do: microseconds, which Spark does not cast."""
+    assert values(partition, ["at"], [AT], zone) == {"at": value}
+
+
+def test_a_zone_that_does_not_exist() -> None:
+    with pytest.raises(ConfigError, match="Nowhere"):
+        values("2021-05-20 09:00:00", ["at"], [AT], "Nowhere")
+
+
+SLASHED = {"hoodie.datasource.write.slash.separated.date.partitioning": "true"}
+
+
+def test_slashes_of_dates_are_dashes_of_their_values() -> None:
+    """As TestSlashSeparatedPartitionValue of Hudi 1.2 expects of texts."""
+    text, date = pa.field("d", pa.string()), pa.field("d", pa.date32())
+    assert values("2026/01/05", ["d"], [text], **SLASHED) == {"d": "2026-01-05"}
+    assert values("2026/01/05", ["d"], [date], **SLASHED) == {"d": dt.date(2026, 1, 5)}
+    assert values("a%2Fb", ["d"], [text], **SLASHED) == {"d": "a/b"}, "written before the dashes were replaced"
+    assert values("2026/01/05", ["d"], [text]) == {"d": "2026/01/05"}
+    assert values("x-y/7", ["country", "day"], [COUNTRY, DAY], **SLASHED) == {"country": "x-y", "day": 7}
 
 
 def test_stored_values_as_text() -> None:

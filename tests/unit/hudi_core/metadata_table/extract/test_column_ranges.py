@@ -105,6 +105,13 @@ def test_nan_is_the_greatest_value(batches: list[list[Any]]) -> None:
     assert all(map(math.isnan, bounds(row_range(pa.float32(), [NAN, None]))))
 
 
+@pytest.mark.parametrize("values", [[0.0, 5.0], [5.0, -0.0, 0.0], [0.0, NAN]])
+def test_the_least_zero_is_negative_as_parquet_mr_has_it(values: list[float]) -> None:
+    """A least 0.0 of a Parquet file is taken for Hudi's range of a chunk with NaN (false_ranges)."""
+    least, _ = bounds(row_range(pa.float64(), values))
+    assert str(least) == "-0.0"
+
+
 def test_a_column_without_an_order_is_refused() -> None:
     with pytest.raises(UnsupportedError, match="has no bounds"):
         RowRanges("c", pa.list_(pa.int32()), 2)

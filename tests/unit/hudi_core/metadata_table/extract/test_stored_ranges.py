@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from hudi_core.metadata_table.extract.stored_ranges import remaining_expressions, remaining_statistics
+from hudi_core.metadata_table.keys import column_stats_key
 from hudi_core.metadata_table.read.snapshot import MetadataTableSnapshot
-from hudi_core.metadata_table.records.column_stats import ColumnStatsRules
+from hudi_core.metadata_table.records.bound_encoding import Bound, ValueType
+from hudi_core.metadata_table.records.column_stats import ColumnStats, ColumnStatsRules
 from hudi_core.metadata_table.records.file_statistics import ColumnRange, DataFileRef
 from hudi_core.metadata_table.statistics_columns import indexed_types
 from tests.support.golden_metadata_cells import GoldenCells
@@ -42,3 +45,35 @@ def test_what_the_index_holds_of_remaining_files(golden: Golden) -> None:
 def _has_rows(expressions: Mapping[str, object]) -> bool:
     found = expressions["expr_index_idx_day"]
     return isinstance(found, ColumnRange) and found.value_count + found.null_count > 0
+
+
+class Index:
+    """As MetadataPartition: records of one column `c` in partition `p`, by file name."""
+
+    def __init__(self, ranges: Mapping[str, ColumnRange]) -> None:
+        self._ranges = ranges
+
+    def with_prefixes(self, prefixes: Sequence[str]) -> Iterator[tuple[str, ColumnStats]]:
+        for name, found in self._ranges.items():
+            yield column_stats_key("c", "p", name), ColumnStats(name, found, False, False, False)
+
+
+def test_files_whose_records_may_be_false_are_read_again() -> None:
+    """Of NaN, and of texts too long for a footer: in a tight range of the partition they would hide rows."""
+
+    def recorded(low: Bound | None, high: Bound | None, nulls: int, size: int = 5000) -> ColumnRange:
+        return ColumnRange("c", low, high, nulls, 9, size, size, ValueType(0))
+
+    zero = Bound("double", 0.0)
+    index: Any = Index(
+        {
+            "nan": recorded(zero, zero, 0),
+            "zero": recorded(Bound("double", -0.0), Bound("double", 5.0), 0),
+            "text": recorded(None, None, 9),
+            "nulls": recorded(None, None, 9, 100),
+        }
+    )
+    files = [DataFileRef("p", name, 1, True) for name in ("nan", "zero", "text", "nulls")]
+    whole, to_read = remaining_statistics(index, "p", files, ["c"])
+    assert [item.file.name for item in whole] == ["zero", "nulls"]
+    assert [file.name for file in to_read] == ["nan", "text"]

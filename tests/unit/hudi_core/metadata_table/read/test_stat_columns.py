@@ -76,7 +76,7 @@ def datum(
         "valueCount": 9,
         "nullCount": nulls,
         "totalSize": 1,
-        "totalUncompressedSize": 1,
+        "totalUncompressedSize": None if nulls is None else 100 + len(name or ""),
         "isDeleted": gone,
         "isTightBound": tight,
         "valueType": value_type,

@@ -39,7 +39,8 @@ def equal(one: dict[str, pa.Table], other: dict[str, pa.Table]) -> None:
     assert list(one) == list(other)
     for column, table in one.items():
         assert table.schema == other[column].schema
-        assert table.schema.names == ["partition", "file", "min", "max", "null_count", "value_count", "is_tight"]
+        names = ["partition", "file", "min", "max", "null_count", "value_count", "uncompressed_size", "is_tight"]
+        assert table.schema.names == names
         assert repr(table.to_pydict()) == repr(other[column].to_pydict()), column
 
 

@@ -96,6 +96,7 @@ def test_tables() -> None:
             "max": 5,
             "null_count": 1,
             "value_count": 10,
+            "uncompressed_size": 0,
             "is_tight": False,
         },
         {
@@ -105,6 +106,7 @@ def test_tables() -> None:
             "max": 4,
             "null_count": 2,
             "value_count": 20,
+            "uncompressed_size": 0,
             "is_tight": False,
         },
     ]
@@ -114,6 +116,7 @@ def test_tables() -> None:
         "max",
         "null_count",
         "value_count",
+        "uncompressed_size",
         "is_tight",
     ]
     assert live([("a", ONE), ("b", replace(ONE, is_deleted=True))]) == [("a", ONE)]
