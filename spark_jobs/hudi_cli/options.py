@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import wraps
@@ -54,7 +55,7 @@ class Target:
         """The fields that the request of every verb has. Raises ConfigError for a text that is no `K=V`."""
         return {
             "table": self.table,
-            "owner": f"hudictl of {getuser()}",
+            "owner": f"hudictl of {user_name()}",
             "options": parse_pairs(option, option="--option"),
             "storage_options": self._pairs(),
             "storage_options_file": self.storage_options_file,
@@ -187,6 +188,14 @@ def parse_pairs(pairs: Iterable[str], *, option: str) -> dict[str, str]:
             raise ConfigError(f"{option} names {key} twice", remedy="give each option once")
         result[key] = value
     return result
+
+
+def user_name() -> str:
+    """The user of this process, or its number: a container may run as one that has no entry in /etc/passwd."""
+    try:
+        return getuser()
+    except (KeyError, OSError):  # the latter from Python 3.13 on
+        return f"uid {os.getuid()}"
 
 
 def _table_type() -> type[HudiTable]:

@@ -22,8 +22,8 @@
 
 Each error has the file that it is about and the remedy as fields, and can be pickled, so that it crosses a Spark task
 boundary whole. Classes whose remedy does not depend on the raising code have a default one, `usual_remedy`. Passwords
-in addresses and signatures in their queries are masked, since libraries put whole addresses into their messages.
-Control characters are escaped, and long texts shortened: names from a table get into messages, and these into
+in addresses, and secrets in their queries and parameters, are masked, since libraries put whole addresses into their
+messages. Control characters are escaped, and long texts shortened: names from a table get into messages, and these into
 terminals and logs. What a process that waits writes there is timed here as well.
 """
 
@@ -47,7 +47,7 @@ LONGEST = 8000
 USER_INFO = re.compile(r"://[^/@\s:\[]*:(?!\d{1,5}(?:/|$))[^@\s]*@")
 """A user and a password in an address; keys of AWS may hold slashes. `host:port/folder@name` is none."""
 _SIGNED = re.compile(
-    r"([?&][\w.%-]*(?:sig|key|token|secret|passw|credential|auth)[\w.%-]*=)[^&#\s'\"<>)]+", re.IGNORECASE
+    r"([?&;][\w.%-]*(?:sig|key|token|secret|passw|credential|auth)[\w.%-]*=)[^&#\s'\"<>)]+", re.IGNORECASE
 )
 
 

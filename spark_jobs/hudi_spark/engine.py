@@ -19,6 +19,7 @@ from hudi_core.engine.protocol import Consume, Produce, UnitTask
 from hudi_core.engine.serializer import from_text
 from hudi_core.errors import ExecutionError
 from hudi_core.request.outcome import error_from_json
+from hudi_spark.arrow_batches import rows_per_batch
 from hudi_spark.exchange import RowProducer, ShardConsumer, exchanged
 from hudi_spark.failure import SPARK_FAILURES, translate
 from hudi_spark.progress import ProgressFolder
@@ -80,8 +81,9 @@ class SparkEngine:
     ) -> list[R]:
         """See Engine.exchange. Spark tries a failed task again (spark.task.maxFailures), a producer's for any reason.
 
-        Memory: Spark shuffles and sorts with what it has and spills the rest; a Python worker holds one batch of rows
-        (spark.sql.execution.arrow.maxRecordsPerBatch) beside what the functions hold.
+        Memory: Spark shuffles and sorts with what it has, and spills the rest. The JVM and the Python worker hold one
+        batch of rows each, beside what the functions hold: as many as the units say, or as the session says
+        (spark.sql.execution.arrow.maxRecordsPerBatch).
         """
         if shards < 1:
             raise ValueError(f"an exchange has at least one shard, not {shards}")
@@ -89,7 +91,10 @@ class SparkEngine:
         with ProgressFolder(len(units) + shards, progress) as ticks:
             producer = None if packed is None else RowProducer(produce, packed, run_epoch, shards, ticks.path)
             consumer = ShardConsumer(consume, run_epoch, ticks.path, len(units))
-            rows = self._collect(lambda: exchanged(self._spark, producer, len(units), consumer, shards))
+            rows = self._collect(
+                lambda: exchanged(self._spark, producer, len(units), consumer, shards),
+                getattr(units[0], "rows_per_batch", None) if units else None,
+            )
         return _results(rows, result_type(consume), shards, "shards")
 
     def stage_query(self, query: str, folder: str, storage_options: Mapping[str, str]) -> None:
@@ -107,15 +112,19 @@ class SparkEngine:
         rows = self._collect(lambda: frame.mapInArrow(part, STAGED_SCHEMA))
         keep_staged(frame, folder, storage_options, {row.name for row in rows})
 
-    def _collect(self, plan: Callable[[], DataFrame]) -> list[Row]:
+    def _collect(self, plan: Callable[[], DataFrame], most_rows: int | None = None) -> list[Row]:
+        def act() -> list[Row]:
+            # A plan is lazy and runs again with every action, and tasks write files: there is exactly one action.
+            with rows_per_batch(self._spark, most_rows):
+                rows: list[Row] = plan().collect()
+            return rows
+
         # In a thread of its own: Spark's SIGINT handler cancels the jobs by a call to the JVM, which breaks when it
         # interrupts another one. Leaving the pool waits for the job's end, so that no job runs any more when the claim
         # is released.
         with ThreadPoolExecutor(max_workers=1, thread_name_prefix="hudi-spark-action") as pool:
             try:
-                # A plan is lazy and runs again with every action, and tasks write files: there is exactly one action.
-                rows: list[Row] = pool.submit(lambda: plan().collect()).result()
-                return rows
+                return pool.submit(act).result()
             except SPARK_FAILURES as error:
                 raise translate(error) from error
             except KeyboardInterrupt:

@@ -7,9 +7,11 @@ from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import unquote
 
 from hudi_core.errors import ConfigError, ExecutionError
 from hudi_core.request.java import spark_environment
+from hudi_core.request.secrets import is_secret_key
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -94,7 +96,17 @@ def _connect(url: str, zip_file: Path, conf: Mapping[str, str], app_name: str) -
     except ImportError as error:
         raise ConfigError(f"Spark Connect cannot start: {error}", remedy="pip install 'pyspark[connect]'") from error
     except SPARK_FAILURES as error:
+        address, _, parameters = url.partition(";")
         raise ExecutionError(
-            f"no Spark Connect session at {url}: {error}", remedy="is the server running, and the address right?"
-        ) from error
+            f"no Spark Connect session at {address}: {_without_secrets(str(error), parameters)}",
+            remedy="is the server running, and the address right?",
+        ) from None  # the cause may quote the token of the address
     return spark
+
+
+def _without_secrets(text: str, parameters: str) -> str:
+    """The text with `***` for the secrets among the parameters of a Spark Connect address (`token=…;…`)."""
+    for name, _, value in (item.partition("=") for item in parameters.split(";")):
+        if value and is_secret_key(name):
+            text = text.replace(value, "***").replace(unquote(value), "***")
+    return text

@@ -46,14 +46,9 @@ HOLLOW_COMMITS = ConfigKey(
     "FAIL or BLOCK: what an incremental query of table version 6 does when a commit is pending and later ones are"
     " completed",
 )
-SKIP_COMPACTION = flag(
-    "hoodie.datasource.read.incr.skip_compact",
-    "skip compactions in an incremental query; no effect in table version 6, as Hudi 0.15 has no such option",
-)
-SKIP_CLUSTERING = flag(
-    "hoodie.datasource.read.incr.skip_cluster",
-    "skip clusterings in an incremental query; no effect in table version 6, as Hudi 0.15 has no such option",
-)
+_NOT_IN_6 = "in an incremental query; no effect in table version 6, as Hudi 0.15 has no such option"
+SKIP_COMPACTION = flag("hoodie.datasource.read.incr.skip_compact", f"skip compactions {_NOT_IN_6}")
+SKIP_CLUSTERING = flag("hoodie.datasource.read.incr.skip_cluster", f"skip clusterings {_NOT_IN_6}")
 REPORT_REPLACED = flag(
     "airflow_hudi.incremental.report_replaced",
     "an incremental query also returns the rows that overwrites and dropped partitions replaced, with "

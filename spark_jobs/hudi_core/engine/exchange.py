@@ -28,6 +28,10 @@ PIECE_BYTES = 256 << 10
 _SENT_PIECE_BYTES = 1 << 20
 _SENT_BYTES = 4 << 20
 """A producer's batch of pieces has some."""
+PIECES_PER_BATCH = 16
+"""A consumer of pieces gets so many at a time where an engine cuts batches by rows alone: `rows_per_batch` of the class
+of the units (see protocol.Engine.exchange).
+"""
 FAN_IN = 64
 """Runs that are merged at a time: 16 MiB of pieces, and three times as much while they are combined."""
 _SPILL_REMEDY = "make room in the folder of temporary files, or name another one in TMPDIR"

@@ -78,7 +78,8 @@ class Engine(Protocol):
         one attempt of each gives the result; results come in the order of shards. An attempt that failed for a
         transient reason (errors.is_transient) is repeated, of `produce` and of `consume`, some times. The shard is the
         partition id of a consumer's attempt. `progress` counts units and shards. Memory does not grow with the rows:
-        what does not fit is sorted on disk.
+        what does not fit is sorted on disk. A class of units whose rows are large has an attribute `rows_per_batch`: an
+        engine that cuts batches by rows alone gives a consumer no more at a time (exchange.PIECES_PER_BATCH).
 
         Raises ValueError for fewer shards than one, the HudiError of either function, or ExecutionError, also for rows
         of another form or for shards that do not exist.

@@ -14,6 +14,7 @@ from hudi_core.history.manifest import (
     Guard,
     HistoryFile,
     history_files,
+    latest_version,
     manifest_versions,
     publish_snapshot,
     read_manifest,
@@ -69,12 +70,24 @@ def candidates(files: Sequence[HistoryFile], batch: int, most_bytes: int) -> lis
 
 
 def remove_unused(storage: Storage, folder: str, *, keep: int) -> int:
-    """Removes snapshots but the latest `keep`, then files that none of those names; returns how many of both."""
+    """Removes snapshots but the latest `keep`, then files that none of those names; returns how many of both.
+
+    A manifest later than the latest is none of a snapshot (see manifest), and stays until it is older. One that was cut
+    off while it was written goes: Hudi's own clean reads all that it keeps.
+    """
+    latest = latest_version(storage, folder) or 0
     versions = sorted(manifest_versions(storage, folder), reverse=True)
-    kept, gone = versions[:keep], versions[keep:]
+    older = [version for version in versions if version <= latest]
+    gone, named = older[keep:], set[str]()
+    for version in versions[: len(versions) - len(gone)]:
+        try:
+            named.update(file.name for file in read_manifest(storage, folder, version))
+        except CorruptFileError:
+            if version == latest:
+                raise
+            gone += [version] if version < latest else []
     if not gone:
         return 0
-    named = {file.name for version in kept for file in read_manifest(storage, folder, version)}
     unused = [name for name in history_files(storage, folder) if name not in named]
     paths = [*(f"{folder}/manifest_{version}" for version in sorted(gone)), *(f"{folder}/{name}" for name in unused)]
     return sum(storage.delete(path) for path in paths)

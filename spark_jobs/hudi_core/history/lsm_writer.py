@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from hudi_core.config.services.archive_config import ArchiveConfig
-from hudi_core.errors import CorruptFileError
+from hudi_core.errors import CorruptFileError, StorageExistsError
 from hudi_core.history.archived_instant import ArchivedInstant, InstantKey, key_of, lsm_metadata, lsm_plan
 from hudi_core.history.lsm import LsmHistory
 from hudi_core.history.lsm_compaction import compact_levels, remove_unused
@@ -25,7 +25,7 @@ from hudi_core.history.lsm_file import (
     VERSION,
     write_batches,
 )
-from hudi_core.history.manifest import Guard, HistoryFile, publish_snapshot, read_snapshot
+from hudi_core.history.manifest import Guard, HistoryFile, overtaken, publish_snapshot, read_snapshot
 from hudi_core.storage.base import Storage
 from hudi_core.timeline.instant import Instant
 
@@ -56,18 +56,25 @@ class LsmWriter:
         return frozenset(map(key_of, found)).intersection(map(key_of, instants))
 
     def write(self, instants: Sequence[ArchivedInstant]) -> None:
-        """See ArchiveWriter. A file that a crash left without a snapshot is removed first: no reader uses it."""
+        """See ArchiveWriter. A file that a crash left without a snapshot is replaced: no reader uses it. Raises
+        ConflictError where another process archives, too.
+        """
         ordered = sorted(instants, key=lambda item: item.instant.sort_key)
         begin, end = ordered[0].instant.requested_time, ordered[-1].instant.requested_time
         path = f"{self.folder}/{begin}_{end}_0.parquet"
-        if any(file.path == path for file in read_snapshot(self.storage, self.folder)):
+        if self._is_named(path):
             # Its first and last instant would be in the archive, and so not here.
             what = "the archive's file does not hold the instants in its name"
             raise CorruptFileError(what, path=path, remedy="restore the file from a copy")
         data = encode_history(ordered, path=path)
         self.guard()
-        self.storage.delete(path)
-        self.storage.create_exclusive(path, data)
+        try:
+            self.storage.create_exclusive(path, data)
+        except StorageExistsError as error:
+            if self._is_named(path):
+                raise overtaken(path) from error
+            self.guard()
+            self.storage.write(path, data)
         added = HistoryFile(path, begin, end, 0, len(data))
         publish_snapshot(self.storage, self.folder, lambda files: [*files, added], self.guard)
         log.info("%s holds %d instants", path, len(ordered))
@@ -78,6 +85,9 @@ class LsmWriter:
         merged = compact_levels(self.storage, self.folder, self.guard, batch=batch, most_bytes=most_bytes)
         self.guard()
         remove_unused(self.storage, self.folder, keep=self.config.manifests_retained + merged)
+
+    def _is_named(self, path: str) -> bool:
+        return any(file.path == path for file in read_snapshot(self.storage, self.folder))
 
 
 def encode_history(instants: Sequence[ArchivedInstant], *, path: str) -> bytes:

@@ -4,8 +4,9 @@
 <folder>/manifest_V       the files of that snapshot
 <folder>/<min>_<max>_<level>.parquet
 
-A file counts once a manifest names it, and a manifest once `_version_` does. A manifest later than `_version_` is left
-from a crash: no reader uses it, and it is removed before its number is used.
+A file counts once a manifest names it, and a manifest once `_version_` does. Numbers of manifests grow, with gaps: one
+later than `_version_` was left by a crash, or another archiver is about to name it, so its number is not used again.
+Hudi follows `_version_`, and where there is none the largest number (LSMTimeline.latestSnapshotVersion).
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from hudi_core.errors import CorruptFileError, StorageNotFoundError
+from hudi_core.errors import ConflictError, CorruptFileError, StorageExistsError, StorageNotFoundError
 from hudi_core.model.partition import check_file_name
 from hudi_core.storage.base import ByteRange, Storage
 from hudi_core.timeline.actions.pretty_json import dump, load_object
@@ -102,6 +103,12 @@ def latest_version(storage: Storage, folder: str) -> int | None:
 
     An archiver deletes the version file before it replaces it, so its absence is normal; other content is logged.
     """
+    named = _named_version(storage, folder)
+    return max(manifest_versions(storage, folder), default=None) if named is None else named
+
+
+def _named_version(storage: Storage, folder: str) -> int | None:
+    """The content of the version file, None where there is no number."""
     path = f"{folder}/{VERSION_FILE}"
     try:
         text = storage.read_range(path, ByteRange(0, _MAX_VERSION_BYTES))
@@ -113,7 +120,7 @@ def latest_version(storage: Storage, folder: str) -> int | None:
     if digits:
         what = "%s holds %r, which is no version; the largest manifest is read instead, as Hudi does"
         log.warning(what, path, digits)
-    return max(manifest_versions(storage, folder), default=None)
+    return None
 
 
 def manifest_versions(storage: Storage, folder: str) -> list[int]:
@@ -137,13 +144,27 @@ def publish_snapshot(
 ) -> None:
     """Makes the archive what `change` makes of the files of the latest snapshot; they are written in the order given.
 
-    Called under the table lock; killed anywhere, the archive is the old one or this one.
+    Called under the table lock; killed anywhere, the archive is the old one or this one. An archiver that goes on after
+    another one has taken the lock deletes nothing of that one's: its own manifest has a number that no other has, and
+    is not named. Raises ConflictError then.
     """
-    version = latest_version(storage, folder) or 0
+    named, existing = _named_version(storage, folder), manifest_versions(storage, folder)
+    version = max(existing, default=0) if named is None else named
     files = change(read_manifest(storage, folder, version) if version else [])
-    path = f"{folder}/manifest_{version + 1}"
+    content = dump({"files": [{"fileName": file.name, "fileLen": file.size} for file in files]})
+    number = max([version, *existing]) + 1
+    path = f"{folder}/manifest_{number}"
     guard()
-    storage.delete(path)
-    storage.create_exclusive(path, dump({"files": [{"fileName": file.name, "fileLen": file.size} for file in files]}))
+    try:
+        storage.create_exclusive(path, content)
+    except StorageExistsError as error:
+        raise overtaken(path) from error
     guard()
-    storage.write(f"{folder}/{VERSION_FILE}", str(version + 1).encode())
+    if _named_version(storage, folder) != named:
+        raise overtaken(f"{folder}/{VERSION_FILE}")
+    storage.write(f"{folder}/{VERSION_FILE}", str(number).encode())
+
+
+def overtaken(path: str) -> ConflictError:
+    """The error for an archive that another process has changed meanwhile."""
+    return ConflictError("another process is archiving at the same time", path=path, remedy="run the archival again")

@@ -14,6 +14,9 @@ from hudi_core.model.partition import check_relative_path
 _ABSENT = (FileNotFoundError, NotADirectoryError, IsADirectoryError)
 """A path below a file, or one that is a folder, holds no file: the object is absent."""
 
+LIBRARY_FAILURES = (Exception,)
+"""What the library of a scheme may raise: botocore alone has hundreds of classes that are no OSError."""
+
 _NO_CREDENTIALS = frozenset(
     ("NoCredentialsError", "PartialCredentialsError", "DefaultCredentialsError", "CredentialUnavailableError")
 )

@@ -16,7 +16,7 @@ from hudi_core.errors import StorageError, StorageNotFoundError, UnsupportedErro
 from hudi_core.model.partition import check_relative_path
 from hudi_core.model.size_limits import NO_OPTIONS, SizeLimits, limit_of
 from hudi_core.storage.base import ByteRange, FileInfo, Storage
-from hudi_core.storage.failures import check_file_path, check_removable, service_code, translated
+from hudi_core.storage.failures import LIBRARY_FAILURES, check_file_path, check_removable, service_code, translated
 from hudi_core.storage.s3_conditional import S3Conditional
 from hudi_core.storage.streams import GuardedInput, GuardedOutput
 
@@ -28,8 +28,6 @@ fsspec's own `x` mode elsewhere shows partial content or races.
 FOLDER_PROTOCOLS = frozenset({"file", "local", "memory", "hdfs", "webhdfs", "sftp", "ftp", "smb", "dbfs"})
 """File systems whose folders need not be created and remain after their files."""
 
-_FAILURES = (Exception,)
-"""Of a library of any scheme: botocore alone has hundreds of classes that are no OSError."""
 _VERSION_SUFFIX = "?versionId="
 _DELETE_THREADS = 8
 
@@ -50,7 +48,7 @@ class FsspecStorage(Storage):
 
     def stat(self, path: str) -> FileInfo:
         target = self._file(path)
-        with translated(path, self.uri, _FAILURES):
+        with translated(path, self.uri, LIBRARY_FAILURES):
             info = self._fs.info(target)
         if info["type"] != "file":
             raise StorageNotFoundError(f"not a file in {self.uri}", path=path)
@@ -91,7 +89,7 @@ class FsspecStorage(Storage):
             if length <= 0:
                 return b""
         try:
-            with translated(path, self.uri, _FAILURES):
+            with translated(path, self.uri, LIBRARY_FAILURES):
                 return bytes(self._fs.cat_file(target, start=start, end=start + length))
         except StorageError as error:
             if service_code(error) in ("InvalidRange", "416"):
@@ -100,7 +98,7 @@ class FsspecStorage(Storage):
 
     def write(self, path: str, data: bytes) -> None:
         target = self._file(path)
-        with translated(path, self.uri, _FAILURES):
+        with translated(path, self.uri, LIBRARY_FAILURES):
             self._make_parent(target)
             self._fs.pipe_file(target, bytes(data))
 
@@ -125,7 +123,7 @@ class FsspecStorage(Storage):
         if not self.exists(path):
             return False
         try:
-            with translated(path, self.uri, _FAILURES):
+            with translated(path, self.uri, LIBRARY_FAILURES):
                 self._fs.rm_file(target)
         except StorageNotFoundError:
             return False
@@ -134,7 +132,7 @@ class FsspecStorage(Storage):
     def delete_folder(self, folder: str) -> None:
         check_removable(folder, self.uri)
         target = self._target(folder)
-        with translated(folder, self.uri, _FAILURES):
+        with translated(folder, self.uri, LIBRARY_FAILURES):
             self._fs.invalidate_cache(target)
             below: Mapping[str, Any] = self._fs.find(target, withdirs=True, detail=True)
             files = [name for name, info in below.items() if info["type"] == "file" and name.startswith(target + "/")]
@@ -149,13 +147,13 @@ class FsspecStorage(Storage):
 
     def open_input(self, path: str) -> BinaryIO:
         size = self.stat(path).size  # s3fs opens a prefix as if it were an empty file
-        with translated(path, self.uri, _FAILURES):
+        with translated(path, self.uri, LIBRARY_FAILURES):
             file = self._fs.open(self._target(path), "rb", size=size, cache_type="none")
-        return cast(BinaryIO, GuardedInput(file, lambda _: translated(path, self.uri, _FAILURES)))
+        return cast(BinaryIO, GuardedInput(file, lambda _: translated(path, self.uri, LIBRARY_FAILURES)))
 
     def open_output(self, path: str) -> BinaryIO:
         target = self._file(path)
-        with translated(path, self.uri, _FAILURES):
+        with translated(path, self.uri, LIBRARY_FAILURES):
             self._make_parent(target)
             file = self._fs.open(target, "wb")
 
@@ -165,7 +163,7 @@ class FsspecStorage(Storage):
 
         can_discard = isinstance(file, AbstractBufferedFile)
         guarded = GuardedOutput(
-            file, lambda _: translated(path, self.uri, _FAILURES), discard=discard if can_discard else None
+            file, lambda _: translated(path, self.uri, LIBRARY_FAILURES), discard=discard if can_discard else None
         )
         return cast(BinaryIO, guarded)
 
@@ -200,7 +198,7 @@ class FsspecStorage(Storage):
         check_relative_path(folder, source=self.uri)
         target = self._target(folder)
         try:
-            with translated(folder, self.uri, _FAILURES):
+            with translated(folder, self.uri, LIBRARY_FAILURES):
                 self._fs.invalidate_cache(target)
                 listed = self._fs.ls(target, detail=True)
         except StorageNotFoundError:

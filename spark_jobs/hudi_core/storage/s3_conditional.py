@@ -17,7 +17,7 @@ from hudi_core.errors import (
     StorageExistsError,
     StorageNotFoundError,
 )
-from hudi_core.storage.failures import service_code, to_storage_error, translated
+from hudi_core.storage.failures import LIBRARY_FAILURES, service_code, to_storage_error, translated
 
 _TAG = "airflow-hudi-create"
 _ATTEMPTS = 5
@@ -41,7 +41,7 @@ class S3Conditional:
 
         `check` raises for a number of bytes that is too large, before the content is read.
         """
-        with translated(path, self._uri):
+        with translated(path, self._uri, LIBRARY_FAILURES):
             data, etag = sync(self._fs.loop, _get, self._fs, target, check)
         return bytes(data), str(etag)
 
@@ -50,24 +50,29 @@ class S3Conditional:
 
         The errors are those of Storage.write_if. A client that loses the answer sends the PUT again, and the condition
         fails because of its own object. So every attempt is tagged, and the tag of the stored object decides: after a
-        failed conditional PUT the outcome is unknown. A 409 (another conditional write is in progress) is tried again.
+        failed conditional PUT the outcome is unknown, whatever the client raises (botocore's errors of connections are
+        no OSError). A 409 (another conditional write is in progress) is tried again.
         """
         self._check_client(path)
         tag = uuid.uuid4().hex
         condition = {"mode": "create"} if version is None else {"IfMatch": version}
+        # From twice this size on s3fs sends parts: it gives them no If-Match then, and no ETag back.
+        part_bytes = len(data) + 1
         for attempt in range(_ATTEMPTS):
             try:
-                return _etag(self._fs.pipe_file(target, data, Metadata={_TAG: tag}, **condition))
-            except OSError as error:
+                answer = self._fs.pipe_file(target, data, chunksize=part_bytes, Metadata={_TAG: tag}, **condition)
+            except LIBRARY_FAILURES as error:
                 found = self._outcome(target, path, tag, version, error)
                 if found is not None:
                     return found
+            else:
+                return _etag(answer)
             time.sleep(_PAUSE_SECONDS * 2**attempt)
         raise StorageError(
             f"{self._uri} answered {_ATTEMPTS} times that another conditional write is under way", path=path
         )
 
-    def _outcome(self, target: str, path: str, tag: str, version: str | None, error: OSError) -> str | None:
+    def _outcome(self, target: str, path: str, tag: str, version: str | None, error: Exception) -> str | None:
         """The ETag when our attempt made the object after all, None for another attempt; any other outcome raises."""
         code = service_code(error)
         head = self._head(target, path, error)
@@ -85,7 +90,7 @@ class S3Conditional:
             return None
         raise to_storage_error(error, path, self._uri) from error
 
-    def _head(self, target: str, path: str, error: OSError) -> dict[str, Any] | None:
+    def _head(self, target: str, path: str, error: Exception) -> dict[str, Any] | None:
         """The object's tags and ETag; None when it is absent. Raises the write's own error when that is unknown."""
         bucket, key, _ = self._fs.split_path(target)
         try:
@@ -94,14 +99,14 @@ class S3Conditional:
             if not isinstance(to_storage_error(missing, path, self._uri), StorageNotFoundError):
                 raise to_storage_error(error, path, self._uri) from error
             return None
-        except OSError:
+        except LIBRARY_FAILURES:
             raise to_storage_error(error, path, self._uri) from error
 
     def _check_client(self, path: str) -> None:
         """Refuses a client without conditions: s3fs would drop the argument, and so overwrite."""
         if self._checked:
             return
-        with translated(path, self._uri):
+        with translated(path, self._uri, LIBRARY_FAILURES):
             known = self._fs.s3.meta.service_model.operation_model("PutObject").input_shape.members
         if not set(known) >= _CONDITIONS:
             raise ConfigError(
@@ -131,5 +136,5 @@ def _etag(answer: Any) -> str:
     return etag
 
 
-def _is_precondition(error: OSError, code: str | None) -> bool:
+def _is_precondition(error: Exception, code: str | None) -> bool:
     return isinstance(error, FileExistsError) or code in ("PreconditionFailed", "412")

@@ -57,6 +57,7 @@ def test_exit_codes() -> None:
         ("cannot reach https://me:pa/ss@host:9000/x", "cannot reach https://***@host:9000/x"),
         ("GET 'https://h/t?sv=1&sig=abc&x=2' failed", "GET 'https://h/t?sv=1&sig=***&x=2' failed"),
         ("s3://b/t?X-Amz-Signature=abc", "s3://b/t?X-Amz-Signature=***"),
+        ("no sc://h:443/;use_ssl=true;token=ab/c== now", "no sc://h:443/;use_ssl=true;token=*** now"),
         (
             "hdfs://nn:8020/a@b and abfss://c@account/t?version=3",
             "hdfs://nn:8020/a@b and abfss://c@account/t?version=3",

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import traceback
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from hudi_core.errors import ConfigError
+from hudi_core.errors import ConfigError, ExecutionError
 from hudi_spark import session
 from hudi_spark.session import classic_conf, open_session
 from hudi_spark.session_engine import SessionEngine
@@ -68,3 +69,35 @@ def test_a_session_of_the_cluster_is_not_stopped(monkeypatch: pytest.MonkeyPatch
     with SessionEngine(lambda: session, lambda _: None) as engine:
         assert engine.open() is session
     assert session.stopped is not of_databricks
+
+
+class Unreachable:
+    """A builder of sessions that quotes what it was given."""
+
+    def __init__(self, text: str) -> None:
+        self.builder = self
+        self.remote = self.appName = self.config = lambda *given, **named: self
+        self._text = text
+
+    def getOrCreate(self) -> None:
+        from pyspark.errors import PySparkValueError
+
+        raise PySparkValueError(self._text)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "text"),
+    [
+        ("/;use_ssl=true;token=hunter2==", "Parameter 'token=hunter2==' should be a key-value pair"),
+        (";token=hunter2", "Target destination 'spark:443;token=hunter2' should match"),
+        ("/;token=hunter%2F2;user_id=me", "no answer for me with hunter/2"),
+        ("/;x-api-key=hunter2", "no answer for hunter2"),
+    ],
+)
+def test_the_token_of_a_server_is_not_shown(monkeypatch: pytest.MonkeyPatch, parameters: str, text: str) -> None:
+    monkeypatch.setattr("pyspark.sql.SparkSession", Unreachable(text))
+    with pytest.raises(ExecutionError, match="no Spark Connect session at sc://spark:443") as caught:
+        open_session(f"sc://spark:443{parameters}", ZIP, conf={})
+    shown = "".join(traceback.format_exception(caught.value))
+    assert "hunter" not in shown
+    assert "***" in shown

@@ -19,7 +19,7 @@ index that is listed is complete, and stays so when its action leaves the timeli
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -127,11 +127,14 @@ class IndexBuild:
         """
         return {item.name: item.write(build.targets[item.name]) for item in initializations}
 
-    def publish(self, build: Build, written: Mapping[str, Sequence[NewBaseFile]]) -> TableConfig:
+    def publish(
+        self, build: Build, written: Mapping[str, Sequence[NewBaseFile]], guard: Callable[[], None]
+    ) -> TableConfig:
         """Completes the deltacommit, where there is one, and lists the partitions; returns the properties.
 
-        Raises BuildRolledBackError when another process rolled the build back, or started slices of the partitions
-        after unfinished ones; ConflictError when another process built a partition meanwhile.
+        `guard` raises when the table lock is lost: others may have committed since, and a listed partition is taken for
+        complete. Raises as it; BuildRolledBackError when another process rolled the build back, or started slices of
+        the partitions after unfinished ones; ConflictError when another process built a partition meanwhile.
         """
         config = TableConfig.load(self._storage)
         metadata_timeline = MetadataTimeline(self._storage, config, self._clock)
@@ -140,8 +143,10 @@ class IndexBuild:
             remove_attempts(self._storage, target, written[name])
         if build.deltacommit is not None:
             initialized = {name: (target, written[name]) for name, target in build.targets.items()}
+            guard()
             complete_initialization(metadata_timeline, build.deltacommit, initialized, build.schema)
         self._check_slices(build, metadata_timeline)
+        guard()
         return list_partitions(self._storage, config, list(build.targets))
 
     def _check_there(self, build: Build, config: TableConfig, metadata_timeline: MetadataTimeline) -> None:

@@ -78,13 +78,20 @@ class MetadataCreation:
     Every method may be repeated after a crash, and does nothing where the partition is listed.
     """
 
-    def __init__(self, storage: Storage, token: WriteToken, clock: InstantClock | None = None) -> None:
+    def __init__(
+        self,
+        storage: Storage,
+        token: WriteToken,
+        clock: InstantClock | None = None,
+        guard: Callable[[], None] = lambda: None,
+    ) -> None:
         """`token` makes the base files' names unique to this attempt. `clock` gives completion times; the default one
-        is in the table's zone.
+        is in the table's zone. `guard` raises when the table lock is lost; the default is for a table of one process.
         """
         self._storage = storage
         self._token = token
         self._clock = clock
+        self._guard = guard
 
     def check(self) -> None:
         """Raises ConflictError while an indexing action builds partitions, and where Hudi initializes none: in version
@@ -100,14 +107,15 @@ class MetadataCreation:
         are then.
 
         `listing` shows the data table's files, the storage's by default. What a dead attempt, or an unfinished
-        drop, left of a metadata table is deleted first, indexes and all. Raises as check, before anything is written.
-        Memory: the listing.
+        drop, left of a metadata table is deleted first, indexes and all. Raises as check, before anything is written;
+        as begin where the lock is lost, or another writer completed an instant meanwhile. Memory: the listing.
         """
         config, data = self._data()
         if FILES_PARTITION in config.metadata_partitions:
             return config
         self._check_rest(config, data)
         files = committed_files(listing or StorageListing(self._storage), data)
+        self._check_current(config, data, FILES_PARTITION)
         config = drop_metadata_table(self._storage)
         write_metadata_properties(self._storage, config)
         log.info(
@@ -122,11 +130,13 @@ class MetadataCreation:
         )
         return self._begin(config, data, initialization)
 
-    def begin(self, initialization: Initialization) -> TableConfig:
+    def begin(self, initialization: Initialization, since: Timeline | None = None) -> TableConfig:
         """Adds a partition to the metadata table; returns the properties, which list it then.
 
-        Raises as check and as MetadataTimeline.active; MetadataUnavailableError when there is no metadata table; the
-        errors of `Initialization.fill`, after which the partition is not valid.
+        `since` is the data table's timeline that the initialization was made from, by default that of now. Raises as
+        check and as MetadataTimeline.active; MetadataUnavailableError when there is no metadata table; the errors of
+        `Initialization.fill`, those of the guard, and ConflictError where an instant has completed since, after which
+        the partition is not valid.
         """
         config, data = self._data()
         if initialization.name in config.metadata_partitions:
@@ -136,6 +146,8 @@ class MetadataCreation:
                 "the table has no metadata table that an index could be added to", path=config.path
             )
         self._check_rest(config, data)
+        data = data if since is None else since
+        self._check_current(config, data, initialization.name)
         return self._begin(config, data, initialization)
 
     def _begin(self, config: TableConfig, data: Timeline, initialization: Initialization) -> TableConfig:
@@ -155,8 +167,24 @@ class MetadataCreation:
         remove_attempts(self._storage, target, written)
         if initialization.definition is not None:
             put_index_definitions(self._storage, config, [initialization.definition])
+        self._check_current(config, data, target.name)
         complete_initialization(metadata_timeline, instant, {target.name: (target, written)}, schema)
+        self._check_current(config, data, target.name)
         return list_partitions(self._storage, TableConfig.load(self._storage), [initialization.name])
+
+    def _check_current(self, config: TableConfig, data: Timeline, name: str) -> None:
+        """Raises where a partition that was made from `data` may lack what is committed: readers take a listed one for
+        complete. The lock is checked last, right before what is written then.
+        """
+        now = ActiveTimeline(self._storage, config).load().completed()
+        late = sorted(now.requested_times - data.completed().requested_times)
+        if late:
+            raise ConflictError(
+                f"{late[0]} was completed while the metadata partition `{name}` was initialized, which lacks it",
+                path=config.path,
+                remedy="let all writers of the table take its lock (docs/locks.md), and run this again",
+            )
+        self._guard()
 
     def _without_unfinished(self, metadata_timeline: MetadataTimeline) -> Timeline:
         """The metadata timeline without a dead attempt's instants: its files are of an unlisted partition, and are

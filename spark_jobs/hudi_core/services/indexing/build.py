@@ -47,9 +47,7 @@ class IndexBuilder:
         current = self._context.reloaded()
         return self._rows(names, current, Snapshot.of(current))
 
-    def start(
-        self, names: Sequence[str], rows: Mapping[str, int] | None = None, check: Callable[[], None] = lambda: None
-    ) -> Started:
+    def start(self, names: Sequence[str], check: Callable[[], None], rows: Mapping[str, int] | None = None) -> Started:
         """Makes the partitions `names` inflight, under the table lock; `rows` are read now where they are None. `check`
         raises when the lock is lost.
         """
@@ -78,9 +76,9 @@ class IndexBuilder:
             ) from error
         return written
 
-    def rebuilt(self, names: Sequence[str]) -> tuple[Build, Written]:
-        """Builds the partitions `names` to the end, under the table lock."""
-        started = self.start(names)
+    def rebuilt(self, names: Sequence[str], check: Callable[[], None]) -> tuple[Build, Written]:
+        """Builds the partitions `names` to the end, under the table lock; `check` as for start."""
+        started = self.start(names, check)
         return started.build, self.fill(started)
 
     def _rows(self, names: Sequence[str], current: TableContext, snapshot: Snapshot) -> dict[str, int]:

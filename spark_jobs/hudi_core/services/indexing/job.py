@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Final
 
 from hudi_core.config.table_config import TableConfig
@@ -14,6 +14,7 @@ from hudi_core.metadata_table.initialize.indexing import Build, BuildHeartbeat, 
 from hudi_core.metadata_table.initialize.target import NewBaseFile
 from hudi_core.metadata_table.timeline import MetadataTimeline
 from hudi_core.request.results import InstantResult
+from hudi_core.services.context import TableContext
 from hudi_core.services.indexing.build import IndexBuilder, Written
 from hudi_core.services.indexing.resize import group_counts, misfits, planned_counts, remove_leftovers
 from hudi_core.services.indexing.unrecorded_commits import unrecorded
@@ -27,6 +28,8 @@ from hudi_core.timeline.actions.indexing import IndexedPartition, encode_index_m
 from hudi_core.timeline.instant import Action
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.transaction.claim import Claim
+from hudi_core.transaction.locks.base import TableLock
+from hudi_core.transaction.owner import Owner
 
 log = logging.getLogger(__name__)
 
@@ -59,6 +62,27 @@ class _Behind(ConflictError):
     """Commits completed meanwhile that the index lacks."""
 
 
+@dataclass(frozen=True, slots=True)
+class _KnownLock(TableContext):
+    """The context of a run that can check its lock: Completer makes the one under which an index is published."""
+
+    make_lock: Callable[[Owner], TableLock] = field(kw_only=True)
+    made: list[TableLock] = field(default_factory=list)
+    """The last one. A run holds one at a time."""
+
+    @classmethod
+    def of(cls, context: TableContext) -> _KnownLock:
+        return cls(*(getattr(context, item.name) for item in fields(context)), make_lock=context.lock)
+
+    def lock(self, owner: Owner) -> TableLock:
+        self.made[:] = [self.make_lock(owner)]
+        return self.made[0]
+
+    def check_lock(self) -> None:
+        """Raises LockError when the lock is no longer this run's."""
+        self.made[0].check()
+
+
 class IndexingJob(Job[Planned, Sequence[NewBaseFile]]):
     """Builds the indexes of the plan; progress is in partitions. Memory: as metadata.initialization.Initializations,
     and the table's listing.
@@ -71,7 +95,9 @@ class IndexingJob(Job[Planned, Sequence[NewBaseFile]]):
     action = Action.INDEXING
 
     def __init__(self, run: Run) -> None:
-        super().__init__(run)
+        locked = _KnownLock.of(run.context)
+        super().__init__(replace(run, context=locked))
+        self._check_lock = locked.check_lock
         self._early: frozenset[str] | None = None
         """See unrecorded_commits.unrecorded."""
         self._alive = BuildHeartbeat(run.context.storage)
@@ -161,7 +187,7 @@ class IndexingJob(Job[Planned, Sequence[NewBaseFile]]):
             # Their files are deleted now, and may be in a plan made meanwhile.
             if left_over(self.storage, config, names) or counts_early(config, names) or builder.index.has_completed():
                 refuse_compacting(self.context, config, names)
-            started = builder.start(names, rows, lock.check)
+            started = builder.start(names, lock.check, rows)
             if started.build.deltacommit is not None:
                 self._alive.begin(started.build.deltacommit)
         if self._early is None:
@@ -234,15 +260,15 @@ class IndexingJob(Job[Planned, Sequence[NewBaseFile]]):
             )
         written = built.written
         if behind or written is None:
-            build, written = builder.rebuilt(list(build.targets))
+            build, written = builder.rebuilt(list(build.targets), self._check_lock)
         try:
-            builder.index.publish(build, written)
+            builder.index.publish(build, written, self._check_lock)
         except BuildRolledBackError as error:
             if not self._is_last:
                 raise
             log.warning("%s; built again under the lock of the table", error.message)
-            build, written = builder.rebuilt(list(build.targets))
-            builder.index.publish(build, written)
+            build, written = builder.rebuilt(list(build.targets), self._check_lock)
+            builder.index.publish(build, written, self._check_lock)
         return written
 
     def forget(self) -> None:

@@ -73,7 +73,8 @@ def create_metadata(
     for warning in index_warnings(context.config, requirements):
         log.warning("%s", warning)
     with context.lock(owner) as lock:
-        config = MetadataCreation(context.storage, workers.token, context.clock()).initialize_table()
+        creation = MetadataCreation(context.storage, workers.token, context.clock(), lock.check)
+        config = creation.initialize_table()
         return _begin(replace(context, config=config), requirements, workers, lock.check, defined)
 
 
@@ -85,15 +86,15 @@ def _begin(
     defined: Mapping[str, IndexDefinition] | None = None,
 ) -> TableConfig:
     """Initializes the named unlisted partitions from the current table. The caller holds the lock."""
-    creation, config = MetadataCreation(context.storage, workers.token, context.clock()), context.config
+    creation = MetadataCreation(context.storage, workers.token, context.clock(), guard)
+    config = context.config
     for name in names:
         guard()
         if name not in config.metadata_partitions:
             current = replace(context, config=config)
             initializations, snapshot = Initializations(current, workers, defined), Snapshot.of(current)
-            config = creation.begin(
-                initializations.initialization(name, snapshot, initializations.rows_by_partition([name], snapshot))
-            )
+            rows = initializations.rows_by_partition([name], snapshot)
+            config = creation.begin(initializations.initialization(name, snapshot, rows), snapshot.timeline)
     return config
 
 

@@ -124,3 +124,36 @@ def test_snapshots_that_are_not_needed() -> None:
         "manifest_5",
         "other.txt",
     ]
+
+
+def test_the_latest_snapshot_stays_below_manifests_that_nothing_names() -> None:
+    """Left by crashes, or about to be named."""
+    storage = MemoryStorage()
+    for number in (1, 2):
+        name = f"00{number}_00{number}_0.parquet"
+        storage.write(f"{LSM}/{name}", b"x")
+        file = HistoryFile(f"{LSM}/{name}", f"00{number}", f"00{number}", 0, 1)
+        publish_snapshot(storage, LSM, partial(_only, file), lambda: None)
+    for number, data in ((3, storage.read(f"{LSM}/manifest_2")), (4, b"cut"), (5, b"")):
+        storage.write(f"{LSM}/manifest_{number}", data)
+    assert remove_unused(storage, LSM, keep=1) == 2
+    assert [info.name for info in storage.list_files(LSM)] == [
+        "002_002_0.parquet",
+        "_version_",
+        *(f"manifest_{number}" for number in (2, 3, 4, 5)),
+    ]
+
+
+def test_a_manifest_that_was_cut_off_does_not_stay_among_the_kept() -> None:
+    """Hudi's clean reads all of them (LSMTimelineWriter.clean), and would end there."""
+    storage, file = MemoryStorage(), HistoryFile(f"{LSM}/001_001_0.parquet", "001", "001", 0, 1)
+    storage.write(file.path, b"x")
+    publish_snapshot(storage, LSM, partial(_only, file), lambda: None)
+    storage.write(f"{LSM}/manifest_2", b"cut")
+    publish_snapshot(storage, LSM, partial(_only, file), lambda: None)
+    assert remove_unused(storage, LSM, keep=5) == 1
+    names = [info.name for info in storage.list_files(LSM)]
+    assert names == ["001_001_0.parquet", "_version_", "manifest_1", "manifest_3"]
+    storage.write(f"{LSM}/manifest_3", b"cut")
+    with pytest.raises(CorruptFileError):
+        remove_unused(storage, LSM, keep=5)

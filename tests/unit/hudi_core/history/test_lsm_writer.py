@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from hudi_core.config.services.archive_config import ArchiveConfig
-from hudi_core.errors import CorruptFileError, LockError
+from hudi_core.errors import ConflictError, CorruptFileError, LockError
 from hudi_core.history.archived_instant import ArchivedInstant, StateFile
 from hudi_core.history.lsm import LsmHistory
 from hudi_core.history.lsm_writer import LsmWriter
@@ -46,7 +46,7 @@ class TestLayout2:
         assert times(LsmHistory(storage, LSM)) == ["001"]
         self.add(storage, 2, 3)
         assert times(LsmHistory(storage, LSM)) == ["001", "002", "003"]
-        assert storage.read(f"{LSM}/_version_") == b"2"
+        assert storage.read(f"{LSM}/_version_") == b"3", "a number is not used twice"
 
     @pytest.mark.parametrize("version", [None, b"", b"x"])
     def test_a_version_file_that_is_gone_or_damaged(self, version: bytes | None) -> None:
@@ -74,6 +74,39 @@ class TestLayout2:
         assert self.writer(storage).held(instants) == {("002", "commit")}
         assert self.writer(storage).held([]) == frozenset()
         assert self.writer(storage).held([Instant("002", "clean", State.COMPLETED, "600")]) == frozenset()
+
+    @pytest.mark.parametrize("instants", [(2, 2), (2, 3), (1, 3)])
+    @pytest.mark.parametrize("calls", range(3))
+    def test_an_archiver_that_was_stopped_for_too_long_changes_nothing_of_the_next_one(
+        self, calls: int, instants: tuple[int, int]
+    ) -> None:
+        """It stops right behind a check of the lock, which another one takes, archives under and releases."""
+        theirs, ours = instants
+        storage = MemoryStorage()
+        self.add(storage, 0)
+        checks, left = list[dict[str, bytes]](), {f"{LSM}/000_000_0.parquet", f"{LSM}/manifest_1"}
+
+        def guard() -> None:
+            checks.append({})
+            if len(checks) == calls + 1:
+                self.add(storage, theirs)
+                new = {info.path for info in storage.list_files(LSM)} - left
+                checks[-1].update({path: storage.read(path) for path in new})
+
+        config = ArchiveConfig(history_batch=9, history_file_bytes=1 << 30, manifests_retained=1)
+        writer = LsmWriter(storage, LSM, guard, config)
+        expected = [f"{number:03d}" for number in (0, theirs)]
+        if calls == 0 and theirs != ours:
+            writer.write([archived(ours)])
+            expected.append(f"{ours:03d}")
+        else:
+            with pytest.raises(ConflictError, match="archiving at the same time"):
+                writer.write([archived(ours)])
+            assert all(storage.read(path) == data for path, data in checks[calls].items())
+        assert times(LsmHistory(storage, LSM)) == expected
+        self.add(storage, 5)
+        writer.finish()
+        assert times(LsmHistory(storage, LSM)) == [*expected, "005"]
 
     @pytest.mark.parametrize("calls", range(6))
     def test_a_lock_that_is_lost_on_the_way_stops_everything(self, calls: int) -> None:

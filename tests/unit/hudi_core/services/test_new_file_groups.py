@@ -14,6 +14,7 @@ import pytest
 from hudi_core.config.write_config import WriteConfig
 from hudi_core.engine.protocol import TaskAttempt
 from hudi_core.errors import ExecutionError
+from hudi_core.filegroup.read.base_file import open_base_file
 from hudi_core.filegroup.write.base_file_writer import rows_schema
 from hudi_core.filegroup.write.markers import list_markers
 from hudi_core.metadata_table.extract.data_file import StatisticsRequirements
@@ -128,13 +129,24 @@ def test_an_error_removes_the_file_that_was_begun(tmp_path: Path) -> None:
     assert [path.name.partition("_")[0] for path in (tmp_path / "p").glob("*.parquet")] == ["abc-0"]
 
 
-def test_room_is_what_is_left(tmp_path: Path) -> None:
-    with writer(tmp_path, target=10_000) as out:
-        assert out.has_room(9_000)
-        out.write(batch(100))
-        assert out.handle.position > 0
-        assert not out.has_room(10_000)
-        out.close()
+@pytest.mark.parametrize(("room", "joined"), [(100, True), (0, False)])
+def test_keys_are_joined_where_the_file_has_room(tmp_path: Path, room: int, joined: bool) -> None:
+    with writer(tmp_path / "from") as out:
+        out.write(batch(200))
+        (made,) = out.close()
+    source = LocalStorage(tmp_path / "from")
+    with (
+        open_base_file(source, made.stat.path) as base,
+        writer(tmp_path / "to", target=base.size + room) as out,
+    ):
+        with out.joining(base) as found:
+            out.write(batch(100))
+            out.write(batch(100, 100))
+        assert found is joined
+        (copy,) = out.close()
+    paths = (tmp_path / "from" / made.stat.path, tmp_path / "to" / copy.stat.path)
+    before, after = (pq.read_metadata(path).metadata for path in paths)
+    assert before == after
 
 
 def new_file(file_id: str = "a-0", rows: int = 3, partition: str = "p") -> NewFile:

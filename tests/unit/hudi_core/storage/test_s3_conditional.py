@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from botocore.exceptions import ConnectionClosedError, EndpointConnectionError, HTTPClientError
+from botocore.parsers import ResponseParserError
 
 from hudi_core.errors import ConfigError, StorageConflictError, StorageError, StorageExistsError, StorageNotFoundError
 from hudi_core.storage.s3_conditional import S3Conditional
@@ -17,6 +19,19 @@ class Refusal(OSError):
     def __init__(self, code: str) -> None:
         super().__init__(code)
         self.response = {"Error": {"Code": code}}
+
+
+CONNECTIONS: dict[str, Exception] = {
+    "closed": ConnectionClosedError(endpoint_url="https://me:hunter2@s3/b"),
+    "refused": EndpointConnectionError(endpoint_url="https://me:hunter2@s3/b"),
+    "client": HTTPClientError(error="https://s3/b?X-Amz-Signature=hunter2"),
+    "parser": ResponseParserError("https://s3/b?X-Amz-Signature=hunter2"),
+}
+"""What s3fs passes on as it is, and is no OSError."""
+
+
+def failure(code: str) -> Exception:
+    return CONNECTIONS.get(code) or Refusal(code)
 
 
 class Members:
@@ -45,8 +60,8 @@ class Body:
 
 
 class FakeS3:
-    """s3fs over a dictionary. `script` says what becomes of the next PUTs: a code to refuse with, `lost:<code>` when it
-    took effect all the same.
+    """s3fs over a dictionary. `script` says what becomes of the next PUTs: a code to refuse with, or of CONNECTIONS;
+    `lost:<code>` when it took effect all the same.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -55,7 +70,7 @@ class FakeS3:
         self.objects: dict[str, tuple[bytes, dict[str, str]]] = {}
         self.script: list[str] = []
         self.puts = 0
-        self.head_error: OSError | None = None
+        self.head_error: Exception | None = None
         self.body_error: Exception | None = None
         self.bodies: list[Body] = []
         self.returned_etag: Any = True
@@ -65,12 +80,22 @@ class FakeS3:
         return bucket, key, None
 
     def pipe_file(
-        self, target: str, data: bytes, *, Metadata: dict[str, str], mode: str = "", IfMatch: str | None = None
+        self,
+        target: str,
+        data: bytes,
+        chunksize: int = 50 << 20,
+        *,
+        Metadata: dict[str, str],
+        mode: str = "",
+        IfMatch: str | None = None,
     ) -> Any:
         self.puts += 1
         planned = self.script.pop(0) if self.script else ""
         if planned and not planned.startswith("lost:"):
-            raise Refusal(planned)
+            raise failure(planned)
+        if len(data) >= 2 * chunksize:  # several parts, of which s3fs sends no If-Match and returns nothing
+            self.objects[target] = (data, Metadata)
+            return None
         there = self.objects.get(target)
         if (mode == "create" and there is not None) or (
             IfMatch is not None and (there is None or etag(there[0]) != IfMatch)
@@ -78,7 +103,7 @@ class FakeS3:
             raise Refusal("PreconditionFailed")
         self.objects[target] = (data, Metadata)
         if planned:
-            raise Refusal(planned[5:])
+            raise failure(planned[5:])
         return {"ETag": etag(data)} if self.returned_etag else None
 
     def call_s3(self, verb: str, *, Bucket: str, Key: str) -> Any:
@@ -100,7 +125,7 @@ class FakeS3:
 
 
 def etag(data: bytes) -> str:
-    return f'"{data.hex()}"'
+    return f'"{data[:32].hex()}"'
 
 
 @pytest.fixture
@@ -136,7 +161,9 @@ def test_each_condition_is_sent_and_its_failure_raised(fs: FakeS3, put: Callable
         put(b"three", second)
 
 
-@pytest.mark.parametrize("code", ["PreconditionFailed", "ConditionalRequestConflict", "InternalError", "SlowDown"])
+@pytest.mark.parametrize(
+    "code", ["PreconditionFailed", "ConditionalRequestConflict", "InternalError", "SlowDown", *CONNECTIONS]
+)
 def test_a_lost_answer_is_our_own_whatever_the_server_says(fs: FakeS3, put: Callable[..., str], code: str) -> None:
     fs.script = [f"lost:{code}"]
     first = put(b"one")
@@ -167,11 +194,27 @@ def test_a_conflict_is_tried_again_until_it_is_an_error(fs: FakeS3, put: Callabl
 def test_an_unknown_outcome_is_neither_yes_nor_no(fs: FakeS3, put: Callable[..., str], version: str | None) -> None:
     if version is not None:
         fs.objects["b/t/x"] = (b"one", {})
-    for script, head_error in ((["InternalError"], None), (["PreconditionFailed"], OSError("no answer"))):
-        fs.script, fs.head_error = list(script), head_error
+    scripts: list[tuple[str, Exception | None]] = [
+        ("InternalError", None),
+        ("PreconditionFailed", OSError("no answer")),
+        *((code, None) for code in CONNECTIONS),
+        *((code, error) for code, error in CONNECTIONS.items()),
+    ]
+    for script, head_error in scripts:
+        fs.script, fs.head_error = [script], head_error
         with pytest.raises(StorageError) as caught:
             put(b"two", version)
         assert not isinstance(caught.value, (StorageExistsError, StorageConflictError, StorageNotFoundError))
+        assert "hunter2" not in str(caught.value)
+
+
+def test_a_large_object_is_put_whole(fs: FakeS3, put: Callable[..., str]) -> None:
+    """In parts s3fs would drop the condition, and return no ETag of what it has written."""
+    first = put(bytes(100 << 20))
+    assert first == etag(bytes(32))
+    with pytest.raises(StorageConflictError):
+        put(b"x" * (100 << 20), "'another'")
+    assert fs.objects["b/t/x"][0][:1] == b"\0"
 
 
 def test_a_refused_create_exists_although_it_is_gone_again(fs: FakeS3, put: Callable[..., str]) -> None:
@@ -204,7 +247,9 @@ def test_a_client_that_returns_no_etag_is_refused(fs: FakeS3, put: Callable[...,
         put(b"one")
 
 
-@pytest.mark.parametrize("error", [OSError("reset"), ValueError("Response payload is not completed")])
+@pytest.mark.parametrize(
+    "error", [OSError("reset"), ValueError("Response payload is not completed"), *CONNECTIONS.values()]
+)
 def test_content_that_breaks_off_is_an_error(fs: FakeS3, put: Callable[..., str], error: Exception) -> None:
     put(b"one")
     fs.body_error = error

@@ -8,7 +8,7 @@ import pytest
 
 from hudi_core.config.properties_update import update_properties
 from hudi_core.config.table_config import METADATA, METADATA_INFLIGHT
-from hudi_core.errors import BuildRolledBackError, ConflictError, MetadataUnavailableError
+from hudi_core.errors import BuildRolledBackError, ConflictError, LockError, MetadataUnavailableError
 from hudi_core.metadata_table.initialize.indexing import Build, IndexBuild
 from hudi_core.metadata_table.instants import may_be_of_indexer
 from hudi_core.metadata_table.read.file_group import ROOT
@@ -17,7 +17,7 @@ from hudi_core.timeline.instant import Action
 from hudi_core.transaction.instant_generator import InstantClock
 from tests.support.golden_data import GoldenCase
 from tests.support.metadata_records import TOKEN, Table
-from tests.unit.hudi_core.metadata_table.initialize.test_initialize import VERSIONS, creation, filters
+from tests.unit.hudi_core.metadata_table.initialize.test_initialize import VERSIONS, creation, filters, lost_after
 
 Golden = Callable[[str, str], GoldenCase]
 NAME = "bloom_filters"
@@ -38,8 +38,8 @@ class Builder:
     def begin(self) -> Build:
         return self.build.begin(self.initializations, self.table.data.load())
 
-    def publish(self, build: Build) -> None:
-        self.build.publish(build, self.build.fill(build, self.initializations))
+    def publish(self, build: Build, guard: Callable[[], None] = lambda: None) -> None:
+        self.build.publish(build, self.build.fill(build, self.initializations), guard)
 
     def lists(self) -> tuple[bool, bool]:
         """Whether the partition is listed, and whether as inflight."""
@@ -88,7 +88,7 @@ def test_a_build_that_was_rolled_back_is_not_published(golden: Golden, version: 
     assert builder.pending() == set()
     assert not (builder.table.path / ROOT / NAME).exists()
     with pytest.raises(BuildRolledBackError, match="run the indexing again"):
-        builder.build.publish(build, written)
+        builder.build.publish(build, written, lambda: None)
     with pytest.raises(BuildRolledBackError):
         builder.build.fill(build, builder.initializations)
 
@@ -100,7 +100,19 @@ def test_a_partition_that_another_process_built_is_a_conflict(golden: Golden) ->
     listed = ",".join(sorted(builder.table.config.metadata_partitions | {NAME}))
     update_properties(builder.table.storage, {METADATA.name: listed, METADATA_INFLIGHT.name: ""})
     with pytest.raises(ConflictError):
-        builder.build.publish(build, written)
+        builder.build.publish(build, written, lambda: None)
+
+
+@pytest.mark.parametrize(("version", "calls"), [("6", 0), ("8", 0), ("8", 1), ("9", 0), ("9", 1)])
+def test_nothing_is_published_behind_a_lost_lock(golden: Golden, version: str, calls: int) -> None:
+    """Version 6 has no deltacommit to complete before."""
+    builder = Builder(golden, version)
+    with pytest.raises(LockError):
+        builder.publish(builder.begin(), lost_after(calls))
+    assert builder.lists() == (False, True)
+    builder.publish(builder.begin())
+    assert builder.lists() == (True, False)
+    assert len(builder.table.records()[NAME]) == 20
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -110,7 +122,7 @@ def test_file_groups_that_are_gone_are_not_listed(golden: Golden, version: str) 
     written = builder.build.fill(build, builder.initializations)
     builder.table.storage.delete_folder(f"{ROOT}/{NAME}")
     with pytest.raises(BuildRolledBackError, match="while it was built"):
-        builder.build.publish(build, written)
+        builder.build.publish(build, written, lambda: None)
     assert builder.lists()[0] is False
 
 

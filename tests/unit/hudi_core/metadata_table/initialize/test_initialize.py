@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 import zipfile
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +15,10 @@ import pytest
 
 from hudi_core.config.properties import parse_properties
 from hudi_core.config.table_config import METADATA, TableConfig
-from hudi_core.errors import ConflictError, MetadataUnavailableError
+from hudi_core.errors import ConflictError, LockError, MetadataUnavailableError
 from hudi_core.metadata_table.index_definitions import load_index_definitions, render_index_definitions
 from hudi_core.metadata_table.initialize.initialize import Initialization, MetadataCreation
+from hudi_core.metadata_table.initialize.target import NewBaseFile, NewPartition
 from hudi_core.metadata_table.partitions.protocol import numbered_file_ids
 from hudi_core.metadata_table.read.file_group import ROOT
 from hudi_core.metadata_table.read.metadata_table import MetadataTable, MetadataTableListing
@@ -35,11 +37,23 @@ PROPERTIES = f"{ROOT}/.hoodie/hoodie.properties"
 Listing = dict[str, dict[str, int]]
 
 
-def creation(table: Table, storage: Storage | None = None) -> MetadataCreation:
+def creation(
+    table: Table, storage: Storage | None = None, guard: Callable[[], None] = lambda: None
+) -> MetadataCreation:
     """Whose clock does not wait."""
-    return MetadataCreation(
-        storage or table.storage, TOKEN, InstantClock(table.config.timezone, sleep=lambda seconds: None)
-    )
+    clock = InstantClock(table.config.timezone, sleep=lambda seconds: None)
+    return MetadataCreation(storage or table.storage, TOKEN, clock, guard)
+
+
+def lost_after(calls: int) -> Callable[[], None]:
+    """The check of a lock that is lost after so many calls."""
+    left = iter(range(calls))
+
+    def guard() -> None:
+        if next(left, None) is None:
+            raise LockError("lost")
+
+    return guard
 
 
 def listing_of(table: Table) -> Listing:
@@ -161,6 +175,47 @@ def filters(table: Table, *, count: int) -> Initialization:
     return Initialization(
         "bloom_filters", numbered_file_ids("bloom-filters-", count), lambda target: target.write(table.storage, records)
     )
+
+
+@pytest.mark.parametrize("calls", range(3))
+@pytest.mark.parametrize("version", VERSIONS)
+def test_nothing_is_listed_behind_a_lost_lock(golden: Golden, version: str, calls: int) -> None:
+    table = Table(golden(version, "cow_basic").table)
+    drop_metadata_table(table.storage)
+    with pytest.raises(LockError):
+        creation(table, guard=lost_after(calls)).initialize_table()
+    assert table.config.metadata_partitions == frozenset()
+    creation(table).initialize_table()
+    with pytest.raises(LockError):
+        creation(table, guard=lost_after(calls)).begin(filters(table, count=3))
+    assert table.config.metadata_partitions == {"files"}
+    assert creation(table).begin(filters(table, count=3)).metadata_partitions == {"files", "bloom_filters"}
+    assert len(table.records()["bloom_filters"]) == 20
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_nothing_is_listed_that_lacks_what_another_writer_completed(golden: Golden, version: str) -> None:
+    """One that does without the lock."""
+    table = Table(golden(version, "cow_basic").table)
+    drop_metadata_table(table.storage)
+    creation(table).initialize_table()
+    before, last = table.data.load(), table.data.load().commits().last()
+    assert last is not None
+    initialization = filters(table, count=3)
+
+    def fill(target: NewPartition) -> list[NewBaseFile]:
+        instant = table.new_instant()
+        table.data.create_requested(instant, Action.COMMIT)
+        table.data.to_inflight(instant, Action.COMMIT)
+        table.data.complete(instant, Action.COMMIT, table.data.read_details(last), table.later(instant))
+        return list(initialization.fill(target))
+
+    with pytest.raises(ConflictError, match="lacks it"):
+        creation(table).begin(replace(initialization, fill=fill))
+    with pytest.raises(ConflictError, match="lacks it"):
+        creation(table).begin(initialization, before)
+    assert table.config.metadata_partitions == {"files"}
+    assert creation(table).begin(initialization).metadata_partitions == {"files", "bloom_filters"}
 
 
 def test_definitions_are_written_as_real_hudi_writes_them(golden: Golden) -> None:

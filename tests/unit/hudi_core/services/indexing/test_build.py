@@ -34,7 +34,7 @@ def test_an_index_gets_the_planned_number_of_file_groups(golden: Golden, version
     progress = list[tuple[int, int]]()
     builder = builder_of(golden(version, "mor_basic").table, {"record_index": 3}, progress)
     assert builder.rows(["record_index"]) == {}, "no estimate is needed"
-    _, written = builder.rebuilt(["record_index"])
+    _, written = builder.rebuilt(["record_index"], lambda: None)
     assert len(written["record_index"]) == 3
     assert progress == [(1, 1)]
 
@@ -47,7 +47,7 @@ def test_a_clean_of_a_file_ends_the_build(golden: Golden, monkeypatch: pytest.Mo
 
     monkeypatch.setattr(IndexBuild, "fill", fill)
     assert sum(builder.rows(["record_index"]).values()) > 0
-    started = builder.start(["record_index"])
+    started = builder.start(["record_index"], lambda: None)
     with pytest.raises(ConflictError, match="cleaned while the index was built") as caught:
         builder.fill(started)
     assert caught.value.path == "p/a.parquet"

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from hudi_core.engine.local import LocalEngine
-from hudi_core.errors import ConflictError, UnsupportedError
+from hudi_core.errors import ConflictError, LockError, UnsupportedError
 from hudi_core.metadata_table.initialize.indexing import IndexBuild
 from hudi_core.services.clean.planner import CleanService
 from hudi_core.services.compaction.planner import CompactionService
@@ -86,29 +86,24 @@ def test_our_own_compaction_tells_an_index_that_is_being_built(
     assert differences(table) == []
 
 
-@pytest.mark.parametrize("version", VERSIONS)
-def test_a_commit_that_does_not_tell_the_index_is_caught_up(
-    golden: Golden, monkeypatch: pytest.MonkeyPatch, version: str
-) -> None:
-    """As one of a writer that had read the properties before the index was inflight: here the table's last commit, put
-    back during the build.
+def later_commit(table: Table) -> Callable[[], None]:
+    """Takes the last commit from the table, also from its metadata table; returns what puts it back.
+
+    As one of a writer that had read the properties before the index was inflight.
     """
-    case = golden(version, "indexing_requested")
-    table, instant = Table(case.table), planned(case.table)
     last = table.data.load().commits().last()
     assert last is not None
     kept = {
         path: path.read_bytes()
-        for path in case.table.joinpath(table.data.folder).glob(f"{last.requested_time}*")
+        for path in table.path.joinpath(table.data.folder).glob(f"{last.requested_time}*")
         if last.requested_time in path.name
     }
     completed = {path: data for path, data in kept.items() if not path.name.endswith((".inflight", ".requested"))}
     assert len(completed) == 1
     for path in completed:
         path.unlink()
-    (metadata_timeline,) = case.table.joinpath(table.metadata_timeline.folder).glob(
-        f"{last.requested_time}*deltacommit"
-    )
+    folder = table.path.joinpath(table.metadata_timeline.folder)
+    (metadata_timeline,) = folder.glob(f"{last.requested_time}*deltacommit")
     recorded = metadata_timeline.read_bytes()
     metadata_timeline.unlink()
 
@@ -117,11 +112,54 @@ def test_a_commit_that_does_not_tell_the_index_is_caught_up(
         for path, data in completed.items():
             path.write_bytes(data)
 
+    return commit
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_commit_that_does_not_tell_the_index_is_caught_up(
+    golden: Golden, monkeypatch: pytest.MonkeyPatch, version: str
+) -> None:
+    case = golden(version, "indexing_requested")
+    instant = planned(case.table)
+    commit = later_commit(Table(case.table))
     monkeypatch.setattr(running, "wait_for_writers", lambda *arguments: frozenset())
     initialized = during_the_build(monkeypatch, commit)
     assert run(case.table, instant) == "completed"
     assert initialized[0] > 1
     assert differences(case.table) == []
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_an_index_that_is_built_under_the_lock_is_not_published_without_it(
+    golden: Golden, monkeypatch: pytest.MonkeyPatch, version: str
+) -> None:
+    """The last build takes longer than the lock holds, and a writer of Hudi has broken it."""
+    path = golden(version, "indexing_requested").table
+    instant, lock = planned(path), path / ".hoodie" / "lock"
+    commit, fill, builds = later_commit(Table(path)), IndexBuild.fill, list[bool]()
+
+    def filled(self: IndexBuild, *arguments: object) -> object:
+        builds.append(lock.exists())
+        if builds == [False]:
+            commit()
+        if lock.exists():
+            lock.write_bytes(b"")
+        return fill(self, *arguments)  # type: ignore[arg-type]
+
+    with monkeypatch.context() as patch:
+        patch.setattr(running, "wait_for_writers", lambda *arguments: frozenset())
+        patch.setattr(running, "ATTEMPTS", 1)
+        patch.setattr(IndexBuild, "fill", filled)
+        with pytest.raises(LockError):
+            run(path, instant)
+    assert builds[-1], "built under the lock at last"
+    table = Table(path)
+    assert not table.config.metadata_partitions_inflight.intersection(table.config.metadata_partitions)
+    assert "column_stats" in table.config.metadata_partitions_inflight
+    lock.unlink()
+    assert run(path, instant) == "completed"
+    assert "column_stats" in table.config.metadata_partitions
+    assert differences(path) == []
 
 
 @pytest.mark.parametrize("version", VERSIONS)

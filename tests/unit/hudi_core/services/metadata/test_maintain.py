@@ -10,8 +10,10 @@ import pytest
 from hudi_core.engine.local import LocalEngine
 from hudi_core.engine.protocol import Consume, Produce, UnitTask
 from hudi_core.engine.serializer import to_text
-from hudi_core.errors import ConfigError, ConflictError, UnsupportedError
+from hudi_core.errors import ConfigError, ConflictError, LockError, UnsupportedError
 from hudi_core.metadata_table.index_definitions import load_index_definitions
+from hudi_core.metadata_table.initialize.initialize import Initialization
+from hudi_core.metadata_table.initialize.target import NewBaseFile, NewPartition
 from hudi_core.metadata_table.read.file_group import ROOT
 from hudi_core.metadata_table.write.drop import drop_metadata_table
 from hudi_core.services.context import TableContext
@@ -120,6 +122,32 @@ def test_nothing_is_initialized_beside_an_indexing(golden: Golden, version: str)
     drop_metadata(context(table), ["files"], OWNER)
     assert not table.data.load().contains(indexing.requested_time), "abandoned with what it would have built"
     assert create_metadata(context(table), listed, ENGINE, OWNER).metadata_partitions == listed
+
+
+@pytest.mark.parametrize("name", ["files", "record_index"])
+@pytest.mark.parametrize("version", ["6", "9"])
+def test_nothing_is_listed_when_another_writer_has_broken_the_lock(
+    golden: Golden, monkeypatch: pytest.MonkeyPatch, version: str, name: str
+) -> None:
+    """As Hudi's file-system lock is broken that has expired: it is not renewed."""
+    table = Table(golden(version, "cow_basic").table)
+    drop_metadata_table(table.storage)
+    write = Initialization.write
+
+    def slow(self: Initialization, target: NewPartition) -> list[NewBaseFile]:
+        if self.name == name:
+            table.storage.write(".hoodie/lock", b"")
+        return write(self, target)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Initialization, "write", slow)
+        with pytest.raises(LockError):
+            create_metadata(context(table), ["record_index"], ENGINE, OWNER)
+    assert name not in table.config.metadata_partitions
+    table.storage.delete(".hoodie/lock")
+    config = create_metadata(context(table), ["record_index"], ENGINE, OWNER)
+    assert config.metadata_partitions == {"files", "record_index"}
+    assert HudiTable.open(str(table.path)).validate_metadata().is_clean
 
 
 def test_an_indexing_that_starts_while_its_index_is_dropped_stays(
