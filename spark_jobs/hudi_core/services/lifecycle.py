@@ -31,7 +31,7 @@ from hudi_core.timeline.instant import Instant, State
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.transaction.claim import Claim
 from hudi_core.transaction.claim_file import forget_claims
-from hudi_core.transaction.commit import Completer, Precondition
+from hudi_core.transaction.commit import Completer, Precondition, Publish
 from hudi_core.transaction.decision import Decision
 from hudi_core.transaction.owner import Owner
 
@@ -64,7 +64,7 @@ class Completion(Generic[Done]):
 
     content: bytes
     done: Done
-    publish: Callable[[], None] | None = None
+    publish: Publish | None = None
     preconditions: tuple[Precondition, ...] = ()
 
 

@@ -43,7 +43,7 @@ from hudi_core.timeline.instant import State
 from hudi_core.timeline.pending_plans import rollback_target
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.transaction.claim import Claim
-from hudi_core.transaction.commit import Precondition, check_not_rolled_back
+from hudi_core.transaction.commit import CheckLock, Precondition, check_not_rolled_back
 from hudi_core.transaction.concurrent_operations import operation_start_at
 from hudi_core.transaction.reconcile import FindFiles, base_files_of, check_winners, remove_losers
 
@@ -225,7 +225,7 @@ class RewriteJob(Job[Plan, Stats], Generic[Plan, UnitResult]):
         # The schema's default for `version` is 1, but Hudi writes null (CommitMetadataSerDe).
         return encode_commit_avro(replace(metadata, extra={"version": None}))
 
-    def _publish(self, publish: Callable[[], None] | None) -> None:
+    def _publish(self, publish: Callable[[], None] | None, _: CheckLock) -> None:
         """Under the lock. The files were not read for an index that was created meanwhile."""
         listed, config = TableConfig.load(self.storage), self.context.config
         if (listed.metadata_partitions, listed.metadata_partitions_inflight) != (

@@ -28,6 +28,10 @@ from hudi_core.transaction.locks.base import TableLock
 
 WhyNot = Callable[[Decision, Timeline], str | None]
 """Why a decision may no longer be carried out on the timeline, read under the lock; None where it may."""
+CheckLock = Callable[[], None]
+"""Raises LockError when the table lock is lost."""
+Publish = Callable[[CheckLock], None]
+"""Updates the metadata table under the lock, which it may check before a change that readers believe at once."""
 Precondition = Callable[[Timeline], None]
 """Raises ConflictError when the timeline, read under the lock, no longer allows the commit."""
 
@@ -52,7 +56,7 @@ class Completer:
         action: str,
         content: bytes,
         *,
-        publish: Callable[[], None] | None = None,
+        publish: Publish | None = None,
         preconditions: tuple[Precondition, ...] = (),
     ) -> Instant:
         """Completes the inflight `action` (the pending name, `compaction`) at `instant` with the file `content`.
@@ -73,7 +77,7 @@ class Completer:
             for precondition in preconditions:
                 precondition(timeline)
             if publish is not None:
-                publish()
+                publish(lock.check)
             self._claim.check()
             completion_time = None if self._timeline.layout == 1 else self._clock.next(timeline, minimum=instant)
             decision = Decision(action, completion_time, content, timeline.commits().requested_times)

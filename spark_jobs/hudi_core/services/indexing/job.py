@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, replace
 from typing import Final
 
 from hudi_core.config.table_config import TableConfig
@@ -14,7 +14,6 @@ from hudi_core.metadata_table.initialize.indexing import Build, BuildHeartbeat, 
 from hudi_core.metadata_table.initialize.target import NewBaseFile
 from hudi_core.metadata_table.timeline import MetadataTimeline
 from hudi_core.request.results import InstantResult
-from hudi_core.services.context import TableContext
 from hudi_core.services.indexing.build import IndexBuilder, Written
 from hudi_core.services.indexing.resize import group_counts, misfits, planned_counts, remove_leftovers
 from hudi_core.services.indexing.unrecorded_commits import unrecorded
@@ -28,8 +27,7 @@ from hudi_core.timeline.actions.indexing import IndexedPartition, encode_index_m
 from hudi_core.timeline.instant import Action
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.transaction.claim import Claim
-from hudi_core.transaction.locks.base import TableLock
-from hudi_core.transaction.owner import Owner
+from hudi_core.transaction.commit import CheckLock
 
 log = logging.getLogger(__name__)
 
@@ -62,27 +60,6 @@ class _Behind(ConflictError):
     """Commits completed meanwhile that the index lacks."""
 
 
-@dataclass(frozen=True, slots=True)
-class _KnownLock(TableContext):
-    """The context of a run that can check its lock: Completer makes the one under which an index is published."""
-
-    make_lock: Callable[[Owner], TableLock] = field(kw_only=True)
-    made: list[TableLock] = field(default_factory=list)
-    """The last one. A run holds one at a time."""
-
-    @classmethod
-    def of(cls, context: TableContext) -> _KnownLock:
-        return cls(*(getattr(context, item.name) for item in fields(context)), make_lock=context.lock)
-
-    def lock(self, owner: Owner) -> TableLock:
-        self.made[:] = [self.make_lock(owner)]
-        return self.made[0]
-
-    def check_lock(self) -> None:
-        """Raises LockError when the lock is no longer this run's."""
-        self.made[0].check()
-
-
 class IndexingJob(Job[Planned, Sequence[NewBaseFile]]):
     """Builds the indexes of the plan; progress is in partitions. Memory: as metadata.initialization.Initializations,
     and the table's listing.
@@ -95,9 +72,7 @@ class IndexingJob(Job[Planned, Sequence[NewBaseFile]]):
     action = Action.INDEXING
 
     def __init__(self, run: Run) -> None:
-        locked = _KnownLock.of(run.context)
-        super().__init__(replace(run, context=locked))
-        self._check_lock = locked.check_lock
+        super().__init__(run)
         self._early: frozenset[str] | None = None
         """See unrecorded_commits.unrecorded."""
         self._alive = BuildHeartbeat(run.context.storage)
@@ -217,13 +192,13 @@ class IndexingJob(Job[Planned, Sequence[NewBaseFile]]):
         ]
         content = encode_index_metadata(done, extra=self.context.config.features.index_plan_extra)
 
-        def publish() -> None:
+        def publish(check_lock: CheckLock) -> None:
             if built is None or built.build.deltacommit is None:
                 remove_leftovers(self.context, self.instant, plan.names)
             ours = () if built is None else built.build.targets
             self._refuse_misfits({name: count for name, count in plan.counts.items() if name not in ours})
             if built is not None:
-                counted.extend(item for items in self._publish(built, builder).values() for item in items)
+                counted.extend(item for items in self._publish(built, builder, check_lock).values() for item in items)
 
         return Completion(content, counted, publish)
 
@@ -240,7 +215,7 @@ class IndexingJob(Job[Planned, Sequence[NewBaseFile]]):
             remedy="set hoodie.metadata.index.async on the writers that enable it, then run the indexing again",
         )
 
-    def _publish(self, built: Built, builder: IndexBuilder) -> Written:
+    def _publish(self, built: Built, builder: IndexBuilder, check_lock: CheckLock) -> Written:
         """Under the lock. An index that lacks commits completed since the snapshot, or whose build was rolled back, is
         built again; at the last attempt under the lock.
         """
@@ -260,15 +235,15 @@ class IndexingJob(Job[Planned, Sequence[NewBaseFile]]):
             )
         written = built.written
         if behind or written is None:
-            build, written = builder.rebuilt(list(build.targets), self._check_lock)
+            build, written = builder.rebuilt(list(build.targets), check_lock)
         try:
-            builder.index.publish(build, written, self._check_lock)
+            builder.index.publish(build, written, check_lock)
         except BuildRolledBackError as error:
             if not self._is_last:
                 raise
             log.warning("%s; built again under the lock of the table", error.message)
-            build, written = builder.rebuilt(list(build.targets), self._check_lock)
-            builder.index.publish(build, written, self._check_lock)
+            build, written = builder.rebuilt(list(build.targets), check_lock)
+            builder.index.publish(build, written, check_lock)
         return written
 
     def forget(self) -> None:

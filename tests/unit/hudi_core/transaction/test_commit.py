@@ -13,7 +13,7 @@ from hudi_core.timeline.actions.commit import CommitMetadata, encode_commit
 from hudi_core.timeline.instant import Action, Instant, State
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.transaction.claim import claim
-from hudi_core.transaction.commit import check_not_rolled_back
+from hudi_core.transaction.commit import CheckLock, check_not_rolled_back
 from tests.support.inflight_compactions import OWNER, MeanwhileStorage, T, Table
 from tests.support.memory_storage import MemoryStorage
 
@@ -27,7 +27,8 @@ class Sink:
     seen: list[str] = field(default_factory=list)
     meanwhile: list[Callable[[], object]] = field(default_factory=list)
 
-    def publish(self) -> None:
+    def publish(self, check_lock: CheckLock) -> None:
+        check_lock()
         self.seen.append(T)
         for action in self.meanwhile:
             action()
