@@ -75,24 +75,35 @@ def test_an_interruption_passes_and_starts_no_more() -> None:
 def test_an_interruption_of_tables_side_by_side_starts_no_more() -> None:
     """It reaches the thread that waits for the others, which go on with what they do."""
     seen: list[Request] = []
-    begun = threading.Barrier(3, timeout=20)
-    interrupted_at = threading.Event()
+    begun = threading.Barrier(3, timeout=60)
+    arrived = threading.Event()
 
     def run(request: Request) -> Outcome:
         seen.append(request)
-        begun.wait()
-        interrupted_at.wait(20)
-        time.sleep(0.2)
+        if len(seen) <= 2:
+            begun.wait()
+            arrived.wait(60)
+            time.sleep(0.5)
         return Outcome({}, 0)
 
     def interrupt() -> None:
         begun.wait()
-        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
-        interrupted_at.set()
+        # One that comes right before the thread waits for a lock does not end the wait.
+        while not arrived.wait(0.1):
+            signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
 
+    def handle(*_: object) -> None:
+        if not arrived.is_set():
+            arrived.set()
+            raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGINT, handle)
     threading.Thread(target=interrupt, daemon=True).start()
-    with pytest.raises(KeyboardInterrupt):
-        run_job(BatchRequest(REQUESTS[:4], at_once=2), run)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            run_job(BatchRequest(REQUESTS[:4], at_once=2), run)
+    finally:
+        signal.signal(signal.SIGINT, before)
     assert sorted(request.table for request in seen) == ["a", "b"]
 
 
