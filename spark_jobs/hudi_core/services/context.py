@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Set
 from dataclasses import dataclass, replace
 
 from hudi_core import VERSION
@@ -14,6 +15,7 @@ from hudi_core.metadata_table.write.publish import MetadataPublisher
 from hudi_core.metadata_table.write.staged_logs import Workers
 from hudi_core.model.names import WriteToken
 from hudi_core.query.context import ReadContext
+from hudi_core.timeline.pending_plans import without_undone
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.transaction.claim import Claim, claim
 from hudi_core.transaction.commit import Completer
@@ -42,6 +44,15 @@ class TableContext(ReadContext):
         loaded.
         """
         return replace(self, config=TableConfig.load(self.storage))
+
+    def undone_among(self, commits: Set[str], now: Timeline) -> str | None:
+        """The latest of `commits`, by requested time, that is neither on the timeline `now` nor archived, or that a
+        pending rollback or restore is going to undo; None where all of them count.
+        """
+        there, archived = now.commits().requested_times, self.history()
+        gone = commits - without_undone(self.active, now).commits().requested_times
+        undone = (time for time in sorted(gone, reverse=True) if time in there or archived.commit(time) is None)
+        return next(undone, None)
 
     def new_instant(self, timeline: Timeline) -> str:
         """An instant newer than everything on `timeline`, in the table's zone. The caller holds the table lock."""

@@ -7,8 +7,6 @@ owner's claim has not seen it: its writer may have been killed long ago.
 
 from __future__ import annotations
 
-from typing import Final
-
 from hudi_core.metadata_table.timeline import MetadataTimeline
 from hudi_core.metadata_table.write.initialized_since import initialized_since
 from hudi_core.model.claim_names import CLAIMS
@@ -16,12 +14,10 @@ from hudi_core.model.names import FileGroupId
 from hudi_core.services.context import TableContext
 from hudi_core.timeline.actions.commit import CommitMetadata, Operation, decode_commit
 from hudi_core.timeline.instant import COMMIT_ACTIONS, Action, Instant, State, completed_action
-from hudi_core.timeline.pending_plans import planned_file_groups, without_undone
+from hudi_core.timeline.pending_plans import pending_plan_on
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.transaction.concurrent_operations import changed_groups
 from hudi_core.transaction.decision import Decision
-
-_PLANNED: Final = (Action.COMPACTION, Action.LOG_COMPACTION, Action.CLUSTERING, Action.REPLACE_COMMIT)
 
 
 def why_not_completed(context: TableContext, instant: str, decision: Decision, timeline: Timeline) -> str | None:
@@ -37,7 +33,7 @@ def why_not_completed(context: TableContext, instant: str, decision: Decision, t
         other = _written_since(context, instant, decision, metadata, timeline)
         if other is not None:
             return f"{other.action} {other.requested_time} has changed since what that replaces"
-        undone = _undone_since(context, decision, timeline)
+        undone = context.undone_among(decision.known or frozenset(), timeline)
         if undone is not None:
             return f"commit {undone}, whose rows it may hold or have replaced, was rolled back since"
         later = None if metadata.operation_type == Operation.CLUSTER else _completed_since(decision, timeline)
@@ -66,19 +62,8 @@ def _written_since(
             continue
         if any(map(is_touched, changed_groups(context.active.read_commit(item), item))):
             return item
-    for item in timeline.pending().of_actions(*_PLANNED) if is_overwrite else ():
-        if item.requested_time != instant and any(map(is_touched, planned_file_groups(context.active, item) or ())):
-            return item
-    return None
-
-
-def _undone_since(context: TableContext, decision: Decision, timeline: Timeline) -> str | None:
-    """A commit that the decision knew and that is gone, or is going: its rows would come back, and what it had replaced
-    is there again.
-    """
-    gone = (decision.known or frozenset()) - without_undone(context.active, timeline).commits().requested_times
-    there, archived = timeline.commits().requested_times, context.history()
-    return next((time for time in sorted(gone) if time in there or archived.commit(time) is None), None)
+    found = pending_plan_on(context.active, timeline, is_touched) if is_overwrite else None
+    return None if found is None else found[0]
 
 
 def _completed_since(decision: Decision, timeline: Timeline) -> Instant | None:

@@ -4,7 +4,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator
+from typing import Final
 
 from hudi_core.errors import StorageNotFoundError
 from hudi_core.model.names import FileGroupId
@@ -14,6 +15,11 @@ from hudi_core.timeline.actions.rollback import instant_to_roll_back
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import COMMIT_ACTIONS, Action, Instant, State
 from hudi_core.timeline.timeline import Timeline
+
+PLANS_OF_FILE_GROUPS: Final = frozenset(
+    {Action.COMPACTION, Action.LOG_COMPACTION, Action.CLUSTERING, Action.REPLACE_COMMIT}
+)
+"""The actions whose plans name file groups; that of a replacecommit only where it is a clustering."""
 
 
 def read_clustering_plan(active: ActiveTimeline, instant: Instant) -> ClusteringPlan | None:
@@ -68,6 +74,22 @@ def planned_file_groups(active: ActiveTimeline, instant: Instant) -> frozenset[F
         return None
     clustering = read_clustering_plan(active, instant)
     return None if clustering is None else frozenset(clustering.file_groups())
+
+
+def pending_plan_on(
+    active: ActiveTimeline,
+    timeline: Timeline,
+    is_ours: Callable[[FileGroupId], bool],
+    actions: Collection[str] = PLANS_OF_FILE_GROUPS,
+) -> tuple[Instant, FileGroupId] | None:
+    """The oldest pending instant of `actions` whose plan is on a file group of ours, and the first of these. Raises as
+    planned_file_groups.
+    """
+    for item in timeline.pending().of_actions(*actions):
+        shared = min(filter(is_ours, planned_file_groups(active, item) or ()), default=None)
+        if shared is not None:
+            return item, shared
+    return None
 
 
 def rollback_target(active: ActiveTimeline, rollback: str) -> str:

@@ -12,8 +12,8 @@ from hudi_cli.options import Target
 def test_a_user_without_a_name_is_its_number(monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
     """As in a container of OpenShift; an OSError from Python 3.13 on."""
 
-    def nobody() -> str:
+    def fail() -> str:
         raise error
 
-    monkeypatch.setattr(options, "getuser", nobody)
+    monkeypatch.setattr(options, "getuser", fail)
     assert Target("t", (), None).request_fields(())["owner"] == f"hudictl of uid {os.getuid()}"

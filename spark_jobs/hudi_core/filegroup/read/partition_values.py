@@ -130,8 +130,8 @@ def path_parts(partition: str, names: Sequence[str]) -> dict[str, str]:
 def has_slashed_dates(config: TableConfig) -> bool:
     """Whether the table's only partition column is a date whose path has slashes for dashes, since Hudi 1.2.
 
-    Of several columns the parts could not be told apart. Raises ConfigError for a property that is neither true nor
-    false.
+    Of several columns it could not be seen where a part ends. Raises ConfigError for a property that is neither true
+    nor false.
     """
     return len(config.partition_fields) == 1 and SLASHED_DATES.read(config.raw, path=config.path)
 

@@ -19,7 +19,7 @@ from hudi_core.services.clustering.sort_order import SortOrder
 from hudi_core.services.context import TableContext
 from hudi_core.timeline.actions.clustering import ClusteringPlan
 from hudi_core.timeline.instant import Action, Instant
-from hudi_core.timeline.pending_plans import planned_file_groups, without_undone
+from hudi_core.timeline.pending_plans import PLANS_OF_FILE_GROUPS, pending_plan_on
 from hudi_core.timeline.timeline import Timeline
 
 SINGLE_FILE: Final = "SparkSingleFileSortExecutionStrategy"
@@ -122,21 +122,24 @@ def _taken(item: Instant, group: FileGroupId, instant: str, path: str) -> Confli
 
 
 def check_no_plans_on(
-    context: TableContext, timeline: Timeline, actions: Collection[str], is_ours: Callable[[FileGroupId], bool]
+    context: TableContext,
+    timeline: Timeline,
+    is_ours: Callable[[FileGroupId], bool],
+    actions: Collection[str] = PLANS_OF_FILE_GROUPS,
 ) -> None:
     """Raises ConflictError where a plan of one of these pending actions is on a file group of ours: both would replace
     what is there.
     """
-    for item in timeline.pending().of_actions(*actions):
-        shared = min(filter(is_ours, planned_file_groups(context.active, item) or ()), default=None)
-        if shared is not None:
-            action = Action.CLUSTERING if item.pending_action == Action.REPLACE_COMMIT else item.pending_action
-            raise ConflictError(
-                f"{action} {item.requested_time} is pending on file groups of partition {shared.partition!r}, such as "
-                f"{shared.file_id}",
-                path=context.active.path_of(item),
-                remedy=f"run it first, or drop it: hudictl unschedule TABLE {item.requested_time}",
-            )
+    found = pending_plan_on(context.active, timeline, is_ours, actions)
+    if found is not None:
+        item, shared = found
+        action = Action.CLUSTERING if item.pending_action == Action.REPLACE_COMMIT else item.pending_action
+        raise ConflictError(
+            f"{action} {item.requested_time} is pending on file groups of partition {shared.partition!r}, such as "
+            f"{shared.file_id}",
+            path=context.active.path_of(item),
+            remedy=f"run it first, or drop it: hudictl unschedule TABLE {item.requested_time}",
+        )
 
 
 def source_commits(context: TableContext, timeline: Timeline, plan: ClusteringPlan) -> Set[str]:
@@ -157,11 +160,10 @@ def check_not_undone(context: TableContext, now: Timeline, instant: str, known: 
     wrote would come back, what it had replaced is there again. A writer that cleans failed writes lazily may do so
     whatever came later (BaseRollbackActionExecutor.validateRollbackCommitSequence).
     """
-    there, archived = now.commits().requested_times, context.history()
-    for time in sorted(known - without_undone(context.active, now).commits().requested_times, reverse=True):
-        if time in there or archived.commit(time) is None:
-            raise ConflictError(
-                f"commit {time} was rolled back since {instant} began",
-                path=context.active.folder,
-                remedy="run it again once the rollback is complete",
-            )
+    undone = context.undone_among(known, now)
+    if undone is not None:
+        raise ConflictError(
+            f"commit {undone} was rolled back since {instant} began",
+            path=context.active.folder,
+            remedy="run it again once the rollback is complete",
+        )

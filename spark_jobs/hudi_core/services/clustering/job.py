@@ -104,7 +104,7 @@ class ClusteringJob(RewriteJob[ClusteringPlan, Clustered]):
         check_plan_seen(self.context, timeline, self.instant, self.action)
         groups = self.file_groups(plan)
         check_untouched(self.context, timeline, self.instant, groups, None)
-        check_no_plans_on(self.context, timeline, (Action.COMPACTION, Action.LOG_COMPACTION), groups.__contains__)
+        check_no_plans_on(self.context, timeline, groups.__contains__, (Action.COMPACTION, Action.LOG_COMPACTION))
         self._sources = source_commits(self.context, timeline, plan)
         listed = check_planned(self.context, timeline, self.instant, self.planned(plan), path=path)
         sizes = {(partition, info.name): info.size for partition, files in listed.items() for info in files}
@@ -168,7 +168,7 @@ class ClusteringJob(RewriteJob[ClusteringPlan, Clustered]):
 
     def preconditions(self, plan: ClusteringPlan, timeline: Timeline) -> tuple[Precondition, ...]:
         """See RewriteJob: no commit has changed the file groups meanwhile, whatever its writer was told to reject, and
-        none was taken back whose rows are in them.
+        none was rolled back whose rows are in them.
         """
         groups = plan.file_groups()
         return (

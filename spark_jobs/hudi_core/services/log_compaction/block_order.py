@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from hudi_core.errors import ConflictError, UnsupportedError
-from hudi_core.filegroup.read.log_scan import CommittedInstants, log_blocks, scan_blocks
+from hudi_core.filegroup.read.log_scan import AFTER_ALL, CommittedInstants, log_blocks, scan_blocks
 from hudi_core.model.names import LogFileName, parse_data_file
 from hudi_core.services.context import TableContext
 from hudi_core.services.rollback.failed_writes import heartbeats_of
@@ -24,8 +24,6 @@ from hudi_core.timeline.pending_plans import pending_ingestion
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.transaction.writer_heartbeats import may_be_alive, silent_seconds
 from hudi_core.view.file_group import DataFile
-
-_AFTER_ALL = "9" * 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +95,7 @@ class BlockOrder:
         def counts(instant: str) -> bool:
             return committed(instant) or instant in self.pending
 
-        found = scan_blocks(log_blocks(storage, files), counts, latest_instant=_AFTER_ALL, stop_at_newer=False)
+        found = scan_blocks(log_blocks(storage, files), counts, latest_instant=AFTER_ALL, stop_at_newer=False)
         return {str(block.instant_time): block.path for block in found.blocks}
 
 

@@ -16,12 +16,9 @@ from hudi_core.services.compaction.checks import check_schema_of_latest, check_t
 from hudi_core.services.context import TableContext
 from hudi_core.services.overwrite.source import CountedRows
 from hudi_core.timeline.actions.commit import Operation
-from hudi_core.timeline.instant import Action
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.view.file_group import FileSlice
 from hudi_core.view.file_system_view import FileSystemView
-
-_PLANNED = (Action.COMPACTION, Action.LOG_COMPACTION, Action.CLUSTERING, Action.REPLACE_COMMIT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +112,7 @@ def check_no_plans(context: TableContext, timeline: Timeline, partitions: Collec
     """Raises ConflictError where a compaction, log compaction or clustering is pending on file groups of `partitions`:
     both would replace them (DeletePartitionUtils.checkForPendingTableServiceActions).
     """
-    check_no_plans_on(context, timeline, _PLANNED, lambda group: group.partition in partitions)
+    check_no_plans_on(context, timeline, lambda group: group.partition in partitions)
 
 
 def check_not_written(context: TableContext, now: Timeline, instant: str, plan: OverwritePlan) -> None:

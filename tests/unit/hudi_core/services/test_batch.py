@@ -75,19 +75,19 @@ def test_an_interruption_passes_and_starts_no_more() -> None:
 def test_an_interruption_of_tables_side_by_side_starts_no_more() -> None:
     """It reaches the thread that waits for the others, which go on with what they do."""
     seen: list[Request] = []
-    begun = threading.Barrier(3, timeout=60)
+    met = threading.Barrier(3, timeout=60)
     arrived = threading.Event()
 
     def run(request: Request) -> Outcome:
         seen.append(request)
         if len(seen) <= 2:
-            begun.wait()
+            met.wait()
             arrived.wait(60)
             time.sleep(0.5)
         return Outcome({}, 0)
 
     def interrupt() -> None:
-        begun.wait()
+        met.wait()
         # One that comes right before the thread waits for a lock does not end the wait.
         while not arrived.wait(0.1):
             signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)

@@ -204,7 +204,7 @@ def test_what_a_decision_knew(golden: Golden, version: str) -> None:
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_a_plan_on_what_is_overwritten(golden: Golden, version: str) -> None:
-    """Whoever ran it would bring the rows back (hudi#18830)."""
+    """A run of it would bring the rows back (hudi#18830)."""
     context = open_context(without_metadata_table(golden(version, "mor_basic").table))
     group = context.view(context.active.load()).latest_slices("2024-01-01")[0].file_group
     planned_at = context.new_instant(context.active.load())
