@@ -6,8 +6,8 @@ seconds, CPU seconds with every child counted, peak memory and the MiB of the ne
 session; the ratios, Hudi's figure by ours; and the share of the pyarrow floor measured in the same run. Figures are
 medians.
 
-Each case is stored as it ends. A case that is stored is measured again on another machine, on another commit, with
-changed code, or with --again.
+Each case is stored as it ends, with its machine and commit: only figures of one case are compared with each other. A
+case that is stored is measured again on another commit, with changed code, or with --again.
 """
 
 from __future__ import annotations
@@ -183,13 +183,12 @@ def main() -> None:
     parser.add_argument("--again", action="store_true", help="measure also what is stored with this commit")
     parser.add_argument("--output", type=Path, default=RESULTS)
     chosen = parser.parse_args()
-    cases, commit, here = chosen_cases(chosen), code(), machine()
-    stored = json.loads(chosen.output.read_text()) if chosen.output.is_file() else {}
-    kept = stored.get("cases", {}) if stored.get("machine") == here else {}
+    cases, commit = chosen_cases(chosen), code()
+    kept = json.loads(chosen.output.read_text())["cases"] if chosen.output.is_file() else {}
     chosen.output.parent.mkdir(parents=True, exist_ok=True)
     for case in cases if chosen.again else pending(cases, kept, commit):
-        kept[case.name] = {"commit": commit, "runs": chosen.runs, **measure(case, chosen.runs)}
-        chosen.output.write_text(json.dumps({"machine": here, "cases": kept}, indent=2) + "\n")
+        kept[case.name] = {"machine": machine(), "commit": commit, "runs": chosen.runs, **measure(case, chosen.runs)}
+        chosen.output.write_text(json.dumps({"cases": kept}, indent=2) + "\n")
         print(json.dumps({case.name: kept[case.name]}), flush=True)
 
 

@@ -204,13 +204,12 @@ def main() -> None:
         else:
             print(json.dumps({"wall": plan_by_hudi(chosen.plan)}))
         return
-    stored = json.loads(chosen.output.read_text()) if chosen.output.is_file() else {}
-    kept = stored.get("cases", {}) if stored.get("machine") == machine() else {}
+    kept = json.loads(chosen.output.read_text())["cases"] if chosen.output.is_file() else {}
     for work in chosen.works.split(";"):
         for version in chosen.hudi.split(",") if work != PLAN else VERSIONS[:1]:
             found = compare_plans(chosen.runs) if work == PLAN else compare(work, version, chosen.runs, chosen.rows)
-            kept[f"{work}, {version}"] = {"commit": code(), **found}
-            chosen.output.write_text(json.dumps({"machine": machine(), "cases": kept}, indent=2) + "\n")
+            kept[f"{work}, {version}"] = {"machine": machine(), "commit": code(), **found}
+            chosen.output.write_text(json.dumps({"cases": kept}, indent=2) + "\n")
             print(json.dumps({f"{work}, {version}": found}), flush=True)
 
 
