@@ -5,19 +5,22 @@ catch it: the process aborts. Those are (ColumnChunkMetaDataImpl, SizeStatistics
 another type than the schema's, a codec that does not exist, encrypted column metadata, level histograms of another
 length than the levels of the column, byte counts of columns without variable lengths, and bounds shorter than a value.
 Where Arrow reads pages it catches its own errors.
+
+Arrow reads the elements of a list as the format has them, whatever type the list says: one that says another type
+would be read here as other bytes than there, and with it all that follows.
 """
 
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from hudi_core.codec.parquet.thrift import BINARY, INTEGERS, LIST, STRUCT, CompactReader, Struct
+from hudi_core.codec.parquet.thrift import BINARY, I32, I64, INTEGERS, LIST, STRUCT, CompactReader, Struct
 from hudi_core.errors import CorruptFileError, UnsupportedError
 
 TYPES: Final = ("BOOLEAN", "INT32", "INT64", "INT96", "FLOAT", "DOUBLE", "BYTE_ARRAY", "FIXED_LEN_BYTE_ARRAY")
@@ -26,6 +29,12 @@ _WIDTHS: Final = {"BOOLEAN": 1, "INT32": 4, "INT64": 8, "INT96": 12, "FLOAT": 4,
 """Bytes of a plain value."""
 _CODECS: Final = 8
 """Of the format, numbered from 0."""
+_ELEMENTS: Final = {2: I32, 3: BINARY, 8: STRUCT, 13: STRUCT}
+"""Types of the elements of ColumnMetaData's lists, by the number of the field."""
+_LEVELS: Final = {2: I64, 3: I64}
+"""Of SizeStatistics'."""
+_SHAPES: Final = {2: I32}
+"""Of GeospatialStatistics'."""
 TAIL: Final = 8
 """Bytes behind the footer: its length, and the magic."""
 
@@ -90,15 +99,24 @@ def _chunks(reader: CompactReader) -> Iterator[tuple[int, Struct]]:
     """Each column chunk, and the number of its column; one at a time, since a footer may be large."""
     for number, kind in reader.fields():
         if number != 4:
-            reader.skip(kind)
+            _pass_over(reader, kind, number in (2, 5, 7))
             continue
         for _ in reader.structs(kind):
             for inner, inner_kind in reader.fields():
                 if inner != 1:
-                    reader.skip(inner_kind)
+                    _pass_over(reader, inner_kind, inner == 4)
                     continue
                 for column, _ in enumerate(reader.structs(inner_kind)):
                     yield column, reader.struct()
+
+
+def _pass_over(reader: CompactReader, kind: int, is_structs: bool) -> None:
+    """A value, which in the format is a list of structs where `is_structs`."""
+    if is_structs and kind == LIST:
+        for _ in reader.structs(kind):
+            reader.skip(STRUCT)
+    else:
+        reader.skip(kind)
 
 
 def _check_chunk(chunk: Struct, column: _Column) -> None:
@@ -113,6 +131,9 @@ def _check_chunk(chunk: Struct, column: _Column) -> None:
     codec = _of(metadata, 4, *INTEGERS)
     if codec is not None and not 0 <= codec < _CODECS:
         raise ValueError(f"there is no codec {codec}")
+    _check_elements(metadata, _ELEMENTS)
+    _check_elements(_of(metadata, 16, STRUCT) or {}, _LEVELS)
+    _check_elements(_of(metadata, 17, STRUCT) or {}, _SHAPES)
     _check_statistics(_of(metadata, 12, STRUCT) or {}, column)
     _check_sizes(_of(metadata, 16, STRUCT) or {}, column)
 
@@ -121,6 +142,13 @@ def _of(fields: Struct, number: int, *kinds: int) -> Any:
     """The value of a field, None where it is not there or has another type: Arrow passes over both."""
     kind, value = fields.get(number, (0, None))
     return value if kind in kinds else None
+
+
+def _check_elements(fields: Struct, kinds: Mapping[int, int]) -> None:
+    for number, kind in kinds.items():
+        found = _of(fields, number, LIST)
+        if found is not None and found.values and found.kind != kind:
+            raise ValueError(f"the list in field {number} has elements of type {found.kind}, not {kind}")
 
 
 def _check_statistics(statistics: Struct, column: _Column) -> None:

@@ -165,6 +165,8 @@ SCHEMA = pq.ParquetFile(io.BytesIO(written())).metadata.schema
     [
         (struct(b"\x3c", struct(b"\x15\x0e")), "type 7"),
         (struct(b"\x3c", struct(b"\x15\x0c", b"\x0c\x20", struct(b"\x29\x56" + b"\0" * 5))), "histogram"),
+        (struct(b"\x3c", struct(b"\x15\x0c", b"\x0c\x20", struct(b"\x29\x19\x06"))), "field 2 has elements of type 9"),
+        (struct(b"\x3c", struct(b"\x15\x0c", b"\x19\x16\x00")), "field 2 has elements of type 6"),
         (struct(b"\x3c", struct(b"\x15\x0c", b"\x0c\x18", struct(b"\x18\x7f"))), "longer than all that follows"),
         (struct(b"\x3c", struct(b"\x1e")), "no type"),
         (b"\x3c" + b"\x1c" * 60, "damaged"),
@@ -174,6 +176,13 @@ def test_what_is_wrong_is_named(chunk: bytes, word: str) -> None:
     with pytest.raises(CorruptFileError, match=word) as caught:
         check_footer(footer_with(chunk), SCHEMA, "a/f.parquet")
     assert (caught.value.path, bool(caught.value.remedy)) == ("a/f.parquet", True)
+
+
+@pytest.mark.parametrize("number", [2, 5, 7])
+def test_lists_before_the_row_groups_have_elements_of_the_format(number: int) -> None:
+    """Arrow reads structs there whatever the list says, and finds the row groups somewhere else."""
+    with pytest.raises(CorruptFileError, match="elements of another type"):
+        check_footer(struct(bytes([number << 4 | 9]) + b"\x16\x00"), SCHEMA, "f")
 
 
 def test_encrypted_columns_are_refused_by_name() -> None:
