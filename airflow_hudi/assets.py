@@ -6,10 +6,11 @@ import logging
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
-from urllib.parse import SplitResult, urlsplit
+from urllib.parse import SplitResult
 
 from airflow.sdk import Asset, AssetWatcher
 
+from airflow_hudi.addresses import split_address
 from airflow_hudi.conditions.writes import SERVICE_OPERATIONS
 from airflow_hudi.hooks.hudi import HudiHook
 from airflow_hudi.timeline_changes import PENDING, REPEAT_SECONDS
@@ -36,12 +37,14 @@ def sanitize_uri(uri: SplitResult) -> SplitResult:
 
 def asset_uri(table: str) -> str:
     """The address of a table's asset: the one of its URI whatever the storage is called, `hudi://local/…` for a path.
-    Raises ConfigError for an address with secrets.
+    `#` and `?` of a path are escaped, and `%` because of that: Airflow cuts a URI there. Raises ConfigError for an
+    address with secrets.
     """
     refuse_secret_address(table, what="the address of the table")
-    split = urlsplit(table)
-    place = split.netloc or "local"
-    return f"{SCHEME}://{place}/{split.path.strip('/')}"
+    _, place, path = split_address(table)
+    for character, escape in (("%", "%25"), ("#", "%23"), ("?", "%3F")):
+        path = path.replace(character, escape)
+    return f"{SCHEME}://{place or 'local'}/{path.strip('/')}"
 
 
 def create_asset(*, uri: str, name: str | None = None, **given: Any) -> Asset:

@@ -24,6 +24,7 @@ HUDI_CONN = "{{ params.hudi_conn_id or var.value.get('hudi_conn_id', 'hudi_defau
 SPARK_CONN = "{{ params.spark_conn_id or var.value.get('hudi_spark_conn_id', 'spark_default') }}"
 TARGET = {"table": TABLE, "hudi_conn_id": HUDI_CONN, "spark_conn_id": SPARK_CONN}
 """The arguments of an operator that the params of `table_params` give."""
+DRY_RUN = "{{ params.dry_run }}"
 
 
 def optional_text(description: str, default: str | None = None, *, pattern: str | None = None) -> Param:
@@ -46,6 +47,11 @@ def writer_options() -> dict[str, str]:
     """
     found: dict[str, str] = json.loads(os.environ.get("AIRFLOW_HUDI_WRITER_OPTIONS") or "{}")
     return found
+
+
+def dry_run_param() -> Param:
+    """Whether the run only reports what it would do; operators take it from DRY_RUN."""
+    return Param(False, type="boolean", description="Report what would be done, and write nothing")
 
 
 def table_params() -> dict[str, Param]:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote
 
 from airflow.sdk import BaseOperatorLink, conf
+
+from airflow_hudi.addresses import split_address
 
 if TYPE_CHECKING:
     from airflow.sdk.types import TaskInstanceKey
 
 _CONSOLES: Final = {
-    **dict.fromkeys(("s3", "s3a", "s3n"), "https://s3.console.aws.amazon.com/s3/buckets/{bucket}?prefix={path}/"),
+    "s3": "https://s3.console.aws.amazon.com/s3/buckets/{bucket}?prefix={path}/",
     **dict.fromkeys(("gs", "gcs"), "https://console.cloud.google.com/storage/browser/{bucket}/{path}"),
 }
 
@@ -20,10 +22,9 @@ def console_link(uri: str, template: str = "", *, has_endpoint: bool = False) ->
     """The address that shows a table; "" where none is known. `template` has `{bucket}` and `{path}` in it; without one
     that of the storage's own console, where the storage has no endpoint of its own.
     """
-    split = urlsplit(uri)
-    template = template or ("" if has_endpoint else _CONSOLES.get(split.scheme, ""))
-    path = quote(split.path.strip("/"))
-    return template.replace("{bucket}", quote(split.netloc)).replace("{path}", path)
+    scheme, place, path = split_address(uri)
+    template = template or ("" if has_endpoint else _CONSOLES.get(scheme, ""))
+    return template.replace("{bucket}", quote(place)).replace("{path}", quote(path.strip("/")))
 
 
 class HudiTableLink(BaseOperatorLink):

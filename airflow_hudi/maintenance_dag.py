@@ -80,6 +80,4 @@ def _services(pool: str, tables: Sequence[str], given: Mapping[str, Any], *, map
     of_pool = {"pool": pool} if pool else {}
     if not mapped:
         return HudiTableServicesOperator(task_id=task_id, tables=list(tables), **{**given, **of_pool})
-    return HudiTableServicesOperator.partial(
-        task_id=task_id, map_index_template="{{ task.tables }}", **{**given, **of_pool}
-    ).expand(tables=list(tables))
+    return HudiTableServicesOperator.partial(task_id=task_id, **{**given, **of_pool}).expand(tables=list(tables))

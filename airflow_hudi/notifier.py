@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
@@ -17,6 +18,8 @@ from hudi_core.timeline.pending_age import age_of
 
 if TYPE_CHECKING:
     from airflow.sdk import Connection, Context
+
+log = logging.getLogger(__name__)
 
 _TIMEOUT: Final = 30.0
 """Seconds for the webhook's answer."""
@@ -35,7 +38,7 @@ class HudiNotifier(BaseNotifier):
         (as in Airflow's connections of Slack webhooks); without a password the host is the whole address
     :param tables: the tables; without them the task's own (templated)
     :param text: the first line of the message; without it which task it is and how it ended (templated)
-    :param hudi_conn_id: connection of type `hudi`; None for none (templated)
+    :param hudi_conn_id: connection of type `hudi`; empty for that of the task, None for none (templated)
     """
 
     template_fields = ("tables", "text", "hudi_conn_id")
@@ -46,7 +49,7 @@ class HudiNotifier(BaseNotifier):
         webhook_conn_id: str = "hudi_webhook",
         tables: Sequence[str] = (),
         text: str = "",
-        hudi_conn_id: str | None = HudiHook.default_conn_name,
+        hudi_conn_id: str | None = "",
     ) -> None:
         super().__init__()
         self.webhook_conn_id = webhook_conn_id
@@ -77,21 +80,43 @@ class HudiNotifier(BaseNotifier):
     def message(self, context: Context) -> dict[str, Any]:
         """What is posted; see the class."""
         ti, error = context.get("ti"), context.get("exception")
-        tables = [self._table(table) for table in self.tables or getattr(context.get("task"), "tables_of_work", ())]
+        task = context.get("task")
+        hook = HudiHook(self._conn_id(task) or None)
+        tables = [_pending_on(table, hook) for table in self.tables or _tables_of(task)]
         named = {name: getattr(ti, name, None) for name in ("dag_id", "task_id", "run_id", "try_number")}
         error = shortened(masked(str(error))) if error else None
         first = self.text or f"{named['dag_id']}.{named['task_id']} of {named['run_id']}: {error or 'done'}"
         return {"text": "\n".join([first, *map(_shown, tables)]), **named, "error": error, "tables": tables}
 
-    def _table(self, table: str) -> dict[str, Any]:
-        found: dict[str, Any] = {"table": table, "pending": [], "error": None}
-        try:
-            look = HudiHook(self.hudi_conn_id or None).timeline(table).look()
-            pending = list(look.timeline.pending())[:_MOST]
-            found["pending"] = [pending_named(item, age_of(item, look.at, look.zone)) for item in pending]
-        except HudiError as error:
-            found["error"] = str(error)
-        return found
+    def _conn_id(self, task: Any) -> str | None:
+        if self.hudi_conn_id == "":
+            found: str | None = getattr(task, "hudi_conn_id", HudiHook.default_conn_name)
+            return found
+        return self.hudi_conn_id
+
+
+def _tables_of(task: Any) -> Sequence[str]:
+    """The tables that a task of this package works on; none where it cannot say, which may be why it failed."""
+    try:
+        found: Sequence[str] = getattr(task, "tables_of_work", ())
+    except HudiError as error:
+        log.warning("The message names no tables: %s", error)
+        return ()
+    return found
+
+
+def _pending_on(table: str, hook: HudiHook) -> dict[str, Any]:
+    found: dict[str, Any] = {"table": table, "pending": [], "error": None}
+    try:
+        look = hook.timeline(table).look()
+        pending = list(look.timeline.pending())[:_MOST]
+        found["pending"] = [pending_named(item, age_of(item, look.at, look.zone)) for item in pending]
+    except HudiError as error:
+        found["error"] = str(error)
+    except Exception as error:  # of Airflow, such as a connection that is missing: the message is sent all the same
+        log.warning("%s is not described in the message", table, exc_info=True)
+        found["error"] = shortened(masked(f"{type(error).__name__}: {error}"))
+    return found
 
 
 def _address_of(connection: Connection) -> str:

@@ -17,7 +17,8 @@ REPEAT_SECONDS: Final = 900.0
 
 Mark = dict[str, Any]
 """Where a watcher is, as JSON: of pending instants those that it reported, and when, in seconds since the epoch; of
-completed ones the latest completion time and the instants at it, or in layout 1 all of them.
+completed ones (`at`) all that are on the timeline, with the newest write there (`newest`). Completion times are not
+compared: a writer's clock may be behind, and local time goes back an hour when summer time ends.
 """
 
 
@@ -50,7 +51,7 @@ class Watch:
         """Where a watcher begins that has no mark: with what is pending, and behind what is completed."""
         if self.state == PENDING:
             return {"reported": {}}
-        return _behind([item for item in timeline if self.holds(item)], "")
+        return _behind(timeline, [item for item in timeline if self.holds(item)])
 
     def changes(self, timeline: Timeline, mark: Mark, now: float) -> tuple[list[Instant], Mark]:
         """The instants since a mark, oldest first, and the mark behind them; `now` in seconds since the epoch. A mark
@@ -63,14 +64,18 @@ class Watch:
             times = {item.requested_time: reported.get(item.requested_time, 0.0) for item in found}
             new = [item for item in found if now - times[item.requested_time] >= self.repeat_seconds]
             return new, {"reported": times | {item.requested_time: now for item in new}}
-        until, at = str(mark.get("until") or ""), {str(time) for time in mark.get("at") or ()}
-        new = [item for item in found if item.requested_time not in at and item.completed_at >= until]
-        return sorted(new, key=lambda item: (item.completed_at, item.requested_time)), _behind(found, until)
+        at = {str(time) for time in mark.get("at") or ()}
+        new = [item for item in found if item.requested_time not in at]
+        return sorted(new, key=lambda item: (item.completed_at, item.requested_time)), _behind(timeline, found)
+
+    def gap(self, timeline: Timeline, mark: Mark) -> tuple[str, str] | None:
+        """The requested times between which writes may have been archived that no look has seen: the newest write of
+        the mark, and the first one that is still on the timeline where all of the mark are archived. Else None.
+        """
+        newest, first = str(mark.get("newest") or ""), min(timeline.commits().requested_times, default="")
+        return (newest, first) if self.state == COMPLETED and "" < newest < first else None
 
 
-def _behind(found: Sequence[Instant], until: str) -> Mark:
-    """Layout 1 has no completion times, and an instant may complete after a later one: all of them are in the mark."""
-    if any(item.completion_time is None for item in found):
-        return {"until": "", "at": [item.requested_time for item in found]}
-    last = max([until, *(item.completed_at for item in found)])
-    return {"until": last, "at": [item.requested_time for item in found if item.completed_at == last]}
+def _behind(timeline: Timeline, found: Sequence[Instant]) -> Mark:
+    newest = max(timeline.commits().requested_times, default="")
+    return {"newest": newest, "at": [item.requested_time for item in found]}

@@ -72,8 +72,7 @@ class TimelineReader:
     would otherwise hide its instants from a sensor that has been waiting since before. As long as a listing is the same
     as the one before, so is the timeline: not only equal.
 
-    `action` is what is looked for. Of `clustering` the timeline is as layout 2 has it: layout 1 names clusterings and
-    overwrites alike, and the plan of each is read, once.
+    `action` is what is looked for. Of `clustering` the timeline is as layout 2 has it (named_by_plans).
     """
 
     def __init__(self, storage: Storage, action: str = "") -> None:
@@ -131,6 +130,14 @@ class TimelineReader:
             text = f"the owner that {claim.path} does not name"
         return shortened(without_controls(masked(text)))
 
+    def named_by_plans(self, timeline: Timeline) -> Timeline:
+        """The timeline of a look as layout 2 has it: layout 1 names clusterings and overwrites alike, and the plan of
+        each is read, once. Raises FormatError for a damaged plan, StorageError.
+        """
+        if self.config.layout_version != 1:
+            return timeline
+        return Timeline.in_order(map(self._named_by_plan, timeline))
+
     def _named_by_plan(self, instant: Instant) -> Instant:
         """The instant; a replacecommit whose plan is a clustering as one. Raises FormatError for a damaged plan."""
         if instant.action != Action.REPLACE_COMMIT:
@@ -165,9 +172,7 @@ class TimelineReader:
             # An upgrade left completed files that name no completion time: that of modification is theirs.
             modified = {info.name: info.modified for info in self.storage.list_files(config.timeline_folder)}
             return timeline_of(modified, config.layout_version, modified, zone)
-        if self._action == Action.CLUSTERING and config.layout_version == 1:
-            return Timeline.in_order(map(self._named_by_plan, timeline))
-        return timeline
+        return self.named_by_plans(timeline) if self._action == Action.CLUSTERING else timeline
 
 
 def _utc(seconds: float) -> str:

@@ -14,7 +14,7 @@ AIRFLOW_HUDI_POLL_SECONDS (else 10). Without a watched table the DAG runs when t
 from __future__ import annotations
 
 import os
-from datetime import datetime, timezone
+from datetime import datetime, timedelta, timezone
 from typing import Any
 
 from airflow.sdk import DAG, task
@@ -29,7 +29,7 @@ CHANGED = changed_partitions_asset(
 )
 
 
-@task(outlets=[CHANGED])
+@task(outlets=[CHANGED], retries=3, retry_delay=timedelta(minutes=1))
 def find_changed(
     params: dict[str, Any] | None = None, triggering_asset_events: Any = None, outlet_events: Any = None
 ) -> list[str]:

@@ -1,7 +1,7 @@
 """Deletes partitions of a Hudi table, once for each data interval: their rows go at once, their files by a later clean.
 
 The commit records the interval, so a run that is cleared, or an interval that is backfilled twice, deletes nothing
-more.
+more. With `dry_run` the result says what would go.
 
 The table and the connections come from the run's params; their defaults from the environment, then from Airflow
 Variables:
@@ -12,7 +12,7 @@ Variables:
 | hudi_conn_id | AIRFLOW_HUDI_CONN_ID | hudi_conn_id (else hudi_default) |
 | spark_conn_id | AIRFLOW_HUDI_SPARK_CONN_ID | hudi_spark_conn_id (else spark_default) |
 | partitions | AIRFLOW_HUDI_DELETED_PARTITIONS | - |
-| token | - | - |
+| token, dry_run | - | - |
 
 AIRFLOW_HUDI_DELETED_PARTITIONS is a template that each run fills in, such as `day={{ macros.ds_add(ds, -90) }}`; on the
 schedule AIRFLOW_HUDI_DELETION_SCHEDULE rows are kept for so long. Without a schedule the DAG runs when triggered.
@@ -27,7 +27,15 @@ from datetime import datetime, timedelta, timezone
 
 from airflow.sdk import DAG
 
-from airflow_hudi.dag_params import TARGET, optional_text, param_or_template, table_params, writer_options
+from airflow_hudi.dag_params import (
+    DRY_RUN,
+    TARGET,
+    dry_run_param,
+    optional_text,
+    param_or_template,
+    table_params,
+    writer_options,
+)
 from airflow_hudi.operators.overwrite import HudiDeletePartitionOperator
 
 with DAG(
@@ -42,12 +50,14 @@ with DAG(
         **table_params(),
         "partitions": optional_text("Partitions to delete, separated by commas; empty: those of the data interval"),
         "token": optional_text("Name of the work; empty: the data interval, which is done once"),
+        "dry_run": dry_run_param(),
     },
 ) as dag:
     HudiDeletePartitionOperator(
         task_id="delete",
         partitions=param_or_template("partitions", "AIRFLOW_HUDI_DELETED_PARTITIONS"),
         token="{{ params.token or '' }}",
+        dry_run=DRY_RUN,
         options=writer_options(),
         **TARGET,
         retries=3,

@@ -3,7 +3,7 @@
 The partitions that the rows belong to are replaced, or those that are named, or with `whole_table` all. The commit
 records the interval, so a run that is cleared, or an interval that is backfilled twice, writes nothing more; another
 `token` writes it again. `airflow backfill create` makes a run for each interval, and runs that meet wait for each
-other.
+other. With `dry_run` the result says what would be replaced.
 
 The table and the connections come from the run's params; their defaults from the environment, then from Airflow
 Variables:
@@ -15,7 +15,7 @@ Variables:
 | spark_conn_id | AIRFLOW_HUDI_SPARK_CONN_ID | hudi_spark_conn_id (else spark_default) |
 | source | AIRFLOW_HUDI_OVERWRITE_SOURCE | - |
 | partitions | AIRFLOW_HUDI_OVERWRITE_PARTITIONS | - |
-| whole_table, token | - | - |
+| whole_table, token, dry_run | - | - |
 
 AIRFLOW_HUDI_OVERWRITE_SOURCE and AIRFLOW_HUDI_OVERWRITE_PARTITIONS are templates that each run fills in, such as
 `s3://bucket/orders/{{ ds }}` and `day={{ ds }}`. AIRFLOW_HUDI_OVERWRITE_SCHEDULE is the schedule; without it the DAG
@@ -30,7 +30,15 @@ from datetime import datetime, timedelta, timezone
 
 from airflow.sdk import DAG, Param
 
-from airflow_hudi.dag_params import TARGET, optional_text, param_or_template, table_params, writer_options
+from airflow_hudi.dag_params import (
+    DRY_RUN,
+    TARGET,
+    dry_run_param,
+    optional_text,
+    param_or_template,
+    table_params,
+    writer_options,
+)
 from airflow_hudi.operators.overwrite import HudiInsertOverwriteOperator
 
 with DAG(
@@ -47,6 +55,7 @@ with DAG(
         "partitions": optional_text("Partitions to replace, separated by commas; empty: those that rows belong to"),
         "whole_table": Param(False, type="boolean", description="Replace all partitions"),
         "token": optional_text("Name of the work; empty: the data interval, which is written once"),
+        "dry_run": dry_run_param(),
     },
 ) as dag:
     HudiInsertOverwriteOperator(
@@ -55,6 +64,7 @@ with DAG(
         partitions=param_or_template("partitions", "AIRFLOW_HUDI_OVERWRITE_PARTITIONS"),
         whole_table="{{ params.whole_table }}",
         token="{{ params.token or '' }}",
+        dry_run=DRY_RUN,
         options=writer_options(),
         **TARGET,
         retries=3,

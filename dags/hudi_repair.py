@@ -9,6 +9,8 @@
 | unschedule | the plan | drops a pending plan that will not be run |
 | takeover | the instant | frees a pending instant whose owner is dead |
 
+With `dry_run` a rollback, a restore and an unschedule report what would go; the other verbs refuse it.
+
 The table and the connections come from the run's params; their defaults from the environment, then from Airflow
 Variables, as for the other DAGs (AIRFLOW_HUDI_TABLE, AIRFLOW_HUDI_CONN_ID, AIRFLOW_HUDI_SPARK_CONN_ID; hudi_table,
 hudi_conn_id, hudi_spark_conn_id).
@@ -21,13 +23,23 @@ from datetime import datetime, timezone
 from airflow.sdk import DAG, Param, task
 from airflow.sdk.exceptions import AirflowFailException
 
-from airflow_hudi.dag_params import INSTANT_PATTERN, RUN_TYPES, TARGET, optional_text, table_params
+from airflow_hudi.dag_params import (
+    DRY_RUN,
+    INSTANT_PATTERN,
+    RUN_TYPES,
+    TARGET,
+    dry_run_param,
+    optional_text,
+    table_params,
+)
+from airflow_hudi.operators.base import flag
 from airflow_hudi.operators.repair import HudiTakeoverOperator, HudiUnscheduleOperator
 from airflow_hudi.operators.rollback import HudiRollbackOperator
 from airflow_hudi.operators.savepoint import HudiRestoreOperator, HudiSavepointOperator
 
 VERBS = ("rollback", "restore", "savepoint", "delete_savepoint", "unschedule", "takeover")
 NEED_AN_INSTANT = ("restore", "delete_savepoint", "unschedule", "takeover")
+HAVE_A_DRY_RUN = ("rollback", "restore", "unschedule")
 COMMON = {
     **TARGET,
     "nothing_to_do": "succeed",
@@ -49,23 +61,26 @@ with DAG(
             f"The instant that it is done to; {' and '.join(NEED_AN_INSTANT)} need one", pattern=INSTANT_PATTERN
         ),
         "comment": optional_text("Kept in a savepoint"),
+        "dry_run": dry_run_param(),
         **table_params(),
     },
 ) as dag:
 
     @task.branch
-    def choose(verb: str, instant: str) -> str:
+    def choose(verb: str, instant: str, dry_run: bool | str = False) -> str:
         """The task that has the verb's name; the others are skipped."""
         if verb in NEED_AN_INSTANT and not instant:
             raise AirflowFailException(f"{verb} needs the param `instant`; `hudictl timeline TABLE` lists them")
+        if flag(dry_run, name="dry_run") and verb not in HAVE_A_DRY_RUN:
+            raise AirflowFailException(f"{verb} has no dry run; {', '.join(HAVE_A_DRY_RUN)} have one")
         return verb
 
-    chosen = choose("{{ params.verb }}", INSTANT)
+    chosen = choose("{{ params.verb }}", INSTANT, DRY_RUN)
     chosen >> [
-        HudiRollbackOperator(task_id="rollback", target=INSTANT, **COMMON),
-        HudiRestoreOperator(task_id="restore", instant=INSTANT, **COMMON),
+        HudiRollbackOperator(task_id="rollback", target=INSTANT, dry_run=DRY_RUN, **COMMON),
+        HudiRestoreOperator(task_id="restore", instant=INSTANT, dry_run=DRY_RUN, **COMMON),
         HudiSavepointOperator(task_id="savepoint", instant=INSTANT, comment="{{ params.comment or '' }}", **COMMON),
         HudiSavepointOperator(task_id="delete_savepoint", action="delete", instant=INSTANT, **COMMON),
-        HudiUnscheduleOperator(task_id="unschedule", instant=INSTANT, **COMMON),
+        HudiUnscheduleOperator(task_id="unschedule", instant=INSTANT, dry_run=DRY_RUN, **COMMON),
         HudiTakeoverOperator(task_id="takeover", instant=INSTANT, **COMMON),
     ]

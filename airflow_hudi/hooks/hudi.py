@@ -8,11 +8,11 @@ from __future__ import annotations
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
 
 from airflow.sdk import BaseHook, ObjectStoragePath
 from airflow.sdk.io import has_fs
 
+from airflow_hudi.addresses import is_absolute
 from airflow_hudi.timeline_reader import TimelineReader
 from hudi_core.errors import ConfigError, HudiError, StorageNotFoundError
 from hudi_core.model.partition import check_relative_path
@@ -116,7 +116,7 @@ class HudiHook(BaseHook):
 
         Raises ConfigError for a relative table without a base path, FormatError for one that climbs out of it.
         """
-        if table.startswith("/") or "://" in table:
+        if is_absolute(table):
             return table.rstrip("/") or "/"
         if not self.base_path:
             raise ConfigError(
@@ -129,8 +129,8 @@ class HudiHook(BaseHook):
     def storage(self, table: str) -> Storage:
         """The storage of a table. Raises ConfigError when Airflow has no file system for the table's scheme."""
         uri = self.table_uri(table)
-        scheme = urlsplit(uri).scheme
-        if scheme in ("", "file"):
+        scheme = scheme_of(uri)
+        if scheme == "file":
             return LocalStorage(uri)
         if self.storage_conn_id is None:
             return open_storage(uri, self.storage_options)
@@ -195,7 +195,7 @@ def _how_to_install(scheme: str) -> str:
 
 def _no_folder(base_path: str) -> str | None:
     """Why a local base path cannot be used; None where it is a folder."""
-    if not base_path.startswith(("/", "file:")):
+    if not is_absolute(base_path):
         return f"The base path {base_path} is relative: give an absolute path or a URI such as s3://bucket/warehouse"
     path = Path(local_path(base_path))
     if not path.exists():

@@ -21,7 +21,7 @@ log = logging.getLogger(__name__)
 
 SPARK: Final = "spark"
 ENGINES: Final = (SPARK, AUTO, LOCAL)
-_OUT_OF_REACH = "its result is out of reach: see the driver's log"
+_OUT_OF_REACH = "the job ended well and its result is out of reach: see the driver's log"
 _NO_REPORT = "it ended with exit code {code} and did not report why; see its output above"
 
 
@@ -181,7 +181,8 @@ def _outcomes_of(batch: BatchRequest, result: Mapping[str, Any] | None, code: in
     if result is not None and "error" in result:
         same = Outcome({"error": result["error"]}, code)
     elif code == 0:
-        same = Outcome({"reason": _OUT_OF_REACH}, 0)
+        # Which of them did something is not known: none may count as one that had nothing to do.
+        same = Outcome.broken("HudiJobFailed", _OUT_OF_REACH, EXIT_FAILED, remedy="a retry does what is left")
     else:
         same = Outcome.broken("HudiJobFailed", f"the job failed: {_NO_REPORT.format(code=code)}", code)
     return [same] * len(batch.requests)

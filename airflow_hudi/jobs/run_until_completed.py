@@ -111,6 +111,10 @@ class InstantWatch:
         """The table's address."""
         return self._reader.storage.uri
 
+    def is_claimed(self) -> bool:
+        """Whether claims of the instant are there; a run that ends behind its completion removes them last."""
+        return bool(self._claim_files())
+
     def is_released(self) -> bool:
         """Whether the last job of ours that claimed the instant has let go of it."""
         return is_released(info.name for info in self._claim_files())
@@ -146,6 +150,8 @@ def run_until_completed(
         code = job.run()
         instant = watch.look()
         if instant.is_completed:
+            if code not in (0, EXIT_RETRY) and not job.stopped:
+                _clean_up_behind(job, watch)
             return Finished(instant, elsewhere=code == EXIT_RETRY)
         if job.stopped:
             raise HudiJobKilled(
@@ -163,6 +169,19 @@ def run_until_completed(
         outcome = _wait(job, watch, instant, patience, deadline, clock, sleep)
         if outcome is not None:
             return Finished(outcome, elsewhere=True)
+
+
+def _clean_up_behind(job: Job, watch: InstantWatch) -> None:
+    """Runs the job once more where it completed the instant and was cut off before it had cleaned up: no later task
+    runs that instant. It does nothing where the owner may be alive. The instant is completed whatever comes of it.
+    """
+    if not watch.is_claimed():
+        return
+    log.info("The job ended right behind the completion of %s; running it to clean up", watch.requested_time)
+    try:
+        job.run()
+    except Exception as error:  # noqa: BLE001 (the instant is completed)
+        log.warning("What the job left of instant %s was not cleaned up: %s", watch.requested_time, error)
 
 
 def _wait(

@@ -14,7 +14,7 @@ from airflow_hudi.jobs.job_arguments import application_name, refuse_secret_prop
 from airflow_hudi.jobs.job_log import JobLog, failure_of
 from airflow_hudi.jobs.submit_process import SparkSubmission, SparkTarget, job_environment
 from airflow_hudi.jobs.zip import entry_file, publish_zip
-from hudi_core.errors import ConfigError, CorruptFileError, StorageNotFoundError
+from hudi_core.errors import EXIT_FAILED, ConfigError, CorruptFileError, StorageNotFoundError
 from hudi_core.request.batch import JobRequest
 from hudi_core.storage.base import Storage
 
@@ -100,12 +100,14 @@ class SparkJob:
         """Submits the job and waits for its end. Raises ConfigError when it cannot be started."""
         self._result = None
         if self._stopped:
-            return 1
+            return EXIT_FAILED
         elsewhere = self._target.is_cluster_mode
         request = replace(self._request, result_name=uuid.uuid4().hex) if elsewhere else self._request
         hook, output = self._make_hook(request)
         environment = {**job_environment(self._target, self._environ), **self._settings.env_vars}
         self._submission = SparkSubmission(hook, self._target, grace_seconds=self._settings.grace_seconds)
+        if self.stopped:  # meanwhile: connections were looked up, and the zip was built
+            return EXIT_FAILED
         code = self._submission.run(str(entry_file()), environment)
         self.tracking_url = output.tracking_url
         if notes := _where_logs_are(output, self._target):

@@ -9,10 +9,12 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from threading import Thread
+from typing import Any, Final, Protocol
 
 from airflow.sdk.exceptions import AirflowException
 
@@ -20,6 +22,8 @@ from airflow_hudi.jobs.process_group import end_group
 from hudi_core.errors import EXIT_FAILED, ConfigError
 from hudi_core.request.java import spark_environment
 from hudi_core.request.secrets import is_secret_key, refuse_secrets
+
+_LOOK_SECONDS: Final = 0.05
 
 
 class SubmitHook(Protocol):
@@ -85,6 +89,7 @@ class SparkSubmission:
         self._hook = hook
         self._target = target
         self._grace_seconds = grace_seconds
+        self._running = False
         self._stopped = False
         self._signalled = False
 
@@ -96,10 +101,13 @@ class SparkSubmission:
     def run(self, application: str, environment: Mapping[str, str]) -> int:
         """The exit code of spark-submit, which in client mode is the job's own.
 
-        An interruption of the wait stops the job. Raises ConfigError when there is no spark-submit to run.
+        An interruption of the wait stops the job. One that was stopped before does not start. Raises ConfigError when
+        there is no spark-submit to run.
         """
-        finished = False
+        finished, self._running = False, True
         try:
+            if self._stopped:
+                return EXIT_FAILED
             self._hook.submit(application, start_new_session=True, env=dict(environment))
             finished = True
         except FileNotFoundError as error:
@@ -112,6 +120,7 @@ class SparkSubmission:
             finished = True
             return process.returncode or EXIT_FAILED
         finally:
+            self._running = False
             if not finished:
                 self.stop()
         return 0
@@ -121,14 +130,26 @@ class SparkSubmission:
 
         In cluster mode the driver is elsewhere, and SparkSubmitHook can stop it; else it is a child of spark-submit.
         """
-        self._stopped = True
+        first, self._stopped = not self._stopped, True
         process = self._process()
-        if process is None or self._signalled:
+        if process is None:
+            if first and self._running:
+                Thread(target=self._stop_when_started, daemon=True).start()
+            return
+        if self._signalled:
             return
         self._signalled = True
         if self._target.is_cluster_mode:
             self._hook.on_kill()
         end_group(process.pid, grace_seconds=self._grace_seconds)
+
+    def _stop_when_started(self) -> None:
+        """Ends the process that the hook was starting when `stop` was called: nothing else looks for it later."""
+        while self._running:
+            if self._process() is not None:
+                self.stop()
+                return
+            time.sleep(_LOOK_SECONDS)
 
     def _process(self) -> subprocess.Popen[str] | None:
         # The hook's only handle on its process; not public, the same in versions 5.6 to 6.3 of the Spark provider.

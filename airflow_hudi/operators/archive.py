@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from airflow_hudi.jobs.run_until_completed import run_until_done
-from airflow_hudi.operators.base import BaseHudiOperator
+from airflow_hudi.operators.base import DRY_RUN
 from airflow_hudi.operators.service import MODES, REASON_OUT_OF_REACH
+from airflow_hudi.operators.verb import BaseHudiDryRunOperator
 from airflow_hudi.results import work_seconds
 from airflow_hudi.timeline_reader import TimelineReader
 from hudi_core.errors import ConfigError
@@ -20,19 +21,20 @@ if TYPE_CHECKING:
 SERVICE = "archive"
 
 
-class HudiArchiveOperator(BaseHudiOperator):
+class HudiArchiveOperator(BaseHudiDryRunOperator):
     """Archives instants of the timeline.
 
     An archival leaves no instant of its own: it is planned and done at once, and a retry archives the rest. A task that
     archived, was cleared and finds nothing more succeeds with what it had archived.
 
-    XCom: `{"table", "action", "instants", "first", "last", "seconds", "reason"}`: the number of archived instants, or
-    with `schedule` of those that would be, and the oldest and the newest of them.
+    XCom: `{"table", "action", "dry_run", "instants", "first", "last", "seconds", "reason"}`: the number of archived
+    instants, or with `schedule`, where `dry_run` is true, of those that would be, and the oldest and the newest of
+    them.
 
     :param mode: `execute` and `both` archive; `schedule` reports what would be archived and writes nothing (templated)
     """
 
-    template_fields: Sequence[str] = ("mode", *BaseHudiOperator.template_fields)
+    template_fields: Sequence[str] = ("mode", *BaseHudiDryRunOperator.template_fields)
 
     def __init__(self, *, mode: str = "both", **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -44,6 +46,8 @@ class HudiArchiveOperator(BaseHudiOperator):
         if self.mode not in MODES:
             raise ConfigError(f"mode is {self.mode!r}", remedy=f"one of {', '.join(MODES)}")
         requested = self.request_fields(reader, context)
+        if self.is_dry_run:
+            return self.preview(reader, ScheduleRequest(service=SERVICE, dry_run=True, **requested))
         before = set(reader.load().requested_times)
         if self.mode == "schedule":
             done = run_until_done(self.new_job(reader, ScheduleRequest(service=SERVICE, **requested)), self.patience)
@@ -63,6 +67,7 @@ class HudiArchiveOperator(BaseHudiOperator):
         result = {
             "table": reader.storage.uri,
             "action": SERVICE,
+            DRY_RUN: self.mode == "schedule",
             "instants": count,
             "first": gone[0] if gone else None,
             "last": gone[-1] if gone else None,
@@ -71,6 +76,7 @@ class HudiArchiveOperator(BaseHudiOperator):
         }
         if not count:
             return self.nothing(context, lambda: result, reason or REASON_OUT_OF_REACH)
-        self.store(context).finish({name: result[name] for name in ("instants", "first", "last")})
+        if not result[DRY_RUN]:
+            self.store(context).finish({name: result[name] for name in ("instants", "first", "last")})
         self.log.info("Archive: %s", result)
         return result

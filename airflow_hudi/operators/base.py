@@ -23,7 +23,7 @@ from airflow_hudi.reports import lineage, metrics
 from airflow_hudi.reports.asset_events import describe_events
 from airflow_hudi.reports.finished_work import FinishedWork, finished_work
 from airflow_hudi.timeline_reader import TimelineReader
-from hudi_core.errors import EXIT_BAD_INPUT, HudiError
+from hudi_core.errors import EXIT_BAD_INPUT, ConfigError, HudiError
 from hudi_core.request.batch import JobRequest, requests_of
 
 if TYPE_CHECKING:
@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 NOTHING_TO_DO = ("skip", "succeed")
 XCOM = "return_value"
 """The key of a task's result."""
+DRY_RUN = "dry_run"
+"""Member of a result, true where nothing was done."""
 
 
 @contextmanager
@@ -145,23 +147,26 @@ class BaseHudiOperator(BaseOperator):
         """Does the work; see the class."""
         with bad_input_is_final():
             result = self.serve(self.reader(), context)
+        if result.get(DRY_RUN):
+            # An event of an outlet would start what reads the table, which is as before.
+            self.outlets = []
+            return result
         self.works = list(finished_work(result, getattr(self, "service", None)))
         self._report(context)
         return result
 
     def _report(self, context: Context) -> None:
-        """Asset events and metrics of what was done. A table that cannot be read now fails no task whose work is done:
-        another try would find nothing to do.
+        """Asset events and metrics of what was done. A table that cannot be read now takes its event from no other, and
+        fails no task whose work is done: another try would find nothing to do.
         """
         metrics.report_work(self.works)
         look_of = cache(lambda uri: self.hook.timeline(uri).look())
-        try:
-            describe_events(self.outlets, context.get("outlet_events"), self.works, look_of)
-            if metrics.is_measured():
-                for table in self.tables_of_work:
-                    metrics.report_table(self.hook, look_of(self.hook.table_uri(table)))
-        except HudiError:
-            self.log.warning("The work is done, and its events or metrics are not complete", exc_info=True)
+        describe_events(self.outlets, context.get("outlet_events"), self.works, look_of)
+        for table in self.tables_of_work if metrics.is_measured() else ():
+            try:
+                metrics.report_table(self.hook, look_of(self.hook.table_uri(table)))
+            except HudiError:
+                self.log.warning("The work is done, and the metrics of %s are not complete", table, exc_info=True)
 
     @property
     def tables_of_work(self) -> Sequence[str]:
@@ -266,3 +271,11 @@ def names_in(given: Sequence[str] | str) -> tuple[str, ...]:
     """The names in a list, or in a text that separates them by commas or lines."""
     items = given.replace("\n", ",").split(",") if isinstance(given, str) else given
     return tuple(name.strip() for name in items if name.strip())
+
+
+def flag(value: bool | str, *, name: str) -> bool:
+    """An argument that is true or false, or was rendered to one of these words. Raises ConfigError for any other."""
+    text = str(value).strip().lower()
+    if text not in ("true", "false"):
+        raise ConfigError(f"{name} is {value!r}", remedy="true or false")
+    return text == "true"

@@ -6,17 +6,20 @@ import hashlib
 import json
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from datetime import timezone
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from airflow_hudi.jobs.run_until_completed import run_until_done
-from airflow_hudi.operators.base import BaseHudiOperator, names_in
+from airflow_hudi.operators.base import DRY_RUN, flag, names_in
+from airflow_hudi.operators.verb import BaseHudiDryRunOperator
 from airflow_hudi.timeline_reader import TimelineReader
-from hudi_core.errors import ConfigError
 from hudi_core.request.overwrites import MAX_TOKEN, DeletePartitionRequest, InsertOverwriteRequest
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
+_BY_EVENT: Final = "asset_triggered"
+"""Airflow's type of a run that events of assets started."""
 _REPEATED = "an earlier run with the same token did it"
 _DOCUMENT = (
     *("instant", "operation", "partitions", "replaced_file_groups", "files_written", "records"),
@@ -25,8 +28,8 @@ _DOCUMENT = (
 """The XCom's members beside `table` and `token`, which are those of hudictl's document."""
 
 
-class BaseHudiOverwriteOperator(BaseHudiOperator):
-    """Replaces what partitions hold, once for each data interval.
+class BaseHudiOverwriteOperator(BaseHudiDryRunOperator):
+    """Replaces what partitions hold, once for each data interval or partition of the schedule.
 
     The token names the work. It is recorded in the commit, and a task with the token of a commit does nothing: it
     succeeds with that commit's numbers, `repeated` and a `reason`. So retries, cleared tasks and backfills that are run
@@ -35,17 +38,18 @@ class BaseHudiOverwriteOperator(BaseHudiOperator):
     `nothing_to_do` is `succeed` by default.
 
     XCom: `{"table", "token", "instant", "operation", "partitions", "replaced_file_groups", "files_written", "records",
-    "repeated", "engine", "reason"}`; `instant` is None and `reason` is set when there was nothing to do.
+    "repeated", "engine", "reason"}`; `instant` is None and `reason` is set when there was nothing to do. That of a dry
+    run has `dry_run`, too, and the numbers to come, without files; `repeated` is true where the work has been done.
 
     :param partitions: paths of partitions, as a list or separated by commas (templated)
-    :param token: the name of the work; empty for that of DAG, task and data interval, or run id where the run has no
-        interval, and of a mapped task also its index and what it writes. An interval is written again with another
-        token (templated)
+    :param token: the name of the work; empty for that of DAG, task and data interval, or partition date where the run's
+        schedule has partitions, or run id where it has neither, and of a mapped task also its index and what it writes.
+        An interval is written again with another token (templated)
     """
 
     action: ClassVar[str]
     """What the log calls it."""
-    template_fields: Sequence[str] = ("partitions", "token", *BaseHudiOperator.template_fields)
+    template_fields: Sequence[str] = ("partitions", "token", *BaseHudiDryRunOperator.template_fields)
 
     def __init__(
         self,
@@ -63,6 +67,8 @@ class BaseHudiOverwriteOperator(BaseHudiOperator):
         """Overwrites; see the class."""
         token = self.token or self._token_of(context)
         fields = {"partitions": names_in(self.partitions), "token": token, **self.request_fields(reader, context)}
+        if self.is_dry_run:
+            return {"token": token, **self.preview(reader, self.overwrite_request({**fields, DRY_RUN: True}))}
         done = run_until_done(self.new_job(reader, self.overwrite_request(fields)), self.patience)
         document = done.get("document") or {}
         result = {"table": reader.storage.uri, "token": token, **{name: document.get(name) for name in _DOCUMENT}}
@@ -74,14 +80,21 @@ class BaseHudiOverwriteOperator(BaseHudiOperator):
         return result
 
     def _token_of(self, context: Context) -> str:
-        """The token of the task's work: the same in each try, and in each run of the same data interval."""
-        ti = context["ti"]
+        """The token of the task's work: the same in each try, and in each run of the same data interval or partition.
+
+        A partition is what its date says: keys may leave out the hour. A run that an event of an asset's partition
+        started is other work each time, for the event says that the partition has new rows.
+        """
+        ti, run = context["ti"], context.get("dag_run")
         start, end = context.get("data_interval_start"), context.get("data_interval_end")
-        interval = ti.run_id if start is None or end is None else f"{start.isoformat()}/{end.isoformat()}"
+        if run is not None and run.partition_date is not None and run.run_type != _BY_EVENT:
+            interval = run.partition_date.astimezone(timezone.utc).isoformat()
+        else:
+            interval = ti.run_id if start is None or end is None else f"{start.isoformat()}/{end.isoformat()}"
         mapped = ""
         if ti.map_index is not None and ti.map_index >= 0:
             # What is mapped may be in another order when the run is cleared.
-            names = sorted({"table", *self.template_fields} - {"token", *BaseHudiOperator.template_fields})
+            names = sorted({"table", *self.template_fields} - {"token", *BaseHudiDryRunOperator.template_fields})
             work = json.dumps([[name, getattr(self, name)] for name in names], default=str, sort_keys=True)
             mapped = f"[{ti.map_index}:{hashlib.sha256(work.encode()).hexdigest()[:16]}]"
         name = f"airflow:{ti.dag_id}/{ti.task_id}{mapped}@{interval}"
@@ -141,15 +154,12 @@ class HudiInsertOverwriteOperator(BaseHudiOverwriteOperator):
 
     def overwrite_request(self, fields: dict[str, Any]) -> InsertOverwriteRequest:
         """See BaseHudiOverwriteOperator."""
-        text = str(self.whole_table).strip().lower()
-        if text not in ("true", "false"):
-            raise ConfigError(f"whole_table is {self.whole_table!r}", remedy="true or false")
         return InsertOverwriteRequest(
             source=self.source,
             query=self.query,
             dataframe=self.dataframe,
             dataframe_args=self.dataframe_args or {},
-            whole_table=text == "true",
+            whole_table=flag(self.whole_table, name="whole_table"),
             **fields,
         )
 

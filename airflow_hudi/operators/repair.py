@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from airflow_hudi.operators.verb import BaseHudiVerbOperator
+from airflow_hudi.operators.base import DRY_RUN
+from airflow_hudi.operators.verb import BaseHudiDryRunOperator, BaseHudiVerbOperator
 from airflow_hudi.timeline_reader import TimelineReader
 from hudi_core.request.requests import TakeoverRequest, UnscheduleRequest
 from hudi_core.timeline.instant import Action
@@ -13,24 +15,26 @@ if TYPE_CHECKING:
     from airflow.sdk import Context
 
 
-class HudiUnscheduleOperator(BaseHudiVerbOperator):
+class HudiUnscheduleOperator(BaseHudiDryRunOperator, BaseHudiVerbOperator):
     """Drops a pending plan that will not be run, with the files of attempts at it.
 
-    XCom: `{"table", "instant", "action", "removed": {"files", "bytes", "instants"}, "unblocks"}`.
+    XCom: `{"table", "instant", "action", "dry_run", "removed": {"files", "bytes", "instants"}, "unblocks", "reason"}`;
+    `reason` says why there was nothing to drop.
 
     :param instant: the plan to drop (templated)
     """
 
+    template_fields: Sequence[str] = (DRY_RUN, *BaseHudiVerbOperator.template_fields)
+
     def serve(self, reader: TimelineReader, context: Context) -> dict[str, Any]:
         """Drops the plan; see the class."""
         instant = self.required_instant()
-        request = UnscheduleRequest(instant=instant, **self.request_fields(reader, context))
+        fields = self.request_fields(reader, context)
+        request = UnscheduleRequest(instant=instant, dry_run=self.is_dry_run, **fields)
+        if request.dry_run:
+            return self.preview(reader, request)
         document = self.perform(reader, context, request, is_done=lambda: not reader.load().contains(instant))
-        result = {
-            "table": reader.storage.uri,
-            "instant": instant,
-            **{key: value for key, value in document.items() if key != "dry_run"},
-        }
+        result = {"table": reader.storage.uri, "instant": instant, **document}
         self.log.info("Dropped: %s", result)
         return result
 

@@ -31,7 +31,7 @@ class HudiRollbackOperator(BaseHudiServiceOperator):
 
     Arguments, retries: see BaseHudiServiceOperator. The XCom has `instants`, too: each rollback with its `target`; the
     numbers are sums. With `target` it is `{"table", "instant", "target", "removed": {"files", "bytes", "instants"},
-    "reason"}`.
+    "reason"}`. A dry run without `target` reports the first of several rollbacks.
 
     :param target: the write to roll back (templated)
     :param instant: the rollback to finish, by its own instant, with `execute` (templated)
@@ -48,7 +48,7 @@ class HudiRollbackOperator(BaseHudiServiceOperator):
         """Rolls back; see the class."""
         if self.target:
             return self._roll_back(reader, context, self.target)
-        if self.instant or self.mode not in ("execute", "both"):
+        if self.instant or self.mode not in ("execute", "both") or self.is_dry_run:
             return super().serve(reader, context)
         return self._roll_back_all(reader, context)
 
@@ -57,10 +57,12 @@ class HudiRollbackOperator(BaseHudiServiceOperator):
             raise ConfigError("target goes with mode 'both' and without instant", remedy="leave mode and instant out")
         store = self.store(context)
         failed = store.unless_completed == target or not _has_completed(reader, target)
+        requested = self.request_fields(reader, context)
+        request = RollbackRequest(instant=target, unless_completed=failed, dry_run=self.is_dry_run, **requested)
+        if request.dry_run:
+            return self.preview(reader, request)
         if failed:
             store.begin_unless_completed(target)
-        requested = self.request_fields(reader, context)
-        request = RollbackRequest(instant=target, unless_completed=failed, **requested)
         done = run_until_done(self.new_job(reader, request), self.patience)
         store.forget()
         document = {"instant": None, "target": target, "removed": None, "reason": None, **(done.get("document") or {})}

@@ -5,16 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from airflow_hudi.operators.verb import BaseHudiVerbOperator
+from airflow_hudi.conditions.instant import newest_time
+from airflow_hudi.operators.base import DRY_RUN
+from airflow_hudi.operators.verb import BaseHudiDryRunOperator, BaseHudiVerbOperator
 from airflow_hudi.timeline_reader import TimelineReader
 from hudi_core.errors import ConfigError
 from hudi_core.request.requests import RestoreRequest, SavepointCreateRequest, SavepointDeleteRequest
 from hudi_core.timeline.instant import Action
+from hudi_core.timeline.pending_plans import read_restore_plan
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
 ACTIONS = ("create", "delete")
+_EARLIER = "an earlier try of this task completed the restore"
 
 
 class HudiSavepointOperator(BaseHudiVerbOperator):
@@ -55,32 +59,56 @@ class HudiSavepointOperator(BaseHudiVerbOperator):
         return result
 
 
-class HudiRestoreOperator(BaseHudiVerbOperator):
+class HudiRestoreOperator(BaseHudiDryRunOperator, BaseHudiVerbOperator):
     """Removes all that was written after a completed commit, savepointed or not.
 
-    Stop all writers of the table first. A retry finishes the restore that was started, under its own instant. XCom:
-    `{"table", "instant", "target", "removed": {"files", "bytes", "instants"}, "reason"}`; `instant` is the restore's
-    own.
+    Stop all writers of the table first. A retry finishes the restore that was started, under its own instant, and one
+    that finds it completed removes nothing more: writers may be at work again. XCom: `{"table", "instant", "target",
+    "removed": {"files", "bytes", "instants"}, "reason"}`; `instant` is the restore's own, `removed` is null where an
+    earlier try completed it. That of a dry run has `restorable`, too: every commit, and why it cannot be restored.
 
-    :param instant: the commit to restore to (templated)
+    :param instant: the commit to restore to; empty in a dry run to list those that can be restored (templated)
     """
 
+    template_fields: Sequence[str] = (DRY_RUN, *BaseHudiVerbOperator.template_fields)
     ui_color = "#f2d9d9"
 
     def serve(self, reader: TimelineReader, context: Context) -> dict[str, Any]:
         """Restores; see the class."""
-        target = self.required_instant()
+        if self.is_dry_run:
+            fields = self.request_fields(reader, context)
+            return self.preview(reader, RestoreRequest(instant=self.instant or None, dry_run=True, **fields))
+        target, store = self.required_instant(), self.store(context)
+        result: dict[str, Any] = dict.fromkeys(("instant", "removed", "reason"))
+        result |= {"table": reader.storage.uri, "target": target}
+        if store.after is None:
+            store.plan_after(_before_restore(reader))
+        elif (done := _restored(reader, target, store.after)) is not None:
+            store.forget()
+            self.log.info("An earlier try of this task completed restore %s to %s", done, target)
+            return {**result, "instant": done, "reason": _EARLIER}
         request = RestoreRequest(instant=target, **self.request_fields(reader, context))
-        document = self.perform(reader, context, request)
-        result = {
-            "table": reader.storage.uri,
-            "instant": None,
-            "target": target,
-            "removed": None,
-            "reason": None,
-            **document,
-        }
+        result |= self.perform(reader, context, request)
         return self.nothing(context, lambda: result, result["reason"]) if result["reason"] is not None else result
+
+
+def _before_restore(reader: TimelineReader) -> str:
+    """The newest time on the timeline, before which no restore is that a try of the task completes: a pending one would
+    be finished by it.
+    """
+    timeline = reader.load()
+    pending = timeline.pending().of_actions(Action.RESTORE).last()
+    return newest_time(timeline, before=None if pending is None else pending.requested_time)
+
+
+def _restored(reader: TimelineReader, target: str, after: str) -> str | None:
+    """The newest restore to `target` that is completed and was requested later than `after`. Raises FormatError."""
+    found = [
+        item.requested_time
+        for item in reader.load().completed().of_actions(Action.RESTORE)
+        if item.requested_time > after and read_restore_plan(reader.active(), item.requested_time).target == target
+    ]
+    return max(found, default=None)
 
 
 def _newest(reader: TimelineReader) -> str:

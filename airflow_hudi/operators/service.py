@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from airflow_hudi.conditions.instant import first_planned, mark_before_planning, oldest_pending
 from airflow_hudi.exceptions import HudiInstantNotFound
 from airflow_hudi.jobs.run_until_completed import InstantWatch, run_until_completed, run_until_done
-from airflow_hudi.operators.base import BaseHudiOperator
-from airflow_hudi.results import instant_result, nothing_result, removed_result, seconds_of
+from airflow_hudi.operators.base import DRY_RUN
+from airflow_hudi.operators.verb import BaseHudiDryRunOperator
+from airflow_hudi.results import instant_named, instant_result, nothing_result, removed_result, seconds_of
 from airflow_hudi.timeline_reader import TimelineReader
 from hudi_core.errors import ConfigError
 from hudi_core.request.requests import RunRequest, ScheduleRequest
@@ -30,7 +31,7 @@ _ELSEWHERE = "another process completed it"
 REASON_OUT_OF_REACH = "the job planned nothing and its output, which says why, is out of reach: see the driver's log"
 
 
-class BaseHudiServiceOperator(BaseHudiOperator):
+class BaseHudiServiceOperator(BaseHudiDryRunOperator):
     """Plans and runs instants of a service.
 
     The instant is the work's name. A task that planned or started one knows it when it is retried, after whatever kill:
@@ -41,6 +42,9 @@ class BaseHudiServiceOperator(BaseHudiOperator):
     "seconds", "already_completed", "engine", "reason"}`; `instant` is None and `reason` is set when there was nothing
     to do, `engine` is None when another process did it.
 
+    XCom of a dry run: that of BaseHudiDryRunOperator with `plan`, or `{"table", "dry_run", "instant", "action",
+    "state", "plan", "reason"}` without one where the task would run an instant that is planned.
+
     :param mode: `schedule` plans an instant and leaves it requested; `execute` runs one that is planned, by name or the
         oldest; `both` runs the oldest that is planned, or plans one and runs it, in one job (templated)
     :param instant: the instant to run, with `execute`; empty for the oldest that is planned (templated)
@@ -48,7 +52,7 @@ class BaseHudiServiceOperator(BaseHudiOperator):
 
     service: ClassVar[str]
     """The service's name."""
-    template_fields: Sequence[str] = ("mode", "instant", *BaseHudiOperator.template_fields)
+    template_fields: Sequence[str] = ("mode", "instant", *BaseHudiDryRunOperator.template_fields)
 
     def __init__(self, *, mode: str = "both", instant: str | None = None, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -73,6 +77,8 @@ class BaseHudiServiceOperator(BaseHudiOperator):
             raise ConfigError(
                 f"mode {self.mode} chooses the instant itself", remedy="use mode='execute', or omit the instant"
             )
+        if self.is_dry_run:
+            return self._would_do(reader, context)
         known = self._known(reader, context)
         if self.mode == "schedule":
             return self._schedule(reader, context, known, started)
@@ -83,6 +89,21 @@ class BaseHudiServiceOperator(BaseHudiOperator):
         if next_step(is_pending=False, schedule=self.mode == "both") is Step.NOTHING:
             return self.nothing_planned(reader, context, nothing_pending(self.service, reader.config.name))
         return self._plan_and_run(reader, context, started)
+
+    def _would_do(self, reader: TimelineReader, context: Context) -> dict[str, Any]:
+        found = None
+        if self.instant:
+            found = InstantWatch(reader, self.instant, self.action).look()
+        elif self.mode != "schedule":
+            found = oldest_pending(reader.load(), self.action)
+        if found is None and self.mode != "execute":
+            request = ScheduleRequest(service=self.service, dry_run=True, **self.request_fields(reader, context))
+            return self.preview(reader, request)
+        named = {"instant": None, "action": self.action, "state": None} if found is None else instant_named(found)
+        reason = nothing_pending(self.service, reader.config.name) if found is None else None
+        result = {"table": reader.storage.uri, **named, "plan": None, "reason": reason, DRY_RUN: True}
+        self.log.info("Nothing is written: %s", result)
+        return result
 
     def _known(self, reader: TimelineReader, context: Context) -> Instant | None:
         """The requested instant, or the one that an earlier try of this task started or planned."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from datetime import datetime, timezone
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, NoReturn
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 from airflow.sdk.exceptions import AirflowFailException
 
 from airflow_hudi.exceptions import HudiInstantBusy, HudiJobFailed, HudiJobKilled
+from airflow_hudi.jobs.byte_budget import ByteBudget, not_started
 from airflow_hudi.jobs.engine_job import EngineJob
 from airflow_hudi.jobs.job_log import failure_of
 from airflow_hudi.jobs.task_store import TaskStore
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 _MODES: Final = ("execute", "both")
 _MOST_LISTED: Final = 20
+_TABLES: Final = "{{ (task.tables if task.tables is string else task.tables | join(', ')) | truncate(200) }}"
 _NOTHING: Final = {"tables": 0, "done": 0, "nothing": 0, "failed": 0, "seconds": 0.0, "results": []}
 
 
@@ -58,6 +59,10 @@ class HudiTableServicesOperator(BaseHudiOperator):
     :param mode: `execute` runs what is pending; `both` also plans what is due, and archives (templated)
     :param max_minutes: minutes after which the task starts nothing more, whatever the policies of its tables allow each
         service (templated)
+    :param max_bytes: bytes, or a size such as `50GiB`, that compactions, log compactions and clusterings of all tables
+        may rewrite: each plans within its share of what is left, and when as many are written none is started; other
+        services run (jobs.byte_budget, templated)
+    :param map_index_template: of a mapped task: its label, by default its tables
     :param at_once: how many tables are worked on side by side; they share the engine's processors and memory
     """
 
@@ -67,6 +72,7 @@ class HudiTableServicesOperator(BaseHudiOperator):
         "policy",
         "mode",
         "max_minutes",
+        "max_bytes",
         *(name for name in BaseHudiOperator.template_fields if name != "table"),
     )
 
@@ -78,15 +84,19 @@ class HudiTableServicesOperator(BaseHudiOperator):
         policy: str | Mapping[str, Any] | None = None,
         mode: str = "both",
         max_minutes: int | str | None = None,
+        max_bytes: int | str | None = None,
         at_once: int = AT_ONCE,
+        map_index_template: str | None = _TABLES,
         **kwargs: Any,
     ) -> None:
+        # Airflow takes the label of a mapped task from the default above; one that is not mapped has none.
         super().__init__(table="", **kwargs)
         self.tables = tables
         self.services = services
         self.policy = policy
         self.mode = mode
         self.max_minutes = max_minutes
+        self.max_bytes = max_bytes
         self.at_once = at_once
 
     def reader(self) -> TimelineReader:
@@ -97,12 +107,11 @@ class HudiTableServicesOperator(BaseHudiOperator):
     def serve(self, reader: TimelineReader, context: Context) -> dict[str, Any]:
         """Runs the services; see the class."""
         started = time.monotonic()
-        requests = self._requests(reader, context)
+        requests, budget = self._requests(reader, context), ByteBudget.of(self.max_bytes)
         if not requests:
             return self.nothing(context, lambda: _NOTHING, "these are quiet hours of every table")
-        batch = BatchRequest(tuple(requests), at_once=self.at_once)
-        self.log.info("%d runs on %d tables", len(batch.requests), len({item.table for item in batch.requests}))
-        results = self._run(reader, batch, self.store(context))
+        self.log.info("%d runs on %d tables", len(requests), len({item.table for item in requests}))
+        results = self._run(reader, requests, budget, self.store(context))
         for item in results:
             self.log.info("%s %s: %s", item["service"], item["table"], _shown(item))
         failed = [item for item in results if item["exit_code"]]
@@ -189,25 +198,37 @@ class HudiTableServicesOperator(BaseHudiOperator):
     def _policies(self) -> TablePolicies:
         return read_policies(self.policy or {})
 
-    def _run(self, reader: TimelineReader, batch: BatchRequest, store: TaskStore) -> list[dict[str, Any]]:
+    def _run(
+        self, reader: TimelineReader, requests: Sequence[RunRequest], budget: ByteBudget, store: TaskStore
+    ) -> list[dict[str, Any]]:
         """One result for each request, with what earlier tries completed. Raises HudiJobKilled, HudiInstantBusy, and
         what keeps the job from starting.
         """
-        deadline = time.monotonic() + self.patience.timeout
-        results = _of_earlier_tries(store.results, batch)
-        left = list(range(len(batch.requests)))
+        started = time.monotonic()
+        deadline = started + self.patience.timeout
+        results = _of_earlier_tries(store.results, requests)
+        left = list(range(len(requests)))
         reminder = Reminder(time.monotonic)
         while True:
-            job = self.new_job(reader, replace(batch, requests=tuple(batch.requests[place] for place in left)))
+            for place in [place for place in left if budget.refuses(requests[place], results.values())]:
+                results[place] = _joined(results.get(place), not_started(requests[place]))
+                left.remove(place)
+            if not left:
+                return [results[place] for place in range(len(requests))]
+            taken = budget.bounded([requests[place] for place in left], results.values())
+            job = self.new_job(reader, BatchRequest(taken, at_once=self.at_once))
             code = job.run()
             if job.stopped:
                 raise HudiJobKilled("stopped while its job was running", remedy="a retry resumes what was started")
-            for place, found in zip(left, _results_of(job, code, len(left)), strict=True):
-                results[place] = _joined(results.get(place), found)
+            found = dict(zip(left, _results_of(job, code, len(left)), strict=True))
+            for place, result in found.items():
+                results[place] = _joined(results.get(place), result)
             store.keep_results([item for item in results.values() if item.get("instants")])
-            left = [place for place in left if _is_held(results[place])]
-            if not left:
-                return [results[place] for place in range(len(batch.requests))]
+            seconds = time.monotonic() - started
+            more = [place for place in left if budget.goes_on(requests[place], found[place], seconds)]
+            left = [place for place in left if place in more or _is_held(results[place])]
+            if more or not left:
+                continue
             reason = failure_of(results[left[0]]) or "it did not report why"
             if time.monotonic() >= deadline:
                 raise HudiInstantBusy(
@@ -240,9 +261,9 @@ class HudiTableServicesOperator(BaseHudiOperator):
         raise HudiJobFailed(message)
 
 
-def _of_earlier_tries(kept: Sequence[Mapping[str, Any]], batch: BatchRequest) -> dict[int, dict[str, Any]]:
+def _of_earlier_tries(kept: Sequence[Mapping[str, Any]], requests: Sequence[RunRequest]) -> dict[int, dict[str, Any]]:
     """What earlier tries of the task completed, by the place of the request."""
-    places = {(item.table, getattr(item, "service", None)): place for place, item in enumerate(batch.requests)}
+    places = {(item.table, item.service): place for place, item in enumerate(requests)}
     return {
         places[item["table"], item["service"]]: {
             **item,
@@ -256,10 +277,10 @@ def _of_earlier_tries(kept: Sequence[Mapping[str, Any]], batch: BatchRequest) ->
 def _joined(before: Mapping[str, Any] | None, found: Mapping[str, Any]) -> dict[str, Any]:
     """The newest result of a request, with the instants that were completed before it."""
     done = [] if before is None else _completed(before)
-    if not done:
+    if before is None or not done:
         return dict(found)
     kept = {name: value for name, value in found.items() if name != "reason"}
-    return {**kept, "instants": [*done, *(found.get("instants") or ())]}
+    return {"engine": before.get("engine"), **kept, "instants": [*done, *(found.get("instants") or ())]}
 
 
 def _completed(result: Mapping[str, Any]) -> list[dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""Jobs without a plan, which may be run again: one verb on one instant, and reports that change nothing."""
+"""Jobs without a plan, which may be run again: a verb on an instant; reports and dry runs, which change nothing."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from airflow.sdk.exceptions import AirflowFailException
 
 from airflow_hudi.exceptions import HudiJobFailed
 from airflow_hudi.jobs.run_until_completed import run_until_done
-from airflow_hudi.operators.base import XCOM, BaseHudiOperator
+from airflow_hudi.operators.base import DRY_RUN, XCOM, BaseHudiOperator, flag
 from airflow_hudi.timeline_reader import TimelineReader
 from hudi_core.errors import ConfigError
 from hudi_core.request.requests import InstantRequest, Request, RestoreRequest, SavepointCreateRequest
@@ -87,3 +87,33 @@ class BaseHudiReportOperator(BaseHudiOperator):
         """Fails the task for good, with its XCom: a retry would find the same. Raises AirflowFailException."""
         context["ti"].xcom_push(key=XCOM, value=document)
         raise AirflowFailException(message)
+
+
+class BaseHudiDryRunOperator(BaseHudiReportOperator):
+    """An operator that can report what it would do.
+
+    The XCom of a dry run is `table`, `dry_run`, which is true, and the document of hudictl with `--dry-run`: the plan,
+    or what would go, or the `reason` why there is nothing to do. The task succeeds in either case. It writes nothing,
+    has no asset event, no metrics and no lineage, and keeps nothing for another try.
+
+    :param dry_run: whether the work is only reported; a value that is rendered may be `true` or `false` (templated)
+    """
+
+    template_fields: Sequence[str] = (DRY_RUN, *BaseHudiOperator.template_fields)
+    # A method of Airflow's base class has this name. It logs the template fields, and Airflow does not call it.
+    dry_run: bool | str  # type: ignore[assignment]
+
+    def __init__(self, *, dry_run: bool | str = False, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.dry_run = dry_run
+
+    @property
+    def is_dry_run(self) -> bool:
+        """Whether the work is only reported. Raises ConfigError for what is neither true nor false."""
+        return flag(self.dry_run, name=DRY_RUN)
+
+    def preview(self, reader: TimelineReader, request: Request) -> dict[str, Any]:
+        """The XCom of a dry run. Errors as `report`."""
+        result = {"table": reader.storage.uri, **self.report(reader, request), DRY_RUN: True}
+        self.log.info("Nothing is written: %s", result)
+        return result

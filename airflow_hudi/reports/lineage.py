@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any, Final
-from urllib.parse import urlsplit
 
+from airflow_hudi.addresses import split_address
 from airflow_hudi.assets import TABLE
 from airflow_hudi.reports.finished_work import OVERWRITES, FinishedWork
 
@@ -16,11 +16,10 @@ def dataset_name(address: str) -> tuple[str, str]:
     """Namespace and name of a table or a folder, by OpenLineage's naming of file systems: `("s3://bucket", "path")`,
     `("file", "/path")`.
     """
-    split = urlsplit(address)
-    if split.scheme in ("", "file"):
-        return "file", split.path.rstrip("/") or "/"
-    scheme = "s3" if split.scheme in ("s3a", "s3n") else split.scheme
-    return f"{scheme}://{split.netloc}", split.path.strip("/") or "/"
+    scheme, place, path = split_address(address)
+    if scheme == "file":
+        return scheme, path.rstrip("/") or "/"
+    return f"{scheme}://{place}", path.strip("/") or "/"
 
 
 def dataset_of_asset(asset: Any, lineage_context: Any) -> Any:

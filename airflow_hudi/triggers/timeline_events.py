@@ -16,7 +16,7 @@ from airflow_hudi.results import instant_named
 from airflow_hudi.timeline_changes import COMPLETED, PENDING, REPEAT_SECONDS, Mark, Watch
 from airflow_hudi.timeline_reader import TimelineReader
 from airflow_hudi.triggers.shared_timeline import SharedTimeline, in_thread
-from hudi_core.errors import FormatError, StorageError, StorageNotFoundError
+from hudi_core.errors import ConfigError, FormatError, StorageError, StorageNotFoundError, UnsupportedError
 from hudi_core.timeline.instant import COMMIT_ACTIONS, Instant
 from hudi_core.timeline.timeline import Timeline
 
@@ -26,6 +26,10 @@ _MARK: Final = "airflow_hudi_mark"
 """The key in the asset's state store."""
 _UNCHANGED_SECONDS: Final = 30.0
 """After which a timeline that stays as it is comes again, since what is pending there may have to be reported again."""
+_STORED_AFTER_SECONDS: Final = 10.0
+"""How old a mark is when it is stored. The triggerer hands an event to Airflow's database some two seconds after it was
+yielded; with a mark that is stored before, a triggerer that ends in between would lose the event.
+"""
 
 
 class HudiTimelineEventTrigger(BaseEventTrigger):
@@ -34,10 +38,11 @@ class HudiTimelineEventTrigger(BaseEventTrigger):
 
     An event's payload is `{"table", "state", "instants": [{"instant", "action", "state", "completed", "operation",
     "partitions", "rows"}]}`; the last three members of an instant are those of completed writes, with every partition
-    that they wrote. Where the watcher is, is kept in the asset's state store once the event is on its way: after a
-    restart of the triggerer no event is lost, and one may come twice. Of completed writes it begins with those that
-    complete after its first look. Watchers of one table with one interval are one stream, and share their looks
-    with the other triggers of the table (shared_timeline.SharedTimeline).
+    that they wrote. Where the watcher is, is kept in the asset's state store once the event is in Airflow's database:
+    after a restart of the triggerer no event is lost, and the last ones may come again. Of completed writes it begins
+    with those that complete after its first look; what was archived while nothing looked has no event, and the log
+    warns of it. Watchers of one table with one interval are one stream, and share their looks with the other triggers
+    of the table (shared_timeline.SharedTimeline).
 
     :param table: the table, as HudiHook.table_uri takes it
     :param hudi_conn_id: connection of type `hudi`, or None
@@ -82,36 +87,49 @@ class HudiTimelineEventTrigger(BaseEventTrigger):
 
     @classmethod
     async def open_shared_stream(cls, kwargs: dict[str, Any]) -> AsyncIterator[Timeline]:
-        """The table's timeline whenever a look finds it changed, and every _UNCHANGED_SECONDS; the first look is at
-        once. A look is one listing, in a thread. Storage that fails is tried again at the next one; what is no table
-        raises.
+        """The table's timeline, with clusterings under their name, whenever a look finds it changed, and every
+        _UNCHANGED_SECONDS; the first look is at once. A look is one listing, in a thread. Storage that fails, and a
+        file that is damaged, are tried again at the next one; what is no table raises.
         """
         table, interval = SharedTimeline.of(kwargs["table"], kwargs["hudi_conn_id"]), kwargs["poll_interval"]
         seen: Timeline | None = None
         yielded_at = 0.0
         while True:
             try:
-                timeline = (await table.look(interval)).timeline
-            except StorageNotFoundError:
+                look, now = await table.look(interval), time.monotonic()
+                changed = look.timeline != seen or now - yielded_at >= _UNCHANGED_SECONDS
+                timeline = await in_thread(look.reader.named_by_plans, look.timeline) if changed else None
+            except (StorageNotFoundError, UnsupportedError):
                 raise
-            except StorageError as error:
+            except (StorageError, FormatError) as error:
                 log.warning("%s cannot be looked at, and will be in %s s: %s", kwargs["table"], interval, error)
             else:
-                now = time.monotonic()
-                if timeline != seen or now - yielded_at >= _UNCHANGED_SECONDS:
-                    seen, yielded_at = timeline, now
+                if timeline is not None:
+                    seen, yielded_at = look.timeline, now
                     yield timeline
             await asyncio.sleep(table.until_next(interval))
 
     async def filter_shared_stream(self, shared_stream: AsyncIterator[Any]) -> AsyncIterator[TriggerEvent]:
         """The events of this watcher."""
-        mark: Mark | None = await self._stored()
+        mark = stored = await self._stored()
+        to_store: Mark | None = None
+        since = 0.0
         async for timeline in shared_stream:
+            if to_store is not None and time.monotonic() - since >= _STORED_AFTER_SECONDS:
+                await self._store(to_store)
+                stored, to_store = to_store, None
             if mark is None:
                 mark = self.watch.start(timeline)
                 if self.watch.state == COMPLETED:
                     # A write that completes while the triggerer is restarted is behind this mark.
                     await self._store(mark)
+                    stored = mark
+            if gap := self.watch.gap(timeline, mark):
+                log.warning(
+                    "Writes of %s from %s to %s may have been archived while nothing looked: they have no event",
+                    self.table,
+                    *gap,
+                )
             new, behind = self.watch.changes(timeline, mark, time.time())
             if new:
                 try:
@@ -120,9 +138,10 @@ class HudiTimelineEventTrigger(BaseEventTrigger):
                     log.warning("What is new on %s cannot be read, and will be later: %s", self.table, error)
                     continue
                 yield TriggerEvent(payload)  # type: ignore[no-untyped-call]
-            if behind != mark:
-                mark = behind
-                await self._store(mark)
+            mark = behind
+            # One that waits is not replaced by a newer one: of a table that never rests, none would ever be stored.
+            if to_store is None and mark != stored:
+                to_store, since = mark, time.monotonic()
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
         """As a stream of its own."""
@@ -130,7 +149,14 @@ class HudiTimelineEventTrigger(BaseEventTrigger):
             yield event
 
     async def _stored(self) -> Mark | None:
-        found = None if self.asset_state_store is None else await self.asset_state_store.aget(_MARK)
+        """The mark of the asset. Raises ConfigError where the trigger is one of several assets."""
+        try:
+            found = None if self.asset_state_store is None else await self.asset_state_store.aget(_MARK)
+        except ValueError as error:  # of Airflow, whose accessor is for one asset
+            raise ConfigError(
+                f"several assets watch {self.table} by equal arguments, which makes them one trigger: {error}",
+                remedy="give each of them another poll_interval, or schedule the DAGs by one asset",
+            ) from error
         return dict(found) if isinstance(found, dict) else None
 
     async def _store(self, mark: Mark) -> None:

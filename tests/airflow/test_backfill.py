@@ -25,7 +25,7 @@ from hudi_core.table import HudiTable
 from tests.airflow.conftest import ROOT
 from tests.airflow.dag_runs import TIMEOUT_SECONDS
 from tests.support.golden_data import GoldenCase
-from tests.support.overwrites import own_rows, places, put_source, within
+from tests.support.overwrites import overwrite, own_rows, places, put_source, within
 from tests.support.table_invariants import assert_metadata_true, read_rows
 
 pytestmark = [pytest.mark.airflow, pytest.mark.slow]
@@ -117,34 +117,88 @@ def test_a_backfill_overwrites_each_interval_once(
     kept = [within(rows, name).slice(0, 2 + number) for number, name in enumerate(names)]
     for day, chosen in enumerate(kept, 1):
         put_source(own_rows(table, chosen), tmp_path / "rows", name=f"2026-02-0{day}")
-    folder = tmp_path / "dags"
-    folder.mkdir()
-    shutil.copy(ROOT / "dags" / "hudi_insert_overwrite.py", folder)
-    variables = {f"AIRFLOW_CONN_{name.upper()}": json.dumps(fields) for name, fields in connections(table).items()}
-    variables |= {
-        **environment(tmp_path, table),
-        "AIRFLOW__CORE__DAGS_ARE_PAUSED_AT_CREATION": "False",
-        "AIRFLOW__HUDI__ENGINE": "local",
+    variables = {
         "AIRFLOW_HUDI_OVERWRITE_SCHEDULE": "@daily",
         "AIRFLOW_HUDI_OVERWRITE_SOURCE": f"{tmp_path}/rows/{{{{ ds }}}}",
     }
-    dag = "hudi_insert_overwrite"
-    with Stack(tmp_path / "airflow", folder, variables) as stack:
+    _backfill_twice(tmp_path, table, "hudi_insert_overwrite", "overwrite", variables, killed=killed)
+    assert places(read_rows(table)) == places(pa.concat_tables([*kept, within(rows, *names, outside=True)]))
+
+
+@pytest.mark.soak  # as above
+def test_a_backfill_deletes_each_interval_once(golden: Callable[[str, str], GoldenCase], tmp_path: Path) -> None:
+    """Three days side by side, each with a partition of its own; the same backfill again changes nothing, also where a
+    partition has been written anew.
+    """
+    table = golden("9", "mor_basic").table
+    rows = read_rows(table)
+    names = sorted(set(rows.column("_hoodie_partition_path").to_pylist()))[: len(RUNS)]
+    of_day = {f"2026-02-0{day}": name for day, name in enumerate(names, 1)}
+    variables = {
+        "AIRFLOW_HUDI_DELETION_SCHEDULE": "@daily",
+        "AIRFLOW_HUDI_DELETED_PARTITIONS": f"{{{{ {of_day}.get(ds, '') }}}}",
+    }
+    anew = within(rows, names[0]).slice(0, 2)
+    source = put_source(own_rows(table, anew), tmp_path / "rows")
+
+    def write_anew() -> None:
+        assert places(read_rows(table)) == places(within(rows, *names, outside=True))
+        overwrite(table, source)
+
+    found = _backfill_twice(tmp_path, table, "hudi_delete_partition", "delete", variables, between=write_anew)
+    assert [(result["partitions"], result["replaced_file_groups"] > 0) for result in found] == [(1, True)] * len(RUNS)
+    assert places(read_rows(table)) == places(pa.concat_tables([anew, within(rows, *names, outside=True)]))
+
+
+def _backfill_twice(
+    home: Path,
+    table: Path,
+    dag: str,
+    task: str,
+    variables: dict[str, str],
+    *,
+    killed: int = 0,
+    between: Callable[[], None] = lambda: None,
+) -> list[dict[str, Any]]:
+    """The XComs of a backfill by a DAG of ours, of whose jobs some are killed, once a second backfill has found them
+    done. It checks that each interval has one commit.
+    """
+    folder = home / "dags"
+    folder.mkdir()
+    shutil.copy(ROOT / "dags" / f"{dag}.py", folder)
+    given = {f"AIRFLOW_CONN_{name.upper()}": json.dumps(fields) for name, fields in connections(table).items()}
+    given |= {
+        **environment(home, table),
+        "AIRFLOW__CORE__DAGS_ARE_PAUSED_AT_CREATION": "False",
+        "AIRFLOW__HUDI__ENGINE": "local",
+        **variables,
+    }
+    with Stack(home / "airflow", folder, given) as stack:
         stack.wait_until_healthy(TIMEOUT_SECONDS)
         killer = threading.Thread(target=kill_jobs, args=(stack, table, killed), daemon=True)
         killer.start()
         backfill(stack, dag)
         killer.join(TIMEOUT_SECONDS)
         assert not killer.is_alive(), "no job was killed"
-        first = _results(stack.api, dag, repeated=None if killed else False)
+        first = _results(stack.api, dag, task, repeated=None if killed else False)
+        commits = _overwrites(table)
+        between()
+        written = _overwrites(table)
         backfill(stack, dag, "--reprocess-behavior", "completed")
-        again = _results(stack.api, dag, repeated=True)
+        again = _results(stack.api, dag, task, repeated=True)
     assert [result["instant"] for result in again] == [result["instant"] for result in first]
-    assert len({result["instant"] for result in first}) == len(RUNS)
-    assert places(read_rows(table)) == places(pa.concat_tables([*kept, within(rows, *names, outside=True)]))
-    timeline = HudiTable.open(str(table)).timeline()
-    assert [item.state.value for item in timeline if item.action == "replacecommit"] == ["completed"] * len(RUNS)
+    assert {result["instant"] for result in first} == commits.keys()
+    assert len(commits) == len(RUNS)
+    assert set(written.values()) == {"completed"}
+    assert _overwrites(table) == written
     assert_metadata_true(table)
+    return again
+
+
+def _overwrites(table: Path) -> dict[str, str]:
+    """The replacecommits on the timeline, with their states."""
+    timeline = HudiTable.open(str(table)).timeline()
+    return {item.requested_time: item.state.value for item in timeline if item.action == "replacecommit"}
 
 
 def kill_jobs(stack: Stack, table: Path, count: int) -> None:
@@ -184,7 +238,7 @@ def backfill(stack: Stack, dag: str, *options: str) -> None:
         time.sleep(5)
 
 
-def _results(api: Airflow, dag: str, *, repeated: bool | None) -> list[dict[str, Any]]:
+def _results(api: Airflow, dag: str, task: str, *, repeated: bool | None) -> list[dict[str, Any]]:
     """The XComs of the backfill's runs, once they are of work that an earlier run had done, or had not; None: either.
     The run that is scheduled for today has no source.
     """
@@ -194,7 +248,7 @@ def _results(api: Airflow, dag: str, *, repeated: bool | None) -> list[dict[str,
         runs = {run["dag_run_id"]: run["state"] for run in found if run["dag_run_id"] in RUNS}
         assert "failed" not in runs.values(), runs
         if {name for name, state in runs.items() if state == "success"} == set(RUNS):
-            results = [api.xcom(dag, run, "overwrite") for run in RUNS]
+            results = [api.xcom(dag, run, task) for run in RUNS]
             if all(repeated in (None, result["repeated"]) for result in results):
                 return results
         assert time.monotonic() < deadline, runs

@@ -282,17 +282,20 @@ def test_a_savepoint_by_hand_and_the_way_back(golden: Golden, airflow_environmen
     target = commits[-2]
     confs = [
         {"verb": "savepoint", "instant": target, "comment": "before the repair"},
-        {"verb": "restore", "instant": target},
+        {"verb": "restore", "instant": target, "dry_run": True},
+        {"verb": "restore", "instant": target, "dry_run": False},
     ]
 
     results, output = run_dag(environment_for(airflow_environment, table), "hudi_repair", confs)
 
-    assert [result["state"] for result in results] == ["success"] * 2, output[-8000:]
-    kept, restored = (result["xcom"][conf["verb"]] for conf, result in zip(confs, results, strict=True))
+    assert [result["state"] for result in results] == ["success"] * 3, output[-8000:]
+    kept, would, restored = (result["xcom"][conf["verb"]] for conf, result in zip(confs, results, strict=True))
     assert (kept["instant"], kept["comment"], kept["files"] > 0) == (target, "before the repair", True)
+    assert (would["dry_run"], would["instant"], would["removed"]) == (True, None, restored["removed"])
+    assert [item["instant"] for item in would["restorable"] if item["reason"] is None][-2:] == commits[-2:]
     assert (restored["target"], restored["removed"]["instants"]) == (target, commits[-1:])
     assert [instant.requested_time for instant in timeline(table).commits()] == commits[:-1]
-    assert results[1]["tasks"]["savepoint"] == "skipped"
+    assert results[-1]["tasks"]["savepoint"] == "skipped"
 
 
 @pytest.mark.soak

@@ -41,7 +41,7 @@ def sent_by_livy(operator: Any, context: Any) -> Any:
 def sent_by_emr(operator: Any, context: Any) -> Any:
     checked("emr", "AddJobFlowSteps", call := {"JobFlowId": operator.job_flow_id, "Steps": operator.steps})
     seconds = operator.waiter_delay * operator.waiter_max_attempts
-    return {**call, "wait_seconds": seconds if operator.wait_for_completion else 0}
+    return {**call, "wait_seconds": seconds if operator.wait_for_completion or operator.deferrable else 0}
 
 
 def sent_by_emr_serverless(operator: Any, context: Any) -> Any:
@@ -138,12 +138,14 @@ SENT: dict[str, Callable[[Any, Any], Any]] = {
 
 
 def answer(call: dict[str, Any]) -> Any:
-    """The operator's template fields, or with arguments what it sends."""
+    """The operator's template fields, or with arguments what it sends, or one of its attributes."""
     module, _, name = OPERATORS[call["operator"]].partition(":")
     kind = getattr(import_module(module), name)
     if "arguments" not in call:
         return list(kind.template_fields)
     operator = kind(task_id="submit", **call["arguments"])
+    if "attribute" in call:
+        return getattr(operator, call["attribute"])
     context = {**call["context"], "ti": Ti(call["context"].get("results", {}))}
     operator.render_template_fields(context)
     return SENT[call["operator"]](operator, context)

@@ -70,6 +70,10 @@ class SubmissionOperators:
         """The names of the fields that the operator renders."""
         return list(self._answer({"operator": operator}))
 
+    def attribute(self, operator: str, arguments: dict[str, Any], name: str) -> Any:
+        """An attribute of the operator of these arguments. Raises OperatorError."""
+        return self._answer({"operator": operator, "arguments": arguments, "attribute": name})
+
     def sent(self, operator: str, arguments: dict[str, Any], context: dict[str, Any] | None = None) -> Any:
         """What the operator of these arguments sends for a run with this context, once its templates are rendered.
 

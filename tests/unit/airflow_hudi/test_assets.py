@@ -16,6 +16,7 @@ from airflow_hudi.assets import (
     create_asset,
     hudi_asset,
     sanitize_uri,
+    table_asset,
     written_partitions,
 )
 from hudi_core.errors import ConfigError
@@ -28,12 +29,26 @@ from hudi_core.errors import ConfigError
         ("gs://lake/t", "hudi://lake/t"),
         ("/data/t", "hudi://local/data/t"),
         ("file:///data/t", "hudi://local/data/t"),
+        ("file:/data/a%20b", "hudi://local/data/a b"),
         ("sales/orders", "hudi://local/sales/orders"),
+        ("s3a://lake/t#old", "hudi://lake/t%23old"),
+        ("s3://lake/t?x=1", "hudi://lake/t%3Fx=1"),
+        ("s3://lake/t%23old", "hudi://lake/t%2523old"),
+        ("/data/t#old", "hudi://local/data/t%23old"),
+        ("file:///data/t%23old", "hudi://local/data/t%23old"),
     ],
 )
 def test_addresses(table: str, uri: str) -> None:
     assert asset_uri(table) == uri
     assert sanitize_uri(urlsplit(uri)).geturl() == uri
+
+
+def test_tables_of_similar_names_have_assets_of_their_own() -> None:
+    """As Airflow keeps them: it cuts a URI at `#`."""
+    tables = [f"s3://lake/t{end}" for end in ("", "#old", "?old", "%23old", "%3Fold")]
+    assert len({table_asset(table).uri for table in tables}) == len(tables)
+    assert hudi_asset("s3://lake/t#old").uri == "hudi://lake/t%23old/pending"
+    assert changed_partitions_asset("s3://lake/t?x").uri == "hudi://lake/t%3Fx/changed-partitions"
 
 
 @pytest.mark.parametrize(

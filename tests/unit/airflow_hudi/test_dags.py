@@ -38,11 +38,13 @@ for number, path in enumerate(sys.argv[1:]):
             accepted.append(False)
     refused = []
     for verb in json.loads(os.environ["VERBS"]) if dag.dag_id == "hudi_repair" else []:
-        try:
-            refused.append(dag.get_task("choose").python_callable(verb, ""))
-        except AirflowFailException as error:
-            refused.append(f"{verb}: {error}")
-    line = [dag.dag_id, heavy, dag.max_active_runs, upstream, intervals, params, forms, accepted, refused]
+        for given in (("", "False"), ("20260102030405678", "True")):
+            try:
+                refused.append(dag.get_task("choose").python_callable(verb, *given))
+            except AirflowFailException as error:
+                refused.append(str(error))
+    retries = {task.task_id: task.retries for task in dag.tasks} if "Asset" in type(dag.timetable).__name__ else None
+    line = [dag.dag_id, heavy, dag.max_active_runs, upstream, retries, intervals, params, forms, accepted, refused]
     print("FOUND", json.dumps(line))
 """
 CHANGES = {
@@ -54,6 +56,7 @@ CHANGES = {
         {"verb": "delete_savepoint", "instant": "20260102030405", "comment": "why"},
         {"verb": "takeover", "instant": None, "comment": None, "table": None},
         {"verb": "repair"},
+        {"dry_run": "maybe"},
         {"instant": "yesterday"},
         {"instant": "2026-01-02"},
     ],
@@ -65,10 +68,10 @@ CHANGES = {
     "hudi_table_maintenance": [{"commits_retained": 3}, {"commits_retained": 0}, {"table": "s3://b/other"}],
     "hudi_log_compaction": [{"plan": True, "blocks": 1}, {"blocks": 0}, {"plan": "later"}],
     "hudi_insert_overwrite": [{"source": "s3://b/rows", "whole_table": True}, {"whole_table": "all"}],
-    "hudi_delete_partition": [{"partitions": "day=1,day=2", "token": "once"}, {"partitions": 1}],
+    "hudi_delete_partition": [{"partitions": "day=1,day=2", "token": "once", "dry_run": True}, {"partitions": 1}],
 }
 ACCEPTED = {
-    "hudi_repair": [True] * 6 + [False] * 3,
+    "hudi_repair": [True] * 6 + [False] * 4,
     "hudi_clustering": [True, False, False],
     "hudi_table_maintenance": [True, False, True],
     "hudi_log_compaction": [True, False, False],
@@ -124,7 +127,7 @@ def test_every_dag_file_is_known() -> None:
 def parsed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Any]]:
     """What each file's DAG is, by its id: all are parsed by one process, as Airflow takes seconds to import."""
     mine = {"AIRFLOW_HUDI_TABLE": "s3://b/t", "AIRFLOW_HUDI_POLL_SECONDS": "5", "AIRFLOW_HUDI_COMMITS_RETAINED": "7"}
-    mine["AIRFLOW_HUDI_TABLES"] = "s3://b/t, s3://b/u"
+    mine["AIRFLOW_HUDI_TABLES"], mine["AIRFLOW_HUDI_WATCHED_TABLE"] = "s3://b/t, s3://b/u", "s3://b/t"
     mine["CHANGES"], mine["VERBS"] = json.dumps(CHANGES), json.dumps(VERBS)
     environment = {**os.environ, "AIRFLOW_HOME": str(tmp_path_factory.mktemp("airflow")), **mine}
     command = [sys.executable, "-c", PROGRAM, *(str(ROOT / "dags" / f"{name}.py") for name in UPSTREAM)]
@@ -134,9 +137,16 @@ def parsed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Any]]:
     return {line[0]: line[1:] for line in lines}
 
 
+def test_tasks_that_events_start_are_tried_again(parsed: dict[str, list[Any]]) -> None:
+    """An event is consumed by one run: where that fails, nothing else does its work."""
+    on_events = {name: found[3] for name, found in parsed.items() if found[3] is not None}
+    assert on_events.keys() == {"hudi_services_on_events", "hudi_changed_partitions", "hudi_cluster_partition"}
+    assert [name for name, retries in on_events.items() if not all(retries.values())] == []
+
+
 @pytest.mark.parametrize("name", UPSTREAM)
 def test_a_ready_to_use_dag_parses(parsed: dict[str, list[Any]], name: str) -> None:
-    heavy, runs, upstream, intervals, params, *_ = parsed[name]
+    heavy, runs, upstream, _, intervals, params, *_ = parsed[name]
     assert (heavy, runs, upstream) == ([], 1, UPSTREAM[name])
     assert intervals == ([5.0] if name in ("hudi_compaction", "hudi_clean") else [])
     if name == "hudi_tables":
@@ -169,8 +179,17 @@ def test_the_trigger_form_takes_what_means_something(parsed: dict[str, list[Any]
 def test_a_verb_that_needs_an_instant_is_refused_without_one_by_the_name_of_the_param(
     parsed: dict[str, list[Any]],
 ) -> None:
-    chosen, refused = parsed["hudi_repair"][-1][:2], parsed["hudi_repair"][-1][2:]
-    assert chosen == ["rollback", "savepoint"]
-    assert refused == [
-        f"{verb}: {verb} needs the param `instant`; `hudictl timeline TABLE` lists them" for verb in VERBS[2:]
+    refused = parsed["hudi_repair"][-1][::2]
+    assert refused[:2] == ["rollback", "savepoint"]
+    assert refused[2:] == [
+        f"{verb} needs the param `instant`; `hudictl timeline TABLE` lists them" for verb in VERBS[2:]
     ]
+
+
+def test_a_verb_without_a_dry_run_refuses_one(parsed: dict[str, list[Any]]) -> None:
+    found = dict(zip(VERBS, parsed["hudi_repair"][-1][1::2], strict=True))
+    refused = {verb: said for verb, said in found.items() if said != verb}
+    assert refused == {
+        verb: f"{verb} has no dry run; rollback, restore, unschedule have one"
+        for verb in ("savepoint", "delete_savepoint", "takeover")
+    }

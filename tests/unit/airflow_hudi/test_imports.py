@@ -5,12 +5,19 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from pathlib import Path
 
+import airflow_hudi
 from airflow_hudi.get_provider_info import get_provider_info
 
+PACKAGE = Path(airflow_hudi.__file__).parent
 MODULES = [
     "airflow_hudi.get_provider_info",
     "airflow_hudi.hooks.hudi",
+    "airflow_hudi.assets",
+    "airflow_hudi.maintenance_dag",
+    "airflow_hudi.notifier",
+    *(f"airflow_hudi.submission.{path.stem}" for path in sorted((PACKAGE / "submission").glob("[!_]*.py"))),
     *get_provider_info()["operators"][0]["python-modules"],
     *get_provider_info()["sensors"][0]["python-modules"],
     *get_provider_info()["triggers"][0]["python-modules"],

@@ -21,6 +21,7 @@ NO_KEY: Any = None
         ("s3a://lake/t", "", True, ""),
         ("gs://lake/x/t/", "", False, "https://console.cloud.google.com/storage/browser/lake/x/t"),
         ("/data/t", "", False, ""),
+        ("S3n://lake/t#old?x", "", False, "https://s3.console.aws.amazon.com/s3/buckets/lake?prefix=t%23old%3Fx/"),
         ("s3://lake/{bucket}", "https://m/{bucket}/{path}", True, "https://m/lake/%7Bbucket%7D"),
     ],
 )

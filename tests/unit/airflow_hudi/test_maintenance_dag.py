@@ -59,7 +59,7 @@ def test_a_task_for_each_table(file: str) -> None:
     mapped: Any = dag.get_task("services_large_tables")
     assert mapped.expand_input.value == {"tables": ["b", "d"]}
     assert (mapped.pool, dag.max_active_runs) == ("large_tables", 2)
-    assert mapped.partial_kwargs["map_index_template"] == "{{ task.tables }}"
+    assert "task.tables" in mapped.map_index_template
 
 
 def test_a_pool_may_have_any_name() -> None:

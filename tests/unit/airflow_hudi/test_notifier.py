@@ -15,6 +15,7 @@ import pytest
 from airflow_hudi.exceptions import HudiNotificationFailed
 from airflow_hudi.notifier import HudiNotifier
 from airflow_hudi.operators.clean import HudiCleanOperator
+from airflow_hudi.operators.table_services import HudiTableServicesOperator
 from tests.support.golden_data import GoldenCase
 
 Golden = Callable[[str, str], GoldenCase]
@@ -92,6 +93,39 @@ def test_other_tables_and_words(golden: Golden, webhook: Webhook) -> None:
     assert (first, second) == ("late: r1", f"{idle}: nothing is pending")
     assert third.startswith("/no/table: ")
     assert message["tables"][1]["error"]
+
+
+def test_a_message_is_sent_though_the_connection_is_missing(webhook: Webhook) -> None:
+    """That may be why the task failed."""
+    run = failed("s3://lake/orders")
+    run["task"].hudi_conn_id = "hudi_default"
+    HudiNotifier(webhook_conn_id="hudi_webhook")(run)
+    ((_, message),) = webhook.posted
+    (table,) = message["tables"]
+    assert table["error"].startswith("AirflowNotFoundException: ")
+    assert "s3://lake/orders: AirflowNotFoundException: " in message["text"]
+
+
+def test_a_message_is_sent_though_the_tasks_policy_is_wrong(webhook: Webhook) -> None:
+    run = failed("/unused")
+    run["task"] = HudiTableServicesOperator(task_id="services", policy="/no/such/file", hudi_conn_id=None)
+    HudiNotifier()(run)
+    ((_, message),) = webhook.posted
+    assert (message["tables"], "no space" in message["text"]) == ([], True)
+
+
+def test_tables_are_looked_at_by_the_tasks_connection(
+    golden: Golden, webhook: Webhook, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = golden("9", "mor_compaction_requested").table
+    monkeypatch.setenv("AIRFLOW_CONN_LAKE", json.dumps({"conn_type": "hudi", "host": str(table.parent)}))
+    run = failed(table.name)
+    run["task"].hudi_conn_id = "lake"
+    HudiNotifier()(run)
+    HudiNotifier(hudi_conn_id=None)(run)
+    (_, first), (_, second) = webhook.posted
+    assert [item["action"] for item in first["tables"][0]["pending"]] == ["compaction"]
+    assert "not absolute" in second["tables"][0]["error"]
 
 
 def test_a_webhook_that_refuses_is_an_error_without_its_address(

@@ -73,6 +73,28 @@ def test_completed_writes_are_those_behind_the_start() -> None:
     assert watch.changes(later, json.loads(json.dumps(mark)), NOW)[0] == []
 
 
+def test_a_write_that_completes_before_the_mark_by_its_clock_is_reported() -> None:
+    """Summer time ends at 03:00: what completes in the next hour has earlier times."""
+    watch = Watch(COMPLETED)
+    night = Instant("20261025024900000", Action.COMMIT, State.COMPLETED, "20261025025000000")
+    mark = watch.start(Timeline([night]))
+    earlier = Instant("20261025020500000", Action.COMMIT, State.COMPLETED, "20261025020600000")
+    new, mark = watch.changes(Timeline([night, earlier]), mark, NOW)
+    assert times(new) == ["20261025020500000"]
+    assert watch.changes(Timeline([night, earlier]), mark, NOW)[0] == []
+
+
+def test_a_gap_is_what_may_have_been_archived_unseen() -> None:
+    watch = Watch(COMPLETED, (Action.REPLACE_COMMIT,))
+    mark = watch.start(Timeline([write(1, 2), write(3, 4)]))
+    assert watch.gap(Timeline([write(3, 4), write(5, 6)]), mark) is None
+    later = Timeline([planned(4), write(5, 6)])
+    assert watch.gap(later, mark) == (at(3), at(5))
+    assert watch.gap(later, watch.changes(later, mark, NOW)[1]) is None
+    assert watch.gap(later, {}) is None
+    assert Watch(PENDING).gap(later, mark) is None
+
+
 def test_layout_1_has_no_completion_times() -> None:
     watch = Watch(COMPLETED)
     first = Timeline([write(1), write(5)])

@@ -29,6 +29,8 @@ def connect(monkeypatch: pytest.MonkeyPatch, **fields: Any) -> HudiHook:
         ("s3://bucket/wh", "s3://other/trips/", "s3://other/trips"),
         ("s3://bucket/wh", "/local/trips", "/local/trips"),
         ("/data", "", "/data"),
+        ("/data", "file:/local/trips", "file:/local/trips"),
+        ("/data", "FILE:/local/trips", "FILE:/local/trips"),
     ],
 )
 def test_a_table_is_absolute_or_below_the_base_path(
@@ -136,6 +138,7 @@ class TestTestConnection:
         [
             ("{folder}/nowhere", "There is no folder {folder}/nowhere on the machine"),
             ("file://{folder}/nowhere", "There is no folder file://{folder}/nowhere on the machine"),
+            ("File:{folder}/nowhere", "There is no folder File:{folder}/nowhere on the machine"),
             ("{folder}/a-file", "{folder}/a-file is a file, not a folder"),
             ("{folder}/empty", "Nothing is at {folder}/empty"),
             ("lake/orders", "The base path lake/orders is relative"),

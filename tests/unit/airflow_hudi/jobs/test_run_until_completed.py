@@ -91,6 +91,40 @@ def test_the_timeline_is_believed_more_than_the_exit_code(table: Path, complete:
     assert drive(table, ScriptedJob(code, during=complete)).is_completed
 
 
+class Broken(ScriptedJob):
+    """Its second run cannot be started."""
+
+    def run(self) -> int:
+        if self.runs:
+            self.runs += 1
+            raise HudiJobFailed("no cluster")
+        return super().run()
+
+
+@pytest.mark.parametrize(
+    ("job", "stopped", "claimed", "runs"),
+    [
+        (ScriptedJob(137, 0), False, True, 2),
+        (ScriptedJob(1, 1), False, True, 2),
+        (Broken(1), False, True, 2),
+        (ScriptedJob(137, 0), False, False, 1),
+        (ScriptedJob(143, 0), True, True, 1),
+        (ScriptedJob(0, 0), False, True, 1),
+        (ScriptedJob(3, 0), False, True, 1),
+    ],
+)
+def test_a_job_that_dies_behind_the_completion_is_run_again_to_clean_up(
+    table: Path, complete: Callable[[], None], job: ScriptedJob, stopped: bool, claimed: bool, runs: int
+) -> None:
+    """With exit code 3 another process is at work on the instant, and with 0 all was done."""
+    complete()
+    if claimed:
+        touch(table, f"{CLAIMS}/{T}", "000001.json")
+    job.stopped = stopped
+    assert drive(table, job).is_completed
+    assert job.runs == runs
+
+
 @pytest.mark.parametrize("code", [0, 1, 137, -9])
 def test_a_job_that_leaves_the_instant_pending_failed(table: Path, complete: Callable[[], None], code: int) -> None:
     with pytest.raises(HudiJobFailed, match=f"exit code {code}.*the disk is full"):

@@ -12,6 +12,7 @@ from airflow.sdk import Connection
 
 from airflow_hudi.jobs.spark_job import SparkJob, SparkSettings, spark_target
 from hudi_core.errors import ConfigError
+from hudi_core.request.batch import JobRequest
 from hudi_core.request.parse import parse_request
 from hudi_core.request.requests import PROBE_RESULTS, RESULTS, ProbeStoreRequest, Request, RunRequest
 from hudi_core.storage.local import LocalStorage
@@ -147,6 +148,23 @@ def test_a_stopped_job_is_not_started_again(spark: dict[str, str]) -> None:
     job = SparkJob(REQUEST, settings(), spark, LocalStorage(table_of(spark)))
     job.stop()
     assert job.stopped
+    assert job.run() != 0
+    assert not Path(spark["FAKE_OUTPUT"]).exists()
+
+
+def test_a_stop_while_the_submission_is_being_made_is_kept(
+    spark: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Connections are looked up and the zip is built meanwhile, which takes seconds."""
+    job = SparkJob(REQUEST, settings(), spark, LocalStorage(table_of(spark)))
+    make = job._make_hook
+
+    def make_and_stop(request: JobRequest) -> Any:
+        made = make(request)
+        job.stop()
+        return made
+
+    monkeypatch.setattr(job, "_make_hook", make_and_stop)
     assert job.run() != 0
     assert not Path(spark["FAKE_OUTPUT"]).exists()
 

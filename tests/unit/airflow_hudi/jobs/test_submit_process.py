@@ -147,8 +147,30 @@ def test_in_cluster_mode_the_hook_stops_the_driver() -> None:
     assert hook.kills == 1
 
 
-def test_stop_before_the_start_does_nothing() -> None:
-    SparkSubmission(ScriptHook(""), LOCAL).stop()
+def test_one_that_was_stopped_before_does_not_start() -> None:
+    hook = ScriptHook("exit 0")
+    submission = SparkSubmission(hook, LOCAL)
+    submission.stop()
+    assert submission.run("main.py", os.environ) != 0
+    assert hook._submit_sp is None
+
+
+@pytest.mark.parametrize("target", [LOCAL, CLUSTER])
+def test_a_stop_while_the_process_is_being_started_ends_it(target: SparkTarget) -> None:
+    """The hook has no process yet when the signal comes, and reads no line afterwards."""
+
+    class Starting(ScriptHook):
+        def submit(self, application: str = "", **kwargs: Any) -> None:
+            submission.stop()
+            time.sleep(0.2)
+            super().submit(application, **kwargs)
+
+    hook = Starting("exec sleep 5")
+    submission = SparkSubmission(hook, target)
+    thread, codes = run_in_thread(submission)
+    thread.join(20)
+    assert codes == [-signal.SIGTERM]
+    assert hook.kills == (target is CLUSTER)
 
 
 class TestJobEnvironment:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
@@ -118,6 +119,22 @@ def test_without_an_interval_the_run_is_the_name_of_the_work(golden: Golden, sub
     write = made(HudiInsertOverwriteOperator, table, source=str(source), token="")
     first, again = write.execute(context(Store())), write.execute(context(Store()))
     assert (first["token"], first["repeated"], again["repeated"]) == ("airflow:maintenance/compact@r1", False, True)
+
+
+def test_a_partition_of_the_schedule_is_the_name_of_the_work(golden: Golden) -> None:
+    """A backfill that is run again makes another run of it, without an interval."""
+    write = made(HudiInsertOverwriteOperator, golden("9", "cow_basic").table)
+
+    def token(date: datetime | None = START, run_type: str = "backfill", **changes: Any) -> str:
+        run = {**of_interval(**changes), "data_interval_start": None, "data_interval_end": None}
+        run["dag_run"] = SimpleNamespace(partition_date=date, run_type=run_type)
+        return write._token_of(run)
+
+    assert token() == token(run_id="backfill__1") == "airflow:maintenance/compact@2026-02-01T00:00:00+00:00"
+    assert token(START.astimezone(timezone(timedelta(hours=2))), "scheduled") == token()
+    assert len({token(), token(START + DAY), token(task_id="other"), token(dag_id="other")}) == 4
+    # Each event of an asset's partition is other work, whether its key has a date or not.
+    assert token(run_type="asset_triggered") == token(date=None) == "airflow:maintenance/compact@r1"
 
 
 def test_a_long_name_becomes_a_token_of_its_own(golden: Golden, submitted: Path, tmp_path: Path) -> None:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 from collections.abc import Callable
 from datetime import datetime, tzinfo
 from pathlib import Path
 from threading import Timer
+from types import SimpleNamespace
 from typing import Any
 
+import jinja2
 import pytest
+from airflow.sdk import DAG
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
 from airflow_hudi.exceptions import HudiInstantBusy
@@ -271,10 +275,64 @@ def test_what_is_started_ends_with_the_minutes_and_with_quiet_hours(
     assert states(table, "compaction") == {"requested"}
 
 
+def test_a_task_rewrites_no_more_bytes_than_it_may(golden: Golden, submitted: Path) -> None:
+    """In rounds, each with one instant a run: what is left is due for the next task."""
+    merge, copy = golden("8", "mor_basic").table, golden("9", "cow_basic").table
+    options = {"hoodie.compact.inline.max.delta.commits": "1"}
+    given = {"engine": "auto", "services": ["compaction", "clustering"], "options": options}
+    rows = [read_rows(table) for table in (merge, copy)]
+    first = operator_on(merge, copy, max_bytes="1", **given).execute(context())
+    runs = ((merge, "compaction"), (merge, "clustering"), (copy, "clustering"))
+    assert [len(of(first, *run)["instants"]) for run in runs] == [1, 1, 1]
+    rest = operator_on(merge, copy, max_bytes="1GiB", **given).execute(context())
+    assert sum(len(of(rest, *run).get("instants") or ()) for run in runs) > 0
+    assert rest["failed"] == 0
+    for table, before in zip((merge, copy), rows, strict=True):
+        assert_same_rows(read_rows(table), before)
+    with pytest.raises(AirflowSkipException, match="none of 2 tables has work"):
+        operator_on(merge, copy, **given).execute(context())
+
+
+def test_rounds_go_on_until_the_bytes_are_spent(golden: Golden, submitted: Path) -> None:
+    table = golden("8", "mor_basic").table
+    options = {"hoodie.compact.inline.max.delta.commits": "1", "airflow_hudi.plan.max.bytes": "1"}
+    given = {"engine": "local", "services": "compaction", "options": options}
+    result = operator_on(table, max_bytes="50GiB", **given).execute(context())
+    assert len(of(result, table, "compaction")["instants"]) > 1
+    with pytest.raises(AirflowSkipException, match="none of 1 tables has work"):
+        operator_on(table, **given).execute(context())
+
+
+def test_bytes_of_an_earlier_try_count(golden: Golden, submitted: Path) -> None:
+    table = golden("9", "mor_compaction_requested").table
+    done = {"instant": "20240101000000000", "state": "completed", "bytes_written": 7}
+    kept = [{"table": str(table), "service": "compaction", "exit_code": 0, "instants": [done]}]
+    store = Store({"hudi_results": json.dumps(kept)})
+    result = operator_on(table, services="compaction", engine="local", max_bytes=7).execute(context(store))
+    assert [item["instant"] for item in of(result, table, "compaction")["instants"]] == [done["instant"]]
+    assert states(table, "compaction") == {"requested"}
+
+
+def test_a_mapped_task_is_labelled_with_its_tables() -> None:
+    with DAG("services"):
+        mapped: Any = HudiTableServicesOperator.partial(task_id="services").expand(tables=["s3://lake/t"])
+        named: Any = HudiTableServicesOperator.partial(task_id="named", map_index_template="{{ x }}").expand(
+            tables=["t"]
+        )
+    label = jinja2.Template(mapped.map_index_template)
+    assert label.render(task=SimpleNamespace(tables="s3://lake/t")) == "s3://lake/t"
+    assert label.render(task=SimpleNamespace(tables=["a", "b"])) == "a, b"
+    assert len(label.render(task=SimpleNamespace(tables=["a"] * 1000))) < 250  # characters of Airflow's database
+    assert named.map_index_template == "{{ x }}"
+    assert HudiTableServicesOperator(task_id="one", tables="t").map_index_template is None
+
+
 @pytest.mark.parametrize(
     ("given", "message"),
     [
         ({"max_minutes": "soon"}, "max_minutes is 'soon'"),
+        ({"max_bytes": "many"}, "max_bytes 'many' is no size"),
+        ({"max_bytes": 0}, "max_bytes is 0"),
         ({"max_minutes": 0}, "max_minutes is 0"),
         ({"services": "clean", "policy": {"services": {"clean": None}}}, "leave out services and mode"),
         ({"mode": "execute", "policy": {"services": {"clean": None}}}, "leave out services and mode"),

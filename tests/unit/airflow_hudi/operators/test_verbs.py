@@ -12,12 +12,14 @@ import pytest
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
 from airflow_hudi.exceptions import HudiJobFailed
+from airflow_hudi.operators.overwrite import HudiDeletePartitionOperator
 from airflow_hudi.operators.repair import HudiTakeoverOperator, HudiUnscheduleOperator
 from airflow_hudi.operators.savepoint import HudiRestoreOperator, HudiSavepointOperator
 from airflow_hudi.operators.verb import BaseHudiVerbOperator
 from hudi_core.table import HudiTable
 from tests.support.fake_spark_submit import Store, context, real_job, requests
 from tests.support.golden_data import GoldenCase
+from tests.support.table_invariants import read_rows
 
 Golden = Callable[[str, str], GoldenCase]
 VERSIONS = ["6", "8", "9"]
@@ -50,6 +52,31 @@ def test_a_table_goes_back(golden: Golden, submitted: Path, version: str) -> Non
     assert again["reason"] == "nothing was written after it"
     with pytest.raises(AirflowSkipException, match="nothing was written"):
         made(HudiRestoreOperator, table, instant=target, nothing_to_do="skip").execute(context())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_retry_of_a_completed_restore_keeps_what_was_written_since(
+    golden: Golden, submitted: Path, monkeypatch: pytest.MonkeyPatch, version: str
+) -> None:
+    """The worker was lost when the restore was completed, and writers were started again."""
+    table = golden(version, "mor_basic").table
+    target, store = commits(table)[-2], Store()
+    real_job(monkeypatch, after=DIES)
+    with pytest.raises(HudiJobFailed):
+        made(HudiRestoreOperator, table, instant=target).execute(context(store))
+    assert commits(table)[-1] == target
+    real_job(monkeypatch)
+    partition = min(read_rows(table).column("_hoodie_partition_path").to_pylist())
+    given = {"task_id": "write", "table": str(table), "hudi_conn_id": None, "partitions": partition}
+    written = HudiDeletePartitionOperator(**given).execute(context(Store()))["instant"]
+    done = made(HudiRestoreOperator, table, instant=target, nothing_to_do="skip").execute(context(store))
+    restores = HudiTable.open(str(table)).timeline().of_actions("restore")
+    assert [item.requested_time for item in restores] == [done["instant"]]
+    assert (done["target"], "earlier try" in done["reason"], store.values) == (target, True, {})
+    assert commits(table)[-1] == written
+    # Cleared, or in another run, it is other work.
+    assert made(HudiRestoreOperator, table, instant=target).execute(context(store))["removed"]["instants"] == [written]
 
 
 @pytest.mark.parametrize("version", VERSIONS)

@@ -14,6 +14,8 @@ from airflow_hudi.assets import changed_partitions_asset, table_asset, written_p
 from airflow_hudi.operators.compaction import HudiCompactionOperator
 from airflow_hudi.operators.overwrite import HudiInsertOverwriteOperator
 from airflow_hudi.operators.table_services import HudiTableServicesOperator
+from airflow_hudi.reports import asset_events
+from hudi_core.errors import StorageError
 from hudi_core.table import HudiTable
 from tests.support.fake_spark_submit import Store, context, real_job
 from tests.support.golden_data import GoldenCase
@@ -102,21 +104,57 @@ def test_an_alias_has_an_event_of_each_table_that_had_work(golden: Golden) -> No
     assert event.extra["instants"][0]["rows"] > 0
 
 
-def test_what_cannot_be_told_fails_no_task_whose_work_is_done(
+def lose(table: Path, operator: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The table has no properties when the work is done."""
+    serve = operator.serve
+
+    def serve_and_lose(*arguments: Any) -> dict[str, Any]:
+        result: dict[str, Any] = serve(*arguments)
+        (table / ".hoodie/hoodie.properties").rename(table / "elsewhere")
+        return result
+
+    monkeypatch.setattr(operator, "serve", serve_and_lose)
+
+
+def test_a_table_that_cannot_be_read_takes_no_event_from_another(
     golden: Golden, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
+    lost, whole = (golden(version, "mor_compaction_requested").table for version in ("8", "9"))
+    given = {"services": ["compaction"], "mode": "execute", "hudi_conn_id": None, "outlets": [AssetAlias("tables")]}
+    services = HudiTableServicesOperator(task_id="t", tables=[str(lost), str(whole)], **given)
+    lose(lost, services, monkeypatch)
+    context_given, events = with_events()
+    assert services.execute(context_given)["done"] == 2
+    (event,) = events[services.outlets[0]].asset_alias_events
+    assert event.extra["table"] == str(whole)
+    assert f"The work on {lost} is done, and has no event" in caplog.text
+
+
+def test_storage_that_fails_is_looked_at_again(golden: Golden, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = golden("9", "mor_compaction_requested").table
+    asset = table_asset(str(table))
+    compact = HudiCompactionOperator(task_id="t", table=str(table), hudi_conn_id=None, outlets=[asset])
+    monkeypatch.setattr(asset_events, "_LOOK_AGAIN_SECONDS", 0.0)
+    details, failures = asset_events.instant_details, [StorageError("slow down"), StorageError("slow down")]
+
+    def sometimes(*arguments: Any) -> dict[str, Any]:
+        if failures:
+            raise failures.pop()
+        return details(*arguments)
+
+    monkeypatch.setattr(asset_events, "instant_details", sometimes)
+    given, events = with_events()
+    done = compact.execute(given)
+    assert [item["instant"] for item in events[asset].extra["instants"]] == [done["instant"]]
+    assert failures == []
+
+
+def test_what_cannot_be_told_fails_no_task_whose_work_is_done(golden: Golden, monkeypatch: pytest.MonkeyPatch) -> None:
     table = golden("9", "mor_compaction_requested").table
     compact = HudiCompactionOperator(
         task_id="t", table=str(table), hudi_conn_id=None, outlets=[table_asset(str(table))]
     )
-    serve = compact.serve
-
-    def serve_and_lose(*arguments: Any) -> dict[str, Any]:
-        result = serve(*arguments)
-        (table / ".hoodie/hoodie.properties").rename(table / "elsewhere")
-        return result
-
-    monkeypatch.setattr(compact, "serve", serve_and_lose)
+    lose(table, compact, monkeypatch)
     given, events = with_events()
     assert compact.execute(given)["state"] == "completed"
     assert events[compact.outlets[0]].extra == {}

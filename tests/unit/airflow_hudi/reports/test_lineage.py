@@ -49,6 +49,8 @@ def shown(dataset: Any) -> dict[str, Any]:
         ("abfss://c@account.dfs.core.windows.net/t", ("abfss://c@account.dfs.core.windows.net", "t")),
         ("/data/t", ("file", "/data/t")),
         ("file:///data/t", ("file", "/data/t")),
+        ("s3://lake/t#old", ("s3://lake", "t#old")),
+        ("/data/t?x=1", ("file", "/data/t?x=1")),
     ],
 )
 def test_names_of_datasets(address: str, name: tuple[str, str]) -> None:

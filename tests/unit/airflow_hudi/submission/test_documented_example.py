@@ -1,4 +1,4 @@
-"""The example in docs/airflow.md is a DAG, with the real operator."""
+"""The examples in docs/airflow.md are a DAG, with the real operators."""
 
 from __future__ import annotations
 
@@ -7,12 +7,15 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from textwrap import indent
 
 import pytest
 
 from tests.support.submission_operators import providers
 
 ROOT = Path(__file__).parents[4]
+DEFERRED = ("livy", "emr", "emr_serverless", "databricks", "dataproc", "dataproc_serverless", "kubernetes")
+"""A task for each service that gives a job an id."""
 
 
 def section() -> str:
@@ -21,10 +24,13 @@ def section() -> str:
 
 
 @pytest.mark.slow
-def test_the_example_is_a_dag(tmp_path: Path) -> None:
-    (example,) = re.findall(r"^```python\n(.*?)^```$", section(), re.MULTILINE | re.DOTALL)
+def test_the_examples_are_a_dag(tmp_path: Path) -> None:
+    """The second is of the first one's DAG."""
+    first, second = re.findall(r"^```python\n(.*?)^```$", section(), re.MULTILINE | re.DOTALL)
     file = tmp_path / "example.py"
-    file.write_text(f"{example}\nprint(sorted(compact.dag.task_ids), sorted(compact.upstream_task_ids))\n")
+    more = "with compact.dag:\n" + indent(second, "    ")
+    shown = "[compact.upstream_task_ids, *(compact.dag.get_task(name).deferrable for name in NAMES)]"
+    file.write_text(f"{first}\n{more}\nNAMES = {DEFERRED}\nprint({shown})\n")
     paths = [str(ROOT), str(ROOT / "spark_jobs"), str(providers())]
     done = subprocess.run(
         [sys.executable, str(file)],
@@ -35,7 +41,7 @@ def test_the_example_is_a_dag(tmp_path: Path) -> None:
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines()[-1] == "['compact', 'publish'] ['publish']"
+    assert done.stdout.splitlines()[-1] == str([{"publish"}, *[True] * len(DEFERRED)])
 
 
 def test_every_function_of_the_table_exists() -> None:

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from airflow.sdk import Asset
+from airflow.sdk.execution_time.context import AssetStateStoreAccessors
 from airflow.triggers.base import TriggerEvent
 
 from airflow_hudi.assets import event_partitions
@@ -20,6 +24,7 @@ from hudi_core.storage.local import LocalStorage
 from hudi_core.timeline.actions.commit import CommitMetadata
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import Instant
+from hudi_core.timeline.timeline import Timeline
 from tests.support.golden_data import GoldenCase
 
 Golden = Callable[[str, str], GoldenCase]
@@ -79,7 +84,11 @@ async def test_what_is_pending_is_one_event_and_what_follows_another(table: Path
     assert [item["instant"] for item in second["instants"]] == ["20260105000000000"]
 
 
-async def test_a_restarted_triggerer_goes_on_at_its_mark(table: Path, put: Callable[..., None]) -> None:
+async def test_a_restarted_triggerer_goes_on_at_its_mark(
+    table: Path, put: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(timeline_events, "_UNCHANGED_SECONDS", 0.05)
+    monkeypatch.setattr(timeline_events, "_STORED_AFTER_SECONDS", 0.05)
     store = Store()
     put("20260102000000000.compaction.requested")
     events = trigger_on(table, store).run()
@@ -89,6 +98,30 @@ async def test_a_restarted_triggerer_goes_on_at_its_mark(table: Path, put: Calla
     put("20260103000000000.clean.requested")
     (again,) = (await next_event(trigger_on(table, store).run()))["instants"]
     assert again["instant"] == "20260103000000000"
+
+
+async def test_the_mark_is_stored_when_the_event_is_in_airflows_database(
+    table: Path, put: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The triggerer puts an event there some time after the generator goes on."""
+    now, store = [1000.0], Store()
+    monkeypatch.setattr(timeline_events, "time", SimpleNamespace(monotonic=lambda: now[0], time=time.time))
+    reader = TimelineReader(LocalStorage(table))
+    put("20260102000000000.compaction.requested")
+
+    def reported() -> set[str]:
+        return set(store.values.get("airflow_hudi_mark", {}).get("reported", ()))
+
+    async def looks() -> AsyncIterator[Timeline]:
+        for seconds, stored in ((0, 0), (9, 0), (2, 1), (9, 1), (2, 2), (30, 3)):
+            now[0] += seconds
+            if seconds == 9:
+                put(f"{20260103000000000 + int(now[0])}.clean.requested")
+            yield reader.load()
+            assert len(reported()) == stored
+
+    events = [event async for event in trigger_on(table, store).filter_shared_stream(looks())]
+    assert len(events) == 3
 
 
 async def test_an_event_that_was_not_taken_comes_again(table: Path, put: Callable[..., None]) -> None:
@@ -107,6 +140,7 @@ async def test_what_stays_pending_has_another_event(
 ) -> None:
     """On a timeline that nothing is put on any more: the run that the event started has failed."""
     monkeypatch.setattr(timeline_events, "_UNCHANGED_SECONDS", 0.05)
+    monkeypatch.setattr(timeline_events, "_STORED_AFTER_SECONDS", 0.05)
     put("20260102000000000.compaction.requested")
     store = Store()
     events = trigger_on(table, store, repeat_seconds=0.5).run()
@@ -129,6 +163,46 @@ async def test_completed_writes_say_what_they_wrote(golden: Golden, version: str
     store.values["airflow_hudi_mark"] = {}
     event = await next_event(trigger_on(table, store, state="completed").run())
     assert sorted(item["instant"] for item in event["instants"]) == sorted(item["instant"] for item in found)
+
+
+async def test_a_planned_clustering_has_an_event_and_a_pending_overwrite_none(golden: Golden) -> None:
+    """Layout 1 names both replacecommit."""
+    table = golden("6", "clustering_requested_cow").table
+    (planned,) = TimelineReader(LocalStorage(table)).load().pending()
+    timeline = table / ".hoodie"
+    (timeline / "20300101000000000.replacecommit.requested").touch()
+    event = await next_event(trigger_on(table).run())
+    assert [(item["instant"], item["action"]) for item in event["instants"]] == [(planned.requested_time, "clustering")]
+
+
+async def test_a_damaged_plan_is_read_again(table: Path, put: Callable[..., None]) -> None:
+    put("20260102000000000.replacecommit.requested", b"damaged")
+    put("20260103000000000.compaction.requested")
+    events = trigger_on(table).run()
+    waiting = asyncio.ensure_future(next_event(events))
+    await asyncio.sleep(0.2)
+    assert not waiting.done()
+    (table / ".hoodie" / "20260102000000000.replacecommit.requested").unlink()
+    assert [item["action"] for item in (await waiting)["instants"]] == ["compaction"]
+
+
+async def test_writes_that_were_archived_unseen_are_warned_of(
+    table: Path, put: Callable[..., None], caplog: pytest.LogCaptureFixture
+) -> None:
+    store = Store()
+    store.values["airflow_hudi_mark"] = {"newest": "20251201000000000", "at": ["20251201000000000"]}
+    event = await next_event(trigger_on(table, store, state="completed").run())
+    assert [item["instant"] for item in event["instants"]] == ["20260101000000000"]
+    (said,) = [line for line in caplog.messages if "archived" in line]
+    assert f"Writes of {table} from 20251201000000000 to 20260101000000000 may have been archived" in said
+
+
+async def test_one_trigger_of_two_assets_says_what_to_change(table: Path) -> None:
+    trigger = trigger_on(table)
+    assets = [Asset(name=name, uri=f"hudi://lake/{name}") for name in "ab"]
+    trigger.asset_state_store = AssetStateStoreAccessors(inlets=assets)
+    with pytest.raises(ConfigError, match=f"several assets watch {table}.*another poll_interval"):
+        await next_event(trigger.run())
 
 
 async def test_watchers_of_one_table_share_one_listing(table: Path, put: Callable[..., None]) -> None:
