@@ -17,7 +17,7 @@ from hudi_cli.doctor_commands import doctor, probe_store
 from hudi_cli.inspect_commands import files, show, timeline
 from hudi_cli.metadata_commands import metadata
 from hudi_cli.options import CommandGroup
-from hudi_cli.output import Output, results_only_stdout
+from hudi_cli.output import NotPrintedError, Output, open_streams, results_only_stdout
 from hudi_cli.overwrite_commands import delete_partition, insert_overwrite
 from hudi_cli.plan_command import plan
 from hudi_cli.read_command import read
@@ -87,7 +87,8 @@ def execute(arguments: Sequence[str], stdout: TextIO, stderr: TextIO, terminatio
             "Interrupted", "stopped by a signal", "run the command again: it resumes or rolls back what was started"
         )
         return termination.exit_code
-    except BrokenPipeError:
+    except NotPrintedError as error:
+        output.complain(f"the result could not be printed ({error}); what the command did is done")
         return EXIT_FAILED
     except MemoryError:
         output.trace()
@@ -108,6 +109,7 @@ def _usage(error: click.ClickException) -> str:
 
 def main() -> None:
     """The console script."""
+    open_streams()
     termination = Termination()
     termination.install()
     level = logging.INFO if "--debug" in sys.argv else logging.WARNING

@@ -26,7 +26,20 @@ AS_WRITERS = "Hudi's configuration as the table's writers have it; repeatable."
 
 
 class CommandGroup(click.Group):
-    """A group whose help has the first sentence of each command, over several lines where it must be; click cuts it."""
+    """A group whose help has the first sentence of each command, over several lines where it must be; click cuts it.
+
+    An option that takes one value may be given once: click would take the last and drop the others.
+    """
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """See click.Group."""
+        name, command, rest = super().resolve_command(ctx, args)
+        if command is not None and not ctx.resilient_parsing:
+            # Resilient: other mistakes are reported when click parses the arguments for the command.
+            _check_given_once(click.Context(command, ctx, name, resilient_parsing=True), list(rest))
+        return name, command, rest
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """See click.Group."""
@@ -63,6 +76,14 @@ class Target:
 
     def _pairs(self) -> dict[str, str]:
         return parse_pairs(self.storage_option, option="--storage-option")
+
+
+def _check_given_once(ctx: click.Context, arguments: list[str]) -> None:
+    """Raises UsageError for an option that has one value and is there twice."""
+    _, _, given = ctx.command.make_parser(ctx).parse_args(arguments)
+    for item in given:
+        if isinstance(item, click.Option) and not (item.multiple or item.is_flag) and given.count(item) > 1:
+            raise click.UsageError(f"Option '{item.opts[0]}' is given more than once.", ctx)
 
 
 def common(command: F) -> F:

@@ -6,12 +6,13 @@ Also what Java and native libraries print.
 from __future__ import annotations
 
 import base64
+import io
 import json
 import os
 import sys
 import traceback
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, TextIO
 
 from rich.console import Console, RenderableType
@@ -26,17 +27,78 @@ from hudi_core.request.outcome import error_to_json
 _WIDTH_WITHOUT_TERMINAL = 200
 
 
+class NotPrintedError(Exception):
+    """Stdout took no more: its disk is full, or the process that read it is gone. The message is the system's."""
+
+
+class _Results(io.TextIOWrapper):
+    """Stdout. Its failures are NotPrintedError: a broken pipe of a storage is something else."""
+
+    def write(self, text: str) -> int:
+        """See TextIOBase."""
+        with _as_not_printed():
+            return super().write(text)
+
+    def flush(self) -> None:
+        """See TextIOBase."""
+        with _as_not_printed():
+            super().flush()
+
+
+class _Log(io.TextIOWrapper):
+    """Stderr. What it does not take is lost: that ends no work."""
+
+    def write(self, text: str) -> int:
+        """See TextIOBase."""
+        with suppress(OSError):
+            super().write(text)
+        return len(text)
+
+    def flush(self) -> None:
+        """See TextIOBase."""
+        with suppress(OSError):
+            super().flush()
+
+
+@contextmanager
+def _as_not_printed() -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise NotPrintedError(error.strerror) from error
+
+
+def open_streams() -> None:
+    """Opens the null device for each of the descriptors 0 to 2 that is closed: otherwise the next file of a table
+    would get that number, and what is printed. Makes sys.stderr a stream whose failures end no work.
+    """
+    while (handle := os.open(os.devnull, os.O_RDWR)) <= 2:
+        os.set_inheritable(handle, True)
+    os.close(handle)
+    sys.stdout = sys.stdout or open(1, "w", closefd=False)  # noqa: SIM115 (as the interpreter's own)
+    encoding = sys.stderr.encoding if sys.stderr else None
+    stream = open(2, "wb", closefd=False)  # noqa: SIM115
+    sys.stderr = _Log(stream, encoding, errors="backslashreplace", line_buffering=True)
+
+
 @contextmanager
 def results_only_stdout() -> Iterator[TextIO]:
-    """Yields the real stdout while file descriptor 1 points at stderr, for native code and child processes."""
+    """Yields the real stdout while file descriptor 1 points at stderr, for native code and child processes.
+
+    Each result is flushed by the code that prints it, so what is left at the end was reported then.
+    """
     sys.stdout.flush()
+    # Half of a surrogate pair, which JSON of a table may hold, is escaped; that is its form in JSON as well.
+    stream = _Results(open(os.dup(1), "wb"), encoding="utf-8", errors="backslashreplace")  # noqa: SIM115 (closed below)
     kept = os.dup(1)
     os.dup2(2, 1)
     try:
-        with os.fdopen(os.dup(kept), "w", encoding="utf-8") as stream:
-            yield stream
+        yield stream
     finally:
-        sys.stdout.flush()
+        with suppress(NotPrintedError, OSError):
+            stream.close()
+        with suppress(OSError):
+            sys.stdout.flush()
         os.dup2(kept, 1)
         os.close(kept)
 
@@ -96,7 +158,8 @@ class Output:
             if body[key]:
                 self._log_line(f"  [bold]{label}[/] {escape(body[key])}")
         if self.json_mode and not self._written:
-            self._write({"error": body})
+            with suppress(NotPrintedError):  # it is on stderr, and the exit code remains that of the error
+                self._write({"error": body})
 
     def _log_line(self, text: str) -> None:
         self.log.print(text.replace("\n", "\n  "), highlight=False, soft_wrap=True)

@@ -65,7 +65,9 @@ SERVICES_SHOWN = ", ".join(sorted(SERVICES))
 @hudi_option()
 @max_bytes_option
 @click.option(
-    "--max-minutes", type=click.IntRange(1, MAX_MINUTES), help="Start no further instant after so many minutes."
+    "--max-minutes",
+    type=click.IntRange(1, MAX_MINUTES),
+    help="Start no further instant after so many minutes; without --max-bytes, plan so that several are done by then.",
 )
 @click.option(
     "--at-once",

@@ -75,7 +75,7 @@ def _undone(verb: str, document: Json, dry_run: bool) -> Iterator[str]:
 
 def _dropped(document: Json) -> str:
     if document["reason"] is not None:
-        return f"nothing to do: {escape(document['reason'])}"
+        return escape(document["reason"] if document["action"] else f"nothing to do: {document['reason']}")
     verb = "would drop" if document["dry_run"] else "dropped"
     removed = f"{_removed(document['removed'])} of attempts {_gone(document['dry_run'])}"
     return f"{verb} {escape(document['action'])} [bold]{document['instant']}[/]: {removed}"

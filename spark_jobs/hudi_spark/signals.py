@@ -13,7 +13,8 @@ class Termination:
     """Makes SIGTERM (from a scheduler, a pod or Airflow) act as Ctrl-C does, and remembers that it came.
 
     SparkContext's own SIGINT handler cancels its running jobs and raises KeyboardInterrupt; without Spark, Python's
-    does the latter.
+    does the latter. A process that was started with SIGINT ignored, as a script starts one in the background, has no
+    such handler.
     """
 
     def __init__(self) -> None:
@@ -31,4 +32,7 @@ class Termination:
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
         self.happened = True
+        # Looked up now: SparkContext installs its handler after ours, also where SIGINT was ignored.
+        if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+            raise KeyboardInterrupt
         signal.raise_signal(signal.SIGINT)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -10,7 +11,7 @@ import pytest
 
 from tests.hostile.hudictl_server import hudictl
 from tests.hostile.refusals import HostileTable, refused
-from tests.hostile.table_copies import difference, tree_of
+from tests.hostile.table_copies import difference, tree_of, write_copy
 
 Hostile = Callable[[str, str], HostileTable]
 SECRET = "Hunter2Hunter2"
@@ -75,11 +76,27 @@ def test_secret_options_are_refused_and_not_printed(hostile: Hostile, name: str)
     "address",
     [
         *("ftp://127.0.0.1/table", "http://127.0.0.1:1/t", "nowhere://x", "s3://", "file://elsewhere/t", "", "\x00"),
+        *("file://[x/t", "file://#/t"),
         *("x" * 5000, "/" + "y" * 300, "/dev/null", "/proc/self/mem", "file:///tmp/%00"),
     ],
 )
 def test_an_address_that_is_no_table(address: str) -> None:
     refused(hudictl("timeline", address.replace("\0", "\\0"), "--json"), codes=(1, 2), of_file=False)
+
+
+@pytest.mark.parametrize("name", ["t#old", "t?x=1", "t;x", "t%23old"])
+def test_an_address_opens_the_table_that_it_names(tmp_path: Path, name: str) -> None:
+    """Hadoop's Path takes `#` and `?` for characters of the path."""
+    base, other = write_copy(("9", "cow_basic"), tmp_path / "a"), write_copy(("9", "mor_basic"), tmp_path / "b")
+    base.rename(tmp_path / "t")
+    other.rename(tmp_path / name.replace("%23", "#"))
+    before = tree_of(tmp_path / "t")
+    for address in (f"file://{tmp_path}/{name}", f"FILE:{tmp_path}/{name}"):
+        ended = hudictl("timeline", address, "--action", "deltacommit", "--json")
+        assert json.loads(ended.out)["instants"], ended
+    assert hudictl("savepoint", "create", f"file://{tmp_path}/{name}", "--json").code == 0
+    assert hudictl("savepoint", "create", f"file://{tmp_path}/t#gone", "--json").code == 2
+    assert difference(before, tree_of(tmp_path / "t")) == []
 
 
 def test_a_table_that_is_a_pipe(tmp_path: Path) -> None:

@@ -14,7 +14,9 @@ from pathlib import Path
 import pytest
 
 from tests.hostile.refusals import LOCAL, HostileTable
+from tests.support.overwrites import own_rows, put_source
 from tests.support.rows import assert_same_rows
+from tests.support.table_invariants import read_rows
 
 Hostile = Callable[[str, str], HostileTable]
 
@@ -85,6 +87,45 @@ def test_a_plan_that_is_no_file_is_not_waited_for(hostile: Hostile, put: Callabl
     shutil.move(path, table.scratch / "aside")
     put(path, table.scratch / "aside")
     table.refuses("run compaction", *LOCAL)
+
+
+LISTING_VERBS = (
+    "files",
+    "doctor",
+    "plan",
+    "read --output rows.parquet",
+    "metadata create --partition files",
+    "savepoint create",
+    "schedule clean --option hoodie.clean.commits.retained=1",
+    "schedule clustering",
+    "run clustering --schedule",
+    "run clean --schedule --option hoodie.clean.commits.retained=1",
+    "insert-overwrite --source SOURCE --whole-table",
+)
+
+
+@pytest.mark.parametrize("verb", LISTING_VERBS)
+@pytest.mark.parametrize("version", ["6", "9"])
+def test_a_partition_whose_name_is_not_utf_8_is_refused(hostile: Hostile, version: str, verb: str) -> None:
+    """As a writer in another locale may have left it."""
+    table = hostile(version, "mdt_disabled")
+    source = put_source(own_rows(table.base, read_rows(table.base)), table.scratch)
+    shutil.copytree(table.path("*/*.parquet").parent, table.base / os.fsdecode(b"bad\xff"))
+    words, *options = verb.replace("SOURCE", str(source)).split(" --")
+    given = [part for option in options for part in f"--{option}".split(" ")]
+    local = LOCAL if words.startswith(("run", "insert", "metadata create")) else ()
+    error = table.refuses(words, *given, *local, codes=(2,))
+    assert error["path"] == "bad\\xff"
+    assert error["remedy"]
+
+
+def test_names_that_are_not_utf_8_below_hoodie_are_left_out(hostile: Hostile) -> None:
+    table = hostile("9", "mor_compaction_requested")
+    expected = table.rows()
+    for folder in (".hoodie", ".hoodie/timeline", ".hoodie/metadata", ".hoodie/metadata/files"):
+        (table.base / folder / os.fsdecode(b"bad\xff")).touch()
+    table.keeps_rows(expected)
+    assert table.run("run compaction", *LOCAL).code == 0
 
 
 @pytest.mark.parametrize("mode", ["on", "off"])

@@ -45,9 +45,10 @@ class Storage(Protocol):
     - `write_if`, where `supports_conditional_write`, is atomic in the same way: of any number of racing calls that name
       one version, at most one returns. A path that is written conditionally is written in no other way.
     - listings are consistent: they show every object whose creation returned before the listing began, and no cache is
-      used.
+      used. Every name in them is Unicode text.
 
-    Errors: StorageNotFoundError only when the object is absent; every other failure is a StorageError.
+    Errors: StorageNotFoundError only when the object is absent; every other failure is a StorageError, but for names
+    and paths that no table has: FormatError.
     """
 
     uri: str

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from io import FileIO
 from typing import BinaryIO, cast
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote
 
 from hudi_core.errors import (
     ConfigError,
@@ -33,24 +33,29 @@ _TEMPORARY = re.compile(r"^\.airflow-hudi-[0-9a-f]{32}\.tmp$")
 _NO_LINKS = frozenset({errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK})
 _SPECIAL, _LOOP = "a pipe, a socket or a device", "a symbolic link to itself"
 _NOT_OPENED = {errno.ENXIO: _SPECIAL, errno.ELOOP: _LOOP}
+_MARKERS = ".hoodie/.temp/"
 _WRITE_BUFFER = 1 << 20
 _ATTEMPTS = 10
 
 
 def local_path(uri: str) -> str:
-    """The absolute path of a plain path or a `file:` URI; raises ConfigError for a URI of another host, and for a path
-    that no file system can have.
+    """The absolute path of a plain path or a `file:` URI, whose percent escapes are decoded; `#` and `?` are characters
+    of the path, as in Hadoop's Path. Raises ConfigError for a URI of another host, and for a path that no file system
+    can have.
     """
     if "\0" in unquote(uri):
         raise ConfigError(f"{uri!r} holds a zero byte", path=uri, remedy="correct the address of the table")
-    if not uri.startswith("file:"):
+    scheme, colon, path = uri.partition(":")
+    if not colon or scheme.lower() != "file":
         return os.path.abspath(uri)
-    parts = urlsplit(uri)
-    if parts.netloc not in ("", "localhost"):
-        raise ConfigError(
-            f"{uri!r} names the host {parts.netloc!r}", path=uri, remedy="write file:///path for a path of this machine"
-        )
-    return os.path.abspath(unquote(parts.path))
+    if path.startswith("//"):
+        host, slash, path = path[2:].partition("/")
+        if host not in ("", "localhost"):
+            raise ConfigError(
+                f"{uri!r} names the host {host!r}", path=uri, remedy="write file:///path for a path of this machine"
+            )
+        path = slash + path
+    return os.path.abspath(unquote(path))
 
 
 class LocalStorage(Storage):
@@ -250,7 +255,7 @@ class LocalStorage(Storage):
         with translated(folder, self.uri):
             try:
                 with os.scandir(target) as entries:
-                    found = list(entries)
+                    found = [entry for entry in entries if entry.name.isascii() or _is_used(folder, entry.name)]
             except (FileNotFoundError, NotADirectoryError):
                 return []
         for entry in found:
@@ -286,6 +291,26 @@ def _has_link(root: str, path: str) -> bool:
 
 def _is_hidden(name: str) -> bool:
     return name.startswith(".") and (name.endswith(".crc") or _TEMPORARY.match(name) is not None)
+
+
+def _is_used(folder: str, name: str) -> bool:
+    """Whether a listing of `folder` has `name`: where it is UTF-8, as all names of a table are, and not hidden.
+
+    Hadoop leaves out what has another name, as Java cannot open it. Here that is so below `.hoodie`, where no rule
+    takes such a name. A partition, a data file or a marker is refused by FormatError: its rows would be lost.
+    """
+    try:
+        name.encode()
+        return True
+    except UnicodeEncodeError:
+        if _is_hidden(name) or (f"{folder}/".startswith(".hoodie/") and not f"{folder}/".startswith(_MARKERS)):
+            return False
+    shown = os.fsencode(name).decode("utf-8", "backslashreplace")
+    raise FormatError(
+        f"the name '{shown}' is not UTF-8",
+        path=join(folder, shown),
+        remedy="rename it in UTF-8 as the table's commits have it, or remove it if the table does not need it",
+    )
 
 
 def _side_file(target: str) -> str:

@@ -6,15 +6,18 @@ racing writers win. Only a race shows that.
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 import uuid
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from hudi_core.errors import ConfigError, HudiError, StorageConflictError, StorageExistsError, StorageNotFoundError
 from hudi_core.storage.base import Storage
+from hudi_core.storage.local import LocalStorage, local_path
 
 FOLDER = ".airflow_hudi_probe"
 _MAX_WRITERS = 256
@@ -77,14 +80,16 @@ class ProbeReport:
 def probe(storage: Storage, writers: int = 16, rounds: int = 60) -> ProbeReport:
     """Races `writers` threads for `rounds` rounds on new files below FOLDER, by create and by replace.
 
-    The folder is removed afterwards. A pass is evidence and no proof; a storage that fails once is unfit. Raises
-    ConfigError for numbers out of bounds, and the storage's own errors when it cannot be reached at all.
+    The folder is removed afterwards, and so are local folders above it that were not there before. A pass is evidence
+    and no proof; a storage that fails once is unfit. Raises ConfigError for numbers out of bounds, and the storage's
+    own errors when it cannot be reached at all.
     """
     if not 2 <= writers <= _MAX_WRITERS or not 1 <= rounds <= _MAX_ROUNDS:
         raise ConfigError(
             f"{writers} writers and {rounds} rounds are out of bounds",
             remedy=f"2 to {_MAX_WRITERS} writers, 1 to {_MAX_ROUNDS} rounds",
         )
+    absent = _absent_folders(storage)
     folder = f"{FOLDER}/{uuid.uuid4().hex}"
     problems: list[str] = []
     try:
@@ -98,11 +103,25 @@ def probe(storage: Storage, writers: int = 16, rounds: int = 60) -> ProbeReport:
         storage.delete_folder(folder)
         if not storage.list_folders(FOLDER) and not storage.list_names(FOLDER):  # no other probe is at work
             storage.delete_folder(FOLDER)
+        with suppress(OSError):  # another process uses it by now
+            for path in absent:
+                os.rmdir(path)
     if creates is None:
         problems.append("the storage offers no exclusive create")
     if replaces is None:
         problems.append("the storage offers no conditional write")
     return ProbeReport(storage.uri, writers, creates, replaces, tuple(problems[:_MAX_PROBLEMS]), ahead)
+
+
+def _absent_folders(storage: Storage) -> list[str]:
+    """The root of a local storage and the folders above it, the deepest first, as far as they do not exist."""
+    found = []
+    if isinstance(storage, LocalStorage):
+        path = local_path(storage.uri)
+        while not os.path.lexists(path):
+            found.append(path)
+            path = os.path.dirname(path)
+    return found
 
 
 def _clock_ahead(storage: Storage, path: str) -> float:

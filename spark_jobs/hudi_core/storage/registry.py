@@ -80,7 +80,7 @@ def scheme_of(uri: str) -> str:
     """The scheme in lower case, `s3` for `s3a` and `s3n`, `file` for a plain path. Raises ConfigError for none."""
     if not uri.strip():
         raise ConfigError("the address of the table is empty", remedy="give a path or an address")
-    if "://" not in uri and not uri.startswith("file:"):
+    if "://" not in uri and uri[:5].lower() != "file:":
         return "file"
     scheme = uri.split(":", 1)[0].lower()
     return "s3" if scheme in ("s3a", "s3n") else scheme

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,6 +16,8 @@ import pytest
 from hudi_cli.main import hudictl as hudictl_group
 from hudi_cli.output import Output
 from hudi_core.request.services import SERVICES
+from hudi_core.storage.local import LocalStorage
+from hudi_core.transaction.claim_file import claimed_instants, has_let_go
 from tests.support.golden_data import GoldenCase
 from tests.support.hudictl_runner import hudictl
 
@@ -167,6 +171,36 @@ def test_a_misspelt_option_is_warned_about_on_stderr(golden: Golden) -> None:
     (line,) = [line for line in done.stderr.splitlines() if line.startswith("WARNING: ")]
     assert "hoodie.clean.commit.retained does not exist" in line
     assert "hoodie.clean.commits.retained does" in line
+
+
+def ignore_interrupts() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("before", [None, ignore_interrupts], ids=["foreground", "background"])
+def test_a_signal_ends_a_run_and_releases_its_claim(golden: Golden, before: Callable[[], None] | None) -> None:
+    """A script starts `hudictl … &` with SIGINT ignored."""
+    table = golden("9", "mor_compaction_requested").table
+    lock = table / ".hoodie" / "lock"
+    lock.touch()
+    words = ["run", "compaction", str(table), "--engine", "local", "--json"]
+    with subprocess.Popen(
+        [sys.executable, "-m", "hudi_cli.main", *words], stdout=subprocess.PIPE, text=True, preexec_fn=before
+    ) as process:
+        deadline = time.monotonic() + 60
+        while not list(table.glob(".hoodie/.airflow_hudi/claims/*/*.heartbeat")):
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        time.sleep(0.5)  # until it waits for the lock
+        process.terminate()
+        out, _ = process.communicate(timeout=60)
+    assert process.returncode == 143
+    assert json.loads(out)["error"]["type"] == "Interrupted"
+    (instant,) = claimed_instants(LocalStorage(table))
+    assert has_let_go(LocalStorage(table), instant)
+    lock.unlink()
+    assert [item["state"] for item in hudictl(*words).document["instants"]] == ["completed"]
 
 
 @pytest.mark.parametrize("arguments", [("timeline", "t\udcff"), ("read", "t", "--where", "a = '\udcff'")])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 
 import pytest
 
@@ -22,9 +23,19 @@ except KeyboardInterrupt:
 """
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
-def test_a_signal_lets_the_run_clean_up(number: signal.Signals, code: int) -> None:
-    with subprocess.Popen([sys.executable, "-c", PROGRAM], stdout=subprocess.PIPE, text=True) as process:
+def ignore_interrupts() -> None:
+    """As a shell without job control does to a command in the background."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+@pytest.mark.parametrize(
+    ("number", "code", "before"),
+    [(signal.SIGTERM, 143, None), (signal.SIGINT, 130, None), (signal.SIGTERM, 143, ignore_interrupts)],
+)
+def test_a_signal_lets_the_run_clean_up(number: signal.Signals, code: int, before: Callable[[], None] | None) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", PROGRAM], stdout=subprocess.PIPE, text=True, preexec_fn=before
+    ) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "ready\n"
         process.send_signal(number)

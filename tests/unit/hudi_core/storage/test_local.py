@@ -190,6 +190,38 @@ def test_what_is_neither_file_nor_folder_is_not_left_out_of_a_listing(
             call("other")
 
 
+NOT_UTF_8 = b"bad\xff"
+
+
+@pytest.mark.parametrize("folder", ["", "dt=1", ".hoodie/.temp/001"])
+@pytest.mark.parametrize("make", [Path.mkdir, Path.touch])
+def test_a_name_that_is_not_utf_8_is_refused_where_rows_would_be_lost(
+    table: Path, folder: str, make: Callable[[Path], None]
+) -> None:
+    (table / folder).mkdir(parents=True, exist_ok=True)
+    make(table / folder / os.fsdecode(NOT_UTF_8))
+    for listing in (LocalStorage(table).list_files, LocalStorage(table).list_names, LocalStorage(table).list_folders):
+        with pytest.raises(FormatError, match="not UTF-8") as caught:
+            listing(folder)
+        assert caught.value.path == (f"{folder}/bad\\xff" if folder else "bad\\xff")
+        assert caught.value.remedy
+
+
+def test_a_name_that_is_not_utf_8_is_left_out_where_no_rule_takes_it(table: Path) -> None:
+    for folder in (".hoodie", ".hoodie/timeline", ".hoodie/metadata/files"):
+        (table / folder).mkdir(parents=True)
+        (table / folder / os.fsdecode(NOT_UTF_8)).touch()
+        (table / folder / "\u00e9").touch()
+    (table / ".hoodie" / os.fsdecode(NOT_UTF_8 + b"2")).mkdir()
+    (table / os.fsdecode(b"." + NOT_UTF_8 + b".crc")).touch()
+    storage = LocalStorage(table)
+    assert storage.list_names("") == []
+    for folder in (".hoodie", ".hoodie/timeline", ".hoodie/metadata/files"):
+        assert storage.list_names(folder) == ["\u00e9"]
+        assert [info.name for info in storage.list_files(folder)] == ["\u00e9"]
+    assert storage.list_folders(".hoodie") == [".hoodie/metadata", ".hoodie/timeline"]
+
+
 def test_deleting_a_folder_does_not_follow_links_in_it(table: Path, tmp_path: Path) -> None:
     (tmp_path / "outside").mkdir()
     (tmp_path / "outside" / "kept").write_bytes(b"")
@@ -299,7 +331,10 @@ def test_addresses(tmp_path: Path) -> None:
     assert local_path("file:///a%20b/c") == "/a b/c"
     assert local_path("file:/a/b") == "/a/b"
     assert local_path("file://localhost/a") == "/a"
+    assert local_path("FILE:///a") == "/a"
+    assert local_path("file:///a#b?c;d\n") == "/a#b?c;d\n"
     assert local_path("/a/../b") == "/b"
+    assert local_path("filed:/a") == os.path.abspath("filed:/a")
     with pytest.raises(ConfigError, match="host"):
         local_path("file://server/a")
     (tmp_path / "x").write_bytes(b"1")

@@ -2,10 +2,12 @@ from __future__ import annotations
 
 import json
 import time
+from pathlib import Path
 
 import pytest
 
 from hudi_core.errors import ConfigError, StorageError, StorageExistsError
+from hudi_core.storage.local import LocalStorage
 from hudi_core.storage.probe import FOLDER, RaceResult, probe
 from tests.support.memory_storage import MemoryStorage
 
@@ -120,6 +122,14 @@ def test_a_store_that_cannot_be_reached_is_an_error_and_no_verdict() -> None:
 
     with pytest.raises(StorageError, match="no answer"):
         probe(Gone())
+
+
+def test_local_folders_that_were_not_there_are_removed(tmp_path: Path) -> None:
+    assert probe(LocalStorage(f"file://{tmp_path}/no/where"), writers=2, rounds=1).can_carry_timeline
+    assert list(tmp_path.iterdir()) == []
+    (tmp_path / "empty").mkdir()
+    probe(LocalStorage(tmp_path / "empty"), writers=2, rounds=1)
+    assert list(tmp_path.iterdir()) == [tmp_path / "empty"]
 
 
 def test_another_probe_that_is_at_work_is_left_alone() -> None:
