@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import ClassVar, Final, Generic, Protocol, TypeVar
 
 from hudi_core.config.engine_config import EngineConfig
@@ -27,6 +28,17 @@ log = logging.getLogger(__name__)
 
 CUT_KEY: Final = "airflow_hudi.plan.cut"
 """Extra metadata of a plan from which something that was due was left out (PLAN_MAX_BYTES)."""
+
+PLANS_IN_TIME: Final = 4
+"""So many plans fit into the time of a run, so that its end leaves completed instants, and is missed by one of them at
+most.
+"""
+_ASSUMED_RATE: Final = 8 << 20
+"""Bytes of a plan in a second, before a run has measured its own rate. One core of a slow machine compacts 20 MiB of
+base files a second (`--engine local`); a storage across a network may be slower than its disk.
+"""
+_MOST_BYTES: Final = 2**53
+"""The largest value of the option."""
 
 PlannedFiles = Iterable[tuple[str, Sequence[str]]]
 """The files that one unit reads: names by partition."""
@@ -64,6 +76,16 @@ def within_budget(options: Mapping[str, str], sizes: Sequence[int], gains: Seque
             taken.append(at)
             room -= sizes[at]
     return sorted(taken)
+
+
+def within_time(context: TableContext, seconds: float | None, rate: float | None = None) -> TableContext:
+    """The table with PLAN_MAX_BYTES for a plan that takes `seconds`, at `rate` bytes a second where it is known. The
+    same table where `seconds` is None, and where its options have a budget.
+    """
+    if seconds is None or PLAN_MAX_BYTES.is_set(context.options):
+        return context
+    budget = min(_MOST_BYTES, max(1, int(seconds * (rate or _ASSUMED_RATE))))
+    return replace(context, options={**context.options, PLAN_MAX_BYTES.name: str(budget)})
 
 
 def was_cut(context: TableContext, planned: Instant | None) -> bool:

@@ -18,6 +18,7 @@ from hudi_core.request.results import InstantResult, RunResult
 from hudi_core.request.services import Step, next_step, nothing_pending
 from hudi_core.services.context import TableContext
 from hudi_core.services.lifecycle import UnitProgress
+from hudi_core.services.planning import PLANS_IN_TIME, within_time
 from hudi_core.services.policy.conditions import always_planned, answer
 from hudi_core.services.service import ImmediateService, InstantService, Scheduled, service_of
 from hudi_core.timeline.instant import State
@@ -37,25 +38,47 @@ class Work:
     reason: str | None = None
 
 
-def find_work(
-    context: TableContext,
-    service: InstantService,
-    owner: Owner,
-    *,
-    schedule: bool,
-    when: Mapping[str, str] | None = None,
-) -> Work:
-    """What a run that names no instant takes: what is pending, else with `schedule` one instant, which is planned now
-    (request.services.next_step), with `when` where one of these conditions holds. Raises as InstantService.schedule.
+@dataclass(frozen=True, slots=True)
+class Deadline:
+    """At `at`, by the monotonic clock, a run starts no further instant; `seconds` is its time from start to end."""
+
+    at: float
+    seconds: float
+
+    @staticmethod
+    def of(request: RunRequest) -> Deadline | None:
+        """That of a run that starts now; None where its time is not limited."""
+        seconds = [] if request.max_minutes is None else [60.0 * request.max_minutes]
+        if request.starts_until is not None:
+            seconds.append(request.starts_until - time.time())
+        return Deadline(time.monotonic() + min(seconds), min(seconds)) if seconds else None
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it is reached."""
+        return time.monotonic() >= self.at
+
+    @property
+    def plan_seconds(self) -> float:
+        """What the next plan may take."""
+        return min(self.seconds / PLANS_IN_TIME, self.at - time.monotonic())
+
+
+def find_work(context: TableContext, service: InstantService, owner: Owner, request: RunRequest) -> Work:
+    """What a run that names no instant takes: what is pending, else where it schedules one instant, which is planned
+    now (request.services.next_step), with conditions where one of them holds, and cut where the run has a deadline.
+    Raises as InstantService.schedule.
     """
     pending = service.pending(context, context.active.load())
-    match next_step(is_pending=bool(pending), schedule=schedule):
+    match next_step(is_pending=bool(pending), schedule=request.schedule):
         case Step.RUN:
             return Work(pending)
         case Step.NOTHING:
             return Work((), nothing_pending(service.name, context.config.name))
         case Step.PLAN:
-            planned = plan_due(context, service, owner, when or {}, dry_run=False)
+            deadline = Deadline.of(request)
+            cut = context if deadline is None else within_time(context, deadline.plan_seconds)
+            planned = plan_due(cut, service, owner, request.when, dry_run=False)
             if planned.instant is not None:
                 return Work([planned.instant])
             return Work(service.pending(context, context.active.load()), planned.reason)
@@ -87,28 +110,30 @@ class ServiceRunner:
         With `schedule` an instant is planned first when none is pending; with `all_pending` as well, instants are
         planned and run until nothing more is planned. With `all_pending` an instant's HudiError is kept in its result
         and the next instant is run; otherwise it is raised. `max_minutes` and `starts_until` keep further instants from
-        being started.
+        being started, and plans are cut so that several are done by then (planning.within_time).
         """
         service = service_of(request.service)
         if isinstance(service, ImmediateService):
             return self._run_now(service, request)
         if request.instant is not None:
             return RunResult((self._run_one(service, request.instant),))
-        deadline = _deadline(request)
+        deadline = Deadline.of(request)
         if request.schedule and request.all_pending:
             return self._run_and_plan(service, deadline, request.when)
-        work = find_work(self._context, service, self._owner, schedule=request.schedule, when=request.when)
+        work = find_work(self._context, service, self._owner, request)
         if not work.instants:
             return RunResult((), work.reason)
         if not request.all_pending:
             return RunResult((self._run_one(service, work.instants[0]),))
         return RunResult(tuple(self._run_all(service, work.instants, deadline)))
 
-    def _run_and_plan(self, service: InstantService, deadline: float | None, when: Mapping[str, str]) -> RunResult:
+    def _run_and_plan(self, service: InstantService, deadline: Deadline | None, when: Mapping[str, str]) -> RunResult:
         pending = service.pending(self._context, self._context.active.load())
         results = list(self._run_all(service, pending, deadline))
         while all(result.state == State.COMPLETED.value for result in results) and not _is_over(deadline):
-            planned = plan_due(self._context, service, self._owner, when, dry_run=False)
+            seconds = None if deadline is None else deadline.plan_seconds
+            cut = within_time(self._context, seconds, _rate(results))
+            planned = plan_due(cut, service, self._owner, when, dry_run=False)
             if planned.instant is None:
                 return RunResult(tuple(results), None if results else planned.reason)
             results += self._run_all(service, [planned.instant], deadline)
@@ -120,7 +145,7 @@ class ServiceRunner:
         return service.run_now(self._context, self._owner, self._progress_of(service.name))
 
     def _run_all(
-        self, service: InstantService, pending: Sequence[str], deadline: float | None
+        self, service: InstantService, pending: Sequence[str], deadline: Deadline | None
     ) -> Iterator[InstantResult]:
         for number, instant in enumerate(pending):
             if _is_over(deadline):
@@ -155,13 +180,11 @@ class ServiceRunner:
         return min(states, key=lambda state: state.rank, default=State.REQUESTED).value
 
 
-def _deadline(request: RunRequest) -> float | None:
-    """When no further instant is started, by the monotonic clock."""
-    seconds = [] if request.max_minutes is None else [60.0 * request.max_minutes]
-    if request.starts_until is not None:
-        seconds.append(request.starts_until - time.time())
-    return time.monotonic() + min(seconds) if seconds else None
+def _is_over(deadline: Deadline | None) -> bool:
+    return deadline is not None and deadline.is_over
 
 
-def _is_over(deadline: float | None) -> bool:
-    return deadline is not None and time.monotonic() >= deadline
+def _rate(results: Sequence[InstantResult]) -> float | None:
+    """Bytes a second that completed instants wrote: about what they read, or less. None where nothing shows it."""
+    written, seconds = sum(item.bytes_written for item in results), sum(item.seconds for item in results)
+    return written / seconds if written and seconds else None

@@ -1,9 +1,14 @@
 """Groups that a clustering left as the next one would: to rewrite them again gains nothing (hudi#13475, hudi#14086).
 
 Hudi plans such groups every time: a partition with one small file is rewritten for ever. A group was clustered alike
-where no log file came since, one completed clustering wrote all of its files, with the same sort columns and layout,
-and the same size of files was its target, or as many files would come out again. That is read from the plan of that
-clustering, on the timeline or in the archive.
+where no log file came since, and completed clusterings wrote all of its files, with the same sort columns and layout.
+Where they had the same target size, one of them wrote the whole group, or the group has fewer than twice as many files
+as would come out; else as many files would come out again. That is read from the plans of these clusterings, on the
+timeline or in the archive.
+
+So planning comes to an end on a table that nothing else changes. Each rewrite takes files that no clustering left in
+this order and for this size, or it lowers the number of files: n files become o parts, each of which ends in at most
+one file below the target size, so that fewer than 2 * o <= n files come out.
 """
 
 from __future__ import annotations
@@ -28,31 +33,38 @@ class ClusteredAlike:
         self._context = context
         self._timeline = timeline
         self._config = config
+        self._commits = timeline.commits().requested_times
         self._plans: dict[str, ClusteringPlan | None] = {}
 
     def holds(self, group: Group) -> bool:
         """Whether the group was clustered alike. Raises FormatError naming a plan that is not safe."""
-        instants = {item.base_instant for item in group}
-        if len(instants) != 1 or any(item.log_files or item.base_file is None for item in group):
+        if any(item.log_files or item.base_file is None for item in group):
             return False
-        (instant,) = instants
-        if instant not in self._plans:
-            self._plans[instant] = self._plan(instant)
-        plan = self._plans[instant]
-        return plan is not None and self._is_as_now(plan, group)
+        targets, outputs = set[str | None](), outputs_of(group, self._config)
+        # The newest first: of a write that is on the timeline the archive need not be read.
+        instants = sorted({item.base_instant for item in group}, reverse=True)
+        for instant in instants:
+            if instant not in self._plans:
+                self._plans[instant] = self._plan(instant)
+            plan = self._plans[instant]
+            if plan is None or not self._orders_as_now(plan):
+                return False
+            targets.add(plan.strategy_params.get(TARGET_FILE_BYTES.name))
+        if targets != {str(self._config.target_file_bytes)}:
+            return len(group) == outputs
+        return len(instants) == 1 or len(group) < 2 * outputs
 
-    def _is_as_now(self, plan: ClusteringPlan, group: Group) -> bool:
+    def _orders_as_now(self, plan: ClusteringPlan) -> bool:
         then, config = plan.strategy_params, self._config
         columns = then.get(SORT_COLUMNS.name) or None
-        if columns != config.sort_columns or (columns is not None and LAYOUT.read(then) is not config.layout):
-            return False
-        target = then.get(TARGET_FILE_BYTES.name)
-        return target == str(config.target_file_bytes) or len(group) == outputs_of(group, config)
+        return columns == config.sort_columns and (columns is None or LAYOUT.read(then) is config.layout)
 
     def _plan(self, instant: str) -> ClusteringPlan | None:
         found = self._timeline.find(instant, Action.REPLACE_COMMIT)
         if found is not None:
             return self._read(found) if found.is_completed else None
+        if instant in self._commits:
+            return None
         archived = self._archived.get(instant)
         if archived is None:
             return None

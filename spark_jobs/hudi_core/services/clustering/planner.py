@@ -23,6 +23,8 @@ from hudi_core.config.services.clustering_config import (
     SELECTED,
     SINGLE_GROUPS,
     SMALL_FILE_LIMIT,
+    SORT_COLUMNS,
+    TARGET_FILE_BYTES,
     ClusteringConfig,
     Strategy,
 )
@@ -119,17 +121,20 @@ class _Found:
         where = f"{partitions} partitions"
         if chosen < partitions:
             where = f"the {chosen} of {where} that the options take ({FILTER_MODE.name}, {SELECTED.name}…)"
+        options = f"{SORT_COLUMNS.name}, {TARGET_FILE_BYTES.name}"
         limit = f"{SMALL_FILE_LIMIT.name} is {config.small_file_limit}"
         causes = {
-            f"{self.held} that pending plans hold": self.held,
+            f"{self.held} that pending plans hold (`hudictl run` or `hudictl unschedule` frees them)": self.held,
             f"{self.late} that are being written": self.late,
             f"{self.unfit} that are buckets or of a bootstrap": self.unfit,
             f"{self.large} that are large enough ({limit})": self.large,
-            f"{self.alike} that an earlier clustering left as this one would": self.alike,
+            f"{self.alike} that an earlier clustering left as this one would ({options})": self.alike,
             f"{self.single} that would be rewritten alone ({SINGLE_GROUPS.name})": self.single,
         }
         beside = ", ".join(cause for cause, count in causes.items() if count)
-        return f"no file group is to be clustered in {where}" + (f", beside {beside}" if beside else "")
+        why = f"no file group is to be clustered in {where}" + (f", beside {beside}" if beside else "")
+        has_option = chosen < partitions or self.large or self.alike or self.single
+        return why if has_option else f"{why}; no option changes that"
 
 
 def make_plan(context: TableContext, timeline: Timeline, instant: str, *, now: datetime) -> Planned | Nothing:

@@ -10,7 +10,7 @@ import pytest
 from hudi_core.config.engine_config import EngineConfig
 from hudi_core.engine.protocol import Json
 from hudi_core.services.context import TableContext
-from hudi_core.services.planning import RewriteService, extent_of, within_budget
+from hudi_core.services.planning import RewriteService, extent_of, within_budget, within_time
 from hudi_core.services.service import Nothing
 from hudi_core.storage.base import FileInfo
 from hudi_core.timeline.instant import Action, State
@@ -70,6 +70,27 @@ def test_a_budget_takes_the_best_gains(most: str | None, expected: list[int]) ->
     """Gains for their bytes: 0.2, 0.5, 0.4, 1; what does not fit is passed over, one is taken in any case."""
     options = {} if most is None else {"airflow_hudi.plan.max.bytes": most}
     assert within_budget(options, [40, 30, 20, 10], [8, 15, 8, 10]) == expected
+
+
+BUDGET = "airflow_hudi.plan.max.bytes"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "rate", "expected"),
+    [
+        (None, 1.0, None),
+        (10, None, str(80 << 20)),
+        (10, 2.5, "25"),
+        (0.001, 1.0, "1"),
+        (-5, None, "1"),
+        (1e12, 1e9, str(2**53)),
+    ],
+)
+def test_a_time_is_a_budget(golden: Golden, seconds: float | None, rate: float | None, expected: str | None) -> None:
+    context = context_of(golden("9", "cow_basic").table)
+    assert within_time(context, seconds, rate).options.get(BUDGET) == expected
+    given = context_of(golden("9", "cow_basic").table, {BUDGET: "7"})
+    assert within_time(given, seconds, rate).options[BUDGET] == "7"
 
 
 class Plan:

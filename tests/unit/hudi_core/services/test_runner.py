@@ -12,9 +12,10 @@ from hudi_core.config.table_config import TableConfig
 from hudi_core.engine.local import LocalEngine
 from hudi_core.errors import ConfigError, StorageNotFoundError
 from hudi_core.request.requests import RunRequest
-from hudi_core.request.results import RunResult
+from hudi_core.request.results import InstantResult, RunResult
 from hudi_core.services.context import TableContext
 from hudi_core.services.runner import ServiceRunner
+from hudi_core.services.service import Scheduled
 from hudi_core.storage.local import LocalStorage
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import Action
@@ -24,6 +25,7 @@ from tests.support.pending_operations import cut_plan
 from tests.support.table_invariants import assert_readable, read_rows
 
 Golden = Callable[[str, str], GoldenCase]
+MIB = 1 << 20
 
 
 def context_of(table: Path) -> TableContext:
@@ -121,6 +123,37 @@ def test_no_instant_is_started_from_a_moment_on(table: Path, monkeypatch: pytest
     monkeypatch.setattr("hudi_core.services.runner.time.time", lambda: 1000.0)
     result = run(table, all_pending=True, max_minutes=1000, starts_until=1120)
     assert [item.instant for item in result.instants] == instants[:1]
+
+
+@pytest.mark.parametrize(
+    ("limits", "budgets"),
+    [
+        ({"max_minutes": 10}, [1200 * MIB, *[300 * MIB] * 4, 200 * MIB]),
+        ({"starts_until": 1600}, [1200 * MIB, *[300 * MIB] * 4, 200 * MIB]),
+        ({}, [None] * 7),
+    ],
+)
+def test_plans_are_cut_to_the_time_that_is_left(
+    golden: Golden, monkeypatch: pytest.MonkeyPatch, limits: dict[str, int], budgets: list[int | None]
+) -> None:
+    """To a quarter of it: at 8 MiB a second first, then at the 2 MiB a second that the instants came to."""
+    table, found = golden("6", "cow_basic").table, list[str | None]()
+    clock = [0.0]
+
+    def plan_due(context: TableContext, *_: object, dry_run: bool) -> Scheduled:
+        found.append(context.options.get("airflow_hudi.plan.max.bytes"))
+        return Scheduled(str(len(found)), {}) if len(found) < 7 else Scheduled(None, None, "nothing is due")
+
+    def run_one(self: ServiceRunner, service: object, instant: str) -> InstantResult:
+        clock[0] += 100
+        return InstantResult(instant, "compaction", "completed", bytes_written=200 * MIB, seconds=100)
+
+    monkeypatch.setattr("hudi_core.services.runner.time.monotonic", lambda: clock[0])
+    monkeypatch.setattr("hudi_core.services.runner.time.time", lambda: 1000.0)
+    monkeypatch.setattr("hudi_core.services.runner.plan_due", plan_due)
+    monkeypatch.setattr(ServiceRunner, "_run_one", run_one)
+    assert len(run(table, schedule=True, all_pending=True, **limits).instants) == 6
+    assert [budget and int(budget) for budget in found] == budgets
 
 
 def test_with_schedule_instants_are_planned_until_nothing_is_left(golden: Golden) -> None:

@@ -2,28 +2,35 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from hudi_core.config.services.clustering_config import LAYOUT, SORT_COLUMNS, TARGET_FILE_BYTES, ClusteringConfig
 from hudi_core.engine.local import LocalEngine
 from hudi_core.request.requests import RunRequest
 from hudi_core.services.clustering.clustered_alike import ClusteredAlike
+from hudi_core.services.clustering.planner import ClusteringService
 from hudi_core.services.clustering.strategies import Group
 from hudi_core.services.context import TableContext
 from hudi_core.services.verbs import perform
 from hudi_core.timeline.instant import Action
 from hudi_core.transaction.owner import Owner
-from hudi_core.view.file_group import DataFile
+from hudi_core.view.file_group import DataFile, FileSlice
 from tests.support.golden_archives import archive_these
 from tests.support.golden_compactions import context_of
 from tests.support.golden_data import GoldenCase
+from tests.support.overwrites import overwrite, own_rows, put_source
+from tests.support.rows import assert_same_rows
+from tests.support.table_invariants import read_rows
 
 Golden = Callable[[str, str], GoldenCase]
 SORTED = {SORT_COLUMNS.name: "name,qty"}
+PLAN = "hoodie.clustering.plan.strategy"
 VERSIONS = ("6", "8", "9")
 
 
@@ -87,7 +94,7 @@ def test_what_other_writes_left_is_not_alike(golden: Golden, case: str) -> None:
 
 
 def cluster(table: Path, partition: str, options: dict[str, str]) -> None:
-    chosen = {**options, "hoodie.clustering.plan.strategy.partition.selected": partition}
+    chosen = {**options, f"{PLAN}.partition.selected": partition}
     request = RunRequest(table=str(table), service="clustering", owner="t", schedule=True)
     (done,) = perform(context_of(table, chosen), request, LocalEngine(1), Owner.current("test")).instants
     assert done.state == "completed"
@@ -118,3 +125,85 @@ def test_our_own_counts_for_its_target_also_once_it_is_archived(golden: Golden, 
         assert is_alike(context, (*group, *group), target)
         assert not is_alike(context, (*group, *group), {**target, TARGET_FILE_BYTES.name: "3001"})
         assert not is_alike(context, group, {**target, SORT_COLUMNS.name: "qty"})
+
+
+def of_size(item: FileSlice, size: int) -> FileSlice:
+    assert item.base_file is not None
+    return replace(item, base_file=replace(item.base_file, size=size))
+
+
+def test_files_of_several_clusterings_are_alike_unless_half_as_many_would_come_out(golden: Golden) -> None:
+    """Of a sorted group some files may be full, each with a rest behind it: to save one file is to risk as many."""
+    table = golden("9", "cow_basic").table
+    target = {**SORTED, TARGET_FILE_BYTES.name: "1000"}
+    cluster(table, "2024-01-01", target)
+    cluster(table, "2024-01-02", target)
+    context = context_of(table)
+    first, second, unclustered = (group[0] for group in groups(context))
+    assert first.base_instant != second.base_instant
+    for sizes, alike in (
+        ([900, 900], True),
+        ([900, 800, 300], True),
+        ([900, 800, 200, 100], False),
+        ([300, 200], False),
+        ([1100, 1000, 1000], True),
+    ):
+        group = [of_size(item, size) for item, size in zip((first, second) * 2, sizes, strict=False)]
+        assert is_alike(context, group, target) == alike, sizes
+    pair = (of_size(first, 900), of_size(second, 900))
+    assert not is_alike(context, (*pair, of_size(unclustered, 900)), target)
+    assert not is_alike(context, pair, {**target, LAYOUT.name: "hilbert"})
+    other = {**target, TARGET_FILE_BYTES.name: "600"}
+    assert not is_alike(context, pair, other), "three files would come out"
+    assert is_alike(context, pair, {**target, TARGET_FILE_BYTES.name: "1200"})
+
+
+def test_the_archive_is_not_read_for_writes_of_the_timeline(golden: Golden, monkeypatch: pytest.MonkeyPatch) -> None:
+    context = context_of(golden("8", "cow_basic").table)
+    monkeypatch.setattr(TableContext, "history", lambda _: pytest.fail("the archive is read"))
+    assert not any(is_alike(context, group, {}) for group in groups(context))
+
+
+@pytest.mark.parametrize("limit", [{f"{PLAN}.max.num.groups": "1"}, {"airflow_hudi.plan.max.bytes": "64000"}])
+def test_clusterings_of_a_table_that_nothing_else_changes_come_to_an_end(
+    golden: Golden, tmp_path: Path, limit: dict[str, str]
+) -> None:
+    """A partition is clustered by several plans, each of which takes files of those before."""
+    table, draw = golden("6", "cow_basic").table, random.Random(1)
+    few = own_rows(table, read_rows(table))
+    rows = few.take(pa.array([draw.randrange(few.num_rows) for _ in range(1500)]))
+    texts = {
+        "id": [f"k{number:06d}" for number in range(1500)],
+        "name": [str(draw.randrange(10**9)) for _ in range(1500)],
+        "note": [draw.randbytes(8).hex() for _ in range(1500)],
+        "dt": ["2024-01-01"] * 1500,
+    }
+    for name, values in texts.items():
+        at = rows.schema.get_field_index(name)
+        rows = rows.set_column(at, rows.schema.field(at), pa.array(values))
+    small = {"airflow_hudi.parquet.row_group.rows": "100"}
+    overwrite(table, put_source(rows, tmp_path), {"hoodie.parquet.max.file.size": "8000", **small}, whole_table=True)
+    before = read_rows(table)
+    context = context_of(
+        table,
+        {
+            f"{PLAN}.target.file.max.bytes": "8000",
+            f"{PLAN}.max.bytes.per.group": "64000",
+            SORT_COLUMNS.name: "name",
+            **small,
+            **limit,
+        },
+    )
+    run: set[str] = set()
+
+    def not_for_ever(instant: str, done: int, total: int) -> None:
+        run.add(instant)
+        assert len(run) <= 12
+
+    request = RunRequest(str(table), "clustering", schedule=True, all_pending=True)
+    perform(context, request, LocalEngine(1), Owner.current("test"), not_for_ever)
+    assert len(run) > 1
+    scheduled = ClusteringService().schedule(context, Owner.current("test"), dry_run=False)
+    assert scheduled.instant is None
+    assert "that an earlier clustering left as this one would" in str(scheduled.reason)
+    assert_same_rows(read_rows(table), before)

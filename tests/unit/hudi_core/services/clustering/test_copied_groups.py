@@ -22,6 +22,7 @@ from hudi_core.storage.local import LocalStorage
 from hudi_core.timeline.actions.clustering import ClusteringSlice
 from tests.support.changed_tables import open_context
 from tests.support.golden_data import GoldenCase
+from tests.support.running_attempts import let_run
 from tests.support.table_invariants import read_rows
 from tests.unit.hudi_core.services.clustering.test_slice_rows import planned, slices_of, target_of
 from tests.unit.hudi_core.services.test_new_file_groups import ROWS, SCHEMA, batch
@@ -37,6 +38,7 @@ def joined(table: Path, config: WriteConfig, *, target_bytes: int = 1 << 30) -> 
     first = slices_of(context)[0].file_group.partition
     slices = tuple(planned(item) for item in slices_of(context) if item.file_group.partition == first)
     unit = JoinUnit(target, first, slices, "abc")
+    let_run(context.storage, target.files.instant, 1)
     return join_slices(unit, TaskAttempt(0, 1, 0)), unit
 
 
@@ -118,6 +120,8 @@ class Bases:
         self._made = made
         files = replace(made, instant="20260102000000000", config=config, target_bytes=target_bytes)
         self._target = replace(target_of(open_context(table)), uri=str(folder), files=files)
+        for each in (made, files):
+            let_run(self.storage, each.instant, 1)
 
     def put(self, name: str, first: int, rows: int, text: int) -> ClusteringSlice:
         """A base file of zstd with texts of so many random hexadecimal digits."""

@@ -207,6 +207,10 @@ def test_what_takes_nothing_names_its_options(golden: Golden) -> None:
     assert f"in the 0 of 3 partitions that the options take (hoodie.clustering.plan.partition.filter.mode, {PLAN}" in (
         nowhere
     )
+    unchanged = reason(golden("9", "clustering_requested_cow").table, {})
+    assert unchanged.endswith("(`hudictl run` or `hudictl unschedule` frees them); no option changes that")
+    empty = reason(golden("9", "empty_table_no_commits").table, {})
+    assert empty == "no file group is to be clustered in 0 partitions; no option changes that"
     single = {f"{PLAN}.single.group.clustering.enabled": "false", f"{PLAN}.max.bytes.per.group": "1"}
     assert f"would be rewritten alone ({PLAN}.single.group.clustering.enabled)" in reason(table, single)
 
