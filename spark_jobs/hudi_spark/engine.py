@@ -23,7 +23,7 @@ from hudi_spark.arrow_batches import rows_per_batch
 from hudi_spark.exchange import RowProducer, ShardConsumer, exchanged
 from hudi_spark.failure import SPARK_FAILURES, translate
 from hudi_spark.progress import ProgressFolder
-from hudi_spark.staged_rows import STAGED_SCHEMA, StagedPart, dataframe_of, frame_of, keep_staged
+from hudi_spark.staged_rows import STAGED_SCHEMA, StagedPart, dataframe_of, frame_of, staged_names
 from hudi_spark.task_attempts import RESULT_SCHEMA, attempt_of, numbers_of, outcome_of, result_row
 
 if TYPE_CHECKING:
@@ -97,20 +97,20 @@ class SparkEngine:
             )
         return _results(rows, result_type(consume), shards, "shards")
 
-    def stage_query(self, query: str, folder: str, storage_options: Mapping[str, str]) -> None:
+    def stage_query(self, query: str, folder: str, storage_options: Mapping[str, str]) -> frozenset[str]:
         """See FrameEngine."""
-        self._stage(frame_of(self._spark, query), folder, storage_options)
+        return self._stage(frame_of(self._spark, query), folder, storage_options)
 
     def stage_dataframe(
         self, function: str, arguments: Mapping[str, str], folder: str, storage_options: Mapping[str, str]
-    ) -> None:
+    ) -> frozenset[str]:
         """See FrameEngine."""
-        self._stage(dataframe_of(self._spark, function, arguments), folder, storage_options)
+        return self._stage(dataframe_of(self._spark, function, arguments), folder, storage_options)
 
-    def _stage(self, frame: DataFrame, folder: str, storage_options: Mapping[str, str]) -> None:
+    def _stage(self, frame: DataFrame, folder: str, storage_options: Mapping[str, str]) -> frozenset[str]:
         part = StagedPart(folder, dict(storage_options))
         rows = self._collect(lambda: frame.mapInArrow(part, STAGED_SCHEMA))
-        keep_staged(frame, folder, storage_options, {row.name for row in rows})
+        return staged_names(frame, folder, storage_options, frozenset(row.name for row in rows))
 
     def _collect(self, plan: Callable[[], DataFrame], most_rows: int | None = None) -> list[Row]:
         def act() -> list[Row]:

@@ -93,15 +93,15 @@ class SessionEngine:
         """See Engine.exchange."""
         return self.start().exchange(produce, units, consume, shards=shards, run_epoch=run_epoch, progress=progress)
 
-    def stage_query(self, query: str, folder: str, storage_options: Mapping[str, str]) -> None:
+    def stage_query(self, query: str, folder: str, storage_options: Mapping[str, str]) -> frozenset[str]:
         """See FrameEngine."""
-        self.start().stage_query(query, folder, storage_options)
+        return self.start().stage_query(query, folder, storage_options)
 
     def stage_dataframe(
         self, function: str, arguments: Mapping[str, str], folder: str, storage_options: Mapping[str, str]
-    ) -> None:
+    ) -> frozenset[str]:
         """See FrameEngine."""
-        self.start().stage_dataframe(function, arguments, folder, storage_options)
+        return self.start().stage_dataframe(function, arguments, folder, storage_options)
 
     def setups(self) -> tuple[Json, ...]:
         """See RemoteEngine.setups. Demands nothing of the executors; opens the session when it is not open."""

@@ -30,7 +30,7 @@ class StagedPart:
     storage_options: Mapping[str, str]
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """A file of its own for each attempt; the driver deletes those that no result names. Memory: a row group."""
+        """A file of its own for each attempt; those count that a result names. Memory: a row group."""
         first = next(batches, None)
         if first is None:
             return
@@ -77,14 +77,15 @@ def dataframe_of(spark: SparkSession, function: str, arguments: Mapping[str, str
     return cast("DataFrame", frame)
 
 
-def keep_staged(frame: DataFrame, folder: str, storage_options: Mapping[str, str], names: set[str]) -> None:
-    """Leaves the files of `names` in the folder, or where there are none, one without rows."""
+def staged_names(
+    frame: DataFrame, folder: str, storage_options: Mapping[str, str], names: frozenset[str]
+) -> frozenset[str]:
+    """The files of all rows: `names`, or where there are none, one without rows that is written here."""
     from pyspark.sql.pandas.types import to_arrow_schema
 
+    if names:
+        return names
     storage = open_data_storage(folder, storage_options)
-    for info in storage.list_files(""):
-        if info.name not in names:
-            storage.delete(info.name)
-    if not names:
-        with storage.open_output(_EMPTY) as file, pq.ParquetWriter(file, to_arrow_schema(frame.schema)):
-            pass
+    with storage.open_output(_EMPTY) as file, pq.ParquetWriter(file, to_arrow_schema(frame.schema)):
+        pass
+    return frozenset({_EMPTY})

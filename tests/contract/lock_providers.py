@@ -15,6 +15,7 @@ from typing import Any
 from kazoo.client import KazooClient
 
 from hudi_core.config.lock_config import DynamodbConfig, ZookeeperConfig
+from hudi_core.config.transaction_config import HeartbeatConfig
 from hudi_core.storage.base import Storage
 from hudi_core.storage.registry import open_storage
 from hudi_core.transaction.locks.base import TableLock
@@ -60,6 +61,9 @@ class LockSpec:
             owner = dataclasses.replace(owner, boot_id="of another machine")
         if self.provider == "filesystem":
             return FileSystemLock(storage or self.storage, owner, expire_minutes=lease_ms / 60_000, wait_ms=wait_ms)
+        if self.provider == "default":
+            beats = HeartbeatConfig(lease_ms // 10, 10)
+            return FileSystemLock(storage or self.storage, owner, heartbeat=beats, wait_ms=wait_ms)
         if self.provider == "lease":
             seconds = lease_ms / 1000
             return StorageLease(
@@ -85,7 +89,7 @@ class LockSpec:
     @contextmanager
     def held_by_hudi(self) -> Iterator[None]:
         """A Hudi writer took the lock, even from another holder, and releases it at the end."""
-        if self.provider == "filesystem":
+        if self.provider in ("filesystem", "default"):
             self.storage.write(LOCK_PATH, b"")
             yield
             self.storage.delete(LOCK_PATH)

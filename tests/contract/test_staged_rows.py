@@ -153,6 +153,25 @@ def test_a_query_that_is_none_is_bad_input(golden: Golden, spark: SparkSession, 
     assert staged(table) == []
 
 
+def test_a_dry_run_counts_the_rows_and_leaves_the_table(golden: Golden, tmp_path: Path, spark: SparkSession) -> None:
+    """Also what a killed run left, which the next run deletes."""
+    table = golden("9", "mor_basic").table
+    rows = read_rows(table)
+    name = min(rows.column("_hoodie_partition_path").to_pylist())
+    source = put_source(own_rows(table, within(rows, name)), tmp_path)
+    left = table / STAGED / "old" / "part.parquet"
+    left.parent.mkdir(parents=True)
+    left.write_bytes(b"")
+    os.utime(left, (0, 0))
+    before = {path: path.read_bytes() for path in table.rglob("*") if path.is_file()}
+    query = f"SELECT * FROM parquet.`{source}`"
+    looked = by_query(table, query, SparkEngine(spark), dry_run=True)
+    assert {path: path.read_bytes() for path in table.rglob("*") if path.is_file()} == before
+    assert (looked["instant"], looked["partitions"], looked["records"]) == (None, 1, within(rows, name).num_rows)
+    done = by_query(table, query, SparkEngine(spark))
+    assert (done["records"], done["replaced_file_groups"]) == (looked["records"], looked["replaced_file_groups"])
+
+
 def test_the_local_engine_has_no_rows_of_spark(golden: Golden) -> None:
     with pytest.raises(ConfigError, match="answers no query") as error:
         by_query(golden("9", "mor_basic").table, "SELECT 1", LocalEngine(1))

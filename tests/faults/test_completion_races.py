@@ -10,25 +10,32 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 
 import pytest
 
-from hudi_core.errors import ConflictError, HudiError, StorageError, StorageExistsError
+from hudi_core.errors import ConflictError, HudiError, StorageError
 from hudi_core.model.claim_names import CLAIMS, ClaimFolder
 from hudi_core.storage.base import Storage
 from hudi_core.timeline.instant import Action
 from hudi_core.transaction import claim as claims
+from hudi_core.transaction import commit
 from hudi_core.transaction.claim import Claim
 from hudi_core.transaction.claim_file import forget_claims
 from hudi_core.transaction.commit import CheckLock, Completer
 from hudi_core.transaction.decision import Decision
-from tests.support.inflight_compactions import MeanwhileStorage, OpenLock, T, Table, quiet_clock
+from tests.support.inflight_compactions import LatePuts, MeanwhileStorage, OpenLock, T, Table, quiet_clock
 from tests.support.interleaving import Interleaving
 from tests.support.memory_storage import MemoryStorage
 
 LAYOUTS = pytest.mark.parametrize("layout", [1, 2])
 SEEDS = 400
+
+
+@pytest.fixture(autouse=True)
+def no_wait_for_late_puts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Decisions whose files are gone are withdrawn at once."""
+    monkeypatch.setattr(commit, "LATE_SECONDS", 0)
 
 
 @contextmanager
@@ -105,27 +112,6 @@ def test_a_late_put_lands_on_the_name_that_the_successor_used(layout: int) -> No
 def test_without_the_guard_a_late_put_is_a_second_completion(monkeypatch: pytest.MonkeyPatch) -> None:
     with without_the_guard(monkeypatch):
         assert sorted(late_put(2)) == [b"the successor's", b"the zombie's"]
-
-
-class LatePuts(MemoryStorage):
-    """A request times out for its sender and is carried out later."""
-
-    def __init__(self, late: Callable[[str], bool]) -> None:
-        super().__init__()
-        self._late = late
-        self.waiting: list[tuple[str, bytes]] = []
-
-    def create_exclusive(self, path: str, data: bytes) -> None:
-        if self._late(path) and not self.waiting:
-            self.waiting.append((path, data))
-            raise StorageError("timed out", path=path)
-        super().create_exclusive(path, data)
-
-    def arrive(self) -> None:
-        """The late requests are carried out; no process waits for an answer."""
-        for path, data in self.waiting:
-            with suppress(StorageExistsError):
-                super().create_exclusive(path, data)
 
 
 def late_put(layout: int, late: Callable[[str], bool] = is_completion) -> list[bytes]:

@@ -1,27 +1,44 @@
-"""Bugs of real Hudi's clusterings and overwrites that lost or doubled rows, or never ended (ids are Hudi's).
+"""Bugs of real Hudi's compactions, clusterings and overwrites that lost or doubled rows, or never ended (ids are
+Hudi's).
 
 Each test holds with the guard in place, and shows what happens when the named guard is taken away.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import json
+import shutil
+import struct
+from collections.abc import Callable, Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
+from hudi_core.codec.avro.datum import DatumCodec
+from hudi_core.codec.log.blocks import ROLLBACK_COMMAND, BlockType, CorruptBlock, HeaderKey, LogBlock
+from hudi_core.codec.log.content import encode_avro_block
+from hudi_core.codec.log.frames import encode_block
 from hudi_core.engine.local import LocalEngine
 from hudi_core.errors import ConflictError
+from hudi_core.filegroup.read import log_scan
+from hudi_core.filegroup.read.log_scan import log_blocks
+from hudi_core.metadata_table.write.drop import drop_metadata_table
+from hudi_core.model.names import parse_log_file
 from hudi_core.request.requests import RunRequest
 from hudi_core.services.clustering.clustered_alike import ClusteredAlike
 from hudi_core.services.overwrite import count, job, plan, verb
 from hudi_core.services.verbs import perform
+from hudi_core.storage.base import Storage
 from hudi_core.transaction.owner import Owner
+from hudi_core.view.file_group import DataFile
 from tests.support.changed_tables import open_context
 from tests.support.golden_data import GoldenCase
+from tests.support.log_compactions import compact_all, merge_logs, schedule
 from tests.support.overwrites import delete, overwrite, own_rows, places, put_source, within
+from tests.support.rows import assert_same_rows
 from tests.support.table_invariants import read_rows
 
 Golden = Callable[[str, str], GoldenCase]
@@ -44,6 +61,104 @@ def test_hudi_13475_hudi_14086_what_was_clustered_is_not_clustered_for_ever(
     assert [len(done) for done in cluster(golden(version, "cow_basic").table)] == [1, 0, 0]
     monkeypatch.setattr(ClusteredAlike, "holds", lambda *_: False)
     assert [len(done) for done in cluster(golden(version, "cow_basic").table)] == [1, 1, 1]
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("attempts", [(0, 1), (1, 0)])
+def test_hudi_6758_hudi_10803_hudi_7549_log_files_of_two_attempts_count(
+    golden: Golden, version: str, attempts: tuple[int, int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """0.14.1 dropped blocks of a retried task as spurious, which were the only ones with their rows. Guard: which
+    attempt a block's header names says nothing of whether it counts.
+    """
+    table = golden(version, "mor_basic").table
+    drop_metadata_table(open_context(table).storage)  # it does not know the second file
+    rows = read_rows(table)
+    written_by_attempts(table, attempts)
+    assert_same_rows(read_rows(table), rows)
+    compacted, unguarded = (Path(shutil.copytree(table, tmp_path / name)) for name in ("compacted", "unguarded"))
+    compact_all(compacted)
+    assert_same_rows(read_rows(compacted), rows)
+    assert schedule(table).instant is not None
+    merge_logs(table)
+    assert_same_rows(read_rows(table), rows)
+    compact_all(table)
+    assert_same_rows(read_rows(table), rows)
+    with monkeypatch.context() as patch:
+        patch.setattr(log_scan, "log_blocks", _of_one_attempt)
+        compact_all(unguarded)
+    with pytest.raises(AssertionError):
+        assert_same_rows(read_rows(unguarded), rows)
+
+
+def written_by_attempts(table: Path, attempts: tuple[int, int]) -> None:
+    """Makes two log files of one that has a data block and a delete block: each is of one of the attempts at its write,
+    and has half of the rows. In the first of them is also a row that was written and rolled back before.
+    """
+    context = open_context(table)
+    view = context.view(context.active.load())
+    logs = [log for name in view.partitions() for item in view.latest_merged_slices(name) for log in item.log_files]
+    ((first, (data, deletes)),) = [
+        (log, blocks) for log in logs if len(blocks := _whole_blocks(log_blocks(context.storage, [log]))) == 2
+    ]
+    content = (table / first.path).read_bytes()
+    records = records_of(content[data.content_offset :][: data.content_length])
+    codec = DatumCodec(json.loads(str(data.schema)))
+    undone = {**codec.decode(records[0]), "_hoodie_record_key": "undone", "id": "undone"}
+    half = len(records) // 2
+    assert half
+    name = parse_log_file(first.name)
+    assert name.token is not None
+    second = replace(name, token=replace(name.token, attempt_id=name.token.attempt_id + 1))
+    command = {
+        HeaderKey.INSTANT_TIME: f"{int(str(data.instant_time)) + 1}",
+        HeaderKey.TARGET_INSTANT_TIME: str(data.instant_time),
+        HeaderKey.COMMAND_BLOCK_TYPE: ROLLBACK_COMMAND,
+    }
+    (table / first.path).write_bytes(
+        _attempted(data, [codec.encode(undone)], 0)
+        + encode_block(BlockType.COMMAND, command)
+        + _attempted(data, records[:half], attempts[0])
+    )
+    (table / first.partition / str(second)).write_bytes(
+        _attempted(data, records[half:], attempts[1]) + content[deletes.offset :][: deletes.length]
+    )
+
+
+def _whole_blocks(blocks: Iterable[LogBlock | CorruptBlock]) -> list[LogBlock]:
+    return [block for block in blocks if isinstance(block, LogBlock)]
+
+
+def records_of(content: bytes) -> list[bytes]:
+    """The Avro data of a block's records, which are behind its version and their number."""
+    records: list[bytes] = []
+    at = 8
+    while at < len(content):
+        (length,) = struct.unpack_from(">i", content, at)
+        records.append(content[at + 4 : at + 4 + length])
+        at += 4 + length
+    return records
+
+
+def _attempted(block: LogBlock, records: list[bytes], attempt: int) -> bytes:
+    headers = {
+        HeaderKey.INSTANT_TIME: str(block.instant_time),
+        HeaderKey.SCHEMA: str(block.schema),
+        HeaderKey.BLOCK_IDENTIFIER: f"{attempt},0",
+    }
+    return encode_block(BlockType.AVRO_DATA, headers, encode_avro_block(records))
+
+
+def _of_one_attempt(storage: Storage, log_files: Iterable[DataFile]) -> list[LogBlock]:
+    """Of each instant the blocks of the last attempt, as far as they name it."""
+    blocks = _whole_blocks(log_blocks(storage, log_files))
+    last: dict[str | None, str] = {}
+    for block in blocks:
+        attempt = block.headers.get(HeaderKey.BLOCK_IDENTIFIER, "")
+        last[block.instant_time] = max(last.get(block.instant_time, ""), attempt)
+    return [
+        block for block in blocks if block.headers.get(HeaderKey.BLOCK_IDENTIFIER) in (None, last[block.instant_time])
+    ]
 
 
 @pytest.mark.parametrize(
@@ -83,8 +198,8 @@ def test_hudi_6828_no_rows_replace_the_partitions_that_are_named(
         return within(read_rows(table), name).num_rows
 
     assert left(golden(version, "cow_basic").table, tmp_path / "guarded") == 0
-    of_rows = verb.Overwrite
-    monkeypatch.setattr(verb, "Overwrite", lambda operation, _, rows, token: of_rows(operation, None, rows, token))
+    named = verb.work_of
+    monkeypatch.setattr(verb, "work_of", lambda request: replace(named(request), partitions=None))
     assert left(golden(version, "cow_basic").table, tmp_path / "unguarded") > 0
 
 

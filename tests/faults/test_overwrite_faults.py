@@ -33,7 +33,15 @@ STEPS = 4
 """The sweep of one table in `make soak` is cut into so many tests."""
 CASES = ["mdt_all_mor", "mdt_all_cow", "multilevel_plain_mor"]
 KINDS = ["overwrite", "delete"]
-Run = Callable[[Path, FaultPlan | None, Owner | None], OverwriteResult]
+Run = Callable[..., OverwriteResult]
+"""Of a table's folder, a plan of faults and an owner, both or None; with `dry_run` it only looks."""
+DIED = {
+    "requested": (".replacecommit.requested", "would be rolled back first"),
+    "inflight": (".replacecommit.inflight", "would be rolled back first"),
+    "decided": (".decision", "would be completed instead"),
+    "completed": (".replacecommit", None),
+}
+"""The last file that a killed run made, and what a dry run says of that, None where the work is done."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +65,7 @@ def work_of(version: str, case: str, kind: str, scratch: Path) -> Work:
     if kind == "delete":
         return Work(
             path,
-            lambda table, plan, owner: delete(table, first, plan=plan, owner=owner, token=TOKEN),
+            lambda table, plan, owner, **more: delete(table, first, plan=plan, owner=owner, token=TOKEN, **more),
             own_rows(path, rows),
             others,
         )
@@ -65,7 +73,7 @@ def work_of(version: str, case: str, kind: str, scratch: Path) -> Work:
     given = put_source(kept, scratch, files=2)
     return Work(
         path,
-        lambda table, plan, owner: overwrite(table, given, plan=plan, owner=owner, token=TOKEN),
+        lambda table, plan, owner, **more: overwrite(table, given, plan=plan, owner=owner, token=TOKEN, **more),
         own_rows(path, rows),
         pa.concat_tables([others, kept]),
     )
@@ -146,6 +154,32 @@ def test_killed_at_every_change(version: str, case: str, kind: str, part: int, t
 
 
 @pytest.mark.parametrize("version", ["6", "9"])
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("died", DIED)
+def test_a_dry_run_leaves_what_died_as_it_is(version: str, kind: str, died: str, tmp_path: Path) -> None:
+    work = work_of(version, "mor_basic", kind, tmp_path)
+    name, says = DIED[died]
+    plan = FaultPlan(when=lambda operation: operation.path.endswith(name), timing="after", counts=MUTATIONS)
+    with pytest.raises(InjectedCrash):
+        work.run(work.source, plan, dead_process())
+    before = contents(work.source)
+    looked = work.run(work.source, None, None, dry_run=True)
+    assert contents(work.source) == before
+    assert looked.repeated == (says is None)
+    if says is not None:
+        assert looked.instant is None
+        assert says in str(looked.reason)
+    done = work.run(work.source, None, None)
+    assert done.repeated == (died in ("decided", "completed"))
+    assert (done.partitions, done.replaced_file_groups) == (looked.partitions, looked.replaced_file_groups)
+    assert_done(work.source, work)
+
+
+def contents(table: Path) -> dict[str, bytes]:
+    return {path.relative_to(table).as_posix(): path.read_bytes() for path in table.rglob("*") if path.is_file()}
+
+
+@pytest.mark.parametrize("version", ["6", "9"])
 def test_the_work_of_a_live_run_is_not_taken_over(
     version: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -157,6 +191,10 @@ def test_the_work_of_a_live_run_is_not_taken_over(
         with pytest.raises(ConflictError) as error:
             work.run(work.source, None, Owner.current("another task"))
         refused.append(error.value.message)
+        before = contents(work.source)
+        with pytest.raises(ConflictError, match="which has the token, is run by"):
+            work.run(work.source, None, Owner.current("another task"), dry_run=True)
+        assert contents(work.source) == before
         return write_rows(*given)
 
     monkeypatch.setattr(job, "write_rows", meanwhile)

@@ -107,7 +107,8 @@ def test_what_real_hudi_clustered_is_not_planned_again(name: str) -> None:
     table = context(name)
     made = plan(table, table.active.load(), "20990101000000000")
     assert made == Nothing(
-        "no file group is to be clustered in 3 partitions, beside 3 that an earlier clustering left as this one would"
+        "no file group is to be clustered in 3 partitions, beside 3 that an earlier clustering left as this one would "
+        f"({SORT_COLUMNS.name}, {TARGET_FILE_BYTES.name})"
     )
     other = context(name, {SORT_COLUMNS.name: "qty"})
     again = plan(other, other.active.load(), "20990101000000000")

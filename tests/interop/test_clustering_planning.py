@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime, timezone
 from pathlib import Path
 from random import randbytes
 
@@ -194,6 +195,23 @@ def test_the_plan_is_the_one_that_real_hudi_makes(subject: Subject, case: str, t
     nothing = {"planned inline": ("8", "9"), "single ones alone": ("9",), "files that are full": tuple(JUDGES)}
     is_none = "not due" in case or "none" in case or subject.version in nothing.get(case, ())
     assert (ours is None) == is_none
+
+
+@pytest.mark.soak
+def test_by_the_hour_the_partitions_are_those_that_real_hudi_takes(subject: Subject, tmp_path: Path) -> None:
+    """More partitions than a day has hours, so that each hour has one; asked again where it ended meanwhile."""
+    days = tuple(f"2024/01/{day:02d}" for day in range(1, 28))
+    table = Judged.create(subject.table.hudi, tmp_path / "table", MOR, subject.version, rows=rows(range(2), days, 100))
+    options = plan(mode="DAY_ROLLING")
+    for _ in range(2):
+        hour = datetime.now(timezone.utc).hour
+        ours, theirs = planned_by_us(table, options), planned_by_hudi(table, options)
+        if datetime.now(timezone.utc).hour == hour:
+            break
+    assert ours is not None
+    assert theirs is not None
+    assert [item.partition for item in ours.slices] == [item.partition for item in theirs.slices]
+    assert [item.partition for item in ours.slices] == [*days[hour::24]]
 
 
 @pytest.mark.soak

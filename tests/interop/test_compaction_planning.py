@@ -4,6 +4,7 @@ Hudi goes on behind ours that we ran.
 
 from __future__ import annotations
 
+import os
 import time
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
@@ -18,7 +19,7 @@ from hudi_core.config.services.compaction_config import Strategy
 from hudi_core.services.compaction.planner import CompactionService
 from hudi_core.timeline.actions.compaction import CompactionOperation
 from hudi_core.timeline.actions.slice_metrics import LOG_BYTES
-from hudi_core.timeline.instant import Action
+from hudi_core.timeline.instant import Action, State
 from hudi_core.transaction.owner import Owner
 from tests.interop.judged import JUDGES, MOR, QUICK, Judged
 from tests.interop.real_hudi import RealHudi, RealHudiError
@@ -85,6 +86,23 @@ CASES: dict[str, dict[str, str]] = {
     "both, commits not due": trigger("NUM_AND_TIME", 5, 1),
     "both, time not due": trigger("NUM_AND_TIME", 4, LONG),
 }
+AFTER_OTHERS: dict[str, tuple[dict[str, str], tuple[str, ...]]] = {
+    "commits": (trigger("NUM_COMMITS", 2, LONG), ("6", "8", "9")),
+    "commits, with the pending one": (trigger("NUM_COMMITS", 3, LONG), ("6",)),
+    "commits, more": (trigger("NUM_COMMITS", 4, 0), ()),
+    "commits since the plan, with the pending one": (
+        trigger("NUM_COMMITS_AFTER_LAST_REQUEST", 4, LONG),
+        ("6", "8", "9"),
+    ),
+    "commits since the plan, more": (trigger("NUM_COMMITS_AFTER_LAST_REQUEST", 5, 0), ()),
+    "time": (trigger("TIME_ELAPSED", LONG, 0), ("6", "8", "9")),
+    "time, not due": (trigger("TIME_ELAPSED", 1, LONG), ()),
+    "either, with the pending one": (trigger("NUM_OR_TIME", 3, LONG), ("6",)),
+    "both, with the pending one": (trigger("NUM_AND_TIME", 3, 0), ("6",)),
+}
+"""Options, and the table versions of which a compaction is due by them: see `after_others`."""
+PASSES_OVER_DEAD_WRITES = {"hoodie.cleaner.policy.failed.writes": "LAZY"}
+"""Else Hudi plans no compaction of version 6 beside a pending write."""
 
 
 def day(ago: int) -> str:
@@ -128,6 +146,35 @@ def subject(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     table.rows = table.hudi.snapshot(base, metadata=False).select(table.rows.column_names)
     time.sleep(1)
     return Subject(request.param, table)
+
+
+def dies(table: Judged, instant: str) -> None:
+    """A write that a writer without heartbeats began at `instant`, long ago, and left inflight."""
+    active = context_of(table.base).active
+    (*_, last) = table.times(Action.DELTA_COMMIT)
+    content = (table.base / active.path(last, Action.DELTA_COMMIT, State.INFLIGHT)).read_bytes()
+    active.create_requested(instant, Action.DELTA_COMMIT)
+    active.to_inflight(instant, Action.DELTA_COMMIT, content)
+    for state in (State.REQUESTED, State.INFLIGHT):
+        os.utime(table.base / active.path(instant, Action.DELTA_COMMIT, state), (0, 0))
+
+
+@pytest.fixture(scope="module")
+def after_others(subject: Subject, tmp_path_factory: pytest.TempPathFactory) -> Subject:
+    """The same table with a pending plan of one file group, a write, a completed compaction of the other file groups,
+    two writes, and one that died inflight.
+    """
+    table = subject.table.copy(tmp_path_factory.mktemp("after_others") / "table")
+    one = {COMMITS: "1", TARGET: "1", STRATEGY: f"{PACKAGE}.{Strategy.BOUNDED_IO.value}"}
+    assert table.run("schedule", service="compaction", options=one).document is not None
+    for turn in range(3):
+        changed = [rows(range(1, 3 + place), ago, "much later" * (turn + 1)) for place, ago in enumerate(DAYS_AGO)]
+        table.write(pa.concat_tables(changed))
+        if turn == 0:
+            table.compact()
+    context = context_of(table.base)
+    dies(table, context.new_instant(context.active.load()))
+    return Subject(subject.version, table)
 
 
 def sizes(operations: tuple[CompactionOperation, ...]) -> list[Any]:
@@ -190,6 +237,29 @@ def test_the_plan_is_the_one_that_real_hudi_makes(subject: Subject, case: str, t
     assert order(ours) == order(theirs)
     assert ours == theirs
     assert (ours is None) == any(word in case for word in ("not due", "none"))
+
+
+@pytest.mark.parametrize("case", AFTER_OTHERS)
+def test_the_plan_is_real_hudis_after_others_and_beside_a_pending_write(
+    after_others: Subject, case: str, tmp_path: Path
+) -> None:
+    chosen, versions = AFTER_OTHERS[case]
+    options = {**chosen, **PASSES_OVER_DEAD_WRITES}
+    table = after_others.table.copy(tmp_path / "table")
+    ours, theirs = planned_by_us(table, options), planned_by_hudi(table, options)
+    assert order(ours) == order(theirs)
+    assert ours == theirs
+    assert (ours is not None) == (after_others.version in versions)
+
+
+def test_time_counts_from_the_first_write_also_a_pending_one(subject: Subject, tmp_path: Path) -> None:
+    table = subject.table.copy(tmp_path / "table")
+    options = {**trigger("TIME_ELAPSED", LONG, LONG), **PASSES_OVER_DEAD_WRITES}
+    assert (planned_by_us(table, options), planned_by_hudi(table, options)) == (None, None)
+    dies(table, "20200101000000000")
+    ours, theirs = planned_by_us(table, options), planned_by_hudi(table, options)
+    assert ours
+    assert ours == theirs
 
 
 def test_real_hudi_runs_what_we_planned_and_goes_on(subject: Subject, tmp_path: Path) -> None:

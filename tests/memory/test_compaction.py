@@ -30,7 +30,9 @@ from hudi_core.filegroup.read.log_scan import CommittedInstants
 from hudi_core.metadata_table.extract.data_file import StatisticsRequirements
 from hudi_core.services.compaction.merge_slice import CompactionUnit
 from hudi_core.services.engine_choice import Extent, task_memory
+from hudi_core.storage.local import LocalStorage
 from hudi_core.timeline.actions.compaction import CompactionOperation
+from tests.support.running_attempts import let_run
 
 MIB = 1 << 20
 BASE_ROWS, LOG_ROWS, LOG_FILES, TEXT = 100_000, 100_000, 10, 1500
@@ -147,6 +149,7 @@ def make_table(folder: Path, *, recent: bool = False) -> None:
         requirements=StatisticsRequirements(add_meta_fields(SCHEMA), ("_hoodie_record_key", "ts", "text"), bloom=True),
     )
     (folder / "unit.json").write_text(to_text(unit))
+    let_run(LocalStorage(folder), unit.instant, 0, 1)
 
 
 def run(folder: Path, budget: int) -> dict[str, Any]:

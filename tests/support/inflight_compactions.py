@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 
+from hudi_core.errors import StorageError, StorageExistsError
 from hudi_core.storage.base import Storage
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import Action, Instant
@@ -95,6 +98,27 @@ class MeanwhileStorage(MemoryStorage):
             self.before.remove((matches, happens))
             happens()
         super().create_exclusive(path, data)
+
+
+class LatePuts(MemoryStorage):
+    """A request times out for its sender and is carried out later."""
+
+    def __init__(self, late: Callable[[str], bool], clock: Callable[[], float] = time.time) -> None:
+        super().__init__(clock=clock)
+        self._late = late
+        self.waiting: list[tuple[str, bytes]] = []
+
+    def create_exclusive(self, path: str, data: bytes) -> None:
+        if self._late(path) and not self.waiting:
+            self.waiting.append((path, data))
+            raise StorageError("timed out", path=path)
+        super().create_exclusive(path, data)
+
+    def arrive(self) -> None:
+        """The late requests are carried out; no process waits for an answer."""
+        for path, data in self.waiting:
+            with suppress(StorageExistsError):
+                super().create_exclusive(path, data)
 
 
 class OpenLock:

@@ -111,6 +111,21 @@ PLAN_MAX_BYTES: ConfigKey[int | None] = ConfigKey(
     "bytes that a plan of a compaction, log compaction or clustering reads at most, one file slice or group of them in "
     "any case: of what is due that which gains most for its bytes; what is left out is due at once",
 )
+SMALL_FILE_BYTES = number(
+    "hoodie.parquet.small.file.limit",
+    100 << 20,
+    "times `hoodie.record.size.estimation.threshold`: bytes of base files from which a commit shows an overwrite how "
+    "large a row is",
+    low=-_MAX,
+    high=_MAX,
+)
+RECORD_SIZE_THRESHOLD = ConfigKey(
+    "hoodie.record.size.estimation.threshold",
+    1.0,
+    real_number(0.0, 1e9),
+    "times `hoodie.parquet.small.file.limit`: bytes of base files from which a commit shows an overwrite how large a "
+    "row is, and so how many files a partition needs",
+)
 ALLOW_CORRUPT = flag(
     "airflow_hudi.allow_corrupt_log_blocks", "compact a file slice although one of its log blocks is corrupt"
 )

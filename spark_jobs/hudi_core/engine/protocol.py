@@ -91,8 +91,9 @@ class Engine(Protocol):
 class FrameEngine(Protocol):
     """An engine that answers queries of SQL, and has DataFrames."""
 
-    def stage_query(self, query: str, folder: str, storage_options: Mapping[str, str]) -> None:
-        """Answers the query once, and writes its rows as Parquet files into a folder that is empty.
+    def stage_query(self, query: str, folder: str, storage_options: Mapping[str, str]) -> frozenset[str]:
+        """Answers the query once, and writes its rows as Parquet files into a folder that is empty: their names. The
+        folder may hold other files, of attempts that lost, and may get some later.
 
         Raises ConfigError for a query that is not valid, ExecutionError.
         """
@@ -100,8 +101,9 @@ class FrameEngine(Protocol):
 
     def stage_dataframe(
         self, function: str, arguments: Mapping[str, str], folder: str, storage_options: Mapping[str, str]
-    ) -> None:
-        """Writes the rows of the DataFrame that `function`, a `module:function`, makes of the session and `arguments`.
+    ) -> frozenset[str]:
+        """Writes the rows of the DataFrame that `function`, a `module:function`, makes of the session and `arguments`,
+        as stage_query does.
 
         Raises ConfigError for one that cannot be imported or returns no DataFrame, ExecutionError.
         """

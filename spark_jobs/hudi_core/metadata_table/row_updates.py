@@ -10,20 +10,30 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Final
 
 from hudi_core.metadata_table.indexed_table import IndexedTable
 from hudi_core.metadata_table.initialize.initial_commit import initialize_groups
-from hudi_core.metadata_table.partition_type import moves_rows
+from hudi_core.metadata_table.partition_type import RECORD_INDEX, moves_rows
+from hudi_core.metadata_table.partitions.other_partitions import OtherPartitions
 from hudi_core.metadata_table.partitions.record_groups import PREFIX, escape_file_name, partitioned_group_count
 from hudi_core.metadata_table.partitions.record_index import RecordIndexPartition
 from hudi_core.metadata_table.partitions.registry import row_level_type
 from hudi_core.metadata_table.partitions.row_exchange import IndexUnit, RowsOfIndex, produce_index_rows
 from hudi_core.metadata_table.partitions.row_level import Counts, RowLevelPartition, SliceChange
 from hudi_core.metadata_table.read.file_group import ROOT, merged_slices
+from hudi_core.metadata_table.read.metadata_table import MetadataTable
+from hudi_core.metadata_table.read.snapshot import MetadataTableSnapshot
 from hudi_core.metadata_table.timeline import MetadataTimeline
-from hudi_core.metadata_table.write.staged_logs import LogShards, StagedLog, Workers, write_log_shard
+from hudi_core.metadata_table.write.staged_logs import LogShards, StagedLog, StagedLogs, Workers, write_log_shard
 from hudi_core.storage.base import Storage
+from hudi_core.timeline.actions.commit import Operation
 from hudi_core.timeline.timeline import Timeline
+
+_OVERWRITES: Final = frozenset(
+    {Operation.INSERT_OVERWRITE, Operation.INSERT_OVERWRITE_TABLE, Operation.DELETE_PARTITION}
+)
+"""Operations that replace partitions as a whole."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,22 +68,55 @@ class RowUpdates:
         """
         if not moves_rows(operation):
             return {}
-        return {name: self._exchange(name, instant, changes, spec, data) for name in sorted(names)}
+        others = self._other_partitions(instant, changes, data) if operation in _OVERWRITES else None
+        staged: dict[str, list[StagedLog]] = {}
+        spared = 0
+        # The record index first: where it keeps places, secondary indexes keep the pairs of these keys.
+        for name in sorted(names, key=lambda name: (name != RECORD_INDEX, name)):
+            known = others if name == RECORD_INDEX or spared else None
+            found = self._exchange(name, instant, changes, spec, data, known)
+            staged[name] = [log for item in found for log in item.logs]
+            spared += sum(item.spared for item in found)
+        return staged
 
     def _exchange(
-        self, name: str, instant: str, changes: Sequence[SliceChange], spec: str, data: Timeline
-    ) -> list[StagedLog]:
+        self,
+        name: str,
+        instant: str,
+        changes: Sequence[SliceChange],
+        spec: str,
+        data: Timeline,
+        others: OtherPartitions | None,
+    ) -> list[StagedLogs]:
         index, workers = row_level_type(name, self.table), self.workers
         counts = self._counts(index, {group for change in changes for group in _partitions(change)}, data)
         target = workers.staging_target(self.metadata_timeline, instant)
         made = index.rows(counts, target.schema, self.zone)
         rows = RowsOfIndex.of(made)
-        shards = LogShards(target, rows, tuple(index.row_file_ids(counts)))
-        units = [IndexUnit(target.uri, target.storage_options, spec, rows, change) for change in changes]
-        found = workers.engine.exchange(
+        is_record_index = name == RECORD_INDEX
+        shards = LogShards(target, rows, tuple(index.row_file_ids(counts)), others if is_record_index else None)
+        going = None if is_record_index else others
+        units = [IndexUnit(target.uri, target.storage_options, spec, rows, change, going) for change in changes]
+        return workers.engine.exchange(
             produce_index_rows, units, partial(write_log_shard, shards), shards=made.shards, run_epoch=workers.epoch
         )
-        return [log for item in found for log in item.logs]
+
+    def _other_partitions(self, instant: str, changes: Sequence[SliceChange], data: Timeline) -> OtherPartitions | None:
+        """Of an overwrite; None without a global record index whose places can be believed, and where no partition
+        stays.
+        """
+        config, storage = self.table.config, self.storage
+        definition = self.table.definitions.get(RECORD_INDEX)
+        if RECORD_INDEX not in config.metadata_partitions or (definition is not None and definition.is_partitioned):
+            return None
+        metadata = MetadataTable(storage, config, data)
+        replaced = {name for change in changes for name in _partitions(change)}
+        if replaced.issuperset(metadata.list_partitions()) or not metadata.has_true_locations:
+            return None
+        snapshot = MetadataTableSnapshot(storage, config, data)
+        refuses = instant not in data.completed().requested_times
+        slices = tuple(snapshot.checked_slices(RECORD_INDEX))
+        return OtherPartitions(tuple(sorted(replaced)), slices, snapshot.blocks, self.zone, refuses)
 
     def _counts(self, index: RowLevelPartition, partitions: Collection[str], data: Timeline) -> Counts:
         """The index's file groups; of a partitioned one those of `partitions`, where new ones get theirs."""

@@ -18,6 +18,8 @@ from typing import Final
 CLAIMS: Final = ".hoodie/.airflow_hudi/claims"
 HUDI_HEARTBEATS: Final = ".hoodie/.heartbeat"
 """Folder of the heartbeats of Hudi's writers, one file an instant (HoodieHeartbeatClient). Claims renew them, too."""
+CLOCKS: Final = ".hoodie/.airflow_hudi/clock"
+"""Folder in which files are made to learn the time of the storage. No folder of claims: these go with their instant."""
 _CLAIM = re.compile(r"^(\d{6})\.json$")
 
 

@@ -44,7 +44,8 @@ class InsertOverwriteRequest(_OverwriteRequest):
     The rows are those of `source`, a Parquet file or a folder of them, on the table's storage or where its storage
     options are good, or those of `query`, which Spark answers, or of the DataFrame that `dataframe` returns: the
     `module:function` that the driver imports and calls with the Spark session and `dataframe_args` by their names. The
-    same `token` again does nothing; with `dry_run` nothing is written.
+    same `token` again does nothing; with `dry_run` the table stays as it is, and rows of a query or a DataFrame are
+    kept beside it until they are counted.
     """
 
     verb = "insert_overwrite"
@@ -66,11 +67,6 @@ class InsertOverwriteRequest(_OverwriteRequest):
         if self.dataframe_args and not self.dataframe:
             raise ConfigError(f"{_WHAT}: dataframe_args are for a dataframe")
         refuse_secrets(self.dataframe_args, where="dataframe_args")
-        if not self.source.strip() and self.dry_run:
-            raise ConfigError(
-                f"{_WHAT}: there is no dry run of a {given[0]}, whose rows are known once they are written",
-                remedy="give a source",
-            )
         refuse_secret_address(self.source, what="the address of the source")
         if self.whole_table and self.partitions:
             raise ConfigError(f"{_WHAT}: partitions and whole_table exclude each other")

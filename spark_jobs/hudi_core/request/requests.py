@@ -94,8 +94,9 @@ class Request:
 class RunRequest(Request):
     """Runs `instant` of a table service, or every or the oldest pending one; `schedule` plans one when none is pending.
 
-    After `max_minutes` no further instant is started, nor from `starts_until` on, in seconds since the epoch. With
-    `when` one is planned where one of these conditions holds (request/conditions.py).
+    After `max_minutes` no further instant is started, nor from `starts_until` on, in seconds since the epoch; plans are
+    cut so that several are done by then. With `when` one is planned where one of these conditions holds
+    (request/conditions.py).
     """
 
     verb = "run"

@@ -7,29 +7,42 @@ owner's claim has not seen it: its writer may have been killed long ago.
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable, Mapping
+
 from hudi_core.metadata_table.timeline import MetadataTimeline
 from hudi_core.metadata_table.write.initialized_since import initialized_since
 from hudi_core.model.claim_names import CLAIMS
 from hudi_core.model.names import FileGroupId
+from hudi_core.model.partition import join
 from hudi_core.services.context import TableContext
 from hudi_core.timeline.actions.commit import CommitMetadata, Operation, decode_commit
+from hudi_core.timeline.actions.savepoint import decode_savepoint
 from hudi_core.timeline.instant import COMMIT_ACTIONS, Action, Instant, State, completed_action
-from hudi_core.timeline.pending_plans import pending_plan_on
+from hudi_core.timeline.pending_plans import pending_plan_on, read_clean_plan, without_undone
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.transaction.concurrent_operations import changed_groups
 from hudi_core.transaction.decision import Decision
+from hudi_core.transaction.reconcile import list_partitions
 
 
 def why_not_completed(context: TableContext, instant: str, decision: Decision, timeline: Timeline) -> str | None:
     """Why the completion would lose rows on `timeline`, which was read under the lock; None where it would not.
 
-    Raises CorruptFileError for a commit that cannot be read, FormatError naming a plan.
+    Raises CorruptFileError for a commit that cannot be read, FormatError naming a plan or the decision.
     """
-    action = completed_action(decision.action)
+    action, path = completed_action(decision.action), f"{CLAIMS}/{instant}"
+    if action == Action.SAVEPOINT:
+        return _why_not_kept(context, instant, decode_savepoint(decision.content, path=path).files, timeline)
     if action not in COMMIT_ACTIONS:
         return None
+    metadata = decode_commit(decision.content, path=path)
+    metadata.check_paths(source=path)
+    sizes = {stat.path: stat.file_size_in_bytes for stat in metadata.write_stats()}
+    found = _sizes(context, metadata.partition_to_write_stats)
+    gone = next((file for file, size in sizes.items() if found.get(file) != size), None)
+    if gone is not None:
+        return f"{gone} was deleted or changed since, as by a rollback of another engine"
     if action == Action.REPLACE_COMMIT:
-        metadata = decode_commit(decision.content, path=f"{CLAIMS}/{instant}")
         other = _written_since(context, instant, decision, metadata, timeline)
         if other is not None:
             return f"{other.action} {other.requested_time} has changed since what that replaces"
@@ -41,6 +54,34 @@ def why_not_completed(context: TableContext, instant: str, decision: Decision, t
             return f"{later.action} {later.requested_time} completed since, which incremental queries may have passed"
     late = _indexes_since(context, Instant(instant, action, State.COMPLETED, decision.completion_time))
     return f"{', '.join(sorted(late))} of the metadata table began since, without its files" if late else None
+
+
+def _why_not_kept(
+    context: TableContext, instant: str, kept: Mapping[str, Collection[str]], timeline: Timeline
+) -> str | None:
+    """Why a savepoint would not keep the table as it was at its commit: that is being undone, or a clean has taken, or
+    is going to take, one of the files `kept`, by partition. An unfinished savepoint keeps no file.
+    """
+    if instant not in without_undone(context.active, timeline).commits().requested_times:
+        return "its commit is gone from the timeline, or is being rolled back"
+    for clean in timeline.pending().of_actions(Action.CLEAN):
+        pending = read_clean_plan(context.active, clean.requested_time)
+        if pending is None:
+            continue
+        for partition, names in pending[0].files.items():
+            taken = set(names).intersection(kept.get(partition, ()))
+            if taken:
+                return f"clean {clean.requested_time} is going to delete {join(partition, min(taken))}"
+    found = _sizes(context, kept)
+    files = (join(partition, name) for partition, names in kept.items() for name in names)
+    gone = next((file for file in files if file not in found), None)
+    return None if gone is None else f"{gone}, which it keeps, was deleted since"
+
+
+def _sizes(context: TableContext, partitions: Iterable[str]) -> dict[str, int]:
+    """The files in the folders of partitions, by path, in bytes."""
+    listed = list_partitions(context.storage, partitions)
+    return {info.path: info.size for _, files in listed for info in files}
 
 
 def _written_since(

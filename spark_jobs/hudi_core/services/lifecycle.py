@@ -17,6 +17,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field
+from functools import partial
 from typing import ClassVar, Generic, TypeVar
 
 from hudi_core.engine.local import LocalEngine
@@ -32,7 +33,6 @@ from hudi_core.timeline.timeline import Timeline
 from hudi_core.transaction.claim import Claim
 from hudi_core.transaction.claim_file import forget_claims
 from hudi_core.transaction.commit import Completer, Precondition, Publish
-from hudi_core.transaction.decision import Decision
 from hudi_core.transaction.owner import Owner
 
 log = logging.getLogger(__name__)
@@ -99,7 +99,7 @@ class Job(ABC, Generic[Plan, Done]):
             raise ConfigError(
                 f"the timeline holds no {self.action} at instant {self.instant}",
                 path=self.active.folder,
-                remedy=f"list the instants with `hudictl timeline --action {self.action}`",
+                remedy=f"list the instants with `hudictl timeline TABLE --action {self.action}`",
             )
         return found
 
@@ -113,12 +113,6 @@ class Job(ABC, Generic[Plan, Done]):
 
     def fence(self, stack: ExitStack) -> None:
         """Enters what has to be held around the claim."""
-
-    def is_usable(self, content: bytes, timeline: Timeline) -> bool:
-        """Whether everything is still there that an earlier owner decided to complete (Completer.finish_decided); the
-        timeline was read under the lock.
-        """
-        return True
 
     def locks(self, plan: Plan, held: Claim) -> AbstractContextManager[object]:
         """What is held during the attempt, besides the claim."""
@@ -215,29 +209,21 @@ class Claimed:
 
 
 @contextmanager
-def claimed(
-    context: TableContext, instant: str, owner: Owner, *, usable: Callable[[bytes, Timeline], bool] | None = None
-) -> Iterator[Claimed]:
-    """Claims `instant`, and finishes first what an earlier owner decided (Completer.finish_decided), where that is
-    `usable` (Job.is_usable) and loses no rows (decided_completion.py). The claim is released at the end, and stays on
-    record. Raises ConflictError while another owner may be alive.
+def claimed(context: TableContext, instant: str, owner: Owner) -> Iterator[Claimed]:
+    """Claims `instant`, and finishes first what an earlier owner decided (Completer.finish_decided), where that loses
+    no rows (decided_completion.py). The claim is released at the end, and stays on record. Raises ConflictError while
+    another owner may be alive, or a request of one that died may still arrive.
     """
-
-    def why_not(decision: Decision, timeline: Timeline) -> str | None:
-        if usable is not None and not usable(decision.content, timeline):
-            return "what that is about is not there any more"
-        return why_not_completed(context, instant, decision, timeline)
-
     with context.claim(instant, owner) as held:
         completer, is_decided = context.completer(held, owner), held.decided is not None
-        completed = completer.finish_decided(instant, why_not=why_not)
+        completed = completer.finish_decided(instant, why_not=partial(why_not_completed, context, instant))
         yield Claimed(held, completer, completed, withdrawn=is_decided and completed is None)
 
 
 def _run_claimed(job: Job[Plan, Done], plan: Plan) -> Done | None:
     with ExitStack() as stack:
         job.fence(stack)
-        found = stack.enter_context(claimed(job.context, job.instant, job.owner, usable=job.is_usable))
+        found = stack.enter_context(claimed(job.context, job.instant, job.owner))
         if found.completed is not None:
             job.clean_up_completed(decided=True)
         elif not job.find(job.active.load()).is_completed:

@@ -72,7 +72,7 @@ def _nothing_to_do(context: TableContext, request: Request, owner: Owner) -> Run
             return RunResult(document=restore(context, instant, owner, dry_run=dry_run).to_dict())
         case requests.UnscheduleRequest(instant=instant, dry_run=dry_run):
             dropped = unschedule(context, instant, owner, dry_run=True)
-            if dropped.reason is None or current_claim(context.storage, instant) is not None:
+            if dropped.action or current_claim(context.storage, instant) is not None:
                 # The run removes the claims of an instant that is gone.
                 return None
             return RunResult(document=replace(dropped, dry_run=dry_run).to_dict())

@@ -17,7 +17,7 @@ from hudi_core.codec.parquet.splice import RowGroupSource
 from hudi_core.config.write_config import WriteConfig
 from hudi_core.errors import FormatError
 from hudi_core.filegroup.write.base_file_writer import BaseFileHandle
-from hudi_core.filegroup.write.markers import MarkerType, create_marker
+from hudi_core.filegroup.write.markers import MarkerType, check_attempt, create_marker
 from hudi_core.metadata_table.extract.data_file import StatisticsRequirements, read_file_statistics
 from hudi_core.metadata_table.partitions.row_level import SliceChange
 from hudi_core.metadata_table.records.file_statistics import DataFileRef, FileStatistics
@@ -127,7 +127,9 @@ class FileGroupWriter:
             self._started = time.perf_counter()
             token = WriteToken(self.attempt.partition_id, self.attempt.stage_id, self.attempt.attempt_id)
             name = str(BaseFileName(f"{self.prefix}-{len(self.done)}", token, self.files.instant, "parquet"))
-            create_marker(self.storage, self.files.instant, self.partition, name, MarkerType.CREATE)
+            instant, epoch = self.files.instant, self.attempt.stage_id
+            self._marker = create_marker(self.storage, instant, self.partition, name, MarkerType.CREATE)
+            check_attempt(self.storage, instant, epoch, self._marker)
             self._handle = self._stack.enter_context(
                 BaseFileHandle(
                     self.storage,
@@ -167,6 +169,7 @@ class FileGroupWriter:
         if handle is None:
             return
         size = handle.close()
+        check_attempt(self.storage, self.files.instant, self.attempt.stage_id, self._marker)
         self._handle = None
         self._stack.close()
         created_ms = int((time.perf_counter() - self._started) * 1000)

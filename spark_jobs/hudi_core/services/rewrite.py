@@ -28,7 +28,6 @@ from hudi_core.metadata_table.timeline import MetadataTimeline
 from hudi_core.metadata_table.write.prepare import DRIVER_FILES
 from hudi_core.metadata_table.write.publish import MetadataPublisher, StagedRows
 from hudi_core.metadata_table.write.staged_logs import Workers, forget_staged
-from hudi_core.model.claim_names import CLAIMS
 from hudi_core.model.names import FileGroupId, parse_data_file
 from hudi_core.query.slices_plan import reader_spec
 from hudi_core.request.results import InstantResult
@@ -37,7 +36,7 @@ from hudi_core.services.lifecycle import Completion, Job
 from hudi_core.services.metadata.initialization import indexed_table
 from hudi_core.services.rollback.failed_attempt import roll_back_attempt
 from hudi_core.services.row_sums import check_all_rows
-from hudi_core.timeline.actions.commit import CommitMetadata, decode_commit, encode_commit, encode_commit_avro
+from hudi_core.timeline.actions.commit import CommitMetadata, encode_commit, encode_commit_avro
 from hudi_core.timeline.actions.write_stats import WriteStat
 from hudi_core.timeline.instant import State
 from hudi_core.timeline.pending_plans import rollback_target
@@ -127,15 +126,6 @@ class RewriteJob(Job[Plan, Stats], Generic[Plan, UnitResult]):
         """Markers are deleted last."""
         return bool(list_markers(self.storage, self.instant))
 
-    def is_usable(self, content: bytes, timeline: Timeline) -> bool:
-        """Whether the files are all there that an earlier run was about to commit; a foreign rollback may have deleted
-        them since.
-        """
-        metadata = decode_commit(content, path=f"{CLAIMS}/{self.instant}")
-        metadata.check_paths(source=f"{CLAIMS}/{self.instant}")
-        found = self.find_files(self.storage, self.instant, metadata.partition_to_write_stats)
-        return _sizes(metadata.write_stats()).items() <= {info.path: info.size for info in found}.items()
-
     def locks(self, plan: Plan, held: Claim) -> AbstractContextManager[object]:
         """Those of the plan's file groups, where the options enable them."""
         return file_group_locks(self.context, held, self.file_groups(plan))
@@ -167,7 +157,7 @@ class RewriteJob(Job[Plan, Stats], Generic[Plan, UnitResult]):
         stats, statistics = rewritten.stats, rewritten.statistics
         held.check()
         winners = _sizes(stats)
-        check_winners(winners, self._remove_losers(self._touched(plan), winners))
+        check_winners(winners, self._remove_losers(self._touched(plan), winners, held.check))
         workers = self.context.workers(self.run.engine, held.epoch)
         planned = self.planned(plan) if VERIFY.read(self.context.options) == "full" else []
         if planned:
@@ -242,9 +232,8 @@ class RewriteJob(Job[Plan, Stats], Generic[Plan, UnitResult]):
 
     def _withdraw_bad_input(self, plan: Plan, held: Claim) -> None:
         """Bad input may show only when it is read: the instant is requested again, without files of the attempt."""
+        self._remove_losers(self._touched(plan), {}, held.check)
         held.check()
-        for info in self.find_files(self.storage, self.instant, self._touched(plan)):
-            self.storage.delete(info.path)
         delete_markers(self.storage, self.instant)
         self.active.remove(self.instant, self.action, State.INFLIGHT)
 
@@ -287,8 +276,10 @@ class RewriteJob(Job[Plan, Stats], Generic[Plan, UnitResult]):
         forget_staged(self.storage, self.instant)
         delete_markers(self.storage, self.instant)
 
-    def _remove_losers(self, partitions: frozenset[str], winners: dict[str, int]) -> dict[str, int]:
-        return remove_losers(self.storage, self.instant, partitions, winners, self.find_files)
+    def _remove_losers(
+        self, partitions: frozenset[str], winners: dict[str, int], check: Callable[[], None] = lambda: None
+    ) -> dict[str, int]:
+        return remove_losers(self.storage, self.instant, partitions, winners, self.find_files, check=check)
 
     def _touched(self, plan: Plan) -> frozenset[str]:
         return _partitions(self.file_groups(plan)) | self._marked()

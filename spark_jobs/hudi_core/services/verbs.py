@@ -86,7 +86,7 @@ def nothing_to_run(context: TableContext, request: RunRequest, owner: Owner) -> 
     service = service_of(request.service)
     if request.instant is not None or isinstance(service, ImmediateService):
         return None
-    work = find_work(context, service, owner, schedule=request.schedule, when=request.when)
+    work = find_work(context, service, owner, request)
     return None if work.instants else RunResult((), work.reason)
 
 

@@ -27,14 +27,17 @@ log = logging.getLogger(__name__)
 
 POLL_SECONDS: Final = 5.0
 """RunIndexActionExecutor.TIMELINE_RELOAD_INTERVAL_MILLIS."""
-_WITHOUT_EFFECT: Final = frozenset({Action.INDEXING, Action.SAVEPOINT})
 Rule: TypeAlias = Callable[[TableContext, Instant, Heartbeats], bool]
 """Whether a writer may be at work on a pending instant."""
 
 
 def pending_writers(timeline: Timeline) -> frozenset[str]:
     """The pending instants that a change of an index may have to wait for."""
-    return frozenset(item.requested_time for item in timeline.pending() if item.action not in _WITHOUT_EFFECT)
+    return frozenset(item.requested_time for item in _writers(timeline))
+
+
+def _writers(timeline: Timeline) -> Timeline:
+    return timeline.pending_changes().filter(lambda item: item.action != Action.INDEXING)
 
 
 def writes_of_others(context: TableContext, timeline: Timeline) -> frozenset[str]:
@@ -144,11 +147,7 @@ def deadline_of(context: TableContext, clock: Callable[[], float] = time.monoton
 def _pending(context: TableContext, awaited: Collection[str]) -> list[Instant]:
     if not awaited:
         return []
-    return [
-        item
-        for item in context.active.load().pending()
-        if item.requested_time in awaited and item.action not in _WITHOUT_EFFECT
-    ]
+    return [item for item in _writers(context.active.load()) if item.requested_time in awaited]
 
 
 def _heartbeats(context: TableContext) -> Heartbeats:

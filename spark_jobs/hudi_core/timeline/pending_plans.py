@@ -9,6 +9,7 @@ from typing import Final
 
 from hudi_core.errors import StorageNotFoundError
 from hudi_core.model.names import FileGroupId
+from hudi_core.timeline.actions.clean import CleanPlan, decode_clean_plan
 from hudi_core.timeline.actions.clustering import ClusteringPlan, decode_clustering_plan
 from hudi_core.timeline.actions.restore import RestorePlan, decode_restore_plan
 from hudi_core.timeline.actions.rollback import instant_to_roll_back
@@ -102,6 +103,21 @@ def read_restore_plan(active: ActiveTimeline, restore: str) -> RestorePlan:
     """The plan of a restore, whatever its state. Raises StorageNotFoundError, CorruptFileError."""
     path = active.path(restore, Action.RESTORE, State.REQUESTED)
     return decode_restore_plan(active.read_requested(restore, Action.RESTORE), path=path)
+
+
+def read_clean_plan(active: ActiveTimeline, instant: str) -> tuple[CleanPlan, str] | None:
+    """The plan of a pending clean and the path of its file: the requested one, else the inflight one; None when both
+    are empty, as a crash leaves them. Raises FormatError for an unsafe plan.
+    """
+    for state in (State.REQUESTED, State.INFLIGHT):
+        path = active.path(instant, Action.CLEAN, state)
+        try:
+            data = active.read_pending(instant, Action.CLEAN, state)
+        except StorageNotFoundError:
+            continue
+        if data:
+            return decode_clean_plan(data, path=path), path
+    return None
 
 
 def pending_rollback_of(active: ActiveTimeline, timeline: Timeline, instant: str) -> str | None:

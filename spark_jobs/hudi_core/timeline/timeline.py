@@ -62,6 +62,12 @@ class Timeline:
         """The requested and inflight instants of every action."""
         return self.filter(lambda instant: not instant.is_completed)
 
+    def pending_changes(self) -> Timeline:
+        """The pending instants without savepoints. A savepoint has the requested time of its commit: an unfinished one
+        says nothing of whether the files at that time count.
+        """
+        return self.pending().filter(lambda instant: instant.action != Action.SAVEPOINT)
+
     def commits(self) -> Timeline:
         """Completed commit, deltacommit and replacecommit instants, completed compactions and clusterings included."""
         return self.filter(lambda instant: instant.is_completed and instant.action in COMMIT_ACTIONS)

@@ -13,11 +13,11 @@ from contextlib import suppress
 
 from hudi_core.config.transaction_config import MAX_SILENCE_MS
 from hudi_core.errors import ConfigError, ConflictError, StorageExistsError, StorageNotFoundError
-from hudi_core.model.claim_names import ClaimFolder, epochs_of
+from hudi_core.model.claim_names import CLOCKS, ClaimFolder, epochs_of
 from hudi_core.storage.base import Storage
 from hudi_core.transaction.claim_file import ClaimRecord, epochs_on_record, read_claim
 from hudi_core.transaction.decision import Decision, close, decide, withdraw
-from hudi_core.transaction.heartbeat_thread import Heartbeat
+from hudi_core.transaction.heartbeat_thread import Heartbeat, storage_time
 from hudi_core.transaction.owner import Owner, drop_token, hold_token
 from hudi_core.transaction.owner_liveness import silence
 
@@ -94,6 +94,15 @@ class Claim:
         if withdrawn and self._decided_by is not None:
             withdraw(self._storage, self._folder, self._decided_by)
         self.decided = None
+
+    def decided_ago(self) -> float:
+        """Seconds since the last sign of life of the owner that decided: its decision, heartbeat or release, by the
+        storage's clock.
+        """
+        folder, epoch = self._folder, self._decided_by or self.epoch
+        signs = {folder.decision(epoch), folder.heartbeat(epoch), folder.released(epoch)}
+        seen = (info.modified for info in self._storage.list_files(folder.path) if info.path in signs)
+        return storage_time(self._storage, CLOCKS) - max(seen, default=0.0)
 
     def close_earlier(self, epochs: Iterable[int]) -> None:
         """Keeps the owners of `epochs` from completing the instant; this claim adopts the latest of their decisions."""

@@ -114,15 +114,19 @@ def forget_claims(storage: Storage, instant: str) -> None:
 
     Claims of an instant that may be run again are kept: its epochs distinguish attempts, in their claims and in the
     names of their files. The highest epoch is deleted last: an owner of an earlier one that wakes up meanwhile finds
-    it, or nothing, and never its own as the highest.
+    it, or nothing, and never its own as the highest. A claim is deleted before its decision: a task that finds the
+    claim without one is not of an attempt that is over (markers.check_attempt).
     """
     folder = ClaimFolder(instant)
     for epoch in epochs_on_record(storage, folder)[:-1]:
         storage.delete(folder.claim(epoch))
-    highest = set(map(folder.claim, epochs_on_record(storage, folder)[-1:]))
+    highest = epochs_on_record(storage, folder)[-1:]
+    kept = {path for epoch in highest for path in (folder.claim(epoch), folder.decision(epoch))}
     for info in storage.list_files(folder.path):
-        if info.path not in highest:
+        if info.path not in kept:
             storage.delete(info.path)
+    for epoch in highest:
+        storage.delete(folder.claim(epoch))
     storage.delete_folder(folder.path)
 
 

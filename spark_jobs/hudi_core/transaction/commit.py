@@ -14,8 +14,10 @@ of Hudi 0.15):
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Final
 
 from hudi_core.errors import ConflictError, StorageExistsError, TimelineError
 from hudi_core.timeline.active import ActiveTimeline
@@ -26,6 +28,10 @@ from hudi_core.transaction.decision import Decision
 from hudi_core.transaction.instant_generator import InstantClock
 from hudi_core.transaction.locks.base import TableLock
 
+LATE_SECONDS: Final = 900
+"""For how long after an owner's last sign of life a request of its may still arrive. The longest that s3fs tries one is
+about nine minutes: five times five tries of 20 seconds, and the pauses between them.
+"""
 WhyNot = Callable[[Decision, Timeline], str | None]
 """Why a decision may no longer be carried out on the timeline, read under the lock; None where it may."""
 CheckLock = Callable[[], None]
@@ -92,7 +98,8 @@ class Completer:
         The instant is then this owner's to run. Every service calls it right after the claim: until then Claim.check
         refuses. Where `why_not` names a reason, or where the instant is not inflight any more because a foreign writer
         rolled it back, the decision is withdrawn (docs/decisions/0023): a completed file is never, and one that arrives
-        while it is withdrawn counts. Raises ConflictError when another owner took over.
+        while it is withdrawn counts. Raises ConflictError when another owner took over, and for LATE_SECONDS instead of
+        the withdrawal: until then the put of that owner may arrive, and would complete an instant that was rolled back.
         """
         decision = self._claim.decided
         if decision is None:
@@ -111,6 +118,7 @@ class Completer:
                 reason = why_not(decision, timeline)
             lock.check()
             if reason is not None:
+                self._check_put_is_over(instant, decision, reason)
                 log.warning("an earlier run decided to complete %s %s, but %s", decision.action, instant, reason)
                 self._claim.settle(withdrawn=True)
                 found = self._timeline.load().find(instant, decision.action)
@@ -119,6 +127,16 @@ class Completer:
             self._claim.settle()
             log.info("%s %s completed: an earlier run had decided so and was cut off", decision.action, instant)
             return completed
+
+    def _check_put_is_over(self, instant: str, decision: Decision, reason: str) -> None:
+        seconds = LATE_SECONDS - self._claim.decided_ago()
+        if seconds > 0:
+            raise ConflictError(
+                f"an earlier run decided to complete {decision.action} {instant}: it is not completed any more, as "
+                f"{reason}, but the request of that run may still arrive",
+                path=self._timeline.path(instant, decision.action, State.INFLIGHT),
+                remedy=f"run it again in {math.ceil(seconds)} seconds: then none can arrive",
+            )
 
     def _put(self, instant: str, decision: Decision) -> Instant:
         try:

@@ -3,10 +3,14 @@
 `<epoch>.decision` beside the claim of that epoch is created exclusively, by one of two: by the owner, with the very
 file that it is about to put on the timeline, or by its successor, to close the epoch. Which of them is first decides:
 - the successor: the old owner can never complete, however late it wakes up, and what it wrote may be rolled back;
-- the owner: the completion is final. The successor puts the same file under the same name, so that it does not matter
-  which of the two requests arrives, nor whether one that timed out arrives late. A check before the put could not do
-  this: a process may be stopped between the two. It is what makes layout 2 as safe as layout 1, where two owners that
-  draw two completion times would both create a completed file.
+- the owner: the successor puts the same file under the same name, so that it does not matter which of the two requests
+  arrives, nor whether one that timed out arrives late. A check before the put could not do this: a process may be
+  stopped between the two. It is what makes layout 2 as safe as layout 1, where two owners that draw two completion
+  times would both create a completed file.
+
+A decision that would lose rows by now is withdrawn instead (docs/decisions/0023). Then a late request would complete
+what was rolled back, so it is not withdrawn before the owner has been silent for longer than a request can take
+(commit.LATE_SECONDS).
 
 It is recorded after the metadata table's deltacommit of the instant: a death between the two leaves a deltacommit that
 no reader counts and that is rolled back (commit.py). commit.Completer.finish_decided carries a decision out.
@@ -68,7 +72,7 @@ def find_decision(storage: Storage, folder: ClaimFolder, epoch: int) -> Decision
 
 
 def withdraw(storage: Storage, folder: ClaimFolder, epoch: int) -> None:
-    """Turns a decision that can no longer be carried out into a closed epoch."""
+    """Turns a decision that may not be carried out any more, and whose put is over, into a closed epoch."""
     storage.write(folder.decision(epoch), _CLOSED)
 
 

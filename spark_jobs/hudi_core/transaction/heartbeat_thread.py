@@ -79,9 +79,12 @@ class Heartbeat(Renewal):
         self._failure: BaseException | None = None
         self._last = time.monotonic()
 
-    def start(self) -> None:
-        """Sends the first heartbeat, whose failure is raised here, and starts the thread."""
-        self._send()
+    def start(self, *, at_once: bool = True) -> None:
+        """Sends the first heartbeat, whose failure is raised here, unless something else shows now that this process is
+        alive, and starts the thread.
+        """
+        if at_once:
+            self._send()
         super().start()
 
     def check(self) -> None:

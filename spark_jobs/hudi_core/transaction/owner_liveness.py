@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from hudi_core.model.claim_names import ClaimFolder, epochs_of
+from hudi_core.model.claim_names import CLOCKS, ClaimFolder, epochs_of
 from hudi_core.storage.base import FileInfo, Storage
 from hudi_core.transaction.claim_file import read_claim
 from hudi_core.transaction.heartbeat_thread import storage_time
@@ -37,5 +37,5 @@ def silence(
         return None
     heartbeat = files.get(folder.heartbeat(epoch))
     last = record.claimed if heartbeat is None else max(record.claimed, heartbeat.modified)
-    age = (now() if now is not None else storage_time(storage, folder.path)) - last
+    age = (now() if now is not None else storage_time(storage, CLOCKS)) - last
     return None if age > record.tolerance_seconds else age

@@ -99,16 +99,23 @@ def remove_losers(
     partitions: Iterable[str],
     winners: Mapping[str, int],
     find: FindFiles = base_files_of,
+    *,
+    check: Callable[[], None] = lambda: None,
 ) -> dict[str, int]:
-    """Deletes the files of `instant` that are not in `winners`; returns the bytes of the others, by path."""
-    kept: dict[str, int] = {}
-    for info in find(storage, instant, partitions):
-        if info.path in winners:
-            kept[info.path] = info.size
-        else:
-            log.warning("%s belongs to no winning attempt of instant %s: deleted", info.path, instant)
-            storage.delete(info.path)
-    return kept
+    """Deletes the files of `instant` that are not in `winners`; returns the bytes of the others, by path.
+
+    `check` raises where the instant may have another owner; behind the completion none is needed. It is called once,
+    between the listing and the deletion: an owner has its claim, or the table lock, before its first file. So a check
+    that passes behind the listing shows that no file in it is of a successor, however late the deletion comes.
+    """
+    found = find(storage, instant, partitions)
+    losers = [info.path for info in found if info.path not in winners]
+    if losers:
+        check()
+    for path in losers:
+        log.warning("%s belongs to no winning attempt of instant %s: deleted", path, instant)
+        storage.delete(path)
+    return {info.path: info.size for info in found if info.path in winners}
 
 
 def check_winners(winners: Mapping[str, int], kept: Mapping[str, int]) -> None:

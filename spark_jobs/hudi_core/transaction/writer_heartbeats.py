@@ -18,7 +18,7 @@ from enum import Enum
 
 from hudi_core.config.transaction_config import FAILED_WRITES_POLICY, SILENT_MINUTES, HeartbeatConfig
 from hudi_core.errors import TimelineError
-from hudi_core.model.claim_names import HUDI_HEARTBEATS
+from hudi_core.model.claim_names import CLOCKS, HUDI_HEARTBEATS
 from hudi_core.storage.base import Storage
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import Instant
@@ -27,7 +27,6 @@ from hudi_core.timeline.pending_plans import pending_ingestion
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.transaction.heartbeat_thread import storage_time
 
-CLOCKS = ".hoodie/.airflow_hudi/clock"
 _MIN_GAP_SECONDS = 1.0
 _COPYING_SECONDS = 30.0
 """Seconds after the files of earlier instants within which a file counts as copied, not as written after the copy."""

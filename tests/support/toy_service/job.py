@@ -9,7 +9,7 @@ from hudi_core.engine.protocol import TaskAttempt
 from hudi_core.errors import ExecutionError
 from hudi_core.filegroup.read.base_file import open_base_file
 from hudi_core.filegroup.read.planned_slices import PlannedSlice
-from hudi_core.filegroup.write.markers import MarkerType, create_marker
+from hudi_core.filegroup.write.markers import MarkerType, check_attempt, create_marker
 from hudi_core.metadata_table.extract.data_file import StatisticsRequirements, read_file_statistics
 from hudi_core.metadata_table.records.file_statistics import DataFileRef, FileStatistics
 from hudi_core.model.names import BaseFileName, FileGroupId, WriteToken, parse_base_file
@@ -91,12 +91,14 @@ def copy_base_file(unit: CopyUnit, attempt: TaskAttempt) -> CopiedFile:
     source = parse_base_file(unit.name)
     token = WriteToken(attempt.partition_id, attempt.stage_id, attempt.attempt_id)
     name = str(BaseFileName(source.file_id, token, unit.instant, source.extension))
-    create_marker(storage, unit.instant, unit.partition, name, MarkerType.MERGE)
+    marker = create_marker(storage, unit.instant, unit.partition, name, MarkerType.MERGE)
+    check_attempt(storage, unit.instant, attempt.stage_id, marker)
     with storage.open_input(join(unit.partition, unit.name)) as reader:
         data = reader.read()
     path = join(unit.partition, name)
     with storage.open_output(path) as writer:
         writer.write(data)
+    check_attempt(storage, unit.instant, attempt.stage_id, marker)
     with open_base_file(storage, path) as copied:
         rows = copied.num_rows
     stat = WriteStat(source.file_id, path, unit.partition, source.instant, rows, 0, 0, 0, len(data), len(data))

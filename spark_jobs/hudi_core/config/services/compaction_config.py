@@ -108,7 +108,8 @@ PARTITION_REGEX = ConfigKey(
 MAX_FILE_BYTES = number(
     "hoodie.parquet.max.file.size",
     120 * 1024 * 1024,
-    "bytes at which a base file of an overwrite ends; what planners take one for where a file group has none yet",
+    "bytes of a base file of an overwrite, which ends at a tenth more; what planners take one for where a file group "
+    "has none yet",
     high=_MAX,
 )
 LOG_COMPACTION = flag(

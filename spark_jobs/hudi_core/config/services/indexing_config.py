@@ -57,8 +57,8 @@ FILE_GROUPS = ConfigKey(
 CATCHUP_MINUTES = number(
     "airflow_hudi.indexing.catchup_minutes",
     15,
-    "minutes that indexing, and a command that drops a row-level index or adds a column, waits for writes that "
-    "were pending, before it ends with exit code 3",
+    "minutes that indexing, and a command that creates an index of all rows, drops a row-level index or adds a "
+    "column, waits for writes that were pending, before it ends with exit code 3",
     low=0,
     high=10**6,
 )

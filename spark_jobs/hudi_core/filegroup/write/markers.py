@@ -9,7 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-from hudi_core.errors import CorruptFileError, FormatError
+from hudi_core.errors import ConflictError, CorruptFileError, FormatError
+from hudi_core.model.claim_names import ClaimFolder
 from hudi_core.model.partition import check_file_name, check_partition, join
 from hudi_core.storage.base import Storage
 
@@ -50,8 +51,32 @@ def marker_folder(instant: str) -> str:
 def create_marker(storage: Storage, instant: str, partition: str, file_name: str, kind: MarkerType) -> Marker:
     """Announces a data file; returns when the marker is there."""
     marker = Marker(partition, file_name, kind.value)
-    storage.write(f"{marker_folder(instant)}/{marker.data_path}{_MIDDLE}{marker.kind}", b"")
+    storage.write(_path(instant, marker), b"")
     return marker
+
+
+def check_attempt(storage: Storage, instant: str, epoch: int, marker: Marker) -> None:
+    """Deletes the data file of `marker` and the marker, and raises ConflictError, where the attempt that writes them is
+    over: it had the claim `epoch` on the instant. Called before the file is opened, and again once it is closed.
+
+    A task may outlive its driver, or lose against another attempt at it, and close its file behind the clean-up. The
+    sign is the epoch's decision: it is recorded, by the owner or by its successor, before the files of the attempts are
+    listed the last time. A file that is there while there is no sign is in that listing, and a task that sees the sign
+    has returned no result yet. Later the claims are removed, the decision behind the claim (forget_claims). The markers
+    are removed before: by its own one a task sees that the claims of that number are another's by then. Three small
+    requests.
+    """
+    claims, path = ClaimFolder(instant), _path(instant, marker)
+    names = {f"{claims.path}/{name}" for name in storage.list_names(claims.path)}
+    if claims.claim(epoch) in names and claims.decision(epoch) not in names and storage.exists(path):
+        return
+    storage.delete(marker.data_path)
+    storage.delete(path)  # last: it is the trace of the file
+    raise ConflictError(
+        f"run {epoch} of instant {instant} has ended, or another run has taken the instant over: the file was deleted",
+        path=marker.data_path,
+        remedy="leave the instant to its present owner",
+    )
 
 
 def list_markers(storage: Storage, instant: str) -> list[Marker]:
@@ -74,6 +99,10 @@ def list_markers(storage: Storage, instant: str) -> list[Marker]:
 def delete_markers(storage: Storage, instant: str) -> None:
     """Removes the marker folder of an instant; nothing happens when it is not there."""
     storage.delete_folder(marker_folder(instant))
+
+
+def _path(instant: str, marker: Marker) -> str:
+    return f"{marker_folder(instant)}/{marker.data_path}{_MIDDLE}{marker.kind}"
 
 
 def _direct(storage: Storage, root: str, inner: str) -> list[Marker]:

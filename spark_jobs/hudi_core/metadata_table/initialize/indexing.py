@@ -140,7 +140,7 @@ class IndexBuild:
         metadata_timeline = MetadataTimeline(self._storage, config, self._clock)
         self._check_there(build, config, metadata_timeline)
         for name, target in build.targets.items():
-            remove_attempts(self._storage, target, written[name])
+            remove_attempts(self._storage, target, written[name], guard)
         if build.deltacommit is not None:
             initialized = {name: (target, written[name]) for name, target in build.targets.items()}
             guard()

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from hudi_core.config.properties_update import update_properties
 from hudi_core.config.table_config import METADATA, METADATA_INFLIGHT, TableConfig
@@ -70,10 +70,14 @@ def check_written(target: NewPartition, written: Sequence[NewBaseFile]) -> None:
         )
 
 
-def remove_attempts(storage: Storage, target: NewPartition, written: Sequence[NewBaseFile]) -> None:
-    """Deletes what other attempts of the tasks wrote: it would count beside the winners' files."""
+def remove_attempts(
+    storage: Storage, target: NewPartition, written: Sequence[NewBaseFile], guard: Callable[[], None]
+) -> None:
+    """Deletes what other attempts of the tasks wrote: it would count beside the winners' files. `guard` raises when the
+    table lock is lost.
+    """
     winners = {f"{target.folder}/{item.name}": item.size for item in written}
-    remove_losers(storage, target.instant, [target.folder], winners)
+    remove_losers(storage, target.instant, [target.folder], winners, check=guard)
 
 
 def list_partitions(storage: Storage, config: TableConfig, names: Sequence[str]) -> TableConfig:

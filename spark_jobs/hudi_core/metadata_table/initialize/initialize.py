@@ -35,9 +35,11 @@ from hudi_core.metadata_table.write.delta_commit import latest_schema
 from hudi_core.metadata_table.write.drop import drop_metadata_table
 from hudi_core.model.names import WriteToken, parse_data_file
 from hudi_core.model.partition import check_file_name
+from hudi_core.request.services import service_of_action
 from hudi_core.storage.base import FileInfo, Storage
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import Action, Instant, State
+from hudi_core.timeline.pending_plans import is_clustering
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.transaction.instant_generator import InstantClock
 from hudi_core.view.listing import FileListing, StorageListing
@@ -164,7 +166,7 @@ class MetadataCreation:
         start_initialization(metadata_timeline, instant)
         target.begin(self._storage)
         written = initialization.write(target)
-        remove_attempts(self._storage, target, written)
+        remove_attempts(self._storage, target, written, self._guard)
         if initialization.definition is not None:
             put_index_definitions(self._storage, config, [initialization.definition])
         self._check_current(config, data, target.name)
@@ -203,15 +205,15 @@ class MetadataCreation:
 
     def _check_rest(self, config: TableConfig, data: Timeline) -> None:
         refuse_building(data, lambda _: config.path)
-        pending = sorted(_pending_instants(data))
-        if pending and config.features.metadata_needs_rest:
+        pending = _pending(data)
+        oldest = pending.first()
+        if oldest is not None and config.features.metadata_needs_rest:
+            times = ", ".join(sorted(pending.requested_times))
+            way_on = _way_on(ActiveTimeline(self._storage, config), oldest)
             raise ConflictError(
-                f"the metadata table cannot begin while actions of the table are pending: {', '.join(pending)}",
+                f"the metadata table cannot begin while actions of the table are pending: {times}",
                 path=config.path,
-                remedy=(
-                    "wait until they are completed; a write whose writer is dead is rolled back with `hudictl rollback "
-                    f"TABLE --instant {pending[0]}`; then run this again"
-                ),
+                remedy=f"wait until they are completed; {way_on}; then run this again",
             )
 
 
@@ -223,7 +225,7 @@ def committed_files(listing: FileListing, data: Timeline) -> dict[str, dict[str,
     pending and not later than the latest completed one. An empty file is omitted: Hudi refuses to list one. Memory: the
     listing.
     """
-    pending, last = _pending_instants(data), data.last_completed()
+    pending, last = _pending(data).requested_times, data.last_completed()
     latest = SOLO_COMMIT if last is None else last.requested_time
 
     def is_committed(info: FileInfo) -> bool:
@@ -236,9 +238,25 @@ def committed_files(listing: FileListing, data: Timeline) -> dict[str, dict[str,
     }
 
 
-def _pending_instants(data: Timeline) -> frozenset[str]:
-    """The pending instants that matter to an initialization: all but indexing actions."""
-    return frozenset(item.requested_time for item in data.pending() if item.action != Action.INDEXING)
+def _pending(data: Timeline) -> Timeline:
+    """The pending instants that matter to an initialization: all but indexing actions. For Hudi savepoints matter too
+    (HoodieBackedTableMetadataWriter.getPendingDataInstants, anyPendingDataInstant): beside an unfinished one its
+    initialization leaves the files of a completed commit out, or in version 6 does not start.
+    """
+    return data.pending_changes().filter(lambda item: item.action != Action.INDEXING)
+
+
+def _way_on(active: ActiveTimeline, item: Instant) -> str:
+    """The command that ends a pending action, by what it is."""
+    time, action = item.requested_time, item.pending_action
+    service = "clustering" if is_clustering(active, item) else service_of_action(action)
+    if service is not None:
+        return f"{action} {time} is run with `hudictl run {service} TABLE --instant {time}`"
+    if action == Action.RESTORE:
+        return (
+            f"{action} {time} is finished with `hudictl restore TABLE --instant T`; `hudictl show TABLE {time}` names T"
+        )
+    return f"{action} {time} is rolled back with `hudictl rollback TABLE --instant {time}` when its writer is dead"
 
 
 def refuse_building(data: Timeline, path_of: Callable[[Instant], str]) -> None:

@@ -48,6 +48,7 @@ class WholePartitionRanges(PartitionType):
 
     def of_written(self, update: CommitUpdate) -> Iterator[Record]:
         """The ranges of the partitions that a commit wrote to: recomputed, or of CommitUpdate.rewrites only widened.
+        Those of a commit that overtakes another one are recomputed, and widen the older record.
 
         Rewritten rows have values beyond the current record where log files lacked them and the schema's defaults fill
         them in. A column without a record gets one: Hudi takes a partition without one for a partition without rows
@@ -55,7 +56,7 @@ class WholePartitionRanges(PartitionType):
         """
         for name, files in update.written_in().items():
             if not update.rewrites:
-                yield from self.records(name, self._whole(name, files, update))
+                yield from self.records(name, self._whole(name, files, update), widens=update.overtakes)
                 continue
             current, found = update.recorded.get(name, {}), self.ranges(name, files)
             changed = {
@@ -100,12 +101,13 @@ class PartitionStatsPartition(WholePartitionRanges):
             raise UnsupportedError("statistics of partitions for a table without partitions", remedy=_REMEDY)
 
     def of_commit(self, update: CommitUpdate) -> Iterator[Record]:
-        """The ranges of the partitions written to; deletions for those that the commit emptied.
+        """The ranges of the partitions written to; deletions for those that the commit emptied, but not where it
+        overtakes another one.
 
         Raises UnsupportedError when the range of a partition is unknown: an older record would remain, and hide rows.
         """
         yield from self.of_written(update)
-        if update.rewrites:
+        if update.rewrites or update.overtakes:
             return
         written = update.written_in()
         for name in sorted(update.replaced):

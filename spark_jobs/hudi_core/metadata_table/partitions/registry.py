@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Mapping
 from functools import lru_cache
 from typing import Final
 
-from hudi_core.errors import CorruptFileError
+from hudi_core.errors import CorruptFileError, UnsupportedError
 from hudi_core.metadata_table.extract.data_file import StatisticsRequirements
 from hudi_core.metadata_table.indexed_table import IndexedTable
 from hudi_core.metadata_table.partition_type import COLUMN_STATS, FILES_PARTITION
@@ -52,6 +52,16 @@ def _maintained(name: str) -> type[PartitionType]:
     if found is None:
         raise unknown_partition(name)
     return found
+
+
+def check_names(names: Iterable[str]) -> None:
+    """Raises UnsupportedError, saying which metadata partitions can be made, for a name that none of them has."""
+    unknown = next((name for name in names if registered(name) is None), None)
+    if unknown is not None:
+        known = (item.name + ("<name>" if item.name.endswith(_PREFIX_END) else "") for item in PARTITION_TYPES)
+        raise UnsupportedError(
+            f"this release makes no metadata partition `{unknown}`", remedy=f"it makes: {', '.join(known)}"
+        )
 
 
 def initialization_order(name: str) -> tuple[int, str]:

@@ -27,6 +27,7 @@ from hudi_core.engine.exchange import SHARD_ROWS
 from hudi_core.engine.serializer import from_text, to_text
 from hudi_core.errors import ExecutionError, HudiError
 from hudi_core.filegroup.read.read_spec import ReaderSpec
+from hudi_core.metadata_table.partitions.other_partitions import OtherPartitions
 from hudi_core.metadata_table.partitions.registry import row_level_class
 from hudi_core.metadata_table.partitions.row_level import GONE, ChangeReader, IndexRows, SliceChange
 from hudi_core.storage.arrow_store import open_data_storage
@@ -68,7 +69,7 @@ def _rows(partition: str, text: str) -> IndexRows:
 @dataclass(frozen=True, slots=True)
 class IndexUnit:
     """The change of one data file group. `reader` is the ReaderSpec of a snapshot query as text, without columns or
-    filters of its own.
+    filters of its own. `others`: rows of a replaced file group do not count where their keys are elsewhere.
     """
 
     uri: str
@@ -76,6 +77,7 @@ class IndexUnit:
     reader: str
     index: RowsOfIndex
     change: SliceChange
+    others: OtherPartitions | None = None
 
 
 def produce_index_rows(unit: IndexUnit, attempt: TaskAttempt) -> Iterator[pa.RecordBatch]:
@@ -86,7 +88,8 @@ def produce_index_rows(unit: IndexUnit, attempt: TaskAttempt) -> Iterator[pa.Rec
     for item in (change.before, change.after):
         if item is not None:
             check_slice(item)
-    yield from unit.index.rows.of_change(ChangeReader(storage, spec, change.instant), change)
+    going = None if unit.others is None else unit.others.open(storage).without
+    yield from unit.index.rows.of_change(ChangeReader(storage, spec, change.instant, going), change)
 
 
 @lru_cache(maxsize=8)

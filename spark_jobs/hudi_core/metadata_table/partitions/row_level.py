@@ -30,6 +30,8 @@ from hudi_core.model.names import RECORD_KEY
 from hudi_core.storage.base import Storage
 from hudi_core.view.file_group import FileSlice
 
+KeptRows = Callable[[pa.Array, pa.RecordBatch], tuple[pa.Array, pa.RecordBatch]]
+"""Of record keys (string) and the rows beside them those that count."""
 Counts = Mapping[str | None, int]
 """File groups: all of them under None, or those of each data partition (RecordIndex.parts)."""
 GONE: Final = b""
@@ -53,9 +55,12 @@ class ChangeReader:
     it with them, completed or not.
     """
 
-    def __init__(self, storage: Storage, spec: ReaderSpec, instant: str | None) -> None:
-        """`spec` is that of a snapshot query over the current timeline; `instant` the change's."""
+    def __init__(self, storage: Storage, spec: ReaderSpec, instant: str | None, going: KeptRows | None = None) -> None:
+        """`spec` is that of a snapshot query over the current timeline; `instant` the change's. `going` are, of the
+        rows of a slice before it, those that count; None: all.
+        """
         self._config = spec.config
+        self._going = going
         if instant is None:
             self.before = self.after = SliceReader(storage, spec)
             return
@@ -78,7 +83,8 @@ class ChangeReader:
             )
         path = item.files[0].path if item.files else item.file_group.file_id
         for batch in reader.read(item, list(dict.fromkeys([*fields, *columns]))):
-            yield record_keys(batch, fields, path=path), batch
+            keys = record_keys(batch, fields, path=path)
+            yield (keys, batch) if self._going is None or reader is not self.before else self._going(keys, batch)
 
     def changed(
         self,

@@ -5,6 +5,8 @@
 - Hudi 1.1 and later tell a secondary index nothing of rows that were written as rows of Spark, as bulk_insert does.
 - A writer that tags by base files (SIMPLE, BLOOM) finds a key there whose row a log file deletes. To it the row that it
   writes is an update, which it does not record in the record index, where the deletion has removed the key.
+- Of two concurrent writes to a partition the range of the later one may replace that of the other (overtaken_ranges).
+- A deletion whose ordering value is less than that of the row removes the key from the record index, and not the row.
 - Behind a restore of 1.2 the record index may have other file groups of keys than the table, or none.
 - A write of version 6 may not be in the metadata table at all (unrecorded_writes).
 - A rollback of a commit whose records a compaction of the metadata table has merged: Hudi makes the commit pending, and
@@ -22,7 +24,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from hudi_core.config.table_config import TableConfig
-from hudi_core.errors import StorageNotFoundError
+from hudi_core.errors import ConfigError, StorageNotFoundError, UnsupportedError
+from hudi_core.filegroup.merge.table_policy import MergePolicy
 from hudi_core.history.archived import load_history
 from hudi_core.metadata_table.index_definitions import load_index_definitions
 from hudi_core.metadata_table.instants import data_instant, is_solo
@@ -35,6 +38,7 @@ from hudi_core.metadata_table.partition_type import (
     moves_rows,
 )
 from hudi_core.metadata_table.read.file_group import data_files
+from hudi_core.metadata_table.read.overtaken_ranges import has_overtaken_ranges
 from hudi_core.metadata_table.whole_until import completed_up_to, marked_until, reaches_back
 from hudi_core.model.names import FileGroupId
 from hudi_core.storage.base import Storage
@@ -65,8 +69,9 @@ class Completeness:
         """The file groups of whose rows a row-level index may lack some; None: all of them.
 
         Of a secondary index those that a commit put rows into without a record in the index, and those that a
-        clustering made of such; of the record index those in which deleted keys may have been written again. None where
-        the commits are not on the active timeline that came after the index was last known to be whole.
+        clustering made of such; of the record index those in which deleted keys may have been written again, or their
+        rows may have stayed. None where the commits are not on the active timeline that came after the index was last
+        known to be whole.
         """
         if index == RECORD_INDEX:
             return self._record_index_groups()
@@ -98,10 +103,17 @@ class Completeness:
         """The commits that are pending on the data timeline and whose records a compaction of the metadata table has
         merged: they can no longer be distinguished from the others.
         """
-        timeline, pending = self._snapshot.timeline.completed(), self._data.pending().requested_times
+        timeline, pending = self._snapshot.timeline.completed(), self._data.pending_changes().requested_times
         merged_until = max(timeline.of_actions(Action.COMMIT).requested_times, default="")
         merged = timeline.of_actions(Action.DELTA_COMMIT).filter(lambda item: item.completed_at < merged_until)
         return pending & merged.requested_times
+
+    @cached_property
+    def has_overtaken_ranges(self) -> bool:
+        """Whether `partition_stats` may lack rows of concurrent writes: overtaken_ranges.has_overtaken_ranges since it
+        was last known to be whole.
+        """
+        return has_overtaken_ranges(self._snapshot, self._whole_until(PARTITION_STATS) or "")
 
     @cached_property
     def has_true_locations(self) -> bool:
@@ -128,8 +140,9 @@ class Completeness:
             return None  # a commit was archived meanwhile
 
     def _written_again(self, since: str, *, is_archived: bool) -> frozenset[FileGroupId]:
-        """The file groups with a log file of updates, of after `since`, behind deletions. Those of archived commits are
-        taken to be there in each file slice that is older than the timeline.
+        """The file groups with a log file of updates, of after `since`, behind deletions; where ordering values decide
+        whether a deletion counts, also those with a log file of deletions of after `since`. Deletions of archived
+        commits are taken to be there in each file slice that is older than the timeline.
         """
         commits = sorted(self._data.commits(), key=lambda commit: commit.completed_at)
         oldest = commits[0].requested_time if is_archived and commits else ""
@@ -144,7 +157,18 @@ class Completeness:
                         found.add(group)
                     if stat.num_deletes:
                         deleted.add(group)
+                        if self._rows_may_stay and stat.name.startswith(".") and item.requested_time > since:
+                            found.add(group)
         return frozenset(found)
+
+    @cached_property
+    def _rows_may_stay(self) -> bool:
+        """Whether a deletion loses against a row with a greater ordering value; so where the rule is not known here."""
+        try:
+            policy = MergePolicy.for_table(self._snapshot.config)
+        except (ConfigError, UnsupportedError):
+            return True
+        return policy.is_ordered and bool(policy.ordering_fields)
 
     def _whole_until(self, index: str) -> str | None:
         """The last commit up to which the index is known to be whole: by our mark, or by the build of the index."""

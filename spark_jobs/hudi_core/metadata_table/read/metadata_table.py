@@ -201,9 +201,12 @@ class MetadataTable:
 
     @cached_property
     def indexes_in_doubt(self) -> frozenset[str]:
-        """See completeness.indexes_in_doubt; those without files are omitted."""
+        """See completeness.indexes_in_doubt, and Completeness.has_overtaken_ranges; those without files are omitted."""
         snapshot = self._metadata_snapshot
-        return frozenset(filter(self.has_index, indexes_in_doubt(snapshot.storage, snapshot.config)))
+        names = set(indexes_in_doubt(snapshot.storage, snapshot.config))
+        if PARTITION_STATS not in names and self.has_index(PARTITION_STATS) and self._completeness.has_overtaken_ranges:
+            names.add(PARTITION_STATS)
+        return frozenset(filter(self.has_index, names))
 
     @property
     def may_have_narrow_ranges(self) -> bool:

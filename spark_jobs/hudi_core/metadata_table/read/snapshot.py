@@ -69,7 +69,7 @@ class MetadataTableSnapshot:
         slices = merged_slices(folder, files, timeline, metadata_config.layout_version)
         # No reader counts what is pending on the data timeline: after its rollback a writer that was taken for dead may
         # have completed it here.
-        pending = self.data_timeline.pending().requested_times
+        pending = self.data_timeline.pending_changes().requested_times
         counted = timeline.filter(lambda instant: instant.requested_time not in pending)
         by_name = metadata_config.features.log_name_has_delta_commit
         refuse_short(

@@ -18,7 +18,7 @@ from hudi_core.view.file_group import DataFile
 Record = tuple[str, Datum | None]
 """A key and its Avro datum; None is the deletion of the key, an entry of a DELETE block (`record_index`)."""
 
-_REWRITES: Final = frozenset({"COMPACT", "LOG_COMPACT", "CLUSTER"})
+REWRITES: Final = frozenset({"COMPACT", "LOG_COMPACT", "CLUSTER"})
 """Operations (`operationType`) that write no new values."""
 MAX_DELETIONS: Final = 1 << 18
 """Deletions of statistics or filters that a clean writes into one partition of the metadata table; some 600 bytes each
@@ -140,6 +140,10 @@ class CommitUpdate:
     used by operations that only rewrite rows (`rewrites`). `by_partition`: the records of single files are made
     elsewhere (prepare), and `written` holds one entry for all files of a partition (range_merge.merge_statistics), for
     partition types with records of whole partitions.
+
+    `overtakes`: a write with an older instant is pending, and log files of the metadata table merge in the order of
+    instants. A range that replaced the older record would also replace the one of that write, and hide its rows once it
+    completes (docs/decisions/0010).
     """
 
     instant: str
@@ -150,17 +154,14 @@ class CommitUpdate:
     remaining: Mapping[str, tuple[FileStatistics, ...]] = field(default_factory=dict)
     recorded: Mapping[str, Mapping[str, ColumnRange]] = field(default_factory=dict)
     by_partition: bool = False
+    overtakes: bool = False
 
     @property
     def rewrites(self) -> bool:
         """Whether rows are only rewritten: the ranges of whole partitions then hold as they are, and are never
-        narrowed.
-
-        Log files of the metadata table merge in the order in which their instants were requested. A range that replaced
-        the older record would also replace that of a write which was requested earlier and is still pending, and hide
-        its rows once it completes.
+        narrowed, whether or not `overtakes` is known.
         """
-        return self.operation in _REWRITES
+        return self.operation in REWRITES
 
     def written_in(self) -> dict[str, list[FileStatistics]]:
         """What was written, by partition path, sorted."""

@@ -8,7 +8,7 @@ files that no reader counts; the next attempt deletes them before it completes t
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
@@ -49,8 +49,8 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class MetadataCompaction:
-    """Compacts the metadata table of the data table in `storage`. The caller holds the table lock while `run` is
-    called.
+    """Compacts the metadata table of the data table in `storage`. The caller holds the table lock while `run` or
+    `finish` is called; `guard` raises when it is lost, the default is for a table of one process.
 
     Memory of a file group's merge: see compact_group. By default the groups are merged one after the other in this
     process, else by `workers`.
@@ -61,6 +61,7 @@ class MetadataCompaction:
     token: WriteToken
     clock: InstantClock | None = None
     workers: Workers | None = None
+    guard: Callable[[], None] = lambda: None
 
     @cached_property
     def _metadata_timeline(self) -> MetadataTimeline:
@@ -70,7 +71,7 @@ class MetadataCompaction:
         """Finishes what is pending, else compacts where `trigger` deltacommits came since the last compaction.
 
         Raises as MetadataTableSnapshot.checked_slices and compact_group; ExecutionError when results do not fit the
-        plan. Nothing has changed for readers then, and the next run goes on.
+        plan; as `guard`. Nothing has changed for readers then, and the next run goes on.
         """
         finished = self.finish()
         if finished.instants:
@@ -141,6 +142,7 @@ class MetadataCompaction:
         results = self._run(units)
         stats = _prove(plan, results, instant, newer=not self._metadata_timeline.features.json_commits)
         self._remove_losers(plan, instant, stats)
+        self.guard()
         self._metadata_timeline.complete(instant, Action.COMPACTION, self._content(stats, schema))
         log.info("the metadata table is compacted at %s: %d files", instant, len(stats))
         return stats
@@ -204,7 +206,8 @@ class MetadataCompaction:
         completed.
         """
         winners = {f"{ROOT}/{stat.path}": stat.file_size_in_bytes for stat in stats}
-        remove_losers(self.storage, instant, {f"{ROOT}/{item.partition}" for item in plan.operations}, winners)
+        partitions = {f"{ROOT}/{item.partition}" for item in plan.operations}
+        remove_losers(self.storage, instant, partitions, winners, check=self.guard)
 
     def _content(self, stats: Sequence[WriteStat], schema: str) -> bytes:
         partitions = dict.fromkeys(stat.partition_path for stat in stats)

@@ -64,7 +64,7 @@ def due(
     recorded = metadata_timeline.completed().requested_times
     # A write that is recorded but pending on the data table may yet be rolled back: it stays out, and so does what came
     # after it.
-    first = next((item for item in data.pending() if item.requested_time in recorded), None)
+    first = next((item for item in data.pending_changes() if item.requested_time in recorded), None)
     instant = draw() if first is None else earlier(first.requested_time, 1)
     last = latest_compaction(metadata_timeline)
     if instant in recorded or (last is not None and instant <= last.requested_time):
@@ -85,7 +85,7 @@ def _building(data: Timeline, metadata_timeline: Timeline) -> Instant | None:
 
 
 def _due_at_rest(data: Timeline, metadata_timeline: Timeline, latest: str) -> Due | str:
-    pending = [item.requested_time for item in data.pending() if item.requested_time <= latest]
+    pending = [item.requested_time for item in data.pending_changes() if item.requested_time <= latest]
     if pending:
         return f"actions of the table are pending that the metadata table may have recorded: {', '.join(pending)}"
     instant = OperationSuffix.COMPACTION.of(latest)

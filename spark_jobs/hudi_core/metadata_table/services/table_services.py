@@ -61,7 +61,7 @@ def perform_table_services(
     metadata_timeline = MetadataTimeline(storage, config, clock)
     rolled_back = roll_back_failed(storage, config, token, clock)
     guard()
-    compaction = MetadataCompaction(storage, config, token, clock, workers)
+    compaction = MetadataCompaction(storage, config, token, clock, workers, guard)
     finished = compaction.finish()
     guard()
     cleaned = clean(storage, metadata_timeline, retained)
@@ -89,7 +89,7 @@ def roll_back_failed(
     timeline = metadata_timeline.active.load()
     initialization = {item.requested_time for item in unfinished_initializations(timeline, metadata_timeline.features)}
     data = ActiveTimeline(storage, config).load()
-    awaited = data.pending().requested_times
+    awaited = data.pending_changes().requested_times
     done = []
     for item in timeline.pending().of_actions(Action.DELTA_COMMIT):
         if item.requested_time in awaited or is_of_indexing(item.requested_time, data):

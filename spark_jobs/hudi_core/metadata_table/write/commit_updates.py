@@ -20,6 +20,8 @@ from hudi_core.metadata_table.records.file_statistics import CommitUpdate, FileS
 from hudi_core.metadata_table.write.remaining_files import RecordedRanges, RemainingFiles, RemainingStatistics
 from hudi_core.storage.base import Storage
 from hudi_core.timeline.actions.commit import CommitMetadata
+from hudi_core.timeline.instant import COMMIT_ACTIONS
+from hudi_core.timeline.timeline import Timeline
 from hudi_core.view.listing import FileListing
 
 
@@ -89,6 +91,7 @@ class CommitPartitions:
                 statistics,
                 remaining=RemainingStatistics(files, partition_type, requirements),
                 recorded=RecordedRanges(files, partition_type, requirements),
+                overtakes=overtakes(self.config, files.metadata_snapshot.data_timeline, instant),
             )
 
         return {
@@ -104,6 +107,14 @@ class CommitPartitions:
     @cached_property
     def _table(self) -> IndexedTable:
         return StoredTable(self.storage, self.config, self.settings, self.schema)
+
+
+def overtakes(config: TableConfig, data: Timeline, instant: str) -> bool:
+    """Whether a write is pending on `data`, the data table's timeline, whose ranges of whole partitions those of a
+    commit at `instant` would replace: it is older, and log files of the metadata table merge by instants.
+    """
+    writes = data.pending().of_actions(*COMMIT_ACTIONS)
+    return config.features.log_name_has_delta_commit and any(item.requested_time < instant for item in writes)
 
 
 def _covers(requested: StatisticsRequirements, requirements: StatisticsRequirements) -> bool:

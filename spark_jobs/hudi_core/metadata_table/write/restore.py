@@ -224,7 +224,7 @@ def sync_changes(storage: Storage, config: TableConfig, data_timeline: Timeline,
     """
     listing = StorageListing(storage)
     existing = frozenset(listing.partitions())
-    pending = data_timeline.pending().requested_times
+    pending = data_timeline.pending_changes().requested_times
     compacting = data_timeline.pending_compactions().requested_times
 
     def counts(info: FileInfo) -> bool:

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from hudi_core.metadata_table.partitions.other_partitions import OtherPartitions
 from hudi_core.metadata_table.partitions.row_exchange import LOG_BYTES, Conflict, RowsOfIndex, log_contents
 from hudi_core.metadata_table.record import block_schema
 from hudi_core.metadata_table.write.delta_commit import latest_schema
@@ -116,27 +117,34 @@ class StagingTarget:
 
 @dataclass(frozen=True, slots=True)
 class LogShards:
-    """Where the rows of a row-level index are staged: `file_ids` are its file groups, in the order of shards."""
+    """Where the rows of a row-level index are staged: `file_ids` are its file groups, in the order of shards. `others`
+    are looked up for a record index.
+    """
 
     target: StagingTarget
     index: RowsOfIndex
     file_ids: tuple[str, ...]
+    others: OtherPartitions | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class StagedLogs:
-    """The staged blocks of one file group."""
+    """The staged blocks of one file group, and how many deletions were left out of them (OtherPartitions)."""
 
     logs: tuple[StagedLog, ...]
+    spared: int = 0
 
 
 def write_log_shard(
     shards: LogShards, shard: int, batches: Iterator[pa.RecordBatch], attempt: TaskAttempt
 ) -> StagedLogs:
     """Stages the blocks of one file group; with `shards` given, engine.protocol.Consume."""
-    rows = shards.index.rows
-    logs = shards.target.stage(rows.partition, shards.file_ids[shard], batches, attempt, conflict=rows.conflict)
-    return StagedLogs(tuple(logs))
+    rows, target, others = shards.index.rows, shards.target, shards.others
+    elsewhere = None if others is None else others.open(open_data_storage(target.uri, target.storage_options))
+    if elsewhere is not None:
+        batches = elsewhere.filtered(shard, batches)
+    logs = tuple(target.stage(rows.partition, shards.file_ids[shard], batches, attempt, conflict=rows.conflict))
+    return StagedLogs(logs, 0 if elsewhere is None else elsewhere.spared)
 
 
 def staged_instants(storage: Storage) -> frozenset[str]:

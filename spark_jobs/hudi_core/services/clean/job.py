@@ -7,7 +7,7 @@ import time
 from functools import partial
 
 from hudi_core.config.services.clean_config import CleanConfig
-from hudi_core.errors import ConflictError, StorageNotFoundError
+from hudi_core.errors import ConflictError
 from hudi_core.metadata_table.records.file_statistics import FileChanges
 from hudi_core.request.results import InstantResult
 from hudi_core.services.clean.checks import check_abandoned
@@ -19,11 +19,10 @@ from hudi_core.timeline.actions.clean import (
     CleanedPartition,
     CleanMetadata,
     CleanPlan,
-    decode_clean_plan,
     encode_clean_metadata,
 )
-from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import Action, State
+from hudi_core.timeline.pending_plans import read_clean_plan
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.transaction.claim import Claim
 from hudi_core.transaction.commit import CheckLock
@@ -58,7 +57,7 @@ class CleanJob(Job[CleanPlan | None, int]):
         publisher = self.context.metadata_publisher()
         if publisher is not None:
             publisher.check()
-        found = read_pending_clean(self.active, self.instant)
+        found = read_clean_plan(self.active, self.instant)
         if found is None:
             return None
         plan, path = found
@@ -137,6 +136,9 @@ class CleanJob(Job[CleanPlan | None, int]):
         """An empty plan would only keep the next clean from being planned (CleanActionExecutor)."""
         log.warning("the plan of clean %s is empty: the instant is taken off the timeline", self.instant)
         held.check()
+        self._take_off()
+
+    def _take_off(self) -> None:
         self.active.remove(self.instant, Action.CLEAN, State.INFLIGHT)
         self.active.remove(self.instant, Action.CLEAN, State.REQUESTED)
         self._state = REMOVED
@@ -144,18 +146,3 @@ class CleanJob(Job[CleanPlan | None, int]):
     def result(self, done: int | None, seconds: float) -> InstantResult:
         """The files deleted."""
         return InstantResult(self.instant, Action.CLEAN, self._state, seconds=seconds, files_deleted=done or 0)
-
-
-def read_pending_clean(active: ActiveTimeline, instant: str) -> tuple[CleanPlan, str] | None:
-    """The plan of a pending clean and the path of its file: the requested one, else the inflight one; None when both
-    are empty, as a crash leaves them. Raises FormatError for an unsafe plan.
-    """
-    for state in (State.REQUESTED, State.INFLIGHT):
-        path = active.path(instant, Action.CLEAN, state)
-        try:
-            data = active.read_pending(instant, Action.CLEAN, state)
-        except StorageNotFoundError:
-            continue
-        if data:
-            return decode_clean_plan(data, path=path), path
-    return None

@@ -35,7 +35,7 @@ from hudi_core.filegroup.read.base_file import base_batches, open_replaced_file
 from hudi_core.filegroup.read.log_scan import CommittedInstants, ScanCounts, scan_log_files
 from hudi_core.filegroup.read.slice_merge import GROUP_SHARE, SliceMerge, merging
 from hudi_core.filegroup.write.base_file_writer import BaseFileHandle
-from hudi_core.filegroup.write.markers import MarkerType, create_marker
+from hudi_core.filegroup.write.markers import MarkerType, check_attempt, create_marker
 from hudi_core.metadata_table.extract.data_file import StatisticsRequirements, read_file_statistics
 from hudi_core.metadata_table.records.file_statistics import DataFileRef, FileStatistics
 from hudi_core.model.names import BaseFileName, WriteToken, parse_base_file, parse_log_file
@@ -122,7 +122,8 @@ class _Compaction:
         self.config = unit.config
         self.as_hudi_1 = unit.as_hudi_1
         self.storage: Storage = open_data_storage(unit.uri, unit.storage_options)
-        token = WriteToken(attempt.partition_id, attempt.stage_id, attempt.attempt_id)
+        self.epoch = attempt.stage_id
+        token = WriteToken(attempt.partition_id, self.epoch, attempt.attempt_id)
         self.name = str(parse_base_file(str(BaseFileName(self.file_id, token, self.instant, "parquet"))))
         self.ordering = Ordering.of(unit.policy, self.schema, path=self.file_id)
 
@@ -146,13 +147,9 @@ class _Compaction:
             base = None
             if self.base_name is not None:
                 base = stack.enter_context(open_replaced_file(self.storage, join(self.partition, self.base_name)))
-            create_marker(
-                self.storage,
-                self.instant,
-                self.partition,
-                self.name,
-                MarkerType.CREATE if base is None else MarkerType.MERGE,
-            )
+            kind = MarkerType.CREATE if base is None else MarkerType.MERGE
+            marker = create_marker(self.storage, self.instant, self.partition, self.name, kind)
+            check_attempt(self.storage, self.instant, self.epoch, marker)
             replaced_codec = None if base is None else base.compression
             codec = self.config.parquet_codec or replaced_codec or DEFAULT_CODEC
             handle = stack.enter_context(
@@ -180,6 +177,7 @@ class _Compaction:
             scanned = time.perf_counter()
             copied = self._write(base, merge, handle)
             size = handle.close()
+            check_attempt(self.storage, self.instant, self.epoch, marker)
         return self._result(
             scan.counts,
             copied,

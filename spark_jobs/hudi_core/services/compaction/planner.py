@@ -197,8 +197,11 @@ def _no_candidates(partitions: int, chosen: int, held: int) -> str:
     where = f"{partitions} partitions"
     if chosen < partitions:
         where = f"the {chosen} of {where} that the strategy takes ({COMPACTION_STRATEGY.name})"
-    beside = f", beside {held} that pending plans hold" if held else ""
-    return f"no file group has log files in {where}{beside}"
+    beside = (
+        f", beside {held} that pending plans hold (`hudictl run` or `hudictl unschedule` frees them)" if held else ""
+    )
+    why = f"no file group has log files in {where}{beside}"
+    return why if chosen < partitions else f"{why}; no option changes that"
 
 
 class CompactionService(RewriteService[Planned]):

@@ -20,18 +20,26 @@ def why_not_due(
 ) -> str | None:
     """Why a compaction at `instant` is not due, and which option would change that; None when it is due.
 
-    Pending delta commits count, as in CompactionUtils.getDeltaCommitsSinceLatestCompaction. `by_completion`: a delta
-    commit is after a compaction when it completed after the compaction's instant, as in layout 2. `zone` is the
-    timeline's.
+    With `by_completion`, as in layout 2, those delta commits count that completed after the last compaction was
+    requested (CompactionUtils.getCompletedDeltaCommitsSinceLatestCompaction of 1.x); else those that were requested
+    after it, also pending ones (getDeltaCommitsSinceLatestCompaction of 0.15). NUM_COMMITS_AFTER_LAST_REQUEST counts as
+    the latter in every release, from the newest pending compaction or, without one, the last completed
+    (getDeltaCommitsSinceLatestCompactionRequest). Without a compaction time counts from the first delta commit,
+    whatever its state. `zone` is the timeline's.
     """
     deltas = timeline.of_actions(Action.DELTA_COMMIT)
     of_requests = config.trigger is Trigger.NUM_COMMITS_AFTER_LAST_REQUEST
-    last = last_request(timeline) if of_requests else timeline.completed().of_actions(Action.COMMIT).last()
+    last = timeline.completed().of_actions(Action.COMMIT).last()
+    if of_requests:
+        last = timeline.pending_compactions().last() or last
     since = last or deltas.first()
     if since is None:
         return "the table has no delta commit"
+    completes = by_completion and not of_requests
+    if completes:
+        deltas = deltas.completed()
     if last is not None:
-        deltas = deltas.filter(lambda item: is_after(item, last, by_completion=by_completion))
+        deltas = deltas.filter(lambda item: is_after(item, last, by_completion=completes))
     what = "plan" if of_requests else "compaction"
     after = f"the last {what} ({last.requested_time})" if last else f"the first one ({since.requested_time})"
     seconds = _seconds_between(since.requested_time, instant, zone)
@@ -68,7 +76,7 @@ def last_request(timeline: Timeline) -> Instant | None:
 
 
 def is_after(delta: Instant, last: Instant, *, by_completion: bool) -> bool:
-    """Whether a commit came after `last`: see why_not_due."""
-    if by_completion and delta.is_completed:
+    """Whether a commit came after `last`; with `by_completion`, a completed one by when it completed."""
+    if by_completion:
         return delta.completed_at > last.requested_time
     return delta.requested_time > last.requested_time

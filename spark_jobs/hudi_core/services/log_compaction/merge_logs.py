@@ -35,7 +35,7 @@ from hudi_core.filegroup.merge.winning_version import Kind
 from hudi_core.filegroup.read.log_records import PIECE_BYTES, block_content, has_operations, merge_logs
 from hudi_core.filegroup.read.log_scan import CommittedInstants, ScanResult, scan_log_files
 from hudi_core.filegroup.write.log_copy import LogCopy
-from hudi_core.filegroup.write.markers import MarkerType, create_marker
+from hudi_core.filegroup.write.markers import MarkerType, check_attempt, create_marker
 from hudi_core.metadata_table.extract.data_file import StatisticsRequirements, read_file_statistics
 from hudi_core.metadata_table.records.file_statistics import DataFileRef, FileStatistics
 from hudi_core.model.names import LogFileName, WriteToken, parse_data_file, parse_log_file
@@ -141,7 +141,8 @@ class _Merge:
         name = self._name(listed)
         # Hudi 1.2 fails to roll a log file back that is its writer's own and is not announced as such.
         kind = MarkerType.CREATE if unit.order.by_name else MarkerType.APPEND
-        create_marker(self.storage, self.instant, self.partition, str(name), kind)
+        marker = create_marker(self.storage, self.instant, self.partition, str(name), kind)
+        check_attempt(self.storage, self.instant, self.token.stage_id, marker)
         headers = {HeaderKey.INSTANT_TIME: self.instant, HeaderKey.COMPACTED_BLOCK_TIMES: ",".join(merged)}
         with LogCopy(self.storage, join(self.partition, str(name)), headers) as copy:
             records = self._folded(scan)
@@ -149,6 +150,7 @@ class _Merge:
                 scanned = time.perf_counter()
                 self._copy(scan, records, copy)
             size = copy.close()
+            check_attempt(self.storage, self.instant, self.token.stage_id, marker)
         if copy.records + copy.deletes != len(records):
             raise ExecutionError(
                 f"the logs hold {len(records)} keys, but {copy.records} records and {copy.deletes} deletes were copied",

@@ -21,7 +21,7 @@ from hudi_core.metadata_table.records.file_statistics import FileChanges, Record
 from hudi_core.metadata_table.records.files import rollback_records
 from hudi_core.metadata_table.timeline import MetadataTimeline
 from hudi_core.metadata_table.validity import rolled_back_by
-from hudi_core.metadata_table.write.commit_updates import CommitPartitions
+from hudi_core.metadata_table.write.commit_updates import CommitPartitions, overtakes
 from hudi_core.metadata_table.write.delta_writer import DeltaWriter
 from hudi_core.metadata_table.write.partition_ranges import widen_ranges
 from hudi_core.metadata_table.write.publish import MetadataPublisher
@@ -94,11 +94,8 @@ class ActionUpdates:
         return self.row_indexes if has_files and moves_rows(metadata.operation_type) else ()
 
     def has_overtaken(self, commit: Instant) -> bool:
-        """Whether an older write is pending, whose ranges of whole partitions those of `commit` would replace."""
-        writes = self.timeline.pending().of_actions(*COMMIT_ACTIONS)
-        return self.metadata_timeline.features.log_name_has_delta_commit and any(
-            item.requested_time < commit.requested_time for item in writes
-        )
+        """See commit_updates.overtakes."""
+        return overtakes(self.context.config, self.timeline, commit.requested_time)
 
     @cached_property
     def row_indexes(self) -> frozenset[str]:

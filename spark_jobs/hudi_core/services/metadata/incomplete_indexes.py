@@ -92,6 +92,8 @@ def complete_indexes(
             for partition in found:
                 log.warning("the ranges of partition %r in %s were too narrow and were widened", partition, name)
             widened.update(found)
+    if metadata.has_index(PARTITION_STATS):
+        whole.append(PARTITION_STATS)
     update_properties(
         context.storage, marks(data, {name: context.storage.list_files(f"{ROOT}/{name}") for name in whole})
     )

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import Final
 
 from hudi_core.config.properties_update import update_properties
@@ -132,19 +132,23 @@ def delist_row_level(context: TableContext, names: Collection[str]) -> frozenset
 
 
 def delist_for_rebuild(
-    context: TableContext, error: HudiError, token: WriteToken, indexes: Collection[str] | None = None
+    context: TableContext,
+    error: HudiError,
+    token: WriteToken,
+    indexes: Collection[str] | None,
+    guard: Callable[[], None],
 ) -> frozenset[str]:
     """Delists row-level indexes, all or `indexes`, for a rebuild because of `error`; returns the pending instants that
     may use them.
 
-    The caller holds the table lock, `context.config` was loaded under it. Obstacles to the rebuild are checked first:
-    raises as MetadataCreation.check, before anything is written, and as MetadataCompaction.finish, since a pending
-    compaction's plan names files to be deleted.
+    The caller holds the table lock, `guard` raises when it is lost; `context.config` was loaded under it. Obstacles to
+    the rebuild are checked first: raises as MetadataCreation.check, before anything is written, and as
+    MetadataCompaction.finish, since a pending compaction's plan names files to be deleted.
     """
     names = frozenset(filter(is_row_level, context.config.metadata_partitions))
     names = names if indexes is None else names.intersection(indexes)
     MetadataCreation(context.storage, token, context.clock()).check()
-    MetadataCompaction(context.storage, context.config, token, context.clock()).finish()
+    MetadataCompaction(context.storage, context.config, token, context.clock(), guard=guard).finish()
     _put(context, names.union(_read(context)))
     log.warning("the indexes %s are delisted, to be rebuilt: %s", ", ".join(sorted(names)), error.message)
     delist(context, names)

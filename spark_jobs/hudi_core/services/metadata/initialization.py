@@ -34,7 +34,12 @@ from hudi_core.metadata_table.partition_type import (
     is_row_level,
 )
 from hudi_core.metadata_table.partitions.record_index import record_index_definition
-from hudi_core.metadata_table.partitions.registry import partition_type_of, partition_types_of, row_level_type
+from hudi_core.metadata_table.partitions.registry import (
+    check_names,
+    partition_type_of,
+    partition_types_of,
+    row_level_type,
+)
 from hudi_core.metadata_table.write.staged_logs import Workers
 from hudi_core.model.names import parse_data_file
 from hudi_core.query.slices_plan import reader_spec
@@ -163,6 +168,7 @@ class Initializations:
         table without a schema, which only indexes need.
         """
         requirements = list(names)
+        check_names(requirements)
         config = self._context.config
         if PARTITION_STATS in requirements and COLUMN_STATS not in config.metadata_partitions.union(
             config.metadata_partitions_inflight, requirements

@@ -1,13 +1,15 @@
 """`metadata create`, `update` and `drop`: initializes, maintains and drops the metadata table without a data write.
 
-All of it happens under the table lock, as in real Hudi: writers wait for it. Only the drop of a row-level index
-releases the lock in between, until the writes that may use it have ended.
+All of it happens under the table lock, as in real Hudi: writers wait for it. The lock is released in between until
+writes have ended that may use a row-level index which is dropped, or that began without one which has to hold all rows:
+Hudi 1.1 and later record a write in the indexes that the table had when it began
+(HoodieBackedTableMetadataWriter.startCommit of streaming writes).
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -16,7 +18,13 @@ from hudi_core.config.table_config import TableConfig
 from hudi_core.errors import ConfigError, ConflictError, UnsupportedError
 from hudi_core.metadata_table.index_definitions import IndexDefinition, load_index_definitions, put_index_definitions
 from hudi_core.metadata_table.initialize.initialize import MetadataCreation
-from hudi_core.metadata_table.partition_type import FILES_PARTITION, PARTITION_STATS, RECORD_INDEX
+from hudi_core.metadata_table.partition_type import (
+    EXPRESSION_PREFIX,
+    FILES_PARTITION,
+    PARTITION_STATS,
+    RECORD_INDEX,
+    is_row_level,
+)
 from hudi_core.metadata_table.partitions.registry import initialization_order
 from hudi_core.metadata_table.services.compaction import MetadataCompaction
 from hudi_core.metadata_table.services.table_services import ServiceResults, perform_table_services
@@ -42,7 +50,13 @@ from hudi_core.services.metadata.initialization import (
 )
 from hudi_core.services.metadata.pending_indexing import abandon_builds, inflight_build, refuse_running_builds
 from hudi_core.services.metadata.row_changes import RowsUnknownError
-from hudi_core.services.waiting import wait_for_writers
+from hudi_core.services.waiting import (
+    deadline_of,
+    may_be_at_work,
+    wait_for_writers,
+    writers_at_work,
+    writes_of_others,
+)
 
 if TYPE_CHECKING:
     from hudi_core.engine.protocol import Engine
@@ -61,8 +75,9 @@ def create_metadata(
     Secondary and expression indexes must be defined (`.hoodie/.index_defs`); a record index is one of each data
     partition where it is defined so, or the options say so (PARTITIONED_RECORD_INDEX_ENABLE). May be repeated after a
     crash. Raises UnsupportedError for a name without partition type, or statistics of partitions on a table without
-    them, before anything is written; ConflictError as MetadataCreation.check; LockError. Memory here: the listing of
-    the table's files, and the records of `files`; all others stay with the tasks.
+    them, before anything is written; ConflictError as MetadataCreation.check, and where writers leave no moment without
+    a write for `airflow_hudi.indexing.catchup_minutes` to an index that has to hold all rows; LockError. Memory here:
+    the listing of the table's files, and the records of `files`; all others stay with the tasks.
     """
     if PARTITION_STATS in names and not context.config.partition_fields:
         raise UnsupportedError("a table without partitions has no statistics of them", path=context.config.path)
@@ -72,10 +87,38 @@ def create_metadata(
     Initializations(context, workers, defined).check(requirements)
     for warning in index_warnings(context.config, requirements):
         log.warning("%s", warning)
-    with context.lock(owner) as lock:
-        creation = MetadataCreation(context.storage, workers.token, context.clock(), lock.check)
-        config = creation.initialize_table()
-        return _begin(replace(context, config=config), requirements, workers, lock.check, defined)
+    deadline = deadline_of(context)
+    while True:
+        with context.lock(owner) as lock:
+            creation = MetadataCreation(context.storage, workers.token, context.clock(), lock.check)
+            current = replace(context, config=creation.initialize_table())
+            users = _unaware_writes(current, requirements)
+            if not users:
+                return _begin(current, requirements, workers, lock.check, defined)
+        _wait(context, users, deadline)
+
+
+def _unaware_writes(context: TableContext, names: Iterable[str]) -> frozenset[str]:
+    """The pending instants of writers that do not know an index among `names` which is not listed, and without whose
+    rows it would hide them once they complete. In version 6 no index begins beside them (MetadataCreation.check).
+
+    A file without statistics or filters is read; our own services check the list under the lock.
+    """
+    new = set(names) - context.config.metadata_partitions
+    holds_all = any(is_row_level(name) or name == PARTITION_STATS or name.startswith(EXPRESSION_PREFIX) for name in new)
+    if context.config.features.metadata_needs_rest or not holds_all:
+        return frozenset()
+    others = writes_of_others(context, context.active.load())
+    return frozenset(item.requested_time for item in writers_at_work(context, others, may_be_at_work))
+
+
+def _wait(context: TableContext, users: Collection[str], deadline: float) -> None:
+    """Raises ConflictError where one of `users` is still at work at `deadline`."""
+    try:
+        wait_for_writers(context, users, rule=may_be_at_work, deadline=deadline)
+    except ConflictError as error:
+        remedy = f"{error.remedy}; `hudictl run indexing TABLE --schedule` builds an index while writers go on"
+        raise ConflictError(error.message, path=error.path, remedy=remedy) from error
 
 
 def _begin(
@@ -126,22 +169,23 @@ def update_metadata(context: TableContext, engine: Engine, owner: Owner, epoch: 
             path=context.config.path,
             remedy="create one with `hudictl metadata create TABLE`",
         )
-    workers, applied = context.workers(engine, epoch), list[str]()
+    workers, applied, deadline = context.workers(engine, epoch), list[str](), deadline_of(context)
     users: frozenset[str] | None = None
     delisted = False
     while True:
         with context.lock(owner) as lock:
             current = context.reloaded()
-            users = users_of(current, planned_rebuild(current)) if users is None else frozenset()
+            planned = planned_rebuild(current)
+            users = (users_of(current, planned) if users is None else frozenset()) | _unaware_writes(current, planned)
             if not users:
                 try:
                     return _update(current, workers, lock.check, applied)
                 except RowsUnknownError as error:
                     if delisted or not REBUILD_ROW_INDEXES.read(context.options):
                         raise
-                    users = delist_for_rebuild(current.reloaded(), error, workers.token, error.indexes)
+                    users = delist_for_rebuild(current.reloaded(), error, workers.token, error.indexes, lock.check)
                     delisted = True
-        wait_for_writers(context, users)
+        _wait(context, users, deadline)
 
 
 def _update(context: TableContext, workers: Workers, guard: Callable[[], None], applied: list[str]) -> Updated:
@@ -150,7 +194,7 @@ def _update(context: TableContext, workers: Workers, guard: Callable[[], None], 
     """
     token, as_rebuild = workers.token, planned_rebuild(context)
     if as_rebuild:
-        MetadataCompaction(context.storage, context.config, token, context.clock()).finish()
+        MetadataCompaction(context.storage, context.config, token, context.clock(), guard=guard).finish()
         context = replace(context, config=drop_partitions(context.storage, context.config, as_rebuild))
     catch_up(context, workers, guard, applied)
     if as_rebuild:

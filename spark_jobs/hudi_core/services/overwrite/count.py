@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain, islice
 
 import pyarrow as pa
 
 from hudi_core.config.keygen_config import COMBINE_INSERTS, HASH_FIELDS, INDEX_TYPE, NUM_BUCKETS
+from hudi_core.config.services.compaction_config import MAX_FILE_BYTES
 from hudi_core.config.write_config import WriteConfig
 from hudi_core.engine.protocol import Engine
 from hudi_core.errors import ConfigError
@@ -21,7 +22,8 @@ from hudi_core.model.names import RECORD_KEY, parse_base_file
 from hudi_core.services.compaction.checks import check_schema_of_latest
 from hudi_core.services.context import TableContext
 from hudi_core.services.overwrite.combined_rows import check_combined
-from hudi_core.services.overwrite.source import CountedRows, SourceRows, count_rows, evolved_rows, find_source
+from hudi_core.services.overwrite.row_size import bytes_per_row
+from hudi_core.services.overwrite.source import CountedRows, Source, SourceRows, count_rows, evolved_rows, find_source
 from hudi_core.timeline.timeline import Timeline
 
 _SAMPLED = 1000
@@ -30,11 +32,11 @@ _SAMPLED_FILES = 16
 """Base files whose keys show whether the options name the table's buckets: those of one may fit other options too."""
 
 
-def counted_rows(context: TableContext, source: str, engine: Engine) -> CountedRows:
-    """The rows at the address `source`. Raises as find_source and count_file, UnsupportedError and ConfigError for a
-    table whose keys or buckets are not computed here as its writers do, and as check_schema_of_latest.
+def counted_rows(context: TableContext, source: Source, engine: Engine) -> CountedRows:
+    """The rows of `source`. Raises as find_source and count_file, UnsupportedError and ConfigError for a table whose
+    keys or buckets are not computed here as its writers do, and as check_schema_of_latest.
     """
-    folder, files = find_source(source, context.storage_options)
+    folder, files = find_source(source.address, context.storage_options, source.names)
     timeline = context.active.load()
     check_schema_of_latest(context, timeline)
     schema = table_schema(context.storage, context.config, timeline)
@@ -64,7 +66,10 @@ def counted_rows(context: TableContext, source: str, engine: Engine) -> CountedR
     )
     rows = evolved_rows(rows, files[0])
     keys.check(rows.columns, dropped, path=context.config.path)
-    return count_rows(engine, rows, files)
+    counted = count_rows(engine, rows, files)
+    # What fits into one file is not spread, so that the size of its rows does not matter.
+    is_small = counted.size <= MAX_FILE_BYTES.read(context.options)
+    return counted if is_small else replace(counted, row_bytes=bytes_per_row(context, timeline))
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ import json
 import logging
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 
 from hudi_core.codec.avro.schema import AvroSchema
@@ -63,9 +64,16 @@ class OverwriteJob(RewriteJob[OverwritePlan, Written]):
         self._slices: tuple[FileSlice, ...] = ()
 
     def plan(self, timeline: Timeline) -> OverwritePlan:
-        """See plan_overwrite: from the table as it is, now that the instant is requested."""
+        """See plan_overwrite: from the table as it is, now that the instant is requested.
+
+        Raises ConflictError where a commit with a later instant has written to the partitions already: the ranges that
+        it recorded in the metadata table would hide ours, which merge beneath them.
+        """
         with_slices = any(map(is_row_level, self.context.config.metadata_partitions))
-        return plan_overwrite(self.context, timeline, self._work, with_slices=with_slices)
+        plan = plan_overwrite(self.context, timeline, self._work, with_slices=with_slices)
+        earlier = frozenset(time for time in plan.known if time < self.instant)
+        check_not_written(self.context, timeline, self.instant, replace(plan, known=earlier))
+        return plan
 
     def file_groups(self, plan: OverwritePlan) -> frozenset[FileGroupId]:
         """See RewriteJob: those that are replaced."""

@@ -55,8 +55,8 @@ class RowsUnit:
 
 
 def spread_of(rows: CountedRows, file_bytes: int) -> Spread:
-    """A partition of more than `file_bytes`, by its part of the source's bytes, has a shard for each file to be; a
-    bucket is one file.
+    """A partition of more than `file_bytes`, by the bytes that its rows are expected to take (CountedRows.size), has a
+    shard for each file to be; a bucket is one file.
     """
     buckets = rows.rows.buckets
     if buckets is not None:

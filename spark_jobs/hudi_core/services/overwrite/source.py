@@ -69,6 +69,14 @@ class SourceRows:
 
 
 @dataclass(frozen=True, slots=True)
+class Source:
+    """The address of a source; of its folder only the files `names` count, where they are given."""
+
+    address: str
+    names: frozenset[str] | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class SourcePart:
     """Row groups of one file, from `first` to before `end`, all of them where `end` is None; `size` are its bytes."""
 
@@ -96,11 +104,14 @@ class FileCount:
 
 @dataclass(frozen=True, slots=True)
 class CountedRows:
-    """All rows of a source."""
+    """All rows of a source. `row_bytes` is what one takes in a base file of the table; None: what it takes in the
+    source, compressed as that is.
+    """
 
     rows: SourceRows
     parts: tuple[SourcePart, ...]
     by_partition: Mapping[str, int]
+    row_bytes: float | None = None
 
     @property
     def count(self) -> int:
@@ -109,15 +120,18 @@ class CountedRows:
 
     @property
     def size(self) -> int:
-        """Bytes of the files."""
-        return sum(part.size for part in self.parts)
+        """About the bytes of the new files."""
+        return sum(part.size for part in self.parts) if self.row_bytes is None else int(self.row_bytes * self.count)
 
 
-def find_source(address: str, storage_options: Mapping[str, str]) -> tuple[str, list[SourcePart]]:
-    """The folder of a source and its files, sorted by name. Hidden files and those that begin with `_` are passed over.
+def find_source(
+    address: str, storage_options: Mapping[str, str], only: frozenset[str] | None = None
+) -> tuple[str, list[SourcePart]]:
+    """The folder of a source and its files, sorted by name. Hidden files and those that begin with `_` are passed over,
+    with `only` all but these.
 
-    Raises StorageNotFoundError where there is nothing, ConfigError for a folder with other files or without any,
-    UnsupportedError for one with folders: values in their names would be lost.
+    Raises StorageNotFoundError where there is nothing, or not all of `only`, ConfigError for a folder with other files
+    or without any, UnsupportedError for one with folders: values in their names would be lost.
     """
     folder, _, name = address.rstrip("/").rpartition("/")
     if name and (folder or "/" not in address):
@@ -135,6 +149,10 @@ def find_source(address: str, storage_options: Mapping[str, str]) -> tuple[str, 
             path=address,
             remedy="give one folder of Parquet files with all columns in them",
         )
+    if only is not None:
+        files = [info for info in files if info.name in only]
+        if len(files) < len(only):
+            raise StorageNotFoundError(f"the {_WHAT} lacks {len(only) - len(files)} of its files", path=address)
     if not files:
         raise StorageNotFoundError(f"the {_WHAT} is no file, and no folder of Parquet files", path=address)
     other = next((info.name for info in files if not info.name.endswith(".parquet")), None)

@@ -13,6 +13,7 @@ from hudi_core.engine.protocol import Engine, FrameEngine
 from hudi_core.errors import ConfigError
 from hudi_core.request.overwrites import InsertOverwriteRequest
 from hudi_core.services.context import TableContext
+from hudi_core.services.overwrite.source import Source
 
 log = logging.getLogger(__name__)
 
@@ -23,29 +24,30 @@ LEFT_SECONDS: Final = 7 * 24 * 3600
 
 
 @contextmanager
-def source_of(context: TableContext, request: InsertOverwriteRequest, engine: Engine) -> Iterator[str]:
-    """The address of the rows of a request; those of a query or a DataFrame are deleted in the end.
+def source_of(context: TableContext, request: InsertOverwriteRequest, engine: Engine) -> Iterator[Source]:
+    """The rows of a request; those of a query or a DataFrame are deleted in the end.
 
     Raises ConfigError for those where the engine has none, and for one that is not valid; ExecutionError.
     """
     if request.source:
-        yield request.source
+        yield Source(request.source)
         return
     if not isinstance(engine, FrameEngine):
         raise ConfigError(
             f"the engine {engine.name} answers no query and has no DataFrames",
             remedy="use --engine spark, or give a source",
         )
-    _delete_left(context)
+    if not request.dry_run:
+        _delete_left(context)
     folder = f"{STAGED}/{uuid4().hex}"
     address = f"{context.uri}/{folder}"
     try:
         if request.query:
-            engine.stage_query(request.query, address, context.storage_options)
+            names = engine.stage_query(request.query, address, context.storage_options)
         else:
-            engine.stage_dataframe(request.dataframe, request.dataframe_args, address, context.storage_options)
+            names = engine.stage_dataframe(request.dataframe, request.dataframe_args, address, context.storage_options)
         log.info("the rows of the overwrite are in %s", address)
-        yield address
+        yield Source(address, names)
     finally:
         context.storage.delete_folder(folder)
 

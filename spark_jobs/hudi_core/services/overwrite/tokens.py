@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 
-from hudi_core.errors import StorageNotFoundError
+from hudi_core.errors import ConflictError, StorageNotFoundError
 from hudi_core.services.context import TableContext
 from hudi_core.timeline.actions.commit import CommitMetadata
 from hudi_core.timeline.actions.overwrite import TOKEN_KEY, requested_token
 from hudi_core.timeline.instant import Action, Instant, State
 from hudi_core.timeline.timeline import Timeline
+from hudi_core.transaction.claim_file import current_claim, is_decided
+from hudi_core.transaction.owner_liveness import is_live
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +48,29 @@ def find_token(context: TableContext, timeline: Timeline, token: str | None, *, 
         if metadata.extra_metadata.get(TOKEN_KEY) == token:
             return Found(item, metadata)
     return None
+
+
+def what_comes_first(context: TableContext, token: str | None) -> str:
+    """For the reason of a dry run: what a run would do before its own work, empty where nothing. Only reads: the age of
+    a heartbeat is measured on this machine's clock.
+
+    Raises ConflictError, as the run does, while an owner is at work on the instant of the token.
+    """
+    found = find_token(context, context.active.load(), token, archived=False)
+    if found is None or found.metadata is not None:
+        return ""
+    instant = found.instant.requested_time
+    claim = current_claim(context.storage, instant)
+    if claim is not None and is_live(context.storage, instant, claim.epoch, now=time.time):
+        raise ConflictError(
+            f"instant {instant}, which has the token, is run by {claim.owner.describe()}",
+            path=claim.path,
+            remedy="wait for it",
+        )
+    attempt = f"{found.instant.action} {instant}, an attempt with the token that died"
+    if is_decided(context.storage, instant):
+        return f"; {attempt} once it had decided to complete, would be completed instead"
+    return f"; {attempt}, would be rolled back first"
 
 
 def _requested_token(context: TableContext, item: Instant) -> str | None:

@@ -18,12 +18,12 @@ from hudi_core.services.overwrite.job import OverwriteJob
 from hudi_core.services.overwrite.plan import Overwrite, OverwritePlan, check_no_plans, plan_overwrite
 from hudi_core.services.overwrite.source import find_source
 from hudi_core.services.overwrite.staged_rows import source_of
-from hudi_core.services.overwrite.tokens import Found, find_token
+from hudi_core.services.overwrite.tokens import find_token, what_comes_first
 from hudi_core.services.rollback.verb import rollback
 from hudi_core.services.unaware_writers import live_writer
 from hudi_core.timeline.actions.commit import CommitMetadata, Operation
 from hudi_core.timeline.actions.overwrite import encode_requested_overwrite
-from hudi_core.timeline.instant import Action, State
+from hudi_core.timeline.instant import Action, Instant, State
 from hudi_core.transaction.claim_file import current_claim
 from hudi_core.transaction.owner import Owner
 
@@ -36,7 +36,7 @@ _NO_ROWS = (
     "--whole-table"
 )
 _ATTEMPTS = 3
-"""How often the instant of a token is looked at again, after an attempt of an earlier run was taken back."""
+"""How often the instant of a token is looked at again, after an attempt of an earlier run was rolled back."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,20 +68,19 @@ def insert_overwrite(
     progress: Progress | None = None,
 ) -> OverwriteResult:
     """Replaces partitions by the rows of the request's source: those that the rows belong to, those that it names, or
-    all of the table.
+    all of the table. In a dry run the table is as before, also where an attempt with the token died.
 
     Raises bad input before anything is written: of the source as count_file, of the table as plan_overwrite. Raises
     ConflictError where a table service is planned on what goes, a writer is at work, or the token's work is being done.
     """
-    operation = operation_of(request)
-    done = _done_before(context, operation, request.token, owner)
+    work = work_of(request)
+    done = _done_before(context, work, owner, dry_run=request.dry_run)
     if done is not None:
         return done
     with source_of(context, request, engine) as source:
-        rows = counted_rows(context, source, engine)
-        work = Overwrite(operation, request.partitions or None, rows, request.token)
-        if not rows.by_partition and not request.whole_table and not request.partitions:
-            return OverwriteResult(None, operation, 0, 0, 0, 0, reason=_NO_ROWS)
+        work = replace(work, rows=counted_rows(context, source, engine))
+        if not work.row_counts and not request.whole_table and not request.partitions:
+            return OverwriteResult(None, work.operation, 0, 0, 0, 0, reason=_NO_ROWS)
         return _overwrite(context, work, engine, owner, progress, dry_run=request.dry_run)
 
 
@@ -93,10 +92,10 @@ def delete_partitions(
     progress: Progress | None = None,
 ) -> OverwriteResult:
     """Replaces all file groups of partitions by none. Errors as insert_overwrite, without those of a source."""
-    done = _done_before(context, Operation.DELETE_PARTITION, request.token, owner)
+    work = work_of(request)
+    done = _done_before(context, work, owner, dry_run=request.dry_run)
     if done is not None:
         return done
-    work = Overwrite(Operation.DELETE_PARTITION, request.partitions, None, request.token)
     return _overwrite(context, work, engine, owner, progress, dry_run=request.dry_run)
 
 
@@ -112,28 +111,37 @@ def nothing_to_overwrite(
             if request.source:
                 find_source(request.source, context.storage_options)
         else:
-            work = Overwrite(Operation.DELETE_PARTITION, request.partitions)
-            plan_overwrite(context, context.active.load(), work, with_slices=False)
+            plan_overwrite(context, context.active.load(), work_of(request), with_slices=False)
         return None
     if found.metadata is None or current_claim(context.storage, found.instant.requested_time) is not None:
         return None
-    _check_operation(found, operation_of(request))
+    _check_same_work(context, found.instant, found.metadata, work_of(request))
     return replace(_result(found.instant.requested_time, found.metadata), repeated=True)
 
 
-def operation_of(request: InsertOverwriteRequest | DeletePartitionRequest) -> str:
-    """What the commit of a request is called."""
-    if isinstance(request, DeletePartitionRequest):
-        return Operation.DELETE_PARTITION
-    return Operation.INSERT_OVERWRITE_TABLE if request.whole_table else Operation.INSERT_OVERWRITE
+def work_of(request: InsertOverwriteRequest | DeletePartitionRequest) -> Overwrite:
+    """What a request is about, without its rows."""
+    operation = Operation.DELETE_PARTITION
+    if isinstance(request, InsertOverwriteRequest):
+        operation = Operation.INSERT_OVERWRITE_TABLE if request.whole_table else Operation.INSERT_OVERWRITE
+    return Overwrite(operation, request.partitions or None, token=request.token)
 
 
-def _check_operation(found: Found, operation: str) -> None:
-    if found.metadata is not None and found.metadata.operation_type != operation:
-        raise ConfigError(
-            f"the token is that of {found.metadata.operation_type} {found.instant.requested_time}",
-            remedy="give each piece of work a token of its own",
-        )
+def _check_same_work(context: TableContext, instant: Instant, metadata: CommitMetadata, work: Overwrite) -> None:
+    """Raises ConfigError where the commit of the token is not that of `work`, as far as the request names what that is:
+    its operation, and the partitions, of which a commit has all that were named, also those without file groups.
+    """
+    others: frozenset[str] = frozenset()
+    if work.partitions is not None:
+        others = frozenset(work.partitions) ^ frozenset(metadata.replaced_file_ids or ())
+    if metadata.operation_type == work.operation and not others:
+        return
+    differ = f", whose partitions are others: {min(others)!r} is among those of one of the two" if others else ""
+    raise ConfigError(
+        f"the token is that of {metadata.operation_type} {instant.requested_time}{differ}",
+        path=context.active.folder,
+        remedy="give each piece of work a token of its own",
+    )
 
 
 def _overwrite(
@@ -141,9 +149,9 @@ def _overwrite(
 ) -> OverwriteResult:
     planned = plan_overwrite(context, context.active.load(), work, with_slices=False)
     if dry_run:
-        return _preview(work, planned, engine)
+        return _preview(context, work, planned, engine)
     for _ in range(_ATTEMPTS):
-        done = _done_before(context, work.operation, work.token, owner)
+        done = _done_before(context, work, owner)
         if done is not None:
             return done
         instant = _request(context, work, planned, owner)
@@ -152,20 +160,21 @@ def _overwrite(
     raise ConflictError(f"other runs with the token {work.token!r} are at work", remedy="run it again")
 
 
-def _done_before(context: TableContext, operation: str, token: str | None, owner: Owner) -> OverwriteResult | None:
-    """The result of an earlier run with the token, whose attempt is taken back where it died before it had decided to
-    complete. None where there is nothing of it.
+def _done_before(
+    context: TableContext, work: Overwrite, owner: Owner, *, dry_run: bool = False
+) -> OverwriteResult | None:
+    """The result of an earlier run with the token, whose attempt is rolled back where it died before it had decided to
+    complete. None where there is nothing of it. With `dry_run` that is only looked for.
     """
-    found = find_token(context, context.active.load(), token)
-    if found is not None and found.metadata is None:
+    found = find_token(context, context.active.load(), work.token)
+    if found is not None and found.metadata is None and not dry_run:
         # What it decided is completed by that, too.
         _take_back(context, found.instant.requested_time, owner)
-        found = find_token(context, context.active.load(), token)
+        found = find_token(context, context.active.load(), work.token)
     if found is None or found.metadata is None:
         return None
-    _check_operation(found, operation)
-    if context.active.load().contains(found.instant.requested_time):
-        work = Overwrite(operation, token=token)
+    _check_same_work(context, found.instant, found.metadata, work)
+    if not dry_run and context.active.load().contains(found.instant.requested_time):
         run_instant(OverwriteJob(Run(context, found.instant.requested_time, owner), work))  # only cleans up behind it
     return replace(_result(found.instant.requested_time, found.metadata), repeated=True)
 
@@ -239,8 +248,7 @@ def _take_back(context: TableContext, instant: str, owner: Owner) -> None:
     rollback that were requested then would stop it. The properties are read again: an index may have come or gone.
     """
     context = context.reloaded()
-    job = OverwriteJob(Run(context, instant, owner), Overwrite(""))
-    with claimed(context, instant, owner, usable=job.is_usable) as taken:
+    with claimed(context, instant, owner) as taken:
         if taken.completed is not None:
             return
     try:
@@ -251,11 +259,12 @@ def _take_back(context: TableContext, instant: str, owner: Owner) -> None:
             raise
 
 
-def _preview(work: Overwrite, planned: OverwritePlan, engine: Engine) -> OverwriteResult:
+def _preview(context: TableContext, work: Overwrite, planned: OverwritePlan, engine: Engine) -> OverwriteResult:
     records = sum(work.row_counts.values())
     replaced = len(planned.file_groups())
+    reason = f"a dry run{what_comes_first(context, work.token)}"
     return OverwriteResult(
-        None, work.operation, len(planned.partitions), replaced, 0, records, reason="a dry run", engine=engine.name
+        None, work.operation, len(planned.partitions), replaced, 0, records, reason=reason, engine=engine.name
     )
 
 

@@ -12,10 +12,10 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from hudi_core.errors import ConfigError, ConflictError, HudiError, TimelineError
-from hudi_core.services.clean.checks import check_abandoned
-from hudi_core.services.clean.job import read_pending_clean
+from hudi_core.services.clean.job import REMOVED
+from hudi_core.services.clean.unscheduled import UnscheduledClean, gone_files
 from hudi_core.services.context import TableContext
-from hudi_core.services.lifecycle import claimed
+from hudi_core.services.lifecycle import Run, claimed, run_instant
 from hudi_core.services.metadata.index_drop import refuse_in_use
 from hudi_core.services.metadata.pending_indexing import planned_partitions, remove_build
 from hudi_core.services.repair.kept_plan import (
@@ -53,7 +53,7 @@ class Unscheduled:
     removed: Removed
     unblocks: dict[str, Any]
     reason: str | None = None
-    """Why there was nothing to drop."""
+    """Why there was nothing to drop, or why the plan was not dropped but completed."""
 
     def to_dict(self) -> dict[str, Any]:
         """The document of `hudictl unschedule --json`."""
@@ -65,7 +65,8 @@ def unschedule(context: TableContext, instant: str, owner: Owner, *, dry_run: bo
 
     The files of its attempts are deleted first, of an indexing also the partial index, then its inflight and requested
     files, under the lock. It may be repeated after a crash, and behind its end: of an instant that is
-    neither on the timeline nor archived there is nothing to drop, which the result's `reason` says.
+    neither on the timeline nor archived there is nothing to drop, which the result's `reason` says. Of an inflight
+    clean that has deleted files the plan stays: it is completed with these (clean/unscheduled.py).
 
     Raises ConfigError or TimelineError for another instant, ConflictError while a run is alive, or where a writer of
     layout 1 started at the same moment; then the plan is restored.
@@ -85,6 +86,8 @@ def unschedule(context: TableContext, instant: str, owner: Owner, *, dry_run: bo
         raise
     check_no_rows_lost(context, timeline, plan)
     unblocks = unblocked_by(context, timeline, plan)
+    if plan.kind == "clean" and plan.instant.state is State.INFLIGHT:
+        return _drop_inflight_clean(context, timeline, instant, owner, unblocks, dry_run)
     if dry_run:
         return Unscheduled(instant, plan.kind, True, Removed(_attempted(context, plan), (instant,)), unblocks)
     removed = _drop(context, plan, owner)
@@ -109,27 +112,20 @@ def _check_droppable(context: TableContext, timeline: Timeline, plan: PendingPla
             f"the savepoint of {instant} is not finished",
             remedy=f"delete it: `hudictl savepoint delete TABLE --instant {instant}`",
         )
-    if plan.kind == "clean" and plan.instant.state is State.INFLIGHT and not _is_refused(context, timeline, instant):
-        raise TimelineError(
-            f"clean {instant} is inflight: files that it lists may be gone already",
-            remedy=f"finish it: `hudictl run clean TABLE --instant {instant}`",
-        )
 
 
-def _is_refused(context: TableContext, timeline: Timeline, instant: str) -> bool:
-    """Whether no run would finish the clean, as something needs a file of its plan. What it deleted already stays in
-    the listings of the metadata table until the next clean, which deletes that again.
-    """
-    found = read_pending_clean(context.active, instant)
-    if found is None:
-        return False
-    plan, path = found
-    try:
-        check_abandoned(context, timeline, plan, path=path)
-    except ConflictError as error:
-        log.warning("%s", error)
-        return True
-    return False
+def _drop_inflight_clean(
+    context: TableContext, timeline: Timeline, instant: str, owner: Owner, unblocks: dict[str, Any], dry_run: bool
+) -> Unscheduled:
+    if dry_run:
+        is_dropped = not gone_files(context, timeline, instant).files
+    else:
+        is_dropped = run_instant(UnscheduledClean(Run(context, instant, owner))).state == REMOVED
+    if is_dropped:
+        return Unscheduled(instant, "clean", dry_run, Removed({}, (instant,)), unblocks)
+    done = "would be completed" if dry_run else "was completed"
+    reason = f"clean {instant} has deleted files of its plan: it {done} with these, and deletes no others"
+    return Unscheduled(instant, "clean", dry_run, NOTHING, unblocks, reason)
 
 
 def _attempted(context: TableContext, plan: PendingPlan) -> dict[str, int]:

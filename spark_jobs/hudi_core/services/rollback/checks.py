@@ -50,10 +50,11 @@ class RollbackInputs:
 
 def check_may_roll_back(timeline: Timeline, target: Instant, inputs: RollbackInputs) -> None:
     """Raises TimelineError, saying what to do first, or UnsupportedError for an instant that another layout wrote."""
-    if target.requested_time in timeline.savepoints():
+    saved = timeline.find(target.requested_time, Action.SAVEPOINT)
+    if saved is not None and (saved.is_completed or target.is_completed):
         raise _refused(
             target,
-            "is savepointed",
+            "is savepointed" if saved.is_completed else "has an unfinished savepoint, which may yet be completed",
             f"delete the savepoint first: `hudictl savepoint delete TABLE --instant {target.requested_time}`",
         )
     if target.is_legacy:

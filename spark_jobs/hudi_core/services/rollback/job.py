@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from functools import partial
+from functools import cached_property, partial
 
 from hudi_core.errors import ConflictError, FormatError, TimelineError
 from hudi_core.filegroup.write.markers import delete_markers
@@ -45,22 +45,25 @@ class RollbackJob(Job[RollbackExecution, RollbackMetadata]):
         plan does not name.
         """
         super().__init__(run)
-        self._execution = RollbackExecution(run.context, run.instant, run.owner)
-        self.failed = self._execution.plan.instant
-        """The instant that it rolls back."""
         self._is_fenced = fenced_by is not None
         self._target_claim = fenced_by
         self._extra = extra
         self._stays = False
 
+    @cached_property
+    def _execution(self) -> RollbackExecution:
+        """Of the plan, which is read behind `find`: a rollback that the timeline does not hold has none."""
+        return RollbackExecution(self.context, self.instant, self.owner)
+
+    @property
+    def failed(self) -> str:
+        """The instant that it rolls back."""
+        return self._execution.plan.instant
+
     @property
     def removed(self) -> Removed:
         """What this run removed."""
         return Removed(self._execution.removed, () if self._stays else (self.failed,))
-
-    def find(self, timeline: Timeline) -> Instant:
-        """The rollback. Raises TimelineError where it is gone."""
-        return timeline.get(self.instant, Action.ROLLBACK)
 
     def plan(self, timeline: Timeline) -> RollbackExecution:
         """The plan that was requested, checked whole (RollbackExecution.check). Raises TimelineError while a restore is

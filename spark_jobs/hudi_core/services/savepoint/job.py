@@ -34,6 +34,7 @@ class SavepointJob(Job[None, None]):
         self._content = b""
         self.existed = True
         """Whether the savepoint was there before this run."""
+        self._began = False
 
     def find(self, timeline: Timeline) -> Instant:
         """The savepoint, requested where it is not on the timeline: it has no plan of its own."""
@@ -53,6 +54,7 @@ class SavepointJob(Job[None, None]):
             files = _files(self.context, timeline, self.instant)
             metadata = SavepointMetadata(self._user, int(time.time() * 1000), self._comment, files)
             lock.check()
+            self._began = True
             self.active.to_inflight(self.instant, Action.SAVEPOINT)
         self._content, self.existed = encode_savepoint(metadata), False
 
@@ -60,23 +62,19 @@ class SavepointJob(Job[None, None]):
         """Completes it unless a clean was planned since the files were listed."""
         return Completion(self._content, None, preconditions=(partial(_check, self.context, instant=self.instant),))
 
-    def is_usable(self, content: bytes, timeline: Timeline) -> bool:
-        """Whether the commit may still be kept: the files that an earlier run listed are no longer kept once its owner
-        died, so that a clean may have taken some since.
-        """
-        try:
-            _check(self.context, timeline, self.instant)
-        except (ConfigError, TimelineError) as error:
-            log.warning("%s", error)
-            return False
-        return True
-
     def withdraw(self, plan: None, held: Claim, error: HudiError) -> None:
-        """Where the commit may no longer be kept nothing is left, of an earlier run neither."""
-        if isinstance(error, (ConfigError, TimelineError)) and not held.may_have_decided:
+        """Removes the inflight file that this run made; where the commit may no longer be kept, that of an earlier run
+        as well. Where that fails, or the claim is lost, the file stays to the next run.
+        """
+        is_lost = isinstance(error, (ConfigError, TimelineError))
+        if held.may_have_decided or not (self._began or is_lost):
+            return
+        try:
             with self.context.lock(self.owner):
                 held.check()
                 self.active.remove(self.instant, Action.SAVEPOINT, State.INFLIGHT)
+        except HudiError as failed:
+            log.warning("the savepoint of %s stays unfinished: %s", self.instant, failed)
 
     def clean_up_completed(self, *, decided: bool) -> None:
         """Taking the lock breaks the one that a dead run may have left."""

@@ -34,6 +34,8 @@ class LockHolder:
     """Seconds since the epoch, by the clock of the storage or service that keeps the lock."""
     text: str = "a Hudi writer (its lock has no owner's name)"
     """The holder in words, where `owner` is None."""
+    tolerance_seconds: float | None = None
+    """How long the holder of a lock file may show no sign of life; None where it gives none."""
 
     def describe(self) -> str:
         """For messages."""

@@ -6,9 +6,12 @@ import json
 import time
 import uuid
 from collections.abc import Callable
+from contextlib import suppress
 
-from hudi_core.errors import StorageExistsError, StorageNotFoundError
+from hudi_core.config.transaction_config import MAX_SILENCE_MS, HeartbeatConfig
+from hudi_core.errors import ConflictError, StorageExistsError, StorageNotFoundError
 from hudi_core.storage.base import Storage
+from hudi_core.transaction.heartbeat_thread import Heartbeat, storage_time
 from hudi_core.transaction.locks.base import LockHolder, PolledLock, lost
 from hudi_core.transaction.own_files import damaged, parse_own
 from hudi_core.transaction.owner import Owner, drop_token, hold_token
@@ -23,9 +26,13 @@ class FileSystemLock(PolledLock):
 
     It is taken by an exclusive create and released by a delete, so Hudi's own writers and ours exclude each other. A
     lock is broken only when its process is provably dead, or when it is older than `expire_minutes` (0: never), which
-    is Hudi's rule. Every removal of a lock, by its holder or by a breaker, first creates a guard file named after the
-    lock's token: of two processes that try to remove the same lock one does, and the other cannot hit the lock that was
-    taken afterwards.
+    is Hudi's rule. With `heartbeat`, for a lock that Hudi ignores, the holder writes a heartbeat beside the guards, and
+    the lock is also broken when both are older than the lock says that they may get, by the storage's clock. One that
+    does not say so, as locks of earlier releases, is not.
+
+    Every removal of a lock, by its holder or by a breaker, first creates a guard file named after the lock's token: of
+    two processes that try to remove the same lock one does, and the other cannot hit the lock that was taken
+    afterwards.
     """
 
     def __init__(
@@ -38,6 +45,7 @@ class FileSystemLock(PolledLock):
         expire_minutes: float = 0,
         wait_ms: int = 60_000,
         settle_ms: int = 0,
+        heartbeat: HeartbeatConfig | None = None,
         now: Callable[[], float] = time.time,
     ) -> None:
         """`settle_ms`: milliseconds to wait before an acquired lock counts, where Hudi's writers use the lock as well.
@@ -52,25 +60,55 @@ class FileSystemLock(PolledLock):
         self._breaks = breaks
         self._expire_seconds = expire_minutes * 60
         self._settle_seconds = settle_ms / 1000
+        self._beats = heartbeat
+        self._heartbeat: Heartbeat | None = None
+        self._has_beaten = False
         self._clock = now
 
     def _new_token(self) -> str:
         return uuid.uuid4().hex
 
     def _try(self, token: str) -> bool:
+        heartbeat = self._new_heartbeat(token)  # before the lock: by its own clock it expires first
         try:
-            self._storage.create_exclusive(self._path, self._content(token))
+            self._storage.create_exclusive(self._path, self._content(token, self._beats))
         except StorageExistsError:
             return False
         if self._settle_seconds:
             time.sleep(self._settle_seconds)
             if not self._is_held_by(token):
                 return False
-        self._token = token
+        if heartbeat is not None:
+            heartbeat.start(at_once=False)
+        self._token, self._heartbeat = token, heartbeat
         return True
 
-    def _content(self, token: str) -> bytes:
-        return json.dumps({"version": 1, "token": token, "owner": self._owner.to_json()}).encode()
+    def _new_heartbeat(self, token: str) -> Heartbeat | None:
+        if self._beats is None:
+            return None
+        self._has_beaten = False
+        return Heartbeat(
+            lambda: self._beat(token),
+            interval_seconds=self._beats.interval_ms / 1000,
+            tolerance_seconds=self._beats.interval_ms * self._beats.tolerable_misses / 1000,
+            name=f"the lock {self.name}",
+        )
+
+    def _beat(self, token: str) -> None:
+        self._has_beaten = True
+        self._storage.write(self._heartbeat_path(token), b"")
+
+    def _heartbeat_path(self, token: str) -> str:
+        return f"{self._breaks}/{token}.heartbeat"
+
+    def _content(self, token: str, heartbeat: HeartbeatConfig | None = None) -> bytes:
+        """Of a lock, or of a guard. A guard never expires: it keeps its maker, who may be stopped behind its last look,
+        from removing another lock.
+        """
+        content = {"version": 1, "token": token, "owner": self._owner.to_json()}
+        if heartbeat is not None:
+            content["tolerance_ms"] = heartbeat.interval_ms * heartbeat.tolerable_misses
+        return json.dumps(content).encode()
 
     def _is_held_by(self, token: str) -> bool:
         holder = self.holder()
@@ -78,17 +116,34 @@ class FileSystemLock(PolledLock):
 
     def _blocker(self) -> LockHolder | None:
         holder = self.holder()
-        return None if holder is None or (self._is_stale(holder) and self._remove(holder)) else holder
+        if holder is None:
+            return None
+        if not ((self._is_stale(holder) or self._is_silent(holder)) and self._remove(holder)):
+            return holder
+        if holder.tolerance_seconds is not None:
+            self._storage.delete(self._heartbeat_path(holder.token))
+        return None
 
     def check(self) -> None:
         """TableLock.check."""
         holder = self.holder()
         if self._token is None or holder is None or holder.token != self._token:
             raise lost(self.name, holder)
+        if self._heartbeat is not None:
+            try:
+                self._heartbeat.check()
+            except ConflictError as error:
+                raise lost(self.name, holder, error.message) from error
 
     def _release(self, token: str) -> bool:
+        heartbeat, self._heartbeat = self._heartbeat, None
+        if heartbeat is not None:
+            heartbeat.stop()
         holder = self.holder()
-        return holder is not None and holder.token == token and self._remove(holder)
+        released = holder is not None and holder.token == token and self._remove(holder)
+        if self._has_beaten:
+            self._storage.delete(self._heartbeat_path(token))
+        return released
 
     def holder(self) -> LockHolder | None:
         """TableLock.holder."""
@@ -105,6 +160,17 @@ class FileSystemLock(PolledLock):
         return holder.is_left_behind or (
             self._expire_seconds > 0 and self._clock() - holder.since > self._expire_seconds
         )
+
+    def _is_silent(self, holder: LockHolder) -> bool:
+        """Whether the holder showed no sign of life for longer than it may. The storage's clock, which costs requests,
+        is asked when this process's own says so.
+        """
+        tolerance, last = holder.tolerance_seconds, holder.since
+        if tolerance is None or self._clock() - last <= tolerance:
+            return False
+        with suppress(StorageNotFoundError):  # none before the first interval is over
+            last = max(last, self._storage.stat(self._heartbeat_path(holder.token)).modified)
+        return self._clock() - last > tolerance and storage_time(self._storage, self._breaks) - last > tolerance
 
     def _remove(self, holder: LockHolder) -> bool:
         """Removes the lock that `holder` describes and no other. False when another process is about to do it."""
@@ -146,7 +212,12 @@ class FileSystemLock(PolledLock):
 
     def how_to_break(self, holder: LockHolder) -> str:
         """TableLock.how_to_break."""
-        return f"when its holder is dead, delete {self._path} or set hoodie.write.lock.filesystem.expire"
+        if holder.tolerance_seconds is None:
+            return f"when its holder is dead, delete {self._path} or set hoodie.write.lock.filesystem.expire"
+        return (
+            f"the lock of a dead holder is free {holder.tolerance_seconds:.0f} s after its last sign of life; delete "
+            f"{self._path} only when no process of the holder is left"
+        )
 
 
 def _parse(data: bytes, modified: float, path: str) -> LockHolder:
@@ -160,4 +231,8 @@ def _parse(data: bytes, modified: float, path: str) -> LockHolder:
     token, owner = value["token"], value.get("owner")
     if not isinstance(token, str) or not token.isalnum() or len(token) > 64 or not isinstance(owner, dict):
         raise damaged("the lock's token or owner is not one", path)
-    return LockHolder(token, Owner.from_json(owner, path=path), modified)
+    tolerance = value.get("tolerance_ms")
+    if tolerance is not None and (not isinstance(tolerance, int) or tolerance < 1):
+        raise damaged("how long the lock's holder may be silent is no number", path)
+    seconds = None if tolerance is None else min(tolerance, MAX_SILENCE_MS) / 1000
+    return LockHolder(token, Owner.from_json(owner, path=path), modified, tolerance_seconds=seconds)

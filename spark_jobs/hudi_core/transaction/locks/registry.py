@@ -26,6 +26,7 @@ from hudi_core.config.lock_config import (
     writers_base_path,
 )
 from hudi_core.config.table_config import TableConfig
+from hudi_core.config.transaction_config import HeartbeatConfig
 from hudi_core.errors import ConfigError, UnsupportedError
 from hudi_core.storage.base import Storage
 from hudi_core.storage.registry import open_storage
@@ -102,10 +103,10 @@ def _default(request: _Request, mode: Literal["warn", "refuse"]) -> TableLock:
             _warned.clear()
         _warned.add(seen)
         log.warning(warning)
-    return _file_system(request, settle_ms=0)
+    return _file_system(request, settle_ms=0, heartbeat=HeartbeatConfig.of(request.options))
 
 
-def _file_system(request: _Request, settle_ms: int = _SETTLE_MS) -> TableLock:
+def _file_system(request: _Request, settle_ms: int = _SETTLE_MS, heartbeat: HeartbeatConfig | None = None) -> TableLock:
     lock = LockConfig.of(request.options, request.storage.uri)
     storage = request.storage if lock.outside is None else open_storage(lock.outside, request.storage_options)
     if not storage.supports_exclusive_create:
@@ -123,6 +124,7 @@ def _file_system(request: _Request, settle_ms: int = _SETTLE_MS) -> TableLock:
         expire_minutes=lock.expire_minutes,
         wait_ms=lock.wait_ms,
         settle_ms=settle_ms,
+        heartbeat=heartbeat,
     )
 
 

@@ -16,7 +16,7 @@ from hudi_core.request.parse import parse_request
     [
         InsertOverwriteRequest("/t", source="s3://bucket/rows", token="a/b c", whole_table=True, dry_run=True),
         InsertOverwriteRequest("/t", source="rows.parquet", partitions=("a=1/b=2", "")),
-        InsertOverwriteRequest("/t", query="SELECT * FROM rows", token="x"),
+        InsertOverwriteRequest("/t", query="SELECT * FROM rows", token="x", dry_run=True),
         InsertOverwriteRequest("/t", dataframe="jobs.orders:of_day", dataframe_args={"day": "2026-01-01"}),
         DeletePartitionRequest("/t", partitions=("2024-01-01",), token="x"),
     ],
@@ -31,8 +31,6 @@ def test_requests_cross_processes(request_: Any) -> None:
     [
         ({"source": ""}, "needs a source"),
         ({"source": "x", "query": "SELECT 1"}, "exclude each other"),
-        ({"query": "SELECT 1", "dry_run": True}, "no dry run of a query"),
-        ({"dataframe": "a:b", "dry_run": True}, "no dry run of a dataframe"),
         ({"dataframe": "a:b", "query": "SELECT 1"}, "query and dataframe exclude each other"),
         ({"source": "x", "dataframe_args": {"a": "b"}}, "are for a dataframe"),
         ({"dataframe": "os.system"}, "is no function"),

@@ -26,6 +26,7 @@ from hudi_core.storage.base import Storage
 from hudi_core.storage.local import LocalStorage
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import Action, State
+from hudi_core.transaction import commit
 from hudi_core.transaction.claim import claim
 from hudi_core.transaction.concurrent_operations import operation_start_at
 from hudi_core.transaction.conflict import OperationStart
@@ -242,13 +243,16 @@ def test_a_run_that_is_cut_off_before_its_put_is_completed_without_doing_the_wor
 
 @pytest.mark.parametrize("kill", [False, True])
 def test_a_run_that_is_cut_off_before_its_put_and_whose_files_were_deleted_is_done_again(
-    table: Table, kill: bool
+    table: Table, kill: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cut_off(table, kill=kill)
     if kill:
         expire(table)
     (path, *_) = sorted(table.path.rglob(f"*_{table.instant}.parquet"))
     path.unlink()
+    with pytest.raises(ConflictError, match="may still arrive"):
+        table.compact()
+    monkeypatch.setattr(commit, "LATE_SECONDS", 0)
     table.compact()
     assert table.engine.runs == 2
     table.assert_compacted()

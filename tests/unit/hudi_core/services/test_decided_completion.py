@@ -9,22 +9,28 @@ from pathlib import Path
 import pytest
 
 from hudi_core.engine.local import LocalEngine
+from hudi_core.errors import ConflictError, StorageError, TimelineError
 from hudi_core.model.names import FileGroupId, parse_base_file
 from hudi_core.request.requests import MetadataCreateRequest, MetadataDropRequest, Request
 from hudi_core.services import lifecycle
+from hudi_core.services.clean.planner import CleanService
 from hudi_core.services.decided_completion import why_not_completed
 from hudi_core.services.repair.takeover import takeover
 from hudi_core.services.repair.unschedule import unschedule
+from hudi_core.services.restore.candidates import restorable_instants
+from hudi_core.services.restore.verb import restore
 from hudi_core.services.rollback.verb import rollback
+from hudi_core.services.savepoint.verb import savepoint_create
 from hudi_core.services.verbs import perform
 from hudi_core.timeline.actions.commit import encode_commit, encode_commit_avro
 from hudi_core.timeline.instant import Action, State
 from hudi_core.timeline.pending_plans import read_clustering_plan
+from hudi_core.transaction import commit as commits
 from hudi_core.transaction.commit import Completer
 from hudi_core.transaction.decision import Decision
 from tests.support.changed_tables import an_owner, open_context
 from tests.support.fault_storage import InjectedCrash
-from tests.support.golden_cleans import without_metadata_table
+from tests.support.golden_cleans import run_clean, without_metadata_table
 from tests.support.golden_clusterings import cluster, new_files, planned
 from tests.support.golden_data import GoldenCase
 from tests.support.overwrites import overwrite, own_rows, put_source, within
@@ -34,6 +40,12 @@ from tests.support.table_invariants import assert_metadata_true, has_metadata_ta
 
 Golden = Callable[[str, str], GoldenCase]
 VERSIONS = ["6", "8", "9"]
+
+
+@pytest.fixture(autouse=True)
+def no_wait_for_late_puts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The put of the killed run cannot arrive any more."""
+    monkeypatch.setattr(commits, "LATE_SECONDS", 0)
 
 
 def decided(act: Callable[[], object]) -> None:
@@ -109,6 +121,20 @@ def test_a_clustering_is_not_completed_over_a_write_to_what_it_replaces(
     assert_same_rows(read_rows(table), rows)
 
 
+@pytest.mark.parametrize("act", ACTS)
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_clustering_is_not_completed_without_its_files(golden: Golden, version: str, act: str) -> None:
+    """A rollback of another engine deleted one, and died before it said so."""
+    table = without_metadata_table(golden(version, "clustering_requested_cow").table)
+    rows = read_rows(table)
+    instant, *_ = clustering_decided(table)
+    (table / new_files(table, instant)[0]).unlink()
+    ACTS[act](table, instant)
+    states = [item.state for item in open_context(table).active.load() if item.requested_time == instant]
+    assert states == ([] if act == "unschedule" else [State.REQUESTED])
+    assert_same_rows(read_rows(table), rows)
+
+
 @pytest.mark.parametrize("version", VERSIONS)
 def test_a_write_to_something_else_keeps_no_decision_from_its_completion(golden: Golden, version: str) -> None:
     table = without_metadata_table(golden(version, "clustering_requested_cow").table)
@@ -150,6 +176,103 @@ def test_an_overwrite_does_not_complete_below_what_incremental_queries_have_seen
     assert not done.repeated
     completed = {item.requested_time: item.completed_at for item in open_context(table).active.load().commits()}
     assert completed[str(done.instant)] > seen.completed_at
+
+
+@pytest.mark.parametrize("arrives", [True, False])
+@pytest.mark.parametrize("version", ["8", "9"])
+def test_a_put_that_arrives_late_finds_its_overwrite_as_it_was(
+    golden: Golden, version: str, arrives: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its sender gives the request up and rolls the overwrite back at once, while another commit completes."""
+    table = without_metadata_table(golden(version, "cow_basic").table)
+    rows = read_rows(table)
+    first, *_, last = sorted(set(rows.column("_hoodie_partition_path").to_pylist()))
+    given = put_source(own_rows(table, within(rows, first).slice(0, 5)), tmp_path)
+    put, sent = Completer._put, []
+
+    def lost(self: Completer, instant: str, decision: Decision) -> None:
+        sent.append((self, instant, decision))
+        write(table, FileGroupId(last, "another-0"))
+        raise StorageError("no answer")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(commits, "LATE_SECONDS", 900)
+        patch.setattr(Completer, "_put", lost)
+        with pytest.raises(StorageError, match="no answer"):
+            overwrite(table, given, token="t")
+        patch.setattr(Completer, "_put", put)
+        with pytest.raises(ConflictError, match="may still arrive"):  # a retry waits
+            overwrite(table, given, token="t")
+        ((completer, instant, decision),) = sent
+        assert open_context(table).active.load().get(instant, Action.REPLACE_COMMIT).state is State.INFLIGHT
+        if arrives:
+            put(completer, instant, decision)
+        again = overwrite(table, given, token="t") if arrives else None
+    if again is None:
+        again = overwrite(table, given, token="t")
+    assert (again.repeated, again.instant == instant) == (arrives, arrives)
+    assert within(read_rows(table), first).num_rows == 5
+    assert_same_rows(within(read_rows(table), first, outside=True), within(rows, first, outside=True))
+
+
+SINGLE = {"hoodie.clean.commits.retained": "1"}
+
+
+def savepoint_decided(table: Path, number: int) -> str:
+    """The commit, of those of the timeline, whose savepoint was decided."""
+    instant = open_context(table).active.load().commits().instants[number].requested_time
+    decided(lambda: savepoint_create(open_context(table), instant, an_owner()))
+    return instant
+
+
+def savepoint_state(table: Path, instant: str) -> State | None:
+    found = open_context(table).active.load().find(instant, Action.SAVEPOINT)
+    return None if found is None else found.state
+
+
+@pytest.mark.parametrize("runs", [True, False])
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_savepoint_is_not_completed_once_a_clean_takes_its_files(golden: Golden, version: str, runs: bool) -> None:
+    """Else the table could be restored to a commit whose files are gone."""
+    table = golden(version, "cow_basic").table
+    instant = savepoint_decided(table, 0)
+    clean = CleanService().schedule(open_context(table, SINGLE), an_owner(), dry_run=False).instant
+    assert clean is not None
+    if runs:
+        assert run_clean(table, clean) == "completed"
+    assert takeover(open_context(table), instant, an_owner()).state == "inflight"
+    assert savepoint_state(table, instant) is State.INFLIGHT
+    assert restorable_instants(open_context(table))[0].reason is not None
+    with pytest.raises(TimelineError, match="cannot be kept"):
+        savepoint_create(open_context(table), instant, an_owner())
+    assert savepoint_state(table, instant) is None
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_savepoint_whose_files_are_there_is_completed_by_any_owner(golden: Golden, version: str) -> None:
+    table = golden(version, "cow_basic").table
+    instant = savepoint_decided(table, 0)
+    assert takeover(open_context(table), instant, an_owner()).state == "completed"
+    assert savepoint_state(table, instant) is State.COMPLETED
+
+
+@pytest.mark.parametrize("waits", [True, False])
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_savepoint_is_not_completed_by_the_restore_that_takes_its_commit_away(
+    golden: Golden, version: str, waits: bool
+) -> None:
+    """It would stop the restore half done."""
+    table = golden(version, "cow_basic").table
+    oldest = open_context(table).active.load().commits().instants[0].requested_time
+    instant = savepoint_decided(table, -1)
+    with pytest.MonkeyPatch.context() as patch:
+        if waits:
+            patch.setattr(commits, "LATE_SECONDS", 900)
+            with pytest.raises(ConflictError, match="may still arrive"):
+                restore(open_context(table), oldest, an_owner())
+    assert restore(open_context(table), oldest, an_owner()).target == oldest
+    assert [item.requested_time for item in open_context(table).active.load().commits()] == [oldest]
+    assert savepoint_state(table, instant) is not State.COMPLETED
 
 
 def do(table: Path, request: Request) -> None:

@@ -13,12 +13,13 @@ import pytest
 
 from hudi_core.config.write_config import WriteConfig
 from hudi_core.engine.protocol import TaskAttempt
-from hudi_core.errors import ExecutionError
+from hudi_core.errors import ConflictError, ExecutionError
 from hudi_core.filegroup.read.base_file import open_base_file
 from hudi_core.filegroup.write.base_file_writer import rows_schema
 from hudi_core.filegroup.write.markers import list_markers
 from hudi_core.metadata_table.extract.data_file import StatisticsRequirements
 from hudi_core.metadata_table.records.file_statistics import DataFileRef, FileStatistics
+from hudi_core.model.claim_names import CLAIMS, ClaimFolder
 from hudi_core.model.names import FileGroupId
 from hudi_core.services.new_file_groups import (
     FileGroupWriter,
@@ -29,6 +30,7 @@ from hudi_core.services.new_file_groups import (
 )
 from hudi_core.storage.local import LocalStorage
 from hudi_core.timeline.actions.write_stats import NULL_COMMIT, WriteStat
+from tests.support.running_attempts import let_run
 
 SCHEMA: dict[str, Any] = {
     "type": "record",
@@ -55,7 +57,9 @@ def batch(count: int, start: int = 0) -> pa.RecordBatch:
 def writer(base: Path, target: int = 1 << 30, **changes: Any) -> FileGroupWriter:
     config = WriteConfig(bloom_entries=100, bloom_max_entries=100, row_group_rows=100)
     files = NewFiles(INSTANT, SCHEMA, config, target, as_hudi_1=True, **changes)
-    return FileGroupWriter(LocalStorage(base), files, "p", "abc", "ZSTD", TaskAttempt(3, 2, 1))
+    storage = LocalStorage(base)
+    let_run(storage, INSTANT, 2)
+    return FileGroupWriter(storage, files, "p", "abc", "ZSTD", TaskAttempt(3, 2, 1))
 
 
 def test_a_file_ends_where_it_has_its_size(tmp_path: Path) -> None:
@@ -86,7 +90,7 @@ def test_no_row_makes_no_file(tmp_path: Path) -> None:
     with writer(tmp_path) as out:
         out.write(batch(0))
         assert out.close() == ()
-    assert list(tmp_path.rglob("*")) == []
+    assert not [path for path in tmp_path.rglob("*") if path.is_file() and CLAIMS not in str(path)]
 
 
 def test_rows_keep_their_times_or_get_those_of_the_instant(tmp_path: Path) -> None:
@@ -127,6 +131,24 @@ def test_an_error_removes_the_file_that_was_begun(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="stop"):
         fail()
     assert [path.name.partition("_")[0] for path in (tmp_path / "p").glob("*.parquet")] == ["abc-0"]
+
+
+@pytest.mark.parametrize("moment", ["opened", "closed"])
+def test_a_run_that_is_over_leaves_no_file_behind_its_last_one(tmp_path: Path, moment: str) -> None:
+    def outlive() -> None:
+        with writer(tmp_path, target=2000) as out:
+            out.write(batch(300))
+            assert len(out.done) == 1
+            if moment == "closed":
+                out.write(batch(10))
+            LocalStorage(tmp_path).delete(ClaimFolder(INSTANT).claim(2))
+            out.write(batch(10))
+            out.close()
+
+    with pytest.raises(ConflictError, match=f"run 2 of instant {INSTANT} has ended"):
+        outlive()
+    assert [path.name.partition("_")[0] for path in (tmp_path / "p").glob("*.parquet")] == ["abc-0"]
+    assert [marker.file_name.partition("_")[0] for marker in list_markers(LocalStorage(tmp_path), INSTANT)] == ["abc-0"]
 
 
 @pytest.mark.parametrize(("room", "joined"), [(100, True), (0, False)])

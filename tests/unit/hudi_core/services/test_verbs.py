@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -97,6 +98,22 @@ def test_a_run_without_work_says_why(golden: Golden) -> None:
     assert nothing_to_run(open_context(table), RunRequest(str(table), service="archive"), an_owner()) is None
     work = golden("9", "mor_compaction_requested_only").table
     assert nothing_to_run(open_context(work), RunRequest(str(work), "compaction"), an_owner()) is None
+
+
+def test_a_run_with_a_deadline_plans_what_it_can_end(golden: Golden, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One file group in any case; what is left is due at once."""
+    monkeypatch.setattr("hudi_core.services.planning._ASSUMED_RATE", 1)
+    due = {"hoodie.compact.inline.max.delta.commits": "1"}
+    given: list[dict[str, Any]] = [{"max_minutes": 1}, {"starts_until": int(time.time()) + 60}, {}]
+    sizes = []
+    for limits in given:
+        table = golden("9", "mor_basic").table
+        context = open_context(table, due)
+        request = RunRequest(str(table), "compaction", schedule=True, all_pending=True, **limits)
+        assert nothing_to_run(context, request, an_owner()) is None
+        (planned,) = context.active.load().pending_compactions()
+        sizes.append(len(context.active.read_plan(planned.requested_time).operations))
+    assert sizes == [1, 1, 3]
 
 
 def test_schedule_plans_or_says_why_not(golden: Golden) -> None:

@@ -47,6 +47,8 @@ def context(request: pytest.FixtureRequest, golden: Golden) -> TableContext:
 def test_indexing_and_savepoints_are_not_awaited(context: TableContext) -> None:
     write = pending_write(Path(context.uri))
     context.active.create_requested("20300101000000000", Action.INDEXING)
+    (saved, *_) = context.active.load().commits()
+    context.active.to_inflight(saved.requested_time, Action.SAVEPOINT)
     assert pending_writers(context.active.load()) == {write}
 
 

@@ -28,6 +28,12 @@ def test_completed_savepoints_keep_their_commits() -> None:
     assert timeline_of(names).savepoints() == {"003"}
 
 
+def test_an_unfinished_savepoint_says_nothing_of_its_commit() -> None:
+    timeline = timeline_of(["003.commit", "003.savepoint.inflight", "006.indexing.requested", "007.inflight"])
+    assert timeline.pending().requested_times == {"003", "006", "007"}
+    assert timeline.pending_changes().requested_times == {"006", "007"}
+
+
 def test_queries() -> None:
     timeline = timeline_of(NAMES)
 

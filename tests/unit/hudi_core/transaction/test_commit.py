@@ -7,14 +7,15 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from hudi_core.errors import ConflictError, LockError, StorageError, TimelineError
+from hudi_core.errors import EXIT_RETRY, ConflictError, LockError, StorageError, TimelineError
 from hudi_core.model.claim_names import CLAIMS
 from hudi_core.timeline.actions.commit import CommitMetadata, encode_commit
 from hudi_core.timeline.instant import Action, Instant, State
 from hudi_core.timeline.timeline import Timeline
+from hudi_core.transaction import commit
 from hudi_core.transaction.claim import claim
 from hudi_core.transaction.commit import CheckLock, check_not_rolled_back
-from tests.support.inflight_compactions import OWNER, MeanwhileStorage, T, Table
+from tests.support.inflight_compactions import OWNER, LatePuts, MeanwhileStorage, T, Table
 from tests.support.memory_storage import MemoryStorage
 
 METADATA = encode_commit(CommitMetadata({}, True, "COMPACT", {"schema": "{}"}))
@@ -221,6 +222,13 @@ def test_what_a_dead_owner_decided_is_completed_by_the_next_with_the_same_bytes(
     assert setup.table.contents() == [METADATA]
 
 
+@pytest.fixture
+def too_late(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No request of an earlier owner arrives any more."""
+    monkeypatch.setattr(commit, "LATE_SECONDS", 0)
+
+
+@pytest.mark.usefixtures("too_late")
 def test_a_decision_whose_files_are_gone_is_withdrawn_for_good(setup: Setup) -> None:
     setup.claim.release()
     decided_and_cut_off(setup.table)
@@ -233,6 +241,32 @@ def test_a_decision_whose_files_are_gone_is_withdrawn_for_good(setup: Setup) -> 
     assert setup.table.contents() == [b"a new run's"]
 
 
+@pytest.mark.parametrize("layout", [1, 2])
+def test_no_decision_is_withdrawn_while_its_put_may_arrive(layout: int) -> None:
+    """By the clock of the storage, and counted from the release of the claim, behind which the owner sends nothing."""
+    now = [1_000_000.0]
+    storage = LatePuts(lambda path: path.endswith(".commit"), clock=lambda: now[0])
+    table = Table(layout, storage).begin()
+    with table.claim() as held:
+        with pytest.raises(StorageError, match="timed out"):
+            table.completer(held).complete(T, Action.COMPACTION, METADATA)
+        now[0] += 100.0
+    now[0] += commit.LATE_SECONDS - 60.5
+    with table.claim() as held:
+        with pytest.raises(ConflictError, match="may still arrive") as refused:
+            table.completer(held).finish_decided(T, why_not=lambda *_: "its files are gone")
+        assert "in 61 seconds" in str(refused.value.remedy)
+        assert refused.value.exit_code == EXIT_RETRY
+    assert table.active.load().get(T, Action.COMPACTION).state is State.INFLIGHT
+    storage.arrive()
+    now[0] += 61.0
+    with table.claim() as held:
+        finished = table.completer(held).finish_decided(T, why_not=lambda *_: "its files are gone")
+    assert finished == table.active.load().get(T, Action.COMPACTION)
+    assert table.contents() == [METADATA]
+
+
+@pytest.mark.usefixtures("too_late")
 def test_a_decision_on_an_instant_that_was_rolled_back_is_withdrawn(setup: Setup) -> None:
     setup.claim.release()
     decided_and_cut_off(setup.table)
@@ -263,6 +297,7 @@ def test_only_the_owner_finishes(setup: Setup) -> None:
     assert setup.table.contents() == [METADATA]
 
 
+@pytest.mark.usefixtures("too_late")
 def test_a_put_that_arrives_while_its_decision_is_withdrawn_counts(setup: Setup) -> None:
     setup.claim.release()
     decided_and_cut_off(setup.table)

@@ -4,17 +4,20 @@ from collections.abc import Callable
 
 import pytest
 
-from hudi_core.errors import CorruptFileError, FormatError
+from hudi_core.errors import ConflictError, CorruptFileError, FormatError
 from hudi_core.filegroup.write.markers import (
     Marker,
     MarkerType,
+    check_attempt,
     create_marker,
     delete_markers,
     list_markers,
 )
+from hudi_core.model.claim_names import ClaimFolder
 from hudi_core.storage.local import LocalStorage
 from tests.support.golden_data import GoldenCase
 from tests.support.memory_storage import MemoryStorage
+from tests.support.running_attempts import let_run
 
 
 def test_direct_markers_are_listed_and_deleted() -> None:
@@ -29,6 +32,33 @@ def test_direct_markers_are_listed_and_deleted() -> None:
     delete_markers(storage, "007")
     assert list_markers(storage, "007") == []
     assert len(list_markers(storage, "008")) == 1
+
+
+ENDS: dict[str, Callable[[MemoryStorage], object]] = {
+    "decided or succeeded": lambda storage: storage.write(ClaimFolder("007").decision(2), b""),
+    "claims removed": lambda storage: storage.delete(ClaimFolder("007").claim(2)),
+    "claims removed, and claimed anew": lambda storage: delete_markers(storage, "007"),
+}
+
+
+@pytest.mark.parametrize("end", ENDS)
+def test_what_an_attempt_wrote_that_is_over_is_deleted(end: str) -> None:
+    storage = MemoryStorage()
+    marker = create_marker(storage, "007", "p", "f-0_0-2-1_007.parquet", MarkerType.CREATE)
+    other = create_marker(storage, "008", "p", "f-0_0-2-1_008.parquet", MarkerType.CREATE)
+    let_run(storage, "007", 1, 2, 3)
+    storage.write(ClaimFolder("007").decision(1), b"")
+    for path in (marker.data_path, other.data_path):
+        storage.write(path, b"rows")
+    check_attempt(storage, "007", 2, marker)
+    assert storage.exists(marker.data_path)
+    ENDS[end](storage)
+    with pytest.raises(ConflictError, match="run 2 of instant 007 has ended") as caught:
+        check_attempt(storage, "007", 2, marker)
+    assert caught.value.path == marker.data_path
+    assert not storage.exists(marker.data_path)
+    assert storage.exists(other.data_path)
+    assert (list_markers(storage, "007"), list_markers(storage, "008")) == ([], [other])
 
 
 def test_markers_batched_by_a_timeline_server() -> None:

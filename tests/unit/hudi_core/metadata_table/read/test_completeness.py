@@ -9,6 +9,7 @@ from dataclasses import replace
 import pytest
 
 from hudi_core.config.properties_update import update_properties
+from hudi_core.filegroup.merge.merge_mode import MERGE_MODE_KEY
 from hudi_core.metadata_table.index_definitions import load_index_definitions, put_index_definitions
 from hudi_core.metadata_table.partition_type import RECORD_INDEX
 from hudi_core.metadata_table.read.completeness import indexes_in_doubt
@@ -41,6 +42,16 @@ def mark(table: Table, index: str = NAME, timeline: Timeline | None = None) -> N
 @pytest.mark.parametrize(("version", "case"), CASES)
 def test_an_index_by_an_indexing_action_is_whole(golden: Golden, version: str, case: str) -> None:
     assert doubt(Table(golden(version, case).table)) == frozenset()
+
+
+@pytest.mark.parametrize("version", ["8", "9"])
+def test_a_merged_commit_with_an_unfinished_savepoint_is_no_uncommitted_one(golden: Golden, version: str) -> None:
+    table = Table(golden(version, "mdt_all_mor_compacted").table)
+    (first, *_) = table.data.load().commits()
+    table.data.to_inflight(first.requested_time, Action.SAVEPOINT)
+    assert doubt(table) == frozenset()
+    table.data.remove(first.requested_time, first.action, State.COMPLETED)
+    assert doubt(table) is None, "so that it is merged"
 
 
 def last_only(timeline: Timeline) -> Timeline:
@@ -143,8 +154,18 @@ def test_updates_before_deletions_are_told(stale: Stale) -> None:
     table = stale("again_v9").table
     first, deletion, again = table.data.load().commits()
     assert doubt(table, Timeline([first, again]), RECORD_INDEX) == frozenset()
+    update_properties(table.storage, {MERGE_MODE_KEY: "COMMIT_TIME_ORDERING"})
     assert doubt(table, Timeline([first, deletion]), RECORD_INDEX) == frozenset()
     assert len(doubt(table, Timeline([first, deletion, again]), RECORD_INDEX) or ()) == 2
+
+
+def test_a_deletion_may_lose_by_ordering_values(stale: Stale) -> None:
+    """Its row stays then, without a place in the index."""
+    table = stale("again_v9").table
+    first, deletion, _ = table.data.load().commits()
+    assert len(doubt(table, Timeline([first, deletion]), RECORD_INDEX) or ()) == 2
+    mark(table, RECORD_INDEX, Timeline([first, deletion]))
+    assert doubt(table, Timeline([first, deletion]), RECORD_INDEX) == frozenset()
 
 
 @pytest.mark.parametrize("version", ["6", "8", "9"])

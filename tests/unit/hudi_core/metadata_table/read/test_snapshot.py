@@ -7,6 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from hudi_core.config.table_config import TableConfig
+from hudi_core.errors import CorruptFileError
 from hudi_core.filegroup.merge.merge_mode import reads_as_hudi_1
 from hudi_core.metadata_table.read.file_group import ROOT
 from hudi_core.metadata_table.read.snapshot import MetadataTableSnapshot
@@ -41,3 +42,17 @@ def test_an_instant_that_is_pending_on_the_metadata_timeline_does_not_count(
         last, Action.DELTA_COMMIT, State.COMPLETED
     )
     assert last not in MetadataTableSnapshot(storage, config, data).blocks.instants
+
+
+@pytest.mark.parametrize("version", ["6", "8", "9"])
+def test_a_file_is_missed_beside_an_unfinished_savepoint_of_its_commit(
+    golden: Callable[[str, str], GoldenCase], version: str
+) -> None:
+    storage = LocalStorage(str(golden(version, "mor_basic").table))
+    config = TableConfig.load(storage)
+    data = ActiveTimeline(storage, config)
+    data.to_inflight(data.load().commits().instants[-1].requested_time, Action.SAVEPOINT)
+    files = MetadataTableSnapshot(storage, config, data.load()).files("files")
+    storage.delete(max(info.path for info in files if ".log." in info.name))
+    with pytest.raises(CorruptFileError):
+        MetadataTableSnapshot(storage, config, data.load()).checked_slices("files")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hudi_core.config.versions import V8, V9, TableVersion
+from hudi_core.config.versions import V6, V8, V9, TableVersion
 from hudi_core.metadata_table.read.file_group import LatestSlice
 from hudi_core.metadata_table.services.compaction_planner import Due, compaction_plan, due
 from hudi_core.storage.base import FileInfo
@@ -81,6 +81,15 @@ def test_no_compaction_is_planned_while_an_index_is_being_built(features: TableV
     assert decided(Timeline([*data, started_at]), Timeline([*recorded, built]), features) == Due(
         "20240101115959999", "20240101115959999"
     )
+
+
+@pytest.mark.parametrize(("features", "instant"), [(V6, f"{SECOND}001"), (V8, DRAWN), (V9, DRAWN)])
+def test_an_unfinished_savepoint_does_not_hold_up_a_compaction(features: TableVersion, instant: str) -> None:
+    recorded = [completed(time, Action.DELTA_COMMIT, f"{time[:8]}120000000") for time in (FIRST, SECOND)]
+    saved = Instant(FIRST, Action.SAVEPOINT, State.INFLIGHT)
+    found = decided(Timeline([*recorded, saved]), Timeline(recorded), features)
+    assert isinstance(found, Due)
+    assert found.instant == instant
 
 
 @pytest.mark.parametrize("features", [V8, V9])

@@ -102,6 +102,15 @@ def test_what_a_dead_writer_left_is_rolled_back(golden: Golden, version: str) ->
     assert roll_back_failed(table.storage, table.config, TOKEN, clock(table)) == ()
 
 
+@pytest.mark.parametrize("version", VERSIONS)
+def test_beside_an_unfinished_savepoint_what_a_dead_writer_left_is_rolled_back(golden: Golden, version: str) -> None:
+    table = Table(golden(version, "mor_basic").table)
+    last = table.data.load().commits().instants[-1].requested_time
+    table.metadata_timeline.remove(last, Action.DELTA_COMMIT, State.COMPLETED)
+    table.data.to_inflight(last, Action.SAVEPOINT)
+    assert roll_back_failed(table.storage, table.config, TOKEN, clock(table)) == (last,)
+
+
 def test_what_is_pending_on_the_data_table_is_left_to_its_rollback(golden: Golden) -> None:
     table = Table(golden("8", "failed_after_metadata_mor").table)
     (failed,) = table.data.load().pending().requested_times

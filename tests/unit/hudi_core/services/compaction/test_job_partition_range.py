@@ -4,7 +4,7 @@ hidden by that of the compaction.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -21,6 +21,7 @@ from hudi_core.metadata_table.statistics_columns import indexed_types
 from hudi_core.metadata_table.timeline import MetadataTimeline
 from hudi_core.metadata_table.write.delta_writer import DeltaWriter
 from hudi_core.timeline.actions.commit import CommitMetadata, encode_commit_avro
+from hudi_core.timeline.actions.write_stats import WriteStat
 from hudi_core.timeline.instant import Action
 from hudi_core.timeline.table_schema import schema_of
 from hudi_core.transaction.instant_generator import InstantClock
@@ -53,9 +54,11 @@ def test_a_write_that_began_before_the_compaction_widens_the_range_behind_it(gol
     assert after.range.greatest.value >= beyond, "the partition is pruned, and the write's rows are hidden"
 
 
-def record(table: Table, instant: str, greatest: int) -> None:
+def record(
+    table: Table, instant: str, greatest: int, written: Mapping[str, tuple[WriteStat, ...]] | None = None
+) -> None:
     """What real Hudi's writer does at the end of a write of one file: the partition's ranges are computed again, then
-    its commit is completed.
+    its commit is completed. `written` is what that says.
     """
     active = table.data
     schema = schema_of(active.load(), active.read_details, create_schema=None, path_of=active.path_of)
@@ -80,5 +83,5 @@ def record(table: Table, instant: str, greatest: int) -> None:
         instant, {"partition_stats": partition_type.of_commit(statistics)}
     )
     later = str(max(int(item.completed_at) for item in active.load()) + 1)
-    metadata = CommitMetadata({}, False, "UPSERT", {}, extra={"version": None})
+    metadata = CommitMetadata(written or {}, False, "UPSERT", {}, extra={"version": None})
     active.complete(instant, Action.DELTA_COMMIT, encode_commit_avro(metadata), later)

@@ -32,6 +32,7 @@ from hudi_core.timeline.actions.write_stats import stat_to_json
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.table_schema import schema_of
 from tests.support.golden_data import GoldenCase
+from tests.support.running_attempts import let_run
 
 CASES = (
     "mor_compaction_requested",
@@ -68,6 +69,7 @@ def units_of(table: Path, options: dict[str, str] | None = None) -> list[Compact
     active = ActiveTimeline(storage, config)
     timeline = active.load()
     (pending,) = timeline.pending_compactions()
+    let_run(storage, pending.requested_time, 0, 1)
     units = [
         CompactionUnit(
             operation,

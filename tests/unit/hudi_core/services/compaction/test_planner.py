@@ -77,7 +77,10 @@ def test_planned_run_and_then_nothing_is_due(golden: Golden, folder: str) -> Non
     assert extra is not None
     assert extra[RUN_KEY] == OWNER.run_id
     assert_same_rows(read_rows(table), rows)
-    assert reason(table) == "no file group has log files in 3 partitions, beside 3 that pending plans hold"
+    assert reason(table) == (
+        "no file group has log files in 3 partitions, beside 3 that pending plans hold (`hudictl run` or `hudictl "
+        "unschedule` frees them); no option changes that"
+    )
     run = perform(context, RunRequest(table=str(table), service="compaction", owner="t"), LocalEngine(1), OWNER)
     assert [item.state for item in run.instants] == ["completed"]
     assert_same_rows(read_rows(table), rows)

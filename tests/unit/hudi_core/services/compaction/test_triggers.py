@@ -53,8 +53,40 @@ def test_without_a_compaction_the_first_delta_commit_counts_too() -> None:
     assert "since the first one" in str(reason([delta(1), delta(2)], 100, commits="3"))
 
 
-def test_a_pending_delta_commit_counts() -> None:
-    assert reason([delta(1), delta(2, State.INFLIGHT)], 100, commits="2") is None
+@pytest.mark.parametrize(("by_completion", "due"), [(True, False), (False, True)])
+@pytest.mark.parametrize("trigger", ["NUM_COMMITS", "NUM_AND_TIME", "NUM_OR_TIME"])
+@pytest.mark.parametrize("earlier", [[], [compaction(1)]])
+def test_a_pending_delta_commit_counts_in_layout_1(
+    by_completion: bool, due: bool, trigger: str, earlier: list[Instant]
+) -> None:
+    """HUDI-5505 ended that in 1.x."""
+    instants = [*earlier, delta(2), delta(3, State.INFLIGHT)]
+    seconds = "999" if trigger == "NUM_OR_TIME" else "0"
+    found = reason(instants, 100, by_completion=by_completion, commits="2", seconds=seconds, trigger=trigger)
+    assert (found is None) == due
+
+
+@pytest.mark.parametrize("by_completion", [True, False])
+def test_after_the_last_request_a_pending_delta_commit_counts(by_completion: bool) -> None:
+    """In every release, and by the time of its request also where completion times are known."""
+    pending = [compaction(3, State.REQUESTED), delta(4, State.INFLIGHT)]
+    overtaking = [delta(1, completed=6), compaction(5, State.REQUESTED)]
+    for instants, due in ((pending, True), (overtaking, False)):
+        found = reason(
+            instants, 100, by_completion=by_completion, commits="1", trigger="NUM_COMMITS_AFTER_LAST_REQUEST"
+        )
+        assert (found is None) == due
+
+
+def test_after_the_last_request_an_older_plan_that_is_pending_counts() -> None:
+    instants = [compaction(1, State.INFLIGHT), delta(2), delta(3), compaction(4), delta(6)]
+    assert reason(instants, 100, commits="3", trigger="NUM_COMMITS_AFTER_LAST_REQUEST") is None
+
+
+@pytest.mark.parametrize("by_completion", [True, False])
+def test_without_a_compaction_time_counts_from_the_first_delta_commit_also_a_pending_one(by_completion: bool) -> None:
+    instants = [delta(1, State.INFLIGHT), delta(50)]
+    assert reason(instants, 100, trigger="TIME_ELAPSED", seconds="99", by_completion=by_completion) is None
 
 
 @pytest.mark.parametrize(("by_completion", "due"), [(True, True), (False, False)])

@@ -35,6 +35,7 @@ from hudi_core.view.file_group import DataFile
 from tests.support.log_compactions import reader_without_log_compaction
 from tests.support.log_files import FULL, SCHEMA, data, deletes, put, rollback
 from tests.support.memory_storage import MemoryStorage
+from tests.support.running_attempts import let_run
 
 KEYS = ("a", "b", "c")
 MARK = DeleteMark("text", ("gone",))
@@ -92,6 +93,7 @@ def unit(files: Sequence[DataFile], policy: MergePolicy, **changed: Any) -> LogC
 def merge(storage: MemoryStorage, given: LogCompactionUnit) -> MergedLogs:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(merge_logs, "open_data_storage", lambda uri, options: storage)
+        let_run(storage, given.instant, 1)
         return merge_operation(given, TaskAttempt(4, 1, 0))
 
 

@@ -71,7 +71,7 @@ def test_planned_run_and_then_nothing_is_due(golden: Golden, version: str) -> No
     )
     due = {"hoodie.compact.inline.max.delta.commits": "1"}
     compaction = CompactionService().schedule(context_of(table, due), OWNER, dry_run=True)
-    assert compaction.reason == "no file group has log files in 3 partitions, beside 3 that pending plans hold"
+    assert compaction.reason.startswith("no file group has log files in 3 partitions, beside 3 that pending plans hold")
     merge_logs(table)
     again = reason(table, {**ENABLED, BLOCKS: "3"})
     assert f"{BLOCKS}" in again

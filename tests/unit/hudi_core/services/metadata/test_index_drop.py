@@ -216,13 +216,13 @@ def test_a_rebuild_waits_for_writes_that_may_tag_by_the_index(
     forget_these(table, [missing])
     whole, writer, seen = files_of(table), at_work(table), list[tuple[set[str], int]]()
 
-    def wait(context: Any, awaited: frozenset[str]) -> frozenset[str]:
+    def wait(context: Any, awaited: frozenset[str], **rules: Any) -> frozenset[str]:
         if awaited:
             assert awaited == {writer}
             with context.lock(Owner.current("the writer")):
                 seen.append((row_indexes(table), files_of(table)))
             table.data.undo(writer, Action.COMMIT)
-        return wait_for_writers(context, awaited)
+        return wait_for_writers(context, awaited, **rules)
 
     monkeypatch.setattr(maintain, "wait_for_writers", wait)
     done = rebuilt(table, BEATS)
@@ -232,6 +232,31 @@ def test_a_rebuild_waits_for_writes_that_may_tag_by_the_index(
     assert {name: after[name] for name in indexes} == {name: before[name] for name in indexes}
     assert findings(table) == []
     assert not table.storage.exists(PLAN)
+
+
+@pytest.mark.slow
+def test_a_rebuild_waits_for_writes_that_began_without_the_index(
+    golden: Golden, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Such a write records nothing in an index that is listed when it completes."""
+    table = Table(golden("9", "mdt_all_mor").table)
+    forget_these(table, commits_of(table)[-2:-1])
+    waited = list[set[str]]()
+
+    def wait(context: Any, awaited: frozenset[str], **rules: Any) -> frozenset[str]:
+        waited.append(set(awaited))
+        if len(waited) == 1:
+            at_work(table)
+        else:
+            (writer,) = awaited
+            assert row_indexes(table) == set()
+            table.data.undo(writer, Action.COMMIT)
+        return wait_for_writers(context, awaited, **rules)
+
+    monkeypatch.setattr(maintain, "wait_for_writers", wait)
+    assert row_indexes(table) == set(rebuilt(table, BEATS).rebuilt)
+    assert [len(item) for item in waited] == [0, 1]
+    assert findings(table) == []
 
 
 @pytest.mark.slow

@@ -19,6 +19,7 @@ from hudi_core.metadata_table.write.drop import drop_metadata_table
 from hudi_core.services.context import TableContext
 from hudi_core.services.metadata import maintain
 from hudi_core.services.metadata.maintain import create_metadata, drop_metadata, update_metadata
+from hudi_core.services.waiting import wait_for_writers
 from hudi_core.table import HudiTable
 from hudi_core.timeline.instant import Action
 from hudi_core.transaction.owner import Owner
@@ -27,6 +28,7 @@ from tests.support.golden_cleans import context_of
 from tests.support.golden_data import GoldenCase
 from tests.support.metadata_records import Table
 from tests.unit.hudi_core.metadata_table.initialize.test_exchange import groups_of, timeless, without_filters
+from tests.unit.hudi_core.services.metadata.test_columns_concurrent_writers import AT_ONCE, BEATS, at_work
 
 Golden = Callable[[str, str], GoldenCase]
 VERSIONS = ("6", "8", "9")
@@ -84,8 +86,12 @@ def test_what_cannot_be_kept_is_refused_first(golden: Golden) -> None:
     table = Table(golden("8", "non_partitioned_mor").table)
     with pytest.raises(UnsupportedError, match="without partitions"):
         create_metadata(context(table), ["partition_stats"], ENGINE, OWNER)
-    with pytest.raises(UnsupportedError, match="unheard_of"):
+    with pytest.raises(UnsupportedError, match="makes no metadata partition `unheard_of`") as caught:
         create_metadata(context(table), ["files", "unheard_of"], ENGINE, OWNER)
+    assert caught.value.remedy == (
+        "it makes: files, column_stats, bloom_filters, record_index, partition_stats, expr_index_<name>, "
+        "secondary_index_<name>"
+    )
     assert not (table.path / ROOT).exists()
     config = create_metadata(context(table), ["column_stats"], ENGINE, OWNER)
     assert config.metadata_partitions == {"files", "column_stats"}
@@ -148,6 +154,50 @@ def test_nothing_is_listed_when_another_writer_has_broken_the_lock(
     config = create_metadata(context(table), ["record_index"], ENGINE, OWNER)
     assert config.metadata_partitions == {"files", "record_index"}
     assert HudiTable.open(str(table.path)).validate_metadata().is_clean
+
+
+@pytest.mark.parametrize("version", ["8", "9"])
+@pytest.mark.parametrize("name", ["record_index", "partition_stats"])
+def test_an_index_of_all_rows_does_not_begin_beside_a_write(golden: Golden, version: str, name: str) -> None:
+    """A writer of Hudi 1.1 or later records its rows in the indexes that the table had when it began."""
+    table = Table(golden(version, "cow_basic").table)
+    create_metadata(context(table), ["column_stats"], ENGINE, OWNER)
+    listed = table.config.metadata_partitions
+    drop_metadata(context(table), [name], OWNER)
+    writer = at_work(table)
+    with pytest.raises(ConflictError, match=f"{writer}, which began before, is still at work") as caught:
+        create_metadata(context(table, AT_ONCE), [name], ENGINE, OWNER)
+    assert "hudictl run indexing TABLE --schedule" in str(caught.value.remedy)
+    assert name not in table.config.metadata_partitions
+    assert (
+        "bloom_filters"
+        in create_metadata(context(table, AT_ONCE), ["bloom_filters"], ENGINE, OWNER).metadata_partitions
+    )
+    table.data.undo(writer, Action.COMMIT)
+    config = create_metadata(context(table, AT_ONCE), [name], ENGINE, OWNER)
+    assert config.metadata_partitions == listed | {name, "bloom_filters"}
+    assert HudiTable.open(str(table.path)).validate_metadata().is_clean
+
+
+def test_a_write_that_ends_is_waited_for(golden: Golden, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And the next one, which began meanwhile, too."""
+    table = Table(golden("9", "cow_basic").table)
+    create_metadata(context(table), ["column_stats"], ENGINE, OWNER)
+    drop_metadata(context(table), ["record_index"], OWNER)
+    writers = [at_work(table)]
+
+    def ends(_: float) -> None:
+        assert "record_index" not in table.config.metadata_partitions
+        table.data.undo(writers[-1], Action.COMMIT)
+        if len(writers) < 3:
+            writers.append(at_work(table, instant=str(int(writers[-1]) + 1)))
+
+    def wait(*given: Any, **rules: Any) -> frozenset[str]:
+        return wait_for_writers(*given, sleep=ends, **rules)
+
+    monkeypatch.setattr(maintain, "wait_for_writers", wait)
+    assert "record_index" in create_metadata(context(table, BEATS), ["record_index"], ENGINE, OWNER).metadata_partitions
+    assert len(writers) == 3
 
 
 def test_an_indexing_that_starts_while_its_index_is_dropped_stays(

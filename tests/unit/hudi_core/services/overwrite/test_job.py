@@ -8,13 +8,18 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 from hudi_core.errors import ConflictError, ExecutionError, UnsupportedError
+from hudi_core.metadata_table import row_updates
 from hudi_core.metadata_table.read.metadata_table import MetadataTable
 from hudi_core.services import rewrite
 from hudi_core.services.overwrite import job
+from hudi_core.services.overwrite.plan import OverwritePlan
+from hudi_core.table import HudiTable
 from hudi_core.timeline.instant import Action
+from hudi_core.timeline.timeline import Timeline
 from tests.support.changed_tables import open_context
 from tests.support.golden_data import GoldenCase
 from tests.support.overwrites import delete, overwrite, own_rows, put_source, within
@@ -143,6 +148,104 @@ def test_equal_keys_do_not_fit_a_record_index(golden: Golden, tmp_path: Path) ->
     with pytest.raises(UnsupportedError, match="is in two file groups"):
         overwrite(table, put_source(twice, tmp_path), whole_table=True)
     assert_same_rows(read_rows(table), rows, ignore=())
+    assert_metadata_true(table)
+
+
+def with_key_of(table: Path, partition: str, other: str) -> tuple[pa.Table, str]:
+    """The rows of a partition, and a copy of a row of another one that comes to it, with its key."""
+    rows = read_rows(table)
+    key = min(within(rows, other).column("_hoodie_record_key").to_pylist())
+    copied = own_rows(table, rows.filter(pc.equal(rows.column("_hoodie_record_key"), key)))
+    at = copied.schema.get_field_index("dt")
+    copied = copied.set_column(at, copied.schema.field(at), pa.array([partition] * copied.num_rows, pa.string()))
+    return pa.concat_tables([own_rows(table, within(rows, partition)), copied]), key
+
+
+def found(table: Path, where: str) -> list[str]:
+    """The partitions of the rows of a query."""
+    batches = HudiTable.open(str(table)).read(where=where).batches
+    return [name for batch in batches for name in batch.column("_hoodie_partition_path").to_pylist()]
+
+
+@pytest.mark.parametrize(("version", "case"), [("6", "mdt_all_cow"), ("8", "mdt_all_mor"), ("9", "mdt_all_cow")])
+def test_a_key_of_a_partition_that_stays_is_refused(golden: Golden, tmp_path: Path, version: str, case: str) -> None:
+    table = golden(version, case).table
+    rows = read_rows(table)
+    first, second = sorted(set(rows.column("_hoodie_partition_path").to_pylist()))[:2]
+    given, key = with_key_of(table, first, second)
+    source = put_source(given, tmp_path)
+    with pytest.raises(UnsupportedError, match=f"record key '{key}' comes to .* is in partition '{second}'"):
+        overwrite(table, source)
+    assert_same_rows(read_rows(table), rows, ignore=())
+    assert pending(table) == []
+    assert_metadata_true(table)
+
+
+def in_two_partitions(table: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[str, str, str]:
+    """A key whose row is in two partitions, as writers leave it that do not look it up; the index has the second."""
+    first, second = sorted(set(read_rows(table).column("_hoodie_partition_path").to_pylist()))[:2]
+    given, key = with_key_of(table, first, second)
+    again = own_rows(table, within(read_rows(table), second))
+    with monkeypatch.context() as patch:
+        patch.setattr(row_updates, "_OVERWRITES", frozenset())
+        overwrite(table, put_source(given, folder, name="first"))
+        overwrite(table, put_source(again, folder, name="second"))
+    context = open_context(table)
+    (place,) = MetadataTable(context.storage, context.config, context.active.load()).record_locations([key])[key]
+    assert place.partition == second
+    return first, second, key
+
+
+@pytest.mark.parametrize(("version", "case"), [("6", "mdt_all_cow"), ("8", "mdt_all_cow"), ("9", "mdt_all_mor")])
+def test_a_key_keeps_its_place_in_a_partition_that_stays(
+    golden: Golden, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: str, case: str
+) -> None:
+    """Its row there is found by the record index, and by a secondary index."""
+    table = golden(version, case).table
+    first, second, key = in_two_partitions(table, tmp_path, monkeypatch)
+    delete(table, first)
+    where = f"_hoodie_record_key = '{key}'"
+    assert found(table, where) == [second]
+    rows = read_rows(table)
+    (name,) = rows.filter(pc.equal(rows.column("_hoodie_record_key"), key)).column("name").to_pylist()
+    assert second in found(table, f"name = '{name}'")
+    assert_metadata_true(table)
+
+
+def test_other_keys_lose_their_places(golden: Golden, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = golden("9", "mdt_all_cow").table
+    first, _, key = in_two_partitions(table, tmp_path, monkeypatch)
+    gone = sorted({*within(read_rows(table), first).column("_hoodie_record_key").to_pylist()} - {key})
+    assert gone
+    delete(table, first)
+    context = open_context(table)
+    metadata = MetadataTable(context.storage, context.config, context.active.load())
+    assert metadata.record_locations(gone) == {}
+    assert first not in {place.partition for _, place in metadata.record_index.all()}
+
+
+def test_a_commit_with_a_later_instant_that_the_plan_knows(
+    golden: Golden, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its range of the partition would hide the new rows: log files of the metadata table merge by instants."""
+    table = golden("9", "mdt_all_cow").table
+    rows = read_rows(table)
+    name = min(rows.column("_hoodie_partition_path").to_pylist())
+    mine = put_source(own_rows(table, within(rows, name)), tmp_path / "mine")
+    other = put_source(own_rows(table, within(rows, name).slice(0, 2)), tmp_path / "other")
+    options = {"hoodie.write.concurrency.mode": "optimistic_concurrency_control"}
+    plan = job.OverwriteJob.plan
+
+    def commits_first(self: job.OverwriteJob, _: Timeline) -> OverwritePlan:
+        monkeypatch.setattr(job.OverwriteJob, "plan", plan)
+        overwrite(table, other, options)
+        return plan(self, self.active.load())
+
+    monkeypatch.setattr(job.OverwriteJob, "plan", commits_first)
+    with pytest.raises(ConflictError, match="has written to partition"):
+        overwrite(table, mine, options)
+    assert within(read_rows(table), name).num_rows == 2
+    assert pending(table) == []
     assert_metadata_true(table)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from hudi_core.config.write_config import WriteConfig
 from hudi_core.filegroup.write.key_generator import KeyGenerator
 from hudi_core.services.overwrite.row_shards import expected_files, spread_of
@@ -18,6 +20,16 @@ def test_a_large_partition_has_a_shard_for_each_file() -> None:
     assert spread.large == {"large": (2, 3)}
     assert (spread.shared, spread.shards) == (2, 5)
     assert expected_files(counted(1000, large=900, small=99, least=1), {"hoodie.parquet.max.file.size": "300"}) == 5
+
+
+def test_files_are_counted_by_what_a_row_takes_in_the_table() -> None:
+    """Not by what it takes in the source."""
+    rows = counted(12_000, large=900, small=99, least=1)
+    assert spread_of(rows, 300).large["large"] == (1, 36)
+    spread = spread_of(replace(rows, row_bytes=1.0), 300)
+    assert spread.large == {"large": (2, 3)}
+    assert (spread.shared, spread.shards) == (2, 5)
+    assert spread_of(replace(rows, row_bytes=0.01), 300).large == {}
 
 
 def test_small_partitions_share_shards() -> None:

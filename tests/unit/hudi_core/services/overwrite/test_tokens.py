@@ -9,12 +9,14 @@ import pytest
 from hudi_core.engine.local import LocalEngine
 from hudi_core.errors import ConfigError
 from hudi_core.metadata_table.write.drop import drop_metadata_table
+from hudi_core.request.overwrites import DeletePartitionRequest
 from hudi_core.services.archive.job import ArchiveService
 from hudi_core.services.clean.planner import CleanService
+from hudi_core.services.look import nothing_to_do
 from hudi_core.services.overwrite.tokens import find_token
 from tests.support.changed_tables import an_owner, open_context
 from tests.support.golden_data import GoldenCase
-from tests.support.overwrites import delete, overwrite, own_rows, put_source
+from tests.support.overwrites import delete, overwrite, own_rows, put_source, within
 from tests.support.table_invariants import read_rows
 
 Golden = Callable[[str, str], GoldenCase]
@@ -46,6 +48,35 @@ def test_a_token_of_other_work_is_bad_input(golden: Golden, tmp_path_factory: py
     given = put_source(own_rows(table, rows), tmp_path_factory.mktemp("given"))
     with pytest.raises(ConfigError, match="the token is that of DELETE_PARTITION"):
         overwrite(table, given, token="a")
+
+
+@pytest.mark.parametrize("version", ["6", "8", "9"])
+def test_a_token_of_other_partitions_is_bad_input(
+    golden: Golden, version: str, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """For both verbs, in a look too, and of a partition that had no rows left."""
+    table = golden(version, "cow_basic").table
+    rows = read_rows(table)
+    first, second, third = sorted(set(rows.column("_hoodie_partition_path").to_pylist()))[:3]
+    context = open_context(table)
+    for token in ("full", "empty"):
+        done = delete(table, first, token=token)
+        for others in ((second,), (first, second)):
+            with pytest.raises(
+                ConfigError, match=f"whose partitions are others: '{second if len(others) == 2 else first}'"
+            ):
+                delete(table, *others, token=token)
+            with pytest.raises(ConfigError, match="whose partitions are others"):
+                nothing_to_do(context, DeletePartitionRequest(str(table), partitions=others, token=token), an_owner())
+        again = delete(table, first, token=token)
+        assert (again.instant, again.repeated) == (done.instant, True)
+    assert within(read_rows(table), second).num_rows > 0
+    given = put_source(own_rows(table, within(rows, second)), tmp_path_factory.mktemp("given"))
+    done = overwrite(table, given, partitions=(third, second), token="static")
+    with pytest.raises(ConfigError, match=f"whose partitions are others: '{third}'"):
+        overwrite(table, given, partitions=(second,), token="static")
+    again = overwrite(table, given, partitions=(second, third), token="static")
+    assert (again.instant, again.repeated) == (done.instant, True)
 
 
 @pytest.mark.parametrize("version", ["6", "9"])

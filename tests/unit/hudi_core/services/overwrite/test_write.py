@@ -36,6 +36,24 @@ def test_a_partition_becomes_files_of_the_size_that_is_asked_for(golden: Golden,
         assert pq.read_metadata(table / stat.path).num_rows == stat.num_writes > 0
 
 
+def test_rows_that_are_a_little_larger_than_expected_leave_no_small_file(
+    golden: Golden, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = golden("9", "cow_basic").table
+    rows = own_rows(table, read_rows(table))
+    at = rows.schema.get_field_index("dt")
+    rows = rows.set_column(at, rows.schema.field(at), [["2024-01-01"] * rows.num_rows])
+    given = put_source(rows, tmp_path)
+    options = {"airflow_hudi.parquet.row_group.rows": "5", "airflow_hudi.batch.rows": "5"}
+    (whole,) = commit_of(table, overwrite(table, given, options, whole_table=True).instant).write_stats()
+    footer = pq.read_metadata(table / whole.path)
+    groups = [footer.row_group(number) for number in range(footer.num_row_groups)]
+    size = sum(group.column(at).total_compressed_size for group in groups for at in range(group.num_columns))
+    monkeypatch.setattr("hudi_core.services.overwrite.count.bytes_per_row", lambda *_: 0.9 * size / rows.num_rows)
+    result = overwrite(table, given, {**options, "hoodie.parquet.max.file.size": str(int(0.95 * size))})
+    assert result.files_written == 1
+
+
 def test_equal_keys_are_all_written(golden: Golden, tmp_path: Path) -> None:
     table = golden("9", "cow_basic").table
     rows = own_rows(table, read_rows(table)).slice(0, 3)

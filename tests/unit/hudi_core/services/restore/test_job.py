@@ -92,6 +92,23 @@ def test_every_commit_that_can_be_restored(golden: Golden, version: str, name: s
             assert {path: found[path] if size == 1 else size for path, size in listed(case.table).items()} == found
 
 
+@pytest.mark.parametrize(("version", "name"), [("6", "mdt_all_mor"), ("9", "mdt_all_cow")])
+def test_the_files_of_a_commit_with_an_unfinished_savepoint_stay_listed(
+    golden: Golden, version: str, name: str
+) -> None:
+    table = golden(version, name).table
+    context = open_context(table)
+    *_, target, _ = (item.instant for item in restorable_instants(context) if item.reason is None)
+    context.active.to_inflight(target, Action.SAVEPOINT)  # its creation was killed
+    restore(context, target, an_owner())
+    assert has_metadata_table(table)
+    assert_same_rows(read_rows(table, "auto"), read_rows(table, "off"))
+    assert_metadata_true(table)
+    assert HudiTable.open(str(table)).validate_metadata().is_clean
+    on_disk = {path for path in data_files(table) if not path.endswith("_partition_metadata")}
+    assert listed(table).keys() == on_disk
+
+
 @pytest.mark.parametrize("version", ["8", "9"])
 def test_a_commit_that_stays_and_was_recorded_late(golden: Golden, version: str) -> None:
     """The metadata table would lose its rows: it is dropped. Else, or where the commit goes, it stays."""

@@ -32,7 +32,15 @@ def test_a_savepointed_commit_never_goes() -> None:
         with pytest.raises(TimelineError, match="savepointed"):
             check(completed("2"), completed("2", Action.SAVEPOINT), inputs=inputs)
     check(completed("2"), completed("1", Action.SAVEPOINT))
-    check(completed("2"), pending("2", Action.SAVEPOINT))
+
+
+def test_an_unfinished_savepoint_keeps_its_completed_commit() -> None:
+    """Hudi rolls that back, and a savepoint of a commit that is gone stays."""
+    with pytest.raises(TimelineError, match="unfinished savepoint") as caught:
+        check(completed("2"), pending("2", Action.SAVEPOINT))
+    assert caught.value.remedy == "delete the savepoint first: `hudictl savepoint delete TABLE --instant 2`"
+    check(completed("2"), pending("1", Action.SAVEPOINT))
+    check(pending("2"), pending("2", Action.SAVEPOINT))
 
 
 def test_a_completed_commit_goes_only_as_the_newest() -> None:

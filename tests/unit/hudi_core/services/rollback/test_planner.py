@@ -50,6 +50,9 @@ def test_the_service_plans_and_runs(golden: Golden, version: str) -> None:
 
 def test_unknown_and_foreign_instants(golden: Golden) -> None:
     context = open_context(golden("6", "cleaned_commits_cow").table)
+    with pytest.raises(ConfigError, match="holds no rollback at instant 20200101000000000") as caught:
+        RollbackService().run(context, "20200101000000000", NO_ENGINE, an_owner(), None)
+    assert "hudictl timeline TABLE --action rollback" in str(caught.value.remedy)
     with pytest.raises(ConfigError, match="holds no instant"):
         rollback(context, "20200101000000000", an_owner())
     clean = context.active.load().of_actions(Action.CLEAN).last()

@@ -6,14 +6,17 @@ from collections.abc import Callable
 
 import pytest
 
-from hudi_core.errors import ConfigError, TimelineError
+from hudi_core.errors import ConfigError, FormatError, HudiError, LockError, StorageError, TimelineError
 from hudi_core.model.names import LogFileName, parse_data_file
 from hudi_core.services.clean.planner import CleanService
+from hudi_core.services.savepoint.job import SavepointJob
 from hudi_core.services.savepoint.verb import read_savepoint, savepoint_create, savepoint_list
+from hudi_core.storage.local import LocalStorage
 from hudi_core.timeline.instant import Action
+from hudi_core.transaction import commit
 from hudi_core.transaction.commit import Completer
 from tests.support.changed_tables import an_owner, data_files, leftovers, open_context
-from tests.support.fault_storage import InjectedCrash
+from tests.support.fault_storage import FaultPlan, FaultStorage, InjectedCrash
 from tests.support.golden_data import GoldenCase
 
 Golden = Callable[[str, str], GoldenCase]
@@ -86,12 +89,55 @@ def test_a_cleaned_commit_cannot_be_saved(golden: Golden, version: str) -> None:
     assert savepoint_list(context) == []
 
 
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("kind", [LockError, StorageError, FormatError])
+def test_a_creation_that_failed_leaves_nothing(
+    golden: Golden, monkeypatch: pytest.MonkeyPatch, version: str, kind: type[HudiError]
+) -> None:
+    """It fails between its two locks."""
+    context = open_context(golden(version, "cow_basic").table)
+
+    def fails(*_: object) -> None:
+        raise kind("it failed")
+
+    monkeypatch.setattr(SavepointJob, "execute", fails)
+    with pytest.raises(kind, match="it failed"):
+        savepoint_create(context, None, an_owner())
+    assert not context.active.load().of_actions(Action.SAVEPOINT).instants
+    monkeypatch.undo()
+    assert savepoint_create(context, None, an_owner()).files > 0
+
+
+def test_the_error_of_a_creation_is_shown_where_its_file_cannot_go(golden: Golden) -> None:
+    """The storage fails for good between the two locks; the file is there for the next run."""
+    table = golden("9", "cow_basic").table
+    plan = FaultPlan(
+        when=lambda operation: operation.kind == "delete" and operation.path.endswith(".savepoint.inflight"),
+        error=lambda operation: StorageError("unreachable", path=operation.path),
+    )
+    context = open_context(table, storage=FaultStorage(LocalStorage(table), plan))
+
+    def fails(*_: object) -> None:
+        raise LockError("taken")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(SavepointJob, "execute", fails)
+        with pytest.raises(LockError, match="taken"):
+            savepoint_create(context, None, an_owner())
+    assert plan.fired
+    assert context.active.load().pending().of_actions(Action.SAVEPOINT)
+    assert savepoint_create(context, None, an_owner()).files > 0
+
+
 @pytest.mark.parametrize("cleaned", [False, True])
 @pytest.mark.parametrize("version", VERSIONS)
 def test_a_savepoint_that_was_decided_is_made_only_while_its_files_are_there(
-    golden: Golden, version: str, cleaned: bool
+    golden: Golden, version: str, cleaned: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its run is killed between its decision and its put: until it is on the timeline it keeps no file."""
+    """Its run is killed between its decision and its put, which cannot arrive any more: until it is on the timeline it
+    keeps no file.
+    """
+    monkeypatch.setattr(commit, "LATE_SECONDS", 0)
     context = open_context(golden(version, "cow_basic").table, {"hoodie.clean.commits.retained": "1"})
     first = context.active.load().commits().instants[0].requested_time
 

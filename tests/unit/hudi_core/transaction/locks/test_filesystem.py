@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from hudi_core.config.transaction_config import HeartbeatConfig
 from hudi_core.errors import CorruptFileError, LockError, StorageError
 from hudi_core.storage.local import LocalStorage
 from hudi_core.transaction.locks.filesystem import BREAKS, LOCK_PATH, FileSystemLock
@@ -260,6 +261,114 @@ def _run_threads(count: int, work: Callable[[], None]) -> None:
         thread.start()
     for thread in threads:
         thread.join()
+
+
+BEATS = HeartbeatConfig(60_000, 2)
+
+
+def put_renewed(storage: MemoryStorage, owner: Owner, **changed: object) -> None:
+    """A lock whose holder renews it."""
+    content = {"version": 1, "token": "abc", "owner": owner.to_json(), "tolerance_ms": 120_000, **changed}
+    storage.write(LOCK_PATH, json.dumps(content).encode())
+
+
+def test_the_lock_of_a_silent_holder_elsewhere_is_broken() -> None:
+    """Lock and heartbeat are signs of life, by the storage's clock as well."""
+    now, here = [1000.0], [1119.0]
+    storage = MemoryStorage(clock=lambda: now[0])
+    put_renewed(storage, REMOTE)
+
+    def lock() -> FileSystemLock:
+        return FileSystemLock(storage, HERE, wait_ms=0, heartbeat=BEATS, now=lambda: here[0])
+
+    def refused() -> None:
+        with pytest.raises(LockError, match="dag remote") as caught:
+            lock().acquire()
+        assert "free 120 s after its last sign of life" in (caught.value.remedy or "")
+
+    refused()
+    now[0], here[0] = 1119.0, 2.0**40
+    refused()
+    now[0] = 1100.0
+    storage.write(f"{BREAKS}/abc.heartbeat", b"")
+    now[0] = 1219.0
+    refused()
+    now[0] = 1221.0
+    here[0] = 1000.0
+    refused()
+    here[0] = 1221.0
+    with lock() as taken:
+        taken.check()
+    assert not left_over(storage)
+
+
+def test_the_lock_of_an_earlier_release_is_never_silent() -> None:
+    storage = MemoryStorage(clock=lambda: 0.0)
+    put_lock(storage, REMOTE)
+    with pytest.raises(LockError, match="dag remote"):
+        FileSystemLock(storage, HERE, wait_ms=0, heartbeat=BEATS).acquire()
+
+
+@pytest.mark.parametrize("tolerance", [0, -1, "120", 1.5, []])
+def test_a_lock_that_says_nonsense_of_its_heartbeat_is_not_broken(tolerance: object) -> None:
+    storage = MemoryStorage(clock=lambda: 0.0)
+    put_renewed(storage, REMOTE, tolerance_ms=tolerance)
+    with pytest.raises(CorruptFileError):
+        FileSystemLock(storage, HERE, wait_ms=0, heartbeat=BEATS).acquire()
+
+
+def test_a_stopped_breaker_keeps_its_guard() -> None:
+    """It may be stopped right before it deletes the lock file, which may be another lock's by then."""
+    storage = MemoryStorage(clock=lambda: 0.0)
+    put_renewed(storage, REMOTE)
+    guard = json.dumps({"version": 1, "token": "b1", "owner": REMOTE.to_json()}).encode()
+    storage.write(f"{BREAKS}/abc-000000.json", guard)
+    with pytest.raises(LockError, match="dag remote"):
+        FileSystemLock(storage, HERE, wait_ms=0, heartbeat=BEATS).acquire()
+    assert storage.exists(LOCK_PATH)
+
+
+def test_a_holder_that_was_stopped_too_long_leaves_the_next_lock_alone() -> None:
+    now = [1000.0]
+    storage = MemoryStorage(clock=lambda: now[0])
+    slow = FileSystemLock(storage, REMOTE, heartbeat=BEATS)
+    slow.acquire()
+    now[0] = 1121.0
+    with FileSystemLock(storage, HERE, wait_ms=0, heartbeat=BEATS) as lock:
+        with pytest.raises(LockError, match="here"):
+            slow.check()
+        assert slow.release() is False
+        lock.check()
+    assert not left_over(storage)
+
+
+def test_a_holder_renews_its_lock_and_leaves_nothing(tmp_path: Path) -> None:
+    storage, quick = LocalStorage(tmp_path), HeartbeatConfig(50, 100)
+    with FileSystemLock(storage, REMOTE, heartbeat=quick) as lock:
+        deadline = time.monotonic() + 20
+        while not storage.list_files(BREAKS) and time.monotonic() < deadline:
+            time.sleep(0.02)
+        (heartbeat,) = storage.list_files(BREAKS)
+        assert heartbeat.name.endswith(".heartbeat")
+        lock.check()
+    assert not left_over(storage)
+
+
+class Unwritable(MemoryStorage):
+    """Takes no heartbeat."""
+
+    def write(self, path: str, data: bytes) -> None:
+        if path.endswith(".heartbeat"):
+            raise StorageError("no answer", path=path)
+        super().write(path, data)
+
+
+def test_a_holder_that_cannot_renew_its_lock_has_lost_it() -> None:
+    with FileSystemLock(Unwritable(), HERE, heartbeat=HeartbeatConfig(20, 5)) as lock:
+        lock.check()
+        time.sleep(0.5)
+        with pytest.raises(LockError, match="no answer"):
+            lock.check()
 
 
 class DeletedOnce(MemoryStorage):

@@ -1,0 +1,102 @@
+"""Two writes to one partition, of which the later one completes first: the range that it records is above that of the
+other, and lacks its rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import pytest
+
+from hudi_core.engine.local import LocalEngine
+from hudi_core.metadata_table.read import overtaken_ranges
+from hudi_core.metadata_table.read.metadata_table import MetadataTable
+from hudi_core.metadata_table.whole_until import PREFIX
+from hudi_core.services.metadata.maintain import update_metadata
+from hudi_core.table import HudiTable
+from hudi_core.timeline.actions.write_stats import WriteStat
+from hudi_core.timeline.instant import Action
+from hudi_core.transaction.owner import Owner
+from tests.support.golden_archives import archive_these
+from tests.support.golden_cleans import context_of
+from tests.support.golden_data import GoldenCase
+from tests.support.metadata_records import Table
+from tests.unit.hudi_core.services.compaction.test_job_partition_range import PARTITION, record
+
+Golden = Callable[[str, str], GoldenCase]
+Stats = Mapping[str, tuple[WriteStat, ...]]
+NEVER = {"hoodie.metadata.compact.max.delta.commits": "1000", "spark.sql.session.timeZone": "UTC"}
+
+
+def stats_of(table: Table, partition: str) -> Stats:
+    """What a commit of the table says of its files in a partition."""
+    for item in table.data.load().commits():
+        stats = table.data.read_commit(item).partition_to_write_stats.get(partition)
+        if stats:
+            return {partition: stats}
+    raise LookupError(partition)
+
+
+def overlapping(table: Table, first: Stats, second: Stats) -> tuple[str, str]:
+    """Two writes; the second one completes first, and records that no quantity is above -1."""
+    early = table.new_instant()
+    late = str(int(early) + 1)
+    for instant in (early, late):
+        table.data.create_requested(instant, Action.DELTA_COMMIT, b"")
+        table.data.to_inflight(instant, Action.DELTA_COMMIT)
+    record(table, late, -1, second)
+    record(table, early, 10**6, first)
+    return early, late
+
+
+def listed(table: Table) -> list[str]:
+    """The partitions of the rows that a query for quantities finds."""
+    batches = HudiTable.open(str(table.path)).read(where="qty >= 0", metadata="on").batches
+    return sorted({name for batch in batches for name in batch.column("_hoodie_partition_path").to_pylist()})
+
+
+def metadata_of(table: Table) -> MetadataTable:
+    return MetadataTable(table.storage, table.config, table.data.load())
+
+
+@pytest.mark.parametrize("version", ["8", "9"])
+def test_the_partition_is_read_and_an_update_widens_its_range(golden: Golden, version: str) -> None:
+    table = Table(golden(version, "mdt_all_cow").table)
+    assert not metadata_of(table).may_have_narrow_ranges
+    stats = stats_of(table, PARTITION)
+    overlapping(table, stats, stats)
+    assert metadata_of(table).may_have_narrow_ranges
+    assert PARTITION in listed(table)
+    context = context_of(table.path, NEVER)
+    assert update_metadata(context, LocalEngine(1), Owner.current("test"), 3).widened == (PARTITION,)
+    assert f"{PREFIX}partition_stats" in table.config.raw
+    assert not metadata_of(table).may_have_narrow_ranges
+    assert PARTITION in listed(table)
+    assert update_metadata(context, LocalEngine(1), Owner.current("test"), 4).widened == ()
+
+
+def test_writes_to_different_partitions_hide_nothing(golden: Golden) -> None:
+    table = Table(golden("9", "mdt_all_cow").table)
+    overlapping(table, stats_of(table, "2024-01-02"), stats_of(table, PARTITION))
+    assert not metadata_of(table).may_have_narrow_ranges
+    assert PARTITION not in listed(table), "the range of this test is used"
+
+
+def test_they_may_be_archived(golden: Golden) -> None:
+    table = Table(golden("9", "mdt_all_cow").table)
+    stats = stats_of(table, PARTITION)
+    pair = overlapping(table, stats, stats)
+    archive_these(table.path, [item for item in table.data.load().completed() if item.requested_time in pair])
+    assert not set(pair) & table.data.load().requested_times
+    assert metadata_of(table).may_have_narrow_ranges
+
+
+def test_of_many_it_is_not_known(golden: Golden, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = Table(golden("9", "mdt_all_cow").table)
+    overlapping(table, stats_of(table, "2024-01-02"), stats_of(table, PARTITION))
+    monkeypatch.setattr(overtaken_ranges, "_COMPARED", 1)
+    assert metadata_of(table).may_have_narrow_ranges
+
+
+def test_version_6_merges_in_the_order_of_writing(golden: Golden) -> None:
+    assert not metadata_of(Table(golden("6", "mdt_all_cow").table)).may_have_narrow_ranges
