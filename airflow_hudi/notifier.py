@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Sequence
+from copy import copy
 from typing import TYPE_CHECKING, Any, Final
 
 import httpx
@@ -25,6 +26,8 @@ _TIMEOUT: Final = 30.0
 """Seconds for the webhook's answer."""
 _MOST: Final = 20
 """Pending instants of a table that a message names, the oldest first."""
+_TEMPLATES: Final = ("hudi_conn_id", "table", "tables", "policy")
+"""The templated arguments of a task of this package that say where its tables are."""
 
 
 class HudiNotifier(BaseNotifier):
@@ -80,7 +83,7 @@ class HudiNotifier(BaseNotifier):
     def message(self, context: Context) -> dict[str, Any]:
         """What is posted; see the class."""
         ti, error = context.get("ti"), context.get("exception")
-        task = context.get("task")
+        task = _rendered(context.get("task"), context)
         hook = HudiHook(self._conn_id(task) or None)
         tables = [_pending_on(table, hook) for table in self.tables or _tables_of(task)]
         named = {name: getattr(ti, name, None) for name in ("dag_id", "task_id", "run_id", "try_number")}
@@ -102,7 +105,26 @@ def _tables_of(task: Any) -> Sequence[str]:
     except HudiError as error:
         log.warning("The message names no tables: %s", error)
         return ()
-    return found
+    return [table for table in found if table]
+
+
+def _rendered(task: Any, context: Context) -> Any:
+    """The task, or a copy in which its templates are rendered: the DAG processor has not done so, and it runs the
+    callbacks of tasks whose worker died. What cannot be rendered is as by default.
+    """
+    given = {name: getattr(task, name, None) for name in _TEMPLATES}
+    templates = {name: value for name, value in given.items() if "{{" in str(value)}
+    if not templates:
+        return task
+    rendered = copy(task)
+    for name, value in templates.items():
+        try:
+            found = task.render_template(value, context)
+        except Exception:  # a template may raise anything
+            log.warning("The message is sent without the task's %s, which cannot be rendered", name, exc_info=True)
+            found = HudiHook.default_conn_name if name == "hudi_conn_id" else ""
+        setattr(rendered, name, found)
+    return rendered
 
 
 def _pending_on(table: str, hook: HudiHook) -> dict[str, Any]:

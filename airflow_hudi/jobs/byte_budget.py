@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from hudi_core.errors import ConfigError
 from hudi_core.request.conditions import bytes_of
-from hudi_core.request.policy import PLAN_MAX_BYTES
 from hudi_core.request.requests import RunRequest
-from hudi_core.timeline.instant import State
 
 _REWRITES: Final = frozenset({"compaction", "log_compaction", "clustering"})
-"""The services whose plans PLAN_MAX_BYTES cuts."""
+"""The services whose plans a number of bytes cuts."""
 _SPENT: Final = "the bytes that the task may rewrite are spent (max_bytes)"
 
 
@@ -21,10 +20,10 @@ _SPENT: Final = "the bytes that the task may rewrite are spent (max_bytes)"
 class ByteBudget:
     """`most` bytes, None for any number.
 
-    What a plan reads is known when it is made, on the cluster; what it wrote, when it has been run. So runs that
-    rewrite rows are started in rounds: each runs one instant at most, and plans one of its share of what is left. When
-    as many bytes are written no round follows. What a writer has planned is run as it is, and a plan has one file slice
-    in any case: the last round may go beyond the budget by these. Other services are not bounded.
+    What there is to do is known on the cluster. So runs that rewrite rows are started in rounds: each run has its share
+    of what is left (RunRequest.max_bytes), and those that wrote their share are in the next round, as long as others
+    left some. What a writer has planned is run as it is, and a plan has one file slice in any case: each run may go
+    beyond its share by these. Other services are not bounded.
     """
 
     most: int | None = None
@@ -45,32 +44,40 @@ class ByteBudget:
 
     def left(self, results: Iterable[Mapping[str, Any]]) -> int:
         """The bytes that may still be rewritten. `results` are those of the task's runs, by earlier tries, too."""
-        written = (
-            int(instant.get("bytes_written") or 0)
-            for result in results
-            if result.get("service") in _REWRITES
-            for instant in result.get("instants") or ()
-        )
-        return max(0, (self.most or 0) - sum(written))
+        written = sum(_written(result) for result in results if result.get("service") in _REWRITES)
+        return max(0, (self.most or 0) - written)
 
     def bounded(self, requests: Sequence[RunRequest], results: Iterable[Mapping[str, Any]]) -> tuple[RunRequest, ...]:
         """The requests as those of a round."""
         if self.most is None:
             return tuple(requests)
         share = max(1, self.left(results) // max(1, sum(item.service in _REWRITES for item in requests)))
-        return tuple(_one_instant(item, share) if item.service in _REWRITES else item for item in requests)
+        return tuple(replace(item, max_bytes=share) if item.service in _REWRITES else item for item in requests)
 
-    def refuses(self, request: RunRequest, results: Iterable[Mapping[str, Any]]) -> bool:
-        """Whether a run may not be started any more."""
-        return self.most is not None and request.service in _REWRITES and not self.left(results)
-
-    def goes_on(self, request: RunRequest, result: Mapping[str, Any], seconds: float) -> bool:
-        """Whether a run has a turn in the next round, by its result in this one, `seconds` after the first began."""
-        if self.most is None or request.service not in _REWRITES or result.get("exit_code"):
+    def refuses(
+        self, request: RunRequest, last: Mapping[str, Any] | None, results: Iterable[Mapping[str, Any]]
+    ) -> bool:
+        """Whether a run, whose result so far is `last`, may not be started any more. One that failed, or that others
+        held, may: the task is not to succeed without it. It ends behind one instant.
+        """
+        if self.most is None or request.service not in _REWRITES or (last or {}).get("exit_code"):
             return False
-        is_over = request.max_minutes is not None and seconds >= 60 * request.max_minutes
-        done = (item.get("state") == State.COMPLETED.value for item in result.get("instants") or ())
-        return not is_over and any(done)
+        return not self.left(results)
+
+
+def next_round(request: RunRequest, result: Mapping[str, Any], since: float) -> RunRequest | None:
+    """The request of a run in the next round; None where it did not write its share in this one, its time is over, or
+    an instant failed, which a retry runs. `since`: when the first round began, in seconds since the epoch; the minutes
+    of all rounds count from then.
+    """
+    if request.max_bytes is None or _written(result) < request.max_bytes or result.get("exit_code"):
+        return None
+    ends = [] if request.starts_until is None else [request.starts_until]
+    if request.max_minutes is not None:
+        ends.append(int(since) + 60 * request.max_minutes)
+    if any(time.time() >= end for end in ends):
+        return None
+    return replace(request, max_minutes=None, starts_until=min(ends, default=None))
 
 
 def not_started(request: RunRequest) -> dict[str, Any]:
@@ -85,8 +92,5 @@ def not_started(request: RunRequest) -> dict[str, Any]:
     }
 
 
-def _one_instant(request: RunRequest, share: int) -> RunRequest:
-    given = request.options.get(PLAN_MAX_BYTES, str(share))
-    # The job says what is wrong with another text.
-    most = str(min(share, int(given))) if given.isdecimal() else given
-    return replace(request, all_pending=False, options={**request.options, PLAN_MAX_BYTES: most})
+def _written(result: Mapping[str, Any]) -> int:
+    return sum(int(instant.get("bytes_written") or 0) for instant in result.get("instants") or ())

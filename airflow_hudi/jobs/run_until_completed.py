@@ -175,11 +175,10 @@ def _clean_up_behind(job: Job, watch: InstantWatch) -> None:
     """Runs the job once more where it completed the instant and was cut off before it had cleaned up: no later task
     runs that instant. It does nothing where the owner may be alive. The instant is completed whatever comes of it.
     """
-    if not watch.is_claimed():
-        return
-    log.info("The job ended right behind the completion of %s; running it to clean up", watch.requested_time)
     try:
-        job.run()
+        if watch.is_claimed():
+            log.info("The job ended right behind the completion of %s; running it to clean up", watch.requested_time)
+            job.run()
     except Exception as error:  # noqa: BLE001 (the instant is completed)
         log.warning("What the job left of instant %s was not cleaned up: %s", watch.requested_time, error)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from datetime import datetime, timezone
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, NoReturn
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 from airflow.sdk.exceptions import AirflowFailException
 
 from airflow_hudi.exceptions import HudiInstantBusy, HudiJobFailed, HudiJobKilled
-from airflow_hudi.jobs.byte_budget import ByteBudget, not_started
+from airflow_hudi.jobs.byte_budget import ByteBudget, next_round, not_started
 from airflow_hudi.jobs.engine_job import EngineJob
 from airflow_hudi.jobs.job_log import failure_of
 from airflow_hudi.jobs.task_store import TaskStore
@@ -43,7 +43,8 @@ class HudiTableServicesOperator(BaseHudiOperator):
     no other. The task fails at the end when one failed, without retries where every failure is bad input. A retry
     begins again: what is completed has nothing to do, and is in the result and the asset events of the try that
     succeeds. Requests that other processes stand in the way of are repeated until `conflict_timeout`. With a policy
-    nothing is started in the table's quiet hours, whenever the task began.
+    nothing is started in the table's quiet hours, whenever the task began: the result of a retry in them is what was
+    done before.
 
     XCom: `{"tables", "done", "nothing", "failed", "seconds", "results": [{"table", "service", "exit_code", "engine",
     "instants", "reason", "error"}]}`: how many tables there were, and how many runs did something, had nothing to do,
@@ -60,7 +61,7 @@ class HudiTableServicesOperator(BaseHudiOperator):
     :param max_minutes: minutes after which the task starts nothing more, whatever the policies of its tables allow each
         service (templated)
     :param max_bytes: bytes, or a size such as `50GiB`, that compactions, log compactions and clusterings of all tables
-        may rewrite: each plans within its share of what is left, and when as many are written none is started; other
+        may rewrite: each has its share, and when as many are written none is started but those that failed; other
         services run (jobs.byte_budget, templated)
     :param map_index_template: of a mapped task: its label, by default its tables
     :param at_once: how many tables are worked on side by side; they share the engine's processors and memory
@@ -108,10 +109,10 @@ class HudiTableServicesOperator(BaseHudiOperator):
         """Runs the services; see the class."""
         started = time.monotonic()
         requests, budget = self._requests(reader, context), ByteBudget.of(self.max_bytes)
-        if not requests:
-            return self.nothing(context, lambda: _NOTHING, "these are quiet hours of every table")
         self.log.info("%d runs on %d tables", len(requests), len({item.table for item in requests}))
         results = self._run(reader, requests, budget, self.store(context))
+        if not results:
+            return self.nothing(context, lambda: _NOTHING, "these are quiet hours of every table")
         for item in results:
             self.log.info("%s %s: %s", item["service"], item["table"], _shown(item))
         failed = [item for item in results if item["exit_code"]]
@@ -201,31 +202,29 @@ class HudiTableServicesOperator(BaseHudiOperator):
     def _run(
         self, reader: TimelineReader, requests: Sequence[RunRequest], budget: ByteBudget, store: TaskStore
     ) -> list[dict[str, Any]]:
-        """One result for each request, with what earlier tries completed. Raises HudiJobKilled, HudiInstantBusy, and
-        what keeps the job from starting.
+        """One result for each request, with what earlier tries completed, and behind them what these completed of runs
+        that are requested no more. Raises HudiJobKilled, HudiInstantBusy, and what keeps the job from starting.
         """
-        started = time.monotonic()
-        deadline = started + self.patience.timeout
+        since, deadline = time.time(), time.monotonic() + self.patience.timeout
         results = _of_earlier_tries(store.results, requests)
-        left = list(range(len(requests)))
+        current = dict(enumerate(requests))
+        left = list(current)
         reminder = Reminder(time.monotonic)
-        while True:
-            for place in [place for place in left if budget.refuses(requests[place], results.values())]:
-                results[place] = _joined(results.get(place), not_started(requests[place]))
-                left.remove(place)
-            if not left:
-                return [results[place] for place in range(len(requests))]
-            taken = budget.bounded([requests[place] for place in left], results.values())
+        for place in [at for at in left if budget.refuses(current[at], results.get(at), results.values())]:
+            results[place] = _joined(results.get(place), not_started(current[place]))
+            left.remove(place)
+        while left:
+            taken = budget.bounded([current[place] for place in left], results.values())
             job = self.new_job(reader, BatchRequest(taken, at_once=self.at_once))
             code = job.run()
             if job.stopped:
                 raise HudiJobKilled("stopped while its job was running", remedy="a retry resumes what was started")
             found = dict(zip(left, _results_of(job, code, len(left)), strict=True))
-            for place, result in found.items():
-                results[place] = _joined(results.get(place), result)
-            store.keep_results([item for item in results.values() if item.get("instants")])
-            seconds = time.monotonic() - started
-            more = [place for place in left if budget.goes_on(requests[place], found[place], seconds)]
+            results |= {place: _joined(results.get(place), result) for place, result in found.items()}
+            store.keep_results([item for item in results.values() if item.get("instants") or item["exit_code"]])
+            rounds = zip(left, taken, strict=True) if budget.left(results.values()) else ()
+            more = {place: again for place, item in rounds if (again := next_round(item, found[place], since))}
+            current |= more
             left = [place for place in left if place in more or _is_held(results[place])]
             if more or not left:
                 continue
@@ -249,6 +248,7 @@ class HudiTableServicesOperator(BaseHudiOperator):
             time.sleep(wait)
             if job.stopped:
                 raise HudiJobKilled("stopped while waiting for others")
+        return [*(results[place] for place in current), *_only_earlier(results, current)]
 
     def _fail(self, context: Context, result: Mapping[str, Any], failed: Sequence[Mapping[str, Any]]) -> NoReturn:
         context["ti"].xcom_push(key=XCOM, value=result)
@@ -262,16 +262,24 @@ class HudiTableServicesOperator(BaseHudiOperator):
 
 
 def _of_earlier_tries(kept: Sequence[Mapping[str, Any]], requests: Sequence[RunRequest]) -> dict[int, dict[str, Any]]:
-    """What earlier tries of the task completed, by the place of the request."""
+    """What earlier tries of the task completed, by the place of the request; without one, as in quiet hours that have
+    begun since, behind all of them. The exit codes are those of these tries.
+    """
     places = {(item.table, item.service): place for place, item in enumerate(requests)}
     return {
-        places[item["table"], item["service"]]: {
+        places.pop((item["table"], item["service"]), number): {
             **item,
             "instants": [{**instant, "already_completed": True} for instant in _completed(item)],
         }
-        for item in kept
-        if (item["table"], item["service"]) in places
+        for number, item in enumerate(kept, len(requests))
     }
+
+
+def _only_earlier(results: Mapping[int, Mapping[str, Any]], current: Container[int]) -> Iterator[dict[str, Any]]:
+    """What earlier tries completed of runs that this one has no request for; what failed of them is not its work."""
+    for place, item in results.items():
+        if place not in current and item["instants"]:
+            yield {**{name: value for name, value in item.items() if name != "error"}, "exit_code": 0}
 
 
 def _joined(before: Mapping[str, Any] | None, found: Mapping[str, Any]) -> dict[str, Any]:

@@ -67,7 +67,7 @@ SERVICES_SHOWN = ", ".join(sorted(SERVICES))
 @click.option(
     "--max-minutes",
     type=click.IntRange(1, MAX_MINUTES),
-    help="Start no further instant after so many minutes; without --max-bytes, plan so that several are done by then.",
+    help="Start no further instant after so many minutes; with --all-pending plan so that several are done by then.",
 )
 @click.option(
     "--at-once",

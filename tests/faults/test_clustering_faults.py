@@ -19,9 +19,10 @@ from hudi_core.services.clustering.planner import ClusteringService
 from hudi_core.storage.local import LocalStorage
 from hudi_core.transaction.owner import Owner
 from tests.support.changed_tables import open_context
-from tests.support.fault_storage import MUTATIONS, FaultPlan, FaultStorage, InjectedCrash, Operation
+from tests.support.fault_storage import MUTATIONS, FaultPlan, FaultStorage, Operation
 from tests.support.golden_clusterings import SORT_COLUMNS, cluster, commit_of, new_files, plan_of_all
 from tests.support.golden_data import open_case
+from tests.support.kill_points import kill_at
 from tests.support.rows import assert_same_rows
 from tests.support.service_calls import Timing, dead_process, one_of_each_class
 from tests.support.table_invariants import assert_metadata_true, leftovers, pending_instants, read_rows
@@ -87,8 +88,7 @@ def assert_clustered(path: Path, table: Table) -> None:
 
 def assert_survives(table: Table, number: int, timing: Timing, scratch: Path) -> None:
     path = table.copy(scratch / f"killed-{number}")
-    with pytest.raises(InjectedCrash):
-        run_killed(path, table.instant, FaultPlan(kill_at=number, timing=timing, counts=MUTATIONS))
+    kill_at(number, timing, lambda plan: run_killed(path, table.instant, plan))
     for listing in ("off", "auto"):
         assert_same_rows(read_rows(path, listing), table.rows, ignore=IGNORED)
     cluster(path, table.instant, OPTIONS)

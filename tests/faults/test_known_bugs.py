@@ -387,6 +387,12 @@ def test_hudi_9244_hudi_697_hudi_9615_files_of_retried_and_speculative_tasks_go(
 
 
 def _keeps_losers(
-    storage: Storage, instant: str, partitions: Iterable[str], winners: Mapping[str, int], find: FindFiles
+    storage: Storage,
+    instant: str,
+    partitions: Iterable[str],
+    winners: Mapping[str, int],
+    find: FindFiles,
+    *,
+    check: Callable[[], None],
 ) -> dict[str, Any]:
     return dict(winners)

@@ -23,6 +23,7 @@ from hudi_core.transaction.owner import Owner
 from tests.support.changed_tables import open_context
 from tests.support.fault_storage import MUTATIONS, FaultPlan, InjectedCrash, Operation
 from tests.support.golden_data import open_case
+from tests.support.kill_points import kill_at
 from tests.support.overwrites import commit_of, delete, overwrite, own_rows, put_source, within
 from tests.support.rows import assert_same_rows
 from tests.support.service_calls import Timing, dead_process, one_of_each_class
@@ -112,8 +113,7 @@ def assert_done(path: Path, work: Work) -> None:
 
 def assert_survives(work: Work, number: int, timing: Timing, scratch: Path) -> None:
     path = work.copy(scratch / f"killed-{number}")
-    with pytest.raises(InjectedCrash):
-        work.run(path, FaultPlan(kill_at=number, timing=timing, counts=MUTATIONS), dead_process())
+    kill_at(number, timing, lambda plan: work.run(path, plan, dead_process()))
     is_done = seen(path, "off").num_rows == work.after.num_rows
     for listing in ("off", "auto"):
         assert_same_rows(seen(path, listing), work.after if is_done else work.before, ignore=())

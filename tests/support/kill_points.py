@@ -1,4 +1,4 @@
-"""An act on copies of a table, killed before each of its changes of the storage."""
+"""Acts that are killed at a change of the storage, or before each of their changes on copies of a table."""
 
 from __future__ import annotations
 
@@ -10,6 +10,21 @@ from hudi_core.storage.base import Storage
 from hudi_core.storage.local import LocalStorage
 from tests.support.fault_storage import MUTATIONS, FaultPlan, FaultStorage, InjectedCrash
 from tests.support.metadata_records import Table
+from tests.support.service_calls import Timing
+
+
+def kill_at(number: int, timing: Timing, act: Callable[[FaultPlan], object]) -> None:
+    """Kills `act` at its change of that number.
+
+    By their random names new files' records go to more or fewer file groups of an index, each of which has a log file:
+    an act that makes fewer changes than another one before it may be done earlier.
+    """
+    plan = FaultPlan(kill_at=number, timing=timing, counts=MUTATIONS)
+    try:
+        act(plan)
+    except InjectedCrash:
+        return
+    assert len(plan.mutations()) <= number
 
 
 def killed_at_each_change(

@@ -21,6 +21,7 @@ HUDI_HEARTBEATS: Final = ".hoodie/.heartbeat"
 CLOCKS: Final = ".hoodie/.airflow_hudi/clock"
 """Folder in which files are made to learn the time of the storage. No folder of claims: these go with their instant."""
 _CLAIM = re.compile(r"^(\d{6})\.json$")
+_NUMBER = re.compile(r"^(\d{6})\.(?:json|decision)$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +65,13 @@ class ClaimFolder:
 def epochs_of(names: Iterable[str]) -> list[int]:
     """The epochs of the claims among the names of a claim folder's files, ascending."""
     return sorted(int(match[1]) for match in map(_CLAIM.match, names) if match is not None)
+
+
+def last_number(names: Iterable[str]) -> int:
+    """The highest number of a claim or decision among the names of a claim folder's files, 0 without one. A decision
+    without its claim is what a removal of claims left that was cut off.
+    """
+    return max((int(match[1]) for match in map(_NUMBER.match, names) if match is not None), default=0)
 
 
 def is_released(names: Iterable[str]) -> bool:

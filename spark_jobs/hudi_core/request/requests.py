@@ -94,9 +94,9 @@ class Request:
 class RunRequest(Request):
     """Runs `instant` of a table service, or every or the oldest pending one; `schedule` plans one when none is pending.
 
-    After `max_minutes` no further instant is started, nor from `starts_until` on, in seconds since the epoch; plans are
-    cut so that several are done by then. With `when` one is planned where one of these conditions holds
-    (request/conditions.py).
+    After `max_minutes` no further instant is started, nor from `starts_until` on, in seconds since the epoch, nor when
+    the instants of the run have written `max_bytes`; plans are cut so that several are done by then, and to the bytes
+    that are left. With `when` one is planned where one of these conditions holds (request/conditions.py).
     """
 
     verb = "run"
@@ -106,6 +106,7 @@ class RunRequest(Request):
     schedule: bool = False
     max_minutes: int | None = None
     starts_until: int | None = None
+    max_bytes: int | None = None
     when: Mapping[str, str] = field(default_factory=dict)
 
     def _check(self) -> None:
@@ -117,6 +118,8 @@ class RunRequest(Request):
                 raise ConfigError(f"{_WHAT}: instant and {name} exclude each other")
         if self.max_minutes is not None and not 1 <= self.max_minutes <= MAX_MINUTES:
             raise ConfigError(f"{_WHAT}: max_minutes must be between 1 and {MAX_MINUTES}")
+        if self.max_bytes is not None and self.max_bytes < 1:
+            raise ConfigError(f"{_WHAT}: max_bytes must be at least 1")
 
     @property
     def needs_executors(self) -> bool:

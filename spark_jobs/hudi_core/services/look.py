@@ -5,6 +5,8 @@ Nothing is written and no lock is taken. What is found here is planned or done b
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import reduce
 from operator import or_
@@ -13,7 +15,7 @@ from typing import Any, BinaryIO
 from hudi_core.config.engine_config import EngineConfig
 from hudi_core.config.write_config import WriteConfig
 from hudi_core.engine.protocol import Json
-from hudi_core.errors import StorageNotFoundError
+from hudi_core.errors import HudiError, StorageNotFoundError
 from hudi_core.metadata_table.partition_type import FILES_PARTITION, is_row_level
 from hudi_core.metadata_table.timeline import MetadataTimeline
 from hudi_core.request import overwrites, requests
@@ -35,7 +37,7 @@ from hudi_core.services.restore.verb import restore
 from hudi_core.services.rollback.verb import rollback
 from hudi_core.services.runner import plan_due
 from hudi_core.services.savepoint.verb import existing_savepoint, savepoint_to_delete
-from hudi_core.services.service import ImmediateService, service_of
+from hudi_core.services.service import ImmediateService, InstantService, service_of
 from hudi_core.services.verbs import schedule
 from hudi_core.storage.base import FileInfo, Storage
 from hudi_core.storage.recorded_changes import RecordingStorage
@@ -43,6 +45,8 @@ from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.transaction.claim_file import current_claim
 from hudi_core.transaction.locks.base import LockHolder, TableLock
 from hudi_core.transaction.owner import Owner
+
+log = logging.getLogger(__name__)
 
 
 def nothing_to_do(context: TableContext, request: Request, owner: Owner) -> RunResult | None:
@@ -247,6 +251,19 @@ def choose_engine(context: TableContext, request: Request, *, at_once: int = 1) 
     return choose(_extent(context, request, config), config, WriteConfig.of(context.options), at_once=at_once)
 
 
+def _extents(
+    context: TableContext, service: InstantService, instants: Iterable[str], config: EngineConfig, *, raises: bool
+) -> Iterator[Extent]:
+    """Of each instant; without `raises` those whose plans cannot be read are left to the run, which reports each."""
+    for instant in instants:
+        try:
+            yield service.extent(context, instant, config)
+        except HudiError as error:
+            if raises:
+                raise
+            log.info("the plan of %s is left out of the choice of an engine: %s", instant, error)
+
+
 def _extent(context: TableContext, request: Request, config: EngineConfig) -> Extent:
     if not request.needs_executors:
         return Extent()
@@ -260,7 +277,7 @@ def _extent(context: TableContext, request: Request, config: EngineConfig) -> Ex
                 # The run says what is wrong with another one.
                 pending = [instant for instant in pending if instant == request.instant]
             taken = pending if request.all_pending else pending[:1]
-            return reduce(or_, (service.extent(context, instant, config) for instant in taken), Extent())
+            return reduce(or_, _extents(context, service, taken, config, raises=not request.all_pending), Extent())
         case overwrites.InsertOverwriteRequest(source=source) if source:
             return Extent.of((part.size for part in find_source(source, context.storage_options)[1]), config)
         case overwrites.DeletePartitionRequest() if any(map(is_row_level, context.config.metadata_partitions)):

@@ -78,13 +78,18 @@ def within_budget(options: Mapping[str, str], sizes: Sequence[int], gains: Seque
     return sorted(taken)
 
 
-def within_time(context: TableContext, seconds: float | None, rate: float | None = None) -> TableContext:
-    """The table with PLAN_MAX_BYTES for a plan that takes `seconds`, at `rate` bytes a second where it is known. The
-    same table where `seconds` is None, and where its options have a budget.
+def cut_to(
+    context: TableContext, seconds: float | None, rate: float | None = None, most: int | None = None
+) -> TableContext:
+    """The table with PLAN_MAX_BYTES for a plan of `most` bytes that takes `seconds`, at `rate` bytes a second where it
+    is known; None for no limit. The smallest counts, with that of the table's options. Raises ConfigError for these.
     """
-    if seconds is None or PLAN_MAX_BYTES.is_set(context.options):
+    in_time = None if seconds is None else int(seconds * (rate or _ASSUMED_RATE))
+    limits = [limit for limit in (in_time, most) if limit is not None]
+    if not limits:
         return context
-    budget = min(_MOST_BYTES, max(1, int(seconds * (rate or _ASSUMED_RATE))))
+    given = PLAN_MAX_BYTES.read(context.options) or _MOST_BYTES
+    budget = max(1, min(given, *limits))
     return replace(context, options={**context.options, PLAN_MAX_BYTES.name: str(budget)})
 
 

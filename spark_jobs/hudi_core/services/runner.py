@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -18,7 +18,7 @@ from hudi_core.request.results import InstantResult, RunResult
 from hudi_core.request.services import Step, next_step, nothing_pending
 from hudi_core.services.context import TableContext
 from hudi_core.services.lifecycle import UnitProgress
-from hudi_core.services.planning import PLANS_IN_TIME, within_time
+from hudi_core.services.planning import PLANS_IN_TIME, cut_to
 from hudi_core.services.policy.conditions import always_planned, answer
 from hudi_core.services.service import ImmediateService, InstantService, Scheduled, service_of
 from hudi_core.timeline.instant import State
@@ -64,10 +64,34 @@ class Deadline:
         return min(self.seconds / PLANS_IN_TIME, self.at - time.monotonic())
 
 
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Where a run ends: at a moment, or when its instants have written `max_bytes`; None for no limit."""
+
+    deadline: Deadline | None
+    max_bytes: int | None
+
+    @staticmethod
+    def of(request: RunRequest) -> Limits:
+        """Those of a run that starts now."""
+        return Limits(Deadline.of(request), request.max_bytes)
+
+    def are_reached(self, results: Sequence[InstantResult]) -> bool:
+        """Whether a run with these results starts nothing more."""
+        is_spent = self.max_bytes is not None and _written(results) >= self.max_bytes
+        return is_spent or (self.deadline is not None and self.deadline.is_over)
+
+    def cut(self, context: TableContext, results: Sequence[InstantResult] = ()) -> TableContext:
+        """The table as it is planned next by a run with these results: see planning.cut_to."""
+        seconds = None if self.deadline is None else self.deadline.plan_seconds
+        most = None if self.max_bytes is None else self.max_bytes - _written(results)
+        return cut_to(context, seconds, _rate(results), most)
+
+
 def find_work(context: TableContext, service: InstantService, owner: Owner, request: RunRequest) -> Work:
     """What a run that names no instant takes: what is pending, else where it schedules one instant, which is planned
-    now (request.services.next_step), with conditions where one of them holds, and cut where the run has a deadline.
-    Raises as InstantService.schedule.
+    now (request.services.next_step), with conditions where one of them holds. The plan of a run that may start further
+    instants is cut to its limits: what is left out is planned next. Raises as InstantService.schedule.
     """
     pending = service.pending(context, context.active.load())
     match next_step(is_pending=bool(pending), schedule=request.schedule):
@@ -76,8 +100,10 @@ def find_work(context: TableContext, service: InstantService, owner: Owner, requ
         case Step.NOTHING:
             return Work((), nothing_pending(service.name, context.config.name))
         case Step.PLAN:
-            deadline = Deadline.of(request)
-            cut = context if deadline is None else within_time(context, deadline.plan_seconds)
+            limits = Limits.of(request)
+            if limits.are_reached(()):
+                return Work((), "the time of the run is over")
+            cut = limits.cut(context) if request.all_pending else context
             planned = plan_due(cut, service, owner, request.when, dry_run=False)
             if planned.instant is not None:
                 return Work([planned.instant])
@@ -109,34 +135,34 @@ class ServiceRunner:
 
         With `schedule` an instant is planned first when none is pending; with `all_pending` as well, instants are
         planned and run until nothing more is planned. With `all_pending` an instant's HudiError is kept in its result
-        and the next instant is run; otherwise it is raised. `max_minutes` and `starts_until` keep further instants from
-        being started, and plans are cut so that several are done by then (planning.within_time).
+        and the next instant is run; otherwise it is raised. `max_minutes`, `starts_until` and `max_bytes` keep
+        further instants from being started; with `all_pending` plans are cut so that several are done in the time, and
+        to the bytes that are left (planning.cut_to).
         """
         service = service_of(request.service)
         if isinstance(service, ImmediateService):
             return self._run_now(service, request)
         if request.instant is not None:
             return RunResult((self._run_one(service, request.instant),))
-        deadline = Deadline.of(request)
+        limits = Limits.of(request)
         if request.schedule and request.all_pending:
-            return self._run_and_plan(service, deadline, request.when)
+            return self._run_and_plan(service, limits, request.when)
         work = find_work(self._context, service, self._owner, request)
         if not work.instants:
             return RunResult((), work.reason)
         if not request.all_pending:
             return RunResult((self._run_one(service, work.instants[0]),))
-        return RunResult(tuple(self._run_all(service, work.instants, deadline)))
+        return RunResult(tuple(self._run_all(service, work.instants, limits)))
 
-    def _run_and_plan(self, service: InstantService, deadline: Deadline | None, when: Mapping[str, str]) -> RunResult:
+    def _run_and_plan(self, service: InstantService, limits: Limits, when: Mapping[str, str]) -> RunResult:
         pending = service.pending(self._context, self._context.active.load())
-        results = list(self._run_all(service, pending, deadline))
-        while all(result.state == State.COMPLETED.value for result in results) and not _is_over(deadline):
-            seconds = None if deadline is None else deadline.plan_seconds
-            cut = within_time(self._context, seconds, _rate(results))
+        results = self._run_all(service, pending, limits)
+        while all(result.state == State.COMPLETED.value for result in results) and not limits.are_reached(results):
+            cut = limits.cut(self._context, results)
             planned = plan_due(cut, service, self._owner, when, dry_run=False)
             if planned.instant is None:
                 return RunResult(tuple(results), None if results else planned.reason)
-            results += self._run_all(service, [planned.instant], deadline)
+            results += self._run_all(service, [planned.instant], limits)
         return RunResult(tuple(results))
 
     def _run_now(self, service: ImmediateService, request: RunRequest) -> RunResult:
@@ -144,14 +170,14 @@ class ServiceRunner:
             raise ConfigError(f"{service.name} has no instants of its own", remedy="leave out the instant")
         return service.run_now(self._context, self._owner, self._progress_of(service.name))
 
-    def _run_all(
-        self, service: InstantService, pending: Sequence[str], deadline: Deadline | None
-    ) -> Iterator[InstantResult]:
+    def _run_all(self, service: InstantService, pending: Sequence[str], limits: Limits) -> list[InstantResult]:
+        results: list[InstantResult] = []
         for number, instant in enumerate(pending):
-            if _is_over(deadline):
-                log.info("the time of this run is over; %d pending instants were not started", len(pending) - number)
-                return
-            yield self._run_or_report(service, instant)
+            if limits.are_reached(results):
+                log.info("the limits of this run are reached; %d pending instants are left", len(pending) - number)
+                break
+            results.append(self._run_or_report(service, instant))
+        return results
 
     def _run_one(self, service: InstantService, instant: str) -> InstantResult:
         return service.run(self._context, instant, self._engine, self._owner, self._progress_of(instant))
@@ -180,11 +206,11 @@ class ServiceRunner:
         return min(states, key=lambda state: state.rank, default=State.REQUESTED).value
 
 
-def _is_over(deadline: Deadline | None) -> bool:
-    return deadline is not None and deadline.is_over
+def _written(results: Sequence[InstantResult]) -> int:
+    return sum(item.bytes_written for item in results)
 
 
 def _rate(results: Sequence[InstantResult]) -> float | None:
     """Bytes a second that completed instants wrote: about what they read, or less. None where nothing shows it."""
-    written, seconds = sum(item.bytes_written for item in results), sum(item.seconds for item in results)
+    written, seconds = _written(results), sum(item.seconds for item in results)
     return written / seconds if written and seconds else None

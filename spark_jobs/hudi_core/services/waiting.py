@@ -20,7 +20,7 @@ from hudi_core.timeline.instant import COMMIT_ACTIONS, WRITE_ACTIONS, Action, In
 from hudi_core.timeline.pending_plans import is_clustering
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.transaction.claim_file import current_claim
-from hudi_core.transaction.owner_liveness import is_live
+from hudi_core.transaction.owner_liveness import is_live, wrote_until
 from hudi_core.transaction.writer_heartbeats import Heartbeats, may_be_alive, read_heartbeats, silent_seconds
 
 log = logging.getLogger(__name__)
@@ -65,11 +65,18 @@ def is_at_work(context: TableContext, item: Instant, heartbeats: Heartbeats) -> 
 
 def may_be_at_work(context: TableContext, item: Instant, heartbeats: Heartbeats) -> bool:
     """As is_at_work, and any action that is inflight, has no heartbeat and changed lately: compactions and clusterings
-    of Hudi before 1.2 make none.
+    of Hudi before 1.2 make none. What an owner of ours left inflight is no such one.
     """
     if is_at_work(context, item, heartbeats):
         return True
-    return item.state is State.INFLIGHT and may_be_alive(item, context.active, context.active.modified(), heartbeats)
+    if item.state is not State.INFLIGHT:
+        return False
+    modified, claimed = context.active.modified(), current_claim(context.storage, item.requested_time)
+    if claimed is not None:
+        left = wrote_until(context.storage, item.requested_time, claimed)
+        if modified.get(context.active.path_of(item), 0.0) <= left:
+            return False
+    return may_be_alive(item, context.active, modified, heartbeats)
 
 
 def writers_at_work(context: TableContext, awaited: Collection[str], rule: Rule = is_at_work) -> list[Instant]:

@@ -13,7 +13,7 @@ from contextlib import suppress
 
 from hudi_core.config.transaction_config import MAX_SILENCE_MS
 from hudi_core.errors import ConfigError, ConflictError, StorageExistsError, StorageNotFoundError
-from hudi_core.model.claim_names import CLOCKS, ClaimFolder, epochs_of
+from hudi_core.model.claim_names import CLOCKS, ClaimFolder, epochs_of, last_number
 from hudi_core.storage.base import Storage
 from hudi_core.transaction.claim_file import ClaimRecord, epochs_on_record, read_claim
 from hudi_core.transaction.decision import Decision, close, decide, withdraw
@@ -175,8 +175,8 @@ def claim(
     hold_token(token)  # before the file shows: no thread of this process may take it for left behind
     try:
         for _ in range(_ATTEMPTS):
-            earlier = _earlier_epochs(storage, folder, now)
-            epoch = max(earlier, default=0) + 1
+            earlier, last = _earlier_epochs(storage, folder, now)
+            epoch = last + 1
             record = ClaimRecord(folder.claim(epoch), epoch, token, owner, interval_ms, tolerable_misses)
             with suppress(StorageExistsError):  # another process won the race for this epoch
                 storage.create_exclusive(record.path, record.encode())
@@ -196,13 +196,15 @@ def claim(
     )
 
 
-def _earlier_epochs(storage: Storage, folder: ClaimFolder, now: Callable[[], float] | None) -> list[int]:
-    """The epochs that may be succeeded now; raises ConflictError while the highest one's owner may be alive."""
+def _earlier_epochs(storage: Storage, folder: ClaimFolder, now: Callable[[], float] | None) -> tuple[list[int], int]:
+    """The epochs that may be succeeded now, and the last number in use; raises ConflictError while the highest one's
+    owner may be alive.
+    """
     files = {info.path: info for info in storage.list_files(folder.path)}
     epochs = epochs_of(info.name for info in files.values())
     age = silence(storage, folder, files, epochs[-1], now) if epochs else None
     if age is None:
-        return epochs
+        return epochs, last_number(info.name for info in files.values())
     record = read_claim(storage, folder, epochs[-1])
     since = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(record.claimed))
     raise ConflictError(

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 
 from hudi_core.model.claim_names import CLOCKS, ClaimFolder, epochs_of
 from hudi_core.storage.base import FileInfo, Storage
-from hudi_core.transaction.claim_file import read_claim
+from hudi_core.transaction.claim_file import ClaimRecord, read_claim
 from hudi_core.transaction.heartbeat_thread import storage_time
 from hudi_core.transaction.owner import is_left_behind
 
@@ -20,6 +20,16 @@ def is_live(storage: Storage, instant: str, epoch: int, *, now: Callable[[], flo
     files = {info.path: info for info in storage.list_files(folder.path)}
     epochs = epochs_of(info.name for info in files.values())
     return bool(epochs) and epochs[-1] == epoch and silence(storage, folder, files, epoch, now) is not None
+
+
+def wrote_until(storage: Storage, instant: str, claimed: ClaimRecord) -> float:
+    """Until when, in seconds since the epoch by the storage's clock, the owner of a claim that is not live may have
+    written: its release, else its last heartbeat and as long as it may be silent.
+    """
+    folder = ClaimFolder(instant)
+    times = {info.path: info.modified for info in storage.list_files(folder.path)}
+    last = max(claimed.claimed, times.get(folder.heartbeat(claimed.epoch), 0.0))
+    return times.get(folder.released(claimed.epoch), last + claimed.tolerance_seconds)
 
 
 def silence(

@@ -128,6 +128,29 @@ def test_tables_are_looked_at_by_the_tasks_connection(
     assert "not absolute" in second["tables"][0]["error"]
 
 
+def test_templates_of_a_task_that_never_ran_are_rendered(golden: Golden, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The DAG processor sends the message of a task whose worker died, and renders no task."""
+    table = golden("9", "mor_compaction_requested").table
+    for name in ("LAKE", "HUDI_DEFAULT"):
+        monkeypatch.setenv(f"AIRFLOW_CONN_{name}", json.dumps({"conn_type": "hudi", "host": str(table.parent)}))
+    run = failed("/unused") | {"lake": "lake", "name": table.name}
+    raw = "{{ nothing.there }}"
+    for conn_id, one, many, explicit in (
+        ("{{ lake }}", "{{ name }}", "{{ name }}, {{ name }}", ()),
+        (raw, "{{ name }}", ["{{ name }}"], ()),
+        ("{{ lake }}", raw, raw, [table.name]),
+        (raw, raw, [raw], [table.name]),
+    ):
+        clean = HudiCleanOperator(task_id="clean", table=one, hudi_conn_id=conn_id)
+        services = HudiTableServicesOperator(task_id="services", tables=many, hudi_conn_id=conn_id)
+        for task in (clean, services):
+            message = HudiNotifier(tables=explicit).message(run | {"task": task})
+            assert [(item["error"], len(item["pending"])) for item in message["tables"]] == [(None, 1)]
+            assert task.hudi_conn_id == conn_id
+            if explicit:
+                assert HudiNotifier().message(run | {"task": task})["tables"] == []
+
+
 def test_a_webhook_that_refuses_is_an_error_without_its_address(
     webhook: Webhook, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

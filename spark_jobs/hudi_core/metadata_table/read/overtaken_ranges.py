@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
-from hudi_core.errors import StorageNotFoundError
+from hudi_core.errors import CorruptFileError, StorageNotFoundError
 from hudi_core.history.archived import ArchivedTimeline, load_history
 from hudi_core.metadata_table.records.file_statistics import REWRITES
 from hudi_core.timeline.actions.commit import CommitMetadata
@@ -31,57 +31,71 @@ def has_overtaken_ranges(snapshot: MetadataTableSnapshot, since: str) -> bool:
     """Whether a commit after instant `since` may have recorded the range of a partition above that of a write which
     completed later.
 
-    False in layout 1, where log files merge in the order in which they were written. Cost: the times of the instants
-    in the archive after `since`; the metadata of those commits alone that completed in another order. Memory: some 300
-    bytes for each instant.
+    False in layout 1, where log files merge in the order in which they were written. True where the archive cannot be
+    read. Cost: the times of the instants in the archive after `since`; the metadata of those commits alone that
+    completed behind a later one, and where these are no rewrites, which bring no new values, of the later ones. Memory:
+    some 300 bytes for each instant.
     """
     config, data = snapshot.config, snapshot.data_timeline
     if not config.features.log_name_has_delta_commit:
         return False
-    history = load_history(snapshot.storage, config)
-    archived = Timeline(history.instants(after=since)).commits()
-    commits = {item.requested_time: item for item in (*archived, *data.commits().after(since))}
-    found = (
-        pair
-        for pair in _in_other_order(commits.values())
-        # A compaction, which brings no new values.
-        if not (config.is_merge_on_read and pair[0].action == Action.COMMIT)
-    )
-    pairs = list(islice(found, _COMPARED))
-    compared = {item.requested_time: item for pair in pairs for item in pair}
-    if len(pairs) == _COMPARED or len(compared) > _COMPARED:
-        return True
+    active, history = ActiveTimeline(snapshot.storage, config), load_history(snapshot.storage, config)
     try:
-        metadata = _metadata_of(compared.values(), data, ActiveTimeline(snapshot.storage, config), history)
-        return any(_share_a_partition(*(metadata[item.requested_time] for item in pair)) for pair in pairs)
-    except (StorageNotFoundError, KeyError):
-        return True  # a commit was archived meanwhile
+        archived = Timeline(history.instants(after=since)).commits()
+        commits = {item.requested_time: item for item in (*archived, *data.commits().after(since))}
+        overtaken = {
+            late: found
+            for late, found in _overtaken(commits.values())
+            # A compaction: its metadata need not be read.
+            if not (config.is_merge_on_read and late.action == Action.COMMIT)
+        }
+        if len(overtaken) > _COMPARED:
+            return True
+        written = {
+            late.requested_time: _partitions(metadata)
+            for late, metadata in _metadata_of(overtaken, data, active, history)
+            if metadata.operation_type not in REWRITES
+        }
+        pairs = [
+            (late, early) for late, found in overtaken.items() if late.requested_time in written for early in found
+        ]
+        others = {early.requested_time: early for _, early in pairs}
+        if len(others) > _COMPARED:
+            return True
+        read = {
+            item.requested_time: _partitions(found)
+            for item, found in _metadata_of(others.values(), data, active, history)
+        }
+        return any(not written[late.requested_time].isdisjoint(read[early.requested_time]) for late, early in pairs)
+    except (StorageNotFoundError, CorruptFileError, KeyError):
+        return True  # a commit was archived meanwhile, or the archive is damaged
 
 
-def _in_other_order(commits: Iterable[Instant]) -> Iterator[tuple[Instant, Instant]]:
-    """Pairs of a commit and one that was requested later and completed before it."""
+def _overtaken(commits: Iterable[Instant]) -> Iterator[tuple[Instant, list[Instant]]]:
+    """Each commit that completed behind later requested ones, and these."""
     ordered = sorted(commits, key=lambda item: item.requested_time)
     for at, late in enumerate(ordered, 1):
+        found = []
         for early in islice(ordered, at, None):
             if early.requested_time > late.completed_at:
                 break
             if early.completed_at < late.completed_at:
-                yield late, early
+                found.append(early)
+        if found:
+            yield late, found
 
 
 def _metadata_of(
     commits: Iterable[Instant], data: Timeline, active: ActiveTimeline, history: ArchivedTimeline
-) -> dict[str, CommitMetadata]:
-    """By requested time."""
-    items = list(commits)
-    known = [item for item in items if data.contains(item.requested_time)]
-    archived = [item for item in items if not data.contains(item.requested_time)]
-    found = {item.requested_time: active.read_commit(item) for item in known}
-    return found | {item.requested_time: metadata for item, metadata in history.commits(archived)}
-
-
-def _share_a_partition(late: CommitMetadata, early: CommitMetadata) -> bool:
-    return late.operation_type not in REWRITES and not _partitions(late).isdisjoint(_partitions(early))
+) -> Iterator[tuple[Instant, CommitMetadata]]:
+    archived = []
+    for item in commits:
+        if data.contains(item.requested_time):
+            yield item, active.read_commit(item)
+        else:
+            archived.append(item)
+    if archived:
+        yield from history.commits(archived)
 
 
 def _partitions(metadata: CommitMetadata) -> frozenset[str]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -169,7 +170,8 @@ def update_metadata(context: TableContext, engine: Engine, owner: Owner, epoch: 
             path=context.config.path,
             remedy="create one with `hudictl metadata create TABLE`",
         )
-    workers, applied, deadline = context.workers(engine, epoch), list[str](), deadline_of(context)
+    workers, applied = context.workers(engine, epoch), list[str]()
+    deadline = deadline_of(context)
     users: frozenset[str] | None = None
     delisted = False
     while True:
@@ -184,15 +186,23 @@ def update_metadata(context: TableContext, engine: Engine, owner: Owner, epoch: 
                     if delisted or not REBUILD_ROW_INDEXES.read(context.options):
                         raise
                     users = delist_for_rebuild(current.reloaded(), error, workers.token, error.indexes, lock.check)
-                    delisted = True
-        _wait(context, users, deadline)
+                    delisted, deadline = True, deadline_of(context)
+        try:
+            _wait(context, users, deadline)
+        except ConflictError:
+            # A rebuild that writers leave no moment for does not keep everything else back.
+            with context.lock(owner) as lock, suppress(RowsUnknownError):
+                _update(context.reloaded(), workers, lock.check, applied, rebuilds=False)
+            raise
 
 
-def _update(context: TableContext, workers: Workers, guard: Callable[[], None], applied: list[str]) -> Updated:
+def _update(
+    context: TableContext, workers: Workers, guard: Callable[[], None], applied: list[str], *, rebuilds: bool = True
+) -> Updated:
     """Everything that an update does, with the lock held; the old files of planned rebuilds are no longer used.
-    `applied` as in catch_up.
+    `applied` as in catch_up. Without `rebuilds` these stay planned.
     """
-    token, as_rebuild = workers.token, planned_rebuild(context)
+    token, as_rebuild = workers.token, planned_rebuild(context) if rebuilds else frozenset[str]()
     if as_rebuild:
         MetadataCompaction(context.storage, context.config, token, context.clock(), guard=guard).finish()
         context = replace(context, config=drop_partitions(context.storage, context.config, as_rebuild))
@@ -200,7 +210,8 @@ def _update(context: TableContext, workers: Workers, guard: Callable[[], None], 
     if as_rebuild:
         order = sorted(as_rebuild, key=lambda name: (name != RECORD_INDEX, name))
         _begin(context.reloaded(), order, workers, guard)
-    forget_rebuild(context)
+    if rebuilds:
+        forget_rebuild(context)
     guard()
     widened, incomplete = complete_indexes(context.reloaded(), workers, as_rebuild)
     guard()

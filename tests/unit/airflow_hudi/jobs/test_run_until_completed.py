@@ -16,7 +16,7 @@ from airflow_hudi.jobs.run_until_completed import (
     run_until_done,
 )
 from airflow_hudi.timeline_reader import TimelineReader
-from hudi_core.errors import ConfigError
+from hudi_core.errors import ConfigError, StorageError
 from hudi_core.model.claim_names import CLAIMS, HUDI_HEARTBEATS
 from hudi_core.storage.local import LocalStorage
 from hudi_core.timeline.instant import Instant
@@ -123,6 +123,18 @@ def test_a_job_that_dies_behind_the_completion_is_run_again_to_clean_up(
     job.stopped = stopped
     assert drive(table, job).is_completed
     assert job.runs == runs
+
+
+def test_a_storage_that_lists_no_claims_fails_no_completed_task(
+    table: Path, complete: Callable[[], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def is_claimed(_: InstantWatch) -> bool:
+        raise StorageError("throttled")
+
+    monkeypatch.setattr(InstantWatch, "is_claimed", is_claimed)
+    job = ScriptedJob(1, during=complete)
+    assert drive(table, job).is_completed
+    assert job.runs == 1
 
 
 @pytest.mark.parametrize("code", [0, 1, 137, -9])

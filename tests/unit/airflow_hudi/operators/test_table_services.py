@@ -17,7 +17,7 @@ import pytest
 from airflow.sdk import DAG
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
-from airflow_hudi.exceptions import HudiInstantBusy
+from airflow_hudi.exceptions import HudiInstantBusy, HudiJobFailed
 from airflow_hudi.operators import table_services
 from airflow_hudi.operators.table_services import HudiTableServicesOperator
 from hudi_core.request.batch import BatchRequest, parse_job
@@ -276,7 +276,7 @@ def test_what_is_started_ends_with_the_minutes_and_with_quiet_hours(
 
 
 def test_a_task_rewrites_no_more_bytes_than_it_may(golden: Golden, submitted: Path) -> None:
-    """In rounds, each with one instant a run: what is left is due for the next task."""
+    """One instant in any case, of each run: what is left is due for the next task."""
     merge, copy = golden("8", "mor_basic").table, golden("9", "cow_basic").table
     options = {"hoodie.compact.inline.max.delta.commits": "1"}
     given = {"engine": "auto", "services": ["compaction", "clustering"], "options": options}
@@ -293,14 +293,73 @@ def test_a_task_rewrites_no_more_bytes_than_it_may(golden: Golden, submitted: Pa
         operator_on(merge, copy, **given).execute(context())
 
 
-def test_rounds_go_on_until_the_bytes_are_spent(golden: Golden, submitted: Path) -> None:
-    table = golden("8", "mor_basic").table
+def test_what_others_leave_of_the_bytes_is_for_those_that_wrote_their_share(
+    golden: Golden, submitted: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    busy, idle = golden("8", "mor_basic").table, golden("9", "cow_basic").table
+    jobs: list[Any] = []
+    new_job = HudiTableServicesOperator.new_job
+
+    def noted(self: HudiTableServicesOperator, reader: Any, job: Any) -> Any:
+        jobs.append([(item.table, item.max_bytes) for item in job.requests])
+        return new_job(self, reader, job)
+
+    monkeypatch.setattr(HudiTableServicesOperator, "new_job", noted)
     options = {"hoodie.compact.inline.max.delta.commits": "1", "airflow_hudi.plan.max.bytes": "1"}
     given = {"engine": "local", "services": "compaction", "options": options}
-    result = operator_on(table, max_bytes="50GiB", **given).execute(context())
-    assert len(of(result, table, "compaction")["instants"]) > 1
+    (size, *_) = [path.stat().st_size for path in busy.glob("*/*.parquet")]
+    most = 3 * size
+    result = operator_on(busy, idle, max_bytes=str(most), **given).execute(context())
+    written = [item["bytes_written"] for item in of(result, busy, "compaction")["instants"]]
+    assert jobs[0] == [(str(busy), most // 2), (str(idle), most // 2)]
+    assert jobs[1] == [(str(busy), most - sum(written[:2]))]
+    assert (len(jobs), len(written)) == (2, 3)
     with pytest.raises(AirflowSkipException, match="none of 1 tables has work"):
-        operator_on(table, **given).execute(context())
+        operator_on(busy, **given).execute(context())
+
+
+def test_a_plan_that_cannot_be_read_holds_up_no_younger_one(golden: Golden, submitted: Path) -> None:
+    table = golden("6", "mor_compaction_requested_only").table
+    instants = cut_plan(HudiTable.open(str(table))._context.active, table)
+    broken = table / ".hoodie" / f"{instants[0]}.compaction.requested"
+    broken.write_bytes(broken.read_bytes()[:-40])
+    run = context()
+    with pytest.raises(HudiJobFailed, match="1 of 1 runs failed"):
+        operator_on(table, services="compaction", max_bytes="1GiB").execute(run)
+    found = of(run["ti"].pushed["return_value"], table, "compaction")["instants"]
+    assert [item["instant"] for item in found if not item.get("error")] == instants[1:]
+
+
+def test_a_table_that_failed_is_tried_again_though_the_bytes_are_spent(
+    golden: Golden, submitted: Path, tmp_path: Path
+) -> None:
+    """It succeeds by work, in whichever try."""
+    whole, broken = golden("9", "mor_compaction_requested").table, tmp_path / "broken"
+    store = Store()
+    given = {"services": "compaction", "engine": "local", "max_bytes": 1}
+    for _ in range(2):
+        with pytest.raises(AirflowFailException, match=r"1 of 2 runs failed\n.*broken"):
+            operator_on(whole, broken, **given).execute(context(store))
+    assert states(whole, "compaction") == {"completed"}
+    shutil.copytree(golden("8", "mor_compaction_requested").table, broken)
+    result = operator_on(whole, broken, **given).execute(context(store))
+    assert states(broken, "compaction") == {"completed"}
+    assert (result["done"], result["failed"]) == (2, 0)
+
+
+def test_a_run_that_others_hold_is_waited_for_though_the_bytes_are_spent(golden: Golden, submitted: Path) -> None:
+    busy, free = golden("9", "mor_compaction_requested").table, golden("8", "mor_compaction_requested").table
+    opened = HudiTable.open(str(busy))
+    (instant,) = (item.requested_time for item in opened.timeline().pending_compactions())
+    held = claim(opened._context.storage, instant, Owner.current("another"), interval_ms=60_000, tolerable_misses=2)
+    Timer(2, held.release).start()
+    patient = {"conflict_poll_interval": 0.05, "conflict_timeout": 60.0, "services": "compaction", "engine": "local"}
+    result = operator_on(busy, free, max_bytes=1, **patient).execute(context())
+    assert (result["done"], states(busy, "compaction"), states(free, "compaction")) == (
+        2,
+        {"completed"},
+        {"completed"},
+    )
 
 
 def test_bytes_of_an_earlier_try_count(golden: Golden, submitted: Path) -> None:
@@ -311,6 +370,29 @@ def test_bytes_of_an_earlier_try_count(golden: Golden, submitted: Path) -> None:
     result = operator_on(table, services="compaction", engine="local", max_bytes=7).execute(context(store))
     assert [item["instant"] for item in of(result, table, "compaction")["instants"]] == [done["instant"]]
     assert states(table, "compaction") == {"requested"}
+    # Those of a table that the task has no more, too.
+    kept[0] |= {"table": "/gone", "exit_code": 1, "error": {"message": "lost"}}
+    store = Store({"hudi_results": json.dumps(kept)})
+    result = operator_on(table, services="compaction", engine="local", max_bytes=7).execute(context(store))
+    assert [(item["table"], item["exit_code"]) for item in result["results"]] == [(str(table), 0), ("/gone", 0)]
+    assert states(table, "compaction") == {"requested"}
+
+
+def test_a_retry_in_quiet_hours_has_what_was_done_before_them(golden: Golden, submitted: Path) -> None:
+    table = golden("9", "mor_compaction_requested").table
+    done = {"instant": "20240101000000000", "state": "completed", "bytes_written": 7}
+    failed = {"table": str(table), "service": "clean", "exit_code": 1, "error": {"message": "lost"}}
+    kept = [failed, {"table": str(table), "service": "compaction", "exit_code": 0, "instants": [done]}]
+    store = Store({"hudi_results": json.dumps(kept)})
+    operator = operator_on(table, policy={"quiet_hours": ["00:00-12:00", "12:00-00:00"]}, engine="auto")
+    result = operator.execute(context(store))
+    assert (result["done"], result["failed"], result["results"]) == (
+        1,
+        0,
+        [{**kept[1], "instants": [{**done, "already_completed": True}]}],
+    )
+    assert [(work.instant, work.earlier) for work in operator.works] == [(done["instant"], True)]
+    assert store.values.keys() == {"hudi_done"}
 
 
 def test_a_mapped_task_is_labelled_with_its_tables() -> None:

@@ -28,7 +28,7 @@ from hudi_core.request.requests import (
 from hudi_core.storage.probe import FOLDER
 
 OWN_FIELDS = {
-    "run": {"service", "instant", "all_pending", "schedule", "max_minutes", "starts_until", "when"},
+    "run": {"service", "instant", "all_pending", "schedule", "max_minutes", "starts_until", "max_bytes", "when"},
     "schedule": {"service", "dry_run"},
     "rollback": {"instant", "dry_run", "unless_completed"},
     "restore": {"instant", "dry_run"},
@@ -76,6 +76,7 @@ def test_requests_are_frozen_and_have_slots(cls: type[Request]) -> None:
         (RunRequest, {"service": "clean", "instant": "1", "all_pending": True}, "instant and all_pending exclude"),
         (RunRequest, {"service": "clean", "instant": "1", "schedule": True}, "instant and schedule exclude"),
         (RunRequest, {"service": "clean", "max_minutes": 0}, "max_minutes must be between 1 and"),
+        (RunRequest, {"service": "clean", "max_bytes": 0}, "max_bytes must be at least 1"),
         (RollbackRequest, {"instant": "../1"}, "not an instant time"),
         (RestoreRequest, {"instant": "x"}, "not an instant time"),
         (RestoreRequest, {}, "restore needs an instant"),

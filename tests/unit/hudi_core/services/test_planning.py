@@ -10,7 +10,7 @@ import pytest
 from hudi_core.config.engine_config import EngineConfig
 from hudi_core.engine.protocol import Json
 from hudi_core.services.context import TableContext
-from hudi_core.services.planning import RewriteService, extent_of, within_budget, within_time
+from hudi_core.services.planning import RewriteService, cut_to, extent_of, within_budget
 from hudi_core.services.service import Nothing
 from hudi_core.storage.base import FileInfo
 from hudi_core.timeline.instant import Action, State
@@ -76,21 +76,26 @@ BUDGET = "airflow_hudi.plan.max.bytes"
 
 
 @pytest.mark.parametrize(
-    ("seconds", "rate", "expected"),
+    ("limits", "expected"),
     [
-        (None, 1.0, None),
-        (10, None, str(80 << 20)),
-        (10, 2.5, "25"),
-        (0.001, 1.0, "1"),
-        (-5, None, "1"),
-        (1e12, 1e9, str(2**53)),
+        ((None, 1.0), None),
+        ((10, None), 80 << 20),
+        ((10, 2.5), 25),
+        ((0.001, 1.0), 1),
+        ((-5, None), 1),
+        ((1e12, 1e9), 2**53),
+        ((None, None, 20), 20),
+        ((10, 2.5, 20), 20),
+        ((10, 1.5, 20), 15),
     ],
 )
-def test_a_time_is_a_budget(golden: Golden, seconds: float | None, rate: float | None, expected: str | None) -> None:
-    context = context_of(golden("9", "cow_basic").table)
-    assert within_time(context, seconds, rate).options.get(BUDGET) == expected
-    given = context_of(golden("9", "cow_basic").table, {BUDGET: "7"})
-    assert within_time(given, seconds, rate).options[BUDGET] == "7"
+def test_times_and_bytes_are_a_budget(golden: Golden, limits: tuple[Any, ...], expected: int | None) -> None:
+    """The smallest counts, with that of the options."""
+    table = golden("9", "cow_basic").table
+    assert cut_to(context_of(table), *limits).options.get(BUDGET) == (expected and str(expected))
+    assert cut_to(context_of(table, {BUDGET: "7"}), *limits).options[BUDGET] == str(min(7, expected or 7))
+    large = cut_to(context_of(table, {BUDGET: str(2 << 40)}), 60.0)
+    assert large.options[BUDGET] == str(60 * (8 << 20))
 
 
 class Plan:

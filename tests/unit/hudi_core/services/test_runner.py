@@ -125,18 +125,40 @@ def test_no_instant_is_started_from_a_moment_on(table: Path, monkeypatch: pytest
     assert [item.instant for item in result.instants] == instants[:1]
 
 
+def test_no_instant_is_started_when_the_bytes_are_written(table: Path) -> None:
+    """What is pending is run as it is; what fails writes nothing, and stops no younger instant."""
+    instants = cut_plan(context_of(table).active, table)
+    broken = table / ".hoodie" / f"{instants[0]}.compaction.requested"
+    content = broken.read_bytes()
+    broken.write_bytes(content[:-40])
+    result = run(table, all_pending=True, schedule=True, max_bytes=1)
+    assert [(item.instant, item.state) for item in result.instants] == [
+        (instants[0], "requested"),
+        (instants[1], "completed"),
+    ]
+    broken.write_bytes(content)
+    assert [item.instant for item in run(table, all_pending=True, max_bytes=1 << 40).instants] == [
+        instants[0],
+        instants[2],
+    ]
+
+
 @pytest.mark.parametrize(
     ("limits", "budgets"),
     [
+        ({"max_bytes": 500 * MIB}, [500 * MIB, 300 * MIB, 100 * MIB]),
+        ({"max_bytes": 500 * MIB, "max_minutes": 5}, [500 * MIB, 150 * MIB, 100 * MIB]),
         ({"max_minutes": 10}, [1200 * MIB, *[300 * MIB] * 4, 200 * MIB]),
         ({"starts_until": 1600}, [1200 * MIB, *[300 * MIB] * 4, 200 * MIB]),
         ({}, [None] * 7),
     ],
 )
-def test_plans_are_cut_to_the_time_that_is_left(
+def test_plans_are_cut_to_what_is_left(
     golden: Golden, monkeypatch: pytest.MonkeyPatch, limits: dict[str, int], budgets: list[int | None]
 ) -> None:
-    """To a quarter of it: at 8 MiB a second first, then at the 2 MiB a second that the instants came to."""
+    """To a quarter of it: at 8 MiB a second first, then at the 2 MiB a second that the instants came to; and to the
+    bytes that are left.
+    """
     table, found = golden("6", "cow_basic").table, list[str | None]()
     clock = [0.0]
 
@@ -152,7 +174,7 @@ def test_plans_are_cut_to_the_time_that_is_left(
     monkeypatch.setattr("hudi_core.services.runner.time.time", lambda: 1000.0)
     monkeypatch.setattr("hudi_core.services.runner.plan_due", plan_due)
     monkeypatch.setattr(ServiceRunner, "_run_one", run_one)
-    assert len(run(table, schedule=True, all_pending=True, **limits).instants) == 6
+    assert len(run(table, schedule=True, all_pending=True, **limits).instants) == min(6, len(budgets))
     assert [budget and int(budget) for budget in found] == budgets
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -114,6 +115,19 @@ def test_a_run_with_a_deadline_plans_what_it_can_end(golden: Golden, monkeypatch
         (planned,) = context.active.load().pending_compactions()
         sizes.append(len(context.active.read_plan(planned.requested_time).operations))
     assert sizes == [1, 1, 3]
+
+
+def test_a_run_of_one_instant_plans_it_whole(golden: Golden, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No further instant would take what a cut leaves out. Behind its time a run plans nothing."""
+    monkeypatch.setattr("hudi_core.services.planning._ASSUMED_RATE", 1)
+    table = golden("9", "mor_basic").table
+    context = open_context(table, {"hoodie.compact.inline.max.delta.commits": "1"})
+    request = RunRequest(str(table), "compaction", schedule=True, starts_until=int(time.time()) - 60)
+    over = nothing_to_run(context, request, an_owner())
+    assert (over.reason if over else None, pending(table)) == ("the time of the run is over", [])
+    assert nothing_to_run(context, replace(request, starts_until=None, max_minutes=1), an_owner()) is None
+    (planned,) = context.active.load().pending_compactions()
+    assert len(context.active.read_plan(planned.requested_time).operations) == 3
 
 
 def test_schedule_plans_or_says_why_not(golden: Golden) -> None:

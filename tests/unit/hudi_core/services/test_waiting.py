@@ -12,7 +12,7 @@ import pytest
 
 from hudi_core.errors import ConflictError
 from hudi_core.services.context import TableContext
-from hudi_core.services.waiting import deadline_of, pending_writers, wait_for_writers, writers_at_work
+from hudi_core.services.waiting import deadline_of, may_be_at_work, pending_writers, wait_for_writers, writers_at_work
 from hudi_core.timeline.instant import Action
 from hudi_core.transaction.owner import Owner
 from tests.support.changed_tables import an_owner, open_context, pending_write
@@ -116,6 +116,22 @@ def test_a_claim_says_that_an_instant_is_run(golden: Golden) -> None:
     assert writers_at_work(context, {plan.requested_time}) == [], "a plan alone has no writer"
     with context.claim(plan.requested_time, an_owner()):
         assert writers_at_work(context, {plan.requested_time}) == [plan]
+
+
+def test_what_a_run_of_ours_left_inflight_has_no_writer(golden: Golden) -> None:
+    """Though it changed just now and has no heartbeat; one that changes behind the release has another writer."""
+    table = golden("9", "mor_compaction_requested_only").table
+    age(table, 50 * HOUR)
+    context = open_context(table)
+    (plan,) = context.active.load().pending_compactions()
+    instant = "20300101000000000"
+    context.active.create_requested(instant, Action.COMPACTION, context.storage.read(context.active.path_of(plan)))
+    with context.claim(instant, an_owner()):
+        context.active.to_inflight(instant, Action.COMPACTION)
+    assert writers_at_work(context, {instant}, may_be_at_work) == []
+    for file in (table / context.active.folder).glob(f"{instant}*.inflight"):
+        os.utime(file, (time.time() + 1, time.time() + 1))
+    assert [item.requested_time for item in writers_at_work(context, {instant}, may_be_at_work)] == [instant]
 
 
 def test_the_deadline_is_an_option(golden: Golden) -> None:

@@ -333,3 +333,15 @@ def test_a_kill_while_claims_are_removed_never_makes_an_old_owner_the_highest() 
         if not plan.crashed:
             break
     assert number > 8
+
+
+def test_a_decision_that_a_cut_off_removal_left_is_of_no_later_owner() -> None:
+    """A commit and its savepoint have one instant, and so one folder."""
+    storage = MemoryStorage()
+    with claim(storage, T, HERE) as held:
+        held.decide(DECISION)
+    storage.delete(f"{FOLDER}/000001.json")
+    with claim(storage, T, HERE) as held:
+        assert (held.epoch, held.decided) == (2, None)
+        held.check()
+        held.decide(DECISION)

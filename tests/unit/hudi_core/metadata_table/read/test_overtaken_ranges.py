@@ -94,8 +94,37 @@ def test_they_may_be_archived(golden: Golden) -> None:
 def test_of_many_it_is_not_known(golden: Golden, monkeypatch: pytest.MonkeyPatch) -> None:
     table = Table(golden("9", "mdt_all_cow").table)
     overlapping(table, stats_of(table, "2024-01-02"), stats_of(table, PARTITION))
-    monkeypatch.setattr(overtaken_ranges, "_COMPARED", 1)
+    monkeypatch.setattr(overtaken_ranges, "_COMPARED", 0)
     assert metadata_of(table).may_have_narrow_ranges
+
+
+def test_a_rewrite_may_be_overtaken_by_any_number_of_commits(golden: Golden, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It brings no new values. The control: another write that is overtaken by as many."""
+    table = Table(golden("9", "mdt_all_cow").table)
+    stats, early = stats_of(table, PARTITION), table.new_instant()
+    instants = [str(int(early) + number) for number in range(4)]
+    for instant in instants:
+        table.data.create_requested(instant, Action.DELTA_COMMIT, b"")
+        table.data.to_inflight(instant, Action.DELTA_COMMIT)
+    for instant in reversed(instants):
+        record(table, instant, -1, stats)
+    monkeypatch.setattr(overtaken_ranges, "_COMPARED", 2)
+    assert metadata_of(table).may_have_narrow_ranges
+    operations = {table.data.read_commit(item).operation_type for item in table.data.load().commits()}
+    monkeypatch.setattr(overtaken_ranges, "_COMPARED", 64)
+    monkeypatch.setattr(overtaken_ranges, "REWRITES", operations)
+    assert not metadata_of(table).may_have_narrow_ranges
+
+
+def test_a_query_needs_no_file_of_the_archive(golden: Golden) -> None:
+    """An archiver may have removed it behind the manifest that names it."""
+    table = Table(golden("9", "mdt_all_cow").table)
+    first = next(iter(table.data.load().commits()))
+    archive_these(table.path, [first])
+    for file in (table.path / ".hoodie" / "timeline" / "history").glob("*.parquet"):
+        file.unlink()
+    assert metadata_of(table).may_have_narrow_ranges
+    assert PARTITION in listed(table)
 
 
 def test_version_6_merges_in_the_order_of_writing(golden: Golden) -> None:

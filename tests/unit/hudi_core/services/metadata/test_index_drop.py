@@ -55,6 +55,7 @@ from tests.unit.hudi_core.services.metadata.test_columns_concurrent_writers impo
     at_work,
     beat,
 )
+from tests.unit.hudi_core.services.metadata.test_missing_actions import missing
 
 Golden = Callable[[str, str], GoldenCase]
 OWNER = Owner.current("test")
@@ -272,6 +273,7 @@ def test_a_rebuild_that_timed_out_is_continued(golden: Golden, version: str) -> 
             rebuilt(table, AT_ONCE)
         assert row_indexes(table) == set()
         assert files_of(table) == whole
+        assert missing(table) == [], "everything else is kept up"
     table.data.undo(writer, Action.COMMIT)
     done = rebuilt(table, {REBUILD_ROW_INDEXES.name: "false"})
     assert set(done.rebuilt) == indexes == row_indexes(table)
