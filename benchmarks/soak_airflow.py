@@ -288,7 +288,8 @@ def write_for(writer: S3Writer, seconds: float, observer: Observer, kill: Compon
         if observer.error is not None:
             raise observer.error
         if kill is not None and time.monotonic() >= next_kill:
-            target = random.choice(TARGETS)
+            # The one that was killed least: a task is there for seconds, the triggerer always.
+            target = min(TARGETS, key=lambda name: (killed[name], random.random()))
             if kill_one(kill, target):
                 killed[target] += 1
                 next_kill = time.monotonic() + KILL_EVERY
