@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from hudi_core.storage.local import local_path
+from hudi_core.storage.local import is_file_uri, local_path
 from hudi_core.storage.registry import scheme_of
 
 
 def is_absolute(address: str) -> bool:
     """Whether an address says by itself where it is: a URI, or a path that begins with a slash."""
-    return address.startswith("/") or "://" in address or address[:5].lower() == "file:"
+    return address.startswith("/") or "://" in address or is_file_uri(address)
 
 
 def split_address(address: str) -> tuple[str, str, str]:
@@ -20,6 +20,6 @@ def split_address(address: str) -> tuple[str, str, str]:
     """
     scheme = scheme_of(address)
     if scheme == "file":
-        return scheme, "", local_path(address) if address[:5].lower() == "file:" else address
+        return scheme, "", local_path(address) if is_file_uri(address) else address
     place, slash, path = address.split("://", 1)[1].partition("/")
     return scheme, place, slash + path

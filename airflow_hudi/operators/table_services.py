@@ -262,8 +262,8 @@ class HudiTableServicesOperator(BaseHudiOperator):
 
 
 def _of_earlier_tries(kept: Sequence[Mapping[str, Any]], requests: Sequence[RunRequest]) -> dict[int, dict[str, Any]]:
-    """What earlier tries of the task completed, by the place of the request; without one, as in quiet hours that have
-    begun since, behind all of them. The exit codes are those of these tries.
+    """What earlier tries of the task completed, by the place of the request; without one, as in quiet hours that
+    started since, behind all of them. The exit codes are those of these tries.
     """
     places = {(item.table, item.service): place for place, item in enumerate(requests)}
     return {

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Final
 
 from hudi_core.metadata_table.indexed_table import IndexedTable
 from hudi_core.metadata_table.initialize.initial_commit import initialize_groups
@@ -27,13 +26,8 @@ from hudi_core.metadata_table.read.snapshot import MetadataTableSnapshot
 from hudi_core.metadata_table.timeline import MetadataTimeline
 from hudi_core.metadata_table.write.staged_logs import LogShards, StagedLog, StagedLogs, Workers, write_log_shard
 from hudi_core.storage.base import Storage
-from hudi_core.timeline.actions.commit import Operation
+from hudi_core.timeline.actions.commit import OVERWRITES
 from hudi_core.timeline.timeline import Timeline
-
-_OVERWRITES: Final = frozenset(
-    {Operation.INSERT_OVERWRITE, Operation.INSERT_OVERWRITE_TABLE, Operation.DELETE_PARTITION}
-)
-"""Operations that replace partitions as a whole."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +62,7 @@ class RowUpdates:
         """
         if not moves_rows(operation):
             return {}
-        others = self._other_partitions(instant, changes, data) if operation in _OVERWRITES else None
+        others = self._other_partitions(instant, changes, data) if operation in OVERWRITES else None
         staged: dict[str, list[StagedLog]] = {}
         spared = 0
         # The record index first: where it keeps places, secondary indexes keep the pairs of these keys.

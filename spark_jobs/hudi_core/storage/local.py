@@ -38,6 +38,11 @@ _WRITE_BUFFER = 1 << 20
 _ATTEMPTS = 10
 
 
+def is_file_uri(address: str) -> bool:
+    """Whether an address is a `file:` URI, in any case."""
+    return address[:5].lower() == "file:"
+
+
 def local_path(uri: str) -> str:
     """The absolute path of a plain path or a `file:` URI, whose percent escapes are decoded; `#` and `?` are characters
     of the path, as in Hadoop's Path. Raises ConfigError for a URI of another host, and for a path that no file system
@@ -45,9 +50,9 @@ def local_path(uri: str) -> str:
     """
     if "\0" in unquote(uri):
         raise ConfigError(f"{uri!r} holds a zero byte", path=uri, remedy="correct the address of the table")
-    scheme, colon, path = uri.partition(":")
-    if not colon or scheme.lower() != "file":
+    if not is_file_uri(uri):
         return os.path.abspath(uri)
+    path = uri[5:]
     if path.startswith("//"):
         host, slash, path = path[2:].partition("/")
         if host not in ("", "localhost"):

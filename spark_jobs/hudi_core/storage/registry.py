@@ -14,7 +14,7 @@ from hudi_core.model.size_limits import SizeLimits, without_limits
 from hudi_core.request.secrets import refuse_secret_address
 from hudi_core.storage.base import Storage
 from hudi_core.storage.failures import to_storage_error
-from hudi_core.storage.local import LocalStorage, local_path
+from hudi_core.storage.local import LocalStorage, is_file_uri, local_path
 
 if TYPE_CHECKING:
     from hudi_core.storage.fsspec_store import FsspecStorage
@@ -80,7 +80,7 @@ def scheme_of(uri: str) -> str:
     """The scheme in lower case, `s3` for `s3a` and `s3n`, `file` for a plain path. Raises ConfigError for none."""
     if not uri.strip():
         raise ConfigError("the address of the table is empty", remedy="give a path or an address")
-    if "://" not in uri and uri[:5].lower() != "file:":
+    if "://" not in uri and not is_file_uri(uri):
         return "file"
     scheme = uri.split(":", 1)[0].lower()
     return "s3" if scheme in ("s3a", "s3n") else scheme

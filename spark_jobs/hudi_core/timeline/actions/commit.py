@@ -20,7 +20,9 @@ SCHEMA_KEY: Final = "schema"
 
 _KEYS: Final = ("partitionToWriteStats", "compacted", "extraMetadata", "operationType", "partitionToReplaceFileIds")
 
-_REPLACING: Final = frozenset({"CLUSTER", "INSERT_OVERWRITE", "INSERT_OVERWRITE_TABLE", "DELETE_PARTITION"})
+OVERWRITES: Final = frozenset({"INSERT_OVERWRITE", "INSERT_OVERWRITE_TABLE", "DELETE_PARTITION"})
+"""Operations that replace partitions as a whole."""
+_REPLACING: Final = OVERWRITES | {"CLUSTER"}
 """Operations that complete as a replacecommit."""
 
 
