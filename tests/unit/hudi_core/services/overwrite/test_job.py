@@ -187,7 +187,7 @@ def in_two_partitions(table: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
     given, key = with_key_of(table, first, second)
     again = own_rows(table, within(read_rows(table), second))
     with monkeypatch.context() as patch:
-        patch.setattr(row_updates, "_OVERWRITES", frozenset())
+        patch.setattr(row_updates, "OVERWRITES", frozenset())
         overwrite(table, put_source(given, folder, name="first"))
         overwrite(table, put_source(again, folder, name="second"))
     context = open_context(table)
