@@ -22,8 +22,8 @@ import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
-from contextlib import ExitStack, closing
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, closing, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -47,6 +47,8 @@ from tests.interop.bundle import S3A, fetched
 from tests.interop.changes import user_columns, write_parquet
 from tests.interop.real_hudi import RealHudi, RealHudiError
 from tests.support.rows import assert_same_rows
+
+log = logging.getLogger(__name__)
 
 ROOT: Final = Path(__file__).parents[1]
 RESULTS: Final = Path(__file__).parent / "results" / "soak_airflow.json"
@@ -76,6 +78,7 @@ HFile block that it reads, and after some 80 writes waits for eight minutes for 
 NICENESS: Final = 10
 """Of real Hudi's processes: writers run on a cluster of their own, not on the machine of Airflow."""
 KILL_EVERY: Final = 15.0
+KILL_LOOK: Final = 0.1
 LOOKED_EVERY: Final = 0.5
 """Seconds between two looks at what the timeline shows; what a time is exact to."""
 SERVICES: Final = ("compaction", "clustering")
@@ -135,7 +138,7 @@ class S3Writer:
                 self.hudi.ask("write", base=self.base, operation="upsert", parquet=parquet, options=self.options)
                 break
             except RealHudiError as error:
-                self.failures[cause(error)] += 1
+                self.failed(cause(error), error)
         self.expected.update(dict.fromkeys(numbers, self.writes))
 
     def plan(self) -> None:
@@ -146,7 +149,13 @@ class S3Writer:
                     options = {**self.options, "hoodie.compact.inline.max.delta.commits": "1"}
                     self.hudi.ask("service", base=self.base, name=name, options=options)
                 except RealHudiError as error:
-                    self.failures[f"{name}: {cause(error)}"] += 1
+                    self.failed(f"{name}: {cause(error)}", error)
+
+    def failed(self, name: str, error: RealHudiError) -> None:
+        """Counts it; the first of its kind is logged as a whole."""
+        if name not in self.failures:
+            log.warning("real Hudi failed after %d writes: %s", self.writes, error)
+        self.failures[name] += 1
 
     def rows(self) -> pa.Table:
         """What the table has to hold."""
@@ -279,21 +288,37 @@ def kill_one(airflow: Components, target: str) -> bool:
     return True
 
 
-def write_for(writer: S3Writer, seconds: float, observer: Observer, kill: Components | None) -> Counter[str]:
-    """Writes for so long; kills processes of Airflow meanwhile. Which were killed, and how often."""
-    deadline, killed, next_kill = time.monotonic() + seconds, Counter[str](), time.monotonic() + KILL_EVERY
+def write_for(writer: S3Writer, seconds: float, observer: Observer) -> None:
+    """Writes for so long."""
+    deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
         writer.upsert()
         writer.plan()
         if observer.error is not None:
             raise observer.error
-        if kill is not None and time.monotonic() >= next_kill:
-            # The one that was killed least: a task is there for seconds, the triggerer always.
+
+
+@contextmanager
+def killing(airflow: Components) -> Iterator[Counter[str]]:
+    """Kills processes of Airflow meanwhile, now and then the one that was killed least, as soon as it is there: a task
+    is there for seconds, the triggerer always. Which were killed, and how often.
+    """
+    killed, over = Counter[str](), threading.Event()
+
+    def loop() -> None:
+        while not over.wait(KILL_EVERY):
             target = min(TARGETS, key=lambda name: (killed[name], random.random()))
-            if kill_one(kill, target):
-                killed[target] += 1
-                next_kill = time.monotonic() + KILL_EVERY
-    return killed
+            while not (there := kill_one(airflow, target)) and not over.wait(KILL_LOOK):
+                pass
+            killed[target] += there
+
+    thread = threading.Thread(target=loop, daemon=True)
+    thread.start()
+    try:
+        yield killed
+    finally:
+        over.set()
+        thread.join()
 
 
 def drain(observer: Observer, airflow: Components) -> None:
@@ -345,7 +370,8 @@ def judge(writer: S3Writer, table: HudiTable) -> dict[str, Any]:
 def part(writer: S3Writer, observer: Observer, airflow: Components, seconds: float, *, kills: bool) -> dict[str, Any]:
     """One part of the soak; see the module."""
     since, before = time.monotonic(), runs_of(airflow)
-    killed = write_for(writer, seconds, observer, airflow if kills else None)
+    with killing(airflow) if kills else nullcontext(Counter[str]()) as killed:
+        write_for(writer, seconds, observer)
     drain(observer, airflow)
     airflow.wait_until_healthy(HEALTHY)
     planned = {name for name, states in observer.seen.items() if states[State.REQUESTED.value] >= since}

@@ -40,6 +40,7 @@ class SparkEngine:
     """
 
     name = "spark"
+    is_remote = True
 
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark

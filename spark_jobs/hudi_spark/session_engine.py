@@ -35,6 +35,7 @@ class SessionEngine:
     """
 
     name = "spark"
+    is_remote = True
 
     def __init__(self, open_session: Callable[[], SparkSession], warn: Callable[[str], None]) -> None:
         self._open_session = open_session

@@ -1,5 +1,5 @@
 """Sorts the file group of test_compaction.make_table in a process of its own, and prints rows and the peak of anonymous
-memory as JSON. Arguments: folder, memory budget in bytes.
+memory as JSON. Arguments: folder, memory budget in bytes, `task` for one task instead of an exchange.
 """
 
 from __future__ import annotations
@@ -25,14 +25,21 @@ LIBRARIES = (polars,)
 """Imported before the first measurement: what libraries take up is no data."""
 
 
-def main(folder: Path, budget: int) -> None:
+class RemoteEngine(LocalEngine):
+    """Has a group sorted by one task, as Spark has it."""
+
+    is_remote = True
+
+
+def main(folder: Path, budget: int, how: str = "") -> None:
     unit = from_text(CompactionUnit, (folder / "unit.json").read_text())
     config = replace(unit.config, memory_bytes=budget)
     files = NewFiles(unit.instant, unit.schema, config, 1 << 30, unit.as_hudi_1, requirements=unit.requirements)
     target = ClusteringTarget(str(folder), {}, files, unit.max_instant, unit.committed, unit.policy)
     operation = unit.operation
     item = ClusteringSlice(operation.partition, operation.file_id, operation.base_file, operation.log_files)
-    work = Work(LocalEngine(1, exchange_bytes=budget), 1, target, {(item.partition, item.file_id): 1})
+    engine = RemoteEngine(1) if how == "task" else LocalEngine(1, exchange_bytes=budget)
+    work = Work(engine, 1, target, {(item.partition, item.file_id): 1})
     done, peak, _ = measured(lambda: work.sort([Group(item.partition, (item,), 3)], SortOrder(("text",))))
     read = [count.rows for result in done for count in result.counts]
     written = [file.stat.num_writes for result in done for file in result.files]
@@ -40,4 +47,4 @@ def main(folder: Path, budget: int) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), int(sys.argv[2]))
+    main(Path(sys.argv[1]), int(sys.argv[2]), *sys.argv[3:])

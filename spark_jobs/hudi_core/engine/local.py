@@ -38,6 +38,7 @@ class LocalEngine:
     """
 
     name = "local"
+    is_remote = False
 
     def __init__(self, threads: int | None = None, *, processes: int = 0, exchange_bytes: int = EXCHANGE_BYTES) -> None:
         """`threads` defaults to the number of processors and is not used with `processes`; raises ConfigError for

@@ -50,6 +50,8 @@ class Engine(Protocol):
     """
 
     name: str
+    is_remote: bool
+    """Whether units run in processes elsewhere, and each row of an exchange crosses to them and back."""
 
     def run(
         self,

@@ -134,6 +134,7 @@ class _NoEngine:
     """Whatever a look would run on an engine is work."""
 
     name = "none"
+    is_remote = False
     run = staticmethod(_found_work)
     exchange = staticmethod(_found_work)
 

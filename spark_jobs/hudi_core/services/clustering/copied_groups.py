@@ -39,7 +39,7 @@ class JoinUnit:
 
 @dataclass(frozen=True, slots=True)
 class Clustered:
-    """What a task wrote and read. A task of a sorted clustering does one of the two."""
+    """What a task wrote and read. A shard of an exchange does one of the two."""
 
     files: tuple[NewFile, ...] = ()
     counts: tuple[SliceCount, ...] = ()

@@ -41,10 +41,10 @@ MERGED_PART: Final = 8
 
 @dataclass(frozen=True, slots=True)
 class SampleUnit:
-    """A slice whose sort columns are sampled: `rows` of its rows, up to twice as many, and `most` bytes at most."""
+    """Slices whose sort columns are sampled: `rows` of each one's, up to twice as many, and `most` bytes at most."""
 
     target: ClusteringTarget
-    item: ClusteringSlice
+    slices: tuple[ClusteringSlice, ...]
     order: SortOrder
     rows: int
     most: int
@@ -59,13 +59,20 @@ class Sample:
 
 
 @dataclass(frozen=True, slots=True)
+class Sampled:
+    """Those of the slices of a unit."""
+
+    samples: tuple[Sample, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class SortUnit:
-    """A slice whose rows go to the shards from `first_shard` on: the next one begins at each key of `cuts`. The number
-    of its rows goes to `count_shard`.
+    """Slices whose rows go to the shards from `first_shard` on: the next one begins at each key of `cuts`. The numbers
+    of their rows go to `count_shard`.
     """
 
     target: ClusteringTarget
-    item: ClusteringSlice
+    slices: tuple[ClusteringSlice, ...]
     order: SortOrder
     cuts: tuple[bytes, ...]
     first_shard: int
@@ -92,16 +99,20 @@ class SortedOutputs:
     outputs: tuple[SortedOutput, ...]
 
 
-def sample_slice(unit: SampleUnit, attempt: TaskAttempt) -> Sample:
+def sample_slices(unit: SampleUnit, attempt: TaskAttempt) -> Sampled:
     """The UnitTask of sampling: rows at even distances. Of a slice with a base file that alone is looked at, since a
-    sample need not be exact. Errors as open_slice. Memory: a batch of rows, and the sample.
+    sample need not be exact. Errors as open_slice. Memory: a batch of rows, and the samples.
     """
+    return Sampled(tuple(_sample(unit, item) for item in unit.slices))
+
+
+def _sample(unit: SampleUnit, item: ClusteringSlice) -> Sample:
     storage = open_data_storage(unit.target.uri, unit.target.storage_options)
-    whole = rows_schema(unit.target.files.schema, path=unit.item.file_id)
+    whole = rows_schema(unit.target.files.schema, path=item.file_id)
     schema = pa.schema([whole.field(name) for name in unit.order.read_columns])
     kept = schema.empty_table()
     step, seen = 1, 0
-    with open_slice(storage, unit.target, unit.item) as rows:
+    with open_slice(storage, unit.target, item) as rows:
         for batch in _cheapest(rows, schema):
             kept = pa.concat_tables([kept, pa.Table.from_batches([_every(batch, step, -seen % step)])])
             seen += batch.num_rows
@@ -146,21 +157,30 @@ def order_and_cuts(samples: Sequence[Sample], order: SortOrder, outputs: int) ->
 
 
 def produce_sorted(unit: SortUnit, attempt: TaskAttempt) -> Iterator[pa.RecordBatch]:
-    """engine.protocol.Produce: the rows of a slice in sorted pieces, and their number. Errors as open_slice.
+    """engine.protocol.Produce: the rows of the slices in sorted pieces, and their numbers. Errors as open_slice.
 
     Memory: that of open_slice, and half of the memory budget.
     """
-    storage = open_data_storage(unit.target.uri, unit.target.storage_options)
+    counts: list[SliceCount] = []
     try:
-        with open_slice(storage, unit.target, unit.item) as rows:
-            keyed = (batch.append_column(SORT_KEY, unit.order.keys(batch)) for batch in rows.batches())
-            for part in grouped(keyed, max_bytes=unit.target.config.sorted_bytes):
-                yield from exchange_pieces(_sorted_part(part, unit))
-            count = rows.count()
+        for part in grouped(_keyed_rows(unit, counts), max_bytes=unit.target.config.sorted_bytes):
+            yield from exchange_pieces(_sorted_part(part, unit))
     except (pa.ArrowException, MemoryError) as error:
-        raise ExecutionError(f"sorting a file slice failed: {error!r}", path=unit.item.file_id) from error
-    row = ([unit.count_shard], [unit.item.file_id.encode()], [to_text(count).encode()])
-    yield exchange_rows(*(pa.array(value, field.type) for value, field in zip(row, ROWS, strict=True)))
+        path = unit.slices[min(len(counts), len(unit.slices) - 1)].file_id
+        raise ExecutionError(f"sorting a file slice failed: {error!r}", path=path) from error
+    for count in counts:
+        row = ([unit.count_shard], [count.file_id.encode()], [to_text(count).encode()])
+        yield exchange_rows(*(pa.array(value, field.type) for value, field in zip(row, ROWS, strict=True)))
+
+
+def _keyed_rows(unit: SortUnit, counts: list[SliceCount]) -> Iterator[pa.RecordBatch]:
+    """The rows of one slice after the other with their sort keys; `counts` gets the number of each that is read."""
+    storage = open_data_storage(unit.target.uri, unit.target.storage_options)
+    for item in unit.slices:
+        with open_slice(storage, unit.target, item) as rows:
+            for batch in rows.batches():
+                yield batch.append_column(SORT_KEY, unit.order.keys(batch))
+            counts.append(rows.count())
 
 
 def _sorted_part(batches: list[pa.RecordBatch], unit: SortUnit) -> Iterator[tuple[int, bytes, pa.Table]]:
@@ -176,9 +196,10 @@ def _sorted_part(batches: list[pa.RecordBatch], unit: SortUnit) -> Iterator[tupl
 
 
 def write_sorted(
-    given: SortedOutputs, shard: int, batches: Iterator[pa.RecordBatch], attempt: TaskAttempt
+    given: SortedOutputs, shard: int, batches: Iterator[pa.RecordBatch], attempt: TaskAttempt, first_row: int = 0
 ) -> Clustered:
     """The file of a shard; of the last shard the number of rows of each slice. With `given`, engine.protocol.Consume.
+    `first_row` is FileGroupWriter's.
 
     Memory: an eighth of the memory budget and the pieces that overlap, a piece of 1 MiB for each sorted part of each
     slice, twice; a row group of output. Raises ExecutionError where writing fails.
@@ -193,7 +214,9 @@ def write_sorted(
     codec, version = form_of(storage, target, output.slices)
     schema = rows_schema(target.files.schema, path=partition)
     try:
-        with FileGroupWriter(storage, target.files, partition, prefix, codec, attempt, spark_version=version) as writer:
+        with FileGroupWriter(
+            storage, target.files, partition, prefix, codec, attempt, first_row=first_row, spark_version=version
+        ) as writer:
             for rows in merged_pieces(batches, schema, target.config.memory_bytes // MERGED_PART):
                 for batch in rows.to_batches(max_chunksize=target.config.batch_rows):
                     writer.write(batch)

@@ -12,6 +12,7 @@ from uuid import uuid4
 from hudi_core.engine.protocol import Engine
 from hudi_core.services.clustering.copied_groups import Clustered, JoinUnit, join_slices
 from hudi_core.services.clustering.slice_rows import ClusteringTarget, SliceCount
+from hudi_core.services.clustering.sort_in_task import MOST_BYTES, GroupUnit, sort_group
 from hudi_core.services.clustering.sort_order import SortOrder
 from hudi_core.services.clustering.sorted_groups import (
     SampleUnit,
@@ -20,7 +21,7 @@ from hudi_core.services.clustering.sorted_groups import (
     SortUnit,
     order_and_cuts,
     produce_sorted,
-    sample_slice,
+    sample_slices,
     write_sorted,
 )
 from hudi_core.services.lifecycle import UnitProgress
@@ -35,6 +36,8 @@ _SAMPLED_AT_LEAST: Final = 64
 """Of each slice."""
 _SAMPLED_BYTES: Final = 16 << 20
 """Of a group: fewer rows are sampled where their columns are long."""
+_UNIT_BYTES: Final = 32 << 20
+"""Of files whose rows one task samples or exchanges, but for a larger slice, which is not divided."""
 
 Sizes = Mapping[tuple[str, str], int]
 """Bytes of the files of a slice, by partition and file id."""
@@ -87,7 +90,31 @@ class Work:
         return self.engine.run(join_slices, units, run_epoch=self.epoch, progress=self.progress)
 
     def sort(self, groups: Sequence[Group], order: SortOrder) -> list[Clustered]:
-        """In `order` within each group."""
+        """In `order` within each group: by one task each, or where its rows are many, or next to the executors, by an
+        exchange of all of these groups.
+        """
+        small = [group for group in groups if self._is_for_one_task(group)]
+        large = [group for group in groups if not self._is_for_one_task(group)]
+        units = [
+            GroupUnit(
+                self.target,
+                group.partition,
+                group.slices,
+                order,
+                self._sample(group, order, group.slices),
+                group.outputs,
+                str(uuid4()),
+            )
+            for group in small
+        ]
+        done = self.engine.run(sort_group, units, run_epoch=self.epoch, progress=self.progress) if units else []
+        return done + (self._exchange(large, order) if large else [])
+
+    def _is_for_one_task(self, group: Group) -> bool:
+        size = sum(self.sizes[item.partition, item.file_id] for item in group.slices)
+        return self.engine.is_remote and size <= MOST_BYTES
+
+    def _exchange(self, groups: Sequence[Group], order: SortOrder) -> list[Clustered]:
         placed = self._orders_and_cuts(groups, order)
         counts = [len(cuts) + 1 for _, cuts in placed]
         starts = list(accumulate(counts, initial=0))
@@ -97,9 +124,9 @@ class Work:
             for _ in range(count)
         ]
         units = [
-            SortUnit(self.target, item, placed_order, cuts, start, len(outputs))
+            SortUnit(self.target, slices, placed_order, cuts, start, len(outputs))
             for group, (placed_order, cuts), start in zip(groups, placed, starts, strict=False)
-            for item in group.slices
+            for slices in self._packed(group)
         ]
         return self.engine.exchange(
             produce_sorted,
@@ -111,23 +138,29 @@ class Work:
         )
 
     def _orders_and_cuts(self, groups: Sequence[Group], order: SortOrder) -> list[tuple[SortOrder, tuple[bytes, ...]]]:
-        sampled = [group.outputs > 1 or not order.layout.is_linear for group in groups]
-        units = [
-            SampleUnit(
-                self.target,
-                item,
-                order,
-                max(_SAMPLED_AT_LEAST, _SAMPLED_ROWS // len(group.slices)),
-                _SAMPLED_BYTES // len(group.slices),
-            )
-            for group, is_sampled in zip(groups, sampled, strict=True)
-            if is_sampled
-            for item in group.slices
-        ]
-        samples = iter(self.engine.run(sample_slice, units, run_epoch=self.epoch) if units else ())
+        sampled = [[self._sample(group, order, slices) for slices in self._packed(group)] for group in groups]
+        units = [unit for found in sampled for unit in found if unit is not None]
+        done = iter(self.engine.run(sample_slices, units, run_epoch=self.epoch) if units else ())
         return [
-            order_and_cuts([next(samples) for _ in group.slices], order, group.outputs) if is_sampled else (order, ())
-            for group, is_sampled in zip(groups, sampled, strict=True)
+            order_and_cuts([one for _ in found for one in next(done).samples], order, group.outputs)
+            if found[0] is not None
+            else (order, ())
+            for group, found in zip(groups, sampled, strict=True)
+        ]
+
+    def _sample(self, group: Group, order: SortOrder, slices: tuple[ClusteringSlice, ...]) -> SampleUnit | None:
+        """What is sampled of some slices of a group: nothing where it becomes one file, whose order needs no bounds."""
+        if group.outputs <= 1 and order.layout.is_linear:
+            return None
+        rows = max(_SAMPLED_AT_LEAST, _SAMPLED_ROWS // len(group.slices))
+        return SampleUnit(self.target, slices, order, rows, _SAMPLED_BYTES // len(group.slices))
+
+    def _packed(self, group: Group) -> list[tuple[ClusteringSlice, ...]]:
+        """The slices of each unit of a group: small ones share it, since a task costs as much as some MiB."""
+        sizes = [self.sizes[item.partition, item.file_id] for item in group.slices]
+        starts = zip(group.slices, accumulate(sizes, initial=0), strict=False)
+        return [
+            tuple(item for item, _ in part) for _, part in groupby(starts, key=lambda start: start[1] // _UNIT_BYTES)
         ]
 
     def _parts(self, group: Group) -> list[tuple[ClusteringSlice, ...]]:

@@ -5,6 +5,7 @@ partition before anything is written.
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -27,6 +28,8 @@ from hudi_core.model.partition import check_partitions
 from hudi_core.services.overwrite.schema_evolution import evolve
 from hudi_core.services.overwrite.source_types import check_types
 from hudi_core.storage.arrow_store import open_data_storage
+from hudi_core.storage.local import local_path
+from hudi_core.storage.registry import scheme_of
 
 if TYPE_CHECKING:
     from hudi_core.engine.protocol import Engine, TaskAttempt
@@ -130,9 +133,13 @@ def find_source(
     """The folder of a source and its files, sorted by name. Hidden files and those that begin with `_` are passed over,
     with `only` all but these.
 
+    A local address that is a symbolic link is followed, as it is the user's; links in the folder are not.
+
     Raises StorageNotFoundError where there is nothing, or not all of `only`, ConfigError for a folder with other files
     or without any, UnsupportedError for one with folders: values in their names would be lost.
     """
+    if scheme_of(address) == "file" and os.path.islink(local_path(address)):
+        address = os.path.realpath(local_path(address))
     folder, _, name = address.rstrip("/").rpartition("/")
     if name and (folder or "/" not in address):
         try:

@@ -31,6 +31,21 @@ def test_a_source_is_a_file_or_a_folder(tmp_path: Path) -> None:
     assert parts[0].size == (folder / "part-1.parquet").stat().st_size
 
 
+def test_a_source_may_be_a_link_but_hold_none(tmp_path: Path) -> None:
+    folder = put_source(pa.table({"a": range(10)}), tmp_path, files=2)
+    latest, one = tmp_path / "latest", tmp_path / "one.parquet"
+    latest.symlink_to(folder)
+    one.symlink_to(folder / "part-1.parquet")
+    for address in (str(latest), f"file://{latest}/"):
+        uri, parts = find_source(address, {})
+        assert (uri, len(parts)) == (str(folder), 2)
+    uri, (part,) = find_source(str(one), {})
+    assert (uri, part.name) == (str(folder), "part-1.parquet")
+    (folder / "part-2.parquet").symlink_to(folder / "part-0.parquet")
+    with pytest.raises(FormatError, match="symbolic link"):
+        find_source(str(folder), {})
+
+
 def test_what_is_no_source_is_refused(tmp_path: Path) -> None:
     with pytest.raises(StorageNotFoundError, match="no file, and no folder of Parquet files"):
         find_source(str(tmp_path / "nothing"), {})
