@@ -14,10 +14,11 @@ import sys
 import threading
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
 from hudi_core.config.options import check_options
+from hudi_core.config.table_config import PROPERTIES
 from hudi_core.engine.protocol import Json
 from hudi_core.errors import EXIT_BAD_INPUT, ConfigError, HudiError, LogFormatter, ZoneUnknownError
 from hudi_core.request.batch import BatchRequest, JobRequest, parse_job
@@ -29,7 +30,7 @@ from hudi_core.request.secrets import merge_storage_options
 from hudi_core.services.batch import interrupted, outcome_of, run_job
 from hudi_core.services.engine_choice import Choice
 from hudi_core.services.verbs import probe_store
-from hudi_core.storage.registry import open_storage
+from hudi_core.storage.registry import open_storage, scheme_of
 from hudi_core.table import HudiTable
 from hudi_spark.signals import EXIT_TERMINATED, Termination
 
@@ -89,6 +90,10 @@ class LocalJob:
         try:
             table = self._open(request)
         except (HudiError, OSError) as error:
+            # A local path may exist on the cluster's machines alone.
+            if isinstance(error, ConfigError) and error.path == PROPERTIES and scheme_of(request.table) != "file":
+                log.error("%s", error)
+                return Outcome.of_error(error)
             return Outcome.for_spark(f"the table cannot be opened here: {error}")
         return self._look(request, table) if self.mode is Mode.LOOK else self._auto(request, table)
 
@@ -109,25 +114,21 @@ class LocalJob:
         return Outcome.for_spark("there is work") if nothing is None else Outcome.of(nothing)
 
     def _auto(self, request: Request, table: HudiTable) -> Outcome:
-        """Planning is done here in either case: its instant is the one that Spark finds pending."""
-        whys: list[str] = []
+        """Planning is done here in either case: its instant is the one that Spark finds pending. What was done before
+        an instant that is for Spark is in the outcome, too.
+        """
 
         def run() -> RunResult:
             try:
                 nothing = self._nothing(request, table)
                 if nothing is not None:
                     return nothing
-                choice = table.choose_engine(request, at_once=self.at_once)
+                choice = self._choose(request, table)
             except ZoneUnknownError as error:
-                whys.append(error.message)
-                return RunResult()
-            if choice.local:
-                return self._run_on(choice, request, table)
-            whys.append(choice.why)
-            return RunResult()
+                return RunResult(left=error.message)
+            return self._run_on(choice, request, table) if choice.local else RunResult(left=choice.why)
 
-        outcome = outcome_of(run, request)
-        return Outcome.for_spark(whys[0]) if whys else outcome
+        return outcome_of(run, request)
 
     def _nothing(self, request: Request, table: HudiTable) -> RunResult | None:
         """As `hudictl run`: where an instant is to be planned, it is, so that its plan says how much there is to do."""
@@ -140,14 +141,18 @@ class LocalJob:
         nothing = self._nothing(request, table) if isinstance(request, RunRequest) else None
         if nothing is not None:
             return nothing
-        return self._run_on(table.choose_engine(request, at_once=self.at_once), request, table)
+        return self._run_on(self._choose(request, table), request, table)
+
+    def _choose(self, request: Request, table: HudiTable) -> Choice:
+        choice = table.choose_engine(request, at_once=self.at_once)
+        return replace(choice, local=True) if self.mode is Mode.LOCAL else choice
 
     def _run_on(self, choice: Choice, request: Request, table: HudiTable) -> RunResult:
         if request.needs_executors:
             where = "processes" if choice.in_processes else "threads"
             log.info("%s: the local engine runs %s, %d %s", table.uri, choice.why, choice.width, where)
         with choice.engine() as engine:
-            return table.run(request, engine, progress=_report)
+            return table.run(request, engine, _report, lambda planned: self._choose(planned, table))
 
 
 def main(stdin: int) -> int:

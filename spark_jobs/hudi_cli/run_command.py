@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from importlib.resources import as_file, files
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -36,7 +38,8 @@ from hudi_core.services.batch import outcome_of, run_job
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from hudi_core.services.runner import Progress
+    from hudi_core.services.engine_choice import Choice
+    from hudi_core.services.runner import Choose, Progress
     from hudi_core.table import HudiTable
     from hudi_spark.session_engine import SessionEngine
 
@@ -152,24 +155,40 @@ class Runner:
             self._session.__exit__(kind, error, trace)
 
     def run(self, request: Request) -> RunResult:
-        """The result of one request; raises as HudiTable.run. An instant is planned here, without Spark."""
+        """The result of one request; raises as HudiTable.run. An instant is planned here, without Spark. What was done
+        before an instant that is for Spark is in the result, unless Spark fails as a whole.
+        """
         if not isinstance(request, RunRequest):
             raise TypeError(f"{request.verb} is no run of a service")
-        table = table_of(request)
+        table, since = table_of(request), time.time()
         with table.one_command():
+            done = RunResult()
             nothing = table.nothing_to_run(request)
             if nothing is not None:
                 return nothing
             if self._engine != "spark" or not request.needs_executors:
-                choice = table.choose_engine(request, at_once=self.at_once)
-                if choice.local or self._engine == "local":
-                    with choice.engine() as local:
-                        return self._run(table, request, local)
-                self._output.note(f"{table.uri}: Spark runs this: {choice.why}")
+                done = self._run_here(table, request)
+                if done.left is None:
+                    return done
+                self._output.note(f"{table.uri}: Spark runs this: {done.left}")
+                request = request.rest(since, sum(item.bytes_written for item in done.instants))
             # Before the instant is claimed: a Spark that does not start, or executors that lack a wheel, leave no more
             # than a plan.
             session = self._started()
-            return self._run(table, session.with_zone(request), session)
+            return done.then(self._run(table, session.with_zone(request), session))
+
+    def _run_here(self, table: HudiTable, request: RunRequest) -> RunResult:
+        """Runs what is not left to Spark."""
+
+        def choose(planned: RunRequest) -> Choice:
+            choice = table.choose_engine(planned, at_once=self.at_once)
+            return replace(choice, local=True) if self._engine == "local" else choice
+
+        choice = choose(request)
+        if not choice.local:
+            return RunResult(left=choice.why)
+        with choice.engine() as local:
+            return self._run(table, request, local, choose)
 
     def _started(self) -> SessionEngine:
         with self._lock:
@@ -178,10 +197,10 @@ class Runner:
             self._session.start()
             return self._session
 
-    def _run(self, table: HudiTable, request: RunRequest, engine: Engine) -> RunResult:
+    def _run(self, table: HudiTable, request: RunRequest, engine: Engine, choose: Choose | None = None) -> RunResult:
         shown = self.at_once == 1 and not self._output.json_mode
         with RunProgress(self._output.log, SERVICES[request.service].units, shown=shown) as progress:
-            return table.run(request, engine, progress=progress)
+            return table.run(request, engine, progress, choose)
 
 
 def run_on(

@@ -6,7 +6,7 @@ which takes a second of CPU time to import.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -246,9 +246,18 @@ class HudiTable:
 
         return choose_engine(self._context_of(request), request, at_once=at_once)
 
-    def run(self, request: Request, engine: Engine, progress: Progress | None = None) -> RunResult:
+    def run(
+        self,
+        request: Request,
+        engine: Engine,
+        progress: Progress | None = None,
+        choose: Callable[[RunRequest], Choice] | None = None,
+    ) -> RunResult:
         """Does what the request says. Its options take precedence over those of `open`; its table and storage options
         are ignored, as `open` has fixed them.
+
+        `choose` chooses the engine of each instant that the run plans itself: the local one, or Spark, for which the
+        instant is left as it is planned, and the run ends (RunResult.left). Without it `engine` runs all of them.
 
         Raises HudiError: bad input (exit code 2) before anything is written, later as a failure (exit code 1) that says
         what was taken back and what stays; ConflictError when it is safe to retry.
@@ -257,7 +266,7 @@ class HudiTable:
 
         owner = Owner.current(request.owner, request.run_id)
         with self.one_command():
-            result = perform(self._context_of(request), request, engine, owner, progress)
+            result = perform(self._context_of(request), request, engine, owner, progress, choose)
         return replace(result, engine=engine.name if result.instants or result.document else None)
 
     def one_command(self) -> AbstractContextManager[None]:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NoReturn
 from hudi_core.config.table_config import PROPERTIES
 from hudi_core.engine.protocol import Json
 from hudi_core.errors import EXIT_FAILED, ConfigError, HudiError, LogFormatter
-from hudi_core.request.batch import BatchRequest, JobRequest, parse_job, requests_of
+from hudi_core.request.batch import BatchRequest, JobRequest, parse_job, places_of_result
 from hudi_core.request.outcome import PROGRESS, RESULT, Outcome
 from hudi_core.request.requests import ProbeStoreRequest, Request
 from hudi_core.request.results import RunResult
@@ -110,29 +110,28 @@ def _run(request: Request, engine: SessionEngine) -> RunResult:
 
 
 def deliver(job: JobRequest, outcome: Outcome) -> None:
-    """Writes the result where the job says, of a batch beside its first table, and removes results that were not
-    fetched for a week.
+    """Writes the result where the job says, of a batch at the first table where that can be done, and removes results
+    there that were not fetched for a week.
 
     The document has `exit_code` beside the members of the result line. A failure of the storage is logged: the timeline
     shows success.
     """
-    request = requests_of(job)[0]
-    try:
-        storage = open_storage(
-            request.table, merge_storage_options(request.storage_options, request.storage_options_file)
-        )
-        if request.needs_table and not storage.exists(PROPERTIES):
-            return  # no table: nothing is put there
-        old = time.time() - _KEPT_SECONDS
-        for info in storage.list_files(request.results_folder):
-            if info.modified < old:
-                storage.delete(info.path)
-        storage.write(
-            f"{request.results_folder}/{job.result_name}.json",
-            json.dumps({**outcome.to_json(), "exit_code": outcome.exit_code}, sort_keys=True).encode(),
-        )
-    except HudiError:
-        log.exception("the result could not be written")
+    text = json.dumps({**outcome.to_json(), "exit_code": outcome.exit_code}, sort_keys=True).encode()
+    for request in places_of_result(job):
+        try:
+            storage = open_storage(
+                request.table, merge_storage_options(request.storage_options, request.storage_options_file)
+            )
+            if request.needs_table and not storage.exists(PROPERTIES):
+                continue  # no table: nothing is put there
+            old = time.time() - _KEPT_SECONDS
+            for info in storage.list_files(request.results_folder):
+                if info.modified < old:
+                    storage.delete(info.path)
+            storage.write(f"{request.results_folder}/{job.result_name}.json", text)
+            return
+        except HudiError:
+            log.exception("the result could not be written")
 
 
 def read_request(arguments: Sequence[str]) -> JobRequest:

@@ -36,6 +36,10 @@ class ArchivedTimeline(Protocol):
         """All instants."""
         ...
 
+    def latest(self) -> Iterator[Instant]:
+        """All instants, the latest first; in layout 2 a file is opened when the caller comes to it."""
+        ...
+
     def commit(self, requested_time: str) -> CommitMetadata | None:
         """The metadata of the commit, deltacommit or replacecommit at `requested_time`; None when not archived."""
         ...

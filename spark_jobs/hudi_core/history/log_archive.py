@@ -101,6 +101,10 @@ class LogArchive:
     def timeline(self) -> Timeline:
         return Timeline.in_order(self.instants())
 
+    def latest(self) -> Iterator[Instant]:
+        """See ArchivedTimeline. A merged file has a new number and old instants: all are read first."""
+        return reversed(self.instants())
+
     def completion_time(self, requested_time: str) -> str | None:
         """See ArchivedTimeline: the requested time itself."""
         return requested_time if requested_time in self._requested_times else None

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
+from itertools import pairwise
 from operator import attrgetter
 from typing import Any, Final
 
@@ -74,6 +75,11 @@ class LsmHistory:
 
     def timeline(self) -> Timeline:
         return Timeline.in_order(self.instants())
+
+    def latest(self) -> Iterator[Instant]:
+        ends = sorted({file.end for file in self._files}, reverse=True)
+        for up_to, after in pairwise([*ends, None]):
+            yield from reversed(self.instants(after, up_to))
 
     def completion_time(self, requested_time: str) -> str | None:
         """See ArchivedTimeline; opens only files whose range covers the time."""

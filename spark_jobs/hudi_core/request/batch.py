@@ -21,7 +21,7 @@ class BatchRequest:
     """Requests that one job runs: those of one table one after the other, up to `at_once` tables side by side.
 
     Each has a result and an exit code of its own: the failure of one stops no other. `result_name` is as that of a
-    Request; the file is put where the first request's would be.
+    Request; the file is put at the first table that there is (places_of_result).
     """
 
     verb: ClassVar[str] = "batch"
@@ -37,11 +37,6 @@ class BatchRequest:
             raise ConfigError(f"{_WHAT}: there is no request in it", remedy="name a table")
         if not 1 <= self.at_once <= MAX_AT_ONCE:
             raise ConfigError(f"{_WHAT}: at_once must be between 1 and {MAX_AT_ONCE}")
-
-    @property
-    def results_folder(self) -> str:
-        """Where a named result is put, below the table of the first request."""
-        return self.requests[0].results_folder
 
     def to_json(self) -> str:
         """One line of JSON, in which fields that all requests share are there once; parse_job reads it."""
@@ -68,6 +63,16 @@ JobRequest: TypeAlias = Request | BatchRequest
 def requests_of(job: JobRequest) -> tuple[Request, ...]:
     """The requests of a job in their order."""
     return job.requests if isinstance(job, BatchRequest) else (job,)
+
+
+def places_of_result(job: JobRequest) -> tuple[Request, ...]:
+    """The first request of each table, in their order: a named result is put into the `results_folder` of the first one
+    that can be written, and its reader looks in the same order.
+    """
+    first: dict[str, Request] = {}
+    for request in requests_of(job):
+        first.setdefault(request.table, request)
+    return tuple(first.values())
 
 
 def parse_job(text: str | bytes) -> JobRequest:

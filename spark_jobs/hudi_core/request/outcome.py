@@ -16,7 +16,7 @@ RESULT: Final = "HUDI_RESULT"
 PROGRESS: Final = "HUDI_PROGRESS"
 """The first words of a job's lines about itself."""
 SUBMIT: Final = "submit"
-"""The member of a document that says why the work is for Spark, and was not done."""
+"""The member of a document that says why what is left of the work is for Spark, and was not done."""
 
 _LONGEST_PART = 4096
 _MOST_INSTANTS = 500
@@ -33,7 +33,8 @@ class Outcome:
     @staticmethod
     def of(result: RunResult) -> Outcome:
         """That of a result."""
-        return Outcome(printable(result), result.exit_code)
+        left = {} if result.left is None else {SUBMIT: result.left}
+        return Outcome({**printable(result), **left}, result.exit_code)
 
     @staticmethod
     def of_error(error: HudiError, exit_code: int | None = None) -> Outcome:
@@ -50,6 +51,16 @@ class Outcome:
     def for_spark(why: str) -> Outcome:
         """Nothing was done: the request is to be submitted to Spark."""
         return Outcome({SUBMIT: why}, 0)
+
+    def then(self, later: Outcome) -> Outcome:
+        """`later`, which is that of what this one left to Spark, with the instants that were run before."""
+        done = self.document.get("instants")
+        if not done:
+            return later
+        found = {name: value for name, value in later.document.items() if name != "reason"}
+        instants = [*done, *found.get("instants", ())]
+        engine = found.get("engine") or self.document.get("engine")
+        return Outcome({**found, "engine": engine, "instants": instants}, later.exit_code)
 
     def to_json(self) -> dict[str, Any]:
         """The object of a result line."""

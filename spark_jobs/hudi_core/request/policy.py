@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime, time, timedelta
+from datetime import date, datetime, time, timedelta, timezone
 from typing import Any, Final
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -26,6 +26,7 @@ back.
 """
 _DAYS: Final = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 _DAY: Final = f"(?:{'|'.join(_DAYS)})"
+_WEEK: Final = 7 * 86_400
 _ZONE: Final = "[A-Z][A-Za-z0-9_+/-]*"
 _HOURS: Final = re.compile(rf"(\d\d):(\d\d)-(\d\d):(\d\d)(?: ({_ZONE}))?(?: ({_DAY}(?:,{_DAY})*))?")
 
@@ -65,11 +66,24 @@ class QuietHours:
 
     def next_begin(self, now: datetime) -> datetime:
         """When they begin next after `now`, which has a zone."""
-        zone = ZoneInfo(self.zone)
-        today = now.astimezone(zone).date()
+        today = now.astimezone(ZoneInfo(self.zone)).date()
         days = (today + timedelta(days=number) for number in range(9))
-        begins = (datetime.combine(day, self.begin, zone) for day in days if day.weekday() in self.days)
-        return next(begin for begin in begins if begin.timestamp() > now.timestamp())
+        begins = (begin for day in days if day.weekday() in self.days for begin in self._begins_on(day))
+        return next(begin for begin in begins if begin > now)
+
+    def _begins_on(self, day: date) -> list[datetime]:
+        """In UTC: the time of day that they begin at, twice where clocks go back over it. Where clocks go forward over
+        it, the moment when they do: the next time of day that there is, is one of the hours.
+        """
+        zone = ZoneInfo(self.zone)
+        first, second = (datetime.combine(day, self.begin.replace(fold=fold), zone) for fold in (0, 1))
+        begin, again = first.astimezone(timezone.utc), second.astimezone(timezone.utc)
+        if again < begin:  # in the gap; fold 0 has the offset before it (PEP 495)
+            begin = again
+            while begin.astimezone(zone).utcoffset() == first.utcoffset():
+                begin += timedelta(minutes=1)
+            return [begin]
+        return [begin, again]
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +103,7 @@ class ServicePolicy:
 class Policy:
     """Of a table: its services in the order in which they run, with `options` of all of them. A service starts nothing
     after `minutes`, and reads at most `size` bytes at a time. Nothing is started in `quiet_hours`. An instant that is
-    pending for longer than `pending_age` seconds is to be reported. `pool` is Airflow's.
+    pending for longer than `pending_age` seconds outside of them is to be reported. `pool` is Airflow's.
     """
 
     services: tuple[ServicePolicy, ...] = tuple(map(ServicePolicy, DEFAULT_SERVICES))
@@ -108,10 +122,28 @@ class Policy:
         """When the next quiet hours begin, in seconds since the epoch; None without any."""
         return min((int(hours.next_begin(now).timestamp()) for hours in self.quiet_hours), default=None)
 
-    def options_of(self, service: ServicePolicy) -> dict[str, str]:
-        """The options of a service: its own before those of all."""
+    def is_overdue(self, age: int, now: datetime) -> bool:
+        """Whether what is pending at `now` for `age` seconds is to be reported. The seconds in quiet hours, in which it
+        may not run, do not count; to the minute, and by those of the last week where it is older.
+        """
+        if self.pending_age is None or age <= self.pending_age:
+            return False
+        if not self.quiet_hours:
+            return True
+
+        def outside(seconds: int) -> int:
+            moments = (now - timedelta(seconds=at) for at in range(0, seconds, 60))
+            return 60 * sum(self.quiet(moment) is None for moment in moments)
+
+        weeks, rest = divmod(age, _WEEK)
+        return outside(rest) + (weeks * outside(_WEEK) if weeks else 0) > self.pending_age
+
+    def options_of(self, service: ServicePolicy, given: Mapping[str, str]) -> dict[str, str]:
+        """The options of a service: those that are given where it is planned or run before its own, and its own before
+        those of all.
+        """
         size = {} if self.size is None else {PLAN_MAX_BYTES: str(self.size)}
-        return {**size, **self.options, **service.options}
+        return {**size, **self.options, **service.options, **given}
 
     def requests(self, table: str, **shared: Any) -> list[RunRequest]:
         """What is to be run on a table: all that is pending, and what is due; `shared` are fields of each request."""
@@ -124,7 +156,7 @@ class Policy:
                 all_pending=True,
                 max_minutes=self.minutes,
                 when=item.when,
-                options={**self.options_of(item), **options},
+                options=self.options_of(item, options),
                 **shared,
             )
             for item in self.services

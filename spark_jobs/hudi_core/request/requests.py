@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import KW_ONLY, asdict, dataclass, field
+from dataclasses import KW_ONLY, asdict, dataclass, field, replace
 from typing import ClassVar, Final, TypeAlias
 
 from hudi_core.errors import ConfigError
@@ -125,6 +125,16 @@ class RunRequest(Request):
     def needs_executors(self) -> bool:
         """See Request."""
         return not SERVICES[self.service].on_driver
+
+    def rest(self, since: float, written: int = 0) -> RunRequest:
+        """The request of what is left of a run that began at `since`, in seconds since the epoch, and has `written` so
+        many bytes: its minutes and its bytes go on.
+        """
+        ends = [] if self.starts_until is None else [self.starts_until]
+        if self.max_minutes is not None:
+            ends.append(int(since) + 60 * self.max_minutes)
+        most = None if self.max_bytes is None else max(1, self.max_bytes - written)
+        return replace(self, max_minutes=None, starts_until=min(ends, default=None), max_bytes=most)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from hudi_core.request.requests import REQUEST_VERSION
@@ -45,6 +45,15 @@ class RunResult:
     """The result of a verb other than `run`: the JSON document of hudictl's command of that name."""
     engine: str | None = None
     """Which engine did the work: `local` or `spark`; None where there was none to do."""
+    left: str | None = None
+    """Why what is pending now was left to Spark; None where nothing was."""
+
+    def then(self, later: RunResult) -> RunResult:
+        """`later`, which is that of what this one left to Spark, with the instants that were run before."""
+        if not self.instants:
+            return later
+        engine = later.engine or self.engine
+        return replace(later, instants=(*self.instants, *later.instants), reason=None, engine=engine)
 
     @property
     def failed(self) -> tuple[InstantResult, ...]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from hudi_core.engine.protocol import Engine
@@ -17,6 +17,7 @@ from hudi_core.request.requests import RunRequest
 from hudi_core.request.results import InstantResult, RunResult
 from hudi_core.request.services import Step, next_step, nothing_pending
 from hudi_core.services.context import TableContext
+from hudi_core.services.engine_choice import Choice
 from hudi_core.services.lifecycle import UnitProgress
 from hudi_core.services.planning import PLANS_IN_TIME, cut_to
 from hudi_core.services.policy.conditions import always_planned, answer
@@ -28,6 +29,8 @@ log = logging.getLogger(__name__)
 
 Progress = Callable[[str, int, int], None]
 """Called with the instant, its units done and all its units."""
+Choose = Callable[[RunRequest], Choice]
+"""Chooses the engine of the instant that a request names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,13 +124,24 @@ def plan_due(
 
 
 class ServiceRunner:
-    """Runs the instants of a request over one table and engine, one after the other."""
+    """Runs the instants of a request over one table, one after the other, on one engine. With `choose` that is the
+    engine of what is pending, and each instant that the run plans behind it is on the one that is chosen for it: the
+    first plan says nothing of the next ones. The run ends before an instant that is for Spark.
+    """
 
-    def __init__(self, context: TableContext, engine: Engine, owner: Owner, progress: Progress | None = None) -> None:
+    def __init__(
+        self,
+        context: TableContext,
+        engine: Engine,
+        owner: Owner,
+        progress: Progress | None = None,
+        choose: Choose | None = None,
+    ) -> None:
         self._context = context
         self._engine = engine
         self._owner = owner
         self._progress = progress
+        self._choose = choose
 
     def run(self, request: RunRequest) -> RunResult:
         """Runs the named instant, else the oldest pending one, else (`all_pending`) each pending one; where none is, an
@@ -146,7 +160,7 @@ class ServiceRunner:
             return RunResult((self._run_one(service, request.instant),))
         limits = Limits.of(request)
         if request.schedule and request.all_pending:
-            return self._run_and_plan(service, limits, request.when)
+            return self._run_and_plan(service, limits, request)
         work = find_work(self._context, service, self._owner, request)
         if not work.instants:
             return RunResult((), work.reason)
@@ -154,15 +168,24 @@ class ServiceRunner:
             return RunResult((self._run_one(service, work.instants[0]),))
         return RunResult(tuple(self._run_all(service, work.instants, limits)))
 
-    def _run_and_plan(self, service: InstantService, limits: Limits, when: Mapping[str, str]) -> RunResult:
+    def _run_and_plan(self, service: InstantService, limits: Limits, request: RunRequest) -> RunResult:
         pending = service.pending(self._context, self._context.active.load())
         results = self._run_all(service, pending, limits)
         while all(result.state == State.COMPLETED.value for result in results) and not limits.are_reached(results):
             cut = limits.cut(self._context, results)
-            planned = plan_due(cut, service, self._owner, when, dry_run=False)
+            planned = plan_due(cut, service, self._owner, request.when, dry_run=False)
             if planned.instant is None:
                 return RunResult(tuple(results), None if results else planned.reason)
-            results += self._run_all(service, [planned.instant], limits)
+            if self._choose is None:
+                results += self._run_all(service, [planned.instant], limits)
+                continue
+            named = replace(request, instant=planned.instant, schedule=False, all_pending=False)
+            choice = self._choose(named)
+            if not choice.local:
+                return RunResult(tuple(results), left=choice.why)
+            with choice.engine() as engine:
+                runner = ServiceRunner(self._context, engine, self._owner, self._progress)
+                results += runner._run_all(service, [planned.instant], limits)
         return RunResult(tuple(results))
 
     def _run_now(self, service: ImmediateService, request: RunRequest) -> RunResult:

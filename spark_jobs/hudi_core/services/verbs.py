@@ -17,7 +17,7 @@ from hudi_core.services.repair.unschedule import unschedule
 from hudi_core.services.restore.candidates import restorable_instants
 from hudi_core.services.restore.verb import RestoreResult, restore
 from hudi_core.services.rollback.verb import rollback
-from hudi_core.services.runner import Progress, ServiceRunner, find_work
+from hudi_core.services.runner import Choose, Progress, ServiceRunner, find_work
 from hudi_core.services.savepoint.verb import savepoint_create, savepoint_delete
 from hudi_core.services.service import ImmediateService, Scheduled, service_of
 from hudi_core.storage.base import Storage
@@ -26,12 +26,17 @@ from hudi_core.transaction.owner import Owner
 
 
 def perform(
-    context: TableContext, request: Request, engine: Engine, owner: Owner, progress: Progress | None = None
+    context: TableContext,
+    request: Request,
+    engine: Engine,
+    owner: Owner,
+    progress: Progress | None = None,
+    choose: Choose | None = None,
 ) -> RunResult:
-    """Does what the request says. Errors are those of the function that does it."""
+    """Does what the request says; `choose` as of ServiceRunner. Errors are those of the function that does it."""
     match request:
         case RunRequest():
-            return ServiceRunner(context, engine, owner, progress).run(request)
+            return ServiceRunner(context, engine, owner, progress, choose).run(request)
         case requests.DoctorRequest():
             report = examine(context, files=not request.timeline_only, executors=read_executors(engine))
             return RunResult(document=report.to_dict())

@@ -4,17 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import datetime
+from typing import Final
 
+from hudi_core.errors import TimelineError
 from hudi_core.timeline.instant import Instant
 from hudi_core.timeline.instant_time import parse_instant
 from hudi_core.timeline.timeline import Timeline
 
+LONG_AGO: Final = 10**10
+"""The seconds since a time that is no date, as that of a bootstrap: 317 years."""
+
+
+def seconds_since(time: str, now: datetime, zone: str) -> int:
+    """The seconds since an instant time or completion time of a timeline in `zone` (instant_time.zone_of); LONG_AGO
+    where it is no date.
+    """
+    try:
+        return int((now - parse_instant(time, zone)).total_seconds())
+    except TimelineError:
+        return LONG_AGO
+
 
 def age_of(instant: Instant, now: datetime, zone: str) -> int:
-    """The seconds since an instant was requested. `zone` is the timeline's (instant_time.zone_of). Raises TimelineError
-    for an instant that is no date.
-    """
-    return int((now - parse_instant(instant.requested_time, zone)).total_seconds())
+    """The seconds since an instant was requested; see seconds_since."""
+    return seconds_since(instant.requested_time, now, zone)
 
 
 def pending_longer_than(timeline: Timeline, seconds: int, now: datetime, zone: str) -> Iterator[tuple[Instant, int]]:
@@ -29,4 +42,5 @@ def pending_longer_than(timeline: Timeline, seconds: int, now: datetime, zone: s
 
 def age_shown(instant: Instant, age: int) -> str:
     """For messages."""
-    return f"{instant.pending_action} {instant.requested_time} is {instant.state.value} for {age} s"
+    shown = "long: its time is no date" if age == LONG_AGO else f"{age} s"
+    return f"{instant.pending_action} {instant.requested_time} is {instant.state.value} for {shown}"

@@ -19,6 +19,7 @@ from hudi_core.errors import ConfigError
 from hudi_core.request.batch import BatchRequest, JobRequest
 from hudi_core.request.outcome import Outcome
 from hudi_core.request.requests import DoctorRequest, ProbeStoreRequest, RunRequest, ScheduleRequest
+from hudi_core.table import HudiTable
 from tests.support.golden_data import GoldenCase
 from tests.support.rows import assert_same_rows, read_parquet
 from tests.support.table_invariants import read_rows
@@ -107,6 +108,29 @@ def test_a_large_plan_is_planned_and_left_to_spark(golden: Golden) -> None:
     assert outcome(request, Mode.AUTO).document["reason"]
 
 
+LARGER = {"hoodie.compact.inline.max.delta.commits": "1", "airflow_hudi.engine.local.max.bytes": "460000"}
+"""Of mor_basic one file slice has less to read, and two of them have more."""
+
+
+@pytest.mark.parametrize("version", ["6", "8", "9"])
+def test_each_plan_of_a_run_is_for_the_engine_that_suits_it(golden: Golden, version: str) -> None:
+    """A small plan is pending, and what is planned behind it is large: that stays requested."""
+    table = golden(version, "mor_basic").table
+    first = ScheduleRequest(str(table), "compaction", options={**LARGER, "airflow_hudi.plan.max.bytes": "1"})
+    outcome(first, Mode.LOCAL)
+    request = RunRequest(str(table), "compaction", schedule=True, all_pending=True, options=LARGER)
+    found = outcome(request, Mode.AUTO)
+    assert (found.exit_code, found.document["engine"]) == (0, "local")
+    assert [(item["state"], item["files_written"]) for item in found.document["instants"]] == [("completed", 1)]
+    assert "airflow_hudi.engine.local.max.bytes" in found.document["submit"]
+    assert len(HudiTable.open(str(table)).timeline().pending_compactions()) == 1
+    again = outcome(request, Mode.AUTO).document
+    assert (again["instants"], "max.bytes" in again["submit"]) == ([], True)
+    rest = outcome(request, Mode.LOCAL).document
+    assert [item["files_written"] for item in rest["instants"]] == [2]
+    assert "submit" not in rest
+
+
 def test_what_only_spark_knows_is_left_to_it(golden: Golden, tmp_path: Path) -> None:
     table = str(golden("8", "mor_basic").table)
     for mode in (Mode.LOOK, Mode.AUTO):
@@ -115,6 +139,15 @@ def test_what_only_spark_knows_is_left_to_it(golden: Golden, tmp_path: Path) -> 
         assert "cannot be opened here" in outcome(elsewhere, mode).document["submit"]
         assert "cannot be opened here" in outcome(RunRequest("nothing://a/b", "compaction"), mode).document["submit"]
     assert outcome(elsewhere, Mode.LOCAL).exit_code == 2
+
+
+@pytest.mark.parametrize("mode", list(Mode))
+def test_a_table_that_is_gone_from_a_store_costs_no_spark(mode: Mode, tmp_path: Path) -> None:
+    """All machines see the same store; a local path may be one of the cluster's."""
+    gone = outcome(RunRequest("memory://bucket/gone", "compaction"), mode)
+    assert gone.exit_code == 2
+    assert "is not a Hudi table" in gone.document["error"]["message"]
+    assert ("submit" in outcome(RunRequest(str(tmp_path), "compaction"), mode).document) == (mode is not Mode.LOCAL)
 
 
 @pytest.mark.parametrize("mode", list(Mode))

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 
+from hudi_core.engine.local import LocalEngine
+from hudi_core.request.requests import RunRequest
 from tests.support.golden_data import GoldenCase
 from tests.support.hudictl_runner import hudictl
 from tests.support.rows import assert_same_rows, read_parquet
@@ -62,6 +65,37 @@ def test_the_plan_chooses_the_engine(golden: Golden) -> None:
     assert "more than 1 units (airflow_hudi.engine.local.max.units)" in refused.err
     assert (refused.code, "Spark did not start" in refused.error["message"]) == (1, True)
     assert hudictl("run", "compaction", large, "--engine", "local", "--option", option, "--json").code == 0
+
+
+class LocalSession(LocalEngine):
+    """Stands for Spark's session."""
+
+    name = "spark"
+    requests: ClassVar[list[RunRequest]] = []
+
+    def start(self) -> None:
+        pass
+
+    def with_zone(self, request: RunRequest) -> RunRequest:
+        self.requests.append(request)
+        return request
+
+
+def test_each_plan_of_a_run_is_for_the_engine_that_suits_it(golden: Golden, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A small plan is pending, and what is planned behind it is large: Spark runs that, in the minutes left."""
+    table = golden("9", "mor_basic").table
+    due, most = "hoodie.compact.inline.max.delta.commits=1", "airflow_hudi.engine.local.max.bytes=460000"
+    options = ("--option", due, "--option", most, "--json")
+    assert hudictl("schedule", "compaction", table, "--max-bytes", "1", *options).document["plan"]["file_groups"] == 1
+    monkeypatch.setattr("hudi_cli.run_command.spark_engine", lambda *_: LocalSession(1))
+    arguments = ("--schedule", "--all-pending", "--max-minutes", "60", *options)
+    done = hudictl("run", "compaction", table, "--engine", "auto", *arguments)
+    assert (done.code, done.document["engine"]) == (0, "spark")
+    assert [item["files_written"] for item in done.document["instants"]] == [1, 2]
+    assert "Spark runs this: more than 0 MiB (airflow_hudi.engine.local.max.bytes) to read" in done.err
+    (request,) = LocalSession.requests
+    assert request.max_minutes is None
+    assert request.starts_until is not None
 
 
 def test_several_tables_have_results_of_their_own(golden: Golden, tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ import pytest
 
 from airflow_hudi.jobs.zip import entry_file
 from hudi_core.errors import ConfigError, StorageNotFoundError
+from hudi_core.request.batch import BatchRequest
 from hudi_core.request.outcome import Outcome
 from hudi_core.request.requests import (
     PROBE_RESULTS,
@@ -130,6 +131,22 @@ def test_a_result_is_left_as_a_file_where_the_request_says(
     assert json.loads((results / "next.json").read_text())["exit_code"] == 3
     deliver(RunRequest(str(tmp_path / "nothing"), "compaction", result_name="abc"), Outcome({}, 2))
     assert not (tmp_path / "nothing").exists()
+
+
+def test_the_result_of_a_batch_is_left_at_the_first_table_that_is_one(
+    tmp_path: Path, golden: Callable[[str, str], GoldenCase]
+) -> None:
+    gone, table, last = tmp_path / "gone", golden("8", "mor_basic").table, golden("9", "mor_basic").table
+    runs = tuple(RunRequest(str(path), "compaction") for path in (gone, table, last))
+    deliver(BatchRequest(runs, result_name="abc"), Outcome({"results": []}, 2))
+    assert json.loads((table / RESULTS / "abc.json").read_text())["exit_code"] == 2
+    assert not gone.exists()
+    assert not (last / RESULTS).exists()
+    (table / RESULTS / "abc.json").unlink()
+    (table / RESULTS).rmdir()
+    (table / RESULTS).touch()  # nothing can be put there
+    deliver(BatchRequest(runs, result_name="abc"), Outcome({"results": []}, 2))
+    assert (last / RESULTS / "abc.json").exists()
 
 
 class Session:

@@ -2,32 +2,52 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from typing import Final
 
-from hudi_core.config.services.clustering_config import SMALL_FILE_LIMIT
-from hudi_core.config.services.compaction_config import COMPACTION_DELTA_COMMITS, COMPACTION_TRIGGER, Trigger
-from hudi_core.errors import TimelineError
+from hudi_core.config.services.clean_config import CLEAN_TRIGGER_COMMITS
+from hudi_core.config.services.clustering_config import (
+    ASYNC_COMMITS,
+    INLINE_COMMITS,
+    SMALL_FILE_LIMIT,
+    ClusteringConfig,
+)
+from hudi_core.config.services.compaction_config import (
+    COMPACTION_DELTA_COMMITS,
+    COMPACTION_TRIGGER,
+    CompactionConfig,
+    Trigger,
+)
+from hudi_core.history.archived import ArchivedTimeline
 from hudi_core.request.conditions import Conditions
+from hudi_core.services.clustering.strategies import RULES, chosen_partitions
+from hudi_core.services.compaction.strategies import Strategies
 from hudi_core.services.compaction.triggers import is_after, last_request
 from hudi_core.services.context import TableContext
 from hudi_core.services.planning import was_cut
-from hudi_core.timeline.instant import Action, Instant
-from hudi_core.timeline.instant_time import parse_instant
+from hudi_core.timeline.actions.commit import Operation
+from hudi_core.timeline.instant import COMMIT_ACTIONS, Action, Instant
+from hudi_core.timeline.instant_time import zone_of
+from hudi_core.timeline.pending_age import LONG_AGO, seconds_since
 from hudi_core.timeline.pending_plans import is_clustering
 from hudi_core.timeline.timeline import Timeline
 
 _ALWAYS: Final[Mapping[str, Mapping[str, str]]] = {
-    "compaction": {COMPACTION_TRIGGER.name: Trigger.NUM_COMMITS.value, COMPACTION_DELTA_COMMITS.name: "1"}
+    "compaction": {COMPACTION_TRIGGER.name: Trigger.NUM_COMMITS.value, COMPACTION_DELTA_COMMITS.name: "1"},
+    "clustering": {INLINE_COMMITS.name: "0", ASYNC_COMMITS.name: "0"},
+    "clean": {CLEAN_TRIGGER_COMMITS.name: "1"},
 }
-"""Options by which a service that a condition makes due is planned, where the policy does not set them."""
+"""Options by which a service that a condition makes due is planned, whatever its triggers are: writers' options have
+those of what the writers plan.
+"""
+_CLUSTERINGS: Final = (Action.CLUSTERING, Action.REPLACE_COMMIT)
 
 
 @dataclass(frozen=True, slots=True)
 class FileSizes:
-    """Of all latest file slices: bytes of base files and of log files, how many base files are small, and their
+    """Of latest file slices: bytes of base files and of log files, how many base files are small, and their
     bytes.
     """
 
@@ -35,6 +55,22 @@ class FileSizes:
     logs: int = 0
     small_files: int = 0
     small: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Unseen:
+    """How many commits came after the `last` run of a service, and when the first of them completed; None for no run
+    as far as is known.
+    """
+
+    count: int
+    first: str
+    last: Instant | None = None
+
+    @staticmethod
+    def of(commits: Sequence[Instant], last: Instant | None) -> Unseen:
+        """Of at least one commit."""
+        return Unseen(len(commits), min(item.completed_at for item in commits), last)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,9 +95,12 @@ def answer(context: TableContext, service: str, when: Mapping[str, str], now: da
     since = commits_since(context, timeline, service, last)
     if not since:
         return Answer(False, f"no commit since {_shown(last)}")
-    found = [*_by_commits(context, conditions, since, last, now or datetime.now(timezone.utc))]
+    moment = now or datetime.now(timezone.utc)
+    found = _by_commits(context, conditions, Unseen.of(since, last), moment)
+    if last is None and found and not any(holds for holds, _ in found):
+        found = _by_archived(context, conditions, timeline, service, Unseen.of(since, last), moment)
     if conditions.needs_files:
-        found += _by_files(conditions, service, file_sizes(context, timeline))
+        found += _by_files(conditions, service, file_sizes(context, timeline, service, moment))
     held = [text for holds, text in found if holds]
     return Answer(True, "; ".join(held)) if held else Answer(False, "; ".join(text for _, text in found))
 
@@ -70,7 +109,7 @@ def always_planned(context: TableContext, service: str, when: Mapping[str, str])
     """The table with options by which the service is planned where it is due by conditions."""
     if not when:
         return context
-    return replace(context, options={**_ALWAYS.get(service, {}), **context.options})
+    return replace(context, options={**context.options, **_ALWAYS.get(service, {})})
 
 
 def last_run(context: TableContext, timeline: Timeline, service: str) -> Instant | None:
@@ -79,7 +118,7 @@ def last_run(context: TableContext, timeline: Timeline, service: str) -> Instant
         return last_request(timeline)
     if service == "clean":
         return timeline.completed().of_actions(Action.CLEAN).last()
-    earlier = reversed(timeline.of_actions(Action.CLUSTERING, Action.REPLACE_COMMIT).instants)
+    earlier = reversed(timeline.of_actions(*_CLUSTERINGS).instants)
     return next((item for item in earlier if is_clustering(context.active, item)), None)
 
 
@@ -94,12 +133,14 @@ def commits_since(context: TableContext, timeline: Timeline, service: str, last:
     return [item for item in commits if item != last and is_after(item, last, by_completion=by_completion)]
 
 
-def file_sizes(context: TableContext, timeline: Timeline) -> FileSizes:
-    """Of the table as it is at `timeline`."""
+def file_sizes(context: TableContext, timeline: Timeline, service: str, now: datetime) -> FileSizes:
+    """Of the table as it is at `timeline`, in the partitions that a plan of the compaction or clustering looks at.
+    Raises ConfigError for the options by which it does.
+    """
     limit = SMALL_FILE_LIMIT.read(context.options)
     view = context.view(timeline)
     base = logs = count = small = 0
-    for partition in view.partitions():
+    for partition in _planned_partitions(context, service, view.partitions(), now):
         for item in view.latest_merged_slices(partition):
             logs += sum(file.size for file in item.log_files)
             if item.base_file is not None:
@@ -110,22 +151,59 @@ def file_sizes(context: TableContext, timeline: Timeline) -> FileSizes:
     return FileSizes(base, logs, count, small)
 
 
-def _by_commits(
-    context: TableContext, conditions: Conditions, since: list[Instant], last: Instant | None, now: datetime
-) -> Iterator[tuple[bool, str]]:
+def _planned_partitions(context: TableContext, service: str, paths: Sequence[str], now: datetime) -> Sequence[str]:
+    local = now.astimezone(zone_of(context.zone))
+    if service == "compaction":
+        return Strategies(CompactionConfig.of(context.options), local.date()).partitions(paths)
+    rules = RULES[context.config.features.conflict_release]
+    return chosen_partitions(ClusteringConfig.of(context.options), paths, rules, hour=local.hour)
+
+
+def _by_commits(context: TableContext, conditions: Conditions, unseen: Unseen, now: datetime) -> list[tuple[bool, str]]:
+    found = []
     if conditions.commits is not None:
-        yield _compared(len(since), conditions.commits, f"commits since {_shown(last)}", str)
+        found.append(_compared(unseen.count, conditions.commits, f"commits since {_shown(unseen.last)}", str))
     if conditions.age is not None:
-        yield _by_age(context, conditions.age, min(item.completed_at for item in since), last, now)
+        found.append(_by_age(context, conditions.age, unseen.first, unseen.last, now))
+    return found
+
+
+def _by_archived(
+    context: TableContext, conditions: Conditions, timeline: Timeline, service: str, unseen: Unseen, now: datetime
+) -> list[tuple[bool, str]]:
+    """As _by_commits where the service has no run on the timeline: with the commits of the archive, the latest first,
+    up to its last run there, or until a condition holds.
+    """
+    history = context.history()
+    found = _by_commits(context, conditions, unseen, now)
+    for item in history.latest():
+        if timeline.find(item.requested_time, item.action) is not None:
+            continue  # archival copies instants before it removes them
+        if _is_archived_run(history, service, item):
+            return _by_commits(context, conditions, replace(unseen, last=item), now)
+        if item.action == Action.DELTA_COMMIT or (service != "compaction" and item.action in COMMIT_ACTIONS):
+            unseen = Unseen(unseen.count + 1, min(unseen.first, item.completed_at))
+            found = _by_commits(context, conditions, unseen, now)
+            if any(holds for holds, _ in found):
+                break
+    return found
+
+
+def _is_archived_run(history: ArchivedTimeline, service: str, item: Instant) -> bool:
+    """As last_run. An archived instant has the action under which it completed, which a clustering shares with
+    overwrites.
+    """
+    if service == "clustering":
+        metadata = (found for _, found in history.commits([item])) if item.action in _CLUSTERINGS else ()
+        return any(found.operation_type == Operation.CLUSTER for found in metadata)
+    return item.action == (Action.CLEAN if service == "clean" else Action.COMMIT)
 
 
 def _by_age(context: TableContext, due: float, completed: str, last: Instant | None, now: datetime) -> tuple[bool, str]:
     """A time that is no date, as that of a bootstrap, is long ago."""
-    try:
-        moment = parse_instant(completed, context.zone).astimezone(timezone.utc)
-    except TimelineError:
+    age = max(0, seconds_since(completed, now, context.zone))
+    if age == LONG_AGO:
         return True, f"the first commit after {_shown(last)} is {completed}, which is no date and counts as long ago"
-    age = max(0, int((now - moment).total_seconds()))
     return _compared(age, due, f"since the first commit after {_shown(last)}", _seconds)
 
 

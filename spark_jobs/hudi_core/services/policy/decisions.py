@@ -75,7 +75,7 @@ def decide(context: TableContext, policy: Policy, owner: Owner, now: datetime | 
     quiet = policy.quiet(moment)
     found = []
     for item in policy.services:
-        options = {**context.options, **policy.options_of(item)}
+        options = policy.options_of(item, context.options)
         check_options(options)
         if quiet is not None:
             found.append(Decision(item.service, False, f"quiet hours: {quiet}"))
@@ -87,7 +87,8 @@ def decide(context: TableContext, policy: Policy, owner: Owner, now: datetime | 
 def _alerts(context: TableContext, policy: Policy, now: datetime) -> Iterator[Alert]:
     if policy.pending_age is not None:
         for item, age in pending_longer_than(context.active.load(), policy.pending_age, now, context.zone):
-            yield Alert(age_shown(item, age), item.requested_time, age)
+            if policy.is_overdue(age, now):
+                yield Alert(age_shown(item, age), item.requested_time, age)
 
 
 def _decide(context: TableContext, item: ServicePolicy, owner: Owner, now: datetime) -> Decision:

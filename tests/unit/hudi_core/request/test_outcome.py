@@ -21,6 +21,18 @@ def test_a_result_an_error_and_a_defect_have_one_form() -> None:
     assert Outcome.for_spark("large").document == {"submit": "large"}
 
 
+def test_what_is_left_to_spark_comes_behind_what_was_done() -> None:
+    first = Outcome.of(RunResult((DONE,), engine="local", left="large"))
+    assert (first.exit_code, first.document["submit"], len(first.document["instants"])) == (0, "large", 1)
+    whole = first.then(Outcome.of(RunResult((DONE,), engine="spark")))
+    assert whole.document == {"engine": "spark", "instants": [DONE.to_dict()] * 2}
+    nothing = first.then(Outcome.of(RunResult((), "the time of the run is over")))
+    assert nothing.document == {"engine": "local", "instants": [DONE.to_dict()]}
+    busy = first.then(Outcome.of_error(ConflictError("busy")))
+    assert (busy.exit_code, busy.document["error"]["message"], len(busy.document["instants"])) == (3, "busy", 1)
+    assert Outcome.of(RunResult(left="large")).then(busy) == busy
+
+
 def test_errors_return_typed() -> None:
     found = error_from_json(error_to_json(ConflictError("busy", remedy="wait")))
     assert (type(found), found.message, found.remedy) == (ConflictError, "busy", "wait")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timezone
+from datetime import datetime, timedelta, timezone
 
 import pytest
 
@@ -57,11 +57,48 @@ def test_quiet_hours(hours: str, moment: str, holds: bool) -> None:
         # Clocks go back in Berlin on that night.
         ("08:00-18:00 Europe/Berlin", "2026-10-24T12:00", "2026-10-25T07:00"),
         ("08:00-18:00 Europe/Berlin", "2026-10-24T05:00", "2026-10-24T06:00"),
+        # 02:30 is twice on that night, and 02:45 of the second time is again one of the hours.
+        ("02:30-04:00 Europe/Berlin", "2026-10-25T00:00", "2026-10-25T00:30"),
+        ("02:30-04:00 Europe/Berlin", "2026-10-25T00:30", "2026-10-25T01:30"),
+        # There is no 02:30 on that night: behind 01:59 comes 03:00, which is one of the hours.
+        ("02:30-04:00 Europe/Berlin", "2026-03-28T12:00", "2026-03-29T01:00"),
+        ("02:30-04:00 Europe/Berlin", "2026-03-29T01:00", "2026-03-30T00:30"),
+        ("02:00-04:00 Europe/Berlin", "2026-03-28T12:00", "2026-03-29T01:00"),
+        ("03:00-04:00 Europe/Berlin", "2026-03-28T12:00", "2026-03-29T01:00"),
     ],
 )
 def test_when_quiet_hours_begin(hours: str, moment: str, begin: str) -> None:
     assert QuietHours.parse(hours).next_begin(at(moment)) == at(begin)
     assert Policy(quiet_hours=(QuietHours.parse(hours),)).quiet_from(at(moment)) == at(begin).timestamp()
+    assert QuietHours.parse(hours).holds(at(begin))
+    assert not QuietHours.parse(hours).holds(at(begin) - timedelta(minutes=1))
+
+
+@pytest.mark.parametrize(
+    ("since", "now", "overdue"),
+    [
+        ("2026-11-25T05:00", "2026-11-25T07:00", False),
+        ("2026-11-25T05:00", "2026-11-25T07:01", True),
+        # An hour before the quiet hours, and an hour behind them.
+        ("2026-11-25T07:00", "2026-11-25T12:00", False),
+        ("2026-11-25T07:00", "2026-11-25T19:00", False),
+        ("2026-11-25T07:00", "2026-11-25T19:02", True),
+        ("2026-11-25T09:00", "2026-11-25T17:00", False),
+        # Weeks ago, and reported in quiet hours, too.
+        ("2026-10-25T09:00", "2026-11-25T12:00", True),
+    ],
+)
+def test_what_waits_in_quiet_hours_is_not_overdue_by_them(since: str, now: str, overdue: bool) -> None:
+    policy = Policy(quiet_hours=(QuietHours.parse("08:00-18:00"),), pending_age=2 * 3600)
+    age = int((at(now) - at(since)).total_seconds())
+    assert policy.is_overdue(age, at(now)) == overdue
+    assert Policy(pending_age=2 * 3600).is_overdue(age, at(now)) == (age > 2 * 3600)
+    assert not Policy(quiet_hours=policy.quiet_hours).is_overdue(age, at(now))
+
+
+def test_where_every_hour_is_quiet_nothing_is_overdue() -> None:
+    hours = tuple(map(QuietHours.parse, ("00:00-12:00", "12:00-00:00")))
+    assert not Policy(quiet_hours=hours, pending_age=60).is_overdue(10**9, at("2026-11-25T12:00"))
 
 
 def test_the_next_of_several_quiet_hours_counts() -> None:

@@ -140,3 +140,10 @@ def test_the_request_and_the_configuration_need_no_arrow() -> None:
         "assert not {'pyarrow', 'numpy', 'pyspark', 'airflow'} & set(sys.modules), 'heavy imports'"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_the_minutes_and_bytes_of_a_run_go_on_in_what_is_left_of_it() -> None:
+    run = RunRequest("a", "compaction", schedule=True, max_minutes=1, starts_until=2000, max_bytes=100)
+    assert run.rest(1000.5, 30) == RunRequest("a", "compaction", schedule=True, starts_until=1060, max_bytes=70)
+    assert run.rest(1990, 100) == RunRequest("a", "compaction", schedule=True, starts_until=2000, max_bytes=1)
+    assert RunRequest("a", "compaction").rest(1000, 30) == RunRequest("a", "compaction")

@@ -34,6 +34,15 @@ def test_a_run_without_work_has_a_reason() -> None:
     assert json.loads(RunResult((), "no commits").to_json()) == {"version": 1, "instants": [], "reason": "no commits"}
 
 
+def test_what_is_left_to_spark_comes_behind_what_was_done() -> None:
+    done, more = InstantResult("1", "commit", "completed"), InstantResult("2", "commit", "completed")
+    first = RunResult((done,), engine="local", left="large")
+    assert first.then(RunResult((more,), engine="spark")) == RunResult((done, more), engine="spark")
+    assert first.then(RunResult((), "the time of the run is over")) == RunResult((done,), engine="local")
+    later = RunResult((), "no commits")
+    assert RunResult(left="large").then(later) == later
+
+
 def test_exit_codes() -> None:
     done = InstantResult("1", "commit", "completed")
     bad = InstantResult("2", "compaction", "requested", error="e", exit_code=2)

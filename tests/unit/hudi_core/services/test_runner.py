@@ -14,6 +14,7 @@ from hudi_core.errors import ConfigError, StorageNotFoundError
 from hudi_core.request.requests import RunRequest
 from hudi_core.request.results import InstantResult, RunResult
 from hudi_core.services.context import TableContext
+from hudi_core.services.engine_choice import Choice
 from hudi_core.services.runner import ServiceRunner
 from hudi_core.services.service import Scheduled
 from hudi_core.storage.local import LocalStorage
@@ -200,3 +201,29 @@ def test_with_schedule_an_instant_is_planned_only_when_none_is_pending(golden: G
     (planned,) = context_of(table).active.load().of_actions(Action.CLEAN).requested_times
     found = run(table, service="clean", schedule=True)
     assert [item.instant for item in found.instants] == [planned]
+
+
+def test_each_plan_is_for_the_engine_that_is_chosen_for_it(golden: Golden, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An engine for each that is local; behind one that is for Spark nothing is planned."""
+    table, asked, widths, plans = golden("6", "cow_basic").table, list[RunRequest](), list[int](), list[str]()
+    choices = iter([Choice(True, "small", 3), Choice(True, "small", 1), Choice(False, "large")])
+
+    def plan_due(*_: object, dry_run: bool) -> Scheduled:
+        plans.append(str(len(plans) + 1))
+        return Scheduled(plans[-1], {})
+
+    def choose(request: RunRequest) -> Choice:
+        asked.append(request)
+        return next(choices)
+
+    def run_one(self: ServiceRunner, service: object, instant: str) -> InstantResult:
+        widths.append(self._engine._width)  # type: ignore[attr-defined]
+        return InstantResult(instant, "compaction", "completed")
+
+    monkeypatch.setattr("hudi_core.services.runner.plan_due", plan_due)
+    monkeypatch.setattr(ServiceRunner, "_run_one", run_one)
+    request = RunRequest(str(table), "compaction", schedule=True, all_pending=True)
+    found = ServiceRunner(context_of(table), LocalEngine(2), Owner.current("tester"), None, choose).run(request)
+    assert [(item.instant, width) for item, width in zip(found.instants, widths, strict=True)] == [("1", 3), ("2", 1)]
+    assert (found.left, plans) == ("large", ["1", "2", "3"])
+    assert asked == [RunRequest(str(table), "compaction", instant=plan) for plan in plans]

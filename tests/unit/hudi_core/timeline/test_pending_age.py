@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime, timezone
 
 from hudi_core.timeline.instant import Action, Instant, State
-from hudi_core.timeline.pending_age import age_shown, pending_longer_than
+from hudi_core.timeline.pending_age import LONG_AGO, age_shown, pending_longer_than
 from hudi_core.timeline.timeline import Timeline
 
 
@@ -17,3 +17,13 @@ def test_ages_are_those_of_the_requested_times() -> None:
     assert list(pending_longer_than(timeline, 60, noon, "UTC")) == [(old, 7200)]
     assert list(pending_longer_than(timeline, 59, noon, "UTC")) == [(old, 7200), (young, 60)]
     assert age_shown(young, 60) == "clean 20261125115900000 is inflight for 60 s"
+
+
+def test_a_time_that_is_no_date_is_long_ago() -> None:
+    """As that of a bootstrap (HoodieTimeline.FULL_BOOTSTRAP_INSTANT_TS)."""
+    undated = Instant("00000000000002", Action.DELTA_COMMIT, State.INFLIGHT)
+    young = Instant("20261125115900000", Action.CLEAN, State.INFLIGHT)
+    noon = datetime(2026, 11, 25, 12, tzinfo=timezone.utc)
+    century = 36_500 * 86_400
+    assert list(pending_longer_than(Timeline([undated, young]), century, noon, "UTC")) == [(undated, LONG_AGO)]
+    assert age_shown(undated, LONG_AGO) == "deltacommit 00000000000002 is inflight for long: its time is no date"

@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
 import pytest
 
 from hudi_core.engine.local import LocalEngine
+from hudi_core.history.lsm import LsmHistory
+from hudi_core.request.overwrites import DeletePartitionRequest
 from hudi_core.request.requests import RunRequest
-from hudi_core.services.policy.conditions import always_planned, answer, file_sizes
+from hudi_core.services.policy.conditions import always_planned, answer, file_sizes, last_run
+from hudi_core.services.runner import plan_due
+from hudi_core.services.service import InstantService, service_of
 from hudi_core.table import HudiTable
-from hudi_core.timeline.instant_time import parse_instant
-from tests.support.changed_tables import open_context
+from hudi_core.timeline.instant import Instant
+from hudi_core.timeline.instant_time import parse_instant, zone_of
+from tests.support.changed_tables import QUICK_CLOCK, an_owner, open_context
 from tests.support.golden_clusterings import cluster, plan_of_all
 from tests.support.golden_compactions import OPTIONS
 from tests.support.golden_data import GoldenCase
 
 Golden = Callable[[str, str], GoldenCase]
-MIB = 1 << 20
+NOW = datetime(2026, 11, 25, 12, tzinfo=timezone.utc)
+ARCHIVING = {"hoodie.keep.min.commits": "2", "hoodie.keep.max.commits": "3", "hoodie.clean.commits.retained": "1"}
 
 
 @pytest.fixture(params=["6", "8", "9"])
@@ -59,7 +65,7 @@ def test_the_age_is_that_of_the_oldest_commit_that_was_not_seen(table: Path) -> 
 
 def test_bytes_and_shares_of_log_files(table: Path) -> None:
     context = open_context(table)
-    sizes = file_sizes(context, context.active.load())
+    sizes = file_sizes(context, context.active.load(), "compaction", NOW)
     assert sizes.logs > 0
     assert sizes.base > 0
     assert due(table, "compaction", bytes=sizes.logs)
@@ -78,7 +84,7 @@ def test_one_condition_of_several_is_enough(table: Path) -> None:
 
 def test_small_files_until_they_are_clustered(table: Path) -> None:
     context = open_context(table)
-    sizes = file_sizes(context, context.active.load())
+    sizes = file_sizes(context, context.active.load(), "clustering", NOW)
     assert sizes.small == sizes.base
     assert due(table, "clustering", small_files=sizes.small_files)
     assert not due(table, "clustering", small_files=sizes.small_files + 1)
@@ -101,13 +107,34 @@ def test_a_compaction_that_has_run_starts_again_at_nothing(table: Path) -> None:
     assert "no commit since" in str(again.reason)
 
 
-def test_what_a_condition_makes_due_is_planned_whatever_the_triggers_are(table: Path) -> None:
-    context = open_context(table)
-    options = always_planned(context, "compaction", {"commits": "1"}).options
-    assert options["hoodie.compact.inline.max.delta.commits"] == "1"
-    assert always_planned(context, "compaction", {}) is context
-    own = open_context(table, {"hoodie.compact.inline.max.delta.commits": "7"})
-    assert always_planned(own, "compaction", {"commits": "1"}).options["hoodie.compact.inline.max.delta.commits"] == "7"
+@pytest.mark.parametrize(
+    ("service", "triggers"),
+    [
+        ("compaction", {"hoodie.compact.inline.max.delta.commits": "1000"}),
+        (
+            "compaction",
+            {
+                "hoodie.compact.inline.trigger.strategy": "TIME_ELAPSED",
+                "hoodie.compact.inline.max.delta.seconds": "2000000000",
+            },
+        ),
+        ("clustering", {"hoodie.clustering.async.enabled": "true", "hoodie.clustering.async.max.commits": "1000"}),
+        ("clustering", {"hoodie.clustering.inline": "true", "hoodie.clustering.inline.max.commits": "1000"}),
+        ("clean", {"hoodie.clean.trigger.max.commits": "1000", "hoodie.clean.commits.retained": "1"}),
+        ("clean", {"hoodie.clean.max.commits": "1000", "hoodie.clean.commits.retained": "1"}),
+    ],
+)
+def test_what_a_condition_makes_due_is_planned_whatever_the_triggers_are(
+    golden: Golden, service: str, triggers: dict[str, str]
+) -> None:
+    """Those of the writers, which say when the writers plan."""
+    context = open_context(golden("8", "mor_compacted" if service == "clean" else "mor_basic").table, triggers)
+    planner = service_of(service)
+    assert isinstance(planner, InstantService)
+    assert planner.schedule(context, an_owner(), dry_run=True).plan is None
+    assert always_planned(context, service, {}) is context
+    found = plan_due(context, planner, an_owner(), {"commits": "1"}, dry_run=True)
+    assert found.plan is not None, found.reason
 
 
 def test_what_did_not_fit_into_a_plan_is_due(table: Path) -> None:
@@ -138,3 +165,160 @@ def test_a_commit_at_a_time_that_is_no_date_is_long_ago(golden: Golden) -> None:
     found = answer(open_context(table), "compaction", {"age": "1000d"})
     assert found is not None
     assert "001, which is no date" in found.why
+
+
+@pytest.mark.parametrize("version", ["6", "8", "9"])
+def test_commits_that_were_archived_since_the_last_run_count(golden: Golden, version: str) -> None:
+    service, table = "clustering", golden(version, "archived_timeline_cow").table
+    every, left = all_commits(table), len(open_context(table).active.load().commits())
+    assert due(table, service, commits=left)
+    archive(table)
+    context = open_context(table)
+    active = context.active.load().commits()
+    assert len(active) < left < len(every)
+    assert due(table, service, commits=left)
+    assert due(table, service, commits=len(every))
+    found = answer(context, service, {"commits": str(len(every) + 1)})
+    assert found is not None
+    assert found.why == f"{len(every)} commits since the beginning of the timeline, due at {len(every) + 1}"
+    first = parse_instant(min(item.completed_at for item in every), context.zone).astimezone(timezone.utc)
+    of_active = parse_instant(min(item.completed_at for item in active), context.zone).astimezone(timezone.utc)
+    age = int((of_active - first).total_seconds()) + 10
+    assert due(table, service, first + timedelta(seconds=age + 1), age=f"{age}s")
+    assert not due(table, service, first + timedelta(seconds=age - 1), age=f"{age}s")
+
+
+@pytest.mark.parametrize("version", ["6", "8", "9"])
+def test_an_archived_run_is_the_last_one(golden: Golden, version: str) -> None:
+    """Commits before a clustering that was archived do not count any more."""
+    table = golden(version, "archived_timeline_cow").table
+    cluster(table, plan_of_all(table, {}))
+    (run,) = (
+        item for item in open_context(table).active.load() if item.pending_action in ("clustering", "replacecommit")
+    )
+    for partition in HudiTable.open(str(table)).view().partitions():
+        overwrite(table, partition)
+    clean(table)
+    archive(table)
+    context = open_context(table)
+    timeline = context.active.load()
+    assert last_run(context, timeline, "clustering") is None
+    assert due(table, "clustering", commits=3)
+    found = answer(context, "clustering", {"commits": "4"})
+    assert found is not None
+    assert found.why == f"3 commits since {run.action} {run.requested_time}, due at 4"
+    assert not due(table, "clustering", age="1000d")
+
+
+@pytest.mark.parametrize(
+    ("version", "service", "action"),
+    [*((version, "compaction", "commit") for version in "689"), ("8", "clean", "clean"), ("9", "clean", "clean")],
+)
+def test_archived_compactions_and_cleans_are_found(golden: Golden, version: str, service: str, action: str) -> None:
+    """Those that are not archived are removed."""
+    table = golden(version, "archived_timeline_mor").table
+    for item in open_context(table).active.load().of_actions(action):
+        for path in (table / ".hoodie").rglob(f"{item.requested_time}*.{action}"):
+            path.unlink()
+        for path in (table / ".hoodie").rglob(f"{item.requested_time}.*.*"):
+            path.unlink()
+    every = HudiTable.open(str(table)).timeline(archived=True)
+    last = every.of_actions(action).last()
+    assert last is not None
+    commits = every.commits().of_actions("deltacommit") if service == "compaction" else every.commits()
+    since = commits.after(last.requested_time)
+    found = answer(open_context(table), service, {"commits": "1000"})
+    assert found is not None
+    assert found.why == f"{len(since)} commits since {last.pending_action} {last.requested_time}, due at 1000"
+
+
+def test_the_archive_is_read_as_far_as_it_decides(golden: Golden, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = golden("9", "archived_timeline_cow").table
+    archive(table)
+    context = open_context(table)
+    asked = list[str]()
+    latest = LsmHistory.latest
+
+    def recorded(self: LsmHistory) -> Iterator[Instant]:
+        for item in latest(self):
+            asked.append(item.action)
+            yield item
+
+    monkeypatch.setattr(LsmHistory, "latest", recorded)
+    active = len(context.active.load().commits())
+    for when in ({"commits": str(active)}, {"small_files": "1000"}, {"age": "1s"}):
+        answer(context, "clustering", when)
+    assert asked == []
+    assert due(table, "clustering", commits=active + 2)
+    assert asked.count("commit") == 2
+
+
+def all_commits(table: Path) -> list[Instant]:
+    return [*HudiTable.open(str(table)).timeline(archived=True).commits()]
+
+
+def archive(table: Path) -> None:
+    options = {**QUICK_CLOCK, **ARCHIVING}
+    found = HudiTable.open(str(table)).run(RunRequest(str(table), "archive", options=options), LocalEngine(1))
+    assert found.instants
+
+
+def clean(table: Path) -> None:
+    request = RunRequest(str(table), "clean", schedule=True, options={**QUICK_CLOCK, **ARCHIVING})
+    assert HudiTable.open(str(table)).run(request, LocalEngine(1)).instants
+
+
+def overwrite(table: Path, partition: str) -> None:
+    """By nothing: a replacecommit that is no clustering."""
+    request = DeletePartitionRequest(str(table), partitions=(partition,), options=QUICK_CLOCK)
+    HudiTable.open(str(table)).run(request, LocalEngine(1))
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"hoodie.clustering.plan.strategy.partition.selected": "{first}"},
+        {"hoodie.clustering.plan.strategy.partition.regex.pattern": "{first}"},
+        {
+            "hoodie.clustering.plan.partition.filter.mode": "RECENT_DAYS",
+            "hoodie.clustering.plan.strategy.daybased.lookback.partitions": "1",
+        },
+    ],
+)
+def test_files_count_in_the_partitions_that_a_clustering_looks_at(table: Path, options: dict[str, str]) -> None:
+    context = open_context(table)
+    timeline = context.active.load()
+    partitions = sorted(context.view(timeline).partitions())
+    given = {name: value.format(first=partitions[0]) for name, value in options.items()}
+    everywhere = file_sizes(context, timeline, "clustering", NOW)
+    some = file_sizes(open_context(table, given), timeline, "clustering", NOW)
+    assert 0 < some.small_files < everywhere.small_files
+    held = answer(open_context(table, given), "clustering", {"small_files": str(everywhere.small_files)})
+    assert held is not None
+    assert not held.due
+
+
+def test_a_clustering_by_the_hour_counts_the_files_of_the_hour(table: Path) -> None:
+    context = open_context(table, {"hoodie.clustering.plan.partition.filter.mode": "DAY_ROLLING"})
+    timeline = context.active.load()
+    zone = zone_of(context.zone)
+    midnight, noon = (datetime(2026, 11, 25, hour, tzinfo=zone) for hour in (0, 12))
+    assert file_sizes(context, timeline, "clustering", midnight).small_files > 0
+    assert file_sizes(context, timeline, "clustering", noon).small_files == 0
+
+
+def test_log_files_count_in_the_partitions_that_a_compaction_looks_at(table: Path) -> None:
+    context = open_context(table)
+    timeline = context.active.load()
+    first = min(context.view(timeline).partitions())
+    strategy = "org.apache.hudi.table.action.compact.strategy.PartitionRegexBasedCompactionStrategy"
+    given = {"hoodie.compaction.strategy": strategy, "hoodie.compaction.partition.path.regex": first}
+    everywhere = file_sizes(context, timeline, "compaction", NOW)
+    assert 0 < file_sizes(open_context(table, given), timeline, "compaction", NOW).logs < everywhere.logs
+    assert not due_with(table, given, "compaction", bytes=everywhere.logs)
+
+
+def due_with(table: Path, options: dict[str, str], service: str, **when: object) -> bool:
+    found = answer(open_context(table, options), service, {name: str(value) for name, value in when.items()})
+    assert found is not None
+    return found.due

@@ -89,9 +89,25 @@ def test_what_is_pending_for_too_long_is_an_alert(golden: Golden) -> None:
     assert alert.age_seconds > 60
     assert f"{pending.requested_time} is requested for" in alert.what
     assert decided(table, Policy(policy.services, pending_age=10**9)).alerts == []
+    quiet = tuple(map(QuietHours.parse, ("00:00-12:00", "12:00-00:00")))
+    assert decided(table, Policy(policy.services, pending_age=60, quiet_hours=quiet)).alerts == []
 
 
 def test_options_of_a_policy_are_checked(golden: Golden) -> None:
     table = golden("9", "mor_basic").table
     with pytest.raises(ConfigError, match=r"airflow_hudi\.none"):
         decided(table, Policy(options={"airflow_hudi.none": "1"}))
+
+
+def test_options_that_are_given_come_before_those_of_the_policy_as_in_its_runs(golden: Golden) -> None:
+    table = golden("9", "mor_basic").table
+    never, always = ({"hoodie.compact.inline.max.delta.commits": number} for number in ("1000", "1"))
+    service = ServicePolicy("compaction", options=never)
+    (found,) = decide(open_context(table, always), Policy((service,)), an_owner()).services
+    assert found.due
+    (other,) = decide(
+        open_context(table, never), Policy((ServicePolicy("compaction", options=always),)), an_owner()
+    ).services
+    assert not other.due
+    (request,) = Policy((service,)).requests(str(table), options=always)
+    assert request.options == always
