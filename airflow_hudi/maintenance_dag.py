@@ -40,7 +40,9 @@ def hudi_maintenance_dag(
     :param schedule: of the DAG
     :param one_task_per_table: a mapped task for each table, with its own log and retries; else one task, and so one
         Spark job, for all of a pool
-    :param operator_args: further arguments of HudiTableServicesOperator, such as `engine` and `hudi_conn_id`
+    :param operator_args: further arguments of HudiTableServicesOperator, such as `engine` and `hudi_conn_id`. Without
+        `conflict_timeout` a task waits ten minutes for others: a table that they hold is tried again by the task's
+        retries and by the next run, which it must not hold up
     :param dag_args: further arguments of the DAG
     """
     policies = read_policies(policy)
@@ -53,6 +55,7 @@ def hudi_maintenance_dag(
         "nothing_to_do": "succeed",
         "retries": 3,
         "retry_delay": timedelta(minutes=1),
+        "conflict_timeout": 600.0,
         **(operator_args or {}),
     }
     defaults = {
@@ -63,7 +66,12 @@ def hudi_maintenance_dag(
         "tags": ["hudi"],
     }
     with DAG(dag_id=dag_id, schedule=schedule, **{**defaults, **dag_args}) as dag:
-        services = [_services(pool, of_pool, given, mapped=one_task_per_table) for pool, of_pool in by_pool.items()]
+        services: list[Any] = []
+        for pool, of_pool in by_pool.items():
+            task_id = "services" + (f"_{_NO_ID.sub('_', pool)}" if pool else "")
+            while dag.has_task(task_id):  # of a pool whose name differs in what no id has
+                task_id += "_"
+            services.append(_services(task_id, pool, of_pool, given, mapped=one_task_per_table))
         if any(policies.of(table).pending_age is not None for table in named):
             shared = {name: given[name] for name in ("hudi_conn_id", "retries", "retry_delay") if name in given}
             alerts = HudiAlertOperator(
@@ -75,8 +83,7 @@ def hudi_maintenance_dag(
     return dag
 
 
-def _services(pool: str, tables: Sequence[str], given: Mapping[str, Any], *, mapped: bool) -> Any:
-    task_id = "services" + (f"_{_NO_ID.sub('_', pool)}" if pool else "")
+def _services(task_id: str, pool: str, tables: Sequence[str], given: Mapping[str, Any], *, mapped: bool) -> Any:
     of_pool = {"pool": pool} if pool else {}
     if not mapped:
         return HudiTableServicesOperator(task_id=task_id, tables=list(tables), **{**given, **of_pool})

@@ -72,12 +72,8 @@ def next_round(request: RunRequest, result: Mapping[str, Any], since: float) -> 
     """
     if request.max_bytes is None or _written(result) < request.max_bytes or result.get("exit_code"):
         return None
-    ends = [] if request.starts_until is None else [request.starts_until]
-    if request.max_minutes is not None:
-        ends.append(int(since) + 60 * request.max_minutes)
-    if any(time.time() >= end for end in ends):
-        return None
-    return replace(request, max_minutes=None, starts_until=min(ends, default=None))
+    again = request.rest(since)
+    return None if again.starts_until is not None and time.time() >= again.starts_until else again
 
 
 def not_started(request: RunRequest) -> dict[str, Any]:

@@ -7,15 +7,18 @@ does what is small enough (hudi_core/services/engine_choice.py), with `local` ev
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final, Protocol
 
+from airflow_hudi.jobs.job_arguments import parts_of
 from airflow_hudi.jobs.job_log import failure_of
 from airflow_hudi.jobs.local_process import AUTO, LOCAL, LOOK, LocalProcess, missing_wheels, require_wheels
-from hudi_core.errors import EXIT_FAILED, ConfigError
+from hudi_core.errors import EXIT_FAILED, ConfigError, HudiError
 from hudi_core.request.batch import BatchRequest, JobRequest, requests_of
 from hudi_core.request.outcome import SUBMIT, Outcome, outcome_of_all
+from hudi_core.request.requests import Request, RunRequest
 
 log = logging.getLogger(__name__)
 
@@ -116,11 +119,14 @@ class EngineJob:
         return None if self._result is None else failure_of(self._result)
 
     def run(self) -> int:
-        """Runs the job where it belongs and returns its exit code. Raises ConfigError when it cannot be started."""
+        """Runs the job where it belongs and returns its exit code. Raises ConfigError and AirflowException when it
+        cannot be started; of a batch that is the result of the runs that were to be.
+        """
         self._result = None
         mode = self._settings.mode
         if mode is None:
             return self._submit(self._job)
+        since = time.time()
         process = LocalProcess(self._log, grace_seconds=self._settings.grace_seconds)
         self._run_now(process)
         code = process.run(self._job, mode, self._settings.credentials(), self._settings.environment)
@@ -132,12 +138,16 @@ class EngineJob:
             self._log.warning("The look %s; submitting the job", _NO_REPORT.format(code=code))
             return self._submit(self._job)
         if isinstance(self._job, BatchRequest) and "results" in found:
-            return self._submit_rest(self._job, found["results"])
+            return self._submit_rest(self._job, [_outcome(item) for item in found["results"]], since)
         if SUBMIT not in found:
             self._result = found
             return code
         self._log.info("Spark runs this: %s", found[SUBMIT])
-        return self._submit(self._job)
+        done = Outcome(found, code)
+        job = self._job
+        code = self._submit(job if isinstance(job, BatchRequest) else _rest(job, done, since))
+        self._result = None if self._result is None else done.then(Outcome(self._result, code)).document
+        return code
 
     def stop(self) -> None:
         """Ends what runs and keeps more from being started."""
@@ -151,6 +161,12 @@ class EngineJob:
             running.stop()
 
     def _submit(self, job: JobRequest) -> int:
+        if isinstance(job, BatchRequest):
+            left = [Outcome.for_spark("nothing was looked at")] * len(job.requests)
+            return self._submit_rest(job, left, time.time())
+        return self._run_on_spark(job)
+
+    def _run_on_spark(self, job: JobRequest) -> int:
         remote = self._spark(job)
         self._run_now(remote)
         code = remote.run()
@@ -158,20 +174,43 @@ class EngineJob:
         self.tracking_url = remote.tracking_url
         return code
 
-    def _submit_rest(self, batch: BatchRequest, results: Sequence[dict[str, Any]]) -> int:
-        """Submits what the process left to Spark, as one job, and puts the results together."""
-        outcomes = [_outcome(item) for item in results]
+    def _submit_rest(self, batch: BatchRequest, outcomes: list[Outcome], since: float) -> int:
+        """Submits what was left to Spark, and puts the results together. It is one job, or one after the other where
+        the request is longer than an argument.
+        """
         left = [place for place, outcome in enumerate(outcomes) if SUBMIT in outcome.document]
         if left:
             for place in left:
                 self._log.info("Spark runs %s: %s", batch.requests[place].table, outcomes[place].document[SUBMIT])
-            rest = replace(batch, requests=tuple(batch.requests[place] for place in left))
-            code = self._submit(rest)
-            for place, outcome in zip(left, _outcomes_of(rest, self._result, code), strict=True):
-                outcomes[place] = outcome
+            requests = tuple(_rest(batch.requests[place], outcomes[place], since) for place in left)
+            rest = replace(batch, requests=requests)
+            found = [outcome for part in parts_of(rest) for outcome in self._outcomes_on_spark(part)]
+            for place, outcome in zip(left, found, strict=True):
+                outcomes[place] = outcomes[place].then(outcome)
         whole = outcome_of_all(batch.requests, outcomes)
         self._result = whole.to_json()
         return whole.exit_code
+
+    def _outcomes_on_spark(self, batch: BatchRequest) -> list[Outcome]:
+        """One outcome for each request, also where the job cannot be started."""
+        try:
+            code = self._run_on_spark(batch)
+        except HudiError as error:
+            same = Outcome.of_error(error)
+        except Exception as error:  # noqa: BLE001 (what others did must not be lost by it)
+            self._log.exception("Spark did not run %d runs", len(batch.requests))
+            same = Outcome.broken(type(error).__name__, str(error), EXIT_FAILED)
+        else:
+            return _outcomes_of(batch, self._result, code)
+        return [same] * len(batch.requests)
+
+
+def _rest(request: Request, done: Outcome, since: float) -> Request:
+    """The request of what a process left that began at `since` and came to `done`."""
+    instants = done.document.get("instants")
+    if not instants or not isinstance(request, RunRequest):
+        return request
+    return request.rest(since, sum(item["bytes_written"] for item in instants))
 
 
 def _outcomes_of(batch: BatchRequest, result: Mapping[str, Any] | None, code: int) -> list[Outcome]:

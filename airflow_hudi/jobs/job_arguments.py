@@ -5,7 +5,8 @@ request as JSON that arrives whole, a name, and properties without secrets.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Final
 
 from hudi_core.errors import ConfigError
@@ -31,7 +32,7 @@ def request_argument(job: JobRequest, *, longest: int = LONGEST_ARGUMENT) -> str
 
     Raises ConfigError when it has more than `longest` bytes.
     """
-    text = _TOKEN.sub(_as_yarn_leaves_it, job.to_json())
+    text = _argument(job)
     size = len(text.encode())
     if size > longest:
         raise ConfigError(
@@ -40,6 +41,21 @@ def request_argument(job: JobRequest, *, longest: int = LONGEST_ARGUMENT) -> str
             remedy="name fewer tables in one task",
         )
     return text
+
+
+def parts_of(batch: BatchRequest) -> Iterator[BatchRequest]:
+    """The batch in parts that fit an argument, by halves; a run that does not fit by itself is a part, too."""
+    place = len(batch.requests) // 2
+    # With a name of a result, which a driver in the cluster gets.
+    if place == 0 or len(_argument(replace(batch, result_name="f" * 32)).encode()) <= LONGEST_ARGUMENT:
+        yield batch
+        return
+    for requests in (batch.requests[:place], batch.requests[place:]):
+        yield from parts_of(replace(batch, requests=requests))
+
+
+def _argument(job: JobRequest) -> str:
+    return _TOKEN.sub(_as_yarn_leaves_it, job.to_json())
 
 
 def _as_yarn_leaves_it(token: re.Match[str]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -14,8 +14,8 @@ from airflow_hudi.jobs.job_arguments import application_name, refuse_secret_prop
 from airflow_hudi.jobs.job_log import JobLog, failure_of
 from airflow_hudi.jobs.submit_process import SparkSubmission, SparkTarget, job_environment
 from airflow_hudi.jobs.zip import entry_file, publish_zip
-from hudi_core.errors import EXIT_FAILED, ConfigError, CorruptFileError, StorageNotFoundError
-from hudi_core.request.batch import JobRequest
+from hudi_core.errors import EXIT_FAILED, ConfigError, CorruptFileError, HudiError, StorageNotFoundError
+from hudi_core.request.batch import JobRequest, places_of_result
 from hudi_core.storage.base import Storage
 
 if TYPE_CHECKING:
@@ -58,12 +58,16 @@ class SparkJob:
     """Runs a request on Spark, any number of times. See jobs.run_until_completed.Job.
 
     In client mode the job's result and exit code are those of spark-submit. In cluster mode the driver's output is not
-    visible, and spark-submit has exit codes of its own: the job writes its result to a file in the table, which is read
-    from `storage`.
+    visible, and spark-submit has exit codes of its own: the job writes its result to a file in a table, which is read
+    from the table's storage, `storage_of` its address.
     """
 
     def __init__(
-        self, request: JobRequest, settings: SparkSettings, environ: Mapping[str, str], storage: Storage
+        self,
+        request: JobRequest,
+        settings: SparkSettings,
+        environ: Mapping[str, str],
+        storage_of: Callable[[str], Storage],
     ) -> None:
         clash = sorted(_OURS & set(settings.submit_kwargs))
         if clash:
@@ -74,7 +78,7 @@ class SparkJob:
         self._request = request
         self._settings = settings
         self._environ = environ
-        self._storage = storage
+        self._storage_of = storage_of
         self._submission: SparkSubmission | None = None
         self._stopped = False
         self._result: dict[str, Any] | None = None
@@ -115,7 +119,7 @@ class SparkJob:
         if not elsewhere:
             self._result = output.result
             return code
-        self._result = self._delivered(f"{request.results_folder}/{request.result_name}.json")
+        self._result = self._delivered(request)
         reported = None if self._result is None else self._result.get("exit_code")
         return reported if code != 0 and isinstance(reported, int) and reported != 0 else code
 
@@ -125,17 +129,27 @@ class SparkJob:
         if self._submission is not None:
             self._submission.stop()
 
-    def _delivered(self, path: str) -> dict[str, Any] | None:
-        try:
-            found = json.loads(self._storage.read(path))
-        except StorageNotFoundError:
-            log.info("The job left no result at %s; the timeline shows whether it succeeded", path)
-            return None
-        except ValueError as error:
-            raise CorruptFileError(
-                "the job's result is not JSON", path=path, remedy="see the driver's log for what it did"
-            ) from error
-        return found if isinstance(found, dict) else None
+    def _delivered(self, job: JobRequest) -> dict[str, Any] | None:
+        """None where the job left no result. Raises what kept a table from being looked at where no other has it."""
+        failure: HudiError | None = None
+        for request in places_of_result(job):
+            path = f"{request.results_folder}/{job.result_name}.json"
+            try:
+                found = json.loads(self._storage_of(request.table).read(path))
+            except StorageNotFoundError:
+                continue
+            except HudiError as error:
+                failure = failure or error
+            except ValueError as error:
+                raise CorruptFileError(
+                    "the job's result is not JSON", path=path, remedy="see the driver's log for what it did"
+                ) from error
+            else:
+                return found if isinstance(found, dict) else None
+        if failure is not None:
+            raise failure
+        log.info("The job left no result in %s; the timeline shows whether it succeeded", request.results_folder)
+        return None
 
     @cached_property
     def _target(self) -> SparkTarget:

@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
 class HudiAlertOperator(BaseOperator):
     """Looks at the timelines of tables, and fails without retries where an instant is pending for longer than
-    `alerts: {pending_age: …}` of the table's policy, so that whatever reports failed tasks reports it. One listing for
-    each table. A table that cannot be looked at keeps no other from being looked at; the task then fails at the end,
-    with retries where there is no alert and one may help.
+    `alerts: {pending_age: …}` of the table's policy, outside of its quiet hours, so that whatever reports failed tasks
+    reports it. One listing for each table. A table that cannot be looked at keeps no other from being looked at; the
+    task then fails at the end, with retries where there is no alert and one may help.
 
     XCom: `{"alerts": [{"table", "instant", "action", "state", "age_seconds"}], "errors": [{"table", "error"}]}`, also
     when the task fails.
@@ -61,19 +61,21 @@ class HudiAlertOperator(BaseOperator):
         lines: list[str] = []
         errors: dict[str, HudiError] = {}
         for table in tables:
-            most = policies.of(table).pending_age
+            policy = policies.of(table)
+            most = policy.pending_age
             if most is None and not measured:
                 continue
             try:
                 look = hook.timeline(table).look()
                 if measured:
                     metrics.report_table(hook, look)
+                late = [] if most is None else [*pending_longer_than(look.timeline, most, look.at, look.zone)]
             except HudiError as error:
                 errors[table] = error
                 continue
-            if most is None:
-                continue
-            for item, age in pending_longer_than(look.timeline, most, look.at, look.zone):
+            for item, age in late:
+                if not policy.is_overdue(age, look.at):
+                    continue
                 alerts.append({"table": table, **pending_named(item, age)})
                 lines.append(f"{table}: {age_shown(item, age)}, longer than {most} s")
         failures = [{"table": table, "error": str(error)} for table, error in errors.items()]

@@ -232,20 +232,26 @@ class BaseHudiOperator(BaseOperator):
         settings = EngineSettings(
             self.engine or self.hook.engine or airflow_conf.get("hudi", "engine", fallback=SPARK),
             looks,
-            lambda: self.hook.credentials(self.table),
+            lambda: self._credentials_of(job),
             self.env_vars or {},
             self.kill_grace_seconds,
         )
         self._job = EngineJob(
-            job, settings, lambda given: SparkJob(given, spark, os.environ, self._storage_of(reader, given)), self.log
+            job,
+            settings,
+            lambda given: SparkJob(given, spark, os.environ, lambda table: self._storage_of(reader, table)),
+            self.log,
         )
         if self._killed:
             self._job.stop()
         return self._job
 
-    def _storage_of(self, reader: TimelineReader, job: JobRequest) -> Storage:
-        """Where the job puts its result: at the first of its tables."""
-        table = requests_of(job)[0].table
+    def _credentials_of(self, job: JobRequest) -> dict[str, str]:
+        """Those of the first table that has some: the tables of one connection have the same, or as local ones none."""
+        return next(filter(None, (self.hook.credentials(item.table) for item in requests_of(job))), {})
+
+    def _storage_of(self, reader: TimelineReader, table: str) -> Storage:
+        """Of the table's address, where a job in the cluster puts its result."""
         return reader.storage if table == reader.storage.uri else self.hook.storage(table)
 
     def store(self, context: Context) -> TaskStore:

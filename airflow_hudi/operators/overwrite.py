@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 _BY_EVENT: Final = "asset_triggered"
 """Airflow's type of a run that events of assets started."""
+_BY_HAND: Final = "manual"
+"""Airflow's type of a run that a person or the API started."""
 _REPEATED = "an earlier run with the same token did it"
 _DOCUMENT = (
     *("instant", "operation", "partitions", "replaced_file_groups", "files_written", "records"),
@@ -43,8 +45,8 @@ class BaseHudiOverwriteOperator(BaseHudiDryRunOperator):
 
     :param partitions: paths of partitions, as a list or separated by commas (templated)
     :param token: the name of the work; empty for that of DAG, task and data interval, or partition date where the run's
-        schedule has partitions, or run id where it has neither, and of a mapped task also its index and what it writes.
-        An interval is written again with another token (templated)
+        schedule has partitions, or run id where it has neither or was started by hand, and of a mapped task also its
+        index and what it writes. An interval is written again with another token (templated)
     """
 
     action: ClassVar[str]
@@ -83,11 +85,14 @@ class BaseHudiOverwriteOperator(BaseHudiDryRunOperator):
         """The token of the task's work: the same in each try, and in each run of the same data interval or partition.
 
         A partition is what its date says: keys may leave out the hour. A run that an event of an asset's partition
-        started is other work each time, for the event says that the partition has new rows.
+        started is other work each time, for the event says that the partition has new rows. So is a run by hand: the
+        interval that Airflow gives it is the last one that is over, whatever `ds` is.
         """
         ti, run = context["ti"], context.get("dag_run")
         start, end = context.get("data_interval_start"), context.get("data_interval_end")
-        if run is not None and run.partition_date is not None and run.run_type != _BY_EVENT:
+        if run is not None and run.run_type == _BY_HAND:
+            interval = ti.run_id
+        elif run is not None and run.partition_date is not None and run.run_type != _BY_EVENT:
             interval = run.partition_date.astimezone(timezone.utc).isoformat()
         else:
             interval = ti.run_id if start is None or end is None else f"{start.isoformat()}/{end.isoformat()}"

@@ -42,9 +42,9 @@ class HudiTableServicesOperator(BaseHudiOperator):
     All tables are one job: the services of one table in their order, tables side by side, and the failure of one stops
     no other. The task fails at the end when one failed, without retries where every failure is bad input. A retry
     begins again: what is completed has nothing to do, and is in the result and the asset events of the try that
-    succeeds. Requests that other processes stand in the way of are repeated until `conflict_timeout`. With a policy
-    nothing is started in the table's quiet hours, whenever the task began: the result of a retry in them is what was
-    done before.
+    succeeds. Requests that other processes stand in the way of are repeated for `conflict_timeout` when all else is
+    done, and have failed then. With a policy nothing is started in the table's quiet hours, whenever the task began:
+    the result of a retry in them is what was done before.
 
     XCom: `{"tables", "done", "nothing", "failed", "seconds", "results": [{"table", "service", "exit_code", "engine",
     "instants", "reason", "error"}]}`: how many tables there were, and how many runs did something, had nothing to do,
@@ -203,9 +203,10 @@ class HudiTableServicesOperator(BaseHudiOperator):
         self, reader: TimelineReader, requests: Sequence[RunRequest], budget: ByteBudget, store: TaskStore
     ) -> list[dict[str, Any]]:
         """One result for each request, with what earlier tries completed, and behind them what these completed of runs
-        that are requested no more. Raises HudiJobKilled, HudiInstantBusy, and what keeps the job from starting.
+        that are requested no more. Raises HudiJobKilled, and HudiJobFailed or ConfigError where the job reported none.
         """
-        since, deadline = time.time(), time.monotonic() + self.patience.timeout
+        since = time.time()
+        deadline: float | None = None
         results = _of_earlier_tries(store.results, requests)
         current = dict(enumerate(requests))
         left = list(current)
@@ -224,17 +225,15 @@ class HudiTableServicesOperator(BaseHudiOperator):
             store.keep_results([item for item in results.values() if item.get("instants") or item["exit_code"]])
             rounds = zip(left, taken, strict=True) if budget.left(results.values()) else ()
             more = {place: again for place, item in rounds if (again := next_round(item, found[place], since))}
-            current |= more
             left = [place for place in left if place in more or _is_held(results[place])]
+            current |= {place: more.get(place) or current[place].rest(since) for place in left}
             if more or not left:
                 continue
-            reason = failure_of(results[left[0]]) or "it did not report why"
+            # The wait counts from its beginning: the work may have taken longer than a task waits.
+            deadline = deadline or time.monotonic() + self.patience.timeout
             if time.monotonic() >= deadline:
-                raise HudiInstantBusy(
-                    f"others have held {len(left)} of the runs for longer than this task may wait: {reason}",
-                    remedy="a retry waits again",
-                )
-            wait = self.patience.poll_interval
+                break
+            reason, wait = failure_of(results[left[0]]) or "it did not report why", self.patience.poll_interval
             if reminder.is_due():
                 self.log.info(
                     "Waiting to run %s of %s%s: %s; tried again in %.0f s, and this task waits for up to %.0f s more",
@@ -255,6 +254,9 @@ class HudiTableServicesOperator(BaseHudiOperator):
         metrics.report_work(finished_work(result))
         lines = [f"{item['service']} {item['table']}: {_shown(item)}" for item in failed[:_MOST_LISTED]]
         more = [f"and {len(failed) - len(lines)} more"] if len(failed) > len(lines) else []
+        if all(map(_is_held, failed)):
+            first = f"others have held {len(failed)} of the runs for longer than this task may wait"
+            raise HudiInstantBusy("\n".join([first, *lines, *more]), remedy="a retry waits again")
         message = "\n".join([f"{len(failed)} of {len(result['results'])} runs failed", *lines, *more])
         if all(item["exit_code"] == EXIT_BAD_INPUT for item in failed):
             raise AirflowFailException(message)

@@ -67,6 +67,26 @@ def test_a_pool_may_have_any_name() -> None:
     assert {task.task_id: task.pool for task in dag.tasks} == {"services_night___day": "night & day"}
 
 
+def test_pools_whose_names_differ_in_what_no_id_has_are_two_tasks() -> None:
+    pools = {"a b": "x", "a_b": "y", "a-b": "z"}
+    policy = {
+        "policies": {name: {"pool": pool} for pool, name in pools.items()},
+        "tables": [{"table": name, "policy": name} for name in pools.values()],
+    }
+    dag = hudi_maintenance_dag("fleet", policy=policy)
+    assert {task.task_id: (task.pool, task.tables) for task in dag.tasks} == {
+        "services_a_b": ("a b", ["x"]),
+        "services_a_b_": ("a_b", ["y"]),
+        "services_a-b": ("a-b", ["z"]),
+    }
+
+
+def test_a_table_that_others_hold_holds_up_the_fleet_for_minutes(file: str) -> None:
+    assert hudi_maintenance_dag("fleet", policy=file).get_task("services").conflict_timeout == 600.0
+    given = hudi_maintenance_dag("fleet", policy=file, operator_args={"conflict_timeout": 7200.0})
+    assert given.get_task("services").conflict_timeout == 7200.0
+
+
 def test_a_policy_without_alerts(file: str) -> None:
     dag = hudi_maintenance_dag("one", policy={"services": {"clean": {"commits": 5}}}, tables=["s3://lake/t"])
     assert upstream(dag) == {"services": set()}

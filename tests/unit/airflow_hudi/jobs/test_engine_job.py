@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
+from airflow.sdk.exceptions import AirflowNotFoundException
 
 from airflow_hudi.jobs import engine_job, local_process
 from airflow_hudi.jobs.engine_job import EngineJob, EngineSettings
@@ -29,16 +30,32 @@ class Spark:
     jobs: list[JobRequest] = field(default_factory=list)
     stopped: bool = False
     tracking_url: str | None = "http://cluster/application_1_1"
+    raises: Exception | None = None
 
     def __call__(self, job: JobRequest) -> Spark:
         self.jobs.append(job)
         return self
 
     def run(self) -> int:
+        if self.raises is not None:
+            raise self.raises
         return self.code
 
     def stop(self) -> None:
         self.stopped = True
+
+
+class SparkOfBatches(Spark):
+    """Stands for jobs that report each run of a batch, but for the second one, which is lost."""
+
+    def run(self) -> int:
+        job = self.jobs[-1]
+        assert isinstance(job, BatchRequest)
+        self.result = {"results": [{"table": item.table, "exit_code": 0, "instants": []} for item in job.requests]}
+        if len(self.jobs) == 2:
+            self.result = None
+            return 137
+        return 0
 
 
 @dataclass
@@ -194,6 +211,80 @@ def test_a_batch_whose_result_is_lost_says_so_for_each(
     for item in job.result["results"]:
         assert item["exit_code"] == expected[0]
         assert expected[1] in item["error"]["message"]
+
+
+def instant(name: str) -> dict[str, Any]:
+    return {"instant": name, "state": "completed", "bytes_written": 30}
+
+
+def test_what_the_process_did_before_it_left_the_rest_is_in_the_result(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And its minutes and bytes are gone from those of the job."""
+    run = RunRequest("a", "compaction", schedule=True, all_pending=True, max_minutes=5, max_bytes=100)
+    monkeypatch.setattr("airflow_hudi.jobs.engine_job.time.time", lambda: 1000.0)
+    left = {**DONE, "instants": [instant("1")], "submit": "large"}
+    spark = Spark(result={"version": 1, "instants": [instant("2")], "engine": "spark"})
+    job = job_of(Local(result=left), spark, monkeypatch, engine="auto", job=run)
+    assert job.run() == 0
+    rest = replace(run, max_minutes=None, starts_until=1300, max_bytes=70)
+    assert spark.jobs == [rest]
+    assert job.result == {"version": 1, "instants": [instant("1"), instant("2")], "engine": "spark"}
+
+    batch = BatchRequest((run, replace(run, table="b")))
+    results = [{"table": "a", "exit_code": 0, **left}, {"table": "b", "exit_code": 0, "submit": "large"}]
+    nothing = {"exit_code": 0, "instants": [], "reason": "its time is over"}
+    spark = Spark(result={"results": [{"table": "a", **nothing}, {"table": "b", **nothing}]})
+    job = job_of(Local(result={"results": results}), spark, monkeypatch, engine="auto", job=batch)
+    assert job.run() == 0
+    assert spark.jobs == [BatchRequest((rest, batch.requests[1]))]
+    assert job.result is not None
+    first, second = job.result["results"]
+    assert (first["instants"], first["engine"], "reason" in first) == ([instant("1")], "local", False)
+    assert second["reason"] == "its time is over"
+    lost = job_of(Local(result={"results": results}), Spark(code=1, result=None), monkeypatch, engine="auto", job=batch)
+    assert lost.run() == 1
+    assert lost.result is not None
+    assert lost.result["results"][0]["instants"] == [instant("1")]
+    assert [item["error"]["type"] for item in lost.result["results"]] == ["HudiJobFailed"] * 2
+
+
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [
+        (ConfigError("no Java"), (2, "ConfigError", "no Java")),
+        (AirflowNotFoundException("spark_default isn't defined"), (1, "AirflowNotFoundException", "isn't defined")),
+        (OSError("no space left"), (1, "OSError", "no space left")),
+    ],
+)
+def test_what_was_done_beside_the_task_is_reported_though_spark_cannot_be_started(
+    error: Exception, expected: tuple[int, str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    code, kind, message = expected
+    left = [{"table": table, "exit_code": 0, "submit": "large"} for table in "ac"]
+    results = [left[0], {"table": "b", **DONE, "exit_code": 0}, left[1]]
+    job = job_of(Local(result={"results": results}), Spark(raises=error), monkeypatch, engine="auto", job=BATCH)
+    assert job.run() == code
+    assert job.result is not None
+    assert [item["exit_code"] for item in job.result["results"]] == [code, 0, code]
+    assert job.result["results"][1]["engine"] == "local"
+    for item in job.result["results"][::2]:
+        assert (item["error"]["type"], message in item["error"]["message"]) == (kind, True)
+
+
+@pytest.mark.parametrize("looks", [True, False])
+def test_a_batch_that_is_longer_than_an_argument_is_several_jobs(looks: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One after the other; that one is lost takes the results of no other."""
+    long = tuple(replace(REQUEST, table=table, options={"hoodie.x": table * 50_000}) for table in "abcde")
+    left = [{"table": item.table, "exit_code": 0, "submit": "large"} for item in long]
+    spark = SparkOfBatches()
+    local = Local(result={"results": left})
+    job = job_of(local, spark, monkeypatch, looks=looks, job=BatchRequest(long, at_once=2))
+    assert job.run() == 137
+    parts = [[item.table for item in part.requests] for part in spark.jobs if isinstance(part, BatchRequest)]
+    assert parts == [["a", "b"], ["c"], ["d", "e"]]
+    assert {part.at_once for part in spark.jobs if isinstance(part, BatchRequest)} == {2}
+    assert job.result is not None
+    found = [(item["table"], item["exit_code"]) for item in job.result["results"]]
+    assert found == [("a", 0), ("b", 0), ("c", 137), ("d", 0), ("e", 0)]
 
 
 def test_without_wheels_spark_does_not_look_and_local_is_refused(

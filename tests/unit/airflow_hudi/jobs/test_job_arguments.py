@@ -8,7 +8,13 @@ from dataclasses import replace
 
 import pytest
 
-from airflow_hudi.jobs.job_arguments import application_name, refuse_secret_properties, request_argument
+from airflow_hudi.jobs.job_arguments import (
+    LONGEST_ARGUMENT,
+    application_name,
+    parts_of,
+    refuse_secret_properties,
+    request_argument,
+)
 from hudi_core.errors import ConfigError
 from hudi_core.request.batch import BatchRequest, JobRequest, parse_job
 from hudi_core.request.overwrites import DeletePartitionRequest
@@ -59,6 +65,22 @@ def test_what_is_longer_than_an_argument_is_refused() -> None:
         ConfigError, match=f"1 runs is longer than an argument can be: {size} bytes, {size - 1} at most"
     ):
         request_argument(RUN, longest=size - 1)
+
+
+def test_a_batch_of_any_size_is_cut_into_arguments() -> None:
+    services = ("compaction", "clean", "archive")
+    whole = BatchRequest(
+        tuple(RunRequest(f"s3://lake/t{at}", name) for at in range(1000) for name in services), at_once=7
+    )
+    parts = [*parts_of(whole)]
+    assert len(parts) > 1
+    assert tuple(request for part in parts for request in part.requests) == whole.requests
+    assert {part.at_once for part in parts} == {7}
+    assert all(len(request_argument(replace(part, result_name="f" * 32))) <= LONGEST_ARGUMENT for part in parts)
+    small = replace(whole, requests=whole.requests[:3])
+    assert [*parts_of(small)] == [small]
+    huge = replace(RUN, options={"hoodie.x": "x" * LONGEST_ARGUMENT})
+    assert [len(part.requests) for part in parts_of(BatchRequest((RUN, huge, RUN)))] == [1, 1, 1]
 
 
 @pytest.mark.parametrize(

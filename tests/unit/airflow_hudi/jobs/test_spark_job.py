@@ -4,6 +4,7 @@ import json
 import logging
 import os
 import stat
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from airflow.sdk import Connection
 
 from airflow_hudi.jobs.spark_job import SparkJob, SparkSettings, spark_target
 from hudi_core.errors import ConfigError
-from hudi_core.request.batch import JobRequest
+from hudi_core.request.batch import BatchRequest, JobRequest
 from hudi_core.request.parse import parse_request
 from hudi_core.request.requests import PROBE_RESULTS, RESULTS, ProbeStoreRequest, Request, RunRequest
 from hudi_core.storage.local import LocalStorage
@@ -27,7 +28,7 @@ env > "$FAKE_OUTPUT.env"
 for request; do :; done
 [ -z "$FAKE_LINES" ] || printf '%b' "$FAKE_LINES"
 if [ -n "$FAKE_RESULT" ]; then
-  name=$(printf '%s' "$request" | sed 's/.*"result_name": "\\([^"]*\\)".*/\\1/')
+  name=$(printf '%s' "$request" | sed 's/.*"result_name": "\\([^"][^"]*\\)".*/\\1/')
   mkdir -p "$FAKE_TABLE/$FAKE_RESULTS"
   printf '%s' "$FAKE_RESULT" > "$FAKE_TABLE/$FAKE_RESULTS/$name.json"
 fi
@@ -63,8 +64,9 @@ def settings(**changes: Any) -> SparkSettings:
     )
 
 
-def table_of(environ: dict[str, str]) -> str:
-    return environ["FAKE_TABLE"]
+def at(environ: dict[str, str]) -> Callable[[str], LocalStorage]:
+    """The storage of every table, where the stand-in puts results."""
+    return lambda table: LocalStorage(environ["FAKE_TABLE"])
 
 
 def submitted(environ: dict[str, str]) -> list[str]:
@@ -75,7 +77,7 @@ def test_the_job_is_what_the_connection_and_the_request_say(spark: dict[str, str
     given = settings(
         conf={"spark.task.cpus": "1"}, submit_kwargs={"archives": "env.tar.gz#env", "py_files": "extra.zip"}
     )
-    assert SparkJob(REQUEST, given, spark, LocalStorage(table_of(spark))).run() == 0
+    assert SparkJob(REQUEST, given, spark, at(spark)).run() == 0
     arguments = submitted(spark)
     options = dict(zip(arguments[:-3:2], arguments[1:-3:2], strict=True))
     assert options["--master"] == "local[2]"
@@ -93,11 +95,11 @@ def test_the_job_is_what_the_connection_and_the_request_say(spark: dict[str, str
 
 
 def test_the_exit_code_is_the_jobs(spark: dict[str, str]) -> None:
-    assert SparkJob(REQUEST, settings(), {**spark, "FAKE_CODE": "3"}, LocalStorage(table_of(spark))).run() == 3
+    assert SparkJob(REQUEST, settings(), {**spark, "FAKE_CODE": "3"}, at(spark)).run() == 3
 
 
 def test_the_drivers_environment_is_set_in_client_mode(spark: dict[str, str]) -> None:
-    SparkJob(REQUEST, settings(env_vars={"AWS_PROFILE": "hudi"}), spark, LocalStorage(table_of(spark))).run()
+    SparkJob(REQUEST, settings(env_vars={"AWS_PROFILE": "hudi"}), spark, at(spark)).run()
     assert "AWS_PROFILE=hudi" in Path(spark["FAKE_OUTPUT"] + ".env").read_text().splitlines()
 
 
@@ -105,7 +107,7 @@ def test_on_yarn_the_drivers_environment_goes_with_the_application(
     spark: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("AIRFLOW_CONN_SPARK_TEST", json.dumps({"conn_type": "spark", "host": "yarn"}))
-    SparkJob(REQUEST, settings(env_vars={"AWS_PROFILE": "hudi"}), spark, LocalStorage(table_of(spark))).run()
+    SparkJob(REQUEST, settings(env_vars={"AWS_PROFILE": "hudi"}), spark, at(spark)).run()
     assert "spark.yarn.appMasterEnv.AWS_PROFILE=hudi" in submitted(spark)
 
 
@@ -114,7 +116,7 @@ def test_a_secret_goes_by_the_environment_of_spark_submit_alone(
 ) -> None:
     monkeypatch.setenv("AIRFLOW_CONN_SPARK_TEST", json.dumps({"conn_type": "spark", "host": "yarn"}))
     secret = {"AWS_SECRET_ACCESS_KEY": "hunter2", "AWS_PROFILE": "hudi"}
-    SparkJob(REQUEST, settings(env_vars=secret), spark, LocalStorage(table_of(spark))).run()
+    SparkJob(REQUEST, settings(env_vars=secret), spark, at(spark)).run()
     assert not [argument for argument in submitted(spark) if "hunter2" in argument]
     assert [argument for argument in submitted(spark) if argument.endswith("AWS_PROFILE=hudi")]
     assert "AWS_SECRET_ACCESS_KEY=hunter2" in Path(spark["FAKE_OUTPUT"] + ".env").read_text().splitlines()
@@ -127,7 +129,7 @@ def test_a_secret_of_a_driver_in_the_cluster_is_refused(
     monkeypatch.setenv("AIRFLOW_CONN_SPARK_TEST", json.dumps({"conn_type": "spark", "host": host}))
     secret = settings(env_vars={"AWS_SECRET_ACCESS_KEY": "hunter2"}, submit_kwargs={"deploy_mode": "cluster"})
     with pytest.raises(ConfigError, match=r"secretKeyRef.*keytab") as caught:
-        SparkJob(REQUEST, secret, spark, LocalStorage(table_of(spark))).run()
+        SparkJob(REQUEST, secret, spark, at(spark)).run()
     assert "hunter2" not in str(caught.value)
     assert not Path(spark["FAKE_OUTPUT"]).exists()
 
@@ -135,17 +137,17 @@ def test_a_secret_of_a_driver_in_the_cluster_is_refused(
 def test_a_secret_in_conf_is_refused(spark: dict[str, str]) -> None:
     secret = settings(conf={"spark.hadoop.fs.s3a.secret.key": "hunter2"})
     with pytest.raises(ConfigError, match=r"conf must not hold secrets.*core-site") as caught:
-        SparkJob(REQUEST, secret, spark, LocalStorage(table_of(spark)))
+        SparkJob(REQUEST, secret, spark, at(spark))
     assert "hunter2" not in str(caught.value)
 
 
 def test_the_operators_own_arguments_cannot_be_overridden(spark: dict[str, str]) -> None:
     with pytest.raises(ConfigError, match="application_args"):
-        SparkJob(REQUEST, settings(submit_kwargs={"application_args": []}), spark, LocalStorage(table_of(spark)))
+        SparkJob(REQUEST, settings(submit_kwargs={"application_args": []}), spark, at(spark))
 
 
 def test_a_stopped_job_is_not_started_again(spark: dict[str, str]) -> None:
-    job = SparkJob(REQUEST, settings(), spark, LocalStorage(table_of(spark)))
+    job = SparkJob(REQUEST, settings(), spark, at(spark))
     job.stop()
     assert job.stopped
     assert job.run() != 0
@@ -156,7 +158,7 @@ def test_a_stop_while_the_submission_is_being_made_is_kept(
     spark: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Connections are looked up and the zip is built meanwhile, which takes seconds."""
-    job = SparkJob(REQUEST, settings(), spark, LocalStorage(table_of(spark)))
+    job = SparkJob(REQUEST, settings(), spark, at(spark))
     make = job._make_hook
 
     def make_and_stop(request: JobRequest) -> Any:
@@ -212,7 +214,7 @@ def in_cluster(
         request,
         settings(),
         {**environ, "FAKE_CODE": str(code), "FAKE_RESULT": reported},
-        LocalStorage(table_of(environ)),
+        at(environ),
     )
     return job.run(), job
 
@@ -254,6 +256,28 @@ def test_a_driver_in_the_cluster_tells_its_own_exit_code(
     assert (code, job.result, job.failure) == (1, None, None)
 
 
+def test_the_result_of_a_batch_is_read_at_the_first_table_that_has_it(
+    spark: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AIRFLOW_CONN_SPARK_TEST", CLUSTER)
+    reported = {"version": 1, "results": [], "exit_code": 2}
+    environ = {**spark, "FAKE_CODE": "1", "FAKE_RESULT": json.dumps(reported)}
+    batch = BatchRequest(tuple(RunRequest(table, "clean") for table in ("no", "gone", "gone", "whole", "never")))
+    asked: list[str] = []
+
+    def storage_of(table: str) -> LocalStorage:
+        asked.append(table)
+        if table == "no":
+            raise ConfigError("no storage library")
+        return LocalStorage(environ["FAKE_TABLE"] + ("" if table == "whole" else "/gone"))
+
+    job = SparkJob(batch, settings(), environ, storage_of)
+    assert (job.run(), job.result, asked) == (2, reported, ["no", "gone", "whole"])
+    lost = SparkJob(batch, settings(), {**environ, "FAKE_RESULT": ""}, storage_of)
+    with pytest.raises(ConfigError, match="no storage library"):
+        lost.run()
+
+
 URL = "http://rm:8088/proxy/application_1700000000000_0042/"
 LINES = {
     "local[2]": "26/11/24 01:30:14 INFO SparkContext: Running Spark version 3.5.3",
@@ -291,10 +315,10 @@ def test_the_log_says_where_the_lines_are_that_it_lacks(
     monkeypatch.setenv("AIRFLOW_CONN_SPARK_TEST", json.dumps(connection))
     with caplog.at_level(logging.INFO):
         environ = {**spark, "FAKE_LINES": LINES[host] + "\\n"}
-        job = SparkJob(REQUEST, settings(), environ, LocalStorage(table_of(spark)))
+        job = SparkJob(REQUEST, settings(), environ, at(spark))
         job.run()
         assert job.tracking_url == (URL if host == "yarn" else None)
-        SparkJob(REQUEST, settings(spark_log=True), environ, LocalStorage(table_of(spark))).run()
+        SparkJob(REQUEST, settings(spark_log=True), environ, at(spark)).run()
     quiet, *whole = [line for line in caplog.messages if "left out of" in line or "cluster manager" in line]
     assert quiet.startswith(HOW)
     assert (where or "") in quiet

@@ -121,6 +121,16 @@ def test_without_an_interval_the_run_is_the_name_of_the_work(golden: Golden, sub
     assert (first["token"], first["repeated"], again["repeated"]) == ("airflow:maintenance/compact@r1", False, True)
 
 
+def test_a_run_by_hand_is_work_of_its_own(golden: Golden) -> None:
+    """Airflow gives it the last interval that is over, which is that of a scheduled run with another `ds`."""
+    write = made(HudiInsertOverwriteOperator, golden("9", "cow_basic").table)
+
+    def token(run_type: str) -> str:
+        return write._token_of({**of_interval(), "dag_run": SimpleNamespace(partition_date=None, run_type=run_type)})
+
+    assert token("scheduled") == token("backfill") != token("manual") == "airflow:maintenance/compact@r1"
+
+
 def test_a_partition_of_the_schedule_is_the_name_of_the_work(golden: Golden) -> None:
     """A backfill that is run again makes another run of it, without an interval."""
     write = made(HudiInsertOverwriteOperator, golden("9", "cow_basic").table)

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-import re
 import shutil
 from collections.abc import Callable
 from datetime import datetime, tzinfo
 from pathlib import Path
-from threading import Timer
 from types import SimpleNamespace
 from typing import Any
 
@@ -17,13 +15,13 @@ import pytest
 from airflow.sdk import DAG
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
-from airflow_hudi.exceptions import HudiInstantBusy, HudiJobFailed
+from airflow_hudi.exceptions import HudiJobFailed
+from airflow_hudi.hooks.hudi import HudiHook
 from airflow_hudi.operators import table_services
 from airflow_hudi.operators.table_services import HudiTableServicesOperator
 from hudi_core.request.batch import BatchRequest, parse_job
+from hudi_core.request.requests import RunRequest
 from hudi_core.table import HudiTable
-from hudi_core.transaction.claim import claim
-from hudi_core.transaction.owner import Owner
 from tests.support.fake_spark_submit import Store, context, real_job
 from tests.support.golden_data import GoldenCase
 from tests.support.pending_operations import cut_plan
@@ -158,45 +156,41 @@ def test_input_that_is_bad_everywhere_is_not_tried_again(golden: Golden, submitt
     assert submitted_jobs(submitted) == []
 
 
-def test_who_waits_for_another_runner_says_so_and_gives_up(
-    golden: Golden, submitted: Path, capsys: pytest.CaptureFixture[str]
+def test_what_was_done_beside_the_task_is_kept_though_spark_is_not_there(
+    golden: Golden, submitted: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    busy, free = golden("9", "mor_compaction_requested").table, golden("8", "mor_compaction_requested").table
-    opened = HudiTable.open(str(busy))
-    (instant,) = (item.requested_time for item in opened.timeline().pending_compactions())
-    patient = {"conflict_poll_interval": 0.01, "conflict_timeout": 0.0, "services": "compaction", "engine": "local"}
-    with (
-        claim(opened._context.storage, instant, Owner.current("another"), interval_ms=60_000, tolerable_misses=2),
-        pytest.raises(HudiInstantBusy, match="others have held 1 of the runs"),
-    ):
-        operator_on(busy, free, **patient).execute(context())
-    assert states(free, "compaction") == {"completed"}
-    capsys.readouterr()
-    held = claim(opened._context.storage, instant, Owner.current("another"), interval_ms=60_000, tolerable_misses=2)
-    Timer(2, held.release).start()
-    operator_on(busy, **{**patient, "conflict_timeout": 60.0}).execute(context())
-    (said,) = re.findall("Waiting to run .*", capsys.readouterr().out)
-    assert re.match(
-        rf"Waiting to run compaction of {busy}: .*instant {instant} is run by another \(process .* since", said
-    )
-    result = operator_on(busy, free, nothing_to_do="succeed", **patient).execute(context())
-    assert (result["done"], result["nothing"]) == (0, 2)
+    monkeypatch.delenv("AIRFLOW_CONN_SPARK_DEFAULT")
+    whole, gone = golden("9", "mor_compaction_requested").table, tmp_path / "gone"
+    run = context(Store())
+    with pytest.raises(HudiJobFailed, match=rf"1 of 2 runs failed\n.*{gone}: .*spark_default"):
+        operator_on(gone, whole, services="compaction", engine="auto").execute(run)
+    found = run["ti"].pushed["return_value"]
+    assert (found["done"], found["failed"]) == (1, 1)
+    kept = json.loads(run["task_state_store"].values["hudi_results"])
+    assert [(item["table"], item["exit_code"]) for item in kept] == [(str(gone), 1), (str(whole), 0)]
 
 
-def test_what_another_runner_holds_is_waited_for_though_the_rest_is_done(golden: Golden, submitted: Path) -> None:
-    table = golden("6", "mor_compaction_requested_only").table
-    opened = HudiTable.open(str(table))
-    instants = cut_plan(opened._context.active, table)
-    held = claim(opened._context.storage, instants[1], Owner.current("another"), interval_ms=60_000, tolerable_misses=2)
-    Timer(2, held.release).start()
-    patient = {"conflict_poll_interval": 0.05, "conflict_timeout": 60.0, "services": "compaction", "engine": "local"}
-    result = operator_on(table, mode="execute", **patient).execute(context())
-    # What was held is run last.
-    assert [item["instant"] for item in of(result, table, "compaction")["instants"]] == [
-        *(instants[:1] + instants[2:]),
-        instants[1],
-    ]
-    assert states(table, "compaction") == {"completed"}
+def test_a_dropped_table_takes_no_result_of_a_driver_in_the_cluster(
+    golden: Golden, submitted: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster = {"conn_type": "spark", "host": "yarn", "extra": {"deploy-mode": "cluster"}}
+    monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", json.dumps(cluster))
+    real_job(monkeypatch, after="code=1")  # spark-submit has exit codes of its own
+    whole, gone = golden("9", "mor_compaction_requested").table, tmp_path / "gone"
+    run = context(Store())
+    with pytest.raises(AirflowFailException, match=rf"1 of 2 runs failed\n.*{gone}.* is not a Hudi table"):
+        operator_on(gone, whole, services="compaction").execute(run)
+    assert of(run["ti"].pushed["return_value"], whole, "compaction")["instants"][0]["state"] == "completed"
+
+
+def test_credentials_are_those_of_any_table_that_has_some(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(HudiHook, "credentials", lambda self, table: {"key": "k"} if table.startswith("s3://") else {})
+    for tables in (["/local/t", "s3://lake/t"], ["s3://lake/t", "/local/t"], ["/local/t"]):
+        operator = HudiTableServicesOperator(task_id="services", tables=tables, hudi_conn_id=None)
+        batch = BatchRequest(tuple(RunRequest(table, "clean") for table in tables))
+        reader: Any = None
+        found = operator.new_job(reader, batch)._settings.credentials()
+        assert found == ({"key": "k"} if "s3://lake/t" in tables else {})
 
 
 def test_what_an_earlier_try_completed_is_in_the_result(golden: Golden, submitted: Path, tmp_path: Path) -> None:
@@ -345,21 +339,6 @@ def test_a_table_that_failed_is_tried_again_though_the_bytes_are_spent(
     result = operator_on(whole, broken, **given).execute(context(store))
     assert states(broken, "compaction") == {"completed"}
     assert (result["done"], result["failed"]) == (2, 0)
-
-
-def test_a_run_that_others_hold_is_waited_for_though_the_bytes_are_spent(golden: Golden, submitted: Path) -> None:
-    busy, free = golden("9", "mor_compaction_requested").table, golden("8", "mor_compaction_requested").table
-    opened = HudiTable.open(str(busy))
-    (instant,) = (item.requested_time for item in opened.timeline().pending_compactions())
-    held = claim(opened._context.storage, instant, Owner.current("another"), interval_ms=60_000, tolerable_misses=2)
-    Timer(2, held.release).start()
-    patient = {"conflict_poll_interval": 0.05, "conflict_timeout": 60.0, "services": "compaction", "engine": "local"}
-    result = operator_on(busy, free, max_bytes=1, **patient).execute(context())
-    assert (result["done"], states(busy, "compaction"), states(free, "compaction")) == (
-        2,
-        {"completed"},
-        {"completed"},
-    )
 
 
 def test_bytes_of_an_earlier_try_count(golden: Golden, submitted: Path) -> None:
