@@ -6,15 +6,16 @@ import logging
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
-from urllib.parse import SplitResult
+from urllib.parse import SplitResult, quote
 
 from airflow.sdk import Asset, AssetWatcher
 
-from airflow_hudi.addresses import split_address
+from airflow_hudi.addresses import is_absolute, split_address
 from airflow_hudi.conditions.writes import SERVICE_OPERATIONS
 from airflow_hudi.hooks.hudi import HudiHook
 from airflow_hudi.timeline_changes import PENDING, REPEAT_SECONDS
 from airflow_hudi.triggers.timeline_events import HudiTimelineEventTrigger
+from hudi_core.errors import ConfigError
 from hudi_core.request.secrets import refuse_secret_address
 
 log = logging.getLogger(__name__)
@@ -22,6 +23,8 @@ log = logging.getLogger(__name__)
 SCHEME = "hudi"
 LONGEST_KEY = 250
 """Characters of a partition key of an asset event, by Airflow's database."""
+POLL_SECONDS = 10.0
+"""Between two looks of an asset's watcher, where nothing else is given."""
 TABLE = "table"
 """Member of an asset's extra: the table's address, whose scheme the asset's own does not have."""
 
@@ -35,13 +38,21 @@ def sanitize_uri(uri: SplitResult) -> SplitResult:
     return uri._replace(path="/" + uri.path.strip("/"))
 
 
-def asset_uri(table: str) -> str:
+def asset_uri(table: str, hudi_conn_id: str | None = None) -> str:
     """The address of a table's asset: the one of its URI whatever the storage is called, `hudi://local/…` for a path.
+    That of a table below a connection's base path is `hudi://conn=CONNECTION/…`: no bucket and no host has such a name.
     `#` and `?` of a path are escaped, and `%` because of that: Airflow cuts a URI there. Raises ConfigError for an
-    address with secrets.
+    address with secrets, and for a table below a base path without a connection.
     """
     refuse_secret_address(table, what="the address of the table")
     _, place, path = split_address(table)
+    if not is_absolute(table):
+        if not hudi_conn_id:
+            raise ConfigError(
+                f"the table {table!r} is not absolute, and its asset needs the place of the table",
+                remedy="give the table's URI or its absolute path",
+            )
+        place = f"conn={quote(hudi_conn_id, safe='')}"
     for character, escape in (("%", "%25"), ("#", "%23"), ("?", "%3F")):
         path = path.replace(character, escape)
     return f"{SCHEME}://{place or 'local'}/{path.strip('/')}"
@@ -56,7 +67,8 @@ def table_asset(table: str, *, group: str = SCHEME) -> Asset:
     """The asset of a table, for the outlets of tasks that change it and the schedules of DAGs that read it. It has an
     event whenever such a task has done something; see asset_events.describe_events.
 
-    :param table: the table's URI, or its absolute path
+    :param table: the table's URI, or its absolute path. The path below a base path raises ConfigError: a task that has
+        changed the table names its URI, and the asset of another address would have no event of it.
     """
     uri = asset_uri(table)
     return Asset(name=uri, uri=uri, group=group, extra={TABLE: table})
@@ -69,7 +81,7 @@ def hudi_asset(
     state: str = PENDING,
     actions: Sequence[str] = (),
     hudi_conn_id: str | None = HudiHook.default_conn_name,
-    poll_interval: float = 10.0,
+    poll_interval: float = POLL_SECONDS,
     repeat_seconds: float = REPEAT_SECONDS,
     group: str = SCHEME,
 ) -> Asset:
@@ -80,10 +92,19 @@ def hudi_asset(
     starts are one run, so what it runs should be all that is pending, not the instants of one event. Arguments as of
     HudiTimelineEventTrigger, whose docstring says what an event holds.
 
+    Airflow keeps one watcher of an asset, that of the file that it has parsed last. So what the watcher does is in the
+    asset's address: another connection of a table below a base path, and another interval than the default, are another
+    asset, which begins anew. Of a URI it is up to the DAG files to name one connection.
+
     :param table: the table's URI, or its path below the connection's base path
-    :param name: of the asset; without one it is made of the address, the state and the actions
+    :param name: of the asset; without one it is its address
     """
-    uri = f"{asset_uri(table)}/{'-'.join([state, *actions])}"
+    named = [state, *actions]
+    if poll_interval != POLL_SECONDS:
+        named.append(f"every-{poll_interval:g}s")
+    if repeat_seconds != REPEAT_SECONDS:
+        named.append(f"repeat-{repeat_seconds:g}s")
+    uri = f"{asset_uri(table, hudi_conn_id)}/{'-'.join(named)}"
     trigger = HudiTimelineEventTrigger(
         table=table,
         hudi_conn_id=hudi_conn_id,
@@ -108,18 +129,34 @@ def watched_assets(*, state: str = PENDING) -> list[Asset] | None:
         hudi_asset(
             table,
             state=state,
-            hudi_conn_id=os.environ.get("AIRFLOW_HUDI_CONN_ID") or HudiHook.default_conn_name,
-            poll_interval=float(os.environ.get("AIRFLOW_HUDI_POLL_SECONDS") or 10),
+            hudi_conn_id=_watched_conn_id(),
+            poll_interval=float(os.environ.get("AIRFLOW_HUDI_POLL_SECONDS") or POLL_SECONDS),
             repeat_seconds=float(os.environ.get("AIRFLOW_HUDI_REPEAT_SECONDS") or REPEAT_SECONDS),
         )
     ]
 
 
-def changed_partitions_asset(table: str) -> Asset:
-    """The asset whose events have a partition of the table as their partition key: those that writes have changed. The
-    DAG hudi_changed_partitions makes them.
+def watched_changes() -> Asset | None:
+    """changed_partitions_asset of the table that AIRFLOW_HUDI_WATCHED_TABLE names, else of AIRFLOW_HUDI_TABLE, by
+    AIRFLOW_HUDI_CONN_ID; without a table None.
     """
-    uri = f"{asset_uri(table)}/changed-partitions"
+    table = os.environ.get("AIRFLOW_HUDI_WATCHED_TABLE") or os.environ.get("AIRFLOW_HUDI_TABLE")
+    return changed_partitions_asset(table, hudi_conn_id=_watched_conn_id()) if table else None
+
+
+def _watched_conn_id() -> str:
+    return os.environ.get("AIRFLOW_HUDI_CONN_ID") or HudiHook.default_conn_name
+
+
+def changed_partitions_asset(table: str, *, hudi_conn_id: str | None = None) -> Asset:
+    """The asset whose events have a partition of the table as their partition key: those that writes have changed. The
+    DAG hudi_changed_partitions makes them, and so do this package's tasks that have it as an outlet.
+
+    :param table: the table's URI, or its absolute path, as for table_asset
+    :param hudi_conn_id: for a path below this connection's base path, of a DAG that makes the events itself by
+        add_partitions: tasks make none for it
+    """
+    uri = f"{asset_uri(table, hudi_conn_id)}/changed-partitions"
     return Asset(name=uri, uri=uri, group=SCHEME, extra={TABLE: table})
 
 

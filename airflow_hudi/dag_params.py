@@ -9,7 +9,7 @@ import json
 import os
 from typing import Any
 
-from airflow.sdk import Param
+from airflow.sdk import CronDataIntervalTimetable, Param
 from airflow.utils.types import DagRunType
 
 INSTANT_PATTERN = r"^[0-9]{14,20}$"
@@ -39,6 +39,16 @@ def param_or_template(param: str, variable: str) -> str:
     Airflow renders no params, so a default that is a template cannot be one of them.
     """
     return f"{{% if params.{param} %}}{{{{ params.{param} }}}}{{% else %}}{os.environ.get(variable, '')}{{% endif %}}"
+
+
+def interval_schedule(variable: str) -> CronDataIntervalTimetable | str | None:
+    """The schedule of a DAG whose runs are of data intervals, in UTC: the cron expression or preset of an environment
+    variable; None without one. Of a cron text Airflow itself makes moments, whose interval is empty: the run of
+    midnight would have the `ds` of the day that has just begun. What is no cron (`@once`, `@continuous`) stays a text.
+    """
+    text = os.environ.get(variable) or None
+    is_cron = text is not None and text not in ("@once", "@continuous")
+    return CronDataIntervalTimetable(text, timezone="UTC") if text and is_cron else text
 
 
 def writer_options() -> dict[str, str]:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from airflow_hudi.conditions.writes import may_be_write
 from hudi_core.errors import ConfigError
 from hudi_core.timeline.instant import COMMIT_ACTIONS, Instant
 from hudi_core.timeline.timeline import Timeline
@@ -26,8 +27,9 @@ compared: a writer's clock may be behind, and local time goes back an hour when 
 class Watch:
     """Which instants are looked for: those that are `pending`, as long as they are, or that are `completed` since. By
     the names of `actions` on pending or completed files; without any, every table service that is pending, and every
-    completed write. What is still pending `repeat_seconds` after it was reported is reported once more: the run that
-    took it may have failed for good. Raises ConfigError for another state.
+    completed write as HudiCommitSensor counts them: compactions and clusterings are none. What is still pending
+    `repeat_seconds` after it was reported is reported once more: the run that took it may have failed for good. Raises
+    ConfigError for another state.
     """
 
     state: str
@@ -44,8 +46,7 @@ class Watch:
             return False
         if self.actions:
             return bool({instant.action, instant.pending_action} & {*self.actions})
-        is_write = instant.action in COMMIT_ACTIONS
-        return is_write if instant.is_completed else not is_write
+        return may_be_write(instant) if instant.is_completed else instant.action not in COMMIT_ACTIONS
 
     def start(self, timeline: Timeline) -> Mark:
         """Where a watcher begins that has no mark: with what is pending, and behind what is completed."""

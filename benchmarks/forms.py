@@ -211,14 +211,15 @@ def submit(case: Case, ui: AirflowUI, api: Airflow, table: Path) -> dict[str, An
     """Fills and submits the form, and follows its run. Raises FormFault, PageError, NotReadyError."""
     if case.plan_clean:
         plan_clean(table)
+    has_params = bool(api.get(f"/api/v2/dags/{case.dag}/details")["params"])
     started = time.monotonic()
-    ui.open_form(case.dag)
+    ui.open_form(case.dag, has_params=has_params)
     if not case.typed and not ui.can_submit():
         raise FormFault("the button is grey with the defaults")
     ui.fill(case.typed)
     if not ui.can_submit():
         raise FormFault("the button is grey")
-    shown = ui.shown_conf()
+    shown = ui.shown_conf() if has_params else ""
     run = ui.submit(case.dag)
     form_seconds, started = time.monotonic() - started, time.monotonic()
     check_conf(case, shown, api, run)

@@ -13,20 +13,23 @@ AIRFLOW_HUDI_POLL_SECONDS (else 10). Without a watched table the DAG runs when t
 
 from __future__ import annotations
 
-import os
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
 from airflow.sdk import DAG, task
 from airflow.sdk.exceptions import AirflowSkipException
 
-from airflow_hudi.assets import add_partitions, changed_partitions_asset, watched_assets, written_partitions
+from airflow_hudi.assets import (
+    add_partitions,
+    changed_partitions_asset,
+    watched_assets,
+    watched_changes,
+    written_partitions,
+)
 from airflow_hudi.dag_params import RUN_TYPES, optional_text
 from airflow_hudi.operators.base import names_in
 
-CHANGED = changed_partitions_asset(
-    os.environ.get("AIRFLOW_HUDI_WATCHED_TABLE") or os.environ.get("AIRFLOW_HUDI_TABLE") or "none"
-)
+CHANGED = watched_changes() or changed_partitions_asset("/none")
 
 
 @task(outlets=[CHANGED], retries=3, retry_delay=timedelta(minutes=1))

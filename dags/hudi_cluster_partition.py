@@ -23,15 +23,16 @@ from datetime import datetime, timedelta, timezone
 
 from airflow.sdk import DAG, PartitionedAssetTimetable
 
-from airflow_hudi.assets import changed_partitions_asset
+from airflow_hudi.assets import watched_changes
 from airflow_hudi.dag_params import HUDI_CONN, RUN_TYPES, SPARK_CONN, TABLE, optional_text, table_params, writer_options
 from airflow_hudi.operators.table_services import HudiTableServicesOperator
 
 WATCHED = os.environ.get("AIRFLOW_HUDI_WATCHED_TABLE") or os.environ.get("AIRFLOW_HUDI_TABLE")
+CHANGED = watched_changes()
 
 with DAG(
     dag_id="hudi_cluster_partition",
-    schedule=PartitionedAssetTimetable(assets=changed_partitions_asset(WATCHED)) if WATCHED else None,
+    schedule=PartitionedAssetTimetable(assets=CHANGED) if CHANGED else None,
     start_date=datetime(2024, 1, 1, tzinfo=timezone.utc),
     catchup=False,
     max_active_runs=1,

@@ -15,14 +15,14 @@ Variables:
 | token, dry_run | - | - |
 
 AIRFLOW_HUDI_DELETED_PARTITIONS is a template that each run fills in, such as `day={{ macros.ds_add(ds, -90) }}`; on the
-schedule AIRFLOW_HUDI_DELETION_SCHEDULE rows are kept for so long. Without a schedule the DAG runs when triggered.
+schedule AIRFLOW_HUDI_DELETION_SCHEDULE, a cron expression in UTC, rows are kept for so long: with `@daily` a run starts
+when a day is over, and `ds` is that day. Without a schedule the DAG runs when triggered.
 AIRFLOW_HUDI_WRITER_OPTIONS are the options of the table's writers, by Hudi's names, as a JSON object without secrets:
 the lock that they use is one of them.
 """
 
 from __future__ import annotations
 
-import os
 from datetime import datetime, timedelta, timezone
 
 from airflow.sdk import DAG
@@ -31,6 +31,7 @@ from airflow_hudi.dag_params import (
     DRY_RUN,
     TARGET,
     dry_run_param,
+    interval_schedule,
     optional_text,
     param_or_template,
     table_params,
@@ -40,7 +41,7 @@ from airflow_hudi.operators.overwrite import HudiDeletePartitionOperator
 
 with DAG(
     dag_id="hudi_delete_partition",
-    schedule=os.environ.get("AIRFLOW_HUDI_DELETION_SCHEDULE") or None,
+    schedule=interval_schedule("AIRFLOW_HUDI_DELETION_SCHEDULE"),
     start_date=datetime(2024, 1, 1, tzinfo=timezone.utc),
     catchup=False,
     max_active_runs=1,

@@ -18,14 +18,14 @@ Variables:
 | whole_table, token, dry_run | - | - |
 
 AIRFLOW_HUDI_OVERWRITE_SOURCE and AIRFLOW_HUDI_OVERWRITE_PARTITIONS are templates that each run fills in, such as
-`s3://bucket/orders/{{ ds }}` and `day={{ ds }}`. AIRFLOW_HUDI_OVERWRITE_SCHEDULE is the schedule; without it the DAG
-runs when triggered. AIRFLOW_HUDI_WRITER_OPTIONS are the options of the table's writers, by Hudi's names, as a JSON
-object without secrets: the lock that they use is one of them.
+`s3://bucket/orders/{{ ds }}` and `day={{ ds }}`. AIRFLOW_HUDI_OVERWRITE_SCHEDULE is the schedule, a cron expression in
+UTC: with `@daily` a run starts when a day is over, and `ds` is that day. Without it the DAG runs when triggered.
+AIRFLOW_HUDI_WRITER_OPTIONS are the options of the table's writers, by Hudi's names, as a JSON object without secrets:
+the lock that they use is one of them.
 """
 
 from __future__ import annotations
 
-import os
 from datetime import datetime, timedelta, timezone
 
 from airflow.sdk import DAG, Param
@@ -34,6 +34,7 @@ from airflow_hudi.dag_params import (
     DRY_RUN,
     TARGET,
     dry_run_param,
+    interval_schedule,
     optional_text,
     param_or_template,
     table_params,
@@ -43,7 +44,7 @@ from airflow_hudi.operators.overwrite import HudiInsertOverwriteOperator
 
 with DAG(
     dag_id="hudi_insert_overwrite",
-    schedule=os.environ.get("AIRFLOW_HUDI_OVERWRITE_SCHEDULE") or None,
+    schedule=interval_schedule("AIRFLOW_HUDI_OVERWRITE_SCHEDULE"),
     start_date=datetime(2024, 1, 1, tzinfo=timezone.utc),
     catchup=False,
     max_active_runs=1,

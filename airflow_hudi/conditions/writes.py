@@ -28,13 +28,18 @@ def written(metadata: CommitMetadata) -> dict[str, Any]:
     }
 
 
+def may_be_write(instant: Instant) -> bool:
+    """Whether a completed instant is a commit that its pending files do not show to be a compaction or a clustering;
+    its metadata decides (is_of_writer).
+    """
+    return instant.action in COMMIT_ACTIONS and instant.pending_action not in _SERVICES
+
+
 def completed_writes(look: Look, bound: CompletedAfter | None) -> list[Instant]:
     """The completed writes that are later than the bound, in the order of completion, but for those that their pending
     files show to be compactions or clusterings.
     """
-    found = (
-        item for item in look.timeline.commits() if item.pending_action not in _SERVICES and is_after(bound, look, item)
-    )
+    found = (item for item in look.timeline.completed() if may_be_write(item) and is_after(bound, look, item))
     return sorted(found, key=lambda item: (look.completed_at(item), item.requested_time))
 
 

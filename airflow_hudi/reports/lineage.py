@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from airflow_hudi.addresses import split_address
+from airflow_hudi.addresses import is_absolute, split_address
 from airflow_hudi.assets import TABLE
 from airflow_hudi.reports.finished_work import OVERWRITES, FinishedWork
 
@@ -24,14 +24,14 @@ def dataset_name(address: str) -> tuple[str, str]:
 
 def dataset_of_asset(asset: Any, lineage_context: Any) -> Any:
     """The dataset of an asset (Airflow's converter of the scheme) that assets.table_asset or another function of it
-    made; None for one that does not name its table, and without OpenLineage's provider.
+    made; None for one that does not say where its table is, and without OpenLineage's provider.
     """
     try:
         from openlineage.client.event_v2 import Dataset
     except ImportError:
         return None
     table = asset.extra.get(TABLE)
-    if not isinstance(table, str):
+    if not isinstance(table, str) or not is_absolute(table):
         return None
     namespace, name = dataset_name(table)
     return Dataset(namespace=namespace, name=name)

@@ -12,7 +12,7 @@ from airflow.triggers.base import BaseTrigger, TriggerEvent
 from airflow_hudi.conditions.condition import Condition, condition_of
 from airflow_hudi.hooks.hudi import HudiHook
 from airflow_hudi.timeline_reader import Look
-from airflow_hudi.triggers.shared_timeline import SharedTimeline, in_thread
+from airflow_hudi.triggers.shared_timeline import SharedTimeline
 from hudi_core.errors import HudiError, Reminder, StorageError, StorageNotFoundError
 
 _SAID_EVERY = 600.0
@@ -82,7 +82,7 @@ class HudiConditionTrigger(BaseTrigger):
             try:
                 look, says = await table.look(self.poll_interval), reminder.is_due()
                 if look.timeline is not seen or says:
-                    found, waits = await in_thread(_check, condition, look, says)
+                    found, waits = await table.in_thread(_check, condition, look, says)
                     if waits:
                         self.log.info("%s; waiting for %.0f s", waits, time.monotonic() - started)
                 errors, seen = 0, look.timeline

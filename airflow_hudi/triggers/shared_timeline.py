@@ -1,4 +1,4 @@
-"""One listing for the triggers of a process that look at one table at about the same time, and the threads of all.
+"""One listing for the triggers of a process that look at one table at about the same time, and the threads of a place.
 
 Airflow shares streams among the watchers of assets alone (BaseEventTrigger), not among the triggers of deferred tasks.
 So what the last look at a table showed is kept here, as long as there is a trigger of the table.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import logging
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -15,22 +16,23 @@ from functools import partial
 from typing import Any, ClassVar, Final, TypeVar
 from weakref import WeakValueDictionary
 
+from airflow_hudi.addresses import is_absolute
 from airflow_hudi.hooks.hudi import HudiHook
 from airflow_hudi.timeline_reader import Look, TimelineReader
 from hudi_core.timeline.instant import Action
 
 T = TypeVar("T")
-THREADS: Final = 32
-"""Looks at a time. The event loop's own threads, few more than there are processors, are for every trigger of the
-triggerer: a thousand listings of a store that takes its time would keep the others waiting.
+log = logging.getLogger(__name__)
+
+THREADS: Final = 16
+"""Looks at a time at one place, a bucket or host: each place has threads of its own, so that one that does not answer
+keeps no others waiting. The event loop's threads, few more than there are processors, are for every trigger of the
+triggerer.
 """
-_POOL: Final = ThreadPoolExecutor(THREADS, thread_name_prefix="hudi-look")
-
-
-def in_thread(work: Callable[..., T], *arguments: Any) -> asyncio.Future[T]:
-    """Runs `work` in a thread of this provider's triggers, with the context of the caller, to which log lines go."""
-    run = contextvars.copy_context().run
-    return asyncio.get_running_loop().run_in_executor(_POOL, partial(run, work, *arguments))
+_POOLS: Final[dict[str, ThreadPoolExecutor]] = {}
+_SLOW_POLLS: Final = 3
+_SLOW_SECONDS: Final = 10.0
+"""A look that takes longer than so many intervals, and so many seconds, is warned of."""
 
 
 class SharedTimeline:
@@ -47,8 +49,12 @@ class SharedTimeline:
         self._table = table
         self._hudi_conn_id = hudi_conn_id
         self._action = action
+        self.place = _place_of(table, hudi_conn_id)
+        """Whose threads look at the table."""
         self._reader: TimelineReader | None = None
         self._looking: asyncio.Future[Look] | None = None
+        self._warned = False
+        """Whether it was said that this look takes its time."""
         self._looked_at = 0.0
         """When the last listing began, by the monotonic clock."""
 
@@ -69,9 +75,25 @@ class SharedTimeline:
         Raises what HudiHook and TimelineReader raise; the next look then begins anew, with the connection as it is.
         """
         if self._looking is None or (self._looking.done() and not self._is_young(self._looking, interval / 2)):
-            self._looking = in_thread(self._read)
+            self._looking, self._warned = self.in_thread(self._read), False
+        looking, slow = self._looking, max(_SLOW_POLLS * interval, _SLOW_SECONDS)
         # A trigger that is cancelled does not take the look away from others.
-        return await asyncio.shield(self._looking)
+        await asyncio.wait({looking}, timeout=slow)
+        if not looking.done() and not self._warned:
+            self._warned = True
+            log.warning(
+                "A look at %s is not done after %g s: its storage does not answer, or many other looks at %s wait",
+                *(self._table, slow, self.place),
+            )
+        return await asyncio.shield(looking)
+
+    def in_thread(self, work: Callable[..., T], *arguments: Any) -> asyncio.Future[T]:
+        """Runs `work` in a thread of the table's place, with the context of the caller, to which log lines go."""
+        pool = _POOLS.get(self.place)
+        if pool is None:
+            pool = _POOLS[self.place] = ThreadPoolExecutor(THREADS, thread_name_prefix="hudi-look")
+        run = contextvars.copy_context().run
+        return asyncio.get_running_loop().run_in_executor(pool, partial(run, work, *arguments))
 
     def until_next(self, interval: float) -> float:
         """The seconds from now until the next look of a trigger with that interval."""
@@ -89,3 +111,11 @@ class SharedTimeline:
         except BaseException:
             self._reader = None
             raise
+
+
+def _place_of(table: str, hudi_conn_id: str | None) -> str:
+    """Scheme and bucket or host; of a table below a connection's base path, which is not known here, the connection."""
+    if not is_absolute(table):
+        return f"the connection {hudi_conn_id}"
+    scheme, is_uri, rest = table.partition("://")
+    return f"{scheme}://{rest.partition('/')[0]}" if is_uri else "file://"

@@ -10,13 +10,14 @@ from typing import Any, Final
 
 from airflow.triggers.base import BaseEventTrigger, TriggerEvent
 
-from airflow_hudi.conditions.writes import written
+from airflow_hudi.conditions.writes import is_of_writer, written
 from airflow_hudi.hooks.hudi import HudiHook
 from airflow_hudi.results import instant_named
 from airflow_hudi.timeline_changes import COMPLETED, PENDING, REPEAT_SECONDS, Mark, Watch
 from airflow_hudi.timeline_reader import TimelineReader
-from airflow_hudi.triggers.shared_timeline import SharedTimeline, in_thread
-from hudi_core.errors import ConfigError, FormatError, StorageError, StorageNotFoundError, UnsupportedError
+from airflow_hudi.triggers.shared_timeline import SharedTimeline
+from hudi_core.errors import ConfigError, FormatError, HudiError, StorageError, StorageNotFoundError, UnsupportedError
+from hudi_core.timeline.actions.commit import CommitMetadata
 from hudi_core.timeline.instant import COMMIT_ACTIONS, Instant
 from hudi_core.timeline.timeline import Timeline
 
@@ -30,6 +31,8 @@ _STORED_AFTER_SECONDS: Final = 10.0
 """How old a mark is when it is stored. The triggerer hands an event to Airflow's database some two seconds after it was
 yielded; with a mark that is stored before, a triggerer that ends in between would lose the event.
 """
+_LONGEST_PAUSE: Final = 300.0
+"""Seconds at most between two looks for a table that is not there, where its interval is not longer."""
 
 
 class HudiTimelineEventTrigger(BaseEventTrigger):
@@ -47,7 +50,9 @@ class HudiTimelineEventTrigger(BaseEventTrigger):
     :param table: the table, as HudiHook.table_uri takes it
     :param hudi_conn_id: connection of type `hudi`, or None
     :param state: `pending`: table services that are planned and not completed, or `completed`: writes
-    :param actions: other actions than these, by their names on the timeline
+        as HudiCommitSensor counts them, without compactions and clusterings
+    :param actions: other actions than these, by their names on the timeline; `commit`, `deltacommit` and
+        `replacecommit` are all that wrote files, services among them
     :param poll_interval: seconds between two looks
     :param repeat_seconds: seconds from an event to the next one of what is still pending then, for instance because the
         run that the event started has failed
@@ -89,28 +94,41 @@ class HudiTimelineEventTrigger(BaseEventTrigger):
     async def open_shared_stream(cls, kwargs: dict[str, Any]) -> AsyncIterator[Timeline]:
         """The table's timeline, with clusterings under their name, whenever a look finds it changed, and every
         _UNCHANGED_SECONDS; the first look is at once. A look is one listing, in a thread. Storage that fails, and a
-        file that is damaged, are tried again at the next one; what is no table raises.
+        file that is damaged, are tried again at the next one. What is no table, or has no connection, is looked for
+        again, too, twice as late each time, up to _LONGEST_PAUSE: a stream that raises is begun anew by the triggerer
+        in its next loop, for ever.
         """
         table, interval = SharedTimeline.of(kwargs["table"], kwargs["hudi_conn_id"]), kwargs["poll_interval"]
         seen: Timeline | None = None
-        yielded_at = 0.0
+        yielded_at, pause, said = 0.0, 0.0, ""
         while True:
             try:
                 look, now = await table.look(interval), time.monotonic()
                 changed = look.timeline != seen or now - yielded_at >= _UNCHANGED_SECONDS
-                timeline = await in_thread(look.reader.named_by_plans, look.timeline) if changed else None
-            except (StorageNotFoundError, UnsupportedError):
-                raise
-            except (StorageError, FormatError) as error:
-                log.warning("%s cannot be looked at, and will be in %s s: %s", kwargs["table"], interval, error)
+                timeline = await table.in_thread(look.reader.named_by_plans, look.timeline) if changed else None
+            except Exception as error:
+                if _is_for_a_while(error):
+                    pause = 0.0
+                    log.warning("%s cannot be looked at, and will be in %s s: %s", kwargs["table"], interval, error)
+                else:
+                    pause = max(interval, min(2 * pause, _LONGEST_PAUSE))
+                    if said != repr(error):
+                        said = repr(error)
+                        log.warning(
+                            "%s cannot be looked at, and will be looked for again, at last every %.0f s: %s: %s",
+                            *(kwargs["table"], max(interval, _LONGEST_PAUSE), type(error).__name__, error),
+                            exc_info=not isinstance(error, HudiError),
+                        )
             else:
+                pause, said = 0.0, ""
                 if timeline is not None:
                     seen, yielded_at = look.timeline, now
                     yield timeline
-            await asyncio.sleep(table.until_next(interval))
+            await asyncio.sleep(pause or table.until_next(interval))
 
     async def filter_shared_stream(self, shared_stream: AsyncIterator[Any]) -> AsyncIterator[TriggerEvent]:
         """The events of this watcher."""
+        table = SharedTimeline.of(self.table, self.hudi_conn_id)
         mark = stored = await self._stored()
         to_store: Mark | None = None
         since = 0.0
@@ -133,11 +151,12 @@ class HudiTimelineEventTrigger(BaseEventTrigger):
             new, behind = self.watch.changes(timeline, mark, time.time())
             if new:
                 try:
-                    payload = await in_thread(self._payload, new)
+                    payload = await table.in_thread(self._payload, new)
                 except StorageError as error:
                     log.warning("What is new on %s cannot be read, and will be later: %s", self.table, error)
                     continue
-                yield TriggerEvent(payload)  # type: ignore[no-untyped-call]
+                if payload["instants"]:
+                    yield TriggerEvent(payload)  # type: ignore[no-untyped-call]
             mark = behind
             # One that waits is not replaced by a newer one: of a table that never rests, none would ever be stored.
             if to_store is None and mark != stored:
@@ -153,6 +172,8 @@ class HudiTimelineEventTrigger(BaseEventTrigger):
         try:
             found = None if self.asset_state_store is None else await self.asset_state_store.aget(_MARK)
         except ValueError as error:  # of Airflow, whose accessor is for one asset
+            # The triggerer makes a trigger that raises anew at once, for ever.
+            await asyncio.sleep(_LONGEST_PAUSE)
             raise ConfigError(
                 f"several assets watch {self.table} by equal arguments, which makes them one trigger: {error}",
                 remedy="give each of them another poll_interval, or schedule the DAGs by one asset",
@@ -164,8 +185,16 @@ class HudiTimelineEventTrigger(BaseEventTrigger):
             await self.asset_state_store.aset(_MARK, mark)
 
     def _payload(self, new: Sequence[Instant]) -> dict[str, Any]:
+        """What an event says of instants. Services among the writes, which only their metadata shows, are left out,
+        but where the actions are named.
+        """
         reader = HudiHook(self.hudi_conn_id or None).timeline(self.table)
-        instants = [instant_details(reader, item) for item in new]
+        found = [(item, _metadata(reader, item)) for item in new]
+        instants = [
+            _details(item, metadata)
+            for item, metadata in found
+            if metadata is None or self.watch.actions or is_of_writer(metadata)
+        ]
         return {"table": self.table, "state": self.watch.state, "instants": instants}
 
 
@@ -173,14 +202,27 @@ def instant_details(reader: TimelineReader, instant: Instant) -> dict[str, Any]:
     """What an event says of an instant; of a completed write what it wrote, where its file is still there and can be
     read. Raises StorageError where that may be found out later.
     """
+    return _details(instant, _metadata(reader, instant))
+
+
+def _details(instant: Instant, metadata: CommitMetadata | None) -> dict[str, Any]:
     found = {**instant_named(instant), "completed": instant.completion_time}
+    return found if metadata is None else {**found, **written(metadata)}
+
+
+def _metadata(reader: TimelineReader, instant: Instant) -> CommitMetadata | None:
     if not instant.is_completed or instant.action not in COMMIT_ACTIONS:
-        return found
+        return None
     try:
-        metadata = reader.active().read_commit(instant)
+        return reader.active().read_commit(instant)
     except (StorageNotFoundError, FormatError) as error:
         log.warning(
             "%s %s of %s is not described: %s", instant.action, instant.requested_time, reader.storage.uri, error
         )
-        return found
-    return {**found, **written(metadata)}
+        return None
+
+
+def _is_for_a_while(error: Exception) -> bool:
+    """Whether the next look may go well: storage is overloaded, or a writer is at a file."""
+    lasting = isinstance(error, (StorageNotFoundError, UnsupportedError))
+    return isinstance(error, (StorageError, FormatError)) and not lasting

@@ -1,7 +1,8 @@
 """`airflow backfill create` of three days for DAGs of the DAG folder, in this process, on the database of AIRFLOW_HOME,
 which is made when it is not there.
 
-Nothing executes the runs. What came of each DAG is one line of JSON after RESULT: `{"dag", "error", "runs"}`.
+Nothing executes the runs. What came of each DAG is one line of JSON after RESULT: `{"dag", "error", "runs": {id: [day,
+begin and end of its interval]}}`.
 """
 
 from __future__ import annotations
@@ -35,7 +36,13 @@ def main(dag_ids: list[str]) -> None:
         except AirflowException as refused:
             error = str(refused)
         with create_session() as session:
-            runs = sorted(session.scalars(select(DagRun.run_id).where(DagRun.dag_id == dag_id)))
+            runs = {
+                run.run_id: [
+                    None if at is None else at.date().isoformat()
+                    for at in (run.logical_date, run.data_interval_start, run.data_interval_end)
+                ]
+                for run in session.scalars(select(DagRun).where(DagRun.dag_id == dag_id))
+            }
         print("RESULT", json.dumps({"dag": dag_id, "error": error, "runs": runs}), flush=True)
 
 

@@ -38,6 +38,8 @@ SCHEDULES = (
 OF_AN_INTERVAL = ("hudi_insert_overwrite", "hudi_delete_partition")
 """What each run of these DAGs does depends on its data interval."""
 RUNS = [f"backfill__2026-02-0{day}T00:00:00+00:00" for day in (1, 2, 3)]
+INTERVAL_RUNS = [f"backfill__2026-02-0{day + 1}T00:00:00+00:00" for day in (1, 2, 3)]
+"""Of the same days: Airflow names a run after the moment from which it may start, which is when the day is over."""
 DAYS = ("--from-date", "2026-02-01", "--to-date", "2026-02-03")
 OWN_DAG = """
 import os
@@ -54,7 +56,7 @@ with DAG("own", schedule="@daily", start_date=datetime(2026, 1, 1, tzinfo=timezo
 def test_shipped_dags_that_ignore_the_interval_refuse_a_backfill(
     airflow_environment: dict[str, str], tmp_path: Path
 ) -> None:
-    """Of a DAG of one's own the same command makes a run for each day."""
+    """Of a DAG of one's own the same command makes a run for each day. Those of the others have the day as interval."""
     folder = tmp_path / "dags"
     shutil.copytree(ROOT / "dags", folder, ignore=shutil.ignore_patterns("__pycache__"))
     (folder / "own.py").write_text(OWN_DAG)
@@ -74,13 +76,16 @@ def test_shipped_dags_that_ignore_the_interval_refuse_a_backfill(
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
     lines = [line.removeprefix("RESULT ") for line in done.stdout.splitlines() if line.startswith("RESULT ")]
     found = {result["dag"]: (result["error"], result["runs"]) for result in map(json.loads, lines)}
-    refused: dict[str, tuple[str | None, list[str]]] = {
-        name: (None, RUNS)
+    days = [f"2026-02-0{day}" for day in (1, 2, 3, 4)]
+    of_intervals = {run: [day, day, end] for run, day, end in zip(INTERVAL_RUNS, days, days[1:], strict=False)}
+    refused: dict[str, tuple[str | None, dict[str, list[str]]]] = {
+        name: (None, of_intervals)
         if name in OF_AN_INTERVAL
-        else (f"Dag with dag_id: '{name}' does not allow backfill runs", [])
+        else (f"Dag with dag_id: '{name}' does not allow backfill runs", {})
         for name in SHIPPED
     }
-    assert found == {**refused, "own": (None, RUNS)}
+    of_moments = {run: [day] * 3 for run, day in zip(RUNS, days, strict=False)}
+    assert found == {**refused, "own": (None, of_moments)}
 
 
 @pytest.mark.soak
@@ -245,10 +250,10 @@ def _results(api: Airflow, dag: str, task: str, *, repeated: bool | None) -> lis
     deadline = time.monotonic() + TIMEOUT_SECONDS
     while True:
         found = api.get(f"/api/v2/dags/{dag}/dagRuns")["dag_runs"]
-        runs = {run["dag_run_id"]: run["state"] for run in found if run["dag_run_id"] in RUNS}
+        runs = {run["dag_run_id"]: run["state"] for run in found if run["dag_run_id"] in INTERVAL_RUNS}
         assert "failed" not in runs.values(), runs
-        if {name for name, state in runs.items() if state == "success"} == set(RUNS):
-            results = [api.xcom(dag, run, task) for run in RUNS]
+        if {name for name, state in runs.items() if state == "success"} == set(INTERVAL_RUNS):
+            results = [api.xcom(dag, run, task) for run in INTERVAL_RUNS]
             if all(repeated in (None, result["repeated"]) for result in results):
                 return results
         assert time.monotonic() < deadline, runs

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from types import SimpleNamespace
 from urllib.parse import urlsplit
 
@@ -17,6 +18,8 @@ from airflow_hudi.assets import (
     hudi_asset,
     sanitize_uri,
     table_asset,
+    watched_assets,
+    watched_changes,
     written_partitions,
 )
 from hudi_core.errors import ConfigError
@@ -30,7 +33,6 @@ from hudi_core.errors import ConfigError
         ("/data/t", "hudi://local/data/t"),
         ("file:///data/t", "hudi://local/data/t"),
         ("file:/data/a%20b", "hudi://local/data/a b"),
-        ("sales/orders", "hudi://local/sales/orders"),
         ("s3a://lake/t#old", "hudi://lake/t%23old"),
         ("s3://lake/t?x=1", "hudi://lake/t%3Fx=1"),
         ("s3://lake/t%23old", "hudi://lake/t%2523old"),
@@ -64,9 +66,63 @@ def test_secrets_are_refused() -> None:
         asset_uri("s3://key:secret@lake/t")
 
 
+def test_a_table_below_a_base_path_is_one_of_its_connection() -> None:
+    assets = {conn: hudi_asset("sales/orders", hudi_conn_id=conn) for conn in ("eu", "us", "a/b#c")}
+    assert [asset.uri for asset in assets.values()] == [
+        "hudi://conn=eu/sales/orders/pending",
+        "hudi://conn=us/sales/orders/pending",
+        "hudi://conn=a%2Fb%23c/sales/orders/pending",
+    ]
+    # Of a bucket that is called as the connection is another one.
+    assert hudi_asset("s3://eu/sales/orders", hudi_conn_id="eu").uri == "hudi://eu/sales/orders/pending"
+    assert changed_partitions_asset("orders", hudi_conn_id="eu").uri == "hudi://conn=eu/orders/changed-partitions"
+
+
+@pytest.mark.parametrize(
+    "make", [table_asset, changed_partitions_asset, lambda table: hudi_asset(table, hudi_conn_id=None)]
+)
+def test_a_table_below_no_known_base_path_is_refused(make: Callable[[str], Asset]) -> None:
+    """A task that has done something to it names its absolute address: the asset would have no event."""
+    with pytest.raises(ConfigError, match="'sales/orders' is not absolute") as error:
+        make("sales/orders")
+    assert error.value.remedy == "give the table's URI or its absolute path"
+
+
+def test_intervals_that_are_not_the_default_make_another_asset() -> None:
+    """Airflow has one watcher of an asset's name and address: two files would take it from each other."""
+    table = "s3://lake/orders"
+    assets = [
+        hudi_asset(table),
+        hudi_asset(table, poll_interval=10),
+        hudi_asset(table, poll_interval=2.5),
+        hudi_asset(table, actions=["clean"], poll_interval=60, repeat_seconds=120.0),
+    ]
+    assert [asset.uri.removeprefix("hudi://lake/orders/") for asset in assets] == [
+        "pending",
+        "pending",
+        "pending-every-2.5s",
+        "pending-clean-every-60s-repeat-120s",
+    ]
+    assert [asset.name for asset in assets] == [asset.uri for asset in assets]
+
+
+def test_the_ready_to_use_dags_watch_a_table_below_the_base_path(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AIRFLOW_HUDI_TABLE", "other")
+    monkeypatch.setenv("AIRFLOW_HUDI_CONN_ID", "eu")
+    assert [asset.uri for asset in (*(watched_assets() or ()), watched_changes()) if asset] == [
+        "hudi://conn=eu/other/changed-partitions"
+    ]
+    monkeypatch.setenv("AIRFLOW_HUDI_WATCHED_TABLE", "orders")
+    assert [asset.uri for asset in (*(watched_assets() or ()), watched_changes()) if asset] == [
+        "hudi://conn=eu/orders/pending",
+        "hudi://conn=eu/orders/changed-partitions",
+    ]
+
+
 def test_an_asset_of_a_table_watches_it() -> None:
     asset = hudi_asset("s3://lake/orders", actions=["compaction"], hudi_conn_id="lake", poll_interval=2.0)
-    assert (asset.name, asset.uri, asset.group) == ("hudi://lake/orders/pending-compaction",) * 2 + ("hudi",)
+    uri = "hudi://lake/orders/pending-compaction-every-2s"
+    assert (asset.name, asset.uri, asset.group) == (uri, uri, "hudi")
     (watcher,) = asset.watchers
     path, arguments = watcher.trigger.serialize()
     assert path == "airflow_hudi.triggers.timeline_events.HudiTimelineEventTrigger"

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from airflow_hudi.timeline_changes import COMPLETED, PENDING, Watch
 from hudi_core.errors import ConfigError
-from hudi_core.timeline.instant import Action, Instant, State
+from hudi_core.timeline.instant import COMMIT_ACTIONS, Action, Instant, State
 from hudi_core.timeline.timeline import Timeline
 
 NOW = 1_790_000_000.0
@@ -113,6 +113,14 @@ def test_named_actions() -> None:
     compaction = Instant(at(3), Action.COMMIT, State.COMPLETED, at(4), Action.COMPACTION)
     assert Watch(COMPLETED, (Action.COMPACTION,)).holds(compaction)
     assert not Watch(COMPLETED, (Action.CLEAN,)).holds(compaction)
+
+
+def test_table_services_are_no_completed_writes() -> None:
+    services = (Action.COMPACTION, Action.LOG_COMPACTION, Action.CLUSTERING)
+    completed = [Instant(at(3), Action.COMMIT, State.COMPLETED, at(4), planned) for planned in services]
+    overwrite = Instant(at(5), Action.REPLACE_COMMIT, State.COMPLETED, at(6), Action.REPLACE_COMMIT)
+    assert [item for item in (*completed, overwrite) if Watch(COMPLETED).holds(item)] == [overwrite]
+    assert all(map(Watch(COMPLETED, tuple(COMMIT_ACTIONS)).holds, (*completed, overwrite)))
 
 
 @pytest.mark.parametrize(

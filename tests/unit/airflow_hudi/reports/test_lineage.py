@@ -62,6 +62,8 @@ def test_assets_are_datasets_of_the_same_name() -> None:
         found = dataset_of_asset(asset, None)
         assert (found.namespace, found.name) == ("gs://lake", "t")
     assert dataset_of_asset(type(table_asset("/t"))("hudi://lake/t"), None) is None
+    # The base path of a connection is not known here.
+    assert dataset_of_asset(changed_partitions_asset("sales/t", hudi_conn_id="eu"), None) is None
 
 
 def test_an_overwrite(golden: Golden, tmp_path: Path, submitted: Path, monkeypatch: pytest.MonkeyPatch) -> None:

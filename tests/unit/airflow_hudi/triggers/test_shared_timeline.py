@@ -17,8 +17,9 @@ from airflow_hudi.conditions.condition import condition_json
 from airflow_hudi.conditions.instant import InstantCondition
 from airflow_hudi.hooks.hudi import HudiHook
 from airflow_hudi.timeline_reader import TimelineReader
+from airflow_hudi.triggers import shared_timeline
 from airflow_hudi.triggers.condition import HudiConditionTrigger
-from airflow_hudi.triggers.shared_timeline import THREADS, SharedTimeline, in_thread
+from airflow_hudi.triggers.shared_timeline import THREADS, SharedTimeline
 from airflow_hudi.triggers.timeline_events import HudiTimelineEventTrigger
 from hudi_core.errors import StorageError
 
@@ -125,8 +126,9 @@ async def test_a_look_that_failed_is_made_anew_with_the_connection_as_it_is(
 
 async def test_work_in_a_thread_has_the_context_of_its_trigger() -> None:
     NAME.set("mine")
-    assert await in_thread(NAME.get) == "mine"
-    name = await in_thread(lambda: threading.current_thread().name)
+    shared = SharedTimeline.of("s3://lake/t", None)
+    assert await shared.in_thread(NAME.get) == "mine"
+    name = await shared.in_thread(lambda: threading.current_thread().name)
     assert name.startswith("hudi-look")
 
 
@@ -144,11 +146,52 @@ async def test_looks_are_bounded_and_leave_the_loops_threads_alone(
         with count:
             at_work[0] -= 1
 
-    waiting = [in_thread(slow) for _ in range(3 * THREADS)]
+    waiting = [SharedTimeline.of(f"s3://hangs/{number}", None).in_thread(slow) for number in range(3 * THREADS)]
     assert await asyncio.wait_for(asyncio.to_thread(lambda: 7), timeout=20) == 7
+    for other, connection in (("s3://other/t", None), ("gs://hangs/t", None), ("t", "eu"), ("t", "us"), ("/t", None)):
+        assert await asyncio.wait_for(SharedTimeline.of(other, connection).in_thread(lambda: 7), timeout=20) == 7
     answer.set()
     await asyncio.gather(*waiting)
     assert most[0] <= THREADS
+
+
+@pytest.mark.parametrize(
+    ("table", "connection", "place"),
+    [
+        ("s3://lake/a/b", "eu", "s3://lake"),
+        ("s3://lake", None, "s3://lake"),
+        ("hdfs://nn:8020/t", None, "hdfs://nn:8020"),
+        ("/data/t", None, "file://"),
+        ("file:///data/t", "eu", "file://"),
+        ("file:/data/t", "eu", "file://"),
+        ("file://host/data/t", "eu", "file://host"),
+        ("orders", "eu", "the connection eu"),
+        ("orders", None, "the connection None"),
+    ],
+)
+def test_places(table: str, connection: str | None, place: str) -> None:
+    assert SharedTimeline(table, connection).place == place
+
+
+async def test_a_look_that_hangs_is_named(
+    table: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    answer, look = threading.Event(), TimelineReader.look
+
+    def slow(self: TimelineReader) -> Any:
+        assert answer.wait(20)
+        return look(self)
+
+    monkeypatch.setattr(TimelineReader, "look", slow)
+    monkeypatch.setattr(shared_timeline, "_SLOW_SECONDS", 0.1)
+    shared = SharedTimeline.of(str(table), None)
+    looks = [asyncio.create_task(shared.look(0.03)) for _ in range(3)]
+    await asyncio.sleep(0.3)
+    answer.set()
+    await asyncio.gather(*looks)
+    assert [line for line in caplog.messages if "not done" in line] == [
+        f"A look at {table} is not done after 0.1 s: its storage does not answer, or many other looks at file:// wait"
+    ]
 
 
 @pytest.mark.slow

@@ -16,6 +16,7 @@ from airflow.sdk.execution_time.context import AssetStateStoreAccessors
 from airflow.triggers.base import TriggerEvent
 
 from airflow_hudi.assets import event_partitions
+from airflow_hudi.conditions.writes import is_of_writer
 from airflow_hudi.timeline_reader import TimelineReader
 from airflow_hudi.triggers import timeline_events
 from airflow_hudi.triggers.timeline_events import HudiTimelineEventTrigger, instant_details
@@ -23,7 +24,7 @@ from hudi_core.errors import ConfigError, StorageError
 from hudi_core.storage.local import LocalStorage
 from hudi_core.timeline.actions.commit import CommitMetadata
 from hudi_core.timeline.active import ActiveTimeline
-from hudi_core.timeline.instant import Instant
+from hudi_core.timeline.instant import COMMIT_ACTIONS, Instant
 from hudi_core.timeline.timeline import Timeline
 from tests.support.golden_data import GoldenCase
 
@@ -197,12 +198,15 @@ async def test_writes_that_were_archived_unseen_are_warned_of(
     assert f"Writes of {table} from 20251201000000000 to 20260101000000000 may have been archived" in said
 
 
-async def test_one_trigger_of_two_assets_says_what_to_change(table: Path) -> None:
+async def test_one_trigger_of_two_assets_says_what_to_change(table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     trigger = trigger_on(table)
     assets = [Asset(name=name, uri=f"hudi://lake/{name}") for name in "ab"]
     trigger.asset_state_store = AssetStateStoreAccessors(inlets=assets)
+    monkeypatch.setattr(timeline_events, "_LONGEST_PAUSE", 0.3)
+    started = time.monotonic()
     with pytest.raises(ConfigError, match=f"several assets watch {table}.*another poll_interval"):
         await next_event(trigger.run())
+    assert time.monotonic() - started >= 0.3, "the triggerer makes it anew at once"
 
 
 async def test_watchers_of_one_table_share_one_listing(table: Path, put: Callable[..., None]) -> None:
@@ -238,9 +242,70 @@ async def test_storage_that_fails_is_looked_at_again(
     assert failures == []
 
 
-async def test_what_is_no_table_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError):
-        await next_event(trigger_on(tmp_path).run())
+@pytest.mark.parametrize("connection", [None, "missing"])
+async def test_a_table_that_is_not_there_is_looked_for_less_and_less_often(
+    table: Path,
+    put: Callable[..., None],
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    connection: str | None,
+) -> None:
+    """A stream that ends is begun anew by the triggerer at once, for ever."""
+    pauses, sleep = [], asyncio.sleep
+
+    async def counted(seconds: float) -> None:
+        pauses.append(seconds)
+        if len(pauses) == 8:
+            hidden.rename(table)
+            monkeypatch.setenv("AIRFLOW_CONN_MISSING", '{"conn_type": "hudi"}')
+        await sleep(0)
+
+    put("20260102000000000.compaction.requested")
+    hidden = table.rename(table.with_name("hidden"))
+    monkeypatch.setattr(timeline_events.asyncio, "sleep", counted)
+    event = await next_event(trigger_on(table, hudi_conn_id=connection, poll_interval=7.0).run())
+    assert [item["action"] for item in event["instants"]] == ["compaction"]
+    assert pauses == [7.0, 14.0, 28.0, 56.0, 112.0, 224.0, 300.0, 300.0]
+    (said,) = [line for line in caplog.messages if "cannot be looked at" in line]
+    assert said.startswith(f"{table} cannot be looked at, and will be looked for again")
+
+
+@pytest.mark.parametrize("archived", [False, True], ids=["with its plan", "without its plan"])
+@pytest.mark.parametrize("version", ["6", "8", "9"])
+@pytest.mark.parametrize("name", ["mor_compacted", "clustered_cow"])
+async def test_compactions_and_clusterings_wake_no_reader(
+    golden: Golden, version: str, name: str, archived: bool
+) -> None:
+    """As for HudiCommitSensor. Archival removes the pending files of a compaction first."""
+    table = golden(version, name).table
+    timeline = TimelineReader(LocalStorage(table)).load()
+    reader = TimelineReader(LocalStorage(table))
+    of_services = {
+        item.requested_time for item in timeline.commits() if not is_of_writer(reader.active().read_commit(item))
+    }
+    assert of_services
+    if archived:
+        for time_ in of_services:
+            for path in (table / ".hoodie").rglob(f"{time_}.*"):
+                if path.suffix in (".requested", ".inflight"):
+                    path.unlink()
+    store = Store()
+    store.values["airflow_hudi_mark"] = {}
+    event = await next_event(trigger_on(table, store, state="completed").run())
+    found = {item["instant"] for item in event["instants"]}
+    assert found == {item.requested_time for item in timeline.commits()} - of_services
+    event = await next_event(trigger_on(table, store, state="completed", actions=list(COMMIT_ACTIONS)).run())
+    assert found | of_services == {item["instant"] for item in event["instants"]}
+
+
+async def test_a_service_alone_has_no_event(table: Path, put: Callable[..., None]) -> None:
+    store = Store()
+    await no_event(trigger_on(table, store, state="completed").run())
+    put("20260102000000000.commit", b'{"operationType": "COMPACT"}')
+    await no_event(trigger_on(table, store, state="completed").run())
+    put("20260103000000000.deltacommit", b'{"operationType": "UPSERT"}')
+    event = await next_event(trigger_on(table, store, state="completed").run())
+    assert [item["instant"] for item in event["instants"]] == ["20260103000000000"]
 
 
 async def test_a_write_during_a_restart_has_an_event_though_none_came_before(
