@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from copy import deepcopy
 from typing import Final
 
 from hudi_core.codec.parquet.thrift import Struct
@@ -109,8 +108,9 @@ def shifted(chunk: Struct, by: int) -> Struct:
     """A ColumnChunk whose bytes lie `by` further on. What is not copied with them is left out: the bloom filter of the
     column, and the place of the page index.
     """
-    found = deepcopy(chunk)
-    inner: Struct = found[Chunk.metadata][1]
+    kind, metadata = chunk[Chunk.metadata]
+    inner: Struct = dict(metadata)
+    found: Struct = {**chunk, Chunk.metadata: (kind, inner)}
     for number in (Column.data_offset, Column.dictionary_offset):
         if number in inner and inner[number][1]:
             with_number(inner, number, inner[number][1] + by)
