@@ -56,7 +56,6 @@ EVERY = [pytest.param(*item, marks=() if item in QUICK else pytest.mark.soak) fo
 NO_META = "no_meta_fields"
 NOT_WRITTEN = (
     "bucket_index_consistent",
-    "mor_log_only",
     "cow_orc",
     "orc",
     "hfile",

@@ -6,7 +6,9 @@ every index, and what it writes next.
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Iterator
+from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -15,14 +17,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
+from hudi_core.config.table_config import DROP_PARTITION
+from hudi_core.errors import ConfigError, UnsupportedError
 from hudi_core.model.names import IS_DELETED
 from hudi_core.timeline.instant import Action
-from tests.interop.changes import user_columns, write_parquet
+from tests.interop.changes import after_upsert, upsert_rows, user_columns, write_parquet
 from tests.interop.fully_indexed_golden_table import Served
-from tests.interop.judged import JUDGES, KINDS, Judged, first_rows
+from tests.interop.judged import BASE_OPTIONS, COW, JUDGES, KINDS, Judged, first_rows
 from tests.interop.real_hudi import RealHudi
+from tests.support.golden_clusterings import SORT_COLUMNS, cluster, plan_of_all
 from tests.support.golden_data import GoldenCase
-from tests.support.overwrites import delete, in_buckets, overwrite, put_source
+from tests.support.overwrites import delete, in_buckets, overwrite, places, put_source
 from tests.support.rows import assert_same_rows
 from tests.support.table_invariants import read_rows
 
@@ -239,3 +244,132 @@ def test_real_hudi_finds_its_rows_in_the_buckets_that_we_wrote(
     if kind == KINDS[1]:
         table.compact()
         table.check()
+
+
+def timed() -> Iterator[Any]:
+    for version in JUDGES:
+        for kind in ("cow", "mor"):
+            for columns in ("dt", "a, dt"):
+                chosen = (version, kind, columns)
+                yield pytest.param(*chosen, marks=() if chosen == ("9", "mor", "a, dt") else pytest.mark.soak)
+
+
+@pytest.mark.parametrize(("version", "kind", "columns"), timed())
+def test_real_hudi_finds_its_rows_where_spark_sql_partitions_by_a_timestamp(
+    request: pytest.FixtureRequest, tmp_path: Path, version: str, kind: str, columns: str
+) -> None:
+    """Its own INSERT OVERWRITE of the same rows makes the same partitions, and an upsert finds each row in its own: in
+    another one it would be there twice.
+    """
+    hudi: RealHudi = request.getfixturevalue(JUDGES[version])
+    base, name = tmp_path / "table", f"timed_{version}_{kind}_{len(columns)}"
+
+    def sql(statement: str) -> None:
+        hudi.ask("sql", statement=statement)
+
+    values = "(1, {0}, 'x', timestamp'2024-01-01 00:00:00'), (2, {0}, 'x', timestamp'2024-07-02 10:20:30.5')"
+    sql(
+        f"CREATE TABLE {name} (id int, v int, a string, dt timestamp) USING hudi PARTITIONED BY ({columns})"
+        f" TBLPROPERTIES (primaryKey = 'id', preCombineField = 'v', type = '{kind}') LOCATION '{base}'"
+    )
+    sql(f"INSERT INTO {name} VALUES {values.format(1)}")
+    shutil.copytree(base, tmp_path / "theirs")
+    times = [datetime(2024, 1, 1), datetime(2024, 7, 2, 10, 20, 30, 500_000), datetime(2025, 1, 1, 1)]
+    given = pa.table(
+        {
+            "id": pa.array([1, 2, 3], pa.int32()),
+            "v": pa.array([2, 2, 2], pa.int32()),
+            "a": ["x"] * 3,
+            "dt": pa.array(times, pa.timestamp("us", "UTC")),
+        }
+    )
+    assert overwrite(base, put_source(given, tmp_path)).replaced_file_groups == 2
+    sql(f"CREATE TABLE {name}_theirs USING hudi LOCATION '{tmp_path / 'theirs'}'")
+    new = f"{values.format(2)}, (3, 2, 'x', timestamp'2025-01-01 01:00:00')"
+    sql(f"INSERT OVERWRITE {name}_theirs PARTITION ({columns}) VALUES {new}")
+    found, expected = hudi.snapshot(base, metadata=True), hudi.snapshot(tmp_path / "theirs", metadata=True)
+    assert places(found) == places(expected)
+    assert_same_rows(user_columns(found), user_columns(expected))
+    sql("SET hoodie.spark.sql.insert.into.operation = upsert")
+    try:
+        sql(f"REFRESH TABLE {name}")
+        sql(f"INSERT INTO {name} VALUES {values.format(3)}")
+    finally:
+        sql("RESET hoodie.spark.sql.insert.into.operation")
+    for metadata in (True, False):
+        rows = hudi.snapshot(base, metadata=metadata)
+        assert sorted(zip(rows["id"].to_pylist(), rows["v"].to_pylist(), strict=True)) == [(1, 3), (2, 3), (3, 2)]
+    assert places(read_rows(base)) == places(expected)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("version", list(JUDGES))
+def test_real_hudi_finds_rows_by_complex_keys_of_one_field(
+    request: pytest.FixtureRequest, tmp_path: Path, version: str
+) -> None:
+    """Whose values begin with the name of the field: 0.15.0 and 1.0.2 do not put the name before them, 1.2.0 does."""
+    hudi: RealHudi = request.getfixturevalue(JUDGES[version])
+    rows = first_rows()
+    rows = rows.set_column(0, "id", pa.array([f"id:{key}" for key in rows["id"].to_pylist()]))
+    keys = {"hoodie.datasource.write.keygenerator.class": "org.apache.hudi.keygen.ComplexKeyGenerator"}
+    table = Judged.create(hudi, tmp_path / "table", KINDS[0], version, keys, rows)
+    overwrite(table.base, put_source(rows, tmp_path), whole_table=True)
+    table.check()
+    table.write(rows.slice(0, 20))
+    table.check()
+    found = read_rows(table.base)
+    before = "id:" if version == "9" else ""
+    assert found["_hoodie_record_key"].to_pylist() == [f"{before}{value}" for value in found["id"].to_pylist()]
+
+
+@pytest.mark.soak
+def test_numbers_of_buckets_of_single_partitions_show_in_the_partition_that_is_written(
+    hudi_1_2: RealHudi, tmp_path: Path
+) -> None:
+    """More files than are looked at have four buckets, the last partition has two."""
+    buckets = {"hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": "4"}
+    expressions = {"hoodie.bucket.index.partition.expressions": "2024-01-09,2"}
+    days = [f"2024-01-0{day}" for day in range(3, 10)]
+    rows = pa.concat_tables([first_rows().set_column(1, "dt", pa.array([day] * 60)) for day in days])
+    table = Judged.create(hudi_1_2, tmp_path / "table", KINDS[0], "9", {**buckets, **expressions}, rows)
+    last = put_source(rows.filter(pc.equal(rows["dt"], days[-1])), tmp_path)
+    with pytest.raises(ConfigError, match="by 4 buckets of id the rows of the file are in another bucket"):
+        overwrite(table.base, last, buckets)
+    with pytest.raises(UnsupportedError, match="partitions have different numbers of buckets"):
+        overwrite(table.base, last, {**buckets, **expressions})
+    table.check()
+
+
+@pytest.mark.parametrize(
+    "version", [pytest.param(version, marks=() if version == "8" else pytest.mark.soak) for version in JUDGES]
+)
+def test_files_without_partition_columns_that_the_schema_names(
+    request: pytest.FixtureRequest, tmp_path: Path, version: str
+) -> None:
+    """After a bulk_insert by Hudi's row writer (0.15.0, 1.0.2): real Hudi reads what an overwrite and a clustering, by
+    sort columns that Spark finds as well, leave of the table, and writes on.
+    """
+    hudi: RealHudi = request.getfixturevalue(JUDGES[version])
+    table = tmp_path / "table"
+    rows = pa.table(
+        {
+            "id": [f"k{number}" for number in range(8)],
+            "name": ["x"] * 8,
+            "ts": pa.array(range(8), pa.int64()),
+            "dt": ["2024-01-01", "2024-01-02"] * 4,
+        }
+    )
+    options = {**BASE_OPTIONS, DROP_PARTITION.name: "true", "hoodie.datasource.write.table.type": COW}
+    created = {**options, "hoodie.datasource.write.operation": "bulk_insert"}
+    hudi.ask("create", base=str(table), parquet=write_parquet(rows, tmp_path, "rows"), options=created)
+    assert_same_rows(user_columns(read_rows(table)), rows, ignore=())
+    new = rows.slice(0, 3)
+    overwrite(table, put_source(new, tmp_path))
+    cluster(table, plan_of_all(table, {SORT_COLUMNS: "DT,Name"}))
+    for metadata in (True, False):
+        assert_same_rows(user_columns(hudi.snapshot(table, metadata=metadata)), new, ignore=())
+    later = upsert_rows(new, 2, "later")
+    parquet = write_parquet(later, tmp_path, "later")
+    hudi.ask("write", base=str(table), operation="upsert", parquet=parquet, options=options)
+    for found in (hudi.snapshot(table, metadata=True), read_rows(table)):
+        assert_same_rows(user_columns(found), after_upsert(new, later), ignore=())

@@ -36,6 +36,7 @@ WRITERS_OPTIONS: dict[str, dict[str, str]] = {
     },
     "bucket_index_cow": BUCKETS,
     "bucket_index_mor": BUCKETS,
+    "mor_log_only": {**BUCKETS, "hoodie.bucket.index.num.buckets": "2"},
 }
 """What the writers of golden tables were given that properties, some of version 6 alone, do not record."""
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from hudi_core.config.keys import ConfigKey, flag, keys_in, names, one_of, optional, whole_number
+from hudi_core.config.keys import ConfigKey, boolean, flag, keys_in, names, one_of, optional, whole_number
 
 _TIME: Final = "hoodie.keygen.timebased."
 _OLD_TIME: Final = "hoodie.deltastreamer.keygen.timebased."
@@ -35,7 +35,14 @@ TYPED_PARTITION_FIELDS = names(
 )
 CONSISTENT_TIMESTAMPS = flag(
     "hoodie.datasource.write.keygenerator.consistent.logical.timestamp.enabled",
-    "keys and partition paths have timestamps as text; this release writes them as numbers alone",
+    "keys and partition paths have timestamps as text with fractions, which this release does not write",
+)
+NEW_ENCODING: ConfigKey[bool | None] = ConfigKey(
+    "hoodie.write.complex.keygen.new.encoding",
+    None,
+    boolean,
+    "keys of the complex key generator with one field are its bare values; only for versions 6 and 8, and where no row "
+    "shows it",
 )
 COMBINE_INSERTS = flag(
     "hoodie.combine.before.insert",
@@ -50,6 +57,10 @@ NUM_BUCKETS: ConfigKey[int | None] = ConfigKey(
     None,
     whole_number(1, 9_999),
     "buckets of each partition of a table whose writers have the index type BUCKET; an overwrite needs it",
+)
+PARTITION_BUCKETS = optional(
+    "hoodie.bucket.index.partition.expressions",
+    "numbers of buckets of single partitions, which an overwrite does not write",
 )
 HASH_FIELDS = names(
     "hoodie.bucket.index.hash.field", "fields of the record key by which rows have their bucket; all without it"

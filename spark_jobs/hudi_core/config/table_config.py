@@ -112,6 +112,13 @@ class TableConfig:
         return self.raw.get(_CREATE_SCHEMA) or None
 
     @property
+    def dropped_columns(self) -> tuple[str, ...]:
+        """The partition columns where data files lack them. The table's schema may name them all the same: of Hudi's
+        writers the row writer leaves them in it, and in the file a column without values, which cannot be read.
+        """
+        return self.partition_fields if self.drop_partition_columns else ()
+
+    @property
     def is_merge_on_read(self) -> bool:
         """Whether the table has log files."""
         return self.table_type == MERGE_ON_READ

@@ -157,6 +157,13 @@ class WriteConfig:
         """Bytes of rows that a task sorts at once: a quarter of the budget, since sorting takes as much again."""
         return max(1 << 20, self.memory_bytes // 4)
 
+    @property
+    def piece_bytes(self) -> int:
+        """Bytes of a piece of sorted rows: a merge holds some of each part of `sorted_bytes`, of which there are the
+        more, the less memory there is.
+        """
+        return min(1 << 20, max(64 << 10, self.sorted_bytes // 64))
+
     @staticmethod
     def of(options: Mapping[str, str]) -> WriteConfig:
         """Reads the options; raises ConfigError naming the key whose value is not valid."""

@@ -25,7 +25,6 @@ ROWS = pa.schema([("shard", pa.int32()), ("key", pa.binary()), ("value", pa.bina
 SHARD_ROWS = pa.schema([("key", pa.binary()), ("value", pa.binary())])
 """What a consumer of one shard gets."""
 PIECE_BYTES = 256 << 10
-_SENT_PIECE_BYTES = 1 << 20
 _SENT_BYTES = 4 << 20
 """A producer's batch of pieces has some."""
 PIECES_PER_BATCH = 16
@@ -42,9 +41,9 @@ def exchange_rows(shards: pa.Array, keys: pa.Array, values: pa.Array) -> pa.Reco
     return pa.RecordBatch.from_arrays([shards, keys, values], schema=ROWS)
 
 
-def rows_per_piece(rows: pa.Table) -> int:
-    """How many of `rows` make a piece of some 1 MiB, for exchange_pieces."""
-    step: int = rows.num_rows * _SENT_PIECE_BYTES // max(1, rows.nbytes)
+def rows_per_piece(rows: pa.Table, piece_bytes: int) -> int:
+    """How many of `rows` make a piece of some bytes, for exchange_pieces."""
+    step: int = rows.num_rows * piece_bytes // max(1, rows.nbytes)
     return max(1, step)
 
 

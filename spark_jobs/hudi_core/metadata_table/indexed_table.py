@@ -13,7 +13,7 @@ from functools import cached_property
 import pyarrow as pa
 
 from hudi_core.codec.avro.arrow import arrow_schema
-from hudi_core.codec.avro.schema import AvroSchema, add_meta_fields, without_meta_fields
+from hudi_core.codec.avro.schema import AvroSchema, add_meta_fields, without_fields, without_meta_fields
 from hudi_core.config.table_config import TableConfig
 from hudi_core.filegroup.read.base_file import History
 from hudi_core.filegroup.read.schema_resolver import table_schema
@@ -49,10 +49,7 @@ class IndexedTable:
         """The columns of data files, the `_hoodie_*` columns first where the rows have them; without columns that files
         omit.
         """
-        file_schema = without_meta_fields(self.schema)
-        absent = frozenset(self.config.partition_fields) if self.config.drop_partition_columns else frozenset()
-        fields = [entry for entry in file_schema["fields"] if entry["name"] not in absent]
-        file_schema = {**file_schema, "fields": fields}
+        file_schema = without_fields(without_meta_fields(self.schema), self.config.dropped_columns)
         return add_meta_fields(file_schema) if self.config.populate_meta_fields else file_schema
 
     def arrow_schema(self) -> pa.Schema:

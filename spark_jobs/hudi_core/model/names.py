@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-from hudi_core.errors import FormatError
+from hudi_core.errors import FormatError, UnsupportedError
 
 COMMIT_TIME: Final = "_hoodie_commit_time"
 COMMIT_SEQNO: Final = "_hoodie_commit_seqno"
@@ -30,6 +30,12 @@ _LOG = re.compile(
     rf"^\.(?P<file_id>[^/_]+)_(?P<instant>\d*)\.log\.(?P<version>\d{{1,9}})(?:_{_TOKEN}(?P<cdc>\.cdc)?)?\Z",
     re.ASCII,
 )
+
+
+_EXTERNAL: Final = "_hudiext"
+"""The end of `<name>_<instant>_hudiext` and `<name>_<instant>_fg%3D<folder>_hudiext`, by which commits and the metadata
+table name a file that lies in storage as `<name>` (ExternalFilePathUtil).
+"""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -102,10 +108,23 @@ class LogFileName:
         return self.instant, self.version, "" if self.token is None else str(self.token), self.cdc
 
 
+def refuse_external(path: str) -> None:
+    """Raises UnsupportedError for a file, by name or path, that another writer than Hudi made and registered in the
+    table, as Apache XTable does. Its name in storage tells nothing: a reader that passed over it would lose its rows.
+    """
+    if path.endswith(_EXTERNAL):
+        raise UnsupportedError(
+            "the table names a file that was made not by a writer of Hudi but by another, such as Apache XTable",
+            path=path,
+            remedy="read it with Hudi, and write it with the tool that made it",
+        )
+
+
 def parse_base_file(name: str) -> BaseFileName:
-    """Parses a base file name; raises FormatError."""
+    """Parses a base file name; raises FormatError, and as refuse_external."""
     match = _BASE.match(name)
     if match is None:
+        refuse_external(name)
         raise FormatError(f"not a base file name: {name!r}")
     return BaseFileName(match["file_id"], _token(match["token"]), match["instant"], match["ext"])
 
@@ -128,9 +147,11 @@ def parse_log_file(name: str) -> LogFileName:
 def parse_data_file(name: str) -> BaseFileName | LogFileName | None:
     """The parts of a base or log file name, or None for any other name.
 
-    Those are partition metadata, side files and foreign files.
+    Those are partition metadata, side files and foreign files; but raises as refuse_external.
     """
     try:
         return parse_log_file(name) if name.startswith(".") else parse_base_file(name)
+    except UnsupportedError:
+        raise
     except FormatError:
         return None

@@ -7,6 +7,7 @@ here, what it may make decoders allocate in bounds.py, before anything is built 
 from __future__ import annotations
 
 import json
+from collections.abc import Collection
 from typing import Any
 
 from hudi_core.codec.avro.bounds import check_bounds
@@ -79,5 +80,9 @@ def add_meta_fields(schema: AvroSchema, *, operation: bool = False) -> AvroSchem
 
 def without_meta_fields(schema: AvroSchema) -> AvroSchema:
     """The record schema without any `_hoodie_*` meta field (HoodieAvroUtils.removeMetadataFields)."""
-    names = {*META_FIELDS, OPERATION}
+    return without_fields(schema, {*META_FIELDS, OPERATION})
+
+
+def without_fields(schema: AvroSchema, names: Collection[str]) -> AvroSchema:
+    """The record schema without the fields of these names."""
     return {**schema, "fields": [entry for entry in schema["fields"] if entry["name"] not in names]}

@@ -33,6 +33,18 @@ History = Sequence[Sequence[Any]]
 """The schemas that a table had, as timeline.schema_history.SchemaHistory.to_json gives them."""
 
 
+def refuse_skeleton(path: str) -> None:
+    """Raises UnsupportedError for a base file of a metadata-only bootstrap (HoodieBootstrapHandle): a column that it
+    lacks is in another table's file, not null. A bootstrap by full records writes whole files, by another instant.
+    """
+    if parse_base_file(path.rpartition("/")[2]).instant == BOOTSTRAP_INSTANT:
+        raise UnsupportedError(
+            "the file holds the _hoodie_ columns alone, of rows that a bootstrap left in another table's files",
+            path=path,
+            remedy="rewrite the table with Hudi's clustering, or use Hudi for this",
+        )
+
+
 @contextmanager
 def open_base_file(storage: Storage, path: str) -> Iterator[ParquetBaseFile]:
     """The Parquet base file at `path`, closed at the end of the block.
@@ -51,8 +63,10 @@ def open_base_file(storage: Storage, path: str) -> Iterator[ParquetBaseFile]:
 def open_replaced_file(storage: Storage, path: str) -> Iterator[ParquetBaseFile]:
     """The Parquet base file at `path`, whose rows go into a new one.
 
-    Raises as open_base_file, and UnsupportedError for change operations, which the new file would lose.
+    Raises as open_base_file, and UnsupportedError for change operations, which the new file would lose, and for a
+    bootstrap's file, which does not hold the rows.
     """
+    refuse_skeleton(path)
     with open_base_file(storage, path) as base:
         if OPERATION in base.schema.names:
             raise UnsupportedError(
@@ -82,12 +96,7 @@ def read_base_file(
     bootstrap's file.
     """
     name = parse_base_file(file.name)
-    if name.instant == BOOTSTRAP_INSTANT:
-        raise UnsupportedError(
-            "the file holds the _hoodie_ columns alone, of rows that a bootstrap left in another table's files",
-            path=file.path,
-            remedy="rewrite the table with Hudi's clustering, or read it with Hudi",
-        )
+    refuse_skeleton(file.path)
     sources = () if history is None else sources_at(history, name.instant)
     if name.extension == "parquet":
         with open_base_file(storage, file.path) as parquet:

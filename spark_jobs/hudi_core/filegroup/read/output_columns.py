@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -11,6 +11,7 @@ import pyarrow as pa
 from hudi_core.codec.avro.arrow import arrow_schema, spark_schema
 from hudi_core.codec.avro.arrow_conform import conform_batch
 from hudi_core.codec.avro.schema import AvroSchema, add_meta_fields, field, without_meta_fields
+from hudi_core.codec.avro.vectors import Vector, vectors_of
 from hudi_core.config.table_config import TableConfig
 from hudi_core.errors import ConfigError
 from hudi_core.filegroup.read.partition_values import PartitionColumns, as_text, path_values
@@ -33,6 +34,12 @@ class OutputColumns:
     @cached_property
     def stored(self) -> pa.Schema:
         """The columns that rows are stored with, in Spark's types: `_hoodie_*` first, unless the table has none."""
+        dropped = self.config.dropped_columns
+        return pa.schema([item for item in self._named if item.name not in dropped])
+
+    @cached_property
+    def _named(self) -> pa.Schema:
+        """With the columns that the table's schema names and data files lack."""
         if self.config.populate_meta_fields:
             avro = add_meta_fields(self.schema, operation=field(self.schema, OPERATION) is not None)
         else:
@@ -41,13 +48,18 @@ class OutputColumns:
 
     @cached_property
     def path_columns(self) -> list[pa.Field]:
-        """The columns whose values are read from the partition path."""
-        return [self.rule.field(name, self.stored) for name in self.rule.from_path]
+        """The columns whose values are read from the partition path.
+
+        A field within a struct is none: Hudi 0.15 adds a column of its dotted name, which Spark puts behind all others;
+        Hudi 1.x does not (HoodieHadoopFsRelationFactory).
+        """
+        names = [name for name in self.rule.from_path if self.rule.last or "." not in name or name in self._named.names]
+        return [self.rule.field(name, self._named) for name in names]
 
     @cached_property
     def all(self) -> pa.Schema:
         """Every column of the query."""
-        fields = {item.name: item for item in self.stored}
+        fields = {item.name: self._as_list(item) for item in self._named}
         for name in self.rule.as_text & fields.keys():
             fields[name] = pa.field(name, pa.string())
         for item in self.path_columns:
@@ -71,6 +83,7 @@ class OutputColumns:
         `path` names the file group in errors. Values of the path are read for the columns of `schema` alone, so that
         one that cannot be read is no error of a query without it.
         """
+        batch = self._with_lists(batch, path)
         columns = [item for item in self.path_columns if item.name in schema.names]
         values = path_values(partition, self.config, columns, zone=self.zone)
         text = self.rule.as_text
@@ -89,6 +102,20 @@ class OutputColumns:
             else:
                 arrays.append(batch.column(index))
         return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+    @cached_property
+    def _vectors(self) -> Mapping[str, Vector]:
+        return vectors_of(self.schema)
+
+    def _as_list(self, item: pa.Field) -> pa.Field:
+        return item.with_type(self._vectors[item.name].type) if item.name in self._vectors else item
+
+    def _with_lists(self, batch: pa.RecordBatch, path: str) -> pa.RecordBatch:
+        """The batch with lists for the bytes of vectors."""
+        for at, name in enumerate(batch.schema.names):
+            if name in self._vectors:
+                batch = batch.set_column(at, name, self._vectors[name].lists(batch.column(at), name, path=path))
+        return batch
 
 
 def select_columns(schema: pa.Schema, columns: Sequence[str] | None) -> pa.Schema:

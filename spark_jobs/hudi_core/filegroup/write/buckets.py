@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from hudi_core.codec.hashing import string_hashes
-from hudi_core.config.keygen_config import BUCKET_ENGINE, HASH_FIELDS, INDEX_TYPE, NUM_BUCKETS
+from hudi_core.config.keygen_config import BUCKET_ENGINE, HASH_FIELDS, INDEX_TYPE, NUM_BUCKETS, PARTITION_BUCKETS
 from hudi_core.config.table_config import TableConfig
 from hudi_core.errors import ConfigError, FormatError, UnsupportedError
 
@@ -23,8 +23,12 @@ BUCKET_ID: Final = re.compile(r"0000\d{4}-")
 """How file ids begin in a table with a bucket index (BucketIdentifier.newBucketFileIdPrefix), and of random ones two in
 a million.
 """
-CONSISTENT_BUCKETS: Final = ".hoodie/.bucket_index"
-"""Where the places of buckets with consistent hashing are (HoodieTableMetaClient.getHashingMetadataPath)."""
+BUCKETS_FOLDER: Final = ".hoodie/.bucket_index"
+"""Where the places of buckets with consistent hashing are, and the numbers of buckets of single partitions
+(HoodieTableMetaClient.BUCKET_INDEX_METAFOLDER_NAME).
+"""
+PARTITION_BUCKETS_FOLDER: Final = f"{BUCKETS_FOLDER}/partition_bucket_index_meta"
+"""Where the latter are. Flink, and a procedure of Spark SQL, write it; Spark's writers do not."""
 _DIGITS: Final = 8
 _PLACE: Final = "\0"
 """Between the partition and the bucket in a place; no partition path holds it."""
@@ -42,8 +46,8 @@ class Buckets:
     def of(config: TableConfig, options: Mapping[str, str]) -> Buckets | None:
         """Those that the writers' options name, None where they name none: no property of a table does.
 
-        Raises UnsupportedError for consistent hashing, ConfigError for an index without a number of buckets, and for
-        fields that are not of the record key.
+        Raises UnsupportedError for consistent hashing and for numbers of single partitions, ConfigError for an index
+        without a number of buckets, and for fields that are not of the record key.
         """
         path, kind = config.path, INDEX_TYPE.read(options, path=config.path)
         if kind.upper() != "BUCKET" if kind else not NUM_BUCKETS.is_set(options):
@@ -51,6 +55,12 @@ class Buckets:
         if BUCKET_ENGINE.read(options, path=path) != "SIMPLE":
             raise UnsupportedError(
                 "the table has buckets by consistent hashing", path=path, remedy="overwrite it with Hudi"
+            )
+        if PARTITION_BUCKETS.read(options, path=path) is not None:
+            raise UnsupportedError(
+                f"{PARTITION_BUCKETS.name}, by which partitions have different numbers of buckets",
+                path=path,
+                remedy="overwrite the table with Hudi",
             )
         count = NUM_BUCKETS.read(options, path=path)
         if count is None:

@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 
 from hudi_core.config.keygen_config import (
     CONSISTENT_TIMESTAMPS,
+    NEW_ENCODING,
     SLASHED_DATES,
     TYPED_PARTITION_FIELDS,
     with_properties,
@@ -33,6 +34,7 @@ from hudi_core.filegroup.read.partition_values import (
     has_keys_in_rows,
 )
 from hudi_core.filegroup.write.partition_times import TimeFormat
+from hudi_core.filegroup.write.sql_partitions import SqlTimes
 
 HIVE_STYLE = flag("hoodie.datasource.write.hive_style_partitioning", "partition folders are named `column=value`")
 URL_ENCODE = flag("hoodie.datasource.write.partitionpath.urlencode", "values in partition paths are URL-encoded")
@@ -51,12 +53,17 @@ _KINDS: Final = {
     "CustomAvroKeyGenerator": "CUSTOM",
 }
 _TYPES: Final = frozenset(_KINDS.values())
+_NAMES_KEYS: Final = 9
+"""The table version from which on the complex key generator of every release puts the name of one field into its keys
+(KeyGenUtils.encodeSingleKeyFieldNameForComplexKeyGen).
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class KeyGenerator:
     """One table's. `labelled`: a key is `field:value` for each field, joined by commas. `times` are the partition
-    fields whose values are formatted times.
+    fields whose values are formatted times. With `sql_times` other timestamps among them are local time, as Spark SQL
+    writes them; without, numbers.
     """
 
     record_fields: tuple[str, ...]
@@ -66,6 +73,7 @@ class KeyGenerator:
     time_format: TimeFormat | None
     hive_style: bool
     url_encode: bool
+    sql_times: SqlTimes | None = None
 
     @staticmethod
     def of(config: TableConfig, options: Mapping[str, str], *, labels_one: bool | None) -> KeyGenerator:
@@ -89,14 +97,7 @@ class KeyGenerator:
                 raise UnsupportedError(f"the key or partition field {name!r} within a struct", path=path)
         labelled = len(fields) > 1
         if len(fields) == 1 and kind == "COMPLEX":
-            if labels_one is None:
-                raise UnsupportedError(
-                    "whether keys of the complex key generator with one field hold its name differs among releases of "
-                    "Hudi, and the table has no row that shows it",
-                    path=path,
-                    remedy="write its first rows with Hudi",
-                )
-            labelled = labels_one
+            labelled = _labels(config, options, labels_one)
         times = frozenset(name for name, of in typed.items() if of == "TIMESTAMP")
         return KeyGenerator(
             fields,
@@ -144,15 +145,26 @@ class KeyGenerator:
         return parts[0] if len(parts) == 1 else pc.binary_join_element_wise(*parts, ",")
 
     def partitions(self, batch: pa.RecordBatch, *, path: str) -> pa.Array:
-        """The partition paths (string). Raises FormatError naming `path` for a time that is none."""
+        """The partition paths (string). Raises FormatError naming `path` for a time that is none, and beside local time
+        of Spark SQL for values with slashes.
+        """
         if not self.partition_fields:
             return pa.repeat(pa.scalar(""), batch.num_rows)
         parts = [self._part(_column(batch, name), name, path) for name in self.partition_fields]
+        if self.sql_times is not None and any(pc.any(pc.match_substring(part, "/")).as_py() for part in parts):
+            raise FormatError(
+                "a partition value holds a slash, beside which Spark SQL writes timestamps as numbers",
+                path=path,
+                remedy="write these rows with Hudi",
+            )
         return parts[0] if len(parts) == 1 else pc.binary_join_element_wise(*parts, "/")
 
     def _part(self, column: pa.Array, name: str, path: str) -> pa.Array:
         if name in self.times and self.time_format is not None:
             texts = self.time_format.texts(column, path=path)
+        elif self.sql_times is not None and pa.types.is_timestamp(column.type):
+            texts = self.sql_times.texts(column, path=path)
+            return pc.binary_join_element_wise(f"{name}=", texts, "") if self.hive_style else texts
         else:
             texts = field_texts(column, name, path=path)
             texts = pc.if_else(pc.equal(texts, ""), DEFAULT_PARTITION, texts).fill_null(DEFAULT_PARTITION)
@@ -171,7 +183,8 @@ def escaped_path_name(text: str) -> str:
 def field_texts(column: pa.Array, name: str, *, path: str) -> pa.Array:
     """The values of a key or partition field as text, nulls kept (HoodieAvroUtils.getNestedFieldValAsString).
 
-    Timestamps are numbers in the column's unit. Raises UnsupportedError naming `path` for other types.
+    Timestamps are numbers in the column's unit; SqlTimes has the other form of partition fields. Raises
+    UnsupportedError naming `path` for other types.
     """
     kind = column.type
     if pa.types.is_string(kind):
@@ -200,6 +213,40 @@ def _kind(config: TableConfig) -> str:
     if kind not in _TYPES:
         raise UnsupportedError(f"the key generator {name or stated}", path=config.path, remedy="use Hudi itself")
     return kind
+
+
+def labels_vary(config: TableConfig) -> bool:
+    """Whether releases of Hudi make the table's keys with or without the name of their field. Errors as
+    KeyGenerator.of.
+    """
+    return len(config.record_key_fields) == 1 and _kind(config) == "COMPLEX"
+
+
+def _labels(config: TableConfig, options: Mapping[str, str], shown: bool | None) -> bool:
+    """Whether keys of one field have its name in them: as the table's rows have shown, by the writers' option, or by
+    the table's version.
+    """
+    if config.version >= _NAMES_KEYS:
+        return shown is not False
+    bare = NEW_ENCODING.read(options, path=config.path)
+    if bare is None and shown is None:
+        raise UnsupportedError(
+            "whether keys of the complex key generator with one field hold its name differs among releases of Hudi, "
+            "and the table has no row that shows it",
+            path=config.path,
+            remedy=(
+                f"give --option {NEW_ENCODING.name}=true where its writers make them without the name, as 0.14.1 to "
+                "1.0.2 do, and false otherwise; or write the first rows with Hudi"
+            ),
+        )
+    if bare is not None and bare is shown:
+        raise ConfigError(
+            f"the table's record keys are made {'with' if shown else 'without'} the name of their field, unlike by "
+            f"{NEW_ENCODING.name}={str(bare).lower()}",
+            path=config.path,
+            remedy="leave the option out",
+        )
+    return not bare if shown is None else shown
 
 
 def _inferred(config: TableConfig) -> str:

@@ -19,7 +19,7 @@ from hudi_core.codec.bloom import filter_in_footer
 from hudi_core.codec.log.blocks import BlockType, CorruptBlock
 from hudi_core.codec.parquet.file import BATCH_ROWS
 from hudi_core.errors import UnsupportedError
-from hudi_core.filegroup.read.base_file import History, base_batches, open_base_file
+from hudi_core.filegroup.read.base_file import History, base_batches, open_base_file, refuse_skeleton
 from hudi_core.filegroup.read.evolution import rename_fields
 from hudi_core.filegroup.read.log_records import block_batches
 from hudi_core.filegroup.read.log_scan import log_blocks
@@ -69,7 +69,8 @@ def read_file_statistics(storage: Storage, file: DataFileRef, requirements: Stat
     """The statistics of `file`. Columns that it lacks are null in all its rows.
 
     Raises StorageNotFoundError when the file is gone, CorruptFileError for a base file that is broken, UnsupportedError
-    for one that is no Parquet file, and for a range that the index cannot store where all must be recorded.
+    for one that is no Parquet file or of a metadata-only bootstrap, and for a range that the index cannot store where
+    all must be recorded.
     """
     if not (requirements.columns or requirements.bloom or requirements.expressions):
         return FileStatistics(file)
@@ -151,6 +152,7 @@ def _stored_type(stored: pa.Schema, name: str) -> pa.DataType:
 
 def _of_base(storage: Storage, file: DataFileRef, requirements: StatisticsRequirements) -> FileStatistics:
     stored = arrow_schema(requirements.schema)
+    refuse_skeleton(join(file.partition, file.name))
     with open_base_file(storage, join(file.partition, file.name)) as parquet, parquet:
         footer, renamed = FooterRanges(parquet.metadata), renamed_columns(requirements.history)
         found: dict[str, ColumnRange | None] = {}

@@ -7,15 +7,16 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Set
 from typing import Final
 
-from hudi_core.codec.avro.schema import AvroSchema
+from hudi_core.codec.avro.schema import AvroSchema, without_fields
+from hudi_core.config.keygen_config import PARTITION_BUCKETS
 from hudi_core.config.keys import name_list
 from hudi_core.config.services.clustering_config import LAYOUT, SORT_COLUMNS, TARGET_FILE_BYTES
 from hudi_core.errors import ConflictError, FormatError, UnsupportedError
 from hudi_core.filegroup.read.base_file import BOOTSTRAP_INSTANT
 from hudi_core.filegroup.write.base_file_writer import rows_schema
-from hudi_core.filegroup.write.buckets import BUCKET_ID, CONSISTENT_BUCKETS
+from hudi_core.filegroup.write.buckets import BUCKET_ID, BUCKETS_FOLDER, PARTITION_BUCKETS_FOLDER
 from hudi_core.model.names import FileGroupId, parse_base_file, parse_log_file
-from hudi_core.services.clustering.sort_order import SortOrder
+from hudi_core.services.clustering.sort_order import SortOrder, column_named
 from hudi_core.services.context import TableContext
 from hudi_core.timeline.actions.clustering import ClusteringPlan
 from hudi_core.timeline.instant import Action, Instant
@@ -39,11 +40,17 @@ _REMEDY: Final = "drop the plan with `hudictl unschedule`, or let Hudi run it"
 
 
 def check_buckets(context: TableContext, remedy: str = "let Hudi plan and run it") -> None:
-    """Raises UnsupportedError for a table of buckets by consistent hashing."""
-    if context.storage.list_folders(CONSISTENT_BUCKETS):
+    """Raises UnsupportedError for a table of buckets by consistent hashing, or with numbers of buckets of single
+    partitions.
+    """
+    folders = context.storage.list_folders(BUCKETS_FOLDER)
+    if folders:
+        by_partition = folders == [PARTITION_BUCKETS_FOLDER]
         raise UnsupportedError(
-            "the table has buckets by consistent hashing, which only Hudi's clustering resizes",
-            path=CONSISTENT_BUCKETS,
+            f"the table has a number of buckets for each partition ({PARTITION_BUCKETS.name})"
+            if by_partition
+            else "the table has buckets by consistent hashing, which only Hudi's clustering resizes",
+            path=PARTITION_BUCKETS_FOLDER if by_partition else BUCKETS_FOLDER,
             remedy=remedy,
         )
 
@@ -71,18 +78,25 @@ def check_plan(context: TableContext, plan: ClusteringPlan, *, path: str) -> Non
             raise UnsupportedError("the clustering plan names a file of a bootstrap", path=path, remedy=_REMEDY)
 
 
-def order_of(params: Mapping[str, str], options: Mapping[str, str], schema: AvroSchema) -> SortOrder | None:
+def order_of(
+    params: Mapping[str, str], options: Mapping[str, str], schema: AvroSchema, dropped: Collection[str] = ()
+) -> SortOrder | None:
     """The order of the rows that a plan's parameters ask for, None for none; a layout among `options` comes first, as
     in Hudi. `schema` is the table's, without meta fields.
 
-    Raises ConfigError for an unknown layout or column, UnsupportedError for a column of a type without order.
+    Names may be in another case, as in Spark. The columns `dropped` (TableConfig.dropped_columns) are left out: they
+    have one value in a partition, and so among the rows that are sorted together. Raises ConfigError for an unknown
+    layout or column, UnsupportedError for a column of a type without order.
     """
-    columns = tuple(dict.fromkeys(name_list(SORT_COLUMNS.read(params) or "")))
+    stored = rows_schema(without_fields(schema, dropped), path=SORT_COLUMNS.name)
+    constant = {name.lower() for name in dropped}
+    names = (column_named(name, stored) for name in name_list(SORT_COLUMNS.read(params) or ""))
+    columns = tuple(dict.fromkeys(name for name in names if name.lower() not in constant))
     layout = LAYOUT.read(options if LAYOUT.is_set(options) else params)
     if not columns:
         return None
     order = SortOrder(columns, layout)
-    order.check(rows_schema(schema, path=SORT_COLUMNS.name))
+    order.check(stored)
     return order
 
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence, Set
 from dataclasses import replace
 from functools import partial
 
+from hudi_core.codec.avro.schema import without_fields
 from hudi_core.config.write_config import WriteConfig
 from hudi_core.errors import ConfigError, StorageNotFoundError
 from hudi_core.filegroup.merge.merge_mode import reads_as_hudi_1
@@ -100,7 +101,7 @@ class ClusteringJob(RewriteJob[ClusteringPlan, Clustered]):
         check_schema_of_latest(self.context, timeline)
         schema = table_schema(self.storage, self.context.config, timeline)
         target_bytes(plan, self.context.options)
-        order_of(plan.strategy_params, self.context.options, schema)
+        order_of(plan.strategy_params, self.context.options, schema, self.context.config.dropped_columns)
         check_plan_seen(self.context, timeline, self.instant, self.action)
         groups = self.file_groups(plan)
         check_untouched(self.context, timeline, self.instant, groups, None)
@@ -138,7 +139,7 @@ class ClusteringJob(RewriteJob[ClusteringPlan, Clustered]):
         by_file = plan.strategy_class.rpartition(".")[2] == SINGLE_FILE
         files = NewFiles(
             self.instant,
-            schema,
+            without_fields(schema, context.config.dropped_columns),
             WriteConfig.of(context.options),
             1 << 62 if by_file else target_bytes(plan, context.options),
             as_hudi_1=reads_as_hudi_1(context.config),
@@ -155,7 +156,7 @@ class ClusteringJob(RewriteJob[ClusteringPlan, Clustered]):
         )
         self._groups = groups_of(plan, by_file=by_file)
         work = Work(self.run.engine, held.epoch, target, self._sizes, self.run.progress)
-        order = order_of(plan.strategy_params, context.options, schema)
+        order = order_of(plan.strategy_params, context.options, schema, context.config.dropped_columns)
         return work.join(self._groups) if order is None else work.sort(self._groups, order)
 
     def prove(self, plan: ClusteringPlan, results: list[Clustered], *, with_statistics: bool) -> Rewritten:

@@ -140,8 +140,8 @@ class _Found:
 def make_plan(context: TableContext, timeline: Timeline, instant: str, *, now: datetime) -> Planned | Nothing:
     """The plan of a clustering at `instant`, which is drawn before `timeline` is loaded; nothing is written.
 
-    `now` is in the zone of the table. Raises ConfigError for options that are not valid, FormatError for a pending plan
-    that is not safe.
+    `now` is in the zone of the table. Raises ConfigError for options that are not valid and sort columns that are not
+    there, UnsupportedError for those that are not sorted by, FormatError for a pending plan that is not safe.
     """
     config = ClusteringConfig.of(context.options)
     rules = RULES[context.config.features.conflict_release]
@@ -154,6 +154,9 @@ def make_plan(context: TableContext, timeline: Timeline, instant: str, *, now: d
     found = _find_groups(context, view, chosen, instant, config)
     if not found.groups:
         return Nothing(found.reason(config, len(everywhere), len(chosen)))
+    # The schema is asked for last: a table whose first write failed has none, and nothing to cluster.
+    schema = table_schema(context.storage, context.config, timeline)
+    order_of(config.strategy_params(), context.options, schema, context.config.dropped_columns)
     due = [(group, _group(group, config)) for group in found.groups]
     sizes = [sum(item.size for item in group) for group, _ in due]
     gains = [float(sum(len(item.files) for item in group) - planned.outputs) for group, planned in due]
@@ -326,8 +329,6 @@ class ClusteringService(RewriteService[Planned]):
         check_table(context)
         check_buckets(context)
         check_schema_of_latest(context, timeline)
-        params = ClusteringConfig.of(context.options).strategy_params()
-        order_of(params, context.options, table_schema(context.storage, context.config, timeline))
 
     def make(self, context: TableContext, timeline: Timeline, instant: str) -> Planned | Nothing:
         """See RewriteService."""

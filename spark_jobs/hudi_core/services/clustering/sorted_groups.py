@@ -189,7 +189,7 @@ def _sorted_part(batches: list[pa.RecordBatch], unit: SortUnit) -> Iterator[tupl
     batches.clear()  # while the sorted rows are sent, and the next ones read
     keys = rows.column(SORT_KEY).combine_chunks()
     cuts = [_place(keys, cut) for cut in unit.cuts]
-    step = rows_per_piece(rows)
+    step = rows_per_piece(rows, unit.target.config.piece_bytes)
     for number, (start, end) in enumerate(zip([0, *cuts], [*cuts, rows.num_rows], strict=True)):
         for at in range(start, end, step):
             yield unit.first_shard + number, keys[at].as_py(), rows.slice(at, min(step, end - at))
@@ -201,8 +201,8 @@ def write_sorted(
     """The file of a shard; of the last shard the number of rows of each slice. With `given`, engine.protocol.Consume.
     `first_row` is FileGroupWriter's.
 
-    Memory: an eighth of the memory budget and the pieces that overlap, a piece of 1 MiB for each sorted part of each
-    slice, twice; a row group of output. Raises ExecutionError where writing fails.
+    Memory: an eighth of the memory budget and the pieces that overlap, one (WriteConfig.piece_bytes) for each sorted
+    part of each slice, three times; a row group of output. Raises ExecutionError where writing fails.
     """
     if shard == len(given.outputs):
         values = (value for batch in batches for value in batch.column(1).to_pylist())

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from hudi_core.codec.avro.schema import AvroSchema
+from hudi_core.codec.avro.schema import AvroSchema, without_fields
 from hudi_core.errors import ConfigError
+from hudi_core.filegroup.read.base_file import refuse_skeleton
 from hudi_core.filegroup.read.planned_slices import PlannedSlice
 from hudi_core.filegroup.read.schema_resolver import table_schema
+from hudi_core.filegroup.write.buckets import BUCKET_ID
 from hudi_core.metadata_table.extract.data_file import StatisticsRequirements
 from hudi_core.model.names import FileGroupId
+from hudi_core.model.partition import join
 from hudi_core.services.compaction.checks import (
     check_operations,
     check_planned,
@@ -26,7 +30,7 @@ from hudi_core.services.new_file_groups import by_partition
 from hudi_core.services.rewrite import RewriteJob, Rewritten, Stats
 from hudi_core.services.unaware_writers import check_plan_seen
 from hudi_core.timeline.actions.commit import SCHEMA_KEY, CommitMetadata, Operation
-from hudi_core.timeline.actions.compaction import CompactionPlan
+from hudi_core.timeline.actions.compaction import CompactionOperation, CompactionPlan
 from hudi_core.timeline.actions.write_stats import WriteStat
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import Action, Instant, State
@@ -36,6 +40,9 @@ from hudi_core.transaction.owner import Owner
 
 _CHECKPOINTS = ("deltastreamer.checkpoint.", "streamer.checkpoint.")
 """Extra metadata in which Hudi's streamers keep how far they have read; they look for it on the latest commit first."""
+_CHANGE_LOGS = "hoodie.table.cdc.enabled"
+
+log = logging.getLogger(__name__)
 
 
 class CompactionJob(RewriteJob[CompactionPlan, CompactedSlice]):
@@ -48,7 +55,7 @@ class CompactionJob(RewriteJob[CompactionPlan, CompactedSlice]):
     def __init__(self, run: Run) -> None:
         super().__init__(run)
         self._written: AvroSchema = {}
-        """The schema that the units write by."""
+        """The table's schema, by which the units write."""
 
     def check(self) -> None:
         """See checks.check_table."""
@@ -78,6 +85,9 @@ class CompactionJob(RewriteJob[CompactionPlan, CompactedSlice]):
         plan = self.active.read_plan(self.instant)
         path = self.active.path(self.instant, Action.COMPACTION, State.REQUESTED)
         check_operations(plan.operations, path=path)
+        for item in plan.operations:
+            if item.base_file is not None:
+                refuse_skeleton(join(item.partition, item.base_file))
         check_schema_of_latest(self.context, timeline)
         self._schema(timeline)
         check_plan_seen(self.context, timeline, self.instant)
@@ -96,8 +106,17 @@ class CompactionJob(RewriteJob[CompactionPlan, CompactedSlice]):
         self, plan: CompactionPlan, timeline: Timeline, requirements: StatisticsRequirements | None, held: Claim
     ) -> list[CompactedSlice]:
         """See RewriteJob. One unit for each operation of the plan."""
+        if self.context.config.raw.get(_CHANGE_LOGS, "").lower() == "true" and any(map(_is_logged, plan.operations)):
+            log.warning(
+                "the table has change logs (%s), and compaction %s writes none: Flink's readers that take changes from "
+                "those of compactions (read.cdc.from.changelog) stop at it; let Hudi compact the table where they are "
+                "used",
+                _CHANGE_LOGS,
+                self.instant,
+            )
         self._written = self._schema(timeline)
-        units = build_units(self.context, self.instant, plan, self._written, timeline, requirements)
+        stored = without_fields(self._written, self.context.config.dropped_columns)
+        units = build_units(self.context, self.instant, plan, stored, timeline, requirements)
         return self.run.engine.run(compact_operation, units, run_epoch=held.epoch, progress=self.run.progress)
 
     def prove(self, plan: CompactionPlan, results: list[CompactedSlice], *, with_statistics: bool) -> Rewritten:
@@ -111,6 +130,11 @@ class CompactionJob(RewriteJob[CompactionPlan, CompactedSlice]):
 
     def _schema(self, timeline: Timeline) -> AvroSchema:
         return table_schema(self.context.storage, self.context.config, timeline)
+
+
+def _is_logged(item: CompactionOperation) -> bool:
+    """Whether Hudi 1.2.0 writes a change log where it compacts such a slice of a table of version 9 that has them."""
+    return item.base_file is None or BUCKET_ID.match(item.file_id) is not None
 
 
 def compaction_metadata(

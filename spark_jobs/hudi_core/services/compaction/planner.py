@@ -15,6 +15,7 @@ from typing import Any
 from hudi_core.config.engine_config import EngineConfig
 from hudi_core.config.services.compaction_config import COMPACTION_STRATEGY, CompactionConfig
 from hudi_core.engine.protocol import Json
+from hudi_core.filegroup.read.base_file import BOOTSTRAP_INSTANT
 from hudi_core.history.completion import CompletionTimes
 from hudi_core.model.names import FileGroupId, parse_log_file
 from hudi_core.services.compaction.checks import check_operations, check_schema_of_latest, check_table
@@ -68,8 +69,9 @@ class Planned:
 
 @dataclass(slots=True)
 class Candidates:
-    """Operations over whole slices, with the bytes that each reads; `skipped` are the partitions with log files in file
-    groups that another plan holds, `held` how many there are; `passed` counts slices that the plan has no use for.
+    """Operations over whole slices, with the bytes that each reads; `held` counts the file groups that another plan
+    holds, `passed` the slices with log files that the plan has no use for; `skipped` are the partitions with log files
+    in either.
     """
 
     operations: list[CompactionOperation] = field(default_factory=list)
@@ -94,9 +96,9 @@ def make_plan(context: TableContext, timeline: Timeline, instant: str, *, today:
     strategies = Strategies(config, today, bounds_days=features.completion_time_in_name)
     everywhere = view.partitions()
     chosen = strategies.partitions(everywhere)
-    found = candidates(context, view, chosen, instant, config)
+    found = candidates(context, view, chosen, instant, config, _has_rows)
     if not found.operations:
-        return Nothing(_no_candidates(len(everywhere), len(chosen), found.held))
+        return Nothing(_no_candidates(len(everywhere), len(chosen), found))
     taken = strategies.operations(found.operations)
     if not taken:
         names = ",".join(strategy.value for strategy in config.strategies)
@@ -153,10 +155,16 @@ def candidates(
                 continue
             if takes is not None and not takes(item):
                 found.passed += 1
+                found.skipped.add(partition)
                 continue
             found.operations.append(_operation(item, config))
             found.sizes[item.file_group] = item.size
     return found
+
+
+def _has_rows(item: FileSlice) -> bool:
+    """False for a base file without columns of the table (refuse_skeleton)."""
+    return item.base_instant != BOOTSTRAP_INSTANT
 
 
 def _completed_before(item: FileSlice, instant: str, completions: CompletionTimes) -> FileSlice:
@@ -193,13 +201,17 @@ def _operation(item: FileSlice, config: CompactionConfig) -> CompactionOperation
     )
 
 
-def _no_candidates(partitions: int, chosen: int, held: int) -> str:
+def _no_candidates(partitions: int, chosen: int, found: Candidates) -> str:
     where = f"{partitions} partitions"
     if chosen < partitions:
         where = f"the {chosen} of {where} that the strategy takes ({COMPACTION_STRATEGY.name})"
-    beside = (
-        f", beside {held} that pending plans hold (`hudictl run` or `hudictl unschedule` frees them)" if held else ""
-    )
+    causes = {
+        f"{found.held} that pending plans hold (`hudictl run` or `hudictl unschedule` frees them)": found.held,
+        f"{found.passed} whose base file is a bootstrap's, without columns of the table (let Hudi compact them)": (
+            found.passed
+        ),
+    }
+    beside = "".join(f", beside {cause}" for cause, count in causes.items() if count)
     why = f"no file group has log files in {where}{beside}"
     return why if chosen < partitions else f"{why}; no option changes that"
 

@@ -14,7 +14,7 @@ from hudi_core.config.services.indexing_config import PARTITIONED_RECORD_INDEX_E
 from hudi_core.config.table_config import TableConfig
 from hudi_core.engine.serializer import to_text
 from hudi_core.errors import UnsupportedError
-from hudi_core.filegroup.read.base_file import open_base_file
+from hudi_core.filegroup.read.base_file import open_base_file, refuse_skeleton
 from hudi_core.filegroup.read.schema_resolver import table_schema
 from hudi_core.metadata_table.index_definitions import IndexDefinition, load_index_definitions
 from hudi_core.metadata_table.indexed_table import IndexedTable
@@ -41,7 +41,8 @@ from hudi_core.metadata_table.partitions.registry import (
     row_level_type,
 )
 from hudi_core.metadata_table.write.staged_logs import Workers
-from hudi_core.model.names import parse_data_file
+from hudi_core.model.names import BaseFileName, parse_data_file
+from hudi_core.model.partition import join
 from hudi_core.query.slices_plan import reader_spec
 from hudi_core.storage.base import FileInfo
 from hudi_core.timeline.schema_history import internal_schema_history
@@ -53,6 +54,8 @@ if TYPE_CHECKING:
     from hudi_core.services.context import TableContext
 
 _THREADS: Final = 16
+_BOOTSTRAP: Final = "hoodie.bootstrap.base.path"
+"""The property of a table that a bootstrap made (HoodieTableConfig.BOOTSTRAP_BASE_PATH)."""
 
 
 def indexed_table(
@@ -164,8 +167,9 @@ class Initializations:
 
     def check(self, names: Iterable[str]) -> None:
         """Raises UnsupportedError for a name without partition type, and for statistics of partitions without those of
-        files, which they are made of; CorruptFileError for a secondary index that is not defined; FormatError for a
-        table without a schema, which only indexes need.
+        files, which they are made of, and where an index is to be made of a metadata-only bootstrap's files;
+        CorruptFileError for a secondary index that is not defined; FormatError for a table without a schema, which only
+        indexes need.
         """
         requirements = list(names)
         check_names(requirements)
@@ -180,10 +184,23 @@ class Initializations:
             )
         if not requirements:
             return
+        if not config.metadata_partitions.issuperset(requirements):
+            self._refuse_skeletons()
         table = indexed_table(self._context, self._context.active.load(), self._defined)
         partition_types_of([name for name in requirements if not is_row_level(name)], table)
         for name in filter(is_row_level, requirements):
             row_level_type(name, table).rows({None: 1}, "", self._context.zone)
+
+    def _refuse_skeletons(self) -> None:
+        """Hudi refuses too ("col stats is not supported with bootstrap operation"). The files are listed for a table
+        that a bootstrap made alone.
+        """
+        if not self._context.config.raw.get(_BOOTSTRAP):
+            return
+        for partition, names in Snapshot.of(self._context).committed().items():
+            for name in names:
+                if isinstance(parse_data_file(name), BaseFileName):
+                    refuse_skeleton(join(partition, name))
 
     def initialization(self, name: str, snapshot: Snapshot, rows: Mapping[str, int]) -> Initialization:
         """The initialization of a partition from `snapshot`; `rows` is the result of rows_by_partition, possibly a

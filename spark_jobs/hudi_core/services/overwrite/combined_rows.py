@@ -65,7 +65,7 @@ def produce_combined(unit: RowsUnit, attempt: TaskAttempt) -> Iterator[pa.Record
     Memory: a batch, and half of the memory budget.
     """
     for part in grouped(_ordered(unit), max_bytes=unit.rows.config.sorted_bytes):
-        yield from exchange_pieces(_pieces(part, unit.spread))
+        yield from exchange_pieces(_pieces(part, unit.spread, unit.rows.config.piece_bytes))
 
 
 def _ordered(unit: RowsUnit) -> Iterator[pa.RecordBatch]:
@@ -99,7 +99,7 @@ def order_keys(batch: pa.RecordBatch, ordering: Ordering, first: int, *, path: s
     return SortOrder(tuple(values)).keys(pa.RecordBatch.from_arrays(list(values.values()), names=list(values)))
 
 
-def _pieces(batches: list[pa.RecordBatch], spread: Spread) -> Iterator[tuple[int, bytes, pa.Table]]:
+def _pieces(batches: list[pa.RecordBatch], spread: Spread, piece_bytes: int) -> Iterator[tuple[int, bytes, pa.Table]]:
     """The pieces of some rows, each of one shard, with it and their first key."""
     rows = pa.Table.from_batches(batches).combine_chunks()
     batches.clear()  # while the sorted rows are sent, and the next ones read
@@ -107,7 +107,7 @@ def _pieces(batches: list[pa.RecordBatch], spread: Spread) -> Iterator[tuple[int
     rows = rows.take(pc.sort_indices(rows, sort_keys=[(_SHARD, "ascending"), (SORT_KEY, "ascending")])).combine_chunks()
     shards, keys = (rows.column(name).combine_chunks() for name in (_SHARD, SORT_KEY))
     rows = rows.drop_columns([_SHARD])
-    step = rows_per_piece(rows)
+    step = rows_per_piece(rows, piece_bytes)
     found, starts = np.unique(shards.to_numpy(), return_index=True)
     for shard, start, end in zip(found.tolist(), starts.tolist(), [*starts.tolist()[1:], len(shards)], strict=True):
         for at in range(start, end, step):
@@ -133,8 +133,8 @@ def write_combined(target: RowsTarget, shard: int, batches: Iterator[pa.RecordBa
     """The files of a shard, partition after partition, with one row of each key; with `target`,
     engine.protocol.Consume. Raises ExecutionError where writing fails.
 
-    Memory: an eighth of the memory budget, a piece of 1 MiB for each sorted part of the source, twice; a row group of
-    output.
+    Memory: an eighth of the memory budget, a piece (WriteConfig.piece_bytes) for each sorted part of the source, three
+    times; a row group of output.
     """
     hold = target.files.config.memory_bytes // MERGED_PART
     try:

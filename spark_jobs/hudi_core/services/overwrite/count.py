@@ -2,29 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
-from itertools import chain, islice
+from itertools import chain, islice, zip_longest
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from hudi_core.codec.avro.arrow import arrow_schema
+from hudi_core.codec.avro.schema import AvroSchema
 from hudi_core.config.keygen_config import COMBINE_INSERTS, HASH_FIELDS, INDEX_TYPE, NUM_BUCKETS
+from hudi_core.config.read_config import READ_ZONE
 from hudi_core.config.services.compaction_config import MAX_FILE_BYTES
 from hudi_core.config.write_config import WriteConfig
 from hudi_core.engine.protocol import Engine
-from hudi_core.errors import ConfigError
+from hudi_core.errors import ConfigError, UnsupportedError
 from hudi_core.filegroup.merge.table_policy import MergePolicy
 from hudi_core.filegroup.read.base_file import open_base_file
+from hudi_core.filegroup.read.partition_values import DEFAULT_PARTITION
 from hudi_core.filegroup.read.schema_resolver import table_schema
 from hudi_core.filegroup.write.buckets import BUCKET_ID, Buckets, bucket_of
-from hudi_core.filegroup.write.key_generator import KeyGenerator
+from hudi_core.filegroup.write.key_generator import KeyGenerator, field_texts, labels_vary
+from hudi_core.filegroup.write.sql_partitions import SqlTimes
 from hudi_core.model.names import RECORD_KEY, parse_base_file
 from hudi_core.services.compaction.checks import check_schema_of_latest
 from hudi_core.services.context import TableContext
 from hudi_core.services.overwrite.combined_rows import check_combined
 from hudi_core.services.overwrite.row_size import bytes_per_row
 from hudi_core.services.overwrite.source import CountedRows, Source, SourceRows, count_rows, evolved_rows, find_source
-from hudi_core.timeline.timeline import Timeline
+from hudi_core.view.file_system_view import FileSystemView
 
 _SAMPLED = 1000
 """Rows of a base file whose keys are looked at."""
@@ -40,15 +46,10 @@ def counted_rows(context: TableContext, source: Source, engine: Engine) -> Count
     timeline = context.active.load()
     check_schema_of_latest(context, timeline)
     schema = table_schema(context.storage, context.config, timeline)
-    samples = _samples(context, timeline)
-    first = next(samples, None)
-    keys = KeyGenerator.of(context.config, context.options, labels_one=_labels_one(context, first))
+    view = context.view(timeline)
+    keys = _keys(context, view, schema)
     buckets = Buckets.of(context.config, context.options)
-    if buckets is not None and first is not None:
-        for sample in chain([first], islice(samples, _SAMPLED_FILES - 1)):
-            sample.check(buckets)
     config = WriteConfig.of(context.options)
-    dropped = context.config.partition_fields if context.config.drop_partition_columns else ()
     policy = MergePolicy.for_table(context.config, context.options)
     combines = COMBINE_INSERTS.read(context.options)
     if combines:
@@ -59,14 +60,17 @@ def counted_rows(context: TableContext, source: Source, engine: Engine) -> Count
         schema,
         keys,
         config,
-        dropped,
+        context.config.dropped_columns,
         policy=policy,
         combines=combines,
         buckets=buckets,
     )
     rows = evolved_rows(rows, files[0])
-    keys.check(rows.columns, dropped, path=context.config.path)
+    keys.check(rows.columns, rows.dropped, path=context.config.path)
     counted = count_rows(engine, rows, files)
+    if buckets is not None:
+        for sample in _samples(context, view, (), replaced=counted.by_partition):
+            sample.check(buckets)
     # What fits into one file is not spread, so that the size of its rows does not matter.
     is_small = counted.size <= MAX_FILE_BYTES.read(context.options)
     return counted if is_small else replace(counted, row_bytes=bytes_per_row(context, timeline))
@@ -74,11 +78,16 @@ def counted_rows(context: TableContext, source: Source, engine: Engine) -> Count
 
 @dataclass(frozen=True, slots=True)
 class _Sample:
-    """Record keys (string) of some rows of a base file."""
+    """Some rows of a base file: their record keys, and those of the columns asked for that the file has."""
 
     path: str
+    partition: str
     file_id: str
-    keys: pa.Array
+    rows: pa.RecordBatch
+
+    @property
+    def keys(self) -> pa.Array:
+        return self.rows.column(RECORD_KEY)
 
     def check(self, buckets: Buckets) -> None:
         """Raises ConfigError where the rows are not in the bucket that their keys have by these options."""
@@ -93,23 +102,90 @@ class _Sample:
             )
 
 
-def _samples(context: TableContext, timeline: Timeline) -> Iterator[_Sample]:
-    """Of each base file with rows."""
-    view = context.view(timeline)
-    for partition in view.partitions():
-        for base in view.latest_base_files(partition):
-            with open_base_file(context.storage, base.path) as file:
-                batch = next(iter(file.batches([RECORD_KEY], batch_rows=_SAMPLED)), None)
-            if batch is not None and batch.num_rows:
-                yield _Sample(base.path, parse_base_file(base.name).file_id, batch.column(0))
+def _samples(
+    context: TableContext, view: FileSystemView, columns: Collection[str], replaced: Collection[str] = ()
+) -> Iterator[_Sample]:
+    """Of _SAMPLED_FILES base files with rows: first of the partitions `replaced`, one of each in turn."""
+    known = view.partitions()
+    first = (view.latest_base_files(name) for name in known if name in replaced)
+    others = (view.latest_base_files(name) for name in known if name not in replaced)
+    in_turn = (base for bases in zip_longest(*first) for base in bases if base is not None)
+    found = (_sample(context, base.path, columns) for base in chain(in_turn, chain.from_iterable(others)))
+    return islice((sample for sample in found if sample is not None), _SAMPLED_FILES)
 
 
-def _labels_one(context: TableContext, sample: _Sample | None) -> bool | None:
-    """Whether the keys of the table's rows begin with the name of their only field; None where no base file shows it.
-
-    Releases of Hudi differ in that for the complex key generator (hoodie.write.complex.keygen.new.encoding).
-    """
-    fields = context.config.record_key_fields
-    if len(fields) != 1 or sample is None:
+def _sample(context: TableContext, path: str, columns: Collection[str]) -> _Sample | None:
+    with open_base_file(context.storage, path) as file:
+        rows = next(iter(file.batches([RECORD_KEY, *columns], batch_rows=_SAMPLED)), None)
+    if rows is None or not rows.num_rows:
         return None
-    return str(sample.keys[0].as_py()).startswith(f"{fields[0]}:")
+    partition, _, name = path.rpartition("/")
+    return _Sample(path, partition, parse_base_file(name).file_id, rows)
+
+
+def _keys(context: TableContext, view: FileSystemView, schema: AvroSchema) -> KeyGenerator:
+    """The table's, with what its rows and partitions show. Raises as KeyGenerator.of, SqlTimes.of, _labels_one and
+    _check_zone.
+    """
+    config, options = context.config, context.options
+    labels_one = _labels_one(context, view) if labels_vary(config) else None
+    keys = KeyGenerator.of(config, options, labels_one=labels_one)
+    plain = [name for name in keys.partition_fields if name not in keys.times]
+    columns = arrow_schema(schema, path=config.path)
+    if not any(name not in columns.names or pa.types.is_timestamp(columns.field(name).type) for name in plain):
+        return keys
+    sql_times = SqlTimes.of(config, options, columns, plain, view.partitions())
+    if sql_times is not None:
+        keys = replace(keys, sql_times=sql_times)
+        _check_zone(context, view, keys, sql_times)
+    return keys
+
+
+def _labels_one(context: TableContext, view: FileSystemView) -> bool | None:
+    """Whether the keys of the table's rows have the name of their only field before its value; None where no base file
+    shows it. The values themselves may begin so (`urn:…` of a field `urn`).
+
+    Releases of Hudi differ in that for the complex key generator (hoodie.write.complex.keygen.new.encoding). Raises
+    UnsupportedError where keys are of both forms, or of neither.
+    """
+    (field,) = context.config.record_key_fields
+    found: set[bool] = set()
+    for sample in _samples(context, view, [field]):
+        if field not in sample.rows.schema.names:
+            continue
+        values = field_texts(sample.rows.column(field), field, path=sample.path)
+        named = pc.binary_join_element_wise(f"{field}:", values, "")
+        forms = [pc.all(pc.equal(sample.keys, texts), skip_nulls=False).as_py() for texts in (values, named)]
+        found.add(forms[1] is True)
+        if True not in forms or len(found) > 1:
+            raise UnsupportedError(
+                f"the record keys of the table are not all its values of {field!r}, nor all values with that name "
+                "before them",
+                path=sample.path,
+                remedy="overwrite the table with Hudi",
+            )
+    return next(iter(found), None)
+
+
+def _check_zone(context: TableContext, view: FileSystemView, keys: KeyGenerator, sql_times: SqlTimes) -> None:
+    """Raises ConfigError where the table's rows are of other partitions by the zone of local time in their paths, or
+    where none shows that and no zone is given: the new rows would be in partitions beside the old ones.
+    """
+    shown = sql_times.is_given
+    for sample in _samples(context, view, keys.partition_fields):
+        if not {*keys.partition_fields} <= {*sample.rows.schema.names} or DEFAULT_PARTITION in sample.partition:
+            continue
+        # With a global index, rows may stay in the partition of an earlier value.
+        if not pc.any(pc.equal(keys.partitions(sample.rows, path=sample.path), sample.partition)).as_py():
+            raise ConfigError(
+                f"by the time zone {sql_times.zone} the rows of the file are of another partition",
+                path=sample.path,
+                remedy=f"give --option {READ_ZONE.name}=ZONE, that of the table's writers",
+            )
+        shown = True
+    if not shown:
+        raise ConfigError(
+            "no base file shows the time zone of the timestamps in partition paths",
+            path=context.config.path,
+            remedy=f"give --option {READ_ZONE.name}=ZONE, that of the table's writers",
+        )

@@ -92,7 +92,7 @@ def produce_rows(unit: RowsUnit, attempt: TaskAttempt) -> Iterator[pa.RecordBatc
     """
     rows = unit.rows
     for part in grouped(keyed_rows(unit), max_bytes=rows.config.sorted_bytes):
-        yield from exchange_pieces(_pieces(part, unit.spread))
+        yield from exchange_pieces(_pieces(part, unit.spread, unit.rows.config.piece_bytes))
 
 
 def keyed_rows(unit: RowsUnit) -> Iterator[pa.RecordBatch]:
@@ -119,7 +119,7 @@ def piece_schema(columns: pa.Schema) -> pa.Schema:
     return columns.insert(0, pa.field(RECORD_KEY, pa.string()))
 
 
-def _pieces(batches: list[pa.RecordBatch], spread: Spread) -> Iterator[tuple[int, bytes, pa.Table]]:
+def _pieces(batches: list[pa.RecordBatch], spread: Spread, piece_bytes: int) -> Iterator[tuple[int, bytes, pa.Table]]:
     """The pieces of some rows, each of one partition, with its shard and path."""
     rows = pa.Table.from_batches(batches)
     rows = rows.take(pc.sort_indices(rows, sort_keys=[(PARTITION_PATH, "ascending")])).combine_chunks()
@@ -127,7 +127,7 @@ def _pieces(batches: list[pa.RecordBatch], spread: Spread) -> Iterator[tuple[int
     paths = rows.column(PARTITION_PATH).combine_chunks()
     differs = pc.not_equal(paths.slice(1), paths.slice(0, max(0, len(paths) - 1))).to_numpy(zero_copy_only=False)
     starts = np.flatnonzero(np.r_[len(paths) > 0, differs]).tolist()
-    step = rows_per_piece(rows)
+    step = rows_per_piece(rows, piece_bytes)
     rows = rows.drop_columns([PARTITION_PATH])
     firsts = paths.take(pa.array(starts, pa.int64()))
     hashed = group_indexes(firsts, spread.shared).tolist() if spread.shared else [0] * len(starts)

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hudi_core.codec.avro.arrow import arrow_schema
-from hudi_core.codec.avro.schema import AvroSchema
+from hudi_core.codec.avro.schema import AvroSchema, without_fields
 from hudi_core.codec.parquet.file import ParquetBaseFile
 from hudi_core.config.write_config import WriteConfig
 from hudi_core.errors import ConfigError, FormatError, StorageNotFoundError, UnsupportedError
@@ -44,10 +44,9 @@ _WHAT: Final = "source of an overwrite"
 @dataclass(frozen=True, slots=True)
 class SourceRows:
     """How tasks read rows: `uri` is the folder of the files. `schema` is the table's, without meta fields. `dropped`
-    are partition columns that base files lack, so that it lacks them, too
-    (hoodie.datasource.write.drop.partition.columns). `evolved_from` is the table's schema where these rows change it.
-    By `policy` rows are marked as deleted, and with `combines` ordered where several have one key. With `buckets` a row
-    has a file group of its partition by its key.
+    are partition columns that base files lack (TableConfig.dropped_columns), whether or not the schema names them.
+    `evolved_from` is the table's schema where these rows change it. By `policy` rows are marked as deleted, and with
+    `combines` ordered where several have one key. With `buckets` a row has a file group of its partition by its key.
     """
 
     uri: str
@@ -64,11 +63,18 @@ class SourceRows:
     @property
     def columns(self) -> pa.Schema:
         """The table's columns, as base files hold them."""
+        return arrow_schema(without_fields(self.schema, self.dropped), path=self.uri)
+
+    @property
+    def named_columns(self) -> pa.Schema:
+        """With those that are dropped, and that the table's schema names."""
         return arrow_schema(self.schema, path=self.uri)
 
     def read_columns(self, file: ParquetBaseFile) -> pa.Schema:
-        """With those that are dropped, of the types that an open file has."""
-        return pa.schema([*self.columns, *(file.schema.field(name) for name in self.dropped)])
+        """With those that are dropped, of the types that the table's schema has, else an open file."""
+        named = self.named_columns
+        dropped = [(named if name in named.names else file.schema).field(name) for name in self.dropped]
+        return pa.schema([*self.columns, *dropped])
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,8 +230,9 @@ def open_part(rows: SourceRows, part: SourcePart) -> Iterator[ParquetBaseFile]:
         if len(set(names)) != len(names):
             raise ConfigError("the file has two columns of one name", path=path)
         # Meta columns of another table's rows are written anew, as HoodieSparkSqlWriter does.
-        passed = {*META_FIELDS, *rows.dropped}
-        check_types([field for field in file.schema if field.name not in passed], rows.columns, file)
+        named = rows.named_columns
+        passed = {*META_FIELDS, *rows.dropped} - {*named.names}
+        check_types([field for field in file.schema if field.name not in passed], named, file)
         absent = next((name for name in rows.dropped if name not in names), None)
         if absent is not None:
             raise ConfigError(f"the source has no column {absent!r}, by which the table is partitioned", path=path)

@@ -14,6 +14,10 @@ _INTEGERS: Final = {pa.int8(): 1, pa.int16(): 2, pa.int32(): 4, pa.int64(): 8}
 _FLOATS: Final = {pa.float32(): 4, pa.float64(): 8}
 _UNITS: Final = ("s", "ms", "us", "ns")
 _INT96: Final = "INT96"
+_VECTOR: Final = (
+    "the column may be a VECTOR of Hudi 1.2, which is taken as its bytes alone: overwrite with Hudi, or give a "
+    "fixed-size binary of the numbers, the lowest byte of each first"
+)
 
 
 def check_types(given: Sequence[pa.Field], table: pa.Schema, file: ParquetBaseFile) -> None:
@@ -33,7 +37,7 @@ def check_types(given: Sequence[pa.Field], table: pa.Schema, file: ParquetBaseFi
             raise ConfigError(
                 f"the column {field.name!r} is of type {field.type}, and the table's of {expected.type}",
                 path=file.path,
-                remedy="cast it in the source",
+                remedy=_VECTOR if _may_be_vector(field.type, expected.type) else "cast it in the source",
             )
     for field in table:
         if not field.nullable and field.name not in names:
@@ -75,6 +79,10 @@ def _nested_fits(given: pa.DataType, table: pa.DataType) -> bool:
     if _is_list(given) and _is_list(table):
         return fits(given.value_type, table.value_type)
     return False
+
+
+def _may_be_vector(given: pa.DataType, table: pa.DataType) -> bool:
+    return bool(pa.types.is_fixed_size_binary(table) and (_is_list(given) or pa.types.is_fixed_size_list(given)))
 
 
 def _is_text(kind: pa.DataType) -> bool:

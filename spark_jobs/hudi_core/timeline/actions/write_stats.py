@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
 from hudi_core.errors import CorruptFileError
+from hudi_core.model.names import refuse_external
 from hudi_core.timeline.actions.plan_fields import texts
 from hudi_core.timeline.actions.pretty_json import member
 
@@ -134,7 +135,9 @@ def _known(stat: WriteStat) -> dict[str, Any]:
 
 
 def stat_from_json(raw: Mapping[str, Any], *, path: str) -> WriteStat:
-    """Parses a write stat; members without a field stay in `extra`. Raises CorruptFileError naming `path`."""
+    """Parses a write stat; members without a field stay in `extra`. Raises CorruptFileError naming `path`, and as
+    refuse_external.
+    """
     if not isinstance(raw, dict):
         raise CorruptFileError("a write stat is not a JSON object", path=path)
     numbers = {attr: member(raw, name, int, path=path, default=0) for name, attr in (*WRITE_COUNTS, *LOG_COUNTS)}
@@ -152,6 +155,7 @@ def stat_from_json(raw: Mapping[str, Any], *, path: str) -> WriteStat:
         "cdc_stats": tuple(member(raw, "cdcStats", dict, path=path, default={}).items()),
     }
     stat = WriteStat(**numbers, **values)
+    refuse_external(stat.path)
     known = _known(stat)
     extra = {name: value for name, value in raw.items() if name not in known or known[name] != value}
     return stat if not extra else WriteStat(**numbers, **values, extra=extra)

@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hudi_core.errors import FormatError
+from hudi_core.errors import FormatError, UnsupportedError
 from hudi_core.model.names import (
     ROLLBACK_TOKEN,
     BaseFileName,
@@ -72,6 +74,18 @@ def test_other_names_are_no_data_files(name: str) -> None:
     for parse in (parse_base_file, parse_log_file):
         with pytest.raises(FormatError):
             parse(name)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["part-0.parquet_20240101000000000_hudiext", "a_b.parquet_20240101000000_fg%3Dbucket-0_hudiext"],
+)
+@pytest.mark.parametrize("parse", [parse_base_file, parse_data_file])
+def test_files_of_other_writers_are_refused_by_name(name: str, parse: Callable[[str], object]) -> None:
+    """ExternalFilePathUtil: Apache XTable registers files of other formats; passed over, their rows would be lost."""
+    with pytest.raises(UnsupportedError, match=r"not by a writer of Hudi") as caught:
+        parse(name)
+    assert caught.value.path == name
 
 
 def test_tokens() -> None:

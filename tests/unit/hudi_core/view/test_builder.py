@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import pytest
+
+from hudi_core.errors import UnsupportedError
 from hudi_core.model.names import FileGroupId
 from hudi_core.storage.base import FileInfo
 from hudi_core.timeline.layout import timeline_of
@@ -54,3 +57,11 @@ def test_logs_of_changes_are_kept_apart() -> None:
     (item,) = group.slices
     assert [file.name for file in item.log_files] == [log("001", 1), log("001", 2)]
     assert [file.name for file in item.cdc_files] == [log("001", 3, tail=".cdc")]
+
+
+def test_a_file_that_no_writer_of_hudi_made_is_refused_by_name() -> None:
+    """The metadata table lists it so, of a table that Apache XTable made; passed over, its rows would be lost."""
+    name = "part-0.parquet_001_hudiext"
+    with pytest.raises(UnsupportedError, match="not by a writer of Hudi") as caught:
+        groups(base("001"), name, states=STATES)
+    assert caught.value.path == name

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -11,7 +14,9 @@ from hypothesis import strategies as st
 from hudi_core.errors import FormatError, TimelineError, UnsupportedVersionError
 from hudi_core.model.names import FileGroupId
 from hudi_core.storage.base import FileInfo
-from hudi_core.timeline.instant import Instant, State
+from hudi_core.timeline.actions.commit import CommitMetadata, encode_commit, encode_commit_avro
+from hudi_core.timeline.actions.write_stats import WriteStat
+from hudi_core.timeline.instant import Action, Instant, State
 from hudi_core.timeline.layout import timeline_of
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.view.builder import build_file_groups
@@ -19,6 +24,9 @@ from hudi_core.view.file_group import FileGroup
 from hudi_core.view.file_system_view import FileSystemView
 from hudi_core.view.pending import PendingWork
 from hudi_core.view.slicing import BaseInstantSlicing, slicing_for
+from tests.support.golden_cleans import context_of
+from tests.support.golden_data import GoldenCase
+from tests.support.hudictl_runner import hudictl
 from tests.support.listed_names import F, Listing, base, log, names_of, plan
 
 
@@ -273,3 +281,30 @@ def test_every_file_is_in_one_slice_whatever_the_order_of_the_listing(
         for item in group.slices:
             orders = [int(data_file.name.split(".log.")[1].split("_")[0]) for data_file in item.log_files]
             assert orders == sorted(orders)
+
+
+@pytest.mark.parametrize("version", ["6", "9"])
+def test_a_table_with_files_of_another_writer_is_not_read_as_empty(
+    golden: Callable[[str, str], GoldenCase], tmp_path: Path, version: str
+) -> None:
+    """Apache XTable registers files of other formats by replacecommits; without a metadata table nothing else tells of
+    them. They have to be neither passed over nor left beside what replaces them.
+    """
+    table = golden(version, "cow_basic").table
+    context = context_of(table, {})
+    active, instant, name = context.active, "20990101000000000", "2024-01-01/part-0.parquet_20990101000000000_hudiext"
+    stat = WriteStat("part-0.parquet", name, "2024-01-01", "null", 3, 0, 0, 3, 100, 100)
+    commit = CommitMetadata({"2024-01-01": (stat,)}, operation_type="INSERT", replaced_file_ids={})
+    encode, completion = (encode_commit, None) if active.layout == 1 else (encode_commit_avro, "20990101000000001")
+    active.create_requested(instant, Action.REPLACE_COMMIT, encode(replace(commit, partition_to_write_stats={})))
+    active.to_inflight(instant, Action.REPLACE_COMMIT, b"")
+    active.complete(instant, Action.REPLACE_COMMIT, encode(commit), completion)
+    before = {path: path.read_bytes() for path in table.rglob("*") if path.is_file()}
+    for arguments in (
+        ("read", table, "--output", tmp_path / "rows.parquet"),
+        ("delete-partition", table, "--partition", "2024-01-01"),
+        ("schedule", "clustering", table),
+    ):
+        done = hudictl(*arguments, "--json")
+        assert (done.code, done.error["path"]) == (2, name)
+    assert {path: path.read_bytes() for path in table.rglob("*") if path.is_file()} == before

@@ -17,7 +17,7 @@ from hudi_core.codec.avro.arrow import arrow_schema, spark_schema
 from hudi_core.codec.avro.datum import DatumCodec
 from hudi_core.codec.hfile.writer import write_hfile
 from hudi_core.errors import CorruptFileError, FormatError, StorageNotFoundError, UnsupportedError
-from hudi_core.filegroup.read.base_file import open_base_file, read_base_file
+from hudi_core.filegroup.read.base_file import open_base_file, open_replaced_file, read_base_file
 from hudi_core.view.file_group import DataFile
 from tests.support.log_files import FULL
 from tests.support.memory_storage import MemoryStorage
@@ -156,6 +156,16 @@ def test_files_of_a_bootstrap_are_refused() -> None:
         list(
             read_base_file(MemoryStorage(), DataFile("p", "f-0_0-1-2_00000000000001.parquet", 1), STORED, batch_rows=1)
         )
+
+
+def test_files_of_a_bootstrap_are_not_replaced() -> None:
+    """A bootstrap by full records writes whole files, which are named after the next instant."""
+    refused, whole = (f"p/f-0_0-1-2_0000000000000{number}.parquet" for number in (1, 2))
+    with pytest.raises(UnsupportedError, match="bootstrap") as caught, open_replaced_file(MemoryStorage(), refused):
+        pass
+    assert caught.value.path == refused
+    with pytest.raises(StorageNotFoundError), open_replaced_file(MemoryStorage(), whole):
+        pass
 
 
 def test_every_type_of_a_parquet_file_is_read_as_the_table_has_it() -> None:

@@ -3,12 +3,13 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from hudi_core.config.table_config import TableConfig
+from hudi_core.codec.avro.schema import AvroSchema
+from hudi_core.config.table_config import DROP_PARTITION, TableConfig
 from hudi_core.errors import ConfigError, UnsupportedError
 from hudi_core.filegroup.read.output_columns import OutputColumns
 from hudi_core.filegroup.read.partition_values import PartitionColumns
 
-SCHEMA = {
+SCHEMA: AvroSchema = {
     "type": "record",
     "name": "t",
     "fields": [
@@ -19,7 +20,9 @@ SCHEMA = {
 }
 
 
-def columns(*from_path: str, last: bool = False, as_text: frozenset[str] = frozenset()) -> OutputColumns:
+def columns(
+    *from_path: str, last: bool = False, as_text: frozenset[str] = frozenset(), schema: AvroSchema = SCHEMA, **more: str
+) -> OutputColumns:
     config = TableConfig.of(
         {
             "hoodie.table.name": "t",
@@ -27,9 +30,10 @@ def columns(*from_path: str, last: bool = False, as_text: frozenset[str] = froze
             "hoodie.table.version": "8",
             "hoodie.table.partition.fields": "day",
             "hoodie.populate.meta.fields": "false",
+            **more,
         }
     )
-    return OutputColumns(config, SCHEMA, PartitionColumns(from_path, as_text, False, last))
+    return OutputColumns(config, schema, PartitionColumns(from_path, as_text, False, last))
 
 
 ROWS = pa.RecordBatch.from_pydict(
@@ -66,6 +70,35 @@ def test_columns_that_are_shown_as_text() -> None:
     output = columns(as_text=frozenset({"day"}))
     assert output.all.field("day").type == pa.string()
     assert finished(output, "7", "day") == [["1", None]]
+
+
+def test_a_dropped_column_that_the_schema_names_is_not_read_from_rows() -> None:
+    """It keeps its type and its place (TableSchemaResolver.recreateSchemaWhenDropPartitionColumns)."""
+    output = columns("day", **{DROP_PARTITION.name: "true"})
+    assert output.stored.names == ["id", "x"]
+    assert output.all.names == ["id", "day", "x"]
+    assert finished(output, "7") == [["a", "b"], [7, 7], [5, 6]]
+    assert finished(output, "") == [["a", "b"], [None, None], [5, 6]]
+
+
+def test_a_partition_field_within_a_struct_is_no_column_of_hudi_1() -> None:
+    schema = {**SCHEMA, "fields": [{"name": "m", "type": {**SCHEMA, "name": "m"}}]}
+    nested = {"hoodie.table.partition.fields": "m.day"}
+    assert columns("m.day", schema=schema, **nested).all.names == ["m"]
+    assert columns("m.day", last=True, schema=schema, **nested).all.names == ["m", "m.day"]
+
+
+def test_vectors_are_lists() -> None:
+    kind = {"type": "fixed", "name": "v", "size": 8, "logicalType": "vector", "dimension": 2, "elementType": "FLOAT"}
+    schema = {**SCHEMA, "fields": [{"name": "x", "type": "int"}, {"name": "v", "type": ["null", kind]}]}
+    output = columns(schema=schema)
+    assert output.stored.field("v").type == pa.binary()
+    stored = pa.RecordBatch.from_pydict(
+        {"x": pa.array([5, 6], pa.int32()), "v": pa.array([bytes.fromhex("0000f042000020c0"), None], pa.binary())}
+    )
+    batch = output.finish(stored, "7", output.select(["v"]), path="p")
+    assert batch.column(0).to_pylist() == [[120.0, -2.5], None]
+    assert batch.schema == output.select(["v"])
 
 
 def test_a_column_that_the_table_lacks() -> None:

@@ -45,8 +45,10 @@ from hudi_core.storage.local import LocalStorage
 from hudi_core.timeline.internal_schema import parse_schema_history
 from hudi_core.timeline.schema_history import SchemaHistory
 from hudi_core.view.file_group import DataFile, FileSlice
+from tests.support.dropped_columns import name_dropped
 from tests.support.golden_data import GoldenCase
 from tests.support.log_files import deletes
+from tests.support.rows import assert_same_rows
 from tests.support.slice_readers import opened, rows
 
 Golden = Callable[[str, str], GoldenCase]
@@ -75,6 +77,18 @@ def test_dropped_partition_column_alone(golden: Golden) -> None:
     reader, slices = opened(case.table)
     expected = pq.read_table(case.expected / "snapshot.parquet", columns=["dt"])
     assert sorted(rows(reader, slices, ["dt"])["dt"].to_pylist()) == sorted(expected["dt"].to_pylist())
+
+
+@pytest.mark.parametrize("version", ["6", "8", "9"])
+def test_dropped_partition_column_that_the_schema_names(golden: Golden, version: str) -> None:
+    """Hudi's row writer leaves it there, and no values of it in the file."""
+    case = golden(version, "drop_partition_columns")
+    name_dropped(case.table)
+    expected = pq.read_table(case.expected / "snapshot.parquet")
+    reader, slices = opened(case.table)
+    found = rows(reader, slices)
+    assert sorted(found.column_names) == sorted(expected.column_names)
+    assert_same_rows(found.select(expected.column_names), expected, ignore=())
 
 
 def test_unknown_column_is_a_config_error_that_lists_the_columns(golden: Golden) -> None:

@@ -121,6 +121,16 @@ def test_options_of_writers(options: dict[str, str], expected: Any) -> None:
             UnsupportedError,
             "consistent hashing",
         ),
+        (
+            {
+                "hoodie.index.type": "BUCKET",
+                "hoodie.bucket.index.num.buckets": "4",
+                "hoodie.bucket.index.partition.expressions": "z,2",
+                "hoodie.bucket.index.partition.rule.type": "regex",
+            },
+            UnsupportedError,
+            r"hoodie\.bucket\.index\.partition\.expressions",
+        ),
     ],
 )
 def test_options_that_name_no_buckets(options: dict[str, str], error: type[Exception], message: str) -> None:

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import datetime
+from dataclasses import replace
 
 import pyarrow as pa
 import pytest
 
 from hudi_core.config.table_config import TableConfig
 from hudi_core.errors import ConfigError, FormatError, UnsupportedError
-from hudi_core.filegroup.write.key_generator import KeyGenerator, escaped_path_name
+from hudi_core.filegroup.write.key_generator import KeyGenerator, escaped_path_name, labels_vary
+from hudi_core.filegroup.write.sql_partitions import SqlTimes
 from tests.support.table_configs import config_of
 
+NEW_ENCODING = "hoodie.write.complex.keygen.new.encoding"
 ROWS = pa.record_batch(
     {
         "id": ["a", "", None],
@@ -69,8 +72,56 @@ def test_a_complex_key_names_its_fields() -> None:
     ]
     assert generator("COMPLEX", labels_one=True).keys(ROWS, path="T").to_pylist()[0] == "number:1"
     assert generator("COMPLEX", labels_one=False).keys(ROWS, path="T").to_pylist()[0] == "1"
-    with pytest.raises(UnsupportedError, match="no row that shows it"):
+
+
+def test_a_complex_key_of_one_field_names_it_where_its_writers_do() -> None:
+    assert generator("COMPLEX", labels_one=True).labelled
+    assert not generator("COMPLEX", labels_one=False).labelled
+    with pytest.raises(UnsupportedError, match="no row that shows it") as caught:
         generator("COMPLEX")
+    assert NEW_ENCODING in str(caught.value.remedy)
+    newer = {"hoodie__table__version": "9", "hoodie__timeline__layout__version": "2"}
+    assert generator("COMPLEX", **newer).labelled
+    assert not generator("COMPLEX", labels_one=False, **newer).labelled
+
+
+@pytest.mark.parametrize("bare", [True, False])
+def test_the_writers_option_decides_where_no_row_does(bare: bool) -> None:
+    config = table("COMPLEX", "number", "place")
+    options = {NEW_ENCODING: str(bare).lower()}
+    for shown in (None, not bare):
+        assert KeyGenerator.of(config, options, labels_one=shown).labelled is not bare
+    with pytest.raises(ConfigError, match=f"unlike by {NEW_ENCODING}={options[NEW_ENCODING]}"):
+        KeyGenerator.of(config, options, labels_one=bare)
+    newer = table("COMPLEX", "number", "place", hoodie__table__version="9", hoodie__timeline__layout__version="2")
+    assert KeyGenerator.of(newer, options, labels_one=None).labelled
+
+
+def test_encodings_vary_for_complex_keys_of_one_field_alone() -> None:
+    assert labels_vary(table("COMPLEX", "number", "place"))
+    assert not labels_vary(table("COMPLEX", "number,id", "place"))
+    assert not labels_vary(table("SIMPLE", "number", "place"))
+
+
+def test_timestamps_are_local_time_where_spark_sql_writes_them() -> None:
+    at = pa.array([datetime.datetime(2024, 1, 2, 3, 4, 5, 6), None], pa.timestamp("us", "UTC"))
+    batch = pa.record_batch({"id": ["a", "b"], "at": at, "place": ["x", "y"]})
+    code = {"hoodie__datasource__write__partitionpath__urlencode": "true"}
+    style = {"hoodie__datasource__write__hive_style_partitioning": "true"}
+    local = SqlTimes("UTC", False)
+    for more, expected in (
+        (style, "place=x/at=2024-01-02 03%3A04%3A05"),
+        (code, "x/2024-01-02 03%3A04%3A05"),
+        ({}, "x/2024-01-02 03%3A04%3A05"),
+    ):
+        numbers = generator("COMPLEX", "id", "place,at", labels_one=True, **more)
+        keys = replace(numbers, sql_times=local)
+        assert keys.partitions(batch, path="T")[0].as_py() == expected
+        assert keys.partitions(batch, path="T")[1].as_py().endswith("__HIVE_DEFAULT_PARTITION__")
+        assert numbers.partitions(batch, path="T")[0].as_py().endswith("1704164645000006")
+    slashed = batch.set_column(2, "place", pa.array(["x/y", "z"]))
+    with pytest.raises(FormatError, match="a partition value holds a slash"):
+        keys.partitions(slashed, path="T")
 
 
 def test_a_table_without_partitions_has_one() -> None:

@@ -23,6 +23,7 @@ from hudi_core.storage.local import LocalStorage
 from hudi_core.timeline.internal_schema import ColumnSource
 from tests.support.golden_data import GoldenCase
 from tests.support.golden_metadata_cells import GoldenCells, plain_datum
+from tests.support.memory_storage import MemoryStorage
 
 Golden = Callable[[str, str], GoldenCase]
 NAME = "a0b1c2d3-0000-0000-0000-000000000000-0_0-1-0_20240101000000000.parquet"
@@ -224,3 +225,14 @@ def test_files_that_cannot_be_read_are_errors(tmp_path: Path) -> None:
     orc = NAME.replace(".parquet", ".orc")
     with pytest.raises(UnsupportedError):
         read_file_statistics(LocalStorage(tmp_path), DataFileRef("", orc, 10, True), requirements)
+
+
+def test_a_file_of_a_bootstrap_has_no_statistics() -> None:
+    """Its columns are in another table's file: they are not null."""
+    file = DataFileRef("p", "f-0_0-1-2_00000000000001.parquet", 1, is_base=True)
+    schema = schema_of(("v", "int"))
+    for requirements in (StatisticsRequirements(schema, ("v",)), StatisticsRequirements(schema, bloom=True)):
+        with pytest.raises(UnsupportedError, match="bootstrap") as caught:
+            read_file_statistics(MemoryStorage(), file, requirements)
+        assert caught.value.path == "p/f-0_0-1-2_00000000000001.parquet"
+    assert read_file_statistics(MemoryStorage(), file, StatisticsRequirements(schema)) == FileStatistics(file)

@@ -11,6 +11,7 @@ import pytest
 
 from hudi_core.config.services.clustering_config import Layout
 from hudi_core.errors import ConfigError, ConflictError, FormatError, HudiError, UnsupportedError
+from hudi_core.filegroup.write.buckets import BUCKETS_FOLDER
 from hudi_core.model.names import FileGroupId
 from hudi_core.services.clustering.checks import (
     check_not_undone,
@@ -74,6 +75,18 @@ def test_a_table_with_consistent_buckets_is_refused(golden: Golden) -> None:
         check_plan(open_context(golden("9", "bucket_index_consistent_mor").table), PLAN, path="plan")
 
 
+def test_a_table_with_buckets_by_partition_is_refused_by_its_own_name(golden: Golden) -> None:
+    context = open_context(golden("9", "bucket_index_cow").table)
+    folder = f"{BUCKETS_FOLDER}/partition_bucket_index_meta"
+    context.storage.write(f"{folder}/configs/00000000000000.hashing_config", b"{}")
+    with pytest.raises(UnsupportedError, match=r"for each partition \(hoodie.bucket.index.partition.exp") as caught:
+        check_plan(context, PLAN, path="plan")
+    assert caught.value.path == folder
+    context.storage.write(f"{BUCKETS_FOLDER}/consistent_hashing_metadata/p/00000000000000.hashing_meta", b"{}")
+    with pytest.raises(UnsupportedError, match="consistent hashing"):
+        check_plan(context, PLAN, path="plan")
+
+
 def test_an_order_is_that_of_the_plan_or_the_run() -> None:
     def order(params: dict[str, str], options: dict[str, str] | None = None) -> SortOrder | None:
         return order_of(params, options or {}, SCHEMA)
@@ -83,10 +96,18 @@ def test_an_order_is_that_of_the_plan_or_the_run() -> None:
     assert order({SORT_COLUMNS: "a, b,a"}) == SortOrder(("a", "b"))
     assert order({SORT_COLUMNS: "a", LAYOUT: "z-order"}) == SortOrder(("a",), Layout.Z_ORDER)
     assert order({SORT_COLUMNS: "a", LAYOUT: "z-order"}, {LAYOUT: "HILBERT"}) == SortOrder(("a",), Layout.HILBERT)
+    assert order({SORT_COLUMNS: "B, A"}) == SortOrder(("b", "a")), "as Spark finds columns"
     with pytest.raises(ConfigError, match=r"layout\.optimize"):
         order({SORT_COLUMNS: "a", LAYOUT: "circle"})
     with pytest.raises(ConfigError, match="names c"):
         order({SORT_COLUMNS: "a,c"})
+
+
+def test_columns_that_files_lack_are_left_out_of_an_order() -> None:
+    """They have one value in a partition."""
+    assert order_of({SORT_COLUMNS: "P,b"}, {}, SCHEMA, ("p",)) == SortOrder(("b",))
+    assert order_of({SORT_COLUMNS: "b,a"}, {}, SCHEMA, ("a",)) == SortOrder(("b",)), "that the schema names, too"
+    assert order_of({SORT_COLUMNS: "p"}, {}, SCHEMA, ("p",)) is None
 
 
 def test_the_size_of_a_file_is_that_of_the_run_or_the_plan() -> None:

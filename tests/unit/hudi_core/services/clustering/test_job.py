@@ -26,6 +26,7 @@ from hudi_core.timeline.instant import Action, State
 from hudi_core.transaction.owner import Owner
 from hudi_core.view.file_group import FileSlice
 from tests.support.changed_tables import data_files, open_context
+from tests.support.dropped_columns import name_dropped
 from tests.support.golden_clusterings import SORT_COLUMNS, cluster, commit_of, plan_of_all, planned, replaced
 from tests.support.golden_data import GoldenCase
 from tests.support.rows import assert_same_rows
@@ -44,6 +45,26 @@ def assert_refused(table: Path, error: type[HudiError], text: str, instant: str 
     assert data_files(table) == files
     assert pending_instants(table) == pending
     return caught.value
+
+
+@pytest.mark.parametrize("columns", ["", "DT,Name", "dt"])
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_dropped_column_that_the_schema_names(golden: Golden, version: str, columns: str) -> None:
+    """As Hudi's row writer leaves it there. The table's schema stays; files have no such column."""
+    table = golden(version, "drop_partition_columns").table
+    name_dropped(table)
+    before = read_rows(table)
+    instant = plan_of_all(table, {SORT_COLUMNS: columns})
+    cluster(table, instant)
+    assert_same_rows(read_rows(table), before, ignore=IGNORED)
+    metadata = commit_of(table, str(instant))
+    assert '"dt"' in (metadata.schema_text or "")
+    for stat in metadata.write_stats():
+        names = pq.read_table(table / stat.path, partitioning=None, columns=None)
+        assert "dt" not in names.schema.names
+        if "Name" in columns:
+            values = names["name"].to_pylist()
+            assert values == sorted(values, key=lambda name: (name is not None, name or ""))
 
 
 @pytest.mark.parametrize("version", VERSIONS)

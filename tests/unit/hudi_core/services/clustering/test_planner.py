@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from hudi_core.config.engine_config import EngineConfig
+from hudi_core.config.properties_update import update_properties
 from hudi_core.engine.local import LocalEngine
 from hudi_core.errors import ConfigError, ConflictError, UnsupportedError
 from hudi_core.request.requests import RunRequest
@@ -23,6 +24,7 @@ from hudi_core.services.clustering.planner import ClusteringService, Planned, ma
 from hudi_core.services.context import RUN_KEY, TableContext
 from hudi_core.services.service import Scheduled
 from hudi_core.services.verbs import perform
+from hudi_core.storage.local import LocalStorage
 from hudi_core.timeline.actions.container import decode_datum
 from hudi_core.timeline.instant import Action, State
 from hudi_core.timeline.pending_plans import read_clustering_plans
@@ -211,6 +213,9 @@ def test_what_takes_nothing_names_its_options(golden: Golden) -> None:
     assert unchanged.endswith("(`hudictl run` or `hudictl unschedule` frees them); no option changes that")
     empty = reason(golden("9", "empty_table_no_commits").table, {})
     assert empty == "no file group is to be clustered in 0 partitions; no option changes that"
+    failed = golden("9", "empty_table_no_commits").table
+    update_properties(LocalStorage(failed), {"hoodie.table.create.schema": ""})
+    assert reason(failed, SORTED) == empty, "the first write failed: no schema is known, and none is needed"
     single = {f"{PLAN}.single.group.clustering.enabled": "false", f"{PLAN}.max.bytes.per.group": "1"}
     assert f"would be rewritten alone ({PLAN}.single.group.clustering.enabled)" in reason(table, single)
 

@@ -15,6 +15,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from hudi_core.config.properties_update import update_properties
 from hudi_core.config.table_config import TableConfig
 from hudi_core.engine.local import LocalEngine
 from hudi_core.engine.protocol import Engine, UnitTask
@@ -42,6 +43,7 @@ from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import Action, State
 from hudi_core.transaction.claim import claim
 from hudi_core.transaction.owner import Owner
+from tests.support.golden_compactions import context_of
 from tests.support.golden_data import GoldenCase, golden_cases, golden_root
 from tests.support.rows import assert_same_rows
 from tests.support.table_invariants import assert_compacted, assert_readable, pending_instants, read_rows
@@ -469,3 +471,17 @@ def test_a_dead_owner_is_followed_at_once(golden: Golden) -> None:
     dead.heartbeat.stop()
     compact(table)
     assert_compacted(table, instant, rows, pending)
+
+
+@pytest.mark.parametrize("enabled", ["true", "false"])
+def test_a_table_with_change_logs_gets_a_warning(
+    golden: Golden, caplog: pytest.LogCaptureFixture, enabled: str
+) -> None:
+    """Hudi's compaction writes change logs for buckets, and for slices that began as logs; ours does not."""
+    table = golden("9", "bucket_index_mor").table
+    update_properties(LocalStorage(table), {"hoodie.table.cdc.enabled": enabled})
+    context = context_of(table, {"hoodie.compact.inline.max.delta.commits": "1"})
+    done = CompactionService().schedule(context, Owner.current("test"), dry_run=False)
+    assert compact(table, instant=done.instant).state == "completed"
+    warnings = [record.message for record in caplog.records if "read.cdc.from.changelog" in record.message]
+    assert len(warnings) == (enabled == "true")

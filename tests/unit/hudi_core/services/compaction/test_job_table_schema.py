@@ -7,9 +7,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
-from hudi_core.config.table_config import TableConfig
+from hudi_core.config.table_config import DROP_PARTITION, TableConfig
 from hudi_core.metadata_table.read.metadata_table import MetadataTable
 from hudi_core.metadata_table.write.publish import MetadataPublisher
 from hudi_core.model.names import WriteToken
@@ -56,6 +57,24 @@ def test_a_table_that_is_read_is_compacted(golden: Golden, version: str, case: s
     compact(table)
     assert_compacted(table, instant, rows, pending)
     assert commit_of(table, instant).schema_text is not None
+
+
+@pytest.mark.parametrize("version", ["6", "8", "9"])
+def test_new_files_lack_a_dropped_column_that_the_schema_names(golden: Golden, version: str) -> None:
+    """Hudi's row writer leaves it there, with no values of it in the files."""
+    table = golden(version, "mor_compaction_requested").table
+    storage = LocalStorage(table)
+    properties = TableConfig.load(storage).path
+    lines = storage.read(properties).decode().splitlines()
+    kept = [line for line in lines if not line.startswith(DROP_PARTITION.name)]
+    storage.write(properties, "\n".join([*kept, f"{DROP_PARTITION.name}=true", ""]).encode())
+    instant, rows, pending = pending_instant(table), read_rows(table), pending_instants(table)
+    compact(table)
+    assert_compacted(table, instant, rows, pending)
+    metadata = commit_of(table, instant)
+    assert '"dt"' in (metadata.schema_text or "")
+    for stat in metadata.write_stats():
+        assert "dt" not in pq.read_schema(table / stat.path).names
 
 
 @pytest.mark.parametrize("version", ["6", "8", "9"])

@@ -23,6 +23,7 @@ from hudi_core.services.verbs import perform
 from hudi_core.timeline.instant import Action, State
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.transaction.owner import Owner
+from tests.support.bootstrapped_tables import bootstrap_one
 from tests.support.golden_compactions import context_of
 from tests.support.golden_data import GoldenCase
 from tests.support.rows import assert_same_rows
@@ -270,3 +271,19 @@ def test_a_table_that_is_not_compacted_gets_no_plan(golden: Golden) -> None:
 def test_options_are_checked_before_anything_is_read(golden: Golden) -> None:
     with pytest.raises(ConfigError, match=STRATEGY):
         schedule(golden("9", "mor_basic").table, {STRATEGY: "Mine"})
+
+
+@pytest.mark.parametrize("folder", VERSIONS)
+def test_a_file_group_of_a_bootstrap_is_left_to_hudi(golden: Golden, folder: str) -> None:
+    """Its base file holds no column of the table: the new one would hold the rows of the log files alone."""
+    table = golden(folder, "mor_basic").table
+    partition, _, name = bootstrap_one(table).rpartition("/")
+    done = schedule(table)
+    assert done.plan is not None
+    assert name not in [item["base_file"] for item in done.plan["operations"]]
+    assert (done.plan["file_groups"], done.plan["partitions_left_out"]) == (2, [partition])
+    assert reason(table) == (
+        "no file group has log files in 3 partitions, beside 2 that pending plans hold (`hudictl run` or `hudictl "
+        "unschedule` frees them), beside 1 whose base file is a bootstrap's, without columns of the table (let Hudi "
+        "compact them); no option changes that"
+    )

@@ -11,10 +11,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from hudi_core.config.properties_update import update_properties
 from hudi_core.engine.local import LocalEngine
-from hudi_core.services.metadata.initialization import index_warnings
+from hudi_core.errors import UnsupportedError
+from hudi_core.services.metadata.initialization import Initializations, index_warnings
 from hudi_core.services.metadata.maintain import create_metadata, drop_metadata
 from hudi_core.transaction.owner import Owner
+from tests.support.bootstrapped_tables import bootstrap_one
 from tests.support.golden_cleans import context_of
 from tests.support.golden_data import GoldenCase
 from tests.support.hudictl_runner import hudictl
@@ -22,6 +25,10 @@ from tests.support.metadata_records import Table
 
 OWNER = Owner.current("test")
 KEY = "_hoodie_record_key"
+
+
+def data_of(table: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(table)): path.read_bytes() for path in table.rglob("*") if path.is_file()}
 
 
 def spoil(path: Path) -> int:
@@ -71,3 +78,27 @@ def test_a_secondary_index_without_a_record_index_is_built_with_a_warning(
     (said,) = done.document["plan"]["warnings"]
     assert said == warning.replace("secondary_index_idx_note", "secondary_index_note")
     assert [record.message for record in caplog.records if "no query can use" in record.message] == [said]
+
+
+@pytest.mark.parametrize("version", ["6", "8", "9"])
+@pytest.mark.parametrize("name", ["column_stats", "bloom_filters", "record_index"])
+def test_no_index_is_begun_on_a_table_with_files_of_a_bootstrap(
+    golden: Callable[[str, str], GoldenCase], version: str, name: str
+) -> None:
+    """Their rows are in another table's files. A list of the files alone is right."""
+    table = Table(golden(version, "mor_basic").table)
+    skeleton = bootstrap_one(table.path)
+    before = data_of(table.path)
+    with pytest.raises(UnsupportedError, match="bootstrap") as caught:
+        create_metadata(context_of(table.path, {}), [name], LocalEngine(1), OWNER, 1)
+    assert caught.value.path == skeleton
+    assert data_of(table.path) == before
+    update_properties(table.storage, {"hoodie.table.metadata.partitions": f"files,{name}"})
+    listed = context_of(table.path, {})
+    Initializations(listed, listed.workers(LocalEngine(1), 1)).check([name])
+    update_properties(table.storage, {"hoodie.table.metadata.partitions": ""})
+    config = create_metadata(context_of(table.path, {}), ["files"], LocalEngine(1), OWNER, 1)
+    assert config.metadata_partitions == {"files"}
+    done = hudictl("schedule", "indexing", table.path, "--option", "hoodie.metadata.index.column.stats.enable=true")
+    assert done.code == 2
+    assert "bootstrap" in done.err

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hudi_core.engine import exchange
+from hudi_core.config.write_config import WriteConfig
 from hudi_core.errors import FormatError, UnsupportedError
 from hudi_core.filegroup.merge.ordering_values import Ordering, OrderingColumn
 from hudi_core.model.names import PARTITION_PATH, RECORD_KEY
@@ -51,7 +51,7 @@ def test_the_row_with_the_greatest_ordering_value_stays(
     older, newer = doubled(rows, ordering, -5), doubled(rows, ordering, 7)
     first = pa.concat_tables([newer.slice(0, half), older.slice(half), rows])
     second = pa.concat_tables([rows, older.slice(0, half), newer.slice(half)])
-    monkeypatch.setattr(exchange, "_SENT_PIECE_BYTES", 1 << 10)
+    monkeypatch.setattr(WriteConfig, "piece_bytes", 1 << 10)
     given = put_source(pa.concat_tables([first, second]), tmp_path, files=5)
     result = overwrite(table, given, {**COMBINE, "airflow_hudi.memory.bytes": str(1 << 20)})
     assert result.records == rows.num_rows

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import re
+import shutil
 from collections.abc import Callable
+from datetime import datetime, timezone
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from hudi_core.errors import ConfigError, FormatError, UnsupportedError
+from hudi_core.services.overwrite import count
 from tests.support.changed_tables import open_context
 from tests.support.golden_data import GoldenCase
 from tests.support.overwrites import delete, overwrite, own_rows, put_source
-from tests.support.table_invariants import read_rows
+from tests.support.table_invariants import has_metadata_table, read_rows
 
 Golden = Callable[[str, str], GoldenCase]
 
@@ -82,6 +86,141 @@ def test_rows_without_a_bucket_are_found_before_anything_is_written(golden: Gold
     before = sorted(table.rglob("*"))
     with pytest.raises(FormatError, match="the bucket of the key '10:30' depends on the release"):
         overwrite(table, given, of_buckets(4), whole_table=True)
+    assert sorted(table.rglob("*")) == before
+
+
+def test_buckets_are_sampled_where_rows_come_first(golden: Golden, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Partitions may have other numbers of buckets (hoodie.bucket.index.partition.expressions)."""
+    context = open_context(golden("9", "bucket_index_cow").table)
+    view = context.view(context.active.load())
+    *others, last = view.partitions()
+    every = [sample.partition for sample in count._samples(context, view, (), replaced=[last])]
+    assert len(every) == len(list(count._samples(context, view, ())))
+    assert every == sorted(every, key=lambda name: name != last)
+    turns = [sample.partition for sample in count._samples(context, view, (), replaced=[*others, last])]
+    assert turns[: len(others) + 1] == [*others, last]
+    monkeypatch.setattr(count, "_SAMPLED_FILES", 1)
+    assert [sample.partition for sample in count._samples(context, view, (), replaced=[last])] == [last]
+
+
+def test_numbers_of_buckets_of_single_partitions_are_refused(golden: Golden, tmp_path: Path) -> None:
+    table = golden("9", "bucket_index_cow").table
+    given = put_source(own_rows(table, read_rows(table)), tmp_path)
+    expressions = {"hoodie.bucket.index.partition.expressions": "2024.*,2"}
+    with pytest.raises(UnsupportedError, match=r"hoodie\.bucket\.index\.partition\.expressions, by which"):
+        overwrite(table, given, {**of_buckets(4), **expressions}, whole_table=True)
+    (table / ".hoodie" / ".bucket_index" / "partition_bucket_index_meta" / "configs").mkdir(parents=True)
+    with pytest.raises(UnsupportedError, match="a number of buckets for each partition"):
+        overwrite(table, given, of_buckets(4), whole_table=True)
+
+
+@pytest.mark.parametrize("version", ["6", "8", "9"])
+def test_keys_of_one_field_are_compared_with_its_values(golden: Golden, tmp_path: Path, version: str) -> None:
+    """Values that begin with the name of their field, as `urn:isbn:1` of a field `urn`."""
+    table = golden(version, "complex_keygen_single").table
+    before = read_rows(table)
+    rows = own_rows(table, before)
+    at = rows.schema.get_field_index("id")
+    values = [f"id:{value}" for value in rows.column("id").to_pylist()]
+    rows = rows.set_column(at, rows.schema.field(at), pa.array(values))
+    bare = before.column("_hoodie_record_key").to_pylist() == before.column("id").to_pylist()
+    assert bare is (version != "9")
+    for name in ("first", "second"):
+        overwrite(table, put_source(rows, tmp_path, name=name), whole_table=True)
+        after = read_rows(table)
+        expected = [value if bare else f"id:{value}" for value in after.column("id").to_pylist()]
+        assert after.column("_hoodie_record_key").to_pylist() == expected
+    contrary = {"hoodie.write.complex.keygen.new.encoding": str(not bare).lower()}
+    if version != "9":
+        with pytest.raises(ConfigError, match="without the name of their field"):
+            overwrite(table, tmp_path / "first", contrary, whole_table=True)
+
+
+def test_keys_of_both_forms_are_refused(golden: Golden, tmp_path: Path) -> None:
+    """As an upsert by another release leaves them."""
+    table = golden("6", "complex_keygen_single").table
+    given = put_source(own_rows(table, read_rows(table)), tmp_path)
+    context = open_context(table)
+    view = context.view(context.active.load())
+    path = table / view.latest_base_files(view.partitions()[-1])[0].path
+    file = pq.ParquetFile(path)
+    rows, metadata = file.read(), file.schema_arrow.metadata
+    keys = pa.array([f"id:{key}" for key in rows.column("_hoodie_record_key").to_pylist()])
+    rows = rows.set_column(2, rows.schema.field(2), keys).replace_schema_metadata(metadata)
+    pq.write_table(rows, path)
+    with pytest.raises(UnsupportedError, match="are not all its values of 'id'"):
+        overwrite(table, given, whole_table=True)
+
+
+@pytest.mark.parametrize("version", ["6", "9"])
+def test_keys_of_a_table_without_rows_go_by_the_option_or_the_version(
+    golden: Golden, tmp_path: Path, version: str
+) -> None:
+    table = golden(version, "complex_keygen_single").table
+    rows = own_rows(table, read_rows(table))
+    given = put_source(rows, tmp_path)
+    delete(table, *open_context(table).view(open_context(table).active.load()).partitions())
+    if version == "6":
+        with pytest.raises(UnsupportedError, match="no row that shows it"):
+            overwrite(table, given)
+    overwrite(table, given, {"hoodie.write.complex.keygen.new.encoding": "true"})
+    keys = sorted(read_rows(table).column("_hoodie_record_key").to_pylist())
+    assert keys == sorted(f"{'' if version == '6' else 'id:'}{key}" for key in rows.column("id").to_pylist())
+
+
+def partitioned_by_time(golden: Golden, *known: str) -> Path:
+    """A table without rows whose partition column is a timestamp, with the partitions `known`."""
+    table = golden("9", "types_timestamp_millis").table
+    assert not has_metadata_table(table)
+    for name in open_context(table).view(open_context(table).active.load()).partitions():
+        shutil.rmtree(table / name)
+    properties = table / ".hoodie" / "hoodie.properties"
+    properties.write_text(properties.read_text().replace("partition.fields=dt", "partition.fields=c_ts"))
+    for name in known:
+        (table / name).mkdir()
+        (table / name / ".hoodie_partition_metadata").write_text("commitTime=1\npartitionDepth=1\n")
+    return table
+
+
+def some_times(table: Path, folder: Path) -> Path:
+    times = [datetime(2024, 1, 1, 23, tzinfo=timezone.utc), datetime(2024, 7, 1, 23, 0, 0, 5, tzinfo=timezone.utc)]
+    rows = pa.table(
+        {"id": ["a", "b"], "c_ts": pa.array(times, pa.timestamp("us", "UTC")), "ts": pa.array([1, 2], pa.int64())}
+    )
+    return put_source(rows.append_column("dt", pa.array(["x", "y"])), folder)
+
+
+def test_timestamps_in_paths_are_as_the_partitions_of_the_table(golden: Golden, tmp_path: Path) -> None:
+    berlin = {"airflow_hudi.read.zone": "Europe/Berlin"}
+    table = partitioned_by_time(golden, "2024-01-01 00%3A00%3A00")
+    given = some_times(table, tmp_path)
+    with pytest.raises(ConfigError, match="no base file shows the time zone"):
+        overwrite(table, given)
+    expected = ["2024-01-02 00%3A00%3A00", "2024-07-02 01%3A00%3A00"]
+    for replaced in (0, 2):
+        assert overwrite(table, given, berlin).replaced_file_groups == replaced
+        assert sorted(read_rows(table).column("_hoodie_partition_path").to_pylist()) == expected
+    with pytest.raises(ConfigError, match="by the time zone UTC the rows of the file are of another partition"):
+        overwrite(table, given)
+    (table / "1704067200000000").mkdir()
+    (table / "1704067200000000" / ".hoodie_partition_metadata").write_text("commitTime=1\npartitionDepth=1\n")
+    with pytest.raises(UnsupportedError, match="show both, or neither"):
+        overwrite(table, given, berlin)
+
+
+def test_timestamps_in_paths_are_numbers_where_they_are(golden: Golden, tmp_path: Path) -> None:
+    table = partitioned_by_time(golden, "1704067200000000")
+    overwrite(table, some_times(table, tmp_path))
+    found = sorted(read_rows(table).column("_hoodie_partition_path").to_pylist())
+    assert found == ["1704150000000000", "1719874800000005"]
+
+
+def test_timestamps_in_paths_need_a_partition_to_go_by(golden: Golden, tmp_path: Path) -> None:
+    table = partitioned_by_time(golden)
+    given = some_times(table, tmp_path)
+    before = sorted(table.rglob("*"))
+    with pytest.raises(UnsupportedError, match=r"of 'c_ts' are microseconds.*no partition shows"):
+        overwrite(table, given)
     assert sorted(table.rglob("*")) == before
 
 

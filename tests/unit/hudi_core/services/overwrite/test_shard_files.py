@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from hudi_core.engine import exchange
+from hudi_core.config.write_config import WriteConfig
 from hudi_core.model.names import IS_DELETED
 from hudi_core.services.overwrite import shard_files
 from hudi_core.services.overwrite.shard_files import put_partition_metadata
@@ -47,7 +47,7 @@ def test_thousands_of_partitions_open_a_file_at_a_time(
 
     monkeypatch.setattr(shard_files.FileGroupWriter, "__enter__", enter)
     monkeypatch.setattr(shard_files.FileGroupWriter, "__exit__", leave)
-    monkeypatch.setattr(exchange, "_SENT_PIECE_BYTES", 4 << 10)
+    monkeypatch.setattr(WriteConfig, "piece_bytes", 4 << 10)
     result = overwrite(table, put_source(many, tmp_path, files=3), whole_table=True)
     assert (result.files_written, result.records, most) == (300, 900, 1)
     after = read_rows(table)

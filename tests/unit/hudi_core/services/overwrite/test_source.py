@@ -9,11 +9,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from hudi_core.codec.avro.schema import field, parse_schema
 from hudi_core.errors import ConfigError, CorruptFileError, FormatError, StorageNotFoundError, UnsupportedError
 from hudi_core.services.overwrite import source
 from hudi_core.services.overwrite.source import find_source
+from tests.support.dropped_columns import name_dropped
 from tests.support.golden_data import GoldenCase
-from tests.support.overwrites import overwrite, own_rows, put_source
+from tests.support.overwrites import commit_of, overwrite, own_rows, put_source
+from tests.support.rows import assert_same_rows
 from tests.support.table_invariants import read_rows
 
 Golden = Callable[[str, str], GoldenCase]
@@ -72,6 +75,28 @@ def refused(table: Path, rows: pa.Table, scratch: Path, kind: type[Exception], m
     with pytest.raises(kind, match=match):
         overwrite(table, put_source(rows, scratch))
     assert names(table) == before, "nothing is written after bad input"
+
+
+@pytest.mark.parametrize("version", ["6", "8", "9"])
+def test_a_dropped_column_that_the_schema_names_is_read_once(golden: Golden, tmp_path: Path, version: str) -> None:
+    """As Hudi's row writer leaves it there. The table's schema stays; files have no such column."""
+    table = golden(version, "drop_partition_columns").table
+    name_dropped(table)
+    before = read_rows(table)
+    rows = own_rows(table, before)
+    given = put_source(rows, tmp_path / "1")
+    result = overwrite(table, given, whole_table=True)
+    assert_same_rows(read_rows(table).select(rows.schema.names), rows, ignore=())
+    metadata = commit_of(table, result.instant)
+    assert field(parse_schema(metadata.schema_text or "", path="commit"), "dt") is not None
+    for stat in metadata.write_stats():
+        assert "dt" not in pq.read_schema(table / stat.path).names
+    with pytest.raises(ConfigError, match="the source has no column 'dt', which the table requires"):
+        overwrite(table, put_source(rows.drop_columns(["dt"]), tmp_path / "2"))
+    at = rows.schema.get_field_index("dt")
+    numbers = rows.set_column(at, "dt", pa.array(range(rows.num_rows), pa.int32()))
+    with pytest.raises(ConfigError, match="'dt' is of type int32, and the table's of string"):
+        overwrite(table, put_source(numbers, tmp_path / "3"))
 
 
 def test_columns_must_be_the_tables(table: Path, tmp_path: Path) -> None:

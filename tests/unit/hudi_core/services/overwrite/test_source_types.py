@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
-from hudi_core.services.overwrite.source_types import fits
+from hudi_core.codec.parquet.file import ParquetBaseFile
+from hudi_core.errors import ConfigError
+from hudi_core.services.overwrite.source_types import check_types, fits
+from hudi_core.storage.local import LocalStorage
 
 UTC = pa.timestamp("us", "UTC")
 
@@ -55,3 +61,14 @@ def test_other_types_are_not_taken(given: pa.DataType, table: pa.DataType) -> No
 def test_times_of_old_writers_are_instants() -> None:
     assert fits(pa.timestamp("us"), UTC, naive_is_utc=True)
     assert not fits(UTC, pa.timestamp("us"), naive_is_utc=True)
+
+
+def test_lists_for_a_vector_are_refused_by_its_name(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"v": pa.array([[1.0, 2.0]], pa.list_(pa.float32()))}), tmp_path / "a.parquet")
+    with (
+        LocalStorage(tmp_path).open_input("a.parquet") as stream,
+        ParquetBaseFile(stream, "a") as file,
+        pytest.raises(ConfigError, match="'v' is of type list") as caught,
+    ):
+        check_types(list(file.schema), pa.schema([("v", pa.binary(8))]), file)
+    assert "VECTOR" in str(caught.value.remedy)

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from hudi_core.errors import CorruptFileError
+from hudi_core.errors import CorruptFileError, UnsupportedError
 from hudi_core.timeline.actions.write_stats import WriteStat, stat_from_json, stat_to_json
 
 STAT = WriteStat("f-0", "p/f-0_0-0-0_5.parquet", "p", "3", 41, 7, 21, 0, 4371, 4371, total_scan_time_ms=5)
@@ -40,3 +40,11 @@ def test_members_of_another_type(raw: Any) -> None:
     with pytest.raises(CorruptFileError) as caught:
         crossed(raw)
     assert caught.value.path == "x"
+
+
+def test_a_file_that_no_writer_of_hudi_made_is_refused_by_name() -> None:
+    """Its file in storage has another name, so that only a commit or the metadata table tells."""
+    name = "p/part-0.parquet_20240101000000000_hudiext"
+    with pytest.raises(UnsupportedError, match="not by a writer of Hudi") as caught:
+        crossed({**stat_to_json(STAT), "path": name})
+    assert caught.value.path == name
