@@ -86,7 +86,8 @@ def _download(scratch: Path) -> Path:
     (package,) = scratch.glob("*.tgz")
     check(package.read_bytes())
     with tarfile.open(package) as tar:
-        tar.extractall(scratch, filter="data")
+        tar.extraction_filter = getattr(tarfile, "data_filter", None)  # from 3.10.12 and 3.11.4 on
+        tar.extractall(scratch)
     return scratch / "package" / "bin"
 
 
@@ -97,7 +98,8 @@ def _unpack(packed: Path, folder: Path) -> None:
         subprocess.run(["node", "-e", _DECOMPRESS, str(packed / f"{name}.br"), str(target)], check=True, timeout=600)
         if target.suffix == ".tar":
             with tarfile.open(target) as tar:
-                tar.extractall(folder / "fonts" if name == "fonts.tar" else folder, filter="data")
+                tar.extraction_filter = getattr(tarfile, "data_filter", None)  # from 3.10.12 and 3.11.4 on
+                tar.extractall(folder / "fonts" if name == "fonts.tar" else folder)
             target.unlink()
     (folder / "fonts" / "fonts.conf").write_text(_FONTS)
     (folder / "chromium").chmod(0o755)

@@ -58,7 +58,8 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """
     folder = tmp_path_factory.mktemp("written")
     with tarfile.open(WRITTEN) as tar:
-        tar.extractall(folder, filter="data")
+        tar.extraction_filter = getattr(tarfile, "data_filter", None)  # from 3.10.12 and 3.11.4 on
+        tar.extractall(folder)
     return folder
 
 

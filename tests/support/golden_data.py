@@ -38,7 +38,8 @@ def unpacked_once(archive: Path, name: str) -> Path:
         cache.parent.mkdir(parents=True, exist_ok=True)
         fresh = Path(tempfile.mkdtemp(dir=cache.parent))
         with tarfile.open(archive) as tar:
-            tar.extractall(fresh, filter="data")
+            tar.extraction_filter = getattr(tarfile, "data_filter", None)  # from 3.10.12 and 3.11.4 on
+            tar.extractall(fresh)
         try:
             fresh.rename(cache)
         except OSError:
