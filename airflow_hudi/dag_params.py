@@ -44,7 +44,7 @@ def param_or_template(param: str, variable: str) -> str:
 def interval_schedule(variable: str) -> CronDataIntervalTimetable | str | None:
     """The schedule of a DAG whose runs are of data intervals, in UTC: the cron expression or preset of an environment
     variable; None without one. Of a cron text Airflow itself makes moments, whose interval is empty: the run of
-    midnight would have the `ds` of the day that has just begun. What is no cron (`@once`, `@continuous`) stays a text.
+    midnight would have the `ds` of the day that just started. What is no cron (`@once`, `@continuous`) stays a text.
     """
     text = os.environ.get(variable) or None
     is_cron = text is not None and text not in ("@once", "@continuous")

@@ -44,7 +44,7 @@ class ByteBudget:
 
     def left(self, results: Iterable[Mapping[str, Any]]) -> int:
         """The bytes that may still be rewritten. `results` are those of the task's runs, by earlier tries, too."""
-        written = sum(_written(result) for result in results if result.get("service") in _REWRITES)
+        written = sum(written_bytes(result) for result in results if result.get("service") in _REWRITES)
         return max(0, (self.most or 0) - written)
 
     def bounded(self, requests: Sequence[RunRequest], results: Iterable[Mapping[str, Any]]) -> tuple[RunRequest, ...]:
@@ -70,7 +70,7 @@ def next_round(request: RunRequest, result: Mapping[str, Any], since: float) -> 
     an instant failed, which a retry runs. `since`: when the first round began, in seconds since the epoch; the minutes
     of all rounds count from then.
     """
-    if request.max_bytes is None or _written(result) < request.max_bytes or result.get("exit_code"):
+    if request.max_bytes is None or written_bytes(result) < request.max_bytes or result.get("exit_code"):
         return None
     again = request.rest(since)
     return None if again.starts_until is not None and time.time() >= again.starts_until else again
@@ -88,5 +88,6 @@ def not_started(request: RunRequest) -> dict[str, Any]:
     }
 
 
-def _written(result: Mapping[str, Any]) -> int:
+def written_bytes(result: Mapping[str, Any]) -> int:
+    """What the instants of a result wrote."""
     return sum(int(instant.get("bytes_written") or 0) for instant in result.get("instants") or ())

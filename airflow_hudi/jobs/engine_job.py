@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final, Protocol
 
+from airflow_hudi.jobs.byte_budget import written_bytes
 from airflow_hudi.jobs.job_arguments import parts_of
 from airflow_hudi.jobs.job_log import failure_of
 from airflow_hudi.jobs.local_process import AUTO, LOCAL, LOOK, LocalProcess, missing_wheels, require_wheels
@@ -207,10 +208,9 @@ class EngineJob:
 
 def _rest(request: Request, done: Outcome, since: float) -> Request:
     """The request of what a process left that began at `since` and came to `done`."""
-    instants = done.document.get("instants")
-    if not instants or not isinstance(request, RunRequest):
+    if not done.document.get("instants") or not isinstance(request, RunRequest):
         return request
-    return request.rest(since, sum(item["bytes_written"] for item in instants))
+    return request.rest(since, written_bytes(done.document))
 
 
 def _outcomes_of(batch: BatchRequest, result: Mapping[str, Any] | None, code: int) -> list[Outcome]:

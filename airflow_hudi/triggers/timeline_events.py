@@ -95,7 +95,7 @@ class HudiTimelineEventTrigger(BaseEventTrigger):
         """The table's timeline, with clusterings under their name, whenever a look finds it changed, and every
         _UNCHANGED_SECONDS; the first look is at once. A look is one listing, in a thread. Storage that fails, and a
         file that is damaged, are tried again at the next one. What is no table, or has no connection, is looked for
-        again, too, twice as late each time, up to _LONGEST_PAUSE: a stream that raises is begun anew by the triggerer
+        again, too, twice as late each time, up to _LONGEST_PAUSE: a stream that raises is started anew by the triggerer
         in its next loop, for ever.
         """
         table, interval = SharedTimeline.of(kwargs["table"], kwargs["hudi_conn_id"]), kwargs["poll_interval"]

@@ -14,7 +14,7 @@ import sys
 import threading
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import Enum
 
 from hudi_core.config.options import check_options
@@ -144,8 +144,7 @@ class LocalJob:
         return self._run_on(self._choose(request, table), request, table)
 
     def _choose(self, request: Request, table: HudiTable) -> Choice:
-        choice = table.choose_engine(request, at_once=self.at_once)
-        return replace(choice, local=True) if self.mode is Mode.LOCAL else choice
+        return table.choose_engine(request, at_once=self.at_once, here=self.mode is Mode.LOCAL)
 
     def _run_on(self, choice: Choice, request: Request, table: HudiTable) -> RunResult:
         if request.needs_executors:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from importlib.resources import as_file, files
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -181,8 +180,7 @@ class Runner:
         """Runs what is not left to Spark."""
 
         def choose(planned: RunRequest) -> Choice:
-            choice = table.choose_engine(planned, at_once=self.at_once)
-            return replace(choice, local=True) if self._engine == "local" else choice
+            return table.choose_engine(planned, at_once=self.at_once, here=self._engine == "local")
 
         choice = choose(request)
         if not choice.local:

@@ -238,13 +238,14 @@ class HudiTable:
 
         return nothing_to_do(self._context_of(request), request, Owner.current(request.owner, request.run_id))
 
-    def choose_engine(self, request: Request, *, at_once: int = 1) -> Choice:
-        """The engine for what the request finds pending now, by services.engine_choice. `at_once`: among how many such
-        requests this machine's processors and memory are shared.
+    def choose_engine(self, request: Request, *, at_once: int = 1, here: bool = False) -> Choice:
+        """The engine for what the request finds pending now, by services.engine_choice; with `here` the local one in
+        any case. `at_once`: among how many such requests this machine's processors and memory are shared.
         """
         from hudi_core.services.look import choose_engine
 
-        return choose_engine(self._context_of(request), request, at_once=at_once)
+        choice = choose_engine(self._context_of(request), request, at_once=at_once)
+        return replace(choice, local=True) if here else choice
 
     def run(
         self,

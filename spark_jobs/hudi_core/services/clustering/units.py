@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import accumulate, groupby
@@ -156,19 +156,25 @@ class Work:
         return SampleUnit(self.target, slices, order, rows, _SAMPLED_BYTES // len(group.slices))
 
     def _packed(self, group: Group) -> list[tuple[ClusteringSlice, ...]]:
-        """The slices of each unit of a group: small ones share it, since a task costs as much as some MiB."""
-        sizes = [self.sizes[item.partition, item.file_id] for item in group.slices]
-        starts = zip(group.slices, accumulate(sizes, initial=0), strict=False)
-        return [
-            tuple(item for item, _ in part) for _, part in groupby(starts, key=lambda start: start[1] // _UNIT_BYTES)
-        ]
+        """The slices of each unit of a group. Where a task costs as much as some MiB small slices share it; elsewhere
+        each has its own, so that they are read side by side.
+        """
+        if not self.engine.is_remote:
+            return [(item,) for item in group.slices]
+        return self._cut(group, lambda before, _: before // _UNIT_BYTES)
 
     def _parts(self, group: Group) -> list[tuple[ClusteringSlice, ...]]:
         """The slices of each new file: in their order, some equal parts of the bytes."""
+        return self._cut(group, lambda before, total: before * group.outputs // total)
+
+    def _cut(self, group: Group, part_of: Callable[[int, int], int]) -> list[tuple[ClusteringSlice, ...]]:
+        """The slices in their order, cut where another part begins: that of a slice follows from the bytes before it
+        and from all bytes.
+        """
         sizes = [max(1, self.sizes[item.partition, item.file_id]) for item in group.slices]
         total = sum(sizes)
         starts = zip(group.slices, accumulate(sizes, initial=0), strict=False)
-        parts = groupby(starts, key=lambda start: start[1] * group.outputs // total)
+        parts = groupby(starts, key=lambda start: part_of(start[1], total))
         return [tuple(item for item, _ in part) for _, part in parts]
 
 

@@ -92,7 +92,7 @@ def produce_rows(unit: RowsUnit, attempt: TaskAttempt) -> Iterator[pa.RecordBatc
     """
     rows = unit.rows
     for part in grouped(keyed_rows(unit), max_bytes=rows.config.sorted_bytes):
-        yield from exchange_pieces(_pieces(part, unit.spread, unit.rows.config.piece_bytes))
+        yield from exchange_pieces(_pieces(part, unit.spread, rows.config.piece_bytes))
 
 
 def keyed_rows(unit: RowsUnit) -> Iterator[pa.RecordBatch]:

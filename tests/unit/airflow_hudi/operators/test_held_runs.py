@@ -15,7 +15,7 @@ from airflow_hudi.exceptions import HudiInstantBusy
 from airflow_hudi.jobs.engine_job import EngineJob
 from airflow_hudi.operators import table_services
 from hudi_core.table import HudiTable
-from hudi_core.transaction.claim import claim
+from hudi_core.transaction.claim import Claim, claim
 from hudi_core.transaction.owner import Owner
 from tests.support.fake_spark_submit import Store, context
 from tests.support.golden_data import GoldenCase
@@ -25,21 +25,32 @@ from tests.unit.airflow_hudi.operators.test_table_services import of, operator_o
 Golden = Callable[[str, str], GoldenCase]
 
 
+def pending_instant(table: Path) -> str:
+    """The table's one pending compaction."""
+    (instant,) = (item.requested_time for item in HudiTable.open(str(table)).timeline().pending_compactions())
+    return instant
+
+
+def held_by_another(table: Path, instant: str) -> Claim:
+    """A live claim on the instant."""
+    storage = HudiTable.open(str(table))._context.storage
+    return claim(storage, instant, Owner.current("another"), interval_ms=60_000, tolerable_misses=2)
+
+
 def test_who_waits_for_another_runner_says_so_and_gives_up(
     golden: Golden, submitted: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     busy, free = golden("9", "mor_compaction_requested").table, golden("8", "mor_compaction_requested").table
-    opened = HudiTable.open(str(busy))
-    (instant,) = (item.requested_time for item in opened.timeline().pending_compactions())
+    instant = pending_instant(busy)
     patient = {"conflict_poll_interval": 0.01, "conflict_timeout": 0.0, "services": "compaction", "engine": "local"}
     with (
-        claim(opened._context.storage, instant, Owner.current("another"), interval_ms=60_000, tolerable_misses=2),
+        held_by_another(busy, instant),
         pytest.raises(HudiInstantBusy, match="others have held 1 of the runs"),
     ):
         operator_on(busy, free, **patient).execute(context())
     assert states(free, "compaction") == {"completed"}
     capsys.readouterr()
-    held = claim(opened._context.storage, instant, Owner.current("another"), interval_ms=60_000, tolerable_misses=2)
+    held = held_by_another(busy, instant)
     Timer(2, held.release).start()
     operator_on(busy, **{**patient, "conflict_timeout": 60.0}).execute(context())
     (said,) = re.findall("Waiting to run .*", capsys.readouterr().out)
@@ -53,11 +64,10 @@ def test_who_waits_for_another_runner_says_so_and_gives_up(
 def test_what_is_held_for_too_long_is_reported_with_what_was_done(golden: Golden, submitted: Path) -> None:
     """The wait counts from its beginning, however long the work took."""
     busy, free = golden("9", "mor_compaction_requested").table, golden("8", "mor_compaction_requested").table
-    opened = HudiTable.open(str(busy))
-    (instant,) = (item.requested_time for item in opened.timeline().pending_compactions())
+    instant = pending_instant(busy)
     run = context(Store())
     with (
-        claim(opened._context.storage, instant, Owner.current("another"), interval_ms=60_000, tolerable_misses=2),
+        held_by_another(busy, instant),
         pytest.raises(HudiInstantBusy, match=rf"others have held 1 of the runs(.|\n)*{busy}: .*is run by another"),
     ):
         operator_on(busy, free, services="compaction", engine="local", conflict_timeout=0.0).execute(run)
@@ -70,9 +80,7 @@ def test_a_run_that_others_hold_is_waited_for_after_work_that_took_longer(
     golden: Golden, submitted: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     busy = golden("9", "mor_compaction_requested").table
-    opened = HudiTable.open(str(busy))
-    (instant,) = (item.requested_time for item in opened.timeline().pending_compactions())
-    held = claim(opened._context.storage, instant, Owner.current("another"), interval_ms=60_000, tolerable_misses=2)
+    held = held_by_another(busy, pending_instant(busy))
     run = EngineJob.run
 
     def slow(job: EngineJob) -> int:
@@ -95,9 +103,7 @@ def test_the_minutes_of_a_policy_go_on_while_others_hold_a_run(
     golden: Golden, submitted: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     busy = golden("9", "mor_compaction_requested").table
-    opened = HudiTable.open(str(busy))
-    (instant,) = (item.requested_time for item in opened.timeline().pending_compactions())
-    held = claim(opened._context.storage, instant, Owner.current("another"), interval_ms=60_000, tolerable_misses=2)
+    held = held_by_another(busy, pending_instant(busy))
     earlier = SimpleNamespace(time=lambda: time.time() - 60, monotonic=time.monotonic, sleep=lambda _: held.release())
     monkeypatch.setattr(table_services, "time", earlier)
     policy = {"services": {"compaction": None}, "budget": {"minutes": 1}}
@@ -110,7 +116,7 @@ def test_what_another_runner_holds_is_waited_for_though_the_rest_is_done(golden:
     table = golden("6", "mor_compaction_requested_only").table
     opened = HudiTable.open(str(table))
     instants = cut_plan(opened._context.active, table)
-    held = claim(opened._context.storage, instants[1], Owner.current("another"), interval_ms=60_000, tolerable_misses=2)
+    held = held_by_another(table, instants[1])
     Timer(2, held.release).start()
     patient = {"conflict_poll_interval": 0.05, "conflict_timeout": 60.0, "services": "compaction", "engine": "local"}
     result = operator_on(table, mode="execute", **patient).execute(context())
@@ -124,9 +130,7 @@ def test_what_another_runner_holds_is_waited_for_though_the_rest_is_done(golden:
 
 def test_a_run_that_others_hold_is_waited_for_though_the_bytes_are_spent(golden: Golden, submitted: Path) -> None:
     busy, free = golden("9", "mor_compaction_requested").table, golden("8", "mor_compaction_requested").table
-    opened = HudiTable.open(str(busy))
-    (instant,) = (item.requested_time for item in opened.timeline().pending_compactions())
-    held = claim(opened._context.storage, instant, Owner.current("another"), interval_ms=60_000, tolerable_misses=2)
+    held = held_by_another(busy, pending_instant(busy))
     Timer(2, held.release).start()
     patient = {"conflict_poll_interval": 0.05, "conflict_timeout": 60.0, "services": "compaction", "engine": "local"}
     result = operator_on(busy, free, max_bytes=1, **patient).execute(context())

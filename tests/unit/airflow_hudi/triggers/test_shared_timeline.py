@@ -73,6 +73,18 @@ async def test_a_look_counts_for_half_an_interval(table: Path, put: Put, looks: 
     assert len(looks) == 2
 
 
+def waiting_looks(monkeypatch: pytest.MonkeyPatch) -> threading.Event:
+    """Every look waits for the event, as for a storage that does not answer."""
+    answer, look = threading.Event(), TimelineReader.look
+
+    def slow(self: TimelineReader) -> Any:
+        assert answer.wait(20)
+        return look(self)
+
+    monkeypatch.setattr(TimelineReader, "look", slow)
+    return answer
+
+
 async def test_the_next_look_is_an_interval_after_the_last(table: Path) -> None:
     shared = SharedTimeline.of(str(table), None)
     await shared.look(60)
@@ -84,13 +96,7 @@ async def test_the_next_look_is_an_interval_after_the_last(table: Path) -> None:
 async def test_a_trigger_that_is_cancelled_takes_no_look_from_others(
     table: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    answer, look = threading.Event(), TimelineReader.look
-
-    def slow(self: TimelineReader) -> Any:
-        assert answer.wait(20)
-        return look(self)
-
-    monkeypatch.setattr(TimelineReader, "look", slow)
+    answer = waiting_looks(monkeypatch)
     shared = SharedTimeline.of(str(table), None)
     first, second = asyncio.create_task(shared.look(60)), asyncio.create_task(shared.look(60))
     await asyncio.sleep(0.05)
@@ -176,13 +182,7 @@ def test_places(table: str, connection: str | None, place: str) -> None:
 async def test_a_look_that_hangs_is_named(
     table: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    answer, look = threading.Event(), TimelineReader.look
-
-    def slow(self: TimelineReader) -> Any:
-        assert answer.wait(20)
-        return look(self)
-
-    monkeypatch.setattr(TimelineReader, "look", slow)
+    answer = waiting_looks(monkeypatch)
     monkeypatch.setattr(shared_timeline, "_SLOW_SECONDS", 0.1)
     shared = SharedTimeline.of(str(table), None)
     looks = [asyncio.create_task(shared.look(0.03)) for _ in range(3)]

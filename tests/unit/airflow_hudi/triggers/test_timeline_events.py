@@ -250,7 +250,7 @@ async def test_a_table_that_is_not_there_is_looked_for_less_and_less_often(
     caplog: pytest.LogCaptureFixture,
     connection: str | None,
 ) -> None:
-    """A stream that ends is begun anew by the triggerer at once, for ever."""
+    """A stream that ends is started anew by the triggerer at once, for ever."""
     pauses, sleep = [], asyncio.sleep
 
     async def counted(seconds: float) -> None:

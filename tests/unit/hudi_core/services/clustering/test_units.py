@@ -5,6 +5,7 @@ from __future__ import annotations
 import tracemalloc
 from collections.abc import Callable
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -57,6 +58,18 @@ def test_groups_are_of_one_partition() -> None:
     ]
     none = ClusteringPlan((ClusteringGroup((item("a"),), 0),))
     assert [group.outputs for group in groups_of(none, by_file=False)] == [1]
+
+
+@pytest.mark.parametrize(("is_remote", "units"), [(True, [2, 1, 1]), (False, [1, 1, 1, 1])])
+def test_small_slices_share_a_task_where_it_costs_something(is_remote: bool, units: list[int]) -> None:
+    sizes = dict(zip("abcd", [1 << 20, 40 << 20, 30 << 20, 0], strict=True))
+    slices = tuple(item(name) for name in sizes)
+    target: Any = None
+    engine: Any = SimpleNamespace(is_remote=is_remote)
+    work = Work(engine, 1, target, {("p", name): size for name, size in sizes.items()})
+    found = work._packed(Group("p", slices, 1))
+    assert [len(unit) for unit in found] == units
+    assert [one for unit in found for one in unit] == list(slices)
 
 
 @pytest.mark.parametrize(

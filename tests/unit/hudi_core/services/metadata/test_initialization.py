@@ -82,7 +82,7 @@ def test_a_secondary_index_without_a_record_index_is_built_with_a_warning(
 
 @pytest.mark.parametrize("version", ["6", "8", "9"])
 @pytest.mark.parametrize("name", ["column_stats", "bloom_filters", "record_index"])
-def test_no_index_is_begun_on_a_table_with_files_of_a_bootstrap(
+def test_no_index_is_started_on_a_table_with_files_of_a_bootstrap(
     golden: Callable[[str, str], GoldenCase], version: str, name: str
 ) -> None:
     """Their rows are in another table's files. A list of the files alone is right."""
