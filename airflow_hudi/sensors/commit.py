@@ -16,7 +16,8 @@ class HudiCommitSensor(BaseHudiSensor):
 
     XCom: `{"table", "instant", "action", "state", "completed", "operation", "partitions", "rows"}` of the write that
     completed first. `completed` is its completion time: as `completed_after` it makes the next run wait for the next
-    write.
+    write. On table version 6 that is the modification time of a file: writes of one such moment (a second on S3) are
+    one event.
 
     :param table: see BaseHudiSensor, as `hudi_conn_id` and `deferrable` (templated)
     :param completed_after: only for writes that completed later, such as `{{ data_interval_end }}`, see

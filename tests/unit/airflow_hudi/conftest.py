@@ -41,10 +41,17 @@ def table(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def put(table: Path) -> Callable[..., None]:
-    """`put("20260102000000000.compaction.requested")`: a file of the timeline."""
+    """`put("20260102000000000.compaction.requested")`: a file of the timeline, modified later than those before it.
+
+    The kernel's clock of files stands for some milliseconds, and layout 1 has its completion times from it.
+    """
 
     def write(name: str, data: bytes = b"") -> None:
-        (table / ".hoodie" / name).write_bytes(data)
+        folder = table / ".hoodie"
+        later = max(path.stat().st_mtime_ns for path in folder.iterdir()) + 1_000_000
+        (folder / name).write_bytes(data)
+        if (folder / name).stat().st_mtime_ns < later:
+            os.utime(folder / name, ns=(later, later))
 
     return write
 
