@@ -84,9 +84,13 @@ class CommitMetadata:
                     check_relative_path(path, source=source)
 
 
-def decode_commit(data: bytes, *, path: str) -> CommitMetadata:
-    """Parses a commit file, JSON or Avro; empty bytes are empty metadata. Raises CorruptFileError naming `path`."""
-    return commit_of(decode_any(data, path=path), path=path)
+def decode_commit(data: bytes, *, path: str, stats: bool = True) -> CommitMetadata:
+    """Parses a commit file, JSON or Avro; empty bytes are empty metadata. Raises CorruptFileError naming `path`.
+
+    Without `stats` the metadata has no write stats: they are most of the cost.
+    """
+    raw = decode_any(data, path=path)
+    return commit_of(raw if stats else {**raw, "partitionToWriteStats": None}, path=path)
 
 
 def commit_of(raw: dict[str, Any], *, path: str) -> CommitMetadata:

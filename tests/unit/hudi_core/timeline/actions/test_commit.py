@@ -58,6 +58,14 @@ def test_what_a_compaction_of_real_hudi_says() -> None:
     metadata.check_paths(source=COMPACTION)
 
 
+def test_without_its_write_stats_the_rest_is_the_same() -> None:
+    data = load_table("mor_compaction_requested.after").read(COMPACTION)
+    found = decode_commit(data, path=COMPACTION)
+    assert list(found.write_stats())
+    without = decode_commit(data, path=COMPACTION, stats=False)
+    assert without == replace(found, partition_to_write_stats={})
+
+
 def test_unknown_members_are_kept() -> None:
     raw = _real() | {"newMember": {"a": [1, {}, []]}}
     (stats, *_) = raw["partitionToWriteStats"].values()
