@@ -69,7 +69,8 @@ def check_schema_of_latest(context: TableContext, timeline: Timeline) -> None:
     latest = timeline.commits().last()
     if latest is not None:
         path = context.active.path_of(latest)
-        if decode_commit(context.active.read_details(latest), path=path, stats=False).extra_metadata.get(_EVOLUTION_KEY):
+        metadata = decode_commit(context.active.read_details(latest), path=path, stats=False)
+        if metadata.extra_metadata.get(_EVOLUTION_KEY):
             raise _not_here(what, path)
     if internal_schema_history(context.storage, timeline) is not None:
         raise _not_here(what, SCHEMA_FOLDER)
