@@ -17,7 +17,8 @@ class CompletedAfter:
 
     `text` is an ISO 8601 date or date-time such as `2026-01-02`, `2026-01-02 03:04:05+00:00` or `2026-01-02T03:04:05Z`,
     or an instant or completion time of the timeline: a run of digits. Without an offset a date is in UTC, as Airflow's
-    own are; digits are in the timeline's zone. Raises ConfigError for anything else.
+    own are; digits are in the timeline's zone. Raises ConfigError for anything else, and, when it is compared, for a
+    moment outside of the years 1 to 9999 in that zone.
     """
 
     text: str
@@ -40,7 +41,12 @@ class CompletedAfter:
         return f"completed after {self.text}"
 
     def _as_time(self, zone: str) -> str:
-        return self.text if _is_time(self.text) else format_instant(_moment(self.text).astimezone(zone_of(zone)))
+        if _is_time(self.text):
+            return self.text
+        try:
+            return format_instant(_moment(self.text).astimezone(zone_of(zone)))
+        except (OverflowError, ValueError) as error:
+            raise ConfigError(f"{self.text!r} is outside of the years 1 to 9999 in the timeline's zone") from error
 
 
 def is_after(bound: CompletedAfter | None, look: Look, instant: Instant) -> bool:

@@ -12,6 +12,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from hudi_core.engine.protocol import Json
+from hudi_core.errors import one_line
 
 _NUMBERS = {
     "numWrites": "records",
@@ -91,8 +92,9 @@ def _by_partition(value: Any) -> dict[str, list[Mapping[str, Any]]]:
             if not isinstance(entry, dict):
                 return {}
             partition = entry.get("partitionPath")
-            if partition is None and entry.get("slices"):  # a group of a clustering plan
-                partition = entry["slices"][0].get("partitionPath")
+            slices = entry.get("slices")
+            if partition is None and slices and isinstance(slices, list):  # a group of a clustering plan
+                partition = slices[0].get("partitionPath") if isinstance(slices[0], dict) else None
             if not isinstance(partition, str):
                 return {}
             found.setdefault(partition, []).append(entry)
@@ -111,7 +113,7 @@ def _partition_table(name: str, rows: Mapping[str, Sequence[Mapping[str, Any]]])
     for partition, line in [*sums.items(), *([("all", total)] if len(sums) > 1 else [])]:
         style = "bold" if line is total else None
         cells = [decimal(line[key]) if key == "size" else f"{line[key]:,}" for key in shown]
-        table.add_row(f"    {escape(partition) or '.'}", *cells, style=style)
+        table.add_row(f"    {escape(one_line(partition)) or '.'}", *cells, style=style)
     return table
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import base64
 import io
 import json
+import math
 import os
 import sys
 import traceback
@@ -125,7 +126,8 @@ class Output:
             self._write(document)
             return
         for item in shown:
-            self._people.print(item, highlight=False, soft_wrap=not isinstance(item, Table))
+            line = item.replace("\n", "\n  ") if isinstance(item, str) else item
+            self._people.print(line, highlight=False, soft_wrap=not isinstance(item, Table))
 
     def error(self, error: HudiError) -> None:
         """Prints an error with its file and remedy: as the JSON document, or to stderr."""
@@ -166,9 +168,7 @@ class Output:
 
     def _write(self, document: Json) -> None:
         # JSON escapes most control characters itself; of the others, inside of texts, the escape is JSON as well.
-        text = CONTROLS.sub(
-            lambda found: f"\\u{ord(found[0]):04x}", json.dumps(document, ensure_ascii=False, default=_plain)
-        )
+        text = CONTROLS.sub(lambda found: f"\\u{ord(found[0]):04x}", _json(document))
         self._written = True
         self._stdout.write(text + "\n")
         self._stdout.flush()
@@ -184,6 +184,22 @@ class _TableConsole(Console):
 
 def _console(stream: TextIO) -> Console:
     return _TableConsole(file=stream, width=None if stream.isatty() else _WIDTH_WITHOUT_TERMINAL)
+
+
+def _json(document: Any) -> str:
+    try:
+        return json.dumps(document, ensure_ascii=False, default=_plain, allow_nan=False)
+    except ValueError:  # Avro of a table may hold NaN and infinity, for which JSON has no form
+        return json.dumps(_finite(document), ensure_ascii=False, default=_plain, allow_nan=False)
+
+
+def _finite(value: Any) -> Any:
+    """`value` with null for each number that is not finite."""
+    if isinstance(value, dict):
+        return {key: _finite(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _plain(value: Any) -> Any:

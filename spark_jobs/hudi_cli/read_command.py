@@ -73,9 +73,9 @@ def read(
     before and after.
     """
     table = target.open((*option, f"{STRICT.name}=true") if strict else option)
-    _refuse_inside(file, target.table)
+    destination = _destination(file, target.table)
     result = table.read(query, _names(columns), metadata, where=where, **given)
-    rows = write_parquet(result, file)
+    rows = write_parquet(result, destination)
     for block in result.corrupt:
         output.warn(block.describe())
     pruned = f" ({result.files_pruned} pruned)" if where else ""
@@ -90,14 +90,28 @@ def read(
     )
 
 
-def _refuse_inside(file: Path, table: str) -> None:
-    """Raises ConfigError for a file below the table's folder, which readers of the table would take for one of it."""
-    if scheme_of(table) == "file":
-        root = Path(local_path(table)).resolve()
-        if root in (file.resolve(), *file.resolve().parents, *file.absolute().parents):
+def _destination(file: Path, table: str) -> Path:
+    """The file that is replaced: `file`, or what a link there leads to.
+
+    Raises ConfigError for a pipe, a socket, a device and a link to itself, which the file would take the place of; and
+    for a file below the table's folder, which readers of the table would take for one of it.
+    """
+    with translated(str(file), "--output"):
+        found = Path(os.path.realpath(file))
+        # A link that is left over leads to itself.
+        if found.is_symlink() or (file.exists() and not file.is_file()):
             raise ConfigError(
-                "--output is below the table's folder", path=str(file), remedy="write the file outside the table"
+                "--output is a pipe, a socket, a device or a link to itself",
+                path=str(file),
+                remedy="name a new file, or one to replace",
             )
+        if scheme_of(table) == "file":
+            root = Path(local_path(table)).resolve()
+            if root in (found, *found.parents, *file.absolute().parents):
+                raise ConfigError(
+                    "--output is below the table's folder", path=str(file), remedy="write the file outside the table"
+                )
+    return found
 
 
 def write_parquet(result: ReadResult, target: Path) -> int:

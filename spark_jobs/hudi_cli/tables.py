@@ -10,6 +10,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from hudi_core.engine.protocol import Json
+from hudi_core.errors import one_line
 
 _TIMES = frozenset({"requested", "completed", "base instant", "instant"})
 WIDE = 160
@@ -49,7 +50,7 @@ def file_table(name: str, slices: Sequence[Json], width: int) -> Table:
     for item in slices:
         if item["partition"] != partition:
             partition = item["partition"]
-            table.add_row(f"[bold]{escape(partition) or '.'}[/]")
+            table.add_row(f"[bold]{escape(one_line(partition)) or '.'}[/]")
         base = item["base_file"] or "-"
         table.add_row(
             escape(item["file_id"]),

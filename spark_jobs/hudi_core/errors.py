@@ -63,6 +63,11 @@ def without_controls(text: str) -> str:
     return CONTROLS.sub(lambda found: ascii(found[0])[1:-1], text)
 
 
+def one_line(text: str) -> str:
+    """As without_controls, with tabs and line feeds escaped, too: for a path, whose name may have them. Idempotent."""
+    return without_controls(text).replace("\n", "\\n").replace("\t", "\\t")
+
+
 def shortened(text: str) -> str:
     """A text of more than LONGEST characters without its middle: names from a table may have megabytes. Idempotent."""
     if len(text) <= LONGEST:
@@ -115,7 +120,7 @@ class HudiError(Exception):
         message = shortened(without_controls(masked(message)))
         super().__init__(message)
         self.message = message
-        self.path = None if path is None else shortened(without_controls(masked(path)))
+        self.path = None if path is None else shortened(one_line(masked(path)))
         self.remedy = remedy or self.usual_remedy
 
     def __str__(self) -> str:

@@ -209,10 +209,15 @@ def test_a_folder_goes_with_all_below_and_nothing_beside(storage: Storage) -> No
 
 
 @pytest.mark.parametrize(
-    "name", ["a b", "üπ", "x=1&y", "100%", "a+b", "%2F", "a#b", "a?b", "[x]", "*", "~", "a:b", "…", "'\"", "{0}"]
+    "name",
+    [
+        *("a b", "üπ", "x=1&y", "100%", "a+b", "%2F", "a#b", "a?b", "[x]", "*", "~", "a:b", "…", "'\"", "{0}"),
+        *("a\\b", "\\", "a\tb", "a\nb", "a\rb", "a\n", "\x01", "\x1b[1m", "a\x7fb", "\u2028"),
+    ],
 )
 def test_odd_names_come_back_as_they_are(make: Callable[[str], Storage], name: str) -> None:
-    for kind in KINDS:
+    # No route of the S3 server of the tests takes a line break.
+    for kind in [kind for kind in KINDS if not (kind.endswith("s3") and set(name) & {"\r", "\n"})]:
         storage = make(kind)
         path = f"{kind} {name}/{name}"
         put(storage, path, name.encode())
@@ -224,22 +229,8 @@ def test_odd_names_come_back_as_they_are(make: Callable[[str], Storage], name: s
 
 
 BAD_PATHS = [
-    "../x",
-    "a/../x",
-    "a/..",
-    "..",
-    "/etc/x",
-    "//x",
-    "a//b",
-    "./a",
-    "a/.",
-    ".",
-    "a\\b",
-    "a\x00b",
-    "a\nb",
-    "a/",
-    "file:///x",
-    "s3://bucket/x",
+    *("../x", "a/../x", "a/..", "..", "/etc/x", "//x", "a//b", "./a", "a/.", ".", "a\\..\\b", "a/..\\b", "..\\b"),
+    *("a\x00b", "a/", "file:///x", "s3://bucket/x"),
 ]
 
 

@@ -81,7 +81,8 @@ INSPECTIONS = (
     Command(("metadata", "validate", TABLE)),
     Command(("savepoint", "list", TABLE)),
     Command(("restore", TABLE, "--dry-run")),
-    *(Command(("schedule", service, TABLE, "--dry-run")) for service in ("clean", "archive")),
+    *(Command(("schedule", service, TABLE, "--dry-run")) for service in ("clean", "archive", "compaction")),
+    Command(("plan", TABLE)),
     Command(("schedule", "indexing", TABLE, "--dry-run", "--option", "hoodie.metadata.index.bloom.filter.enable=true")),
 )
 QUERIES = (

@@ -59,7 +59,7 @@ def answer_faults(ended: Ended) -> Iterator[str]:
     if ended.code not in CODES:
         yield f"exit code {ended.code}"
     try:
-        document = json.loads(ended.out)
+        document = json.loads(ended.out, parse_constant=_no_constant)
     except ValueError:
         yield f"no JSON document: {ended.out[-200:]!r}, {ended.err[-300:]}"
         return
@@ -71,6 +71,10 @@ def answer_faults(ended: Ended) -> Iterator[str]:
             yield f"{NO_FILE}: {error}"
     elif ended.code == 2 and not any(item.get("error") for item in document.get("instants", ())):
         yield f"no error in the document: {ended.out[-200:]}"
+
+
+def _no_constant(name: str) -> None:
+    raise ValueError(f"{name} is no JSON")
 
 
 def tree_faults(ended: Ended, writes: bool, before: Tree, after: Tree) -> Iterator[Fault]:

@@ -91,6 +91,26 @@ def test_the_name_of_a_partition(hostile: Hostile) -> None:
     shown("read", table.base, "--output", table.scratch / "x.parquet", "--metadata", "off")
 
 
+@pytest.mark.parametrize("value", ["a\\..b", "a\tb", "a\nerror: forged", "a\r\x7f"])
+def test_the_name_of_a_partition_that_hudi_writes(hostile: Hostile, value: str) -> None:
+    table = hostile("9", "cow_basic")
+    copied = table.path("*/*.parquet").parent
+    rows = hudictl("read", table.base, "--output", table.scratch / "x.parquet", "--metadata", "off", "--json")
+    copied.rename(table.base / value)
+    for ended in shown("files", table.base, "--metadata", "off"):
+        assert ended.code == 0
+        assert not any(line.startswith("error: forged") for line in ended.out.splitlines())
+    again = hudictl("read", table.base, "--output", table.scratch / "x.parquet", "--metadata", "off", "--json")
+    assert (again.code, json.loads(again.out)["rows"]) == (0, json.loads(rows.out)["rows"])
+    for ended in shown("doctor", table.base):
+        assert ended.code in (0, 1, 2)
+    lost = table.base / value / "x_0-0-0_20200101000000000.parquet"
+    lost.symlink_to(table.scratch)
+    for ended in shown("files", table.base, "--metadata", "off"):
+        assert ended.code == 2
+        assert not any(line.startswith("error: forged") for line in ended.err.splitlines())
+
+
 def test_the_comment_of_a_savepoint(hostile: Hostile) -> None:
     table = hostile("9", "mor_basic")
     made = hudictl("savepoint", "create", table.base, "--comment", f"comment{ODD}\nline", "--json")

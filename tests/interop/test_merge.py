@@ -5,6 +5,7 @@ Rows arrive out of order, with ties; keys are deleted softly, by marker and by t
 
 from __future__ import annotations
 
+import datetime
 import random
 import struct
 from decimal import Decimal
@@ -44,6 +45,7 @@ SCHEMA = pa.schema(
         ("seq", pa.int32()),
         ("text", pa.string()),
         ("price", pa.decimal128(12, 3)),
+        ("day", pa.date32()),
         ("note", pa.string()),
         ("level", pa.int32()),
         ("Op", pa.string()),
@@ -97,9 +99,14 @@ CASES: dict[str, tuple[str, dict[str, str]]] = {
     "8-partial-update-payload": (V9, of_payload(PARTIAL_UPDATE) | V8),
     "8-postgres": (V9, of_payload(POSTGRES, "_event_lsn") | V8),
     "6-text-ordering-field": (V6, ordered_by("text")),
+    "6-decimal-ordering-field": (V6, ordered_by("price")),
+    "6-default-payload-by-decimal": (V6, of_payload(DEFAULT, "price")),
     "6-dms": (V6, of_payload(DMS)),
     "6-event-time-payload": (V6, of_payload(EVENT_TIME)),
     "6-partial-update-payload": (V6, of_payload(PARTIAL_UPDATE)),
+    "6-partial-update-payload-by-date": (V6, of_payload(PARTIAL_UPDATE, "day")),
+    "6-partial-update-payload-by-decimal": (V6, of_payload(PARTIAL_UPDATE, "price")),
+    "6-partial-update-payload-by-text": (V6, of_payload(PARTIAL_UPDATE, "text")),
     "6-postgres": (V6, of_payload(POSTGRES, "_event_lsn")),
     # The writer makes delete entries of marked rows; Hudi 0.15's readers know nothing of the marker.
     "6-delete-marker": (
@@ -116,6 +123,7 @@ QUICK = {
     "8-non-defaults-payload",
     "6-event-time-payload",
     "6-partial-update-payload",
+    "6-partial-update-payload-by-decimal",
     "6-delete-marker",
 }
 """Those of `make test`: each payload class once, and the orders."""
@@ -133,7 +141,8 @@ def rows(dice: random.Random, keys: list[str], *, first: bool = False) -> pa.Tab
             "ts": 1_700_000_000_000 + number,
             "seq": dice.randrange(1, 4),
             "text": f"t{number}",
-            "price": Decimal(number) / 8,
+            "price": Decimal(number - 3) / 8,
+            "day": datetime.date(2024, 1, number),
             "note": dice.choice(["a", "b", "c"] if first else ["d", "e", None, MARKER]),
             "level": dice.randrange(10) if first or dice.random() < 0.6 else None,
             "Op": "D" if gone else "U",

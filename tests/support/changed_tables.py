@@ -10,6 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from hudi_core.config.properties_update import update_properties
 from hudi_core.config.table_config import TableConfig
 from hudi_core.metadata_table.read.file_group import ROOT
 from hudi_core.metadata_table.read.metadata_table import MetadataTable
@@ -33,6 +34,18 @@ def open_context(table: Path, options: dict[str, str] | None = None, storage: An
     held = storage or LocalStorage(table)
     config = TableConfig.load(held)
     return TableContext(str(table), held, config, ActiveTimeline(held, config), {**QUICK_CLOCK, **(options or {})})
+
+
+def choose_payload(table: Path, name: str) -> None:
+    """Makes the table one of this payload class."""
+    context = open_context(table)
+    properties = {"hoodie.compaction.payload.class": name}
+    if context.config.features.merge_modes:
+        properties |= {
+            "hoodie.record.merge.mode": "CUSTOM",
+            "hoodie.record.merge.strategy.id": "00000000-0000-0000-0000-000000000000",
+        }
+    update_properties(context.storage, properties)
 
 
 def an_owner() -> Owner:

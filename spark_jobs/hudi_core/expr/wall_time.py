@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import datetime as dt
 import re
-import zoneinfo
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
@@ -20,6 +19,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from hudi_core.errors import ConfigError
+from hudi_core.request.zones import region
 
 _DAY: Final = 86_400
 _CYCLE_YEARS: Final = 400
@@ -172,9 +172,9 @@ def zone_of(name: str) -> dt.tzinfo:
         span = dt.timedelta(hours=int(offset[2]), minutes=int(offset[3] or 0))
         if span <= dt.timedelta(hours=18):
             return dt.timezone(-span if offset[1] == "-" else span)
-    try:
-        return zoneinfo.ZoneInfo(name)
-    except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError) as error:
+    found = region(name)
+    if found is None:
         raise ConfigError(
             f"{name!r} is no time zone", remedy="use a region such as Europe/Berlin, or an offset such as +02:00"
-        ) from error
+        )
+    return found

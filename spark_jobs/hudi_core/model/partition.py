@@ -11,10 +11,9 @@ PARTITION_METADATA = ".hoodie_partition_metadata"
 NON_PARTITIONED = "."
 """The metadata table's name of the one partition of a table without partitions."""
 
-_REMEDY = (
-    "the table's metadata names a file outside the table; do not run services on it before you know what wrote this"
-)
+_REMEDY = "a table has no file at such a path; do not run services on it before you know what wrote this"
 _SCHEME = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]*:/")
+_UP = re.compile(r"(?:^|[/\\])\.\.(?:[/\\]|\Z)")
 _UNSAFE = re.compile(r"[\x00-\x1f\\\x7f]")
 _UNSAFE_BYTES = bytes([*range(0x20), 0x5C, 0x7F])
 
@@ -22,15 +21,17 @@ _UNSAFE_BYTES = bytes([*range(0x20), 0x5C, 0x7F])
 def check_relative_path(path: str, *, source: str) -> str:
     """Returns `path` when it is a plain path below the table's base path, else raises FormatError naming `source`.
 
-    Refused: absolute paths, schemes, empty, `.` and `..` segments, backslashes, NUL and control characters.
+    Refused: absolute paths, schemes, empty, `.` and `..` segments, and NUL. Partition values may have backslashes and
+    all other control characters, as Hudi writes them; a `..` between backslashes is refused, as SMB takes a backslash
+    for a slash.
     """
     if path == "":
         return path
     if path.startswith("/") or _SCHEME.match(path):
         raise FormatError(f"path {path!r} is not relative to the table", path=source, remedy=_REMEDY)
-    if _UNSAFE.search(path):
-        raise FormatError(f"path {path!r} has a control character or a backslash", path=source, remedy=_REMEDY)
-    if any(segment in ("", ".", "..") for segment in path.split("/")):
+    if "\0" in path:
+        raise FormatError(f"path {path!r} holds a zero byte", path=source, remedy=_REMEDY)
+    if _UP.search(path) or any(segment in ("", ".") for segment in path.split("/")):
         raise FormatError(f"path {path!r} has an empty, '.' or '..' segment", path=source, remedy=_REMEDY)
     return path
 
@@ -39,16 +40,26 @@ def check_partition(partition: str, *, source: str) -> str:
     """As check_relative_path, and not below `.hoodie`."""
     check_relative_path(partition, source=source)
     if partition.split("/", 1)[0] == ".hoodie":
-        raise FormatError(
-            f"partition {partition!r} lies in the table's own .hoodie folder", path=source, remedy=_REMEDY
-        )
+        raise own_folder(partition, source=source)
     return partition
 
 
+def own_folder(partition: str, *, source: str) -> FormatError:
+    """The error for a partition at or below `.hoodie`, which Hudi's writers make of such a value."""
+    return FormatError(
+        f"partition {partition!r} lies in the table's own .hoodie folder",
+        path=source,
+        remedy="with Hudi, write its rows under another partition value into a new table; run no service on this one",
+    )
+
+
 def check_file_name(name: str, *, source: str) -> str:
-    """Returns `name` when it is one path segment, else raises FormatError naming `source`."""
+    """Returns `name` when it is one path segment, else raises FormatError naming `source`.
+
+    Refused are backslashes and all control characters, too: no writer puts a value of a row into the name of a file.
+    """
     check_relative_path(name, source=source)
-    if not name or "/" in name:
+    if not name or "/" in name or _UNSAFE.search(name):
         raise FormatError(f"{name!r} is not a file name", path=source, remedy=_REMEDY)
     return name
 
@@ -67,8 +78,8 @@ def check_file_names(names: Collection[str], *, source: str) -> None:
 def check_partitions(paths: Collection[str], *, source: str) -> None:
     """As check_partition for many, whose text is checked at once: 0.2 µs a path."""
     framed = "/" + "/".join(paths) + "/"
-    plain = _is_safe(framed) and not any(part in framed for part in ("//", "/./", "/../", ":/", "/.hoodie/"))
-    if not plain:
+    odd = any(part in framed for part in ("//", "/./", "/../", ":/", "/.hoodie/", "\0"))
+    if odd or ("\\" in framed and ".." in framed):
         for path in paths:
             check_partition(path, source=source)
 

@@ -11,12 +11,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import date, datetime, time, timedelta, timezone
 from typing import Any, Final
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+from zoneinfo import ZoneInfo
 
 from hudi_core.errors import ConfigError
 from hudi_core.request.conditions import Conditions
 from hudi_core.request.requests import RunRequest
 from hudi_core.request.services import SERVICES
+from hudi_core.request.zones import region
 
 PLAN_MAX_BYTES: Final = "airflow_hudi.plan.max.bytes"
 """The option by which a plan is cut."""
@@ -46,11 +47,10 @@ class QuietHours:
         """Of `08:00-18:00`, with a zone and days: `22:00-06:00 Europe/Berlin sat,sun`. Raises ValueError."""
         found = _HOURS.fullmatch(text.strip())
         try:
-            if found is None:
+            if found is None or region(found[5] or "UTC") is None:
                 raise ValueError
             begin, end = time(int(found[1]), int(found[2])), time(int(found[3]), int(found[4]))
-            ZoneInfo(found[5] or "UTC")
-        except (ValueError, ZoneInfoNotFoundError):
+        except ValueError:
             raise ValueError("are no hours such as `08:00-18:00 Europe/Berlin mon,tue`") from None
         days = frozenset(map(_DAYS.index, found[6].split(","))) if found[6] else frozenset(range(7))
         return QuietHours(text.strip(), begin, end, found[5] or "UTC", days)

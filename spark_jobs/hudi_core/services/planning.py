@@ -18,6 +18,7 @@ from hudi_core.services.engine_choice import Extent
 from hudi_core.services.service import InstantService, Nothing, Scheduled
 from hudi_core.services.unaware_writers import live_writer
 from hudi_core.storage.base import Storage
+from hudi_core.timeline.actions.pretty_json import member
 from hudi_core.timeline.instant import Action, Instant, State
 from hudi_core.timeline.instant_time import new_instant
 from hudi_core.timeline.timeline import Timeline
@@ -99,11 +100,13 @@ def was_cut(context: TableContext, planned: Instant | None) -> bool:
     """
     if planned is None:
         return False
+    where = planned.requested_time, planned.pending_action, State.REQUESTED
     try:
-        plan = context.active.read_any(planned.requested_time, planned.pending_action, State.REQUESTED)
+        plan = context.active.read_any(*where)
     except StorageNotFoundError:
         return False
-    extra = (plan.get("clusteringPlan") or plan).get("extraMetadata") or {}
+    path = context.active.path(*where)
+    extra = member(member(plan, "clusteringPlan", dict, path=path) or plan, "extraMetadata", dict, path=path) or {}
     return bool(extra.get(CUT_KEY) == "true")
 
 

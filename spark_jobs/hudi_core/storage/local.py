@@ -45,22 +45,28 @@ def is_file_uri(address: str) -> bool:
 
 def local_path(uri: str) -> str:
     """The absolute path of a plain path or a `file:` URI, whose percent escapes are decoded; `#` and `?` are characters
-    of the path, as in Hadoop's Path. Raises ConfigError for a URI of another host, and for a path that no file system
-    can have.
+    of the path, as in Hadoop's Path. Raises ConfigError for a URI of another host, for a path that no file system can
+    have, and for a relative one where the working directory is gone.
     """
     if "\0" in unquote(uri):
         raise ConfigError(f"{uri!r} holds a zero byte", path=uri, remedy="correct the address of the table")
-    if not is_file_uri(uri):
-        return os.path.abspath(uri)
-    path = uri[5:]
-    if path.startswith("//"):
-        host, slash, path = path[2:].partition("/")
-        if host not in ("", "localhost"):
-            raise ConfigError(
-                f"{uri!r} names the host {host!r}", path=uri, remedy="write file:///path for a path of this machine"
-            )
-        path = slash + path
-    return os.path.abspath(unquote(path))
+    path = uri
+    if is_file_uri(uri):
+        path = uri[5:]
+        if path.startswith("//"):
+            host, slash, path = path[2:].partition("/")
+            if host not in ("", "localhost"):
+                raise ConfigError(
+                    f"{uri!r} names the host {host!r}", path=uri, remedy="write file:///path for a path of this machine"
+                )
+            path = slash + path
+        path = unquote(path)
+    try:
+        return os.path.abspath(path)
+    except FileNotFoundError as error:
+        raise ConfigError(
+            f"{uri!r} is below the working directory, which is gone", path=uri, remedy="give the whole path"
+        ) from error
 
 
 class LocalStorage(Storage):

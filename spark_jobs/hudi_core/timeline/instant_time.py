@@ -6,9 +6,9 @@ import re
 from collections.abc import Callable, Iterable
 from datetime import datetime, timedelta, timezone, tzinfo
 from typing import Final
-from zoneinfo import ZoneInfo
 
 from hudi_core.errors import ConfigError, TimelineError
+from hudi_core.request.zones import region
 
 DIGITS: Final = 17
 _TEXT = re.compile(r"^\d+\Z", re.ASCII)
@@ -33,13 +33,10 @@ def zone_of(name: str) -> tzinfo | None:
         return timezone.utc
     if upper == "LOCAL":
         return None
-    try:
-        return ZoneInfo(name)
-    except (OSError, ValueError, KeyError) as error:
-        # ZoneInfoNotFoundError is a KeyError; a name that is a path is a ValueError, one that is a folder an OSError.
-        raise ConfigError(
-            f"there is no time zone {name!r}", remedy="write UTC, LOCAL, or a name such as Europe/Berlin"
-        ) from error
+    found = region(name)
+    if found is None:
+        raise ConfigError(f"there is no time zone {name!r}", remedy="write UTC, LOCAL, or a name such as Europe/Berlin")
+    return found
 
 
 def zone_text(name: str) -> str:
@@ -67,17 +64,18 @@ def parse_instant(instant: str, zone: str = "LOCAL") -> datetime:
     """The moment of an instant, aware of its zone.
 
     14 digits mean the end of that second; digits after the 17th are not part of the time. Raises TimelineError for text
-    that is no date, such as the metadata table's `00000000000000010`.
+    that is no date, such as the metadata table's `00000000000000010`, and for a moment that LOCAL does not have: the
+    hours at the ends of the years 1 and 9999.
     """
     digits = f"{instant}999" if len(instant) == 14 else instant
     if len(digits) < DIGITS or _TEXT.match(digits) is None:
         raise TimelineError(f"{instant!r} is not an instant time", remedy="an instant time has 14 or 17 digits")
+    place = zone_of(zone)
     try:
         moment = _moment(digits)
+        return moment.astimezone() if place is None else moment.replace(tzinfo=place)
     except (ValueError, OverflowError) as error:
         raise TimelineError(f"{instant!r} is no date in the time zone {zone_text(zone)}") from error
-    place = zone_of(zone)
-    return moment.astimezone() if place is None else moment.replace(tzinfo=place)
 
 
 def _moment(digits: str) -> datetime:
@@ -112,7 +110,7 @@ def resolve_as_of(text: str, zone: str = "LOCAL") -> str:
 
 def _is_instant(digits: str) -> bool:
     try:
-        parse_instant(digits)
+        parse_instant(digits, "UTC")  # as text it is compared alone, so every date will do
     except TimelineError:
         return False
     return True

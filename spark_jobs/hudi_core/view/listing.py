@@ -8,11 +8,12 @@ from contextlib import ExitStack
 from typing import Final, Protocol
 
 from hudi_core.errors import FormatError
-from hudi_core.model.partition import PARTITION_METADATA, check_partition, join
+from hudi_core.model.partition import PARTITION_METADATA, check_partition, join, own_folder
 from hudi_core.storage.base import FileInfo, Storage
 from hudi_core.storage.registry import scheme_of
 
 _METADATA_FOLDER: Final = ".hoodie"
+_OWN_METADATA: Final = f"{_METADATA_FOLDER}/{PARTITION_METADATA}"
 _METADATA_FILES: Final = frozenset({PARTITION_METADATA, f"{PARTITION_METADATA}.parquet", f"{PARTITION_METADATA}.orc"})
 _MAX_DEPTH: Final = 32
 """Partition paths have as many levels as the table has partition fields; a deeper tree is a loop of links or no table.
@@ -29,13 +30,17 @@ def walk_partitions(
     """Every partition with its files, sorted by path, level by level of the path, found by one listing of each folder.
 
     `list_files` lists the files of a folder. Folders below a partition and `.hoodie` are not listed. Threads list the
-    next folders of a remote storage ahead; at most LISTING_THREADS results of each level are held.
+    next folders of a remote storage ahead; at most LISTING_THREADS results of each level are held. Raises FormatError
+    where `.hoodie` is a partition itself, as Hudi's writers make it of that value: its rows would be lost silently.
     """
 
     def visit(folder: str) -> tuple[list[FileInfo] | None, list[str]]:
         files = list_files(folder)
         if any(info.name in _METADATA_FILES for info in files):
             return files, []
+        # One request for the whole walk: that folder has the thousands of files of a timeline of layout 1.
+        if not folder and storage.exists(_OWN_METADATA):
+            raise own_folder(_METADATA_FOLDER, source=_OWN_METADATA)
         return None, [child for child in storage.list_folders(folder) if child != _METADATA_FOLDER]
 
     with ExitStack() as stack:

@@ -30,6 +30,7 @@ OPTIONS_OF_WRITERS = {
     "hoodie.clustering.updates.strategy",
     "hoodie.compact.inline",
     "hoodie.compact.schedule.inline",
+    "hoodie.datasource.write.record.merger.strategy",
     "hoodie.datasource.write.row.writer.enable",
     "hoodie.logfile.data.block.max.size",
     "hoodie.metadata.index.async",
@@ -45,6 +46,7 @@ OPTIONS_OF_WRITERS = {
 
 PROPERTIES_OF_TABLES = {
     "hoodie.bulkinsert.overwrite.operation.type",
+    "hoodie.compaction.record.merger.strategy",
     "hoodie.properties",
     "hoodie.record.merge.mode",
     "hoodie.record.merge.property",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import re
 from collections.abc import Callable
 
@@ -88,3 +89,12 @@ def test_what_is_long_is_counted() -> None:
     assert "    note: [bold]" in lines
     assert "  list: 500 entries" in lines
     assert not [line for line in lines if "none" in line]
+
+
+@pytest.mark.parametrize(
+    "entries", [[{"slices": ["a"]}], [{"slices": "a"}], [{"slices": {"a": 1}}], [{"slices": [{"partitionPath": 1}]}]]
+)
+def test_what_is_no_group_of_a_plan_is_shown_as_it_is(entries: list[object]) -> None:
+    document = {"action": "commit", "instant": "1", "state": "completed", "plan": None, "savepoint": None}
+    lines = shown({**document, "metadata": {"oddity": entries}})
+    assert f"  oddity: {json.dumps(entries)}" in lines

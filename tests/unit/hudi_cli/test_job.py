@@ -155,7 +155,7 @@ def test_bad_input_is_an_error_wherever_it_is_read(golden: Golden, mode: Mode) -
     table = str(golden("8", "mor_basic").table)
     wrong = RunRequest(table, "clean", schedule=True, options={"airflow_hudi.nonsense": "1"})
     assert outcome(wrong, mode).exit_code == 2
-    unknown = RunRequest(table, "indexing", schedule=True)
+    unknown = RunRequest(table, "indexing", schedule=True, options={"hoodie.index.name": "unknown"})
     assert (outcome(unknown, mode).exit_code, outcome(unknown, mode).document["error"]["type"]) == (2, "ConfigError")
 
 

@@ -92,3 +92,13 @@ def test_without_stderr_the_result_is_whole(golden: Golden) -> None:
     command = [sys.executable, "-m", "hudi_cli.main", "timeline", str(golden("9", "mor_basic").table), "--json"]
     done = subprocess.run(["bash", "-c", f"{shlex.join(command)} 2>&-"], capture_output=True, text=True, check=False)
     assert (done.returncode, json.loads(done.stdout)["version"], done.stderr) == (0, 9, "")
+
+
+def test_json_has_no_form_for_what_is_not_finite() -> None:
+    def refuse(name: str) -> None:
+        pytest.fail(f"{name} is no JSON")
+
+    stdout = io.StringIO()
+    found = {"a": [float("nan"), 1.5, (float("inf"), b"x")], "b": {"c": -float("inf")}}
+    Output(stdout, io.StringIO(), json_mode=True).result(found, [])
+    assert json.loads(stdout.getvalue(), parse_constant=refuse) == {"a": [None, 1.5, [None, "eA=="]], "b": {"c": None}}

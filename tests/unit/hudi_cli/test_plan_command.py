@@ -10,6 +10,7 @@ import pytest
 from hudi_core.request.services import SERVICES
 from tests.support.golden_data import GoldenCase
 from tests.support.hudictl_runner import hudictl
+from tests.support.process_zone import in_zone
 
 Golden = Callable[[str, str], GoldenCase]
 POLICY = """\
@@ -50,3 +51,15 @@ def test_a_wrong_file_is_bad_input(golden: Golden, tmp_path: Path, text: str | N
     assert done.code == 2
     assert message in done.error["message"]
     assert done.error["path"] == str(file)
+
+
+@pytest.mark.parametrize("zone", ["America/Los_Angeles", "Asia/Tokyo"])
+def test_a_pending_instant_of_the_year_1_is_reported(golden: Golden, tmp_path: Path, zone: str) -> None:
+    table, file = golden("9", "mor_basic").table, tmp_path / "policy.yaml"
+    file.write_text("services: {clean: }\nalerts: {pending_age: 2h}\n")
+    for state in ("requested", "inflight"):
+        (table / ".hoodie/timeline" / f"00010101000000000.deltacommit.{state}").touch()
+    with in_zone(zone):
+        (alert,) = hudictl("plan", table, "--policy", file, "--json").document["alerts"]
+        assert alert["instant"] == "00010101000000000"
+        assert hudictl("doctor", table, "--timeline-only", "--json").code == 0

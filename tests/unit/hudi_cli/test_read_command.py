@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import pytest
 
 from tests.support.golden_data import GoldenCase
 from tests.support.hudictl_runner import hudictl
+from tests.support.process_zone import in_zone
 from tests.support.rows import assert_same_rows, read_parquet
 
 Golden = Callable[[str, str], GoldenCase]
@@ -207,8 +209,67 @@ def test_nothing_is_written_into_the_table(golden: Golden, tmp_path: Path, place
     assert {path: path.read_bytes() for path in table.rglob("*") if path.is_file()} == before
 
 
+@pytest.mark.parametrize("by", ["name", "link"])
+def test_a_pipe_stays_one(golden: Golden, tmp_path: Path, by: str) -> None:
+    pipe, link = tmp_path / "pipe", tmp_path / "link"
+    os.mkfifo(pipe)
+    link.symlink_to(pipe)
+    named = pipe if by == "name" else link
+    done = hudictl("read", golden("6", "mor_basic").table, "--output", named, "--json")
+    assert (done.code, done.error["type"], done.error["path"]) == (2, "ConfigError", str(named))
+    assert "a pipe" in done.error["message"]
+    assert (pipe.is_fifo(), link.is_symlink()) == (True, True)
+    assert list(tmp_path.glob("*.parquet*")) == list(tmp_path.glob(".*")) == []
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_a_link_is_followed(golden: Golden, tmp_path: Path, there: bool) -> None:
+    target, link = tmp_path / "folder" / "rows.parquet", tmp_path / "link"
+    target.parent.mkdir()
+    if there:
+        target.write_bytes(b"older")
+    link.symlink_to(target)
+    assert hudictl("read", golden("6", "mor_basic").table, "--output", link).code == 0
+    assert (link.is_symlink(), target.is_symlink(), link.readlink()) == (True, False, target)
+    assert pq.read_metadata(target).num_rows > 0
+    assert [path.name for path in target.parent.iterdir()] == ["rows.parquet"]
+
+
+def test_a_link_into_the_table_is_not_followed(golden: Golden, tmp_path: Path) -> None:
+    table, link = golden("6", "mor_basic").table, tmp_path / "link"
+    link.symlink_to(table / ".hoodie" / "hoodie.properties")
+    done = hudictl("read", table, "--output", link, "--json")
+    assert (done.code, "below the table's folder" in done.error["message"]) == (2, True)
+
+
+def test_a_link_to_itself_is_no_file(golden: Golden, tmp_path: Path) -> None:
+    link = tmp_path / "link"
+    link.symlink_to(link)
+    done = hudictl("read", golden("6", "mor_basic").table, "--output", link, "--json")
+    assert (done.code, done.error["type"], link.is_symlink()) == (2, "ConfigError", True)
+
+
+@pytest.mark.parametrize("zone", ["America/Los_Angeles", "Asia/Tokyo"])
+@pytest.mark.parametrize("version", ["6", "8", "9"])
+def test_the_ends_of_the_calendar_bound_a_range(golden: Golden, tmp_path: Path, version: str, zone: str) -> None:
+    table, target = golden(version, "mor_basic").table, tmp_path / "rows.parquet"
+
+    def rows(*options: str) -> int:
+        done = hudictl("read", table, *options, "--output", target, "--json")
+        assert done.code == 0, done.err
+        return int(done.document["rows"])
+
+    with in_zone(zone):
+        ranged = ("--query", "incremental", "--begin")
+        for first in ("00010101000000", "00010101000000000"):
+            assert rows(*ranged, first) == rows(*ranged, "000") > 0
+        assert rows(*ranged, "000", "--end", "99991231235959999") == rows(*ranged, "000")
+        assert rows(*ranged, "99991231235959999") == 0
+        assert rows("--as-of", "99991231235959999") == rows("--as-of", "99991231235959") == rows()
+        assert rows("--as-of", "00010101000000") == 0
+
+
 def _umask() -> int:
-    import os
 
     mask = os.umask(0)
     os.umask(mask)

@@ -45,6 +45,11 @@ def test_what_cannot_be_planned_is_said(golden: Golden) -> None:
     done = hudictl("schedule", "clean", table, "--option", "hoodie.clean.commits.retained=50")
     assert "nothing to plan:" in done.out
     assert "hoodie.clean.commits.retained" in done.out
+    for words in (("schedule", "indexing", table), ("run", "indexing", table, "--schedule", "--engine", "local")):
+        unnamed = hudictl(*words, "--json")
+        assert unnamed.code == 0
+        assert "hoodie.metadata.global.record.level.index.enable" in unnamed.document["reason"]
+    assert hudictl("schedule", "indexing", table, "--json").document.keys() == {"instant", "plan", "reason"}
     refused = hudictl("schedule", "log_compaction", table, "--json").document
     assert refused["instant"] is None
     assert "hoodie.log.compaction.enable=true" in refused["reason"]

@@ -78,6 +78,13 @@ def test_log_lines_cannot_be_forged() -> None:
     assert text == "ERROR dt=\n  HUDI_RESULT {}\\x1b[1m s3://***@b/t"
 
 
+def test_a_path_is_one_line() -> None:
+    """A partition value may have a tab or a line feed."""
+    error = HudiError("gone", path="a\tb/c\nerror: forged\x1b")
+    assert (error.path, str(error)) == ("a\\tb/c\\nerror: forged\\x1b", "a\\tb/c\\nerror: forged\\x1b: gone")
+    assert HudiError("again", path=error.path).path == error.path
+
+
 @pytest.mark.parametrize(
     ("quiet_for", "moments"),
     [(0.0, [100, 130, 160, 190]), (2.0, [102, 132, 162, 192]), (29.0, [129, 159, 189]), (500.0, [])],

@@ -123,7 +123,9 @@ PLAN_STRATEGY: ConfigKey[tuple[Strategy, FilterMode | None]] = ConfigKey(
     (Strategy.SIZE_BASED, None),
     _strategy,
     "class name of the strategy that makes groups of file slices; only Hudi's own class names are accepted, and no "
-    "class is loaded",
+    "class is loaded; not supported are CommitBasedClusteringPlanStrategy, "
+    "FlinkSizeBasedClusteringPlanStrategyRecently and those for consistent hash buckets "
+    "(SparkConsistentBucketClusteringPlanStrategy, FlinkConsistentBucketClusteringPlanStrategy)",
 )
 EXECUTION_STRATEGY = ConfigKey(
     "hoodie.clustering.execution.strategy.class",

@@ -23,7 +23,7 @@ from hudi_core.filegroup.merge.fold_per_key import (
     last_events,
     winners,
 )
-from hudi_core.filegroup.merge.ordering_values import Ordering, nulls, ranks
+from hudi_core.filegroup.merge.ordering_values import Ordering, nulls
 from hudi_core.filegroup.merge.payload_store import PayloadStore
 from hudi_core.filegroup.merge.payloads import Fill, Payload
 from hudi_core.filegroup.merge.record_keys import delete_flags, key_texts, record_keys
@@ -143,7 +143,15 @@ class LogMerger:
         key_count = len(encoded.dictionary)
         unordered = nulls(values) & (kinds <= Kind.FLAGGED)
         folded = self._fold(
-            Events(codes, kinds, ranks(values) if key_count < len(codes) else rows, rows, unordered, key_count), merger
+            Events(
+                codes,
+                kinds,
+                self._ordering.log_ranks(values) if key_count < len(codes) else rows,
+                rows,
+                unordered,
+                key_count,
+            ),
+            merger,
         )
         ordered_by = pa.array(folded.ordered_by)
         return LogRecords(

@@ -17,7 +17,9 @@ from hudi_core.model.names import IS_DELETED, OPERATION
 MERGE_MODE_KEY = "hoodie.record.merge.mode"
 STRATEGY_KEY = "hoodie.record.merge.strategy.id"
 STRATEGY_KEY_0_15 = "hoodie.compaction.record.merger.strategy"
-"""Written to every version 6 table by Hudi 0.15, where it changes nothing without a custom merger."""
+"""Written to every version 6 table by Hudi 0.15, which merges by the payload class where it is EVENT_TIME_STRATEGY."""
+STRATEGY_OPTION_0_15 = "hoodie.datasource.write.record.merger.strategy"
+"""The option of writers and readers for the same."""
 ORDERING_FIELDS_KEY = "hoodie.table.ordering.fields"
 """The name of the ordering column's key in Hudi 1.1 and later; 1.0 and 0.15 know only the older key."""
 PARTIAL_UPDATE_KEY = "hoodie.table.partial.update.mode"
@@ -32,6 +34,7 @@ UNAVAILABLE_KEY = "hoodie.write.partial.update.unavailable.value"
 EVENT_TIME_STRATEGY = "eeb8d96f-b1e4-49fd-bbf8-28ac514178e5"
 COMMIT_TIME_STRATEGY = "ce9acb64-bde0-424c-9b91-f6ebba25356d"
 PAYLOAD_STRATEGY = "00000000-0000-0000-0000-000000000000"
+_STRATEGIES = frozenset({EVENT_TIME_STRATEGY, COMMIT_TIME_STRATEGY, PAYLOAD_STRATEGY})
 
 
 def reads_as_hudi_1(config: TableConfig) -> bool:
@@ -93,15 +96,31 @@ def resolve_mode(config: TableConfig) -> Mode:
         first, second = (by_strategy, by_payload) if config.features.merge_modes else (by_payload, by_strategy)
         mode = first or second or (Mode.EVENT_TIME_ORDERING if config.ordering_fields else Mode.COMMIT_TIME_ORDERING)
     if mode is Mode.CUSTOM and strategy and strategy != PAYLOAD_STRATEGY:
-        raise UnsupportedError(
-            f"{STRATEGY_KEY} is {strategy}, a merger class that this engine does not have",
-            path=config.path,
-            remedy=(
-                "write it as a Python function, register it with register_merger and name it in "
-                "airflow_hudi.merge.function"
-            ),
-        )
+        raise _unknown_merger(STRATEGY_KEY, strategy, config.path)
     return mode
+
+
+def check_strategy_0_15(given: Mapping[str, str], *, hudi_1: bool, path: str) -> None:
+    """Raises UnsupportedError where the properties or options of a version 6 table choose a merger class of a user.
+
+    Hudi 0.15 merges by the class of that strategy (HoodieRecordUtils.createRecordMerger), and by the payload class
+    where it is not given one; its own mergers have EVENT_TIME_STRATEGY alone.
+    """
+    known = _STRATEGIES if hudi_1 else {EVENT_TIME_STRATEGY}
+    for name in (STRATEGY_KEY_0_15, STRATEGY_OPTION_0_15):
+        strategy = given.get(name)
+        if strategy and strategy not in known:
+            raise _unknown_merger(name, strategy, path)
+
+
+def _unknown_merger(name: str, strategy: str, path: str) -> UnsupportedError:
+    return UnsupportedError(
+        f"{name} is {strategy}, a merger class that this engine does not have",
+        path=path,
+        remedy=(
+            "write it as a Python function, register it with register_merger and name it in airflow_hudi.merge.function"
+        ),
+    )
 
 
 def merge_properties(given: Mapping[str, str]) -> dict[str, str]:

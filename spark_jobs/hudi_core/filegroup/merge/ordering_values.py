@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from decimal import Decimal
 
 import numpy as np
 import pyarrow as pa
@@ -49,7 +50,7 @@ class OrderingColumn:
     type: pa.DataType
     delete_factor: int = 1
     same_class: bool = True
-    """Whether a value is of one Java class as Avro has it and as Spark has it."""
+    """As Ordering.same_class."""
 
     def from_rows(self, batch: pa.RecordBatch) -> pa.Array:
         """The rows' values as `type`, nulls as they are."""
@@ -125,9 +126,11 @@ class Ordering:
 
     @property
     def same_class(self) -> bool:
-        """Whether a value has one Java class in Avro and in Spark.
+        """Whether a value of a log record has the Java class of a base row's (ReflectionUtils.isSameClass).
 
-        As ReflectionUtils.isSameClass, in CUSTOM mode of 1.x.
+        In 0.15 dates and decimals have not: SpillableMapUtils.getPreCombineVal leaves them as Avro stores them, and
+        HoodieAvroUtils.getNestedFieldVal makes a LocalDate and a BigDecimal of a base row's. In CUSTOM mode of 1.x text
+        has not either: one value is Avro's, the other Spark's.
         """
         return all(column.same_class for column in self.columns)
 
@@ -147,6 +150,18 @@ class Ordering:
     def base_values(self, batch: pa.RecordBatch) -> pa.Array:
         """The ordering values of base rows; null in a row that is older than the column."""
         return _joined([self._row_values(column, batch) for column in self.columns], self.columns, batch.num_rows)
+
+    def log_ranks(self, values: pa.Array) -> NDArray[np.int64]:
+        """The `ranks` of versions in log files.
+
+        Hudi 0.15 compares decimals there as Avro stores them (GenericData.Fixed.compareTo): the bytes have no sign, so
+        that negative values are above all others.
+        """
+        found = ranks(values)
+        if self.hudi_1 or not pa.types.is_decimal(values.type):
+            return found
+        negative = as_mask(pc.less(values, pa.scalar(Decimal(0), values.type)).fill_null(False))
+        return np.where(negative, found + len(found), found)
 
     def against_base(self, batch: pa.RecordBatch, payload: Payload) -> pa.Array:
         """Of log records that are ordered by arrival, what is compared with base_values.
@@ -243,7 +258,7 @@ def _column(name: str, avro: AvroType, hudi_1: bool, path: str) -> OrderingColum
     }
     if kind not in known:
         raise UnsupportedError(f"ordering column {name!r} is of type {kind}, which has no order", path=path)
-    return OrderingColumn(name, kind, known[kind], same_class=kind in _PLAIN)
+    return OrderingColumn(name, kind, known[kind], same_class=not hudi_1 or kind in _PLAIN)
 
 
 def ranks(values: pa.Array) -> NDArray[np.int64]:

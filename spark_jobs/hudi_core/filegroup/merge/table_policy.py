@@ -23,6 +23,7 @@ from hudi_core.filegroup.merge.merge_mode import (
     UNAVAILABLE_KEY,
     DeleteMark,
     Mode,
+    check_strategy_0_15,
     delete_marks,
     merge_properties,
     reads_as_hudi_1,
@@ -99,11 +100,14 @@ class MergePolicy:
             return MergePolicy(
                 _key_fields(config), config.ordering_fields, Rules.FUNCTION, delete_marks=marks, function=function
             )
-        return _by_mode(config, given) if reads_as_hudi_1(config) else _by_payload_class(config, given)
+        hudi_1 = reads_as_hudi_1(config)
+        if not config.features.merge_modes:
+            check_strategy_0_15(given, hudi_1=hudi_1, path=config.path)
+        return _by_mode(config, given) if hudi_1 else _by_payload_class(config, given)
 
 
 def _by_payload_class(config: TableConfig, given: Mapping[str, str]) -> MergePolicy:
-    """Hudi 0.15: the payload class alone decides; its merge strategy has no effect."""
+    """Hudi 0.15: the payload class alone decides."""
     payload = payload_of(config.payload_class, config.ordering_fields, default=Payload.LATEST, path=config.path)
     return MergePolicy(
         _key_fields(config),

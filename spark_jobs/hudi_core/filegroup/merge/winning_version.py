@@ -72,9 +72,12 @@ def log_step(
 
 
 def base_step(policy: MergePolicy, new: Kinds, above: Mask, *, compared: bool = True) -> Step:
-    """Of a base row and what the logs have left of its key: in Hudi 1.x as of a record and a newer version in logs."""
+    """Of a base row and what the logs have left of its key: in Hudi 1.x as of a record and a newer version in logs.
+
+    `compared`: see log_step.
+    """
     if policy.rules is Rules.PAYLOAD_0_15:
-        return _payload_0_15_base(policy.payload, new, above)
+        return _payload_0_15_base(policy.payload, new, above, compared)
     record = np.full(len(new), Kind.RECORD, dtype=np.uint8)
     if policy.rules is Rules.CUSTOM_1_0:
         return _custom_1_0(policy.payload, record, new, above, compared)  # the same as in logs, for a record
@@ -102,18 +105,15 @@ def _payload_0_15_logs(payload: Payload, old: Kinds, new: Kinds, above: Mask) ->
     return Step(replace, rows & ~(replace & (new == Kind.FLAGGED)))
 
 
-def _payload_0_15_base(payload: Payload, new: Kinds, above: Mask) -> Step:
+def _payload_0_15_base(payload: Payload, new: Kinds, above: Mask, compared: bool) -> Step:
     """HoodieRecordPayload.combineAndGetUpdateValue, where a delete entry is never compared with the base.
 
     Whether a flagged record is compared depends on the class (EventTimeAvroPayload and PartialUpdateAvroPayload check
     the flag first).
     """
-    if payload in (Payload.DEFAULT, Payload.POSTGRES):
-        replace = ~(above & (new <= Kind.FLAGGED))
-    elif payload in (Payload.EVENT_TIME, Payload.PARTIAL_UPDATE):
-        replace = ~(above & (new == Kind.RECORD))
-    else:
-        replace = np.ones(len(new), dtype=np.bool_)
+    wins = _payload_wins(payload, above, compared)
+    by_order = Kind.FLAGGED if payload in (Payload.DEFAULT, Payload.POSTGRES) else Kind.RECORD
+    replace = wins | (new > by_order)
     return Step(replace, _completed(payload, replace) & (new == Kind.RECORD))
 
 

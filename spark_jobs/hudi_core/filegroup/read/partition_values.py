@@ -26,7 +26,7 @@ KEYGENERATOR_CLASS = "hoodie.table.keygenerator.class"
 KEYGENERATOR_TYPE = "hoodie.table.keygenerator.type"
 PARTITION_FIELDS = "hoodie.table.partition.fields"
 DEFAULT_PARTITION = "__HIVE_DEFAULT_PARTITION__"
-_ESCAPED = re.compile(r"((?:%[0-9A-Fa-f]{2})+)")
+_ESCAPED = re.compile(r"%([0-9A-Fa-f]{2})")
 _HUDIS_PACKAGES = ("org.apache.hudi.", "org.apache.spark.sql.hudi.")
 _TIMESTAMP = ("TimestampBasedKeyGenerator", "TimestampBasedAvroKeyGenerator", "TIMESTAMP", "TIMESTAMP_AVRO")
 """Classes and types of key generators whose partition paths are times formatted from a column."""
@@ -150,8 +150,11 @@ def as_text(column: pa.Array, *, path: str) -> pa.Array:
 
 
 def unescaped(text: str) -> str:
-    """The text with its %XX escapes resolved, as Spark does whether or not the table's writer escaped."""
-    return _ESCAPED.sub(lambda found: bytes.fromhex(found[1].replace("%", "")).decode("utf-8", "replace"), text)
+    """The text with its %XX escapes resolved, as Spark does whether or not the table's writer escaped.
+
+    Each is the character of that number (ExternalCatalogUtils.unescapePathName): writers escape ASCII characters only.
+    """
+    return _ESCAPED.sub(lambda found: chr(int(found[1], 16)), text)
 
 
 def _text(part: str, name: str) -> str | None:

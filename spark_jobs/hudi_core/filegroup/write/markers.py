@@ -19,6 +19,10 @@ _MIDDLE = ".marker."
 _TYPE_FILE = "MARKERS.type"
 _TYPES = ("TIMELINE_SERVER_BASED", "DIRECT")
 _SERVER_PREFIX = "MARKERS"
+_NO_MARKER = (
+    "a list of markers cannot name a partition whose value has a line feed: where the table has one, roll the instant "
+    "back with hoodie.rollback.using.markers=false; else find out what wrote this file"
+)
 
 
 class MarkerType(Enum):
@@ -114,20 +118,18 @@ def _direct(storage: Storage, root: str, inner: str) -> list[Marker]:
 
 
 def _whole_lines(text: str) -> list[str]:
-    """The lines of a `MARKERS<n>` file.
+    """The lines of a `MARKERS<n>` file, each of which ends with a line feed: a partition may have any other separator.
 
     A last line that was cut announces no file yet: the timeline server answers its writer after it is written.
     """
-    lines = text.splitlines()
-    if lines and not text.endswith("\n") and lines[-1].rpartition(_MIDDLE)[2] not in MarkerType.__members__:
-        lines.pop()
-    return lines
+    *lines, last = text.split("\n")
+    return [*lines, last] if last.rpartition(_MIDDLE)[2] in MarkerType.__members__ else lines
 
 
 def _parse(line: str, source: str) -> Marker:
     path, middle, kind = line.rpartition(_MIDDLE)
     if not middle or kind not in MarkerType.__members__:
-        raise FormatError(f"not a marker: {line!r}", path=source)
+        raise FormatError(f"not a marker: {line!r}", path=source, remedy=_NO_MARKER)
     partition, _, name = path.rpartition("/")
     return Marker(check_partition(partition, source=source), check_file_name(name, source=source), kind)
 

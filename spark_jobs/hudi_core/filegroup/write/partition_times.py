@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import Final
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+from zoneinfo import ZoneInfo
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -24,6 +24,7 @@ from hudi_core.config.keygen_config import (
     TIME_ZONE,
 )
 from hudi_core.errors import ConfigError, FormatError, UnsupportedError
+from hudi_core.request.zones import region
 
 _UNITS: Final = {"UNIX_TIMESTAMP": "s", "EPOCHMILLISECONDS": "ms", "EPOCHMICROSECONDS": "us"}
 _TEXTS: Final = ("DATE_STRING", "MIXED")
@@ -142,10 +143,12 @@ def strftime(pattern: str, *, path: str) -> str:
 
 
 def _zone(name: str, path: str) -> ZoneInfo:
-    try:
-        return ZoneInfo(name)
-    except (ZoneInfoNotFoundError, ValueError) as error:
-        raise ConfigError(f"{name!r} is no time zone that is known here", path=path) from error
+    found = region(name)
+    if found is None:
+        raise ConfigError(
+            f"{name!r} is no time zone that is known here", path=path, remedy="use a region such as Europe/Berlin"
+        )
+    return found
 
 
 def _not_written(what: str, path: str) -> UnsupportedError:

@@ -58,15 +58,19 @@ def _bounds(array: pa.Array, logical: str) -> tuple[Bound | None, Bound | None]:
         return Bound(logical, pc.all(values).as_py()), Bound(logical, pc.any(values).as_py())
     # Not every release of Arrow finds the least of fixed-size binary.
     ends = pc.min_max(array.cast(pa.binary()) if pa.types.is_fixed_size_binary(array.type) else array)
-    return bound_of(ends["min"], logical), bound_of(ends["max"], logical)
+    return bound_of(ends["min"], logical), bound_of(ends["max"], logical, upper=True)
 
 
 def _float_bounds(array: pa.Array, logical: str) -> tuple[Bound, Bound]:
-    """A least zero is -0.0, as parquet-mr has it: 0.0 is taken for Hudi's range of a chunk with NaN (false_ranges)."""
-    nans, nan = pc.is_nan(array), Bound(logical, math.nan)
+    """A least zero is -0.0, as parquet-mr has it: 0.0 is taken for Hudi's range of a chunk with NaN (false_ranges).
+
+    The greatest of values with NaN is infinity: by a bound of NaN, Hudi 1.2 skips files with rows that match. Readers
+    here take it for NaN (bound_arrow.to_arrow).
+    """
+    nans, nan, infinity = pc.is_nan(array), Bound(logical, math.nan), Bound(logical, math.inf)
     ends = pc.min_max(array.filter(pc.invert(nans)))
     least = bound_of(ends["min"], logical) or nan
-    greatest = nan if pc.any(nans).as_py() else bound_of(ends["max"], logical) or nan
+    greatest = infinity if pc.any(nans).as_py() else bound_of(ends["max"], logical) or infinity
     return Bound(logical, -0.0) if least.value == 0 else least, greatest
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from itertools import groupby
 from typing import ClassVar, Final
@@ -17,14 +18,14 @@ from typing import ClassVar, Final
 import pyarrow as pa
 
 from hudi_core.config.metadata_config import PARTITION_STATS_GROUPS
-from hudi_core.errors import UnsupportedError
+from hudi_core.errors import ConflictError, UnsupportedError
 from hudi_core.metadata_table.partition_type import PARTITION_STATS
 from hudi_core.metadata_table.partitions.column_stats import merge_statistics as merge_data
 from hudi_core.metadata_table.partitions.protocol import MergeData, PartitionType
 from hudi_core.metadata_table.record import RecordType
 from hudi_core.metadata_table.records.column_stats import partition_deletion, partition_record
 from hudi_core.metadata_table.records.file_statistics import ColumnRange, CommitUpdate, FileStatistics, Needs, Record
-from hudi_core.metadata_table.records.range_merge import as_type, contains, merge_statistics
+from hudi_core.metadata_table.records.range_merge import as_type, contains, is_like, merge_statistics, merged
 from hudi_core.metadata_table.statistics_columns import indexed_types
 
 _REMEDY: Final = "drop it with `hudictl metadata drop TABLE --partition partition_stats`"
@@ -52,21 +53,31 @@ class WholePartitionRanges(PartitionType):
 
         Rewritten rows have values beyond the current record where log files lacked them and the schema's defaults fill
         them in. A column without a record gets one: Hudi takes a partition without one for a partition without rows
-        (PartitionStatsIndexSupport).
+        (PartitionStatsIndexSupport). A record of another type is replaced: Hudi cannot merge the two (is_like). Raises
+        ConflictError where the commit overtakes another one, whose record that would hide.
         """
         for name, files in update.written_in().items():
-            if not update.rewrites:
-                yield from self.records(name, self._whole(name, files, update), widens=update.overtakes)
+            if not update.rewrites and not update.overtakes:
+                yield from self.records(name, self._whole(name, files, update))
                 continue
-            current, found = update.recorded.get(name, {}), self.ranges(name, files)
-            changed = {
-                column: item
-                for column, item in found.items()
-                if column in current and not contains(current[column], item)
-            }
-            if missing := [column for column in found if column not in current]:
-                whole = self._whole(name, files, update)
-                changed |= {column: whole[column] for column in missing}
+            current = update.recorded.get(name, {})
+            changed = self.ranges(name, files) if update.rewrites else self._whole(name, files, update)
+            unlike = {column for column, item in changed.items() if _is_unlike(current.get(column), item)}
+            if unlike and update.overtakes:
+                raise ConflictError(
+                    f"the partition {name!r} has a range of {min(unlike)} of another type, which cannot be replaced "
+                    "while older writes are pending",
+                    remedy="run this again when they are completed or rolled back",
+                )
+            if update.rewrites:
+                whole = self._whole(name, files, update) if unlike or changed.keys() - current.keys() else {}
+                changed = {
+                    column: whole[column] if column in unlike or column not in current else item
+                    for column, item in changed.items()
+                    if column in unlike or column not in current or not contains(current[column], item)
+                }
+            replacing = {column: _united(current[column], changed.pop(column)) for column in sorted(unlike)}
+            yield from self.records(name, replacing)
             yield from self.records(name, changed, widens=True)
 
     def records(self, name: str, ranges: Mapping[str, ColumnRange], *, widens: bool = False) -> Iterator[Record]:
@@ -79,6 +90,18 @@ class WholePartitionRanges(PartitionType):
 
     def _whole(self, name: str, files: Sequence[FileStatistics], update: CommitUpdate) -> dict[str, ColumnRange]:
         return self.ranges(name, [*files, *update.remaining.get(name, ())])
+
+
+def _is_unlike(recorded: ColumnRange | None, new: ColumnRange) -> bool:
+    return recorded is not None and recorded.least is not None and not is_like(recorded, new)
+
+
+def _united(recorded: ColumnRange, whole: ColumnRange) -> ColumnRange:
+    """The range of all files, of the column's type now, and what is recorded, where that widens to the type."""
+    both = merged((recorded, whole))
+    if both is None or both.least is None or whole.least is None or both.least.logical != whole.least.logical:
+        return whole
+    return replace(whole, least=both.least, greatest=both.greatest)
 
 
 def by_partition(files: Iterable[FileStatistics]) -> Iterator[tuple[str, list[FileStatistics]]]:
@@ -141,10 +164,10 @@ class PartitionStatsPartition(WholePartitionRanges):
 
     def ranges(self, name: str, files: Sequence[FileStatistics]) -> dict[str, ColumnRange]:
         """Of the types that columns have now."""
-        merged = merge_statistics(files)
-        if not merged.bounds_rows:
+        over_files = merge_statistics(files)
+        if not over_files.bounds_rows:
             return {}
-        known = {item.column: item for item in merged.ranges}
+        known = {item.column: item for item in over_files.ranges}
         if missing := [column for column in self._columns if column not in known]:
             raise self.unrecorded(name, missing[0])
         return {

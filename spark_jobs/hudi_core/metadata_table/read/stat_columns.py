@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from hudi_core.codec.avro.column_walk import ColumnWalk, Encoded, Leaf, Path, Positions
 from hudi_core.errors import CorruptFileError, FormatError
 from hudi_core.metadata_table.record import MetadataCodec
-from hudi_core.metadata_table.records.bound_arrow import to_arrow
+from hudi_core.metadata_table.records.bound_arrow import nan_for_infinity, to_arrow
 from hudi_core.metadata_table.records.bound_encoding import WRAPPERS, Bound, bound_type, decode_bound
 from hudi_core.metadata_table.records.column_stats import (
     STATISTICS_TYPES,
@@ -150,11 +150,10 @@ class StatColumns:
         """The bounds of one wrapper and value type (-1: version 1), which are all of one type."""
         if _is_plain(wrapper, bound_type(wrapper, ordinal), leaf, self.arrow_type, self.long_unit):
             values = data.texts(leaf, pa.string()) if leaf.lengths is not None else pa.array(leaf.values)
-            return (
-                values.cast(pa.int32()).cast(self.arrow_type)
-                if pa.types.is_date32(self.arrow_type)
-                else values.cast(self.arrow_type)
-            )
+            if pa.types.is_date32(self.arrow_type):
+                values = values.cast(pa.int32())
+            found = values.cast(self.arrow_type)
+            return nan_for_infinity(found) if upper else found
         values = pa.array(leaf.values) if leaf.lengths is None else data.texts(leaf, _TEXT[wrapper])
         infos = _infos(data, leaves, leaf.rows)
         known: dict[Any, Bound | None] = {}

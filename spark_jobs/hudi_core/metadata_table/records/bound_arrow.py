@@ -4,12 +4,14 @@ column. As metadata records hold them: bound_encoding.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from decimal import Decimal, InvalidOperation
 from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from hudi_core.errors import UnsupportedError
 from hudi_core.metadata_table.records.bound_encoding import CONTEXT, FORMS, V2_LOGICAL, Bound, ValueType
@@ -24,6 +26,7 @@ _LOGICAL: Final[dict[int, str]] = {
 }
 _TIMES: Final = {"ms": "time_millis", "us": "time_micros"}
 _TIMESTAMPS: Final = {"ms": "timestamp_millis", "us": "timestamp_micros", "ns": "timestamp_nanos"}
+_LAST: Final = "\U0010ffff"
 _FIXED: Final = 9
 _LOCAL: Final = 3
 """What is added to the ordinals of timestamps without a zone."""
@@ -51,10 +54,20 @@ def logical_and_type(arrow_type: pa.DataType, version: int) -> tuple[str, ValueT
     return ("int" if found == "time_millis" else "long") if found.startswith("time") else found, ValueType(0)
 
 
-def bound_of(scalar: pa.Scalar, logical: str) -> Bound | None:
-    """The bound that a value of a column is; None for null. `logical` is that of logical_and_type."""
+def bound_of(scalar: pa.Scalar, logical: str, *, upper: bool = False) -> Bound | None:
+    """The bound that a value of a column is; None for null. `logical` is that of logical_and_type.
+
+    Spark stores texts that are not UTF-8, too, which a record cannot hold: they are bounded by what is before the first
+    such byte, with the last character behind it where the bound is an `upper` one.
+    """
     if not scalar.is_valid:
         return None
+    if pa.types.is_string(scalar.type) or pa.types.is_large_string(scalar.type):
+        raw = scalar.as_buffer().to_pybytes()
+        try:
+            return Bound(logical, raw.decode("utf-8"))
+        except UnicodeDecodeError as error:
+            return Bound(logical, raw[: error.start].decode("utf-8") + (_LAST if upper else ""))
     counted = pa.types.is_date32(scalar.type) or pa.types.is_time(scalar.type) or pa.types.is_timestamp(scalar.type)
     return Bound(logical, scalar.value if counted else scalar.as_py())
 
@@ -74,14 +87,22 @@ def to_arrow(
 
     A bound is unknown where it does not order as the column does now: numbers of a column that has become text, for
     instance. `long_unit` is what plain longs of a timestamp column count, `ms` or `us`. Nanoseconds are rounded away
-    from the range (`upper`: up).
+    from the range (`upper`: up). An upper bound that is infinite is NaN, the greatest value (nan_for_infinity).
     """
     values = [None if bound is None else _as_column(bound, arrow_type, long_unit, upper) for bound in bounds]
     if pa.types.is_date32(arrow_type) or pa.types.is_time32(arrow_type):
         return pa.array(values, pa.int32()).cast(arrow_type)
     if pa.types.is_timestamp(arrow_type) or pa.types.is_time64(arrow_type):
         return pa.array(values, pa.int64()).cast(arrow_type)
-    return pa.array(values, arrow_type)
+    found = pa.array(values, arrow_type)
+    return nan_for_infinity(found) if upper else found
+
+
+def nan_for_infinity(upper: pa.Array) -> pa.Array:
+    """Upper bounds, with NaN where a float's is infinity: writers here store that for values with NaN."""
+    if not pa.types.is_floating(upper.type):
+        return upper
+    return pc.if_else(pc.equal(upper, math.inf), pa.scalar(math.nan, upper.type), upper)
 
 
 def natural_type(bounds: Sequence[Bound | None]) -> pa.DataType:

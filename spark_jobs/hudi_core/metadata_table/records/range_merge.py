@@ -94,6 +94,16 @@ def contains(wide: ColumnRange, narrow: ColumnRange) -> bool:
     return (both.least, both.greatest) == (wide.least, wide.greatest)
 
 
+def is_like(recorded: ColumnRange, new: ColumnRange) -> bool:
+    """Whether Hudi's readers can merge two ranges of a column: of Java's types they compare each with itself alone
+    (mergeColumnStatsRecords).
+    """
+    bounds = (recorded.least, new.least)
+    return recorded.type == new.type and (
+        bounds[0] is None or bounds[1] is None or bounds[0].logical == bounds[1].logical
+    )
+
+
 def as_type(found: ColumnRange, arrow_type: pa.DataType, version: int) -> ColumnRange:
     """The range as one of a column that has the Arrow type `arrow_type` now; bounds of another type that do not
     widen to it become unknown.

@@ -15,6 +15,7 @@ from hudi_core.metadata_table.partition_type import is_row_level
 from hudi_core.metadata_table.partitions.protocol import PartitionType
 from hudi_core.metadata_table.partitions.registry import partition_types_of, requirements_of
 from hudi_core.metadata_table.records.file_statistics import CommitUpdate, FileStatistics, Record
+from hudi_core.metadata_table.write.commit_updates import overtakes
 from hudi_core.metadata_table.write.delta_writer import DeltaWriter
 from hudi_core.metadata_table.write.remaining_files import RecordedRanges, RemainingFiles, RemainingStatistics
 from hudi_core.timeline.actions.commit import CommitMetadata, Operation
@@ -47,11 +48,14 @@ def widening(
     instant: str,
     files: RemainingFiles,
     written: Mapping[str, Sequence[FileStatistics]] | None = None,
+    *,
+    overtakes: bool = False,
 ) -> Widening:
     """Compares the ranges with the files in the partitions' slices, and with `written`, by partition.
 
-    `names` are metadata partitions. Memory: the statistics of the files in one partition, and the records. Raises
-    UnsupportedError for a range that is unknown, and the errors of reading the files.
+    `names` are metadata partitions, `overtakes` is that of CommitUpdate. Memory: the statistics of the files in one
+    partition, and the records. Raises UnsupportedError for a range that is unknown, ConflictError for one of another
+    type that cannot be replaced now, and the errors of reading the files.
     """
     partition_types = range_types(table, names)
     requirements = requirements_of(table, partition_types.values())
@@ -64,7 +68,15 @@ def widening(
         for partition in remaining:
             # As of an operation that rewrites all these files: it widens ranges that do not contain them.
             statistics = (*remaining[partition], *(written or {}).get(partition, ()))
-            update = CommitUpdate(instant, Operation.COMPACT, {}, statistics, recorded=recorded, by_partition=True)
+            update = CommitUpdate(
+                instant,
+                Operation.COMPACT,
+                {},
+                statistics,
+                recorded=recorded,
+                by_partition=True,
+                overtakes=overtakes,
+            )
             found = list(partition_type.of_commit(update))
             narrow.update([partition] if found else ())
             records[name] += found
@@ -82,8 +94,8 @@ def widen_ranges(
 ) -> tuple[str, ...]:
     """Widens the ranges of `partitions` where they are too narrow; returns those partitions. No effect in layout 1.
 
-    `data` is the data table's timeline. The older ranges are not replaced: those of a pending write with an older
-    instant still count. The caller holds the table lock. As widening.
+    `data` is the data table's timeline. The older ranges are not replaced, but for those of another type: those of a
+    pending write with an older instant still count. The caller holds the table lock. As widening.
     """
     metadata_timeline = writer.metadata_timeline
     if not partitions or not metadata_timeline.features.log_name_has_delta_commit or not range_types(table, names):
@@ -91,7 +103,8 @@ def widen_ranges(
     # None that the data table has: while such an action is pending, nothing under its instant counts.
     newest = max(data.requested_times, default="")
     instant = metadata_timeline.clock.next(metadata_timeline.active.load(), minimum=newest)
-    found = widening(table, names, instant, files_of(instant, nothing_in(partitions)), written)
+    files, is_overtaking = files_of(instant, nothing_in(partitions)), overtakes(table.config, data, instant)
+    found = widening(table, names, instant, files, written, overtakes=is_overtaking)
     if found.partitions:
         writer.write(instant, found.records)
     return found.partitions

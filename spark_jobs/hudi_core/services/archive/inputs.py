@@ -15,7 +15,7 @@ from hudi_core.services.clean.earliest_commit import RetentionInputs, earliest_t
 from hudi_core.services.clean.planner import last_clean
 from hudi_core.services.context import TableContext
 from hudi_core.timeline.actions.commit import CommitMetadata, replaced_file_groups
-from hudi_core.timeline.instant import Action, Instant
+from hudi_core.timeline.instant import COMMIT_ACTIONS, Action, Instant
 from hudi_core.timeline.instant_time import parse_instant
 from hudi_core.timeline.pending_plans import rollback_target
 from hudi_core.timeline.timeline import Timeline
@@ -94,10 +94,14 @@ def _hidden(context: TableContext, timeline: Timeline, plan: ArchivePlan) -> dic
 
 
 def _cleaner_keeps(context: TableContext, timeline: Timeline, clean: CleanConfig) -> str | None:
-    """The earliest commit that the cleaner keeps; by hours, as of the last commit and not of now (ArchivalUtils)."""
+    """The earliest commit that the cleaner keeps; by hours, as of the last commit and not of now (ArchivalUtils).
+
+    Pending compactions hold it back in the cleaner's own plans only: ArchivalUtils asks getCommitsTimeline.
+    """
     last = timeline.commits().last()
     now = datetime.now(timezone.utc)
     if clean.policy == KEEP_LATEST_BY_HOURS and last is not None:
         now = parse_instant(last.requested_time, context.zone)
-    found = earliest_to_retain(RetentionInputs(timeline, now, context.zone), clean)
+    writes = timeline.of_actions(*COMMIT_ACTIONS, Action.CLUSTERING)
+    found = earliest_to_retain(RetentionInputs(writes, now, context.zone), clean)
     return None if found is None else found.requested_time

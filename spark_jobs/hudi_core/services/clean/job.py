@@ -91,7 +91,7 @@ class CleanJob(Job[CleanPlan | None, int]):
         gone = self._drop_partitions(plan, held)
         changes = FileChanges(
             deleted={partition: frozenset(names) for partition, names in plan.files.items()},
-            dropped_partitions=gone & plan.files.keys(),
+            dropped_partitions=gone,
         )
         content = encode_clean_metadata(self._metadata(plan, gone, int((time.monotonic() - self._started) * 1000)))
         return Completion(content, deleted, partial(self._publish, held.epoch, changes, gone))
@@ -120,11 +120,13 @@ class CleanJob(Job[CleanPlan | None, int]):
             return drop_partitions(self.storage, plan, self.active.load())
 
     def _metadata(self, plan: CleanPlan, gone: frozenset[str], took_ms: int) -> CleanMetadata:
+        """With the partitions that went without files of the plan, which the metadata table's catch-up needs, too."""
         return CleanMetadata(
             start_time=self.instant,
             policy=plan.policy,
             partitions={
-                partition: CleanedPartition(names, partition in gone) for partition, names in plan.files.items()
+                partition: CleanedPartition(plan.files.get(partition, ()), partition in gone)
+                for partition in (*plan.files, *sorted(gone - plan.files.keys()))
             },
             earliest="" if plan.earliest is None else plan.earliest.timestamp,
             last_completed=plan.last_completed,

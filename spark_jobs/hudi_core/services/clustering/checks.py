@@ -12,6 +12,7 @@ from hudi_core.config.keygen_config import PARTITION_BUCKETS
 from hudi_core.config.keys import name_list
 from hudi_core.config.services.clustering_config import LAYOUT, SORT_COLUMNS, TARGET_FILE_BYTES
 from hudi_core.errors import ConflictError, FormatError, UnsupportedError
+from hudi_core.filegroup.merge.table_policy import MergePolicy
 from hudi_core.filegroup.read.base_file import BOOTSTRAP_INSTANT
 from hudi_core.filegroup.write.base_file_writer import rows_schema
 from hudi_core.filegroup.write.buckets import BUCKET_ID, BUCKETS_FOLDER, PARTITION_BUCKETS_FOLDER
@@ -53,6 +54,12 @@ def check_buckets(context: TableContext, remedy: str = "let Hudi plan and run it
             path=PARTITION_BUCKETS_FOLDER if by_partition else BUCKETS_FOLDER,
             remedy=remedy,
         )
+
+
+def merge_policy(context: TableContext, plan: ClusteringPlan) -> MergePolicy | None:
+    """How the slices of a plan are merged; None where none has log files. Raises as MergePolicy.for_table."""
+    merges = any(item.data_logs for item in plan.slices)
+    return MergePolicy.for_table(context.config, context.options) if merges else None
 
 
 def check_plan(context: TableContext, plan: ClusteringPlan, *, path: str) -> None:

@@ -11,7 +11,6 @@ from hudi_core.codec.avro.schema import without_fields
 from hudi_core.config.write_config import WriteConfig
 from hudi_core.errors import ConfigError, StorageNotFoundError
 from hudi_core.filegroup.merge.merge_mode import reads_as_hudi_1
-from hudi_core.filegroup.merge.table_policy import MergePolicy
 from hudi_core.filegroup.read.log_scan import AFTER_ALL, CommittedInstants
 from hudi_core.filegroup.read.planned_slices import PlannedSlice
 from hudi_core.filegroup.read.schema_resolver import table_schema
@@ -26,6 +25,7 @@ from hudi_core.services.clustering.checks import (
     check_not_undone,
     check_plan,
     check_untouched,
+    merge_policy,
     order_of,
     source_commits,
     target_bytes,
@@ -98,6 +98,7 @@ class ClusteringJob(RewriteJob[ClusteringPlan, Clustered]):
         if plan is None:
             raise StorageNotFoundError("the clustering has no plan any more", path=path)
         check_plan(self.context, plan, path=path)
+        merge_policy(self.context, plan)
         check_schema_of_latest(self.context, timeline)
         schema = table_schema(self.storage, self.context.config, timeline)
         target_bytes(plan, self.context.options)
@@ -152,7 +153,7 @@ class ClusteringJob(RewriteJob[ClusteringPlan, Clustered]):
             files,
             AFTER_ALL,
             CommittedInstants.of(timeline),
-            MergePolicy.for_table(context.config, context.options),
+            merge_policy(context, plan),
         )
         self._groups = groups_of(plan, by_file=by_file)
         work = Work(self.run.engine, held.epoch, target, self._sizes, self.run.progress)

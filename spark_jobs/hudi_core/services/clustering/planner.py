@@ -33,7 +33,7 @@ from hudi_core.filegroup.read.base_file import BOOTSTRAP_INSTANT
 from hudi_core.filegroup.read.schema_resolver import table_schema
 from hudi_core.filegroup.write.buckets import BUCKET_ID
 from hudi_core.model.names import FileGroupId, parse_log_file
-from hudi_core.services.clustering.checks import check_buckets, order_of
+from hudi_core.services.clustering.checks import check_buckets, merge_policy, order_of
 from hudi_core.services.clustering.clustered_alike import ClusteredAlike
 from hudi_core.services.clustering.job import ClusteringJob, clustering_action
 from hudi_core.services.clustering.strategies import (
@@ -141,7 +141,8 @@ def make_plan(context: TableContext, timeline: Timeline, instant: str, *, now: d
     """The plan of a clustering at `instant`, which is drawn before `timeline` is loaded; nothing is written.
 
     `now` is in the zone of the table. Raises ConfigError for options that are not valid and sort columns that are not
-    there, UnsupportedError for those that are not sorted by, FormatError for a pending plan that is not safe.
+    there, UnsupportedError for those that are not sorted by and as merge_policy, FormatError for a pending plan that is
+    not safe.
     """
     config = ClusteringConfig.of(context.options)
     rules = RULES[context.config.features.conflict_release]
@@ -169,6 +170,7 @@ def make_plan(context: TableContext, timeline: Timeline, instant: str, *, now: d
         config.strategy_params(),
         missing_partitions=tuple(sorted(missing)),
     )
+    merge_policy(context, plan)
     return Planned(plan, [sizes[at] for at in taken], sum(map(len, left)))
 
 

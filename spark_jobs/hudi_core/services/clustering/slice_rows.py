@@ -30,7 +30,7 @@ class ClusteringTarget:
     """What all tasks of a clustering know: the table, how its slices are read, and how the new files are written.
 
     Log blocks count whose instant is up to `max_instant` and is committed: `committed` is CommittedInstants.of the
-    timeline.
+    timeline. `policy` is None where no slice has log files.
     """
 
     uri: str
@@ -38,7 +38,7 @@ class ClusteringTarget:
     files: NewFiles
     max_instant: str | None
     committed: CommittedInstants
-    policy: MergePolicy
+    policy: MergePolicy | None
 
     @property
     def config(self) -> WriteConfig:
@@ -123,17 +123,22 @@ def open_slice(storage: Storage, target: ClusteringTarget, item: ClusteringSlice
     )
     if not target.config.allow_corrupt_log_blocks:
         scan.refuse_corrupt()
+    policy = target.policy
     schema = rows_schema(target.files.schema, path=item.file_id)
     with _base_file(storage, item) as base:
         if not scan.blocks:
             yield SliceRows(target, item, schema, base, None)
             return
+        if policy is None:
+            raise ExecutionError(
+                "the file slice has log files, and the task no rules to merge them by", path=item.file_id
+            )
         with merging(
             storage,
             scan,
             schema,
-            target.policy,
-            Ordering.of(target.policy, target.files.schema, path=item.file_id),
+            policy,
+            Ordering.of(policy, target.files.schema, path=item.file_id),
             path=files[0].path if base is None else base.path,
             first_only=True,
             budget=target.config.memory_bytes,

@@ -42,8 +42,8 @@ def check_table(context: TableContext) -> None:
     """Refuses tables whose rows or metadata this engine cannot keep correct.
 
     Raises UnsupportedError: metadata partitions that this engine cannot update (readers would get wrong answers by
-    `hoodie.table.metadata.partitions`), base files other than Parquet, rows without meta columns, a payload class or
-    merge strategy that this engine does not merge by.
+    `hoodie.table.metadata.partitions`), base files other than Parquet, rows without meta columns. Who merges log files
+    also asks for the MergePolicy.
     """
     config, publisher = context.config, context.metadata_publisher()
     if not context.storage.supports_exclusive_create:
@@ -57,7 +57,14 @@ def check_table(context: TableContext) -> None:
         raise _not_here(what, config.path)
     if publisher is not None:
         publisher.check_commit()
-    MergePolicy.for_table(config, context.options)
+
+
+def check_merged_table(context: TableContext) -> None:
+    """As check_table. Also raises UnsupportedError for a payload class or merge strategy that this engine does not
+    merge by.
+    """
+    check_table(context)
+    MergePolicy.for_table(context.config, context.options)
 
 
 def check_schema_of_latest(context: TableContext, timeline: Timeline) -> None:

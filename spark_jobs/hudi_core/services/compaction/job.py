@@ -17,10 +17,10 @@ from hudi_core.metadata_table.extract.data_file import StatisticsRequirements
 from hudi_core.model.names import FileGroupId
 from hudi_core.model.partition import join
 from hudi_core.services.compaction.checks import (
+    check_merged_table,
     check_operations,
     check_planned,
     check_schema_of_latest,
-    check_table,
 )
 from hudi_core.services.compaction.merge_slice import CompactedSlice, compact_operation
 from hudi_core.services.compaction.units import build_units, prove
@@ -58,8 +58,8 @@ class CompactionJob(RewriteJob[CompactionPlan, CompactedSlice]):
         """The table's schema, by which the units write."""
 
     def check(self) -> None:
-        """See checks.check_table."""
-        check_table(self.context)
+        """See checks.check_merged_table."""
+        check_merged_table(self.context)
 
     def find(self, timeline: Timeline) -> Instant:
         """See Job."""

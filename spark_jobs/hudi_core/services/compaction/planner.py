@@ -18,7 +18,7 @@ from hudi_core.engine.protocol import Json
 from hudi_core.filegroup.read.base_file import BOOTSTRAP_INSTANT
 from hudi_core.history.completion import CompletionTimes
 from hudi_core.model.names import FileGroupId, parse_log_file
-from hudi_core.services.compaction.checks import check_operations, check_schema_of_latest, check_table
+from hudi_core.services.compaction.checks import check_merged_table, check_operations, check_schema_of_latest
 from hudi_core.services.compaction.job import CompactionJob
 from hudi_core.services.compaction.strategies import Strategies
 from hudi_core.services.compaction.triggers import last_request, why_not_due
@@ -242,7 +242,7 @@ class CompactionService(RewriteService[Planned]):
 
     def check(self, context: TableContext, timeline: Timeline) -> None:
         """See RewriteService."""
-        check_table(context)
+        check_merged_table(context)
         check_schema_of_latest(context, timeline)
 
     def make(self, context: TableContext, timeline: Timeline, instant: str) -> Planned | Nothing:

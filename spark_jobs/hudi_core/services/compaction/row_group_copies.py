@@ -49,10 +49,12 @@ def keys_remain(records: LogRecords) -> bool:
 
 
 def copy_source(
-    base: ParquetBaseFile, schema: pa.Schema, policy: MergePolicy, config: WriteConfig
+    base: ParquetBaseFile, schema: pa.Schema, policy: MergePolicy | None, config: WriteConfig
 ) -> RowGroupSource | None:
-    """The base file as what row groups are copied from into a file of `schema`; None where none may be."""
-    if not config.copy_row_groups or policy.key_fields != (RECORD_KEY,):
+    """The base file as what row groups are copied from into a file of `schema`; None where none may be. Without a
+    `policy` nothing is merged.
+    """
+    if not config.copy_row_groups or (policy is not None and policy.key_fields != (RECORD_KEY,)):
         return None
     try:
         source = RowGroupSource(base)

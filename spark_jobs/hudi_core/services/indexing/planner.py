@@ -5,11 +5,12 @@ from __future__ import annotations
 import logging
 from collections.abc import Collection, Mapping
 from contextlib import nullcontext
+from typing import Final
 
 from hudi_core.config.engine_config import EngineConfig
 from hudi_core.config.table_config import TableConfig
 from hudi_core.engine.local import LocalEngine
-from hudi_core.errors import ConfigError, HudiError, MetadataUnavailableError
+from hudi_core.errors import ConfigError, HudiError
 from hudi_core.metadata_table.index_definitions import (
     IndexDefinition,
     load_index_definitions,
@@ -19,7 +20,7 @@ from hudi_core.metadata_table.timeline import MetadataTimeline
 from hudi_core.services.context import TableContext
 from hudi_core.services.engine_choice import Extent
 from hudi_core.services.indexing.job import IndexingJob
-from hudi_core.services.indexing.requested_indexes import RequestedIndexes, requested_indexes
+from hudi_core.services.indexing.requested_indexes import NONE_NAMED, RequestedIndexes, requested_indexes
 from hudi_core.services.indexing.resize import GROUPS, misfits, requested_counts
 from hudi_core.services.lifecycle import Run
 from hudi_core.services.metadata.initialization import Initializations, index_warnings
@@ -31,6 +32,11 @@ from hudi_core.timeline.timeline import Timeline
 from hudi_core.transaction.owner import Owner
 
 log = logging.getLogger(__name__)
+
+_NO_METADATA_TABLE: Final = (
+    "the table has no metadata table that an index could be added to: create one with `hudictl metadata create TABLE`, "
+    "or let its writers by hoodie.metadata.enable=true"
+)
 
 
 class IndexingService(InstantService):
@@ -50,10 +56,17 @@ class IndexingService(InstantService):
         that is pending. As in Hudi nothing is built yet, and the partitions become inflight when a run starts; the
         definition of a secondary or expression index is put first, by which Hudi's indexer finds it. Raises as
         requested_indexes; ConfigError for a number of file groups that no named index can have; UnsupportedError for an
-        index that this release does not keep; MetadataUnavailableError for a table without a metadata table; LockError.
+        index that this release does not keep; LockError.
         """
-        requested = self._requested(context)
+        requested = requested_indexes(
+            context.config, load_index_definitions(context.storage, context.config), context.options
+        )
         counts = requested_counts(requested.names, context.options)
+        if not requested.names:
+            return Scheduled(None, None, NONE_NAMED)
+        if not context.has_metadata_table:
+            return Scheduled(None, None, _NO_METADATA_TABLE)
+        Initializations(context, context.workers(LocalEngine(1), 0), requested.definitions).check(requested.names)
         with nullcontext() if dry_run else context.lock(owner) as lock:
             config, timeline = TableConfig.load(context.storage), context.active.load()
             left = self._left(context, config, requested, counts, timeline)
@@ -83,19 +96,6 @@ class IndexingService(InstantService):
     def job(self, run: Run) -> IndexingJob:
         """See InstantService."""
         return IndexingJob(run)
-
-    def _requested(self, context: TableContext) -> RequestedIndexes:
-        if not context.has_metadata_table:
-            raise MetadataUnavailableError(
-                "the table has no metadata table that an index could be added to",
-                path=context.config.path,
-                remedy="create one with `hudictl metadata create TABLE`",
-            )
-        requested = requested_indexes(
-            context.config, load_index_definitions(context.storage, context.config), context.options
-        )
-        Initializations(context, context.workers(LocalEngine(1), 0), requested.definitions).check(requested.names)
-        return requested
 
     def _left(
         self,

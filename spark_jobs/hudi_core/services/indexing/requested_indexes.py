@@ -44,6 +44,11 @@ _BY_SWITCH: Final[tuple[tuple[ConfigKey[bool], str], ...]] = (
     (RECORD_INDEX_ENABLE, RECORD_INDEX),
     (PARTITIONED_RECORD_INDEX_ENABLE, RECORD_INDEX),
 )
+NONE_NAMED: Final = (
+    f"the options name no index to build: set one of {', '.join(key.name for key, _ in _BY_SWITCH)} to true, or name a "
+    f"column by {SECONDARY_COLUMN.name} or {EXPRESSION_COLUMN.name}"
+)
+"""Why nothing is planned then."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,10 +62,10 @@ class RequestedIndexes:
 def requested_indexes(
     config: TableConfig, defined: Mapping[str, IndexDefinition], options: Mapping[str, str]
 ) -> RequestedIndexes:
-    """The indexes that `options` name; `defined` are those that the table has definitions of.
+    """The indexes that `options` name, if any; `defined` are those that the table has definitions of.
 
-    Raises ConfigError when they name none, or an index otherwise than it is defined; UnsupportedError for one that the
-    table's version does not have.
+    Raises ConfigError when they name an index otherwise than it is defined; UnsupportedError for one that the table's
+    version does not have.
     """
     names = {name for key, name in _BY_SWITCH if key.read(options)}
     definitions = {}
@@ -68,11 +73,6 @@ def requested_indexes(
         definitions[item.name] = item
         names.add(item.name)
     definitions.update(partitioned_record_index(config, options))
-    if not names:
-        switches = ", ".join(key.name for key, _ in _BY_SWITCH)
-        raise ConfigError(
-            "the options name no index to build", remedy=f"set one of {switches} to true, or {SECONDARY_COLUMN.name}"
-        )
     if not config.partition_fields and PARTITION_STATS in names:
         raise UnsupportedError("a table without partitions has no statistics of them", path=config.path)
     return RequestedIndexes(tuple(sorted(names)), definitions)

@@ -36,7 +36,7 @@ from hudi_core.metadata_table.records.file_statistics import (
     FileStatistics,
     Record,
 )
-from hudi_core.metadata_table.records.range_merge import as_type, contains, is_unknown, merged
+from hudi_core.metadata_table.records.range_merge import as_type, contains, is_like, is_unknown, merged
 from hudi_core.metadata_table.statistics_columns import is_indexable
 from hudi_core.metadata_table.write.staged_logs import Workers
 from hudi_core.services.metadata.file_statistics import read_statistics
@@ -188,7 +188,7 @@ class ColumnStatisticsReader:
             for column, found in ranges.items():
                 typed = as_type(found, types[column], self._version)
                 remaining = older.get(whole_key(column, partition))
-                replaces = remaining is not None and not _is_like(remaining, typed)
+                replaces = remaining is not None and not is_like(remaining, typed)
                 record = partition_record(partition, typed, widens=not replaces)
                 if record is None:
                     raise UnsupportedError(
@@ -250,13 +250,3 @@ class ColumnStatisticsReader:
             )
         text = to_text(FileStatistics(file, tuple(ranges))).encode("ascii")
         self._files[file.partition, file.name] = _Known(file.size, text, tuple(recorded))
-
-
-def _is_like(remaining: ColumnRange, new: ColumnRange) -> bool:
-    """Whether Hudi's readers can merge two ranges of a column: of Java's types they compare each with itself alone
-    (mergeColumnStatsRecords).
-    """
-    bounds = (remaining.least, new.least)
-    return remaining.type == new.type and (
-        bounds[0] is None or bounds[1] is None or bounds[0].logical == bounds[1].logical
-    )

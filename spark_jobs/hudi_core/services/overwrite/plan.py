@@ -9,7 +9,9 @@ from dataclasses import dataclass
 
 from hudi_core.config.keygen_config import INDEX_TYPE, NUM_BUCKETS
 from hudi_core.errors import ConfigError, ConflictError
+from hudi_core.filegroup.merge.table_policy import MergePolicy
 from hudi_core.filegroup.write.buckets import BUCKET_ID, Buckets, bucket_of
+from hudi_core.metadata_table.partition_type import is_row_level
 from hudi_core.model.names import FileGroupId
 from hudi_core.services.clustering.checks import check_buckets, check_no_plans_on, check_not_undone
 from hudi_core.services.compaction.checks import check_schema_of_latest, check_table
@@ -63,7 +65,8 @@ class OverwritePlan:
 def plan_overwrite(context: TableContext, timeline: Timeline, work: Overwrite, *, with_slices: bool) -> OverwritePlan:
     """The plan at `timeline`.
 
-    Raises UnsupportedError for a table that is not written here, ConfigError for a partition that the table does not
+    Raises UnsupportedError for a table that is not written here, and where an index needs rows of a file slice whose
+    log files are not merged here (MergePolicy.for_table); ConfigError for a partition that the table does not
     have and for rows outside of the named ones, ConflictError where a table service is planned on what would go.
     """
     check_table(context)
@@ -74,10 +77,13 @@ def plan_overwrite(context: TableContext, timeline: Timeline, work: Overwrite, *
     check_no_plans(context, timeline, partitions)
     replaced: dict[str, tuple[str, ...]] = {}
     slices: list[FileSlice] = []
+    reads_rows = any(map(is_row_level, context.config.metadata_partitions))
     for name in sorted(partitions):
         found = view.latest_merged_slices(name) if name in known else []
         replaced[name] = tuple(item.file_group.file_id for item in found)
         slices += found if with_slices else []
+        if reads_rows and any(item.log_files for item in found):
+            MergePolicy.for_table(context.config, context.options)
     if work.rows is not None:
         check_buckets(context, "overwrite it with Hudi")
         ids = next(filter(None, _file_ids(context, timeline, view, replaced)), [])

@@ -30,10 +30,14 @@ def _render(value: Any, depth: int) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
+def _no_constant(name: str) -> None:
+    raise ValueError(f"{name} is no number")  # as Jackson says, which refuses what Python reads
+
+
 def load_object(data: bytes, *, path: str) -> dict[str, Any]:
     """Parses a JSON object; raises CorruptFileError naming `path` for anything else."""
     try:
-        value = json.loads(data)
+        value = json.loads(data, parse_constant=_no_constant)
     except (ValueError, RecursionError) as error:
         raise CorruptFileError(f"not valid JSON: {error}", path=path, remedy=_REMEDY) from error
     if not isinstance(value, dict):

@@ -50,6 +50,13 @@ def test_a_date_is_a_moment_in_every_zone(given: str | datetime, zone: str, midn
     assert bound.holds(later, later.timeline.instants[0])
 
 
+def test_a_moment_that_the_zone_of_the_timeline_does_not_have() -> None:
+    look = look_at(["20260101000000000_20260102000000000.commit"], 2, zone="Asia/Tokyo")
+    bound = CompletedAfter("9999-12-31T23:00:00Z")
+    with pytest.raises(ConfigError, match="outside of the years 1 to 9999"):
+        bound.holds(look, look.timeline.instants[0])
+
+
 @pytest.mark.parametrize("zone", ["UTC", "Asia/Tokyo"])
 def test_layout_1_has_the_time_of_the_completed_file(zone: str) -> None:
     seconds = SECOND.timestamp()

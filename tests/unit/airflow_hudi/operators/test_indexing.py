@@ -88,6 +88,12 @@ def test_what_hudi_planned_is_built(golden: Golden, submitted: Path, version: st
     assert "column_stats" in HudiTable.open(str(table)).config.metadata_partitions
 
 
-def test_an_index_must_be_named(golden: Golden, submitted: Path) -> None:
-    with pytest.raises(AirflowFailException, match="name no index"):
-        operator_on(golden("8", "mor_basic").table).execute(context())
+def test_without_a_name_of_an_index_nothing_is_done(golden: Golden, submitted: Path) -> None:
+    table = golden("8", "mor_basic").table
+    with pytest.raises(
+        AirflowSkipException, match=r"name no index .* hoodie\.metadata\.global\.record\.level\.index\.enable"
+    ):
+        operator_on(table).execute(context())
+    with pytest.raises(AirflowFailException, match="no index 'unknown' is defined"):
+        operator_on(table, options={"hoodie.index.name": "unknown"}).execute(context())
+    assert requests(submitted) == []

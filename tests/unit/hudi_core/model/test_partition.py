@@ -20,10 +20,15 @@ from hudi_core.model.partition import (
 
 @pytest.mark.parametrize(
     "path",
-    ["", "a", "a/b", "city=são paulo/dt=2024-01-01", "a%2Fb", "__HIVE_DEFAULT_PARTITION__", "a:b", "..a", "a..b/..."],
+    [
+        *("", "a", "a/b", "city=são paulo/dt=2024-01-01", "a%2Fb", "__HIVE_DEFAULT_PARTITION__", "a:b", "..a"),
+        *("a..b/...", "a\\b", "\\", "p=C:\\x", "a\tb", "a\nb", "a\n", "\x1b[1m", "\x7f", "a\\..b", "a\n../b"),
+    ],
 )
 def test_plain_paths_pass(path: str) -> None:
+    """With every character that Hudi's writers put into a partition path."""
     assert check_partition(path, source="plan") == path
+    check_partitions([path, "b"] if path else [path], source="plan")
 
 
 @pytest.mark.parametrize(
@@ -38,10 +43,11 @@ def test_plain_paths_pass(path: str) -> None:
         "a/",
         "s3://bucket/x",
         "file:/x",
-        "a\\b",
         "a\x00b",
-        "a\nb",
-        "\x7f",
+        "a\\..\\b",
+        "a/..\\b",
+        "..\\b",
+        "a\\..",
     ],
 )
 def test_paths_that_may_leave_the_table_are_refused(path: str) -> None:
@@ -57,7 +63,7 @@ def test_the_tables_own_folder_is_no_partition(partition: str) -> None:
         check_partition(partition, source="plan")
 
 
-@pytest.mark.parametrize("name", ["", "a/b", "..", "/a"])
+@pytest.mark.parametrize("name", ["", "a/b", "..", "/a", "a\\b", "a\nb", "a\tb", "\x7f"])
 def test_a_file_name_is_one_segment(name: str) -> None:
     with pytest.raises(FormatError):
         check_file_name(name, source="plan")

@@ -108,7 +108,8 @@ def test_the_next_of_several_quiet_hours_counts() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "8-18", "25:00-26:00", "08:00-18:00 Nowhere/Land", "08:00-18:00 someday", "08:00"]
+    "text",
+    ["", "8-18", "25:00-26:00", "08:00-18:00 Nowhere/Land", "08:00-18:00 America", "08:00-18:00 someday", "08:00"],
 )
 def test_no_hours(text: str) -> None:
     with pytest.raises(ValueError, match="are no hours such as"):

@@ -74,6 +74,8 @@ NOTHING: list[tuple[str, Callable[[Path], Request]]] = [
     ("schedule compaction not due", lambda table: ScheduleRequest(str(table), "compaction", options=NOT_DUE)),
     ("schedule rollback", lambda table: ScheduleRequest(str(table), "rollback")),
     ("indexing not scheduled", lambda table: RunRequest(str(table), "indexing", options=BLOOM)),
+    ("indexing of nothing", lambda table: RunRequest(str(table), "indexing", schedule=True)),
+    ("schedule indexing of nothing", lambda table: ScheduleRequest(str(table), "indexing")),
     ("unschedule of what is gone", lambda table: requests.UnscheduleRequest(str(table), instant="99990101000000000")),
     ("rollback of the next", lambda table: requests.RollbackRequest(str(table))),
     ("metadata create", lambda table: requests.MetadataCreateRequest(str(table), partitions=("files",))),

@@ -343,3 +343,14 @@ def test_addresses(tmp_path: Path) -> None:
             storage = open_it(uri)
             assert storage.read("x") == b"1"
             assert storage.uri == uri
+
+
+def test_a_relative_address_needs_a_working_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    for uri in ("t", "file:t"):
+        with pytest.raises(ConfigError, match="working directory, which is gone"):
+            local_path(uri)
+    assert local_path("/t") == local_path("file:/t") == "/t"

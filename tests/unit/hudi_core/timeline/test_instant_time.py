@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import datetime, timedelta, timezone
 
 import pytest
@@ -18,6 +19,7 @@ from hudi_core.timeline.instant_time import (
     zone_of,
     zone_text,
 )
+from tests.support.process_zone import in_zone
 
 _moments = st.datetimes(datetime(1970, 1, 2), datetime(9998, 1, 1), timezones=st.just(timezone.utc))
 NOW = datetime(2026, 11, 20, 21, 49, 5, 4999, tzinfo=timezone.utc)
@@ -70,6 +72,31 @@ def test_the_zone_is_the_tables(monkeypatch: pytest.MonkeyPatch) -> None:
     assert local == format_instant(NOW.astimezone())
     assert new_instant([], "Asia/Tokyo", clock=lambda: NOW) == "20261121064905004"
     assert parse_instant("20261121064905004", "Asia/Tokyo") == NOW.replace(microsecond=4000)
+
+
+@pytest.fixture(params=["UTC", "America/Los_Angeles", "Asia/Tokyo"])
+def here(request: pytest.FixtureRequest) -> Iterator[str]:
+    """The zone of this process, which LOCAL means."""
+    with in_zone(request.param):
+        yield request.param
+
+
+ENDS = ["00010101000000000", "00010101000000", "99991231235959", "99991231235959999", "99991231235959999001"]
+
+
+@pytest.mark.parametrize("text", ENDS)
+def test_the_ends_of_the_calendar_are_a_moment_or_no_date(here: str, text: str) -> None:
+    try:
+        moment = parse_instant(text)
+    except TimelineError as error:
+        assert f"{text!r} is no date in the time zone LOCAL" in error.message  # noqa: PT017 (a moment will do as well)
+    else:
+        assert format_instant(moment)[:14] == text[:14]
+
+
+@pytest.mark.parametrize("text", ENDS)
+def test_an_instant_is_one_in_every_zone(here: str, text: str) -> None:
+    assert resolve_as_of(text) == resolve_as_of(text, "Asia/Tokyo") == text
 
 
 @pytest.mark.parametrize("name", ["", "Nowhere/Town", "../etc/passwd", "/etc/passwd", "Europe", "a" * 5000, "x\x00y"])

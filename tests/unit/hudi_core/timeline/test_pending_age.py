@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from datetime import datetime, timezone
 
+import pytest
+
 from hudi_core.timeline.instant import Action, Instant, State
-from hudi_core.timeline.pending_age import LONG_AGO, age_shown, pending_longer_than
+from hudi_core.timeline.pending_age import LONG_AGO, age_shown, pending_longer_than, seconds_since
 from hudi_core.timeline.timeline import Timeline
+from tests.support.process_zone import in_zone
 
 
 def test_ages_are_those_of_the_requested_times() -> None:
@@ -27,3 +30,11 @@ def test_a_time_that_is_no_date_is_long_ago() -> None:
     century = 36_500 * 86_400
     assert list(pending_longer_than(Timeline([undated, young]), century, noon, "UTC")) == [(undated, LONG_AGO)]
     assert age_shown(undated, LONG_AGO) == "deltacommit 00000000000002 is inflight for long: its time is no date"
+
+
+@pytest.mark.parametrize("zone", ["UTC", "America/Los_Angeles", "Asia/Tokyo"])
+def test_a_time_that_this_zone_does_not_have_is_no_date(zone: str) -> None:
+    with in_zone(zone):
+        noon = datetime(2026, 11, 25, 12, tzinfo=timezone.utc)
+        assert seconds_since("00010101000000000", noon, "LOCAL") == LONG_AGO
+        assert seconds_since("20261125115900000", noon, "UTC") == 60

@@ -56,6 +56,19 @@ def test_partitions_outside_the_table_are_refused(partition: str) -> None:
         StorageListing(_storage()).files(partition)
 
 
+def test_rows_among_the_tables_own_files_are_not_passed_over() -> None:
+    """A writer makes the folder `.hoodie` a partition where a row has that value."""
+    storage = Remote()
+    for partition in (".hoodie", "plain"):
+        storage.write(f"{partition}/.hoodie_partition_metadata", b"1")
+    with pytest.raises(FormatError, match=r"'\.hoodie' lies in the table's own") as caught:
+        StorageListing(storage).partitions()
+    assert (caught.value.path, caught.value.exit_code) == (".hoodie/.hoodie_partition_metadata", 2)
+    assert storage.calls == [""], "its folder is not listed: it has the timeline"
+    storage.delete(".hoodie/.hoodie_partition_metadata")
+    assert StorageListing(storage).partitions() == ["plain"]
+
+
 def test_a_tree_that_never_ends_is_refused() -> None:
     with pytest.raises(FormatError, match="32 levels"):
         StorageListing(_storage("/".join(["d"] * 40) + "/x")).partitions()

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from hudi_core.config.services.clustering_config import ClusteringConfig, FilterMode, Layout, SortBy, Strategy
+from hudi_core.config.services.clustering_config import (
+    PLAN_STRATEGY,
+    ClusteringConfig,
+    FilterMode,
+    Layout,
+    SortBy,
+    Strategy,
+)
 from hudi_core.errors import ConfigError
 
 HUDI = "org.apache.hudi.client.clustering.plan.strategy"
@@ -86,3 +93,18 @@ def test_what_is_not_valid_names_the_option(key: str, value: str, why: str) -> N
     with pytest.raises(ConfigError, match=why) as refused:
         ClusteringConfig.of({key: value})
     assert key in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "CommitBasedClusteringPlanStrategy",
+        "FlinkSizeBasedClusteringPlanStrategyRecently",
+        "FlinkConsistentBucketClusteringPlanStrategy",
+        "SparkConsistentBucketClusteringPlanStrategy",
+    ],
+)
+def test_the_options_text_names_the_classes_of_hudi_that_are_refused(name: str) -> None:
+    with pytest.raises(ConfigError):
+        ClusteringConfig.of({CLASS: f"{HUDI}.{name}"})
+    assert name in PLAN_STRATEGY.doc

@@ -36,18 +36,18 @@ def schema(kind: Any, second: Any = "string") -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("kind", "column", "compared", "same_class"),
     [
-        ("int", pa.array([3, 1, 2], pa.int32()), (True, True), True),
-        ("long", pa.array([3, 1, 2]), (True, True), True),
-        ("float", pa.array([3, 1, 2], pa.float32()), (True, True), True),
-        ("double", pa.array([float("nan"), -1.5, 2]), (True, True), True),
-        ("boolean", pa.array([True, False, True]), (True, True), True),
-        ("string", pa.array(["z", "a", "m"]), (False, True), False),
-        (DATE, pa.array([datetime.date(2024, 1, day) for day in (3, 1, 2)]), (True, True), False),
+        ("int", pa.array([3, 1, 2], pa.int32()), (True, True), (True, True)),
+        ("long", pa.array([3, 1, 2]), (True, True), (True, True)),
+        ("float", pa.array([3, 1, 2], pa.float32()), (True, True), (True, True)),
+        ("double", pa.array([float("nan"), -1.5, 2]), (True, True), (True, True)),
+        ("boolean", pa.array([True, False, True]), (True, True), (True, True)),
+        ("string", pa.array(["z", "a", "m"]), (False, True), (True, False)),
+        (DATE, pa.array([datetime.date(2024, 1, day) for day in (3, 1, 2)]), (True, True), (False, False)),
         (
             {"type": "long", "logicalType": "timestamp-micros"},
             pa.array([3, 1, 2], pa.timestamp("us", "UTC")),
             (True, True),
-            True,
+            (True, True),
         ),
         (
             DECIMAL,
@@ -55,20 +55,35 @@ def schema(kind: Any, second: Any = "string") -> dict[str, Any]:
                 [decimal.Decimal("3.00"), decimal.Decimal("-1.00"), decimal.Decimal("2.50")], pa.decimal128(10, 2)
             ),
             (False, True),
-            False,
+            (False, False),
         ),
     ],
 )
-def test_types_that_order(kind: Any, column: pa.Array, compared: tuple[bool, bool], same_class: bool) -> None:
-    for policy, compares in zip((OLD, NEW), compared, strict=True):
+def test_types_that_order(
+    kind: Any, column: pa.Array, compared: tuple[bool, bool], same_class: tuple[bool, bool]
+) -> None:
+    for policy, compares, same in zip((OLD, NEW), compared, same_class, strict=True):
         ordering = Ordering.of(policy, schema(kind), path="p")
         assert (ordering.columns[0].kind in ordering.compared) is compares
-        assert ordering.same_class is same_class
+        assert ordering.same_class is same
         values = ordering.values(pa.record_batch([column], ["ts"]), path="p")
         assert values.type == ordering.type
         found = ranks(values)
         first, second, third = found.tolist()
         assert first >= third > second
+
+
+@pytest.mark.parametrize("policy", [OLD, NEW])
+def test_negative_decimals_are_above_all_others_in_log_files_of_0_15(policy: MergePolicy) -> None:
+    ordering = Ordering.of(policy, schema(DECIMAL), path="p")
+    numbers = [decimal.Decimal(text) for text in ("-0.02", "0.00", "-0.01", "3.00", "-0.02")]
+    found = ordering.log_ranks(pa.array(numbers, ordering.type)).tolist()
+    assert found[0] == found[4]
+    order = sorted(range(4), key=lambda at: found[at])
+    assert [numbers[at] for at in order] == sorted(
+        numbers[:4], key=lambda number: (policy is OLD and number < 0, number)
+    )
+    assert ordering.log_ranks(pa.array([None, numbers[0]], ordering.type)).shape == (2,)
 
 
 @pytest.mark.parametrize("kind", ["bytes", {"type": "array", "items": "int"}, {"type": "map", "values": "int"}])

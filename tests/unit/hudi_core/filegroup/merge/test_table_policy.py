@@ -13,6 +13,7 @@ FLAG = DeleteMark("_hoodie_is_deleted", ("true",))
 OPERATION_0_15 = DeleteMark("_hoodie_operation", ("D",))
 OPERATION = DeleteMark("_hoodie_operation", ("D", "-U"))
 STRATEGY = "hoodie__record__merge__strategy__id"
+STRATEGY_0_15 = "hoodie__compaction__record__merger__strategy"
 MODE = "hoodie__record__merge__mode"
 PARTIAL = "hoodie__table__partial__update__mode"
 PAYLOAD = "hoodie__compaction__payload__class"
@@ -156,6 +157,14 @@ def test_merge_modes(
             "11111111-.*register_merger",
         ),
         (8, {STRATEGY: "11111111-0000-0000-0000-000000000000"}, UnsupportedError, "11111111-"),
+        (6, {STRATEGY_0_15: "11111111-0000-0000-0000-000000000000"}, UnsupportedError, "11111111-.*register_merger"),
+        (6, {STRATEGY_0_15: COMMIT_TIME_STRATEGY}, UnsupportedError, "merger class"),
+        (
+            6,
+            {MODE: "COMMIT_TIME_ORDERING", STRATEGY_0_15: "11111111-0000-0000-0000-000000000000"},
+            UnsupportedError,
+            "11111111-.*register_merger",
+        ),
         (9, {MODE: "SOMETIME_ORDERING"}, ConfigError, "SOMETIME_ORDERING"),
         (9, {PARTIAL: "SOME"}, UnsupportedError, "SOME"),
         (6, {PAYLOAD: Payload.POSTGRES.value}, UnsupportedError, "_event_lsn"),
@@ -173,6 +182,26 @@ def test_other_merges_are_refused_by_name(
 ) -> None:
     with pytest.raises(error, match=named):
         MergePolicy.for_table(config(version, **properties))
+
+
+@pytest.mark.parametrize("strategy", [None, "", EVENT_TIME_STRATEGY])
+def test_the_strategy_that_0_15_writes_leaves_the_payload_class(strategy: str | None) -> None:
+    assert MergePolicy.for_table(config(**{STRATEGY_0_15: strategy})).rules is Rules.PAYLOAD_0_15
+
+
+@pytest.mark.parametrize(
+    "name", ["hoodie.datasource.write.record.merger.strategy", "hoodie.compaction.record.merger.strategy"]
+)
+def test_a_merger_class_of_the_options_of_version_6(name: str) -> None:
+    with pytest.raises(UnsupportedError, match=f"{name} is 11111111-0.*register_merger"):
+        MergePolicy.for_table(config(), {name: "11111111-0000-0000-0000-000000000000"})
+    assert MergePolicy.for_table(config(), {name: EVENT_TIME_STRATEGY}) == MergePolicy.for_table(config())
+
+
+def test_a_version_6_table_of_1_x_may_have_any_strategy_of_hudi_under_the_older_name() -> None:
+    for strategy in (EVENT_TIME_STRATEGY, COMMIT_TIME_STRATEGY, PAYLOAD_STRATEGY):
+        table = config(**{MODE: "EVENT_TIME_ORDERING", STRATEGY_0_15: strategy})
+        assert MergePolicy.for_table(table).rules is Rules.EVENT_TIME
 
 
 def test_delete_marker_of_0_15_needs_the_default_payload_and_replaces_the_flag() -> None:

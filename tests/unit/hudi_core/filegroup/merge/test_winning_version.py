@@ -61,6 +61,19 @@ def test_which_classes_a_base_row_stands_against(payload: Payload, wins: bool) -
     assert compares_with_base(rules) is not wins
 
 
+@pytest.mark.parametrize("payload", list(Payload))
+def test_partial_update_payloads_of_0_15_compare_values_of_one_class_only(payload: Payload) -> None:
+    """Of dates and decimals a log record has another class than a base row, so that it wins whatever its value."""
+    rules, above = policy(Rules.PAYLOAD_0_15, payload), np.array([True])
+    same, other = (
+        base_step(rules, np.array([R], np.uint8), above, compared=compared).replace.tolist()
+        for compared in (True, False)
+    )
+    assert other == ([True] if payload is Payload.PARTIAL_UPDATE else same)
+    assert same == [not compares_with_base(rules)]
+    assert not newer_wins(rules, R, R, above=True), "versions in log files are compared in any case"
+
+
 def test_a_delete_entry_is_never_compared_with_a_base_row_of_0_15() -> None:
     step = base_step(policy(Rules.PAYLOAD_0_15, Payload.DEFAULT), np.array([T, F], np.uint8), np.array([True, True]))
     assert step.replace.tolist() == [True, False]

@@ -133,9 +133,18 @@ def values(
 def test_values_are_typed_unescaped_and_stripped_of_their_name() -> None:
     both = ["country", "day"]
     assert values("a%2Fb/20240101", both, [COUNTRY, DAY]) == {"country": "a/b", "day": 20240101}
-    assert values("country=%C3%A9/day=7", both, [COUNTRY, DAY]) == {"country": "é", "day": 7}
+    assert values("country=é%3A/day=7", both, [COUNTRY, DAY]) == {"country": "é:", "day": 7}
     assert values("2024/01/02", ["country"], [COUNTRY]) == {"country": "2024/01/02"}, "one column takes the whole path"
     assert values("x/7", both, [DAY]) == {"day": 7}, "a column that is read from rows still takes up its level"
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [("50%AB", "50«"), ("%C3%A9", "Ã©"), ("ü%fC", "üü"), ("100%25%", "100%%"), ("%G0", "%G0"), ("a\\b\n", "a\\b\n")],
+)
+def test_each_escape_is_a_character_as_in_spark(path: str, value: str) -> None:
+    """tests/interop/test_partition_values.py asks real Hudi."""
+    assert values(path, ["country"], [COUNTRY]) == {"country": value}
 
 
 def test_default_partition_is_null() -> None:

@@ -86,6 +86,25 @@ def test_markers_that_point_elsewhere_are_refused(line: bytes) -> None:
         list_markers(storage, "007")
 
 
+@pytest.mark.parametrize("partition", ["a\u2028b", "a\x85b", "a\rb", "a\x0cb", "a\tb", "a\\b"])
+def test_a_partition_of_a_list_may_have_any_separator_but_a_line_feed(partition: str) -> None:
+    storage = MemoryStorage()
+    line = f"{partition}/f-0_0-1-2_007.parquet.marker.MERGE\n"
+    storage.write(".hoodie/.temp/007/MARKERS0", line.encode())
+    assert list_markers(storage, "007") == [Marker(partition, "f-0_0-1-2_007.parquet", "MERGE")]
+
+
+def test_a_line_feed_is_refused_in_a_list_alone() -> None:
+    """The list, as Hudi writes it, does not say where a partition with a line feed starts."""
+    storage = MemoryStorage()
+    made = create_marker(storage, "007", "a\nb", "f-0_0-1-2_007.parquet", MarkerType.CREATE)
+    assert list_markers(storage, "007") == [made]
+    storage.write(".hoodie/.temp/008/MARKERS0", b"p/f.parquet.marker.MERGE\na\nb/f.parquet.marker.MERGE\n")
+    with pytest.raises(FormatError, match="not a marker: 'a'") as caught:
+        list_markers(storage, "008")
+    assert "hoodie.rollback.using.markers=false" in str(caught.value.remedy)
+
+
 def test_a_line_that_was_cut_as_it_was_written_announces_nothing() -> None:
     storage = MemoryStorage()
     storage.write(

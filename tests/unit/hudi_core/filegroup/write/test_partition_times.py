@@ -60,8 +60,9 @@ def test_what_is_missing_or_wrong_is_named() -> None:
         of(timestamp_type="UNIX_TIMESTAMP")
     with pytest.raises(ConfigError, match=r"input\.dateformat is not set"):
         of(timestamp_type="DATE_STRING", output_dateformat="yyyy")
-    with pytest.raises(ConfigError, match="'Mars' is no time zone"):
-        of(timestamp_type="UNIX_TIMESTAMP", output_dateformat="yyyy", timezone="Mars")
+    for zone in ("Mars", "America", "/etc/passwd"):
+        with pytest.raises(ConfigError, match=f"'{zone}' is no time zone"):
+            of(timestamp_type="UNIX_TIMESTAMP", output_dateformat="yyyy", timezone=zone)
 
 
 @pytest.mark.parametrize("output", ["yyyy-ww", "yy", "yyyy Z", "EEE"])

@@ -89,7 +89,7 @@ def test_floats_of_a_writer_that_passes_over_nan_are_read(tmp_path: Path) -> Non
     a, b = statistics.ranges
     assert a.least == Bound("double", -3.0)
     assert a.greatest is not None
-    assert math.isnan(a.greatest.value)
+    assert a.greatest.value == math.inf
     assert a.total_size > 0
     assert a.total_uncompressed_size > 0
     assert (b.least, b.greatest, b.null_count, b.value_count) == (Bound("long", 1), Bound("long", 2), 1, 3)

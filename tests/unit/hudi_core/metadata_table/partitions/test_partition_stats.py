@@ -10,7 +10,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from hudi_core.errors import UnsupportedError
+from hudi_core.errors import ConflictError, UnsupportedError
+from hudi_core.metadata_table.extract.column_ranges import RowRanges
 from hudi_core.metadata_table.extract.data_file import StatisticsRequirements, read_file_statistics
 from hudi_core.metadata_table.keys import partition_stats_key
 from hudi_core.metadata_table.partitions.partition_stats import PartitionStatsPartition
@@ -168,3 +169,34 @@ def test_cleans_and_rollbacks_leave_ranges_of_partitions_as_they_are(golden: Gol
     changes = FileChanges({"p": {"a": 1}}, {"p": frozenset({"b.parquet"})})
     assert not partition_type.updated_by_clean
     assert [*partition_type.of_clean("1", changes), *partition_type.of_rollback(changes)] == []
+
+
+@pytest.mark.parametrize("operation", ["COMPACT", "CLUSTER", "UPSERT"])
+def test_a_range_of_another_type_is_replaced(golden: Golden, operation: str) -> None:
+    """Of a column that was widened: Hudi compares bounds of one Java type alone, so a record that widens the older one
+    makes its readers and writers fail.
+    """
+    table = table_of(golden)
+    partition_type = PartitionStatsPartition("partition_stats", table)
+    file = whole_file(table, "f", "b", "m")
+    partition = file.file.partition
+    column = next(name for name, kind in indexed_types(table).items() if kind == pa.int64())
+    rows, before = RowRanges(column, pa.int64(), 2), RowRanges(column, pa.int32(), 2)
+    rows.add(pa.array([5], pa.int64()))
+    before.add(pa.array([-3], pa.int32()))
+    of_long, older = rows.result(), before.result()
+    file = replace(file, ranges=tuple(of_long if item.column == column else item for item in file.ranges))
+    recorded = {item.column: item for item in file.ranges} | {column: older}
+    update = CommitUpdate("20240101000000000", operation, {}, (file,), recorded={partition: recorded})
+    bodies = [
+        plain_datum(datum)["ColumnStatsMetadata"] for _, datum in partition_type.of_commit(update) if datum is not None
+    ]
+    (found,) = [item for item in bodies if item["columnName"] == column]
+    assert found["isTightBound"]
+    assert found["minValue"][0].endswith("LongWrapper")
+    if operation == "UPSERT":
+        return
+    assert len(bodies) == 1
+    assert found["minValue"][1]["value"] == -3
+    with pytest.raises(ConflictError, match="another type"):
+        list(partition_type.of_commit(replace(update, overtakes=True)))

@@ -8,6 +8,8 @@ from collections.abc import Callable
 
 import pytest
 
+from hudi_core.config.services.archive_config import ArchiveConfig
+from hudi_core.services.archive.inputs import read_inputs
 from hudi_core.services.archive.job import ArchiveService
 from hudi_core.timeline.actions.rollback import encode_rollback_plan
 from hudi_core.timeline.instant import COMMIT_ACTIONS, Action
@@ -93,3 +95,22 @@ def test_by_hours_the_cleaner_keeps_from_the_last_commit_on(golden: Golden, fold
     first = context_of(case.table).active.load().commits().instants[0]
     options = {**TIGHT, "hoodie.clean.policy": "KEEP_LATEST_BY_HOURS", "hoodie.clean.hours.retained": "1"}
     assert f"the commits that the cleaner keeps since {first.requested_time}" in reason(case, options)
+
+
+@pytest.mark.parametrize("folder", VERSIONS)
+@pytest.mark.parametrize("action", [Action.COMPACTION, Action.DELTA_COMMIT])
+def test_what_the_cleaner_keeps_is_held_back_by_a_pending_write_and_not_by_a_compaction(
+    golden: Golden, folder: str, action: Action
+) -> None:
+    """ArchivalUtils asks for the earliest commit of getCommitsTimeline, CleanPlanner of
+    getCommitsAndCompactionTimeline.
+    """
+    case = golden(folder, "archived_timeline_mor")
+    without_metadata_table(case.table)
+    context = context_of(case.table, TIGHT)
+    _, second, *rest = context.active.load().commits().instants
+    assert len(rest) > 1
+    pending = f"{int(second.requested_time) + 1}"
+    context.active.create_requested(pending, action, b"")
+    kept = read_inputs(context, context.active.load(), ArchiveConfig.of(context.options)).cleaner_keeps
+    assert kept == (rest[-1] if action == Action.COMPACTION else second).requested_time

@@ -19,10 +19,11 @@ from hudi_core.services.clean.job import REMOVED
 from hudi_core.services.clean.kept_files import drop_partitions
 from hudi_core.services.clean.planner import CleanService
 from hudi_core.services.context import OWNER_KEY, RUN_KEY, VERSION_KEY, provenance
+from hudi_core.services.metadata.action_updates import clean_changes
 from hudi_core.services.metadata.maintain import create_metadata, drop_metadata
 from hudi_core.storage.base import Storage
 from hudi_core.storage.local import LocalStorage
-from hudi_core.timeline.actions.clean import CleanPlan
+from hudi_core.timeline.actions.clean import CleanPlan, decode_clean_plan, encode_clean_plan
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import Action, State
 from hudi_core.timeline.timeline import Timeline
@@ -335,6 +336,44 @@ def test_a_partition_that_a_writer_makes_again_while_it_is_cleaned_stays_listed(
     assert made
     assert all(file.exists() for file in made)
     assert run_clean(table, instant) == "completed"
+
+
+@pytest.mark.parametrize("version", ["6", "8", "9"])
+def test_a_partition_that_is_dropped_later_than_its_files_is_no_longer_listed(
+    version: str, golden: Golden, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A clean deletes the files and leaves the folder, as beside a pending write; the plan of a later clean names the
+    partition and none of its files.
+    """
+    table = golden(version, "insert_overwrite_clean_requested").table
+    context, first = context_of(table), clean_of(table)
+    requested = context.active.path(first, Action.CLEAN, State.REQUESTED)
+    content = context.storage.read(requested)
+    dropped = decode_clean_plan(content, path=requested).dropped_partitions
+    assert dropped
+    context.active.remove(first, Action.CLEAN, State.REQUESTED)
+    create_metadata(context, {"files"}, LocalEngine(1), Owner.current("test"), 3)
+    context = context_of(table)
+    context.active.create_requested(first, Action.CLEAN, content)
+    with monkeypatch.context() as patched:
+        patched.setattr(clean_run, "drop_partitions", lambda *_: frozenset())
+        assert run_clean(table, first) == "completed"
+    assert {*listed_partitions(table)} >= {*dropped}
+
+    second = context.new_instant(context.active.load())
+    plan = CleanPlan("KEEP_LATEST_COMMITS", {}, last_completed=first, dropped_partitions=dropped)
+    context.active.create_requested(second, Action.CLEAN, encode_clean_plan(plan, str))
+    assert run_clean(table, second) == "completed"
+    assert not {*listed_partitions(table)} & {*dropped}
+    assert_metadata_true(table)
+    details = context.active.read_of(context.active.load().get(second, Action.CLEAN))
+    assert clean_changes(details, path="").dropped_partitions == {*dropped}
+
+
+def listed_partitions(table: Path) -> list[str]:
+    """The partitions that the metadata table lists."""
+    context = context_of(table)
+    return MetadataTable(context.storage, context.config, context.active.load()).list_partitions()
 
 
 @pytest.mark.parametrize("version", ["6", "6-by-1.2.0", "8", "8-by-1.2.0", "9"])

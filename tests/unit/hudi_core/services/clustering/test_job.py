@@ -25,7 +25,7 @@ from hudi_core.timeline.actions.commit import encode_commit, encode_commit_avro
 from hudi_core.timeline.instant import Action, State
 from hudi_core.transaction.owner import Owner
 from hudi_core.view.file_group import FileSlice
-from tests.support.changed_tables import data_files, open_context
+from tests.support.changed_tables import choose_payload, data_files, open_context
 from tests.support.dropped_columns import name_dropped
 from tests.support.golden_clusterings import SORT_COLUMNS, cluster, commit_of, plan_of_all, planned, replaced
 from tests.support.golden_data import GoldenCase
@@ -65,6 +65,13 @@ def test_a_dropped_column_that_the_schema_names(golden: Golden, version: str, co
         if "Name" in columns:
             values = names["name"].to_pylist()
             assert values == sorted(values, key=lambda name: (name is not None, name or ""))
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_plan_with_log_files_needs_the_payload_class(golden: Golden, version: str) -> None:
+    table = golden(version, "clustering_requested_mor").table
+    choose_payload(table, "com.acme.MyPayload")
+    assert_refused(table, UnsupportedError, r"com\.acme\.MyPayload")
 
 
 @pytest.mark.parametrize("version", VERSIONS)

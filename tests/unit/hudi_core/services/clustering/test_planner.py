@@ -29,6 +29,7 @@ from hudi_core.timeline.actions.container import decode_datum
 from hudi_core.timeline.instant import Action, State
 from hudi_core.timeline.pending_plans import read_clustering_plans
 from hudi_core.transaction.owner import Owner
+from tests.support.changed_tables import choose_payload
 from tests.support.golden_compactions import context_of
 from tests.support.golden_data import GoldenCase
 from tests.support.rows import assert_same_rows
@@ -283,6 +284,30 @@ def test_a_table_that_is_not_clustered_gets_no_plan(golden: Golden) -> None:
     table = golden("9", "no_meta_fields_mor").table
     before = tree(table)
     with pytest.raises(UnsupportedError, match=r"populate\.meta\.fields"):
+        schedule(table)
+    assert tree(table) == before
+
+
+@pytest.mark.parametrize(
+    "payload", ["com.acme.MyPayload", "org.apache.hudi.common.model.debezium.MySqlDebeziumAvroPayload"]
+)
+@pytest.mark.parametrize("folder", VERSIONS)
+def test_without_log_files_the_payload_class_does_not_matter(golden: Golden, folder: str, payload: str) -> None:
+    table = golden(folder, "cow_basic").table
+    before = read_rows(table)
+    choose_payload(table, payload)
+    assert schedule(table).instant is not None
+    (done,) = run(table).instants
+    assert (done.state, done.error) == ("completed", None)
+    assert_same_rows(read_rows(table), before, ignore=("_hoodie_file_name",))
+
+
+@pytest.mark.parametrize("folder", VERSIONS)
+def test_log_files_of_an_unknown_payload_class_are_not_planned(golden: Golden, folder: str) -> None:
+    table = golden(folder, "mor_basic").table
+    choose_payload(table, "com.acme.MyPayload")
+    before = tree(table)
+    with pytest.raises(UnsupportedError, match=r"com\.acme\.MyPayload"):
         schedule(table)
     assert tree(table) == before
 

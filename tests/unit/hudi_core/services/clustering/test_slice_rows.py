@@ -114,6 +114,21 @@ def test_a_corrupt_log_block_stops_it_unless_allowed(golden: Golden, version: st
     assert refused == 3
 
 
+def test_log_files_are_not_left_out_where_there_are_no_rules(golden: Golden) -> None:
+    """A task of a plan without log files has none."""
+    context = open_context(golden("9", "mor_basic").table)
+    target = replace(target_of(context), policy=None)
+    slices = slices_of(context)
+    assert {bool(item.log_files) for item in slices} == {True, False}
+    for item in slices:
+        if item.log_files:
+            with pytest.raises(ExecutionError, match="no rules"), open_slice(context.storage, target, planned(item)):
+                pass
+        else:
+            with open_slice(context.storage, target, planned(item)) as rows:
+                assert list(rows.batches())
+
+
 @pytest.mark.parametrize("version", VERSIONS)
 def test_of_rows_with_one_key_the_logs_change_the_first(golden: Golden, version: str) -> None:
     """As in queries, in version 6 as well, where a compaction changes both."""

@@ -73,6 +73,15 @@ def test_base_files_of_other_formats_are_refused(golden: Golden, version: str, f
     assert_refused(table, UnsupportedError, f"base files of format {file_format}")
 
 
+def test_a_merger_class_of_version_6_that_is_not_known_is_refused(golden: Golden) -> None:
+    table = golden("6", "mor_compaction_requested").table
+    name = "hoodie.compaction.record.merger.strategy"
+    set_properties(table, f"{name}=11111111-2222-3333-4444-555555555555")
+    assert_refused(table, UnsupportedError, f"{name} is 11111111-.*a merger class")
+    with pytest.raises(UnsupportedError, match=name):
+        read_rows(table)
+
+
 def test_a_merger_class_that_is_not_known_is_refused(golden: Golden) -> None:
     table = golden("9", "mor_compaction_requested_only").table
     set_properties(table, "hoodie.record.merge.mode=CUSTOM")

@@ -8,9 +8,11 @@ import pytest
 from hudi_core.engine.local import LocalEngine
 from hudi_core.errors import ConfigError, StorageExistsError
 from hudi_core.metadata_table.index_definitions import PATH_KEY
+from hudi_core.metadata_table.write.drop import drop_partitions
 from hudi_core.request.requests import RunRequest
 from hudi_core.services.indexing.planner import IndexingService
 from hudi_core.services.runner import ServiceRunner
+from hudi_core.storage.local import LocalStorage
 from hudi_core.table import HudiTable
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import Action
@@ -39,6 +41,22 @@ def test_only_row_level_indexes_have_a_configurable_number_of_file_groups(golden
         plan(table, RECORD_INDEX | groups(0))
     assert run(table, plan(table, RECORD_INDEX | groups(5)).instant, groups(5)) == "completed"
     assert counts(table) == {"record-index": 5}, "so many from the start"
+
+
+@pytest.mark.parametrize("version", ["6", "9"])
+def test_where_nothing_is_named_or_kept_the_reason_says_what_would_change_it(golden: Golden, version: str) -> None:
+    table = golden(version, "mor_basic").table
+    named = plan(table, {"hoodie.metadata.index.column.stats.enable": "false"})
+    assert (named.instant, named.plan) == (None, None)
+    assert "hoodie.metadata.index.column.stats.enable" in str(named.reason)
+    drop_partitions(LocalStorage(table), context_of(table).config, ["files"])
+    kept = plan(table, RECORD_INDEX)
+    assert (kept.instant, kept.plan) == (None, None)
+    assert "`hudictl metadata create TABLE`" in str(kept.reason)
+    assert "hoodie.metadata.enable=true" in str(kept.reason)
+    for wrong in ({"hoodie.index.name": "unknown"}, {"hoodie.metadata.record.index.enable": "perhaps"}, groups(2)):
+        with pytest.raises(ConfigError):
+            plan(table, wrong)
 
 
 def test_a_global_index_does_not_become_partitioned_by_a_resize(golden: Golden) -> None:

@@ -18,7 +18,7 @@ from hudi_core.config.services.indexing_config import (
 from hudi_core.config.table_config import TableConfig
 from hudi_core.errors import ConfigError, UnsupportedError
 from hudi_core.metadata_table.index_definitions import IndexDefinition
-from hudi_core.services.indexing.requested_indexes import RequestedIndexes, requested_indexes
+from hudi_core.services.indexing.requested_indexes import NONE_NAMED, RequestedIndexes, requested_indexes
 from tests.support.table_configs import VERSION_9, config_of
 
 PARTITIONED = {"hoodie.table.partition.fields": "day"}
@@ -38,10 +38,9 @@ def test_switches_name_partitions_in_order() -> None:
     assert found.definitions == {}
 
 
-def test_no_index_is_an_error() -> None:
-    with pytest.raises(ConfigError, match="no index to build") as caught:
-        requested({COLUMN_STATS_ENABLE.name: "false"})
-    assert COLUMN_STATS_ENABLE.name in str(caught.value.remedy)
+def test_no_index_may_be_named() -> None:
+    assert requested({COLUMN_STATS_ENABLE.name: "false"}).names == ()
+    assert COLUMN_STATS_ENABLE.name in NONE_NAMED
 
 
 def test_a_column_defines_a_secondary_index() -> None:

@@ -14,10 +14,10 @@ from hudi_core.filegroup.write.buckets import Buckets
 from hudi_core.services.overwrite.plan import Overwrite, check_bucket_ids, check_not_written, plan_overwrite
 from hudi_core.services.rollback.verb import rollback
 from hudi_core.timeline.actions.commit import Operation
-from tests.support.changed_tables import an_owner, open_context
+from tests.support.changed_tables import an_owner, choose_payload, data_files, open_context
 from tests.support.golden_data import GoldenCase
 from tests.support.overwrites import delete, overwrite, own_rows, put_source, within
-from tests.support.table_invariants import read_rows
+from tests.support.table_invariants import pending_instants, read_rows
 
 Golden = Callable[[str, str], GoldenCase]
 
@@ -40,6 +40,43 @@ def test_unknown_partitions_are_bad_input(golden: Golden) -> None:
     table = golden("6", "cow_basic").table
     with pytest.raises(ConfigError, match="no partition 'nowhere'"):
         delete(table, "nowhere")
+
+
+@pytest.mark.parametrize("version", ["6", "8", "9"])
+def test_a_deletion_needs_no_payload_class(golden: Golden, version: str) -> None:
+    """No row is merged for it; the rows of a source go through the class, which decides about deletes."""
+    table = golden(version, "mor_basic").table
+    rows = read_rows(table)
+    choose_payload(table, "com.acme.MyPayload")
+    (first, *_) = names = sorted(set(rows.column("_hoodie_partition_path").to_pylist()))
+    assert delete(table, first).replaced_file_groups > 0
+    context = open_context(table)
+    view = context.view(context.active.load())
+    assert [len(view.latest_merged_slices(name)) for name in names] == [0, *([2] * len(names[1:]))]
+
+
+@pytest.mark.parametrize("version", ["6", "9"])
+def test_a_source_needs_the_payload_class(golden: Golden, tmp_path: Path, version: str) -> None:
+    table = golden(version, "cow_basic").table
+    given = put_source(own_rows(table, read_rows(table)), tmp_path)
+    choose_payload(table, "com.acme.MyPayload")
+    before = pending_instants(table), data_files(table)
+    with pytest.raises(UnsupportedError, match=r"com\.acme\.MyPayload"):
+        overwrite(table, given, whole_table=True)
+    assert (pending_instants(table), data_files(table)) == before
+
+
+def test_an_index_needs_the_rows_that_log_files_change(golden: Golden) -> None:
+    """It is refused before an instant is requested."""
+    table = golden("9", "mdt_all_mor").table
+    context = open_context(table)
+    view = context.view(context.active.load())
+    name = next(name for name in view.partitions() if any(item.log_files for item in view.latest_merged_slices(name)))
+    choose_payload(table, "com.acme.MyPayload")
+    instants, files = len(context.active.load().instants), data_files(table)
+    with pytest.raises(UnsupportedError, match=r"com\.acme\.MyPayload"):
+        delete(table, name)
+    assert (len(context.active.load().instants), data_files(table)) == (instants, files)
 
 
 def test_rows_outside_of_the_named_partitions_are_bad_input(golden: Golden, tmp_path: Path) -> None:

@@ -161,7 +161,7 @@ def test_a_plan_of_version_1_names_files_alone() -> None:
             FormatError,
             "neither a base file",
         ),
-        ({"filePathsToBeDeletedPerPartition": {"p": [{"filePath": "/t/p/a\0b"}]}}, FormatError, "control character"),
+        ({"filePathsToBeDeletedPerPartition": {"p": [{"filePath": "/t/p/a\0b"}]}}, FormatError, "zero byte"),
         ({"filePathsToBeDeletedPerPartition": {"p": [{"filePath": f"/t/p/{BASE}"}] * 2}}, FormatError, "twice"),
         ({"filePathsToBeDeletedPerPartition": {"../p": [{"filePath": f"/t/../p/{BASE}"}]}}, FormatError, "segment"),
         (

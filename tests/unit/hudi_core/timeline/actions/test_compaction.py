@@ -86,7 +86,7 @@ HOSTILE = [
     {"partitionPath": ".hoodie"},
     {"partitionPath": ".hoodie/metadata/files"},
     {"partitionPath": "file:/etc"},
-    {"partitionPath": "a\\b"},
+    {"partitionPath": "a\\..\\b"},
     {"partitionPath": "a\x00b"},
     {"dataFilePath": "../../etc/x"},
     {"dataFilePath": f"../{BASE}"},

@@ -1,0 +1,19 @@
+"""JSON of a timeline is JSON as Jackson reads it."""
+
+from __future__ import annotations
+
+import pytest
+
+from hudi_core.errors import CorruptFileError
+from hudi_core.timeline.actions.pretty_json import load_object
+
+
+def test_an_object() -> None:
+    assert load_object(b'{"a": -1e3, "b": "NaN"}', path="p") == {"a": -1000.0, "b": "NaN"}
+
+
+@pytest.mark.parametrize("text", ["NaN", "Infinity", "-Infinity", "[1, NaN]"])
+def test_what_python_reads_and_jackson_refuses(text: str) -> None:
+    with pytest.raises(CorruptFileError, match="is no number") as caught:
+        load_object(f'{{"a": {text}}}'.encode(), path="p")
+    assert (caught.value.path, bool(caught.value.remedy)) == ("p", True)
