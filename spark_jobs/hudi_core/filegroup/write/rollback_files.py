@@ -3,20 +3,20 @@
 Table version 6 shares log files among instants, so a command block goes into a log file of its own after them
 (BaseRollbackHelper of 0.15, RollbackHelperV1 of 1.x); later versions name every file after its instant and delete it
 (RollbackHelper of 1.x). A plan is a file in the table, so nothing in it is followed as a path: a file counts when its
-plain name parses and has the failed instant.
+plain name parses and has the failed instant, or is that of a log file with blocks of that instant alone.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import Final
 
 from hudi_core.codec.log.blocks import ROLLBACK_COMMAND, BlockType, HeaderKey, LogBlock
 from hudi_core.codec.log.frames import encode_block
-from hudi_core.errors import FormatError
+from hudi_core.errors import FormatError, StorageNotFoundError
 from hudi_core.filegroup.read.log_scan import log_blocks
 from hudi_core.filegroup.write.markers import MarkerType, create_marker, list_markers
 from hudi_core.model.names import ROLLBACK_TOKEN, LogFileName, parse_data_file
@@ -60,15 +60,48 @@ class Undone:
     kept_logs: Mapping[str, int] = field(default_factory=dict, hash=False)
 
 
-def undo_of(request: RollbackRequest, failed: str, *, source: str) -> FileUndo:
+def is_named_after_another(storage: Storage, failed: str, partition: str, name: str) -> bool:
+    """Whether a data file with the name of another instant is a log file of `failed`: all its blocks are, or it is
+    gone.
+
+    While a clustering that resizes consistent hashing buckets is pending, a write goes to the new bucket as well, into
+    a log file that is named after the clustering (HoodieAppendHandle). Headers are read, no contents. Raises
+    FormatError for a log file that has blocks of other instants as well, StorageError.
+    """
+    if not isinstance(parse_data_file(name), LogFileName):
+        return False
+    path = join(partition, name)
+    try:
+        file = DataFile(partition, name, storage.stat(path).size)
+        instants = {item.instant_time for item in log_blocks(storage, [file]) if isinstance(item, LogBlock)}
+    except StorageNotFoundError:
+        return True
+    if failed in instants and len(instants) > 1:
+        raise FormatError(
+            f"the log file has blocks of {failed}, which is rolled back, and of other instants",
+            path=path,
+            remedy="let the table's writer roll the instant back",
+        )
+    return instants == {failed}
+
+
+def undo_of(
+    request: RollbackRequest, failed: str, *, source: str, is_renamed: Callable[[str, str], bool] | None = None
+) -> FileUndo:
     """What a plan's request may do.
 
-    Names that are not those of files of `failed` are omitted, with a warning naming `source`. Raises FormatError for a
-    log request whose file group or base instant make no file name.
+    Names that are not those of files of `failed` are omitted, with a warning naming `source`; `is_renamed` says of a
+    partition and the name of a data file of another instant that it is one nevertheless (is_named_after_another).
+    Raises FormatError for a log request whose file group or base instant make no file name.
     """
     partition = check_partition(request.partition, source=source)
     names = [address.rpartition("/")[2] for address in request.files_to_delete]
-    kept = tuple(name for name in names if (parsed := parse_data_file(name)) and parsed.instant == failed)
+    kept = tuple(
+        name
+        for name in names
+        if (parsed := parse_data_file(name))
+        and (parsed.instant == failed or (is_renamed is not None and is_renamed(partition, name)))
+    )
     if len(kept) < len(names):
         log.warning(
             "%s names %d files that instant %s did not write; they are left alone",

@@ -20,7 +20,7 @@ from hudi_core.codec.log.blocks import BlockType, CorruptBlock
 from hudi_core.errors import StorageNotFoundError
 from hudi_core.filegroup.read.log_scan import log_blocks
 from hudi_core.filegroup.write.markers import Marker, MarkerType, list_markers
-from hudi_core.filegroup.write.rollback_files import FileUndo
+from hudi_core.filegroup.write.rollback_files import FileUndo, is_named_after_another
 from hudi_core.model.names import BaseFileName, LogFileName, parse_data_file
 from hudi_core.services.context import TableContext
 from hudi_core.storage.base import FileInfo
@@ -105,7 +105,10 @@ def _by_markers(context: TableContext, failed: Failed, markers: Iterable[Marker]
     shared_logs = not context.config.features.rollback_deletes_logs
     for marker in markers:
         parsed = parse_data_file(marker.file_name)
-        if parsed is None or (parsed.instant != failed.time and not shared_logs):
+        by_name = shared_logs or (parsed is not None and parsed.instant == failed.time)
+        if not by_name and is_named_after_another(context.storage, failed.time, marker.partition, marker.file_name):
+            yield FileUndo(marker.partition, delete=(marker.file_name,))
+        elif parsed is None or not by_name:
             named = f"{marker.partition}/{marker.file_name}"
             log.warning("marker of %s for %s: that is no file of this instant, it is left alone", failed.time, named)
         elif isinstance(parsed, LogFileName) and parsed.instant == failed.time and shared_logs:

@@ -8,11 +8,18 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Final, NoReturn
 
 from hudi_core.errors import ConflictError, FormatError, StorageExistsError
 from hudi_core.filegroup.read.log_scan import CommittedInstants, has_counting_block
-from hudi_core.filegroup.write.rollback_files import FileRollback, FileUndo, Undone, undo_of
+from hudi_core.filegroup.write.rollback_files import (
+    FileRollback,
+    FileUndo,
+    Undone,
+    is_named_after_another,
+    undo_of,
+)
 from hudi_core.metadata_table.records.file_statistics import FileChanges
 from hudi_core.model.partition import join
 from hudi_core.services.context import TableContext
@@ -71,7 +78,11 @@ class RollbackExecution:
             self._active.read_requested(rollback, Action.ROLLBACK), path=self._source
         )
         # Before anything is claimed or written: a request that can't be followed refuses the plan as a whole.
-        self._steps = [undo_of(request, self.plan.instant, source=self._source) for request in self.plan.requests]
+        failed, by_name = self.plan.instant, context.config.features.rollback_deletes_logs
+        is_renamed = partial(is_named_after_another, self._storage, failed) if by_name else None
+        self._steps = [
+            undo_of(request, failed, source=self._source, is_renamed=is_renamed) for request in self.plan.requests
+        ]
         self._started = time.monotonic()
         self.removed: Mapping[str, int] = {}
         """The files that this run deleted, by path, with their sizes in bytes."""

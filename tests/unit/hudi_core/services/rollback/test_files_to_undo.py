@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
+from hudi_core.errors import FormatError
+from hudi_core.services.rollback.files_to_undo import failed_of, plan_undo
 from hudi_core.services.rollback.planner import request_rollback
 from hudi_core.services.rollback.verb import rollback
 from hudi_core.timeline.actions.rollback import decode_rollback_plan
@@ -103,3 +106,56 @@ def test_an_append_marker_with_the_base_files_name_is_understood(golden: Golden)
         file.write_text("\n".join(lines) + "\n")
     rollback(open_context(case.table), failed, an_owner())
     assert data_files(case.table) == data_files(after)
+
+
+def _named_after(table: Path, failed: str, other: str) -> Path:
+    """A log file of the failed write, renamed with its marker after another instant: what a write beside the resizing
+    of consistent hashing buckets leaves in the new bucket.
+    """
+    log = sorted(table.glob(f"*/.*_{failed}.log.*"))[0]
+    renamed = log.with_name(f".00000000-0000-0000-0000-000000000000-0_{other}.log.1_0-1-0")
+    (marker,) = (table / ".hoodie" / ".temp" / failed).glob(f"*/{log.name}.marker.*")
+    log.rename(renamed)
+    marker.rename(marker.with_name(marker.name.replace(log.name, renamed.name)))
+    return renamed
+
+
+def _planned_names(table: Path, failed: str, log: Path) -> list[str]:
+    """How a plan to roll the write back names the log file."""
+    context = open_context(table)
+    (pending,) = (item for item in context.active.load().pending() if item.requested_time == failed)
+    steps = plan_undo(context, failed_of(context, pending), context.active.load(), use_markers=True)
+    return [name for step in steps for name in step.delete if name == log.name]
+
+
+@pytest.mark.parametrize("version", ["8", "9"])
+def test_a_log_file_that_is_named_after_a_clustering_is_deleted(golden: Golden, version: str) -> None:
+    """And a plan of real Hudi, which names it, is run so, also where another owner has deleted it before."""
+    table, planned = (golden(version, "failed_inflight_mor_direct_markers").table for _ in range(2))
+    failed, rows = pending_write(table), read_rows(table, "off")
+    for gone in (False, True):
+        copy = planned if gone else table
+        log = _named_after(copy, failed, "20990101000000000")
+        context = open_context(copy)
+        if gone:
+            (pending,) = (item for item in context.active.load().pending() if item.requested_time == failed)
+            request_rollback(context, pending, an_owner())
+            log.unlink()
+        assert rollback(context, failed, an_owner())
+        assert not log.exists()
+        assert_rows(copy, rows)
+
+
+@pytest.mark.parametrize("version", ["8", "9"])
+def test_a_log_file_of_others_is_left_alone(golden: Golden, version: str) -> None:
+    table = golden(version, "failed_inflight_mor_direct_markers").table
+    failed = pending_write(table)
+    log = _named_after(table, failed, "20990101000000000")
+    others = next(path for path in table.glob("*/.*.log.*") if failed not in path.name and path != log)
+    blocks = log.read_bytes()
+    log.write_bytes(others.read_bytes())
+    assert _planned_names(table, failed, log) == []
+    log.write_bytes(others.read_bytes() + blocks)
+    with pytest.raises(FormatError, match="of other instants") as caught:
+        rollback(open_context(table), failed, an_owner())
+    assert caught.value.path == log.relative_to(table).as_posix()
