@@ -81,8 +81,9 @@ class ActiveTimeline:
         """The content of the file that shows the instant's state. Raises StorageNotFoundError."""
         return self._content(self.path_of(instant), instant.action, instant.state)
 
-    def read_commit(self, instant: Instant) -> CommitMetadata:
-        """The metadata of a completed commit, deltacommit or replacecommit; TimelineError for any other instant.
+    def read_commit(self, instant: Instant, *, stats: bool = True) -> CommitMetadata:
+        """The metadata of a completed commit, deltacommit or replacecommit; TimelineError for any other instant. As
+        decode_commit without `stats`.
 
         The empty file that a crash may leave is empty metadata, as in Hudi. Of a replacecommit it is a
         CorruptFileError: a query would read the file groups that the instant replaced beside the new ones.
@@ -96,7 +97,7 @@ class ActiveTimeline:
             raise CorruptFileError(
                 "the completed file is empty, so that it is not known which file groups it replaced", path=path
             )
-        return decode_commit(data, path=path)
+        return decode_commit(data, path=path, stats=stats)
 
     def read_requested(self, requested_time: str, action: str) -> bytes:
         """The content of an instant's requested file. Raises StorageNotFoundError."""

@@ -18,7 +18,7 @@ from hudi_core.metadata_table.read.metadata_table import MetadataTable
 from hudi_core.model.partition import join
 from hudi_core.services.context import TableContext
 from hudi_core.storage.base import ByteRange, FileInfo, Storage
-from hudi_core.timeline.actions.commit import CommitMetadata, decode_commit
+from hudi_core.timeline.actions.commit import CommitMetadata
 from hudi_core.timeline.actions.compaction import CompactionOperation
 from hudi_core.timeline.schema_history import SCHEMA_FOLDER, internal_schema_history
 from hudi_core.timeline.timeline import Timeline
@@ -74,11 +74,8 @@ def check_schema_of_latest(context: TableContext, timeline: Timeline) -> None:
     """
     what = "the table uses schema-on-read evolution (hoodie.schema.on.read.enable)"
     latest = timeline.commits().last()
-    if latest is not None:
-        path = context.active.path_of(latest)
-        metadata = decode_commit(context.active.read_details(latest), path=path, stats=False)
-        if metadata.extra_metadata.get(_EVOLUTION_KEY):
-            raise _not_here(what, path)
+    if latest is not None and context.active.read_commit(latest, stats=False).extra_metadata.get(_EVOLUTION_KEY):
+        raise _not_here(what, context.active.path_of(latest))
     if internal_schema_history(context.storage, timeline) is not None:
         raise _not_here(what, SCHEMA_FOLDER)
 

@@ -105,15 +105,16 @@ def _by_markers(context: TableContext, failed: Failed, markers: Iterable[Marker]
     shared_logs = not context.config.features.rollback_deletes_logs
     for marker in markers:
         parsed = parse_data_file(marker.file_name)
-        by_name = shared_logs or (parsed is not None and parsed.instant == failed.time)
-        if not by_name and is_named_after_another(context.storage, failed.time, marker.partition, marker.file_name):
+        is_own = parsed is not None and parsed.instant == failed.time
+        may_be = is_own or shared_logs
+        if not may_be and is_named_after_another(context.storage, failed.time, marker.partition, marker.file_name):
             yield FileUndo(marker.partition, delete=(marker.file_name,))
-        elif parsed is None or not by_name:
+        elif parsed is None or not may_be:
             named = f"{marker.partition}/{marker.file_name}"
             log.warning("marker of %s for %s: that is no file of this instant, it is left alone", failed.time, named)
-        elif isinstance(parsed, LogFileName) and parsed.instant == failed.time and shared_logs:
+        elif isinstance(parsed, LogFileName) and is_own and shared_logs:
             yield FileUndo(marker.partition, delete=(marker.file_name,))
-        elif parsed.instant == failed.time:
+        elif is_own:
             yield FileUndo(marker.partition, parsed.file_id, failed.time, (marker.file_name,))
         elif isinstance(parsed, LogFileName):
             info = listed.get(marker.partition, {}).get(marker.file_name)
