@@ -49,6 +49,10 @@ files.
 
 
 WITHOUT_ROWS = ("empty_commit", "only_deletes")
+MILLIS = ("6", "types_timestamp_millis")
+"""Whose base files hold milliseconds, as Spark wrote them, and whose schema says microseconds: 0.15.0 takes one for the
+other when it merges such a file. Behind our overwrite a file holds what the schema says.
+"""
 
 
 def cases(leaving: tuple[str, ...] = ()) -> Iterator[Any]:
@@ -262,4 +266,10 @@ def test_real_hudi_goes_on_behind_our_overwrites(
         delete(judge.untouched, partitions[-1])
         judge.drop(partitions[-1])
     judge.check()
-    judge.goes_on()
+    if (version, name) != MILLIS:
+        judge.goes_on()
+        return
+    assert judge.theirs is not None
+    judge.write("upsert", own_rows(judge.base, within(judge.theirs, partitions[0])).slice(0, 3))(judge.base)
+    found = judge.hudi.snapshot(judge.base, metadata=True)
+    assert_same_rows(user_columns(found), user_columns(judge.theirs))
