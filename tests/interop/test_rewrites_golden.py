@@ -49,9 +49,9 @@ files.
 
 
 WITHOUT_ROWS = ("empty_commit", "only_deletes")
-MILLIS = ("6", "types_timestamp_millis")
-"""Whose base files hold milliseconds, as Spark wrote them, and whose schema says microseconds: 0.15.0 takes one for the
-other when it merges such a file. Behind our overwrite a file holds what the schema says.
+MILLIS = (("6", "types_timestamp_millis"), ("8", "types_timestamp_millis"))
+"""Whose base files hold milliseconds, as Spark wrote them, and whose schema says microseconds: 0.15.0 and 1.0.2 take
+one for the other when they merge such a file. Behind our overwrite a file holds what the schema says.
 """
 
 
@@ -266,7 +266,7 @@ def test_real_hudi_goes_on_behind_our_overwrites(
         delete(judge.untouched, partitions[-1])
         judge.drop(partitions[-1])
     judge.check()
-    if (version, name) != MILLIS:
+    if (version, name) not in MILLIS:
         judge.goes_on()
         return
     assert judge.theirs is not None
