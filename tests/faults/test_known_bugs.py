@@ -8,6 +8,7 @@ test of its own elsewhere, it is called, not copied.
 from __future__ import annotations
 
 import itertools
+import os
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime, timedelta, timezone
@@ -22,10 +23,12 @@ from hudi_core.errors import ConflictError, FormatError, HudiError
 from hudi_core.history import archiving
 from hudi_core.metadata_table.write.delta_writer import DeltaWriter
 from hudi_core.model.names import parse_data_file
+from hudi_core.services import context as service_context
 from hudi_core.services import rewrite
 from hudi_core.services.clean import checks as guard
 from hudi_core.services.clean import slices_to_delete as policies
 from hudi_core.services.context import TableContext
+from hudi_core.services.repair.takeover import takeover
 from hudi_core.services.rollback import checks as rollback_checks
 from hudi_core.services.rollback import failed_attempt as attempt
 from hudi_core.services.rollback.units import RollbackExecution
@@ -43,6 +46,7 @@ from hudi_core.transaction.reconcile import FindFiles, list_partitions
 from hudi_core.view.file_group import FileGroup, FileSlice
 from hudi_core.view.slicing import Visibility
 from tests.faults import test_archive_faults, test_clean_faults
+from tests.support.changed_tables import open_context
 from tests.support.fault_storage import FaultPlan, InjectedCrash, Operation
 from tests.support.golden_archives import active_of, history_of
 from tests.support.golden_cleans import context_of, run_clean
@@ -206,6 +210,41 @@ def test_hudi_7503_no_process_rolls_back_what_a_live_run_is_writing(
     assert written
     assert not any(path.exists() for path in written), "the live run's output was rolled back under its hands"
     assert_compacted(table, instant, rows, pending)  # and still no row is lost: its completion is fenced besides
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_hudi_7503_an_attempt_of_a_live_writer_stays(
+    golden: Golden, version: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Hudi 1.2 runs the plan, and its heartbeat is fresh. Guard: TableContext.claim looks at that first."""
+    table = golden(version, "mor_compaction_requested").table
+    instant, rows, pending = pending_instant(table), read_rows(table), pending_instants(table)
+    context, owner = open_context(table), Owner.current("ours")
+    context.active.to_inflight(instant, Action.COMPACTION)
+    (theirs, *_) = table.glob("20*/*.parquet")
+    name = parse_data_file(theirs.name)
+    assert name is not None
+    theirs = shutil.copyfile(theirs, theirs.with_name(f"{name.file_id}_0-901-902_{instant}.parquet"))
+    heartbeat = table / ".hoodie" / ".heartbeat" / instant
+    heartbeat.parent.mkdir(exist_ok=True)
+    heartbeat.touch()
+    doings = (
+        lambda: compact(table, owner="ours", instant=instant),
+        lambda: takeover(context, instant, owner),
+    )
+    for do in doings:
+        with pytest.raises(ConflictError, match=f"a writer is at work on instant {instant}"):
+            do()
+    assert theirs.exists()
+    with monkeypatch.context() as unguarded:
+        unguarded.setattr(service_context, "refuse_live_writer", lambda *_: None)
+        doings[1]()
+    assert not theirs.exists()
+    heartbeat.touch()
+    dead = heartbeat.stat().st_mtime - 300
+    os.utime(heartbeat, (dead, dead))
+    doings[0]()
+    assert_compacted(table, instant, rows, pending)
 
 
 @pytest.mark.parametrize("version", VERSIONS)

@@ -4,6 +4,7 @@ that comes or goes. Whoever loses publishes nothing and leaves no file; run agai
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +24,9 @@ from hudi_core.request.requests import (
     ScheduleRequest,
 )
 from hudi_core.services.verbs import perform
+from hudi_core.timeline.actions.rollback import RollbackMetadata, encode_rollback_metadata, encode_rollback_plan
+from hudi_core.timeline.instant import Action
+from hudi_core.transaction.commit import Completer
 from hudi_core.transaction.owner import Owner
 from tests.support.changed_tables import open_context
 from tests.support.golden_data import GoldenCase
@@ -81,6 +85,7 @@ class Overwriting:
 
 
 WORKS: dict[str, Work] = {
+    "compaction": Planned("compaction", {"hoodie.compact.inline.max.delta.commits": "1"}),
     "clustering": Planned("clustering", {}),
     "sorted clustering": Planned("clustering", SORTED),
     "log compaction": Planned("log_compaction", FROM_ONE),
@@ -152,7 +157,7 @@ def loses_and_is_done_again(table: Path, work: str, meanwhile: Callable[[], obje
 
 
 def pending_files(table: Path, state: str) -> Sequence[Path]:
-    kinds = ("clustering", "logcompaction", "replacecommit")
+    kinds = ("compaction", "clustering", "logcompaction", "replacecommit")
     return [
         path for kind in kinds for path in table.glob(f".hoodie/**/*.{kind}.{state}") if "metadata" not in path.parts
     ]
@@ -172,6 +177,55 @@ def test_a_rollback_that_knows_no_claims(golden: Golden, version: str, work: str
                 path.unlink()
 
     loses_and_is_done_again(table, work, roll_back, "rolled it back while it ran|is gone")
+
+
+@pytest.mark.parametrize("work", [name for name in WORKS if name != "overwrite"])
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_rollback_after_which_the_plan_is_run_by_another(
+    golden: Golden, version: str, work: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As Hudi's writers with services inline take a run for dead, while it waits for the lock: the attempt's files are
+    deleted, its rollback is completed, the instant is inflight again, and there are files of the other engine.
+    """
+    table = golden(version, "mor_basic").table
+    rows, run, known = read_rows(table), WORKS[work].begin(table), files(table)
+    theirs: list[Path] = []
+    complete = Completer.complete
+
+    def another(self: Completer, instant: str, action: str, content: bytes, **given: Any) -> Any:
+        if not theirs:
+            theirs.extend(rolled_back_and_run(table, instant, action, known))
+        return complete(self, instant, action, content, **given)
+
+    with monkeypatch.context() as meanwhile:
+        meanwhile.setattr(Completer, "complete", another)
+        with pytest.raises(ConflictError, match="back meanwhile"):
+            run(None, "the first")
+    assert theirs
+    assert files(table) == known.union(theirs), "files of the engine that runs the instant now"
+    assert places(read_rows(table)) == places(rows)
+    finished(table, lambda: run(None, "the second"), rows, known)
+
+
+def rolled_back_and_run(table: Path, instant: str, action: str, known: frozenset[Path]) -> list[Path]:
+    """What another engine does with an inflight instant; the files of its own attempt."""
+    # In version 6 a log file of Hudi's stays, as it may hold blocks of other writers: this one has a name as ours.
+    token = "_0-901-1500000001"
+    theirs = [
+        path.rename(path.with_name(re.sub(r"_\d+-\d+-\d+", token, path.name, count=1))) for path in files(table) - known
+    ]
+    context = open_context(table, OPTIONS)
+    active = context.active
+    rollback = context.new_instant(active.load())
+    active.create_requested(rollback, Action.ROLLBACK, encode_rollback_plan(instant, action, []))
+    active.to_inflight(rollback, Action.ROLLBACK)
+    active.revert_to_requested(instant, action)
+    metadata = encode_rollback_metadata(RollbackMetadata(rollback, 1, instant, action))
+    active.complete(
+        rollback, Action.ROLLBACK, metadata, None if active.layout == 1 else context.new_instant(active.load())
+    )
+    active.to_inflight(instant, action)
+    return theirs
 
 
 @pytest.mark.parametrize("work", WORKS)

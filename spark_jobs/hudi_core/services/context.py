@@ -23,6 +23,7 @@ from hudi_core.transaction.instant_generator import InstantClock
 from hudi_core.transaction.locks.base import TableLock
 from hudi_core.transaction.locks.registry import table_lock
 from hudi_core.transaction.owner import Owner
+from hudi_core.transaction.writer_heartbeats import refuse_live_writer
 
 OWNER_KEY = "airflow_hudi.owner"
 RUN_KEY = "airflow_hudi.run_id"
@@ -84,8 +85,11 @@ class TableContext(ReadContext):
         return table_lock(self.storage, self.config, self.options, owner, storage_options=self.storage_options)
 
     def claim(self, instant: str, owner: Owner) -> Claim:
-        """Makes `owner` the one that runs `instant`. Raises ConflictError while another may be alive."""
+        """Makes `owner` the one that runs `instant`. Raises ConflictError while another may be alive, be it a writer of
+        Hudi.
+        """
         beat = HeartbeatConfig.of(self.options)
+        refuse_live_writer(self.storage, instant, beat)
         return claim(self.storage, instant, owner, interval_ms=beat.interval_ms, tolerable_misses=beat.tolerable_misses)
 
 

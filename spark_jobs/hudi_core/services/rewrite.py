@@ -143,6 +143,11 @@ class RewriteJob(Job[Plan, Stats], Generic[Plan, UnitResult]):
         taken.
         """
         timeline = self.active.load()
+
+        def check_ours() -> None:
+            held.check()
+            self._check_not_rolled_back(self.active.load(), since=timeline)
+
         publisher = self.context.metadata_publisher(held.epoch, self.new_schema(timeline))
         requirements = None if publisher is None else publisher.commit_requirements()
         # Of many files the driver gets nothing but their names: executors make their records.
@@ -151,13 +156,13 @@ class RewriteJob(Job[Plan, Stats], Generic[Plan, UnitResult]):
         try:
             results = self.rewrite(plan, timeline, recorded, held)
         except FormatError:
-            self._withdraw_bad_input(plan, held)
+            self._withdraw_bad_input(plan, check_ours)
             raise
         rewritten = self.prove(plan, results, with_statistics=recorded is not None)
         stats, statistics = rewritten.stats, rewritten.statistics
-        held.check()
+        check_ours()
         winners = _sizes(stats)
-        check_winners(winners, self._remove_losers(self._touched(plan), winners, held.check))
+        check_winners(winners, self._remove_losers(self._touched(plan), winners, check_ours))
         workers = self.context.workers(self.run.engine, held.epoch)
         planned = self.planned(plan) if VERIFY.read(self.context.options) == "full" else []
         if planned:
@@ -165,7 +170,7 @@ class RewriteJob(Job[Plan, Stats], Generic[Plan, UnitResult]):
             check_all_rows(self.context, workers, timeline, self.instant, planned, files, ignored)
         metadata = self.metadata(plan, stats, timeline)
         preconditions: tuple[Precondition, ...] = (
-            partial(check_not_rolled_back, instant=self.instant, read_target=partial(rollback_target, self.active)),
+            partial(self._check_not_rolled_back, since=timeline),
             *self.preconditions(plan, timeline),
             *conflict_checks(
                 self.context,
@@ -230,10 +235,13 @@ class RewriteJob(Job[Plan, Stats], Generic[Plan, UnitResult]):
         if publish is not None:
             publish()
 
-    def _withdraw_bad_input(self, plan: Plan, held: Claim) -> None:
+    def _check_not_rolled_back(self, timeline: Timeline, since: Timeline) -> None:
+        check_not_rolled_back(timeline, self.instant, partial(rollback_target, self.active), since)
+
+    def _withdraw_bad_input(self, plan: Plan, check_ours: Callable[[], None]) -> None:
         """Bad input may show only when it is read: the instant is requested again, without files of the attempt."""
-        self._remove_losers(self._touched(plan), {}, held.check)
-        held.check()
+        self._remove_losers(self._touched(plan), {}, check_ours)
+        check_ours()
         delete_markers(self.storage, self.instant)
         self.active.remove(self.instant, self.action, State.INFLIGHT)
 

@@ -165,15 +165,22 @@ def check_inflight(timeline: Timeline, instant: str, action: str) -> None:
         )
 
 
-def check_not_rolled_back(timeline: Timeline, instant: str, read_target: Callable[[str], str]) -> None:
-    """Raises ConflictError when a pending rollback names `instant`.
+def check_not_rolled_back(
+    timeline: Timeline, instant: str, read_target: Callable[[str], str | None], since: Timeline
+) -> None:
+    """Raises ConflictError when a rollback names `instant` that is pending, or that was not completed on the timeline
+    `since`, which was read before the first file of this attempt.
 
-    `read_target` gives the instant that a pending rollback rolls back. Hudi 1.x makes the same check before a commit; a
-    rollback that started after ours ended would delete the files that we publish.
+    `read_target` gives the instant that a rollback rolls back. Hudi 1.x makes the check of pending ones before a
+    commit: a rollback that started after ours ended would delete the files that we publish. A completed one has deleted
+    them, although the instant may be inflight again: Hudi's writers with services inline or in threads roll back what
+    they find inflight, and run the plan themselves (BaseHoodieTableServiceClient.compact, cluster).
     """
-    for pending in timeline.pending().of_actions(Action.ROLLBACK):
-        if read_target(pending.requested_time) == instant:
+    before = since.completed().of_actions(Action.ROLLBACK).requested_times
+    for rollback in timeline.of_actions(Action.ROLLBACK):
+        if rollback.requested_time not in before and read_target(rollback.requested_time) == instant:
             raise ConflictError(
-                f"rollback {pending.requested_time} is rolling {instant} back",
-                remedy="run it again when that rollback has completed",
+                f"rollback {rollback.requested_time} "
+                + (f"has rolled {instant} back meanwhile" if rollback.is_completed else f"is rolling {instant} back"),
+                remedy="run it again when no other process runs it",
             )

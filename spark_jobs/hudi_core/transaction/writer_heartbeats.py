@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from enum import Enum
 
 from hudi_core.config.transaction_config import FAILED_WRITES_POLICY, SILENT_MINUTES, HeartbeatConfig
-from hudi_core.errors import TimelineError
-from hudi_core.model.claim_names import CLOCKS, HUDI_HEARTBEATS
+from hudi_core.errors import ConflictError, TimelineError
+from hudi_core.model.claim_names import CLOCKS, HUDI_HEARTBEATS, ClaimFolder, epochs_of, is_released
 from hudi_core.storage.base import Storage
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import Instant
@@ -82,6 +82,27 @@ def read_heartbeats(
     last = {info.name: info.modified for info in storage.list_files(HUDI_HEARTBEATS) if _INSTANT.match(info.name)}
     moment = now() if now is not None else storage_time(storage, CLOCKS)
     return Heartbeats(last, moment, beat.interval_ms * beat.tolerable_misses / 1000, silent_seconds)
+
+
+def refuse_live_writer(
+    storage: Storage, instant: str, beat: HeartbeatConfig, *, now: Callable[[], float] | None = None
+) -> None:
+    """Raises ConflictError while a heartbeat shows that a writer of Hudi is at work on `instant`, as Hudi 1.2 does
+    before it runs a planned service. Beside a claim that is not released the heartbeat is that of its owner
+    (owner_liveness.py). `beat` and `now`: see read_heartbeats.
+    """
+    folder = ClaimFolder(instant)
+    if not storage.exists(folder.hudi_heartbeat):
+        return
+    claims = [info.name for info in storage.list_files(folder.path)]
+    if epochs_of(claims) and not is_released(claims):
+        return
+    if instant in read_heartbeats(storage, beat, now=now).live():
+        raise ConflictError(
+            f"a writer is at work on instant {instant}",
+            path=folder.hudi_heartbeat,
+            remedy="wait for it, or stop it and wait until its heartbeat expires",
+        )
 
 
 def failed_writes_policy(options: Mapping[str, str]) -> FailedWrites:

@@ -9,10 +9,12 @@ policy: later commits were written on top of its rows.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from hudi_core.config.transaction_config import HeartbeatConfig
 from hudi_core.errors import ConflictError, HudiError, StorageNotFoundError, TimelineError, UnsupportedError
 from hudi_core.metadata_table.partition_type import FILES_PARTITION
 from hudi_core.metadata_table.timeline import MetadataTimeline
@@ -20,14 +22,13 @@ from hudi_core.metadata_table.write.initialized_since import initialized_since
 from hudi_core.model.claim_names import HUDI_HEARTBEATS
 from hudi_core.model.names import FileGroupId, parse_data_file
 from hudi_core.services.context import TableContext
-from hudi_core.services.rollback.failed_writes import heartbeats_of
 from hudi_core.services.rollback.files_to_undo import Failed, failed_of
 from hudi_core.timeline.actions.clean import decode_clean_plan
 from hudi_core.timeline.actions.plan_fields import record_map, texts
 from hudi_core.timeline.instant import COMMIT_ACTIONS, Action, Instant, State
 from hudi_core.timeline.pending_plans import read_clustering_plans
 from hudi_core.timeline.timeline import Timeline
-from hudi_core.transaction.claim_file import current_claim, has_let_go
+from hudi_core.transaction import writer_heartbeats
 from hudi_core.transaction.writer_heartbeats import FailedWrites, failed_writes_policy
 
 _SERVICES: Final = (Action.COMPACTION, Action.LOG_COMPACTION, Action.CLUSTERING)
@@ -185,15 +186,9 @@ def read_inputs(context: TableContext, timeline: Timeline, failed: Failed) -> Ro
 
 
 def refuse_live_writer(context: TableContext, target: str, *, dry_run: bool = False) -> None:
-    """Raises ConflictError while a heartbeat shows a writer on `target`, unless a claim of ours decides that."""
-    if current_claim(context.storage, target) is not None and not has_let_go(context.storage, target):
-        return
-    if target in heartbeats_of(context, read_only=dry_run).live():
-        raise ConflictError(
-            f"a writer is at work on instant {target}",
-            path=f"{HUDI_HEARTBEATS}/{target}",
-            remedy="wait for it, or stop it and wait until its heartbeat expires",
-        )
+    """See writer_heartbeats.refuse_live_writer. In a dry run nothing is written to read the storage's clock."""
+    now = time.time if dry_run else None
+    writer_heartbeats.refuse_live_writer(context.storage, target, HeartbeatConfig.of(context.options), now=now)
 
 
 def cleans_since(

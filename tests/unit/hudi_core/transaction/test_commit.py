@@ -172,15 +172,28 @@ def test_a_request_with_no_answer_is_finished_by_the_next_run(layout: int, endin
 def test_preconditions_see_the_timeline_under_the_lock(setup: Setup) -> None:
     def refuse(timeline: Timeline) -> None:
         assert setup.storage.exists(".hoodie/lock")
-        check_not_rolled_back(timeline, T, lambda rollback: T)
+        check_not_rolled_back(timeline, T, lambda rollback: T, started)
 
+    started = setup.active.load()
     setup.active.create_requested("20260103000000000", Action.ROLLBACK, b"plan")
     with pytest.raises(ConflictError, match="20260103000000000"):
         setup.table.completer(setup.claim).complete(
             T, Action.COMPACTION, METADATA, publish=setup.sink.publish, preconditions=(refuse,)
         )
     assert setup.sink.seen == []
-    check_not_rolled_back(setup.active.load(), T, lambda rollback: "another instant")
+    check_not_rolled_back(setup.active.load(), T, lambda rollback: "another instant", started)
+
+
+def test_a_rollback_counts_that_was_not_completed_at_the_start(setup: Setup) -> None:
+    rollback, completion = "20260103000000000", None if setup.active.layout == 1 else "20260103000001000"
+    setup.active.create_requested(rollback, Action.ROLLBACK, b"plan")
+    before = setup.active.load()
+    setup.active.to_inflight(rollback, Action.ROLLBACK)
+    setup.active.complete(rollback, Action.ROLLBACK, b"done", completion)
+    after = setup.active.load()
+    with pytest.raises(ConflictError, match="has rolled"):
+        check_not_rolled_back(after, T, lambda rollback: T, before)
+    check_not_rolled_back(after, T, lambda rollback: T, after)
 
 
 def test_an_empty_content_is_refused_and_leaves_the_instant_inflight(setup: Setup) -> None:
