@@ -5,9 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from typing import Any, Final
 
 from hudi_core.request.requests import REQUEST_VERSION
+
+REMOVED: Final = "removed"
+"""The state of an instant whose plan a crash left empty: its files were taken off the timeline, as Hudi does."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ import logging
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import ClassVar, Final, Generic, Protocol, TypeVar
+from typing import Any, ClassVar, Final, Generic, Protocol, TypeVar
 
 from hudi_core.config.engine_config import EngineConfig
 from hudi_core.config.transaction_config import CONCURRENCY_MODE
@@ -15,11 +15,13 @@ from hudi_core.engine.protocol import Json
 from hudi_core.errors import StorageNotFoundError
 from hudi_core.services.context import TableContext
 from hudi_core.services.engine_choice import Extent
+from hudi_core.services.rollback.failed_writes import undoing
 from hudi_core.services.service import InstantService, Nothing, Scheduled
 from hudi_core.services.unaware_writers import live_writer
 from hudi_core.storage.base import Storage
+from hudi_core.timeline.actions.compaction import MISSING_PARTITIONS
 from hudi_core.timeline.actions.pretty_json import member
-from hudi_core.timeline.instant import Action, Instant, State
+from hudi_core.timeline.instant import Instant, State
 from hudi_core.timeline.instant_time import new_instant
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.transaction.owner import Owner
@@ -98,16 +100,27 @@ def was_cut(context: TableContext, planned: Instant | None) -> bool:
     """Whether the plan of a compaction or clustering left something out that was due, and so still is. False where it
     cannot be read any more. Raises FormatError.
     """
+    extra = _member_of(context, planned, "extraMetadata", dict) or {}
+    return bool(extra.get(CUT_KEY) == "true")
+
+
+def left_partitions(context: TableContext, planned: Instant | None) -> bool:
+    """Whether it left out partitions, wholly or in part, also one of Hudi's: whatever the reason, as the number of
+    groups. False and raises as was_cut.
+    """
+    return bool(_member_of(context, planned, MISSING_PARTITIONS, list))
+
+
+def _member_of(context: TableContext, planned: Instant | None, name: str, kind: type) -> Any:
     if planned is None:
-        return False
+        return None
     where = planned.requested_time, planned.pending_action, State.REQUESTED
     try:
         plan = context.active.read_any(*where)
     except StorageNotFoundError:
-        return False
+        return None
     path = context.active.path(*where)
-    extra = member(member(plan, "clusteringPlan", dict, path=path) or plan, "extraMetadata", dict, path=path) or {}
-    return bool(extra.get(CUT_KEY) == "true")
+    return member(member(plan, "clusteringPlan", dict, path=path) or plan, name, kind, path=path)
 
 
 def cut_metadata(*, cut: bool) -> dict[str, str]:
@@ -180,11 +193,12 @@ class RewriteService(InstantService, Generic[Made]):
 
     def plan(self, context: TableContext, timeline: Timeline, instant: str) -> Made | Nothing:
         """What `schedule` requests at `instant`, or why nothing."""
-        undoing = timeline.pending().of_actions(Action.ROLLBACK, Action.RESTORE).first()
-        if undoing is not None:
+        found = undoing(context.active, timeline)
+        if found is not None:
+            undo, way_out = found
             return Nothing(
-                f"{undoing.action} {undoing.requested_time} is pending, and may take back what would be "
-                f"{self.rewritten}: finish it with `hudictl rollback TABLE`"
+                f"{undo.action} {undo.requested_time} is pending, and may take back what would be {self.rewritten}: "
+                f"{way_out}"
             )
         writer = live_writer(context, timeline, self.action)
         if writer is not None:

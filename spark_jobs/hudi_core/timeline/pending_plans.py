@@ -4,10 +4,12 @@
 
 from __future__ import annotations
 
+import logging
+import time
 from collections.abc import Callable, Collection, Iterator
 from typing import Final
 
-from hudi_core.errors import StorageNotFoundError
+from hudi_core.errors import CorruptFileError, StorageNotFoundError
 from hudi_core.model.names import FileGroupId
 from hudi_core.timeline.actions.clean import CleanPlan, decode_clean_plan
 from hudi_core.timeline.actions.clustering import ClusteringPlan, decode_clustering_plan
@@ -15,7 +17,10 @@ from hudi_core.timeline.actions.restore import RestorePlan, decode_restore_plan
 from hudi_core.timeline.actions.rollback import instant_to_roll_back
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import COMMIT_ACTIONS, Action, Instant, State
+from hudi_core.timeline.stable_read import YOUNG_SECONDS
 from hudi_core.timeline.timeline import Timeline
+
+log = logging.getLogger(__name__)
 
 PLANS_OF_FILE_GROUPS: Final = frozenset(
     {Action.COMPACTION, Action.LOG_COMPACTION, Action.CLUSTERING, Action.REPLACE_COMMIT}
@@ -93,16 +98,45 @@ def pending_plan_on(
     return None
 
 
-def rollback_target(active: ActiveTimeline, rollback: str) -> str:
-    """The instant that the plan of `rollback` names. Raises CorruptFileError naming the plan's file without one."""
+def rollback_target(active: ActiveTimeline, rollback: str) -> str | None:
+    """The instant that the plan of `rollback` names; None, with a warning, where its requested file is missing, empty
+    or cut, as a crash leaves it: no process carries such a rollback out (getPendingRollbackInfos passes it over).
+
+    Raises CorruptFileError naming the file while its writer may be at it.
+    """
     path = active.path(rollback, Action.ROLLBACK, State.REQUESTED)
-    return instant_to_roll_back(active.read_any(rollback, Action.ROLLBACK, State.REQUESTED), path=path)[0]
+    try:
+        return instant_to_roll_back(active.read_any(rollback, Action.ROLLBACK, State.REQUESTED), path=path)[0]
+    except (StorageNotFoundError, CorruptFileError) as error:
+        if abs(time.time() - active.modified().get(path, 0.0)) <= YOUNG_SECONDS:
+            raise
+        log.warning("%s: a rollback whose plan cannot be read is passed over: %s", path, error.message)
+        return None
 
 
 def read_restore_plan(active: ActiveTimeline, restore: str) -> RestorePlan:
     """The plan of a restore, whatever its state. Raises StorageNotFoundError, CorruptFileError."""
     path = active.path(restore, Action.RESTORE, State.REQUESTED)
-    return decode_restore_plan(active.read_requested(restore, Action.RESTORE), path=path)
+    try:
+        return decode_restore_plan(active.read_requested(restore, Action.RESTORE), path=path)
+    except CorruptFileError as error:
+        remedy = f"where the restore is only requested, drop it: `hudictl unschedule TABLE {restore}`"
+        raise CorruptFileError(error.message, path=path, remedy=remedy) from error
+
+
+def restored_instants(active: ActiveTimeline, restore: Instant) -> frozenset[str]:
+    """The instants that a restore takes back, by its plan; none where that is gone since the listing, or cannot be read
+    while no run is in between. Raises CorruptFileError for an inflight one.
+    """
+    try:
+        return frozenset(item.time for item in read_restore_plan(active, restore.requested_time).instants)
+    except StorageNotFoundError:
+        return frozenset()
+    except CorruptFileError as error:
+        if restore.state is State.INFLIGHT:
+            raise
+        log.warning("%s: a restore whose plan cannot be read is passed over: %s", error.path, error.message)
+        return frozenset()
 
 
 def read_clean_plan(active: ActiveTimeline, instant: str) -> tuple[CleanPlan, str] | None:
@@ -132,15 +166,12 @@ def without_undone(active: ActiveTimeline, timeline: Timeline) -> Timeline:
     """The timeline without the completed writes that a pending rollback or restore is going to take back: when it is
     finished, by any process, readers read what these writes replaced. Raises CorruptFileError naming a plan.
     """
-    undone: set[str] = set()
+    undone: set[str | None] = set()
     for pending in timeline.pending().of_actions(Action.ROLLBACK, Action.RESTORE):
-        try:
-            if pending.action == Action.ROLLBACK:
-                undone.add(rollback_target(active, pending.requested_time))
-            else:
-                undone.update(item.time for item in read_restore_plan(active, pending.requested_time).instants)
-        except StorageNotFoundError:
-            continue
+        if pending.action == Action.ROLLBACK:
+            undone.add(rollback_target(active, pending.requested_time))
+        else:
+            undone.update(restored_instants(active, pending))
     return timeline.filter(
         lambda item: item.requested_time not in undone or not item.is_completed or item.action not in COMMIT_ACTIONS
     )

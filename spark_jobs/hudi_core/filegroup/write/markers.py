@@ -93,7 +93,7 @@ def list_markers(storage: Storage, instant: str) -> list[Marker]:
     for file in storage.list_files(folder):
         if file.name == _TYPE_FILE:
             kind = _text(storage, file.path).strip()
-            if kind not in _TYPES:
+            if kind and kind not in _TYPES:  # a crash leaves it empty (MarkerUtils.readMarkerType takes that for none)
                 raise FormatError(f"unknown marker type {kind!r}", path=file.path)
         elif file.name.startswith(_SERVER_PREFIX) and file.name[len(_SERVER_PREFIX) :].isdigit():
             found.update(_parse(line, file.path) for line in _whole_lines(_text(storage, file.path)) if line)

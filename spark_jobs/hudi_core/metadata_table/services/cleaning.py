@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
@@ -27,15 +27,19 @@ from hudi_core.timeline.actions.clean import (
     CleanMetadata,
     CleanPlan,
     RetainedInstant,
-    decode_clean_plan,
     encode_clean_metadata,
     encode_clean_plan,
 )
+from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import Action, Instant, State
+from hudi_core.timeline.pending_plans import read_clean_plan
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.view.file_group import FileGroup, FileSlice
 
 log = logging.getLogger(__name__)
+
+PlanAndPath = tuple[CleanPlan, str]
+"""Of a pending clean, with the path of the file that holds its plan."""
 
 _VERSIONS: Final = 2
 _LEAST_COMMITS: Final = 3
@@ -55,11 +59,12 @@ def clean(storage: Storage, metadata_timeline: MetadataTimeline, data_commits_re
     """
     active, features = metadata_timeline.active, metadata_timeline.features
     timeline = active.load()
-    pending = timeline.pending().of_actions(Action.CLEAN)
-    if pending.instants:
-        for item in pending:
-            _check_unneeded(storage, metadata_timeline, timeline, item.requested_time)
+    pending = _pending_plans(active, timeline)
+    if pending:
+        for plan, path in pending.values():
+            _check_unneeded(storage, metadata_timeline, timeline, plan, path)
         return _execute_all(storage, metadata_timeline, pending)
+    timeline = timeline.filter(lambda item: item.is_completed or item.action != Action.CLEAN)
     latest = timeline.completed().of_actions(Action.DELTA_COMMIT).last()
     compaction = latest_compaction(timeline)
     if latest is None or compaction is None:
@@ -82,7 +87,24 @@ def clean(storage: Storage, metadata_timeline: MetadataTimeline, data_commits_re
             reason=f"the metadata table was cleaned at {instant}, and nothing was written to it since"
         )
     content = encode_clean_plan(plan, lambda path: plan_address(storage, f"{ROOT}/{path}"))
-    return _execute_all(storage, metadata_timeline, [active.create_requested(instant, Action.CLEAN, content)])
+    active.create_requested(instant, Action.CLEAN, content)
+    return _execute_all(storage, metadata_timeline, _pending_plans(active, active.load()))
+
+
+def _pending_plans(active: ActiveTimeline, timeline: Timeline) -> dict[str, PlanAndPath]:
+    """The plans of the pending cleans, oldest first. One that a crash left empty is taken off the timeline instead, as
+    services/clean/job.py does on the data table.
+    """
+    plans: dict[str, PlanAndPath] = {}
+    for item in timeline.pending().of_actions(Action.CLEAN):
+        found = read_clean_plan(active, item.requested_time)
+        if found is not None:
+            plans[item.requested_time] = found
+            continue
+        log.warning("the plan of clean %s of the metadata table is empty: it leaves the timeline", item.requested_time)
+        for state in (State.INFLIGHT, State.REQUESTED):
+            active.remove(item.requested_time, Action.CLEAN, state)
+    return plans
 
 
 def _plan(storage: Storage, metadata_timeline: MetadataTimeline, timeline: Timeline, retained: int) -> CleanPlan:
@@ -107,12 +129,13 @@ def _plan(storage: Storage, metadata_timeline: MetadataTimeline, timeline: Timel
     )
 
 
-def _check_unneeded(storage: Storage, metadata_timeline: MetadataTimeline, timeline: Timeline, instant: str) -> None:
+def _check_unneeded(
+    storage: Storage, metadata_timeline: MetadataTimeline, timeline: Timeline, plan: CleanPlan, path: str
+) -> None:
     """Raises FormatError, before anything is deleted, where the plan of a pending clean, perhaps of another writer,
     names a file that readers merge: no clean takes the latest slice of a file group.
     """
-    path = metadata_timeline.active.path(instant, Action.CLEAN, State.REQUESTED)
-    for partition, names in decode_clean_plan(storage.read(path), path=path).files.items():
+    for partition, names in plan.files.items():
         folder = f"{ROOT}/{partition}"
         slices = merged_slices(folder, storage.list_files(folder), timeline, metadata_timeline.features.layout)
         needed = {info.name for item in slices for info in (*item.logs, *([item.base_file] if item.base_file else []))}
@@ -126,20 +149,17 @@ def _check_unneeded(storage: Storage, metadata_timeline: MetadataTimeline, timel
 
 
 def _execute_all(
-    storage: Storage, metadata_timeline: MetadataTimeline, cleans: Timeline | list[Instant]
+    storage: Storage, metadata_timeline: MetadataTimeline, plans: Mapping[str, PlanAndPath]
 ) -> ServiceOutcome:
-    times = tuple(item.requested_time for item in cleans)
-    return ServiceOutcome(times, sum(_execute(storage, metadata_timeline, item) for item in times))
+    deleted = (_execute(storage, metadata_timeline, instant, *found) for instant, found in plans.items())
+    return ServiceOutcome(tuple(plans), sum(deleted))
 
 
-def _execute(storage: Storage, metadata_timeline: MetadataTimeline, instant: str) -> int:
+def _execute(storage: Storage, metadata_timeline: MetadataTimeline, instant: str, plan: CleanPlan, path: str) -> int:
     """Deletes the plan's files and completes the clean; returns how many were there."""
     started = time.monotonic()
-    active = metadata_timeline.active
-    path = active.path(instant, Action.CLEAN, State.REQUESTED)
-    content = storage.read(path)
-    plan = decode_clean_plan(content, path=path)
-    active.to_inflight(instant, Action.CLEAN, content if metadata_timeline.features.clean_plan_in_inflight else b"")
+    in_inflight = metadata_timeline.features.clean_plan_in_inflight
+    metadata_timeline.active.to_inflight(instant, Action.CLEAN, storage.read(path) if in_inflight else b"")
     paths = [f"{ROOT}/{join(partition, name)}" for partition, names in plan.files.items() for name in names]
     with ThreadPoolExecutor(_THREADS, "metadata-clean") as pool:
         deleted = sum(pool.map(storage.delete, paths))

@@ -24,7 +24,8 @@ from hudi_core.metadata_table.write.staged_logs import Workers
 from hudi_core.model.names import WriteToken
 from hudi_core.storage.base import Storage
 from hudi_core.timeline.active import ActiveTimeline
-from hudi_core.timeline.instant import Action
+from hudi_core.timeline.instant import Action, State
+from hudi_core.timeline.pending_plans import rollback_target
 from hudi_core.transaction.instant_generator import InstantClock
 
 log = logging.getLogger(__name__)
@@ -82,14 +83,18 @@ def roll_back_failed(
     was left by a dead writer. An action that is pending on the data table is left to the data table's own rollback
     (MetadataPublisher.roll_back), which knows what became of the files. An index that an indexing action builds is
     built without the lock, so its deltacommit is left while that is pending. A partition that was being initialized is
-    not listed: its files go when it is initialized again. Killed anywhere, it can be run again. Raises as
-    MetadataRollback.run.
+    not listed: its files go when it is initialized again. A rollback whose plan cannot be read leaves the timeline, as
+    on the data table (services/rollback/job.py). Killed anywhere, it can be run again. Raises as MetadataRollback.run.
     """
     metadata_timeline = MetadataTimeline(storage, config, clock)
     timeline = metadata_timeline.active.load()
     initialization = {item.requested_time for item in unfinished_initializations(timeline, metadata_timeline.features)}
     data = ActiveTimeline(storage, config).load()
     awaited = data.pending_changes().requested_times
+    for item in timeline.pending().of_actions(Action.ROLLBACK):
+        if rollback_target(metadata_timeline.active, item.requested_time) is None:
+            for state in (State.INFLIGHT, State.REQUESTED):
+                metadata_timeline.active.remove(item.requested_time, Action.ROLLBACK, state)
     done = []
     for item in timeline.pending().of_actions(Action.DELTA_COMMIT):
         if item.requested_time in awaited or is_of_indexing(item.requested_time, data):

@@ -14,10 +14,10 @@ from hudi_core.services.archive.planner import ArchivePlan, plan_archival, start
 from hudi_core.services.clean.earliest_commit import RetentionInputs, earliest_to_retain
 from hudi_core.services.clean.planner import last_clean
 from hudi_core.services.context import TableContext
+from hudi_core.services.rollback.failed_writes import pending_rollbacks
 from hudi_core.timeline.actions.commit import CommitMetadata, replaced_file_groups
 from hudi_core.timeline.instant import COMMIT_ACTIONS, Action, Instant
 from hudi_core.timeline.instant_time import parse_instant
-from hudi_core.timeline.pending_plans import rollback_target
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.view.listing import walk_partitions
 
@@ -26,7 +26,7 @@ def read_inputs(context: TableContext, timeline: Timeline, config: ArchiveConfig
     """The inputs of the timeline. Raises FormatError naming a damaged clean, rollback, or file of the archive."""
     clean = CleanConfig.of(context.options)
     publisher = context.metadata_publisher()
-    pending = timeline.pending().of_actions(Action.ROLLBACK)
+    pending = pending_rollbacks(context.active, timeline).values()
     return ArchiveInputs(
         timeline=timeline,
         merge_on_read=context.config.is_merge_on_read,
@@ -36,7 +36,7 @@ def read_inputs(context: TableContext, timeline: Timeline, config: ArchiveConfig
         last_clean=last_clean(context.active, timeline),
         has_metadata_table=publisher is not None,
         metadata_compaction=None if publisher is None else publisher.latest_compaction(),
-        rolling_back=frozenset(rollback_target(context.active, instant.requested_time) for instant in pending),
+        rolling_back=frozenset(target for target in pending if target is not None),
         interrupted=archive_writer(
             context.storage, context.config.features, context.config.history_folder, config, lambda: None
         ).held(timeline.completed().instants),

@@ -9,7 +9,7 @@ from functools import partial
 from hudi_core.config.services.clean_config import CleanConfig
 from hudi_core.errors import ConflictError
 from hudi_core.metadata_table.records.file_statistics import FileChanges
-from hudi_core.request.results import InstantResult
+from hudi_core.request.results import REMOVED, InstantResult
 from hudi_core.services.clean.checks import check_abandoned
 from hudi_core.services.clean.kept_files import drop_partitions
 from hudi_core.services.clean.units import clean_units, delete_files, prove
@@ -28,9 +28,6 @@ from hudi_core.transaction.claim import Claim
 from hudi_core.transaction.commit import CheckLock
 
 log = logging.getLogger(__name__)
-
-REMOVED = "removed"
-"""The state of an instant whose plan was empty: its files were taken off the timeline, as Hudi does."""
 
 
 class CleanJob(Job[CleanPlan | None, int]):

@@ -16,7 +16,8 @@ from hudi_core.services.doctor.log_files import damaged_logs
 from hudi_core.services.doctor.orphans import orphans
 from hudi_core.services.doctor.wheels import executors, wheels
 from hudi_core.services.doctor.writer_rules import writers
-from hudi_core.services.repair.pending_plan import finish_restore, not_run_here
+from hudi_core.services.repair.pending_plan import not_run_here
+from hudi_core.services.rollback.failed_writes import finish_restore
 from hudi_core.timeline.instant import WRITE_ACTIONS, Action, State
 
 _DROPPABLE = frozenset({"compaction", "log_compaction", "clustering", "indexing"})
@@ -39,7 +40,7 @@ def stalled_instants(observed: Observations) -> Iterator[Finding]:
         is_old = item.age is None or item.age > observed.stalled_after
         if item.problem is not None:
             fix = "bring the file back from a copy"
-            if item.kind in _DROPPABLE:
+            if item.kind in _DROPPABLE or (item.kind == Action.RESTORE and item.instant.state is State.REQUESTED):
                 fix += f"; without one, drop the plan: hudictl unschedule {observed.uri} {time}"
             what = f"the plan or claim of pending {named} cannot be read: {item.problem}"
             yield found("unreadable_plan", "error", what, fix)
@@ -60,7 +61,7 @@ def _way_out(uri: str, item: PendingObservations) -> str:
     if item.kind in ("write", Action.ROLLBACK):
         return f"when its writer is dead: hudictl rollback {uri} --instant {instant}"
     if item.kind == Action.RESTORE:
-        return f"finish it: {finish_restore(item.restores_to, uri)}"
+        return f"finish it: {finish_restore(item.restores_to, instant, uri)}"
     if item.kind == Action.SAVEPOINT:
         return f"delete it: hudictl savepoint delete {uri} --instant {instant}"
     if not item.runs_here:

@@ -19,6 +19,7 @@ from hudi_core.services.lifecycle import Job, Run
 from hudi_core.services.log_compaction.block_order import writer_beside
 from hudi_core.services.log_compaction.job import LogCompactionJob, check_log_compaction
 from hudi_core.services.log_compaction.merge_logs import check_copied
+from hudi_core.services.rollback.failed_writes import undoing
 from hudi_core.services.service import Nothing
 from hudi_core.timeline.actions.compaction import CompactionPlan
 from hudi_core.timeline.instant import Action
@@ -54,10 +55,10 @@ class LogCompactionService(CompactionService):
             return Nothing(
                 f"log compactions are planned with {LOG_COMPACTION.name}=true only, since readers must know them"
             )
-        undoing = timeline.pending().of_actions(Action.ROLLBACK, Action.RESTORE).first()
-        if undoing is not None:
-            what = f"{undoing.action} {undoing.requested_time} is pending"
-            return Nothing(f"{what}: finish it with `hudictl rollback TABLE`")
+        found = undoing(context.active, timeline)
+        if found is not None:
+            undo, way_out = found
+            return Nothing(f"{undo.action} {undo.requested_time} is pending: {way_out}")
         writer = writer_beside(context, timeline, instant)
         if writer is not None:
             what = f"{writer.action} {writer.requested_time} is pending"

@@ -19,6 +19,7 @@ from hudi_core.services.overwrite.plan import Overwrite, OverwritePlan, check_no
 from hudi_core.services.overwrite.source import find_source
 from hudi_core.services.overwrite.staged_rows import source_of
 from hudi_core.services.overwrite.tokens import find_token, what_comes_first
+from hudi_core.services.rollback.failed_writes import undoing
 from hudi_core.services.rollback.verb import rollback
 from hudi_core.services.unaware_writers import live_writer
 from hudi_core.timeline.actions.commit import CommitMetadata, Operation
@@ -189,12 +190,13 @@ def _request(context: TableContext, work: Overwrite, planned: OverwritePlan, own
         timeline = context.active.load()
         if find_token(context, timeline, work.token, archived=False) is not None:
             return None
-        undoing = timeline.pending().of_actions(Action.ROLLBACK, Action.RESTORE).first()
-        if undoing is not None:
+        found = undoing(context.active, timeline)
+        if found is not None:
+            undo, way_out = found
             raise ConflictError(
-                f"{undoing.action} {undoing.requested_time} is pending, and may take back what would be replaced",
-                path=context.active.path_of(undoing),
-                remedy="finish it with `hudictl rollback TABLE`",
+                f"{undo.action} {undo.requested_time} is pending, and may take back what would be replaced",
+                path=context.active.path_of(undo),
+                remedy=way_out,
             )
         writer = live_writer(context, timeline, Action.REPLACE_COMMIT)
         if writer is not None:

@@ -10,7 +10,7 @@ from hudi_core.errors import ConfigError, CorruptFileError
 from hudi_core.model.names import FileGroupId
 from hudi_core.request.services import SERVICES, service_of_action
 from hudi_core.services.context import TableContext
-from hudi_core.services.rollback.failed_writes import pending_rollbacks
+from hudi_core.services.rollback.failed_writes import finish_restore, pending_rollbacks
 from hudi_core.timeline.instant import Action, Instant, State
 from hudi_core.timeline.pending_plans import planned_file_groups, read_restore_plan
 from hudi_core.timeline.timeline import Timeline
@@ -48,7 +48,10 @@ def find_pending(context: TableContext, timeline: Timeline, instant: str) -> Pen
     target = found[0]
     action = target.pending_action
     if action == Action.RESTORE:
-        return PendingPlan(target, action, restores_to=read_restore_plan(context.active, instant).target)
+        try:
+            return PendingPlan(target, action, restores_to=read_restore_plan(context.active, instant).target)
+        except CorruptFileError as error:
+            return PendingPlan(target, action, damaged=error)
     kind = action if action == Action.SAVEPOINT else service_of_action(action) or "write"
     if action not in (Action.COMPACTION, Action.LOG_COMPACTION, Action.CLUSTERING):
         # In layout 1 an overwrite has the same action, so that only a readable plan identifies a clustering.
@@ -66,8 +69,10 @@ def find_pending(context: TableContext, timeline: Timeline, instant: str) -> Pen
 
 
 def partitions_of(context: TableContext, plan: PendingPlan) -> frozenset[str]:
-    """Where attempts at the plan may have written: its partitions, or all of the table's when it cannot be read."""
-    if plan.damaged is not None:
+    """Where attempts at the plan may have written: its partitions, or all of the table's when it cannot be read; none
+    of a restore, which writes nothing before it is inflight.
+    """
+    if plan.damaged is not None and plan.kind != Action.RESTORE:
         return frozenset(StorageListing(context.storage).partitions())
     return frozenset(group.partition for group in plan.file_groups)
 
@@ -107,19 +112,12 @@ def advice(plan: PendingPlan, table: str = "TABLE") -> str:
     if kind == "write":
         return f"hudictl rollback {table} --instant {instant}"
     if kind == Action.RESTORE:
-        return finish_restore(plan.restores_to, table)
+        return finish_restore(plan.restores_to, instant, table)
     if kind == Action.SAVEPOINT:
         return f"hudictl savepoint create {table} --instant {instant}"
     if kind in SERVICES:
         return f"hudictl run {kind} {table} --instant {instant}"
     return not_run_here(kind, instant, table)
-
-
-def finish_restore(target: str, table: str) -> str:
-    """The way out of a pending restore to the commit `target`: it can be finished, and not be dropped."""
-    if not target:
-        return "run it with the Hudi that began it; its plan does not say which commit the table goes back to"
-    return f"hudictl restore {table} --instant {target}"
 
 
 def not_run_here(kind: str, instant: str, table: str) -> str:

@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from hudi_core.errors import ConfigError, ConflictError, HudiError, TimelineError
-from hudi_core.services.clean.job import REMOVED
+from hudi_core.request.results import REMOVED
 from hudi_core.services.clean.unscheduled import UnscheduledClean, gone_files
 from hudi_core.services.context import TableContext
 from hudi_core.services.lifecycle import Run, claimed, run_instant
@@ -29,13 +29,14 @@ from hudi_core.services.repair.pending_plan import (
     UNBLOCKS_NOTHING,
     PendingPlan,
     find_pending,
-    finish_restore,
     partitions_of,
     unblocked_by,
 )
 from hudi_core.services.rollback.failed_attempt import find_leftovers, roll_back_attempt
+from hudi_core.services.rollback.failed_writes import finish_restore
 from hudi_core.services.rollback.units import NOTHING, Removed
 from hudi_core.timeline.instant import Action, State
+from hudi_core.timeline.pending_plans import rollback_target
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.transaction.claim_file import current_claim, forget_claims
 from hudi_core.transaction.owner import Owner
@@ -66,7 +67,8 @@ def unschedule(context: TableContext, instant: str, owner: Owner, *, dry_run: bo
     The files of its attempts are deleted first, of an indexing also the partial index, then its inflight and requested
     files, under the lock. It may be repeated after a crash, and behind its end: of an instant that is
     neither on the timeline nor archived there is nothing to drop, which the result's `reason` says. Of an inflight
-    clean that has deleted files the plan stays: it is completed with these (clean/unscheduled.py).
+    clean that has deleted files the plan stays: it is completed with these (clean/unscheduled.py). A restore is dropped
+    while it is only requested, a rollback only where its plan cannot be read.
 
     Raises ConfigError or TimelineError for another instant, ConflictError while a run is alive, or where a writer of
     layout 1 started at the same moment; then the plan is restored.
@@ -101,17 +103,20 @@ def _check_droppable(context: TableContext, timeline: Timeline, plan: PendingPla
     if plan.kind == "write":
         what = f"{plan.instant.action} {instant} is a write, not a plan"
         raise ConfigError(what, remedy=f"roll it back: `hudictl rollback TABLE --instant {instant}`")
-    if plan.kind in (Action.ROLLBACK, Action.RESTORE):
-        finish = f"hudictl rollback TABLE --instant {instant}"
-        if plan.kind == Action.RESTORE:
-            finish = finish_restore(plan.restores_to, "TABLE")
-        what = f"{plan.kind} {instant} is half done: its files may be gone already"
-        raise TimelineError(what, remedy=f"finish it: {finish}")
+    if plan.kind == Action.ROLLBACK and rollback_target(context.active, instant) is not None:
+        raise _half_done(plan, f"hudictl rollback TABLE --instant {instant}")
+    if plan.kind == Action.RESTORE and plan.instant.state is not State.REQUESTED:
+        raise _half_done(plan, finish_restore(plan.restores_to, instant))
     if plan.kind == Action.SAVEPOINT:
         raise ConfigError(
             f"the savepoint of {instant} is not finished",
             remedy=f"delete it: `hudictl savepoint delete TABLE --instant {instant}`",
         )
+
+
+def _half_done(plan: PendingPlan, finish: str) -> TimelineError:
+    what = f"{plan.kind} {plan.instant.requested_time} is half done: its files may be gone already"
+    return TimelineError(what, remedy=f"finish it: {finish}")
 
 
 def _drop_inflight_clean(
@@ -163,7 +168,8 @@ def _drop(context: TableContext, plan: PendingPlan, owner: Owner) -> dict[str, i
                 refuse_in_use(context, built)
                 remove_build(context, instant, built)
             lock.check()
-            for state in (State.INFLIGHT, State.REQUESTED):
+            # A restore that began meanwhile is refused: without its inflight file it would look as if it had not.
+            for state in (State.REQUESTED,) if plan.kind == Action.RESTORE else (State.INFLIGHT, State.REQUESTED):
                 context.active.remove(instant, action, state)
             if opens:
                 restore_if_used(context, plan)

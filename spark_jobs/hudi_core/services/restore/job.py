@@ -1,6 +1,7 @@
 """Carries out a restore's plan: each instant is rolled back in the plan's order, and the restore alone completes.
 
-A restore that was requested is always continued, under its own instant and to the same target; verb.py finds it.
+A restore that was requested is always continued, under its own instant and to the same target; verb.py finds it. Only
+repair/unschedule.py drops it, while it is not inflight.
 
 The instants stay on the timeline, pending, until the metadata table has gone back: as long as one is pending no reader
 takes what the metadata table has of it. (Real Hudi removes each at once, and readers of its metadata table fail until
@@ -118,7 +119,8 @@ class RestoreJob(Job[RestorePlan, None]):
         raise FormatError(
             f"the restore's plan {what}",
             path=self.active.path(self.instant, Action.RESTORE, State.REQUESTED),
-            remedy="where it is only requested, delete this file of the plan and restore again; else restore with Hudi",
+            remedy=f"where it is only requested, drop it with `hudictl unschedule TABLE {self.instant}` and restore "
+            "again; else restore with Hudi",
         )
 
     def begin(self, plan: RestorePlan, held: Claim) -> None:

@@ -13,7 +13,7 @@ from hudi_core.services.context import TableContext
 from hudi_core.services.lifecycle import Run, run_instant
 from hudi_core.services.restore.candidates import Restorable, RestoreCandidates
 from hudi_core.services.restore.job import RestoreJob
-from hudi_core.services.rollback.failed_writes import heartbeats_of, pending_rollbacks
+from hudi_core.services.rollback.failed_writes import finish_restore, heartbeats_of, pending_rollbacks
 from hudi_core.services.rollback.files_to_undo import failed_of, plan_undo, sizes_of
 from hudi_core.services.rollback.job import run_rollback
 from hudi_core.services.rollback.units import NOTHING, Removed
@@ -87,7 +87,9 @@ def _pending_restore(context: TableContext, timeline: Timeline, target: str) -> 
     plan = read_restore_plan(context.active, pending.requested_time)
     if not plan.target:
         what = "is not finished, and its plan does not say which commit the table goes back to"
-        raise TimelineError(f"restore {pending.requested_time} {what}", remedy="finish it with the Hudi that began it")
+        raise TimelineError(
+            f"restore {pending.requested_time} {what}", remedy=finish_restore("", pending.requested_time)
+        )
     if plan.target != target:
         raise TimelineError(
             f"restore {pending.requested_time} to {plan.target} is not finished",

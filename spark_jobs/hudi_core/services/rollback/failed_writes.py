@@ -6,12 +6,12 @@ import time
 from contextlib import suppress
 
 from hudi_core.config.transaction_config import FAILED_WRITES_POLICY, SILENT_MINUTES, HeartbeatConfig
-from hudi_core.errors import StorageNotFoundError
+from hudi_core.errors import CorruptFileError, StorageNotFoundError
 from hudi_core.services.context import TableContext
 from hudi_core.timeline.actions.rollback import is_engine_plan
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import Action, Instant, State
-from hudi_core.timeline.pending_plans import read_restore_plan, rollback_target
+from hudi_core.timeline.pending_plans import read_restore_plan, restored_instants, rollback_target
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.transaction.claim_file import current_claim
 from hudi_core.transaction.writer_heartbeats import (
@@ -26,11 +26,46 @@ from hudi_core.transaction.writer_heartbeats import (
 )
 
 
-def pending_rollbacks(active: ActiveTimeline, timeline: Timeline) -> list[str]:
-    """The requested times of the rollbacks to finish, oldest first, without those of a restore: it finishes its own."""
+def pending_rollbacks(active: ActiveTimeline, timeline: Timeline) -> dict[str, str | None]:
+    """The requested times of the rollbacks to finish, oldest first, each with the instant that it rolls back; without
+    those of a restore: it finishes its own. None for a plan that cannot be read: such a rollback is dropped.
+    """
+    pending = timeline.pending().of_actions(Action.ROLLBACK)
+    if not pending.instants:
+        return {}
     restored = _restored(active, timeline)
-    pending = [instant.requested_time for instant in timeline.pending().of_actions(Action.ROLLBACK)]
-    return [time for time in pending if rollback_target(active, time) not in restored]
+    targets = {item.requested_time: rollback_target(active, item.requested_time) for item in pending}
+    return {time: target for time, target in targets.items() if target not in restored}
+
+
+def undoing(active: ActiveTimeline, timeline: Timeline) -> tuple[Instant, str] | None:
+    """A pending restore or rollback that may take completed writes back, and what to do about it; None without one."""
+    restore = timeline.pending().of_actions(Action.RESTORE).last()
+    if restore is not None:
+        return restore, f"finish it: {finish_restore(restore_target(active, restore), restore.requested_time)}"
+    try:
+        rollbacks = pending_rollbacks(active, timeline)
+    except CorruptFileError:  # a plan that may still be written
+        rollbacks = {item.requested_time: "" for item in timeline.pending().of_actions(Action.ROLLBACK)}
+    first = next((time for time, target in rollbacks.items() if target is not None), None)
+    return None if first is None else (timeline.get(first, Action.ROLLBACK), "finish it: hudictl rollback TABLE")
+
+
+def restore_target(active: ActiveTimeline, restore: Instant) -> str:
+    """The commit that a pending restore goes back to; empty where its plan does not say: one of an old Hudi, or cut."""
+    with suppress(StorageNotFoundError, CorruptFileError):
+        return read_restore_plan(active, restore.requested_time).target
+    return ""
+
+
+def finish_restore(target: str, restore: str, table: str = "TABLE") -> str:
+    """The way out of the pending `restore` to the commit `target`."""
+    if target:
+        return f"hudictl restore {table} --instant {target}"
+    return (
+        "run it with the Hudi that began it, as its plan does not say which commit the table goes back to; where it is "
+        f"only requested, it can be dropped: hudictl unschedule {table} {restore}"
+    )
 
 
 def dead_rollbacks(
@@ -44,10 +79,10 @@ def dead_rollbacks(
     """
     pending = pending_rollbacks(context.active, timeline)
     if eager or failed_writes_policy(context.options) is FailedWrites.EAGER:
-        return pending
-    foreign = [time for time in pending if not _is_ours(context, time)]
+        return [*pending]
+    foreign = [time for time, target in pending.items() if target is None or not _is_ours(context, time)]
     if not foreign:
-        return pending
+        return [*pending]
     # No rollback of Hudi 0.15 or 1.0 ever beats, whatever the policy's name says of writes.
     heartbeats = heartbeats_of(context, read_only=dry_run, silent=60.0 * SILENT_MINUTES.read(context.options))
     changed = context.active.modified()
@@ -74,11 +109,8 @@ def failed_writes(
     if policy is not FailedWrites.EAGER:
         warn_of_eager_writers(context.active, timeline, heartbeats)
     dead = dead_rollbacks(context, timeline, eager=eager, dry_run=dry_run)
-    rolled_back = {
-        rollback_target(context.active, time)
-        for time in pending_rollbacks(context.active, timeline)
-        if time not in dead
-    }
+    pending = pending_rollbacks(context.active, timeline)
+    rolled_back = {target for time, target in pending.items() if time not in dead}
     return [
         found
         for found in expired_writes(context.active, timeline, heartbeats, policy)
@@ -88,10 +120,10 @@ def failed_writes(
 
 def nothing_failed(context: TableContext, timeline: Timeline) -> str:
     """Why there is nothing to roll back, and what would change it."""
-    alive = pending_rollbacks(context.active, timeline)
-    if alive:
+    alive = next(iter(pending_rollbacks(context.active, timeline)), None)
+    if alive is not None:
         return (
-            f"rollback {alive[0]} is pending, and the writer of Hudi that began it may be at it: it changed less than "
+            f"rollback {alive} is pending, and the writer of Hudi that began it may be at it: it changed less than "
             f"{SILENT_MINUTES.read(context.options)} minutes ago ({SILENT_MINUTES.name}) or has a heartbeat; name the "
             "rollback to finish it now"
         )
@@ -128,6 +160,5 @@ def _restored(active: ActiveTimeline, timeline: Timeline) -> frozenset[str]:
     """The instants that restores on the timeline remove or removed."""
     found: set[str] = set()
     for restore in timeline.of_actions(Action.RESTORE):
-        with suppress(StorageNotFoundError):  # archived since the listing
-            found.update(instant.time for instant in read_restore_plan(active, restore.requested_time).instants)
+        found |= restored_instants(active, restore)
     return frozenset(found)

@@ -7,18 +7,21 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import cached_property, partial
 
-from hudi_core.errors import ConflictError, FormatError, TimelineError
+from hudi_core.errors import ConflictError, CorruptFileError, FormatError, TimelineError
 from hudi_core.filegroup.write.markers import delete_markers
 from hudi_core.filegroup.write.rollback_files import FileUndo
 from hudi_core.metadata_table.records.file_statistics import FileChanges
 from hudi_core.model.claim_names import HUDI_HEARTBEATS
-from hudi_core.request.results import InstantResult
+from hudi_core.request.results import REMOVED, InstantResult
 from hudi_core.services.context import TableContext
 from hudi_core.services.lifecycle import Claimed, Completion, Job, Run, claimed, run_instant
 from hudi_core.services.rollback.checks import guard
+from hudi_core.services.rollback.failed_writes import finish_restore, restore_target
 from hudi_core.services.rollback.units import Removed, RollbackExecution, changes_of, is_planned
 from hudi_core.timeline.actions.rollback import RollbackMetadata, decode_rollback_metadata, encode_rollback_metadata
+from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import Action, Instant, State
+from hudi_core.timeline.pending_plans import rollback_target
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.transaction.claim import Claim
 from hudi_core.transaction.claim_file import current_claim, forget_claims
@@ -29,8 +32,9 @@ from hudi_core.transaction.reconcile import files_of
 log = logging.getLogger(__name__)
 
 
-class RollbackJob(Job[RollbackExecution, RollbackMetadata]):
-    """Rolls one instant back; behind a completed rollback it only cleans up.
+class RollbackJob(Job[RollbackExecution | None, RollbackMetadata]):
+    """Rolls one instant back; behind a completed rollback it only cleans up. One whose plan cannot be read is taken off
+    the timeline: what it was to undo is complete still, or pending and rolled back anew.
 
     claim → inflight and unpublish (short lock) → undo files → complete (lock: metadata table, the instant's own files,
     the rollback) → clean up
@@ -49,6 +53,8 @@ class RollbackJob(Job[RollbackExecution, RollbackMetadata]):
         self._target_claim = fenced_by
         self._extra = extra
         self._stays = False
+        self.is_dropped = False
+        """Whether the rollback is taken off the timeline, as its plan cannot be read (rollback_target)."""
 
     @cached_property
     def _execution(self) -> RollbackExecution:
@@ -65,13 +71,16 @@ class RollbackJob(Job[RollbackExecution, RollbackMetadata]):
         """What this run removed."""
         return Removed(self._execution.removed, () if self._stays else (self.failed,))
 
-    def plan(self, timeline: Timeline) -> RollbackExecution:
-        """The plan that was requested, checked whole (RollbackExecution.check). Raises TimelineError while a restore is
-        pending, FormatError for a plan whose instant is archived: its files hold rows, and its commit is no more on the
-        timeline to be taken back.
+    def plan(self, timeline: Timeline) -> RollbackExecution | None:
+        """The plan that was requested, checked whole (RollbackExecution.check); None where it cannot be read. Raises
+        TimelineError while a restore is pending, FormatError for a plan whose instant is archived: its files hold rows,
+        and its commit is no more on the timeline to be taken back.
         """
-        _refuse_during_restore(timeline)
+        _refuse_during_restore(self.active, timeline)
         if not self.find(timeline).is_completed:
+            self.is_dropped = rollback_target(self.active, self.instant) is None
+            if self.is_dropped:
+                return None
             if self._execution.target(timeline) is None and self._is_archived():
                 raise FormatError(
                     f"the plan rolls {self._execution.plan.action} {self.failed} back, which is completed and archived",
@@ -87,7 +96,7 @@ class RollbackJob(Job[RollbackExecution, RollbackMetadata]):
 
     def fence(self, stack: ExitStack) -> None:
         """Keeps a run of ours from completing the instant that goes."""
-        if self._is_fenced:
+        if self._is_fenced or self.is_dropped:
             return
         target = self._execution.target(self.active.load())
         found = stack.enter_context(fenced(self.context, self.failed, target, self.owner))
@@ -101,18 +110,29 @@ class RollbackJob(Job[RollbackExecution, RollbackMetadata]):
             )
         self._target_claim = found.held
 
-    def begin(self, plan: RollbackExecution, held: Claim) -> None:
+    def begin(self, plan: RollbackExecution | None, held: Claim) -> None:
         """Raises TimelineError when a completed instant may not go any more."""
-        plan.begin(partial(guard, self.context))
+        if plan is not None:
+            plan.begin(partial(guard, self.context))
 
-    def execute(self, plan: RollbackExecution, held: Claim) -> Completion[RollbackMetadata]:
+    def execute(self, plan: RollbackExecution | None, held: Claim) -> Completion[RollbackMetadata] | None:
         """Undoes the files. A rollback is requests to the storage and no work on rows, so the engine has none of it."""
         held.check()
+        if plan is None:
+            self._take_off(held)
+            return None
         self._check_target()
         undone = plan.undo_files(self._extra)
         metadata = plan.metadata(undone)
         publish = partial(self._publish, held.epoch, changes_of(undone))
         return Completion(encode_rollback_metadata(metadata), metadata, publish)
+
+    def _take_off(self, held: Claim) -> None:
+        with self.context.lock(self.owner) as lock:
+            held.check()
+            lock.check()
+            self.active.remove(self.instant, Action.ROLLBACK, State.INFLIGHT)
+            self.active.remove(self.instant, Action.ROLLBACK, State.REQUESTED)
 
     def _check_target(self) -> None:
         if self._target_claim is not None:
@@ -137,7 +157,7 @@ class RollbackJob(Job[RollbackExecution, RollbackMetadata]):
         if target is not None and not self._stays:
             self.active.undo(self.failed, target.pending_action)
 
-    def clean_up(self, plan: RollbackExecution, done: RollbackMetadata) -> None:
+    def clean_up(self, plan: RollbackExecution | None, done: RollbackMetadata) -> None:
         self._clean_up(executed=True)
 
     def clean_up_completed(self, *, decided: bool) -> None:
@@ -193,9 +213,10 @@ class RollbackJob(Job[RollbackExecution, RollbackMetadata]):
 
     def result(self, done: RollbackMetadata | None, seconds: float) -> InstantResult:
         """What was done, also when it was done before."""
+        if self.is_dropped:
+            return InstantResult(self.instant, Action.ROLLBACK, REMOVED, seconds=seconds)
         if done is None:
-            found = self.find(self.active.load())
-            done = decode_rollback_metadata(self.active.read_details(found), path=self.active.path_of(found))
+            done = self._recorded()
         if self.run.progress is not None:
             self.run.progress(1, 1)
         return InstantResult(
@@ -207,6 +228,15 @@ class RollbackJob(Job[RollbackExecution, RollbackMetadata]):
             files_deleted=done.files_deleted,
             seconds=seconds,
         )
+
+    def _recorded(self) -> RollbackMetadata:
+        """What the completed file says; that nothing was deleted where a crash emptied or cut it."""
+        found = self.find(self.active.load())
+        try:
+            return decode_rollback_metadata(self.active.read_details(found), path=self.active.path_of(found))
+        except CorruptFileError as error:
+            log.warning("what rollback %s did cannot be read: %s", self.instant, error)
+            return RollbackMetadata(self.instant, 0, self.failed, self._execution.plan.action)
 
 
 def run_rollback(
@@ -223,15 +253,13 @@ def run_rollback(
     return job
 
 
-def _refuse_during_restore(timeline: Timeline) -> None:
+def _refuse_during_restore(active: ActiveTimeline, timeline: Timeline) -> None:
     """A restore finishes its own rollbacks, and requires the others to be completed before it starts."""
     pending = timeline.pending().of_actions(Action.RESTORE).last()
     if pending is not None:
         raise TimelineError(
             f"restore {pending.requested_time} is not finished",
-            remedy=(
-                f"finish it: `hudictl restore TABLE --instant T`; `hudictl show TABLE {pending.requested_time}` names T"
-            ),
+            remedy=f"finish it: {finish_restore(restore_target(active, pending), pending.requested_time)}",
         )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from hudi_core.errors import ConfigError
+from hudi_core.errors import ConfigError, CorruptFileError
 from hudi_core.services.context import TableContext
 from hudi_core.services.lifecycle import claimed
 from hudi_core.services.rollback.checks import refuse_live_writer
@@ -17,7 +17,7 @@ from hudi_core.services.rollback.planner import check_rollback, plan_rollback, r
 from hudi_core.services.rollback.units import NOTHING, Removed, RollbackExecution, is_planned
 from hudi_core.timeline.actions.rollback import decode_rollback_metadata
 from hudi_core.timeline.instant import Action, Instant, State
-from hudi_core.timeline.pending_plans import pending_rollback_of, planned_file_groups
+from hudi_core.timeline.pending_plans import pending_rollback_of, planned_file_groups, rollback_target
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.transaction.claim_file import current_claim, has_let_go
 from hudi_core.transaction.commit import check_inflight
@@ -29,7 +29,7 @@ class RollbackResult:
     """`instant` is the rollback's own, None in a dry run and where only the timeline changed; `target` what it rolled
     back.
 
-    `reason` says why there was nothing to do; `target` is None then.
+    `reason` says why nothing was undone; `target` is None then.
     """
 
     instant: str | None
@@ -136,13 +136,23 @@ def _refuse_live_owner(context: TableContext, instant: str, owner: Owner) -> Non
 
 def _finish(context: TableContext, rollback: str, owner: Owner, dry_run: bool) -> RollbackResult:
     if dry_run:
+        timeline = context.active.load()
+        if not timeline.get(rollback, Action.ROLLBACK).is_completed and not rollback_target(context.active, rollback):
+            return _dropped(rollback)
         execution = RollbackExecution(context, rollback, owner)
-        target = execution.target(context.active.load())
+        target = execution.target(timeline)
         goes = () if target is not None and keeps_plan(context, target) else (execution.plan.instant,)
         return RollbackResult(None, execution.plan.instant, Removed(execution.planned(), goes))
     refuse_live_writer(context, rollback)
     job = run_rollback(context, rollback, owner)
+    if job.is_dropped:
+        return _dropped(rollback)
     return RollbackResult(rollback, job.failed, job.removed)
+
+
+def _dropped(rollback: str) -> RollbackResult:
+    reason = "the plan of this rollback cannot be read, and so it leaves the timeline: it undoes nothing"
+    return RollbackResult(rollback, None, Removed(instants=(rollback,)), reason)
 
 
 def _back_to_requested(context: TableContext, target: Instant, owner: Owner) -> RollbackResult:
@@ -160,6 +170,10 @@ def _completed_rollback_of(context: TableContext, timeline: Timeline, instant: s
     """The newest completed rollback of `instant`."""
     for done in reversed(timeline.completed().of_actions(Action.ROLLBACK).instants):
         path = context.active.path_of(done)
-        if decode_rollback_metadata(context.active.read_details(done), path=path).instant == instant:
+        try:
+            undone = decode_rollback_metadata(context.active.read_details(done), path=path).instant
+        except CorruptFileError:  # empty after a crash; its plan then names the instant (getRollbackedCommits)
+            undone = rollback_target(context.active, done.requested_time) or ""
+        if undone == instant:
             return done.requested_time
     return None

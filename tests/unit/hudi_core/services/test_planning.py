@@ -16,9 +16,12 @@ from hudi_core.services.context import TableContext
 from hudi_core.services.planning import CUT_KEY, RewriteService, cut_to, extent_of, was_cut, within_budget
 from hudi_core.services.service import Nothing
 from hudi_core.storage.base import FileInfo
+from hudi_core.timeline.actions.restore import RestorePlan, encode_restore_plan
+from hudi_core.timeline.actions.rollback import encode_rollback_plan
 from hudi_core.timeline.instant import Action, State
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.transaction.owner import Owner
+from tests.support.crash_leftovers import aged, left_by_a_restore, left_file
 from tests.support.golden_compactions import context_of
 from tests.support.golden_data import GoldenCase
 from tests.support.memory_storage import MemoryStorage
@@ -169,13 +172,37 @@ def test_a_dry_run_and_nothing_leave_nothing(golden: Golden, due: bool) -> None:
     assert context.active.load() == timeline
 
 
-def test_what_may_be_taken_back_is_not_planned(golden: Golden) -> None:
-    context = context_of(golden("8", "cow_basic").table)
-    context.storage.write(context.active.path(LATER, Action.ROLLBACK, State.REQUESTED), b"")
+@pytest.mark.parametrize("folder", ["6", "8", "9"])
+@pytest.mark.parametrize(
+    ("action", "plan", "way_out"),
+    [
+        (Action.ROLLBACK, encode_rollback_plan("20200101000000000", Action.COMMIT, []), "hudictl rollback TABLE"),
+        (Action.RESTORE, encode_restore_plan(RestorePlan("20200101000000000", ())), "hudictl restore TABLE --instant"),
+        (Action.RESTORE, b"", f"hudictl unschedule TABLE {LATER}"),
+    ],
+)
+@pytest.mark.parametrize("age", [0, 3600])
+def test_what_may_be_taken_back_is_not_planned(
+    golden: Golden, folder: str, action: str, plan: bytes, way_out: str, age: int
+) -> None:
+    """A rollback also before its plan is written, which takes a writer of Hudi a moment on a local disk."""
+    table = golden(folder, "cow_basic").table
+    context = context_of(table)
+    aged(left_file(table, context.active, action, content=plan if age or action != Action.ROLLBACK else b""), age)
     service = Rewrites(lambda context: None)
     reason = str(service.schedule(context, OWNER, dry_run=True).reason)
-    assert reason.startswith(f"rollback {LATER} is pending, and may take back what would be rewritten")
+    assert reason.startswith(f"{action} {LATER} is pending, and may take back what would be rewritten: finish it: ")
+    assert way_out in reason
     assert service.drawn == []
+
+
+@pytest.mark.parametrize("folder", ["6", "8", "9"])
+def test_a_rollback_that_a_restore_left_behind_holds_nothing_up(golden: Golden, folder: str) -> None:
+    """Hudi completes a restore and deletes its rollbacks after that (BaseRestoreActionExecutor.finishRestore)."""
+    table = golden(folder, "restored_then_written").table
+    left_by_a_restore(table)
+    service = Rewrites(lambda context: None)
+    assert service.schedule(context_of(table), OWNER, dry_run=False).instant is not None
 
 
 @pytest.mark.parametrize("version", ["6", "9"])

@@ -117,6 +117,13 @@ def test_a_line_that_was_cut_as_it_was_written_announces_nothing() -> None:
     assert len(list_markers(storage, "007")) == 2
 
 
+def test_a_type_that_a_crash_left_empty_is_none() -> None:
+    storage = MemoryStorage()
+    storage.write(".hoodie/.temp/007/MARKERS.type", b"")
+    storage.write(".hoodie/.temp/007/MARKERS0", b"p/f-0_0-1-2_007.parquet.marker.MERGE\n")
+    assert list_markers(storage, "007") == [Marker("p", "f-0_0-1-2_007.parquet", "MERGE")]
+
+
 def test_unknown_marker_type_and_broken_text_are_refused() -> None:
     storage = MemoryStorage()
     storage.write(".hoodie/.temp/007/MARKERS.type", b"OTHER")

@@ -5,11 +5,13 @@ from __future__ import annotations
 import pytest
 
 from hudi_core.errors import FormatError
+from hudi_core.metadata_table.instants import OperationSuffix
 from hudi_core.metadata_table.read.file_group import ROOT
 from hudi_core.metadata_table.services.cleaning import clean
 from hudi_core.model.names import parse_base_file
 from hudi_core.timeline.actions.clean import CleanPlan, encode_clean_plan
 from hudi_core.timeline.instant import Action
+from tests.support.fault_storage import MUTATIONS, FaultPlan, FaultStorage, InjectedCrash
 from tests.support.metadata_records import Table
 from tests.support.metadata_services import VERSIONS, Golden, data_files, many_slices, metadata_timeline_of
 from tests.unit.hudi_core.metadata_table.services.test_compaction import compaction, held
@@ -78,6 +80,41 @@ def test_a_pending_plan_that_names_what_readers_need_deletes_nothing(golden: Gol
         clean(table.storage, metadata_timeline, 1)
     assert instant in str(caught.value.path)
     assert sorted(table.path.rglob("*")) == before
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("inflight", [False, True])
+def test_a_clean_whose_plan_a_crash_left_empty_leaves_the_timeline(
+    golden: Golden, version: str, inflight: bool
+) -> None:
+    """Its instant is the one that the next clean has in version 6."""
+    table = many_slices(golden, version)
+    metadata_timeline, before = metadata_timeline_of(table), held(table)
+    latest = metadata_timeline.active.load().completed().of_actions(Action.DELTA_COMMIT).last()
+    assert latest is not None
+    empty = OperationSuffix.CLEAN.of(latest.requested_time)
+    metadata_timeline.active.create_requested(empty, Action.CLEAN)
+    if inflight:
+        metadata_timeline.active.to_inflight(empty, Action.CLEAN)
+    done = clean(table.storage, metadata_timeline, 1)
+    assert done.files > 4, done.reason
+    timeline = metadata_timeline.active.load()
+    assert timeline.pending().of_actions(Action.CLEAN).instants == ()
+    assert (empty in timeline.requested_times) is (version == "6")
+    assert held(table) == before
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_clean_that_was_cut_off_is_finished_by_its_plan(golden: Golden, version: str) -> None:
+    table, whole = many_slices(golden, version), many_slices(golden, version)
+    assert clean(whole.storage, metadata_timeline_of(whole), 1).files > 4
+    plan = FaultPlan(kill_at=3, counts=MUTATIONS)
+    storage = FaultStorage(table.storage, plan)
+    with pytest.raises(InjectedCrash):
+        clean(storage, metadata_timeline_of(table, storage), 1)
+    (pending,) = metadata_timeline_of(table).active.load().pending().of_actions(Action.CLEAN)
+    assert clean(table.storage, metadata_timeline_of(table), 1).instants == (pending.requested_time,)
+    assert data_files(table) == data_files(whole)
 
 
 def newest_base(table: Table) -> str:

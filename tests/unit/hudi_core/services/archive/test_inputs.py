@@ -13,6 +13,7 @@ from hudi_core.services.archive.inputs import read_inputs
 from hudi_core.services.archive.job import ArchiveService
 from hudi_core.timeline.actions.rollback import encode_rollback_plan
 from hudi_core.timeline.instant import COMMIT_ACTIONS, Action
+from tests.support.crash_leftovers import left_by_a_restore, left_file
 from tests.support.golden_archives import TIGHT, archive, history_of
 from tests.support.golden_cleans import context_of, without_metadata_table
 from tests.support.golden_data import GoldenCase
@@ -86,6 +87,24 @@ def test_the_target_of_a_pending_rollback_stays(golden: Golden, folder: str) -> 
     )  # version 6 archives cleans by their own number
     assert said == f"a rollback of {first.requested_time} is pending: run it to its end first"
     assert "commit" not in {action for _, action in archive(case.table, TIGHTEST)}
+
+
+@pytest.mark.parametrize("folder", VERSIONS)
+def test_rollbacks_that_undo_nothing_hold_nothing_back(golden: Golden, folder: str) -> None:
+    """One that a restore left behind, and one without a plan that could be read."""
+    case = golden(folder, "restored_then_written")
+    context = context_of(case.table, TIGHT)
+
+    def rolling_back() -> frozenset[str]:
+        return read_inputs(context, context.active.load(), ArchiveConfig.of(context.options)).rolling_back
+
+    left_by_a_restore(case.table)
+    left_file(case.table, context.active)
+    assert rolling_back() == frozenset()
+    first = context.active.load().commits().instants[0]
+    plan = encode_rollback_plan(first.requested_time, first.action, ())
+    context.active.create_requested("20990102000000000", Action.ROLLBACK, plan)
+    assert rolling_back() == {first.requested_time}
 
 
 @pytest.mark.parametrize("folder", VERSIONS)

@@ -49,6 +49,7 @@ def test_a_pending_restore_names_the_commit_that_it_goes_back_to(golden: Golden,
     table = golden(version, "mor_basic").table
     context = open_context(table)
     target, late = _pending_restore(context, names_target=True)
+    context.active.to_inflight(late, "restore")
     command = f"--instant {target}"
     assert advice(find_pending(context, context.active.load(), late)) == f"hudictl restore TABLE {command}"
     with pytest.raises(TimelineError) as refused:
@@ -69,6 +70,7 @@ def test_a_pending_restore_of_an_old_hudi_names_no_commit(golden: Golden) -> Non
     target, late = _pending_restore(context, names_target=False)
     said = advice(find_pending(context, context.active.load(), late))
     assert "the Hudi that began it" in said
+    assert f"hudictl unschedule TABLE {late}" in said
     assert "--instant" not in said
     with pytest.raises(TimelineError) as refused:
         restore(context, target, an_owner())

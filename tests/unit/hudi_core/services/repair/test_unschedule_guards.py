@@ -5,8 +5,10 @@ import pytest
 from hudi_core.errors import ConfigError, ConflictError, TimelineError
 from hudi_core.services.repair.unschedule import unschedule
 from hudi_core.services.rollback.planner import request_rollback
+from hudi_core.timeline.actions.restore import RestoredInstant, RestorePlan, encode_restore_plan
 from hudi_core.timeline.instant import Action
 from tests.support.changed_tables import an_owner, leftovers, open_context
+from tests.support.crash_leftovers import LATE, left_file
 from tests.support.damaged_files import tree
 from tests.support.golden_cleans import run_clean
 from tests.support.hudictl_runner import hudictl
@@ -14,6 +16,8 @@ from tests.support.rows import assert_same_rows
 from tests.support.table_invariants import read_rows
 from tests.unit.hudi_core.services.clean.test_checks import request_clean
 from tests.unit.hudi_core.services.repair.test_unschedule import Golden, refuses, the_plan
+
+PLAN = encode_restore_plan(RestorePlan("20200101000000000", ()))
 
 
 @pytest.mark.parametrize("version", ["6", "8", "9"])
@@ -71,3 +75,42 @@ def test_a_clean_that_is_inflight_and_that_no_run_would_finish_is_dropped(golden
     assert not context.active.load().contains(instant)
     assert leftovers(table, instant) == []
     assert_same_rows(read_rows(table), rows)
+
+
+@pytest.mark.parametrize("version", ["6", "8", "9"])
+@pytest.mark.parametrize("content", [None, b"", PLAN[:-9]], ids=["whole", "empty", "cut"])
+def test_a_restore_is_dropped_while_it_is_only_requested(golden: Golden, version: str, content: bytes | None) -> None:
+    """It has deleted nothing, whether or not its plan can be read."""
+    table = golden(version, "mor_basic").table
+    context, before = open_context(table), tree(table)
+    *_, target, newest = context.active.load().commits()
+    plan = RestorePlan(target.requested_time, (RestoredInstant(newest.requested_time, newest.action),))
+    left_file(table, context.active, Action.RESTORE, content=encode_restore_plan(plan) if content is None else content)
+    doctor = hudictl("doctor", table, "--option", "airflow_hudi.doctor.stuck_minutes=0", "--json").document
+    rule = "stuck_instant" if content is None else "unreadable_plan"
+    (finding,) = [item for item in doctor["findings"] if (item["rule"], item["instant"]) == (rule, LATE)]
+    assert (f"unschedule {table} {LATE}" if content is not None else f"restore {table} --instant") in finding["fix"]
+    if content is not None:
+        for command in (["restore", table, "--instant", target.requested_time], ["takeover", table, LATE]):
+            refused = hudictl(*command, "--json")
+            assert (refused.code, refused.error["type"]) == (2, "CorruptFileError")
+            assert f"hudictl unschedule TABLE {LATE}" in refused.error["remedy"]
+        assert hudictl("schedule", "clean", table).code == 0
+        assert hudictl("plan", table).code == 0
+    refused = hudictl("rollback", table, "--instant", newest.requested_time, "--json")
+    assert (refused.code, refused.error["message"]) == (1, f"restore {LATE} is not finished")
+    assert unschedule(context, LATE, an_owner(), dry_run=True).removed.instants == (LATE,)
+    assert unschedule(context, LATE, an_owner()).removed.files == {}
+    assert {path for path in tree(table) if LATE in path} == set()
+    assert leftovers(table, LATE) == []
+    assert set(before) <= set(tree(table))
+
+
+@pytest.mark.parametrize("version", ["6", "8", "9"])
+@pytest.mark.parametrize("content", [PLAN, b""], ids=["whole", "empty"])
+def test_a_restore_that_has_begun_is_not_dropped(golden: Golden, version: str, content: bytes) -> None:
+    table = golden(version, "mor_basic").table
+    active = open_context(table).active
+    left_file(table, active, Action.RESTORE, content=content)
+    active.to_inflight(LATE, Action.RESTORE)
+    refuses(table, LATE, TimelineError, "half done")

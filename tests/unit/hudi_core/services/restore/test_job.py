@@ -158,7 +158,7 @@ def test_a_restore_that_died_blocks_everything_but_itself(golden: Golden, versio
     timeline = context.active.load()
     (pending,) = timeline.pending().of_actions(Action.RESTORE)
     assert pending.state is State.INFLIGHT
-    assert pending_rollbacks(context.active, timeline) == []
+    assert pending_rollbacks(context.active, timeline) == {}
     with pytest.raises(TimelineError, match="is not finished"):
         restore(context, second, an_owner())
     (metadata_timeline,) = timeline.pending().of_actions(Action.ROLLBACK)

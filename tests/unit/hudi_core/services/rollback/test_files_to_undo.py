@@ -40,6 +40,17 @@ def test_markers_and_listing_find_the_same(golden: Golden, version: str, name: s
     assert data_files(by_markers) == data_files(by_listing) == data_files(without)
 
 
+@pytest.mark.parametrize("version", VERSIONS)
+def test_the_markers_count_beside_a_type_file_that_a_crash_left_empty(golden: Golden, version: str) -> None:
+    case = golden(version, "failed_inflight_mor")
+    failed, expected = pending_write(case.table), case.after()
+    (kind,) = (case.table / ".hoodie" / ".temp" / failed).glob("MARKERS.type")
+    kind.write_bytes(b"")
+    rollback(open_context(case.table), failed, an_owner())
+    assert data_files(case.table) == data_files(expected)
+    assert_rows(case.table, read_rows(expected, "off"))
+
+
 def test_blocks_of_a_writer_without_profile_are_found(golden: Golden) -> None:
     """Table version 6: the inflight file is empty, as other engines write it, and the markers are gone."""
     case, expected = golden("6", "failed_inflight_mor"), golden("6", "failed_inflight_mor").after()
