@@ -36,6 +36,10 @@ class ArchivedTimeline(Protocol):
         """All instants."""
         ...
 
+    def is_empty(self) -> bool:
+        """Whether there are none. Opens files up to the first that holds one, in layout 2 none."""
+        ...
+
     def latest(self) -> Iterator[Instant]:
         """All instants, the latest first; in layout 2 a file is opened when the caller comes to it."""
         ...

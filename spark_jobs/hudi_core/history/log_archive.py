@@ -11,7 +11,9 @@ import logging
 import re
 from collections.abc import Iterable, Iterator
 from functools import cached_property
+from itertools import groupby
 from typing import Any, Final, NamedTuple
+from weakref import WeakKeyDictionary
 
 from hudi_core.codec.avro.datum import DatumCodec
 from hudi_core.codec.avro.schema import parse_schema
@@ -52,6 +54,8 @@ _PLANS: Final = {
     Action.REPLACE_COMMIT: "hoodieRequestedReplaceMetadata",
 }
 """Which member of a requested instant holds its plan, by the action under which it completes."""
+_IDENTITY: Final = ("commitTime", "actionType", "actionState")
+"""The fields that say which instant a record is of, and which of its states it holds."""
 
 
 class _Place(NamedTuple):
@@ -74,10 +78,24 @@ class _Entry(NamedTuple):
     requested: _Place | None
 
 
+class _Found(NamedTuple):
+    """What the files of an archive hold: its completed instants in timeline order."""
+
+    files: list[FileInfo]
+    entries: dict[InstantKey, _Entry]
+
+
+_last_found: Final[WeakKeyDictionary[Storage, dict[str, _Found]]] = WeakKeyDictionary()
+"""Of each table's storage that is in use, by folder. A command opens the archive several times, also under the table
+lock: while path, size and modification time of every file are the same, it is read once.
+"""
+
+
 class LogArchive:
     """The archive in `folder`, as its files at the first query show it; see history.archived.ArchivedTimeline.
 
-    The first query reads every file once, one block at a time, and keeps times, actions and places: about 600 bytes an
+    The first query lists the files, and reads each once, one block at a time, unless another LogArchive of the same
+    storage has read the same files. Times, actions and places are kept as long as the storage: about 600 bytes an
     instant. Not thread-safe.
     """
 
@@ -85,7 +103,7 @@ class LogArchive:
         self._storage = storage
         self._folder = folder
         self._schemas: dict[str, str] = {}
-        self._codecs: dict[str, DatumCodec] = {}
+        self._codecs: dict[tuple[str, bool], DatumCodec] = {}
 
     def instants(self, after: str | None = None, up_to: str | None = None) -> list[Instant]:
         return [
@@ -101,6 +119,10 @@ class LogArchive:
     def timeline(self) -> Timeline:
         return Timeline.in_order(self.instants())
 
+    def is_empty(self) -> bool:
+        files = archive_files(self._storage, self._folder)
+        return all(state is not State.COMPLETED for _, file in files for *_, state in self._states(file))
+
     def latest(self) -> Iterator[Instant]:
         """See ArchivedTimeline. A merged file has a new number and old instants: all are read first."""
         return reversed(self.instants())
@@ -114,19 +136,24 @@ class LogArchive:
         return next((metadata for _, metadata in self.commits(instants)), None)
 
     def commits(self, instants: Iterable[Instant]) -> Iterator[tuple[Instant, CommitMetadata]]:
-        """See ArchivedTimeline; every block is read for itself, so that one is held at a time."""
-        for instant in sorted(instants, key=lambda item: item.sort_key):
-            entry = self._entries.get(key_of(instant))
-            if entry is not None and instant.action in COMMIT_ACTIONS:
-                yield instant, commit_of(self.content(instant), path=entry.completed.path)
+        """See ArchivedTimeline; holds one block at a time, and reads it once for instants that follow each other."""
+        places = (
+            (item, self._entries[key_of(item)].completed)
+            for item in sorted(instants, key=lambda item: item.sort_key)
+            if item.action in COMMIT_ACTIONS and key_of(item) in self._entries
+        )
+        for (path, offset, length), group in groupby(places, key=lambda pair: pair[1][:3]):
+            block = self._data(path, offset, length)
+            for item, place in group:
+                yield item, commit_of(self._member(block, place, _MEMBERS[item.action]), path=path)
 
     def content(self, instant: Instant) -> dict[str, Any]:
         entry = self._entries.get(key_of(instant))
-        return {} if entry is None else self._member(entry.completed, _MEMBERS.get(instant.action))
+        return {} if entry is None else self._content(entry.completed, _MEMBERS.get(instant.action))
 
     def plan(self, instant: Instant) -> dict[str, Any]:
         entry = self._entries.get(key_of(instant))
-        return {} if entry is None else self._member(entry.requested, _PLANS.get(instant.action))
+        return {} if entry is None else self._content(entry.requested, _PLANS.get(instant.action))
 
     def newest(self) -> frozenset[InstantKey]:
         """The instants that the newest file holds as completed: requested time and action. Reads no other file."""
@@ -143,11 +170,21 @@ class LogArchive:
 
     @cached_property
     def _entries(self) -> dict[InstantKey, _Entry]:
+        folders = _last_found.setdefault(self._storage, {})
+        files = [file for _, file in archive_files(self._storage, self._folder)]
+        found = folders.pop(self._folder, None)
+        if found is None or found.files != files:
+            found = None  # not two of them in memory
+            found = _Found(files, self._read(files))
+        folders[self._folder] = found
+        return found.entries
+
+    def _read(self, files: list[FileInfo]) -> dict[InstantKey, _Entry]:
         """The completed instants in timeline order."""
         completed: dict[InstantKey, _Place] = {}
         requested: dict[InstantKey, _Place] = {}
         planned: dict[InstantKey, str] = {}
-        for _, file in archive_files(self._storage, self._folder):
+        for file in files:
             for place, time, action, state in self._states(file):
                 key = (time, completed_action(action))
                 if state is State.COMPLETED:
@@ -202,14 +239,12 @@ class LogArchive:
             raise CorruptFileError(f"the block at byte {block.offset} has no schema", path=block.path, remedy=_REMEDY)
         # Every block repeats the schema of 15 kB: all places share one copy of the text.
         schema = self._schemas.setdefault(text, text)
-        for ordinal, record in enumerate(self._decoded(block.path, block.content_offset, block.content_length, schema)):
+        for ordinal, data in enumerate(self._data(block.path, block.content_offset, block.content_length)):
             place = _Place(block.path, block.content_offset, block.content_length, schema, ordinal)
-            yield place, *_identity(record, block.path)
+            yield place, *_identity(self._decoded(data, place, whole=False), block.path)
 
-    def _decoded(self, path: str, offset: int, length: int, schema: str) -> list[dict[str, Any]]:
-        codec = self._codecs.get(schema)
-        if codec is None:
-            codec = self._codecs[schema] = DatumCodec(parse_schema(schema, path=path), path=path)
+    def _data(self, path: str, offset: int, length: int) -> list[memoryview]:
+        """The records of a block, not decoded."""
         self._storage.limits.check(Limit.ARCHIVE, length, path, what="a block of the archive")
         content = self._storage.read_range(path, ByteRange(offset, length))
         if len(content) < length:
@@ -217,15 +252,28 @@ class LogArchive:
             raise CorruptFileError(what, path=path, remedy=_REMEDY)
         count, data = avro_block_records(content, path=path)
         reader = Reader(data, path)
-        records = [codec.decode(reader.view(reader.i32()), path=path) for _ in range(count)]
-        if not all(isinstance(record, dict) for record in records):
-            raise CorruptFileError(f"the block at byte {offset} holds no records", path=path, remedy=_REMEDY)
-        return records
+        return [reader.view(reader.i32()) for _ in range(count)]
 
-    def _member(self, place: _Place | None, name: str | None) -> dict[str, Any]:
+    def _decoded(self, data: memoryview, place: _Place, *, whole: bool) -> dict[str, Any]:
+        """The record, or its _IDENTITY alone."""
+        codec = self._codecs.get((place.schema, whole))
+        if codec is None:
+            schema = parse_schema(place.schema, path=place.path)
+            codec = DatumCodec(schema, path=place.path, only=None if whole else _IDENTITY)
+            self._codecs[place.schema, whole] = codec
+        record = codec.decode(data, path=place.path)
+        if not isinstance(record, dict):
+            what = f"the block at byte {place.offset} holds no records"
+            raise CorruptFileError(what, path=place.path, remedy=_REMEDY)
+        return record
+
+    def _content(self, place: _Place | None, name: str | None) -> dict[str, Any]:
         if place is None or name is None:
             return {}
-        value = self._decoded(place.path, place.offset, place.length, place.schema)[place.ordinal].get(name)
+        return self._member(self._data(place.path, place.offset, place.length), place, name)
+
+    def _member(self, block: list[memoryview], place: _Place, name: str) -> dict[str, Any]:
+        value = self._decoded(block[place.ordinal], place, whole=True).get(name)
         return value if isinstance(value, dict) else {}
 
 

@@ -76,6 +76,9 @@ class LsmHistory:
     def timeline(self) -> Timeline:
         return Timeline.in_order(self.instants())
 
+    def is_empty(self) -> bool:
+        return not self._files
+
     def latest(self) -> Iterator[Instant]:
         ends = sorted({file.end for file in self._files}, reverse=True)
         for up_to, after in pairwise([*ends, None]):

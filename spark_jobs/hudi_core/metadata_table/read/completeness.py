@@ -131,7 +131,7 @@ class Completeness:
         since = self._whole_until(RECORD_INDEX)
         if not self._snapshot.config.is_merge_on_read:
             return frozenset()
-        is_archived = bool(load_history(self._snapshot.storage, self._snapshot.config).instants())
+        is_archived = not load_history(self._snapshot.storage, self._snapshot.config).is_empty()
         if is_archived and (since is None or not reaches_back(self._data, since)):
             return None
         try:

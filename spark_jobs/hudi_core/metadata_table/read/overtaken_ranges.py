@@ -9,7 +9,6 @@ instant is beneath the range which that commit recorded without it, and readers 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from hudi_core.errors import CorruptFileError, StorageNotFoundError
@@ -76,7 +75,8 @@ def _overtaken(commits: Iterable[Instant]) -> Iterator[tuple[Instant, list[Insta
     ordered = sorted(commits, key=lambda item: item.requested_time)
     for at, late in enumerate(ordered, 1):
         found = []
-        for early in islice(ordered, at, None):
+        # By index: islice would walk over what is before `at` each time.
+        for early in (ordered[later] for later in range(at, len(ordered))):
             if early.requested_time > late.completed_at:
                 break
             if early.completed_at < late.completed_at:

@@ -26,6 +26,7 @@ def test_both_layouts_answer_the_same_questions(archive: type, name: str) -> Non
 def test_a_folder_that_is_not_there_is_an_empty_archive(archive: type) -> None:
     found: ArchivedTimeline = archive(MemoryStorage(), ".hoodie/absent")
     commit = Instant("001", "commit", State.COMPLETED, "002")
+    assert found.is_empty()
     assert (found.instants(), found.completed_in(None, None), len(found.timeline())) == ([], [], 0)
     assert (found.commit("001"), found.completion_time("001"), list(found.commits([commit]))) == (None, None, [])
     assert (found.content(commit), found.plan(commit)) == ({}, {})

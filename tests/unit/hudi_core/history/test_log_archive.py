@@ -10,11 +10,13 @@ from typing import Any
 import pytest
 
 from hudi_core.codec.avro.container import write_container
+from hudi_core.codec.avro.datum import DatumCodec
 from hudi_core.codec.log.blocks import BlockType, HeaderKey
 from hudi_core.codec.log.content import encode_avro_block
 from hudi_core.codec.log.frames import encode_block
 from hudi_core.errors import CorruptFileError
 from hudi_core.history.log_archive import MERGE_PLAN, LogArchive
+from hudi_core.storage.base import ByteRange
 from hudi_core.timeline.instant import Instant, State
 from tests.support.avro_data import encode_datum
 from tests.support.memory_storage import MemoryStorage
@@ -77,6 +79,24 @@ def _merge_plan(storage: MemoryStorage, merged: str) -> None:
 
 def _times(storage: MemoryStorage) -> list[str]:
     return [instant.requested_time for instant in LogArchive(storage, FOLDER).instants()]
+
+
+class _Counting(MemoryStorage):
+    """Notes the files that are opened, and every read of one."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.reads: list[tuple[str, int]] = []
+
+    def read_range(self, path: str, span: ByteRange) -> bytes:
+        self.reads.append((path.rsplit("/", 1)[-1], span.start))
+        return super().read_range(path, span)
+
+    def opened(self) -> set[str]:
+        """The files opened since the last call."""
+        names = {name for name, _ in self.reads}
+        self.reads.clear()
+        return names
 
 
 def test_the_states_of_an_instant_are_one_archived_instant() -> None:
@@ -197,6 +217,106 @@ def test_a_block_without_a_schema_or_with_cut_records_is_damage() -> None:
     _archive(storage, 1, encode_block(BlockType.AVRO_DATA, {HeaderKey.SCHEMA: json.dumps(SCHEMA)}, bytes(content)))
     with pytest.raises(CorruptFileError, match="needs 1048576 bytes, has"):
         _times(storage)
+
+
+def test_an_archive_that_is_opened_again_is_listed_and_not_read() -> None:
+    storage = _Counting()
+    first = _archive(storage, 1, _block(_record("1", "commit", hoodieCommitMetadata={"operationType": "x"})))
+    assert _times(storage) == ["1"]
+    assert storage.opened() == {first}
+    again = LogArchive(storage, FOLDER)
+    assert [item.requested_time for item in again.instants()] == ["1"]
+    assert storage.opened() == set()
+    assert again.content(again.instants()[0]) == {"operationType": "x"}
+    assert storage.opened() == {first}
+
+
+def test_an_archive_that_changed_is_read_again() -> None:
+    storage = _Counting()
+    first = _archive(storage, 1, _block(_record("1", "commit")))
+    before = LogArchive(storage, FOLDER)
+    assert len(before.instants()) == 1
+    second = _archive(storage, 2, _block(_record("2", "commit")))
+    storage.opened()
+    assert _times(storage) == ["1", "2"]
+    assert storage.opened() == {first, second}
+    _archive(storage, 2, _block(_record("2", "commit")), _block(_record("3", "commit")))  # appended to
+    assert _times(storage) == ["1", "2", "3"]
+    storage.delete(f"{FOLDER}/{first}")
+    assert _times(storage) == ["2", "3"]
+    assert len(before.instants()) == 1, "an archive is as at its first query"
+
+
+def test_every_folder_and_every_storage_has_an_archive_of_its_own() -> None:
+    storage, other = _Counting(), MemoryStorage()
+    name = _archive(storage, 1, _block(_record("1", "commit")))
+    _archive(other, 1, _block(_record("5", "commit")))
+    storage.write(f"metadata/{name}", _block(_record("3", "deltacommit")))
+    metadata = LogArchive(storage, "metadata").instants()
+    assert [[item.requested_time for item in metadata], _times(storage), _times(other)] == [["3"], ["1"], ["5"]]
+    storage.opened()
+    assert [LogArchive(storage, "metadata").instants(), _times(storage)] == [metadata, ["1"]]
+    assert storage.opened() == set()
+
+
+def test_a_damaged_archive_stays_one() -> None:
+    storage = MemoryStorage()
+    block = _block(_record("1", "commit"))
+    _archive(storage, 1, block[:-9], block)
+    for _ in range(2):
+        with pytest.raises(CorruptFileError, match="corrupt block"):
+            _times(storage)
+    _archive(storage, 1, block)
+    assert _times(storage) == ["1"]
+
+
+def test_instants_are_found_without_their_content(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[set[str]] = []
+
+    class Seen(DatumCodec):
+        def decode(self, data: bytes | memoryview, *, path: str | None = None) -> Any:
+            record = super().decode(data, path=path)
+            seen.append(set(record))
+            return record
+
+    monkeypatch.setattr("hudi_core.history.log_archive.DatumCodec", Seen)
+    storage = MemoryStorage()
+    texts = [{"hoodieCommitMetadata": {"operationType": name}} for name in "abc"]
+    _archive(storage, 1, _block(*[_record(str(at), "commit", **text) for at, text in enumerate(texts)]))
+    archive = LogArchive(storage, FOLDER)
+    instants = archive.instants()
+    assert seen == 3 * [{"commitTime", "actionType", "actionState"}]
+    seen.clear()
+    assert archive.content(instants[1]) == {"operationType": "b"}
+    assert len(seen) == 1, "of the others in the block nothing is decoded"
+
+
+def test_of_many_commits_a_block_is_read_once() -> None:
+    storage = _Counting()
+    text = {"hoodieCommitMetadata": {"operationType": "x"}}
+    states = [
+        _record(str(at), "commit", state, **(text if state == "COMPLETED" else {}))
+        for at in range(1, 7)
+        for state in ("REQUESTED", "COMPLETED")
+    ]
+    _archive(storage, 1, _block(*states[:6]), _block(*states[6:]))
+    archive = LogArchive(storage, FOLDER)
+    instants = archive.instants()
+    assert len(instants) == 6
+    storage.reads.clear()
+    assert {metadata.operation_type for _, metadata in archive.commits(reversed(instants))} == {"x"}
+    assert len(storage.reads) == 2
+
+
+def test_whether_an_archive_is_empty_needs_one_file() -> None:
+    storage = _Counting()
+    pending = _archive(storage, 1, _block(_record("1", "commit", "REQUESTED")))
+    assert LogArchive(storage, FOLDER).is_empty()
+    first = _archive(storage, 2, _block(_record("1", "commit")))
+    _archive(storage, 3, _block(_record("2", "commit")))
+    storage.opened()
+    assert not LogArchive(storage, FOLDER).is_empty()
+    assert storage.opened() == {pending, first}
 
 
 def test_what_is_kept_of_an_archive_is_small() -> None:

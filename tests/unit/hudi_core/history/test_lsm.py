@@ -122,6 +122,12 @@ def test_an_instant_archived_twice_is_one(storage: MemoryStorage) -> None:
     assert [instant.requested_time for instant, _ in history.commits(history.instants())] == ["10", "12", "13"]
 
 
+def test_whether_an_archive_is_empty_opens_none_of_its_files(storage: MemoryStorage) -> None:
+    for file in read_snapshot(storage, FOLDER):
+        storage.delete(file.path)
+    assert not LsmHistory(storage, FOLDER).is_empty()
+
+
 def test_nothing_archived_yet() -> None:
     assert read_snapshot(MemoryStorage(), FOLDER) == []
 

@@ -43,6 +43,31 @@ def test_encoding_what_was_decoded_gives_the_same_bytes(
         assert codec.encode(codec.decode(data)) == data
 
 
+@settings(max_examples=25, deadline=None)
+@given(tables(), st.data())
+def test_fields_that_are_not_asked_for_are_passed_over(
+    case: tuple[dict[str, Any], list[dict[str, Any]], list[dict[str, Any]]], data: st.DataObject
+) -> None:
+    schema, rows, _ = case
+    names = data.draw(st.sets(st.sampled_from([entry["name"] for entry in schema["fields"]])))
+    whole, some = DatumCodec(schema), DatumCodec(schema, only=names)
+    for row in rows:
+        encoded = whole.encode(row)
+        expected = {name: value for name, value in row.items() if name in names}
+        assert some.decode(encoded) == expected
+        with pytest.raises(CorruptFileError, match="Avro datum"):
+            some.decode(encoded + b"0")
+        with contextlib.suppress(CorruptFileError):
+            assert some.decode(encoded[:-1]) == expected, "a field that was passed over is cut"
+
+
+def test_a_field_of_a_type_that_a_field_passed_over_defines_is_refused() -> None:
+    named = {"type": "fixed", "name": "f", "size": 1}
+    schema = {"type": "record", "name": "r", "fields": [{"name": "a", "type": named}, {"name": "b", "type": "f"}]}
+    with pytest.raises(FormatError, match="not an Avro schema"):
+        DatumCodec(schema, only=["b"])
+
+
 def test_the_branch_of_a_union_of_records_is_kept() -> None:
     for name in ("n.Int", "n.Long"):
         data = encode_datum(SCHEMA, {"v": (name, {"value": 1})})

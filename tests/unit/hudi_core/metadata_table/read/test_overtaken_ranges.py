@@ -7,6 +7,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from hudi_core.engine.local import LocalEngine
 from hudi_core.metadata_table.read import overtaken_ranges
@@ -15,7 +17,7 @@ from hudi_core.metadata_table.whole_until import PREFIX
 from hudi_core.services.metadata.maintain import update_metadata
 from hudi_core.table import HudiTable
 from hudi_core.timeline.actions.write_stats import WriteStat
-from hudi_core.timeline.instant import Action
+from hudi_core.timeline.instant import Action, Instant, State
 from hudi_core.transaction.owner import Owner
 from tests.support.golden_archives import archive_these
 from tests.support.golden_cleans import context_of
@@ -125,6 +127,23 @@ def test_a_query_needs_no_file_of_the_archive(golden: Golden) -> None:
         file.unlink()
     assert metadata_of(table).may_have_narrow_ranges
     assert PARTITION in listed(table)
+
+
+@given(st.lists(st.tuples(st.integers(100, 150), st.integers(0, 20)), max_size=20, unique_by=lambda pair: pair[0]))
+def test_a_commit_is_overtaken_by_later_ones_that_completed_first(spans: list[tuple[int, int]]) -> None:
+    commits = [
+        Instant(str(begin), Action.DELTA_COMMIT, State.COMPLETED, str(begin + length)) for begin, length in spans
+    ]
+    expected = {}
+    for late in commits:
+        found = {
+            early
+            for early in commits
+            if late.requested_time < early.requested_time and early.completed_at < late.completed_at
+        }
+        if found:
+            expected[late] = found
+    assert {late: set(found) for late, found in overtaken_ranges._overtaken(commits)} == expected
 
 
 def test_version_6_merges_in_the_order_of_writing(golden: Golden) -> None:

@@ -16,6 +16,7 @@ from hudi_core.timeline.instant import Action
 from hudi_core.transaction import commit
 from hudi_core.transaction.commit import Completer
 from tests.support.changed_tables import an_owner, data_files, leftovers, open_context
+from tests.support.counting_storage import CountingStorage
 from tests.support.fault_storage import FaultPlan, FaultStorage, InjectedCrash
 from tests.support.golden_data import GoldenCase
 
@@ -50,6 +51,19 @@ def test_without_an_instant_the_newest_commit_is_saved(golden: Golden, version: 
     assert [item.instant for item in savepoint_list(context)] == [made.instant]
     assert data_files(table) == before
     assert leftovers(table, made.instant) == []
+
+
+@pytest.mark.parametrize("name", ["archived_timeline_cow", "archived_timeline_mor"])
+def test_the_archive_of_version_6_is_read_once(golden: Golden, name: str) -> None:
+    """Before the savepoint, under the lock, and when it completes, cleans are looked for."""
+    table = golden("6", name).table
+    storage = CountingStorage(table)
+    context = open_context(table, storage=storage)
+    newest = context.active.load().commits().instants[-1].requested_time
+    assert savepoint_create(context, newest, an_owner()).files > 0
+    opened = [path for path, start in storage.ranges if "/.commits_.archive." in path and start == 0]
+    assert opened
+    assert len(opened) == len(set(opened))
 
 
 def test_a_savepoint_that_exists_is_left(golden: Golden) -> None:
