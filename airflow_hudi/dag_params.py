@@ -24,6 +24,8 @@ HUDI_CONN = "{{ params.hudi_conn_id or var.value.get('hudi_conn_id', 'hudi_defau
 SPARK_CONN = "{{ params.spark_conn_id or var.value.get('hudi_spark_conn_id', 'spark_default') }}"
 TARGET = {"table": TABLE, "hudi_conn_id": HUDI_CONN, "spark_conn_id": SPARK_CONN}
 """The arguments of an operator that the params of `table_params` give."""
+SORT_COLUMNS = "hoodie.clustering.plan.strategy.sort.columns"
+"""The option that `sort_columns_param` is for."""
 DRY_RUN = "{{ params.dry_run }}"
 
 
@@ -57,6 +59,14 @@ def writer_options() -> dict[str, str]:
     """
     found: dict[str, str] = json.loads(os.environ.get("AIRFLOW_HUDI_WRITER_OPTIONS") or "{}")
     return found
+
+
+def sort_columns_param() -> Param:
+    """By which columns a clustering sorts, as SORT_COLUMNS; by default as the writers do."""
+    return optional_text(
+        "Columns to sort rows by, separated by commas; empty: files are joined as they are",
+        os.environ.get("AIRFLOW_HUDI_SORT_COLUMNS") or writer_options().get(SORT_COLUMNS),
+    )
 
 
 def dry_run_param() -> Param:

@@ -10,10 +10,13 @@ from typing import Any, Final
 from airflow.providers.standard.operators.empty import EmptyOperator
 from airflow.sdk import DAG
 
+from airflow_hudi.addresses import is_absolute
 from airflow_hudi.dag_params import RUN_TYPES
 from airflow_hudi.operators.alert import HudiAlertOperator
 from airflow_hudi.operators.table_services import HudiTableServicesOperator
 from airflow_hudi.policies import read_policies, tables_of
+from hudi_core.config.policy_file import TablePolicies, place_of
+from hudi_core.errors import ConfigError
 
 _NO_ID: Final = re.compile(r"[^A-Za-z0-9_.-]")
 """What no id of a task has."""
@@ -36,7 +39,8 @@ def hudi_maintenance_dag(
     once more by each task. Tables whose policies name a pool have a task of their own in it.
 
     :param policy: the path of a YAML file, or one policy as a dict
-    :param tables: the tables; without them those of the file
+    :param tables: the tables; without them those of the file. A name below the connection's base path, which is not
+        known here, is refused where the policy has an address that ends with it
     :param schedule: of the DAG
     :param one_task_per_table: a mapped task for each table, with its own log and retries; else one task, and so one
         Spark job, for all of a pool
@@ -46,6 +50,7 @@ def hudi_maintenance_dag(
     :param dag_args: further arguments of the DAG
     """
     policies = read_policies(policy)
+    _refuse_other_names(tables, policies)
     named = tables_of(tables, policies)
     by_pool: dict[str, list[str]] = {}
     for table in named:
@@ -81,6 +86,17 @@ def hudi_maintenance_dag(
             [*services, alerts] >> EmptyOperator(task_id="all_succeeded")
             services >> alerts
     return dag
+
+
+def _refuse_other_names(tables: Sequence[str], policies: TablePolicies) -> None:
+    entries = {place_of(entry): entry for entry in policies.tables if is_absolute(entry)}
+    for table in tables:
+        ends = [] if is_absolute(table) else [place for place in entries if place.endswith(f"/{place_of(table)}")]
+        if ends:
+            raise ConfigError(
+                f"the table {table} may be {entries[ends[0]]} of the policy, by the connection's base path",
+                remedy="name it alike in tables= and in the policy",
+            )
 
 
 def _services(task_id: str, pool: str, tables: Sequence[str], given: Mapping[str, Any], *, mapped: bool) -> Any:

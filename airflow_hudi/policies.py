@@ -6,16 +6,21 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from hudi_core.config import policy_file
+from hudi_core.config.policy_file import TablePolicies
 from hudi_core.errors import ConfigError
-from hudi_core.request import policy_file
-from hudi_core.request.policy import TablePolicies
 
 
 def read_policies(policy: str | Mapping[str, Any]) -> TablePolicies:
     """Of a YAML file by its path, or of one policy as a mapping. Raises ConfigError naming the file and the line."""
     if isinstance(policy, str):
         return policy_file.read_policies(policy)
-    return policy_file.parse_policies(json.dumps(policy), path="the argument policy")
+    where = "the argument policy"
+    try:
+        text = json.dumps(policy)
+    except (TypeError, ValueError) as error:
+        raise ConfigError(f"it holds what a file cannot: {error}", path=where, remedy="texts and numbers") from error
+    return policy_file.parse_policies(text, path=where)
 
 
 def tables_of(names: Sequence[str], policies: TablePolicies | None) -> list[str]:

@@ -10,7 +10,8 @@ and the connections come from the run's params; their defaults from the environm
 | spark_conn_id | AIRFLOW_HUDI_SPARK_CONN_ID | hudi_spark_conn_id (else spark_default) |
 
 AIRFLOW_HUDI_SCHEDULE is the schedule: a cron expression, `@hourly`, `@continuous`…; without it the DAG runs when
-triggered.
+triggered. AIRFLOW_HUDI_WRITER_OPTIONS are the options of the table's writers, by Hudi's names, as a JSON object
+without secrets: the lock that they use is one of them.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from datetime import datetime, timedelta, timezone
 
 from airflow.sdk import DAG
 
-from airflow_hudi.dag_params import HUDI_CONN, RUN_TYPES, TABLE, TARGET, table_params
+from airflow_hudi.dag_params import HUDI_CONN, RUN_TYPES, TABLE, TARGET, table_params, writer_options
 from airflow_hudi.operators.clean import HudiCleanOperator
 from airflow_hudi.sensors.instant import HudiInstantSensor
 
@@ -50,6 +51,7 @@ with DAG(
         task_id="clean",
         **TARGET,
         mode="execute",
+        options=writer_options(),
         instant="{{ ti.xcom_pull(task_ids='wait_for_clean')['instant'] }}",
         retries=3,
         retry_delay=timedelta(minutes=1),

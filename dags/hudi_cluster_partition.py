@@ -10,7 +10,7 @@ are pending when it starts, of whichever partition, are run first.
 | hudi_conn_id | AIRFLOW_HUDI_CONN_ID | hudi_conn_id (else hudi_default) |
 | spark_conn_id | AIRFLOW_HUDI_SPARK_CONN_ID | hudi_spark_conn_id (else spark_default) |
 | partition | - | - |
-| sort_columns | AIRFLOW_HUDI_SORT_COLUMNS | - |
+| sort_columns | AIRFLOW_HUDI_SORT_COLUMNS (else as the writers) | - |
 
 AIRFLOW_HUDI_WRITER_OPTIONS are the options of the table's writers, by Hudi's names, as a JSON object without secrets:
 the lock that they use is one of them. AIRFLOW_HUDI_FLEET_ENGINE is where it runs, `auto` without it.
@@ -24,7 +24,17 @@ from datetime import datetime, timedelta, timezone
 from airflow.sdk import DAG, PartitionedAssetTimetable
 
 from airflow_hudi.assets import watched_changes
-from airflow_hudi.dag_params import HUDI_CONN, RUN_TYPES, SPARK_CONN, TABLE, optional_text, table_params, writer_options
+from airflow_hudi.dag_params import (
+    HUDI_CONN,
+    RUN_TYPES,
+    SORT_COLUMNS,
+    SPARK_CONN,
+    TABLE,
+    optional_text,
+    sort_columns_param,
+    table_params,
+    writer_options,
+)
 from airflow_hudi.operators.table_services import HudiTableServicesOperator
 
 WATCHED = os.environ.get("AIRFLOW_HUDI_WATCHED_TABLE") or os.environ.get("AIRFLOW_HUDI_TABLE")
@@ -43,10 +53,7 @@ with DAG(
         **table_params(),
         "table": optional_text("Path or URI of the table", WATCHED),
         "partition": optional_text("Partition to cluster; empty: that of the run, else all"),
-        "sort_columns": optional_text(
-            "Columns to sort rows by, separated by commas; empty: files are joined as they are",
-            os.environ.get("AIRFLOW_HUDI_SORT_COLUMNS"),
-        ),
+        "sort_columns": sort_columns_param(),
     },
 ) as dag:
     HudiTableServicesOperator(
@@ -58,7 +65,7 @@ with DAG(
             "hoodie.clustering.plan.strategy.partition.selected": (
                 "{{ params.partition or dag_run.partition_key or '' }}"
             ),
-            "hoodie.clustering.plan.strategy.sort.columns": "{{ params.sort_columns or '' }}",
+            SORT_COLUMNS: "{{ params.sort_columns or '' }}",
         },
         hudi_conn_id=HUDI_CONN,
         spark_conn_id=SPARK_CONN,

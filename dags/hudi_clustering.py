@@ -12,8 +12,9 @@ from Airflow Variables:
 | table | AIRFLOW_HUDI_TABLE | hudi_table |
 | hudi_conn_id | AIRFLOW_HUDI_CONN_ID | hudi_conn_id (else hudi_default) |
 | spark_conn_id | AIRFLOW_HUDI_SPARK_CONN_ID | hudi_spark_conn_id (else spark_default) |
-| sort_columns | AIRFLOW_HUDI_SORT_COLUMNS | - |
-| layout, partitions, small_file_mb, target_file_mb | - | - |
+| sort_columns | AIRFLOW_HUDI_SORT_COLUMNS (else as the writers) | - |
+| layout | - (as the writers, else linear) | - |
+| partitions, small_file_mb, target_file_mb | - | - |
 
 AIRFLOW_HUDI_CLUSTERING_SCHEDULE is the schedule: a cron expression, `@daily`, `@continuous`…; without it the DAG runs
 when triggered. AIRFLOW_HUDI_WRITER_OPTIONS are the options of the table's writers, by Hudi's names, as a JSON object
@@ -27,12 +28,24 @@ from datetime import datetime, timedelta, timezone
 
 from airflow.sdk import DAG, Param
 
-from airflow_hudi.dag_params import RUN_TYPES, TARGET, optional_text, table_params, writer_options
+from airflow_hudi.dag_params import (
+    RUN_TYPES,
+    SORT_COLUMNS,
+    TARGET,
+    optional_text,
+    sort_columns_param,
+    table_params,
+    writer_options,
+)
 from airflow_hudi.operators.clustering import HudiClusteringOperator
 
+LAYOUT = "hoodie.layout.optimize.strategy"
+LAYOUTS = ("linear", "z-order", "hilbert")
+WRITERS = writer_options()
 OPTIONS = {
-    "hoodie.clustering.plan.strategy.sort.columns": "{{ params.sort_columns or '' }}",
-    "hoodie.layout.optimize.strategy": "{{ params.layout }}",
+    **WRITERS,
+    SORT_COLUMNS: "{{ params.sort_columns or '' }}",
+    LAYOUT: "{{ params.layout }}",
     "hoodie.clustering.plan.strategy.partition.selected": "{{ params.partitions or '' }}",
     "hoodie.clustering.plan.strategy.small.file.limit": "{{ params.small_file_mb * 1048576 }}",
     "hoodie.clustering.plan.strategy.target.file.max.bytes": "{{ params.target_file_mb * 1048576 }}",
@@ -49,12 +62,11 @@ with DAG(
     doc_md=__doc__,
     params={
         **table_params(),
-        "sort_columns": optional_text(
-            "Columns to sort rows by, separated by commas; empty: files are joined as they are",
-            os.environ.get("AIRFLOW_HUDI_SORT_COLUMNS"),
-        ),
+        "sort_columns": sort_columns_param(),
         "layout": Param(
-            "linear", enum=["linear", "z-order", "hilbert"], description="Order by several columns: in turn, or a curve"
+            WRITERS.get(LAYOUT, LAYOUTS[0]),
+            enum=list(dict.fromkeys([*LAYOUTS, WRITERS.get(LAYOUT, LAYOUTS[0])])),
+            description="Order by several columns: in turn, or a curve",
         ),
         "partitions": optional_text("Partitions to look at, separated by commas; empty: all"),
         "small_file_mb": Param(300, type="integer", minimum=1, description="MiB from which a file is left as it is"),
@@ -63,7 +75,7 @@ with DAG(
 ) as dag:
     HudiClusteringOperator(
         task_id="cluster",
-        options={**writer_options(), **OPTIONS},
+        options=OPTIONS,
         **TARGET,
         retries=3,
         retry_delay=timedelta(minutes=1),

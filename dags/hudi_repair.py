@@ -13,7 +13,8 @@ With `dry_run` a rollback, a restore and an unschedule report what would go; the
 
 The table and the connections come from the run's params; their defaults from the environment, then from Airflow
 Variables, as for the other DAGs (AIRFLOW_HUDI_TABLE, AIRFLOW_HUDI_CONN_ID, AIRFLOW_HUDI_SPARK_CONN_ID; hudi_table,
-hudi_conn_id, hudi_spark_conn_id).
+hudi_conn_id, hudi_spark_conn_id). AIRFLOW_HUDI_WRITER_OPTIONS are the options of the table's writers, by Hudi's names,
+as a JSON object without secrets: the lock that they use is one of them.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ from airflow_hudi.dag_params import (
     dry_run_param,
     optional_text,
     table_params,
+    writer_options,
 )
 from airflow_hudi.operators.base import flag
 from airflow_hudi.operators.repair import HudiTakeoverOperator, HudiUnscheduleOperator
@@ -42,6 +44,7 @@ NEED_AN_INSTANT = ("restore", "delete_savepoint", "unschedule", "takeover")
 HAVE_A_DRY_RUN = ("rollback", "restore", "unschedule")
 COMMON = {
     **TARGET,
+    "options": writer_options(),
     "nothing_to_do": "succeed",
 }
 INSTANT = "{{ params.instant or '' }}"

@@ -16,7 +16,9 @@ Airflow Variables:
 A clean keeps the files of `commits_retained` commits; archival begins when the timeline has more than `max_commits` and
 leaves `min_commits`. AIRFLOW_HUDI_MAINTENANCE_SCHEDULE is the schedule, `@hourly` without it; empty: the DAG runs when
 triggered. Failed writes are those whose heartbeat expired; writers must use the policy LAZY
-(`hoodie.clean.failed.writes.policy`, `hoodie.cleaner.policy.failed.writes`).
+(`hoodie.clean.failed.writes.policy`, `hoodie.cleaner.policy.failed.writes`). AIRFLOW_HUDI_WRITER_OPTIONS are the
+options of the table's writers, by Hudi's names, as a JSON object without secrets: the lock that they use is one of
+them. The params count over them.
 """
 
 from __future__ import annotations
@@ -26,12 +28,13 @@ from datetime import datetime, timedelta, timezone
 
 from airflow.sdk import DAG, Param
 
-from airflow_hudi.dag_params import RUN_TYPES, TARGET, table_params
+from airflow_hudi.dag_params import RUN_TYPES, TARGET, table_params, writer_options
 from airflow_hudi.operators.archive import HudiArchiveOperator
 from airflow_hudi.operators.clean import HudiCleanOperator
 from airflow_hudi.operators.rollback import HudiRollbackOperator
 
 OPTIONS = {
+    **writer_options(),
     "hoodie.clean.commits.retained": "{{ params.commits_retained }}",
     "hoodie.keep.min.commits": "{{ params.min_commits }}",
     "hoodie.keep.max.commits": "{{ params.max_commits }}",

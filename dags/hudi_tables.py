@@ -12,7 +12,8 @@ connections come from the run's params; their defaults from the environment, the
 `tables` are paths or URIs, separated by commas or lines. A compaction is planned after `delta_commits` delta commits.
 `commits_retained` is what a clean keeps.
 AIRFLOW_HUDI_SCHEDULE is the schedule: a cron expression, `@hourly`, `@continuous`…; without it the DAG runs when
-triggered.
+triggered. AIRFLOW_HUDI_WRITER_OPTIONS are the options of the tables' writers, by Hudi's names, as a JSON object without
+secrets: the lock that they use is one of them. The params count over them.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from datetime import datetime, timedelta, timezone
 
 from airflow.sdk import DAG, Param
 
-from airflow_hudi.dag_params import HUDI_CONN, RUN_TYPES, SPARK_CONN, optional_text, table_params
+from airflow_hudi.dag_params import HUDI_CONN, RUN_TYPES, SPARK_CONN, optional_text, table_params, writer_options
 from airflow_hudi.operators.table_services import HudiTableServicesOperator
 
 with DAG(
@@ -51,6 +52,7 @@ with DAG(
         hudi_conn_id=HUDI_CONN,
         spark_conn_id=SPARK_CONN,
         options={
+            **writer_options(),
             "hoodie.compact.inline.max.delta.commits": "{{ params.delta_commits }}",
             "hoodie.clean.commits.retained": "{{ params.commits_retained }}",
         },

@@ -53,4 +53,6 @@ def open_remote_session(url: str, zip_file: str) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    # Databricks runs this file in a process of its own and may take any SystemExit for a failure.
+    if exit_code := main():
+        sys.exit(exit_code)

@@ -7,10 +7,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final
 
 from hudi_core.errors import ConfigError
 from hudi_core.request.batch import BatchRequest, JobRequest, requests_of
+from hudi_core.request.json_fields import check_texts
 from hudi_core.request.requests import RunRequest, ScheduleRequest
 from hudi_core.request.secrets import refuse_secrets
 
@@ -60,6 +61,23 @@ def _argument(job: JobRequest) -> str:
 
 def _as_yarn_leaves_it(token: re.Match[str]) -> str:
     return "} " if token[0] == "}" else _UNSAFE.sub(lambda found: _ESCAPES[found[0]], token[0])
+
+
+def as_texts(given: Mapping[str, Any] | None, *, where: str) -> dict[str, str]:
+    """An operator's argument as a job takes it: numbers as texts, booleans as `true` and `false`; empty for None.
+
+    Raises ConfigError, naming `where`, for any other value.
+    """
+    if not given:
+        return {}
+    if not isinstance(given, Mapping):
+        raise ConfigError(f"{where} is a {type(given).__name__}", remedy="give a dict of names and values")
+    found = {
+        name: str(value).lower() if isinstance(value, bool) else str(value) if isinstance(value, int | float) else value
+        for name, value in given.items()
+    }
+    check_texts(found, where=where)
+    return found
 
 
 def refuse_secret_properties(conf: Mapping[str, str], *, remedy: str) -> None:

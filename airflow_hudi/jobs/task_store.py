@@ -11,12 +11,13 @@ _AFTER = "hudi_after"
 _UNLESS_COMPLETED = "hudi_unless_completed"
 _DONE = "hudi_done"
 _RESULTS = "hudi_results"
+_ERRORS = "hudi_errors"
 
 
 class TaskStore:
     """The instant that the task started or was to roll back, or how the timeline was before one was planned; what it
-    has done of many runs; and what it did when it succeeded last: cleared and run again, it is not skipped where there
-    is no more to do.
+    has done of many runs; how many looks of a sensor failed; and what it did when it succeeded last: cleared and run
+    again, it is not skipped where there is no more to do.
 
     Keeps nothing without a store.
     """
@@ -56,6 +57,18 @@ class TaskStore:
         found = self._get(_RESULTS)
         results = [] if found is None else json.loads(found)
         return results if isinstance(results, list) else []
+
+    @property
+    def errors(self) -> int:
+        """How many looks of a sensor failed, one after the other."""
+        return int(self._get(_ERRORS) or 0)
+
+    def keep_errors(self, count: int) -> None:
+        """Remembers how many; 0: the last one did not fail."""
+        if count:
+            self._set(_ERRORS, str(count))
+        elif self._get(_ERRORS) is not None:
+            self._store.delete(_ERRORS)
 
     def begin(self, instant: str) -> None:
         """Remembers the instant."""

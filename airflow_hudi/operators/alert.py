@@ -61,11 +61,11 @@ class HudiAlertOperator(BaseOperator):
         lines: list[str] = []
         errors: dict[str, HudiError] = {}
         for table in tables:
-            policy = policies.of(table)
-            most = policy.pending_age
-            if most is None and not measured:
-                continue
             try:
+                policy = policies.of(hook.table_uri(table))
+                most = policy.pending_age
+                if most is None and not measured:
+                    continue
                 look = hook.timeline(table).look()
                 if measured:
                     metrics.report_table(hook, look)

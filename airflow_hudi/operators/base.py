@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any
@@ -15,6 +15,7 @@ from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
 from airflow_hudi.hooks.hudi import HudiHook
 from airflow_hudi.jobs.engine_job import SPARK, EngineJob, EngineSettings
+from airflow_hudi.jobs.job_arguments import as_texts
 from airflow_hudi.jobs.run_until_completed import Patience
 from airflow_hudi.jobs.spark_job import SparkJob, SparkSettings
 from airflow_hudi.jobs.task_store import TaskStore
@@ -62,7 +63,8 @@ class BaseHudiOperator(BaseOperator):
         in both cases. A task that did something, was cleared and finds nothing more succeeds in either case
     :param engine: `spark`, `auto` (the local engine beside the task for small plans, Spark for others) or `local`; the
         default is the connection's, then `[hudi] engine`, which is spark (templated)
-    :param options: options of the job by Hudi's own names, no secrets (templated)
+    :param options: options of the job by Hudi's own names, no secrets; here and in `storage_options`, `conf` and
+        `env_vars` a value may be a number, True or False, which become texts (templated)
     :param storage_options: options of the job's storage library beside the connection's, no secrets (templated)
     :param storage_options_file: JSON file on the driver's machine with storage options that are secret (templated)
     :param conf: Spark properties (templated)
@@ -102,11 +104,11 @@ class BaseHudiOperator(BaseOperator):
         spark_conn_id: str = "spark_default",
         nothing_to_do: str = "skip",
         engine: str | None = None,
-        options: dict[str, str] | None = None,
-        storage_options: dict[str, str] | None = None,
+        options: Mapping[str, str | float] | None = None,
+        storage_options: Mapping[str, str | float] | None = None,
         storage_options_file: str | None = None,
-        conf: dict[str, str] | None = None,
-        env_vars: dict[str, str] | None = None,
+        conf: Mapping[str, str | float] | None = None,
+        env_vars: Mapping[str, str | float] | None = None,
         submit_kwargs: dict[str, Any] | None = None,
         kill_grace_seconds: int = 20,
         spark_log: bool | None = None,
@@ -212,8 +214,11 @@ class BaseHudiOperator(BaseOperator):
             "table": reader.storage.uri,
             "owner": f"airflow:{ti.dag_id}/{ti.task_id}/{ti.run_id}/{ti.map_index}#{ti.try_number}",
             "run_id": ti.run_id,
-            "options": self.options or {},
-            "storage_options": {**self.hook.storage_options, **(self.storage_options or {})},
+            "options": as_texts(self.options, where="options"),
+            "storage_options": {
+                **self.hook.storage_options,
+                **as_texts(self.storage_options, where="storage_options"),
+            },
             "storage_options_file": self.storage_options_file or None,
         }
 
@@ -221,10 +226,11 @@ class BaseHudiOperator(BaseOperator):
         """A job on the table. From now on it is the one that on_kill stops. `looks`: whether there may be nothing to
         do, which is found out before Spark is started.
         """
+        env_vars = as_texts(self.env_vars, where="env_vars")
         spark = SparkSettings(
             self.spark_conn_id,
-            self.conf or {},
-            self.env_vars or {},
+            as_texts(self.conf, where="conf"),
+            env_vars,
             self.submit_kwargs or {},
             self.kill_grace_seconds,
             airflow_conf.getboolean("hudi", "spark_log", fallback=False) if self.spark_log is None else self.spark_log,
@@ -233,7 +239,7 @@ class BaseHudiOperator(BaseOperator):
             self.engine or self.hook.engine or airflow_conf.get("hudi", "engine", fallback=SPARK),
             looks,
             lambda: self._credentials_of(job),
-            self.env_vars or {},
+            env_vars,
             self.kill_grace_seconds,
         )
         self._job = EngineJob(

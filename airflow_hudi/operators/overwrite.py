@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from datetime import timezone
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
+from airflow_hudi.jobs.job_arguments import as_texts
 from airflow_hudi.jobs.run_until_completed import run_until_done
 from airflow_hudi.operators.base import DRY_RUN, flag, names_in
 from airflow_hudi.operators.verb import BaseHudiDryRunOperator
@@ -18,10 +19,8 @@ from hudi_core.request.overwrites import MAX_TOKEN, DeletePartitionRequest, Inse
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
-_BY_EVENT: Final = "asset_triggered"
-"""Airflow's type of a run that events of assets started."""
-_BY_HAND: Final = "manual"
-"""Airflow's type of a run that a person or the API started."""
+_OF_SCHEDULE: Final = ("scheduled", "backfill")
+"""Airflow's types of a run that is of a data interval or partition of the schedule."""
 _REPEATED = "an earlier run with the same token did it"
 _DOCUMENT = (
     *("instant", "operation", "partitions", "replaced_file_groups", "files_written", "records"),
@@ -45,8 +44,9 @@ class BaseHudiOverwriteOperator(BaseHudiDryRunOperator):
 
     :param partitions: paths of partitions, as a list or separated by commas (templated)
     :param token: the name of the work; empty for that of DAG, task and data interval, or partition date where the run's
-        schedule has partitions, or run id where it has neither or was started by hand, and of a mapped task also its
-        index and what it writes. An interval is written again with another token (templated)
+        schedule has partitions, or run id where it has neither or the run was not started by the schedule or a
+        backfill, and of a mapped task also its index and what it writes. An interval is written again with another
+        token (templated)
     """
 
     action: ClassVar[str]
@@ -84,15 +84,15 @@ class BaseHudiOverwriteOperator(BaseHudiDryRunOperator):
     def _token_of(self, context: Context) -> str:
         """The token of the task's work: the same in each try, and in each run of the same data interval or partition.
 
-        A partition is what its date says: keys may leave out the hour. A run that an event of an asset's partition
-        started is other work each time, for the event says that the partition has new rows. So is a run by hand: the
-        interval that Airflow gives it is the last one that is over, whatever `ds` is.
+        A partition is what its date says: keys may leave out the hour. A run that events of assets started is other
+        work each time, for the event says that there are new rows. So is a run by hand, by TriggerDagRunOperator or to
+        materialize an asset: the interval that Airflow gives it is the last one that is over, whatever `ds` is.
         """
         ti, run = context["ti"], context.get("dag_run")
         start, end = context.get("data_interval_start"), context.get("data_interval_end")
-        if run is not None and run.run_type == _BY_HAND:
+        if run is not None and run.run_type not in _OF_SCHEDULE:
             interval = ti.run_id
-        elif run is not None and run.partition_date is not None and run.run_type != _BY_EVENT:
+        elif run is not None and run.partition_date is not None:
             interval = run.partition_date.astimezone(timezone.utc).isoformat()
         else:
             interval = ti.run_id if start is None or end is None else f"{start.isoformat()}/{end.isoformat()}"
@@ -122,7 +122,8 @@ class HudiInsertOverwriteOperator(BaseHudiOverwriteOperator):
     :param dataframe: a function that returns Spark's DataFrame of the rows, instead of `source`, as `module:function`.
         The driver imports it and calls it with the Spark session and `dataframe_args`; its module is one of `py_files`
         in `submit_kwargs`, or is installed where the driver runs (templated)
-    :param dataframe_args: keyword arguments of the function, all text (templated)
+    :param dataframe_args: keyword arguments of the function; it gets numbers, True and False as texts
+        (templated)
     :param whole_table: all partitions are replaced; a value that is rendered may be `true` or `false` (templated)
     """
 
@@ -142,7 +143,7 @@ class HudiInsertOverwriteOperator(BaseHudiOverwriteOperator):
         source: str = "",
         query: str = "",
         dataframe: str = "",
-        dataframe_args: Mapping[str, str] | None = None,
+        dataframe_args: Mapping[str, str | float] | None = None,
         whole_table: bool | str = False,
         **kwargs: Any,
     ) -> None:
@@ -163,7 +164,7 @@ class HudiInsertOverwriteOperator(BaseHudiOverwriteOperator):
             source=self.source,
             query=self.query,
             dataframe=self.dataframe,
-            dataframe_args=self.dataframe_args or {},
+            dataframe_args=as_texts(self.dataframe_args, where="dataframe_args"),
             whole_table=flag(self.whole_table, name="whole_table"),
             **fields,
         )

@@ -21,9 +21,10 @@ from airflow_hudi.reports import metrics
 from airflow_hudi.reports.finished_work import finished_work
 from airflow_hudi.results import work_seconds
 from airflow_hudi.timeline_reader import TimelineReader
+from hudi_core.config.policy_file import TablePolicies
 from hudi_core.errors import EXIT_BAD_INPUT, EXIT_RETRY, ConfigError, Reminder
 from hudi_core.request.batch import AT_ONCE, BatchRequest
-from hudi_core.request.policy import DEFAULT_SERVICES, TablePolicies
+from hudi_core.request.policy import DEFAULT_SERVICES
 from hudi_core.request.requests import RunRequest
 from hudi_core.request.services import SERVICES, check_service
 
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 _MODES: Final = ("execute", "both")
 _MOST_LISTED: Final = 20
 _TABLES: Final = "{{ (task.tables if task.tables is string else task.tables | join(', ')) | truncate(200) }}"
+_NEVER_PENDING: Final = "an archival is never pending: mode='both' archives"
 _NOTHING: Final = {"tables": 0, "done": 0, "nothing": 0, "failed": 0, "seconds": 0.0, "results": []}
 
 
@@ -112,7 +114,8 @@ class HudiTableServicesOperator(BaseHudiOperator):
         self.log.info("%d runs on %d tables", len(requests), len({item.table for item in requests}))
         results = self._run(reader, requests, budget, self.store(context))
         if not results:
-            return self.nothing(context, lambda: _NOTHING, "these are quiet hours of every table")
+            reason = "these are quiet hours of every table" if self.policy else _NEVER_PENDING
+            return self.nothing(context, lambda: _NOTHING, reason)
         for item in results:
             self.log.info("%s %s: %s", item["service"], item["table"], _shown(item))
         failed = [item for item in results if item["exit_code"]]
@@ -176,12 +179,13 @@ class HudiTableServicesOperator(BaseHudiOperator):
         shared = {name: value for name, value in fields.items() if name != "table"}
         requests: list[RunRequest] = []
         for table in self._tables():
-            policy = self._policies.of(table)
+            address = self.hook.table_uri(table)
+            policy = self._policies.of(address)
             quiet = policy.quiet(now)
             if quiet is None:
                 ends = [end for end in (fields["starts_until"], policy.quiet_from(now)) if end is not None]
                 given = {**shared, "starts_until": min(ends, default=None)}
-                requests += policy.requests(self.hook.table_uri(table), **given)
+                requests += policy.requests(address, **given)
             else:
                 self.log.info("%s is left alone in its quiet hours: %s", table, quiet)
         return requests

@@ -13,6 +13,7 @@ from airflow.sdk.exceptions import AirflowSensorTimeout, AirflowSkipException
 from airflow_hudi.conditions.condition import Condition, condition_json
 from airflow_hudi.exceptions import HudiSensorFailed
 from airflow_hudi.hooks.hudi import HudiHook
+from airflow_hudi.jobs.task_store import TaskStore
 from airflow_hudi.timeline_reader import TimelineReader
 from airflow_hudi.triggers.condition import MAX_ERRORS, HudiConditionTrigger, may_pass
 from hudi_core.errors import HudiError
@@ -60,6 +61,8 @@ class BaseHudiSensor(BaseSensorOperator):
         """One look at the table. Raises HudiError where another one does not help."""
         if self._condition is None:
             self._condition = self.condition()
+        # Each poke that is rescheduled is another process.
+        store = TaskStore(context.get("task_state_store") if self.reschedule and not self.deferrable else None)
         try:
             if self._reader is None:
                 self._reader = HudiHook(self.hudi_conn_id or None).timeline(self.table, self._condition.action)
@@ -67,12 +70,15 @@ class BaseHudiSensor(BaseSensorOperator):
             found = self._condition.check(look)
         except HudiError as error:
             self._reader = None
-            self._errors += 1
-            if self._errors >= MAX_ERRORS or not may_pass(error):
+            self._errors = (self._errors or store.errors) + 1
+            is_last = self._errors >= MAX_ERRORS or not may_pass(error)
+            store.keep_errors(0 if is_last else self._errors)
+            if is_last:
                 raise
             self.log.warning("Looking at %s failed", self.table, exc_info=True)
             return PokeReturnValue(is_done=False)
         self._errors = 0
+        store.keep_errors(0)
         if found is None:
             self.log.info("%s", self._condition.waiting(look))
             return PokeReturnValue(is_done=False)
@@ -80,13 +86,12 @@ class BaseHudiSensor(BaseSensorOperator):
 
     def execute(self, context: Context) -> Any:
         """Looks once, then waits in the triggerer, or here when not deferrable."""
-        if not self.deferrable:
-            try:
-                return super().execute(context)
-            except AirflowSensorTimeout as error:
-                raise self._timed_out() from error
         try:
+            if not self.deferrable:
+                return super().execute(context)
             looked = self.poke(context)
+        except AirflowSensorTimeout as error:
+            raise self._timed_out() from error
         except HudiError as error:
             if self.soft_fail or self.never_fail:
                 raise AirflowSkipException(f"skipped, as soft_fail or never_fail says: {error}") from error

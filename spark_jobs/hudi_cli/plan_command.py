@@ -11,6 +11,8 @@ from rich.markup import escape
 from hudi_cli.options import Target, common, hudi_option
 from hudi_cli.output import Output
 from hudi_core.engine.protocol import Json
+from hudi_core.storage.local import local_path
+from hudi_core.storage.registry import scheme_of
 
 
 @click.command()
@@ -25,10 +27,11 @@ def plan(output: Output, target: Target, option: tuple[str, ...], policy: str | 
 
     Nothing is written. With --policy by the conditions of the policy for TABLE.
     """
-    from hudi_core.request.policy import ALL_SERVICES  # not for help
-    from hudi_core.request.policy_file import read_policies
+    from hudi_core.config.policy_file import read_policies  # not for help
+    from hudi_core.request.policy import ALL_SERVICES
 
-    chosen = ALL_SERVICES if policy is None else read_policies(policy).of(target.table)
+    table = local_path(target.table) if scheme_of(target.table) == "file" else target.table
+    chosen = ALL_SERVICES if policy is None else read_policies(policy).of(table)
     document = target.open(option).due(chosen).to_dict()
     output.result(document, _lines(document))
 

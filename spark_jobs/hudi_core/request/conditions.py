@@ -82,9 +82,12 @@ class Conditions:
             if name not in given:
                 return None
             try:
-                return parse(given[name])
+                value = parse(given[name])
+                if not value:
+                    raise ValueError("is not above 0")
             except ValueError as error:
                 raise ConfigError(f"{name} of {service}: {given[name]!r} {error}") from error
+            return value
 
         return Conditions(
             read("commits", whole_number_of),

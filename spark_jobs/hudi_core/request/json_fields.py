@@ -32,6 +32,13 @@ def check_text(text: str, *, what: str) -> None:
         )
 
 
+def check_texts(values: Mapping[str, Any], *, where: str) -> None:
+    """Raises ConfigError, naming `where`, for a name or a value that is no text; no value is shown."""
+    wrong = sorted(str(name) for name, value in values.items() if not (_is_text(name) and _is_text(value)))
+    if wrong:
+        raise ConfigError(f"the values of {', '.join(wrong)} in {where} are no texts", remedy='write "true", "4", "2g"')
+
+
 def _has_text(text: str) -> bool:
     try:
         return b"\0" not in text.encode()

@@ -1,6 +1,6 @@
 """When services of a table are due, in which order they run, and within which bounds: a policy, as values.
 
-policy_file.py reads policies from YAML; services/policy decides by them. Standard library only, as operators and
+config/policy_file.py reads policies from YAML; services/policy decides by them. Standard library only, as operators and
 hudictl share it.
 """
 
@@ -13,7 +13,6 @@ from datetime import date, datetime, time, timedelta, timezone
 from typing import Any, Final
 from zoneinfo import ZoneInfo
 
-from hudi_core.errors import ConfigError
 from hudi_core.request.conditions import Conditions
 from hudi_core.request.requests import RunRequest
 from hudi_core.request.services import SERVICES
@@ -44,7 +43,9 @@ class QuietHours:
 
     @staticmethod
     def parse(text: str) -> QuietHours:
-        """Of `08:00-18:00`, with a zone and days: `22:00-06:00 Europe/Berlin sat,sun`. Raises ValueError."""
+        """Of `08:00-18:00`, with a zone and days: `22:00-06:00 Europe/Berlin sat,sun`. Those that end where they begin
+        are 24 hours. Raises ValueError, also where these leave no hour of the week.
+        """
         found = _HOURS.fullmatch(text.strip())
         try:
             if found is None or region(found[5] or "UTC") is None:
@@ -52,6 +53,8 @@ class QuietHours:
             begin, end = time(int(found[1]), int(found[2])), time(int(found[3]), int(found[4]))
         except ValueError:
             raise ValueError("are no hours such as `08:00-18:00 Europe/Berlin mon,tue`") from None
+        if begin == end != time() and not found[6]:
+            raise ValueError("end where they begin: name the days, or write `00:00-00:00` for all hours")
         days = frozenset(map(_DAYS.index, found[6].split(","))) if found[6] else frozenset(range(7))
         return QuietHours(text.strip(), begin, end, found[5] or "UTC", days)
 
@@ -65,25 +68,43 @@ class QuietHours:
         return (day in self.days and at >= self.begin) or (before in self.days and at < self.end)
 
     def next_begin(self, now: datetime) -> datetime:
-        """When they begin next after `now`, which has a zone."""
+        """When they begin next after `now`, which has a zone, or begin again as clocks go back."""
         today = now.astimezone(ZoneInfo(self.zone)).date()
         days = (today + timedelta(days=number) for number in range(9))
-        begins = (begin for day in days if day.weekday() in self.days for begin in self._begins_on(day))
+        begins = (begin for day in days for begin in sorted([*self._begins_on(day), *self._resumed_on(day)]))
         return next(begin for begin in begins if begin > now)
 
     def _begins_on(self, day: date) -> list[datetime]:
         """In UTC: the time of day that they begin at, twice where clocks go back over it. Where clocks go forward over
         it, the moment when they do: the next time of day that there is, is one of the hours.
         """
+        if day.weekday() not in self.days:
+            return []
         zone = ZoneInfo(self.zone)
         first, second = (datetime.combine(day, self.begin.replace(fold=fold), zone) for fold in (0, 1))
         begin, again = first.astimezone(timezone.utc), second.astimezone(timezone.utc)
         if again < begin:  # in the gap; fold 0 has the offset before it (PEP 495)
-            begin = again
-            while begin.astimezone(zone).utcoffset() == first.utcoffset():
-                begin += timedelta(minutes=1)
-            return [begin]
+            return [_change_after(again, zone)]
         return [begin, again]
+
+    def _resumed_on(self, day: date) -> list[datetime]:
+        """In UTC: the moment when clocks go back into the hours, which had ended before."""
+        zone = ZoneInfo(self.zone)
+        midnight, next_one = (
+            datetime.combine(at, time(), zone).astimezone(timezone.utc) for at in (day, day + timedelta(days=1))
+        )
+        if next_one - midnight <= timedelta(days=1):
+            return []
+        change = _change_after(midnight, zone)
+        return [change] if self.holds(change) and not self.holds(change - timedelta(minutes=1)) else []
+
+
+def _change_after(moment: datetime, zone: ZoneInfo) -> datetime:
+    """When clocks of the zone change next, to the minute."""
+    change, offset = moment, moment.astimezone(zone).utcoffset()
+    while change.astimezone(zone).utcoffset() == offset:
+        change += timedelta(minutes=1)
+    return change
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,29 +182,6 @@ class Policy:
             )
             for item in self.services
         ]
-
-
-@dataclass(frozen=True, slots=True)
-class TablePolicies:
-    """The policies of a file by name, and which table has which; `tables` are in the order of the file."""
-
-    policies: Mapping[str, Policy]
-    tables: Mapping[str, Policy] = field(default_factory=dict)
-
-    def of(self, table: str) -> Policy:
-        """The policy of a table: that of its entry, else of the longest entry that its address ends with, as entries
-        may be below a connection's base path; else `default`, else the only one. Raises ConfigError.
-        """
-        address = table.rstrip("/")
-        ends = [name for name in self.tables if f"/{address}".endswith(f"/{name}")]
-        found = self.tables[max(ends, key=len)] if ends else self.policies.get("default")
-        if found is None and len(self.policies) == 1:
-            (found,) = self.policies.values()
-        if found is None:
-            raise ConfigError(
-                f"no policy is for {table}", remedy="name it under tables, or call one of the policies default"
-            )
-        return found
 
 
 def services_named(names: Iterable[str]) -> Policy:

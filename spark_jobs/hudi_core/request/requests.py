@@ -63,7 +63,7 @@ class Request:
     result_name: str = ""
 
     def __post_init__(self) -> None:
-        """Raises ConfigError for what means nothing, or holds a secret."""
+        """Raises ConfigError for what means nothing, holds a secret, or is an option that is no text."""
         if not self.table.strip():
             raise ConfigError(f"{_WHAT}: table is empty")
         if self.metadata not in METADATA_MODES:

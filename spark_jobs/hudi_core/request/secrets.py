@@ -13,7 +13,7 @@ from pathlib import Path
 from urllib.parse import parse_qsl, urlsplit
 
 from hudi_core.errors import USER_INFO, ConfigError, masked
-from hudi_core.request.json_fields import parse_object
+from hudi_core.request.json_fields import check_texts, parse_object
 
 _WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 _SECRET_WORD = re.compile(
@@ -29,12 +29,19 @@ _HARMLESS_BEFORE_KEY = re.compile("lock|partition|record|sort|row|map|primary|fo
 _HARMLESS_AFTER_KEY = re.compile("store|tab|length|size|generator|gen|gens|fields?|columns?|prefix")
 _HARMLESS_END = re.compile(
     "providers?|type|class|files?|paths?|dir|enabled?|names?|duration|expiration|expiry|location|timeout|mode|algorithm"
-    "|interval|seconds|ms|version|length|regex|endpoint"
+    "|interval|seconds|ms|version|length|regex|endpoint|ip"
 )
 """What says of a secret where it is, or how it is made, and is none."""
 _REMEDY = "give secrets by the environment (AWS_ACCESS_KEY_ID, …), an instance role or a storage options file"
-_REFERENCE = re.compile(r"^spark\.kubernetes\.(driver|executor)\.(secrets|secretKeyRef)\.", re.IGNORECASE)
-"""Names of Kubernetes secrets and where they are mounted, not what is in them."""
+_REFERENCE = re.compile(
+    r"spark\.kubernetes\.(driver|executor)\.(secrets|secretKeyRef|(service\.)?(annotation|label))\."
+    r"|spark\.kubernetes\.container\.image\.pullSecrets$|spark\.kerberos\.renewal\.credentials$"
+    r"|spark\.hadoop\.hive\.metastore\.token\.signature$",
+    re.IGNORECASE,
+)
+"""Names of Kubernetes secrets and where they are mounted, not what is in them; what is written on its objects; whether
+a keytab or a ticket is used; the name of a delegation token.
+"""
 
 
 def is_secret_key(name: str) -> bool:
@@ -70,12 +77,15 @@ def refuse_secret_address(address: str, *, what: str) -> None:
 
 
 def refuse_secrets(options: Mapping[str, str], *, where: str, remedy: str | None = None) -> None:
-    """Raises ConfigError when an option looks like a secret, by its name or by an address in it, without showing its
-    value.
+    """Raises ConfigError when an option looks like a secret, by its name or by an address in it, or is no text, without
+    showing its value.
 
     `where` names the place of the options, for the message; without a `remedy` it is that of requests.
     """
-    found = sorted(name for name in options if is_secret_key(name))
+    check_texts(options, where=where)
+    found = sorted(
+        name for name, value in options.items() if is_secret_key(name) and not _is_address_of_key(name, value)
+    )
     if found:
         raise ConfigError(
             f"{where} must not hold secrets, found {', '.join(found)}",
@@ -83,6 +93,11 @@ def refuse_secrets(options: Mapping[str, str], *, where: str, remedy: str | None
         )
     for name, value in options.items():
         refuse_secret_address(value, what=f"{where}, {name},")
+
+
+def _is_address_of_key(name: str, value: str) -> bool:
+    """Of one in AWS KMS. A key itself is in Base64, which has no colon."""
+    return name.endswith("encryption.key") and value.startswith("arn:")
 
 
 def merge_storage_options(options: Mapping[str, str], file: str | None) -> dict[str, str]:

@@ -44,7 +44,9 @@ for number, path in enumerate(sys.argv[1:]):
             except AirflowFailException as error:
                 refused.append(str(error))
     retries = {task.task_id: task.retries for task in dag.tasks} if "Asset" in type(dag.timetable).__name__ else None
-    line = [dag.dag_id, heavy, dag.max_active_runs, upstream, retries, intervals, params, forms, accepted, refused]
+    options = {task.task_id: task.options for task in dag.tasks if hasattr(task, "options")}
+    line = [dag.dag_id, heavy, dag.max_active_runs, upstream, retries, intervals, options]
+    line += [params, forms, accepted, refused]
     print("FOUND", json.dumps(line))
 """
 CHANGES = {
@@ -79,6 +81,12 @@ ACCEPTED = {
     "hudi_delete_partition": [True, False],
 }
 """What is typed into the trigger form, and whether Airflow's schema of the params takes it."""
+LOCK, SORT_COLUMNS, LAYOUT = (
+    "hoodie.write.lock.provider",
+    "hoodie.clustering.plan.strategy.sort.columns",
+    "hoodie.layout.optimize.strategy",
+)
+WRITERS = {LOCK: "zookeeper", SORT_COLUMNS: "city", LAYOUT: "ZORDER"}
 VERBS = ("rollback", "savepoint", "restore", "delete_savepoint", "unschedule", "takeover")
 UPSTREAM = {
     "hudi_compaction": {"wait_for_compaction": [], "compact": ["wait_for_compaction"]},
@@ -128,6 +136,7 @@ def parsed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Any]]:
     """What each file's DAG is, by its id: all are parsed by one process, as Airflow takes seconds to import."""
     mine = {"AIRFLOW_HUDI_TABLE": "s3://b/t", "AIRFLOW_HUDI_POLL_SECONDS": "5", "AIRFLOW_HUDI_COMMITS_RETAINED": "7"}
     mine["AIRFLOW_HUDI_TABLES"], mine["AIRFLOW_HUDI_WATCHED_TABLE"] = "s3://b/t, s3://b/u", "s3://b/t"
+    mine["AIRFLOW_HUDI_WRITER_OPTIONS"] = json.dumps(WRITERS)
     mine["CHANGES"], mine["VERBS"] = json.dumps(CHANGES), json.dumps(VERBS)
     environment = {**os.environ, "AIRFLOW_HOME": str(tmp_path_factory.mktemp("airflow")), **mine}
     command = [sys.executable, "-c", PROGRAM, *(str(ROOT / "dags" / f"{name}.py") for name in UPSTREAM)]
@@ -146,7 +155,7 @@ def test_tasks_that_events_start_are_tried_again(parsed: dict[str, list[Any]]) -
 
 @pytest.mark.parametrize("name", UPSTREAM)
 def test_a_ready_to_use_dag_parses(parsed: dict[str, list[Any]], name: str) -> None:
-    heavy, runs, upstream, _, intervals, params, *_ = parsed[name]
+    heavy, runs, upstream, _, intervals, _, params, *_ = parsed[name]
     assert (heavy, runs, upstream) == ([], 1, UPSTREAM[name])
     assert intervals == ([5.0] if name in ("hudi_compaction", "hudi_clean") else [])
     if name == "hudi_tables":
@@ -155,6 +164,24 @@ def test_a_ready_to_use_dag_parses(parsed: dict[str, list[Any]], name: str) -> N
         assert params["table"] == "s3://b/t"
     if name == "hudi_table_maintenance":
         assert (params["commits_retained"], params["min_commits"], params["max_commits"]) == (7, 20, 30)
+
+
+@pytest.mark.parametrize("name", UPSTREAM)
+def test_every_task_that_may_write_to_a_table_has_the_options_of_its_writers(
+    parsed: dict[str, list[Any]], name: str
+) -> None:
+    """Their lock is one of them. A probe has a folder of its own."""
+    found = {task: (options or {}).get(LOCK) for task, options in parsed[name][5].items() if task != "probe_store"}
+    assert found == dict.fromkeys(found, "zookeeper")
+    assert bool(found) == (name != "hudi_changed_partitions")
+
+
+def test_a_clustering_orders_rows_as_the_writers_do(parsed: dict[str, list[Any]]) -> None:
+    for name in ("hudi_clustering", "hudi_cluster_partition"):
+        options, params = parsed[name][5]["cluster"], parsed[name][6]
+        assert (options[SORT_COLUMNS], params["sort_columns"]) == ("{{ params.sort_columns or '' }}", "city")
+        layouts = {"{{ params.layout }}": params.get("layout")}
+        assert layouts.get(options[LAYOUT], options[LAYOUT]) == "ZORDER"
 
 
 @pytest.mark.parametrize("name", UPSTREAM)

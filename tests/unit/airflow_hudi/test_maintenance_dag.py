@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -93,7 +94,30 @@ def test_a_policy_without_alerts(file: str) -> None:
     assert dag.get_task("services").policy == {"services": {"clean": {"commits": 5}}}
 
 
-@pytest.mark.parametrize("policy", [{"services": {"clean": {"files": 5}}}, {"services": {"clean": None}}])
+def test_a_table_whose_entry_may_have_another_name_is_refused() -> None:
+    """The base path of the connection is not known where DAGs are parsed: the entry's pool and alerts would be lost."""
+    policy = {
+        "policies": {"default": None, "large": {"pool": "x"}},
+        "tables": [{"table": "/wh/a/b", "policy": "large"}],
+    }
+    for name in ("a/b", "./b", "b/"):
+        with pytest.raises(ConfigError, match=f"the table {name} may be /wh/a/b of the policy"):
+            hudi_maintenance_dag("one", policy=policy, tables=["c", name])
+    dag = hudi_maintenance_dag("one", policy=policy, tables=["/wh//a/b", "file:/wh/c", "d/a/b", "bb"])
+    assert {task.task_id: task.tables for task in dag.tasks} == {
+        "services_x": ["/wh//a/b"],
+        "services": ["file:/wh/c", "d/a/b", "bb"],
+    }
+
+
+@pytest.mark.parametrize(
+    "policy",
+    [
+        {"services": {"clean": {"files": 5}}},
+        {"services": {"clean": None}},
+        {"alerts": {"pending_age": timedelta(hours=2)}},
+    ],
+)
 def test_mistakes_are_import_errors(policy: dict[str, Any]) -> None:
     with pytest.raises(ConfigError):
         hudi_maintenance_dag("one", policy=policy)

@@ -42,7 +42,30 @@ def test_by_a_policy(golden: Golden, tmp_path: Path) -> None:
     assert "clean is not due" in shown
 
 
-@pytest.mark.parametrize(("text", "message"), [("services: {cleans: }", "line 1: "), (None, "cannot be read")])
+def test_a_table_has_its_policy_by_any_of_its_names(
+    golden: Golden, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = golden("9", "mor_basic").table
+    file = tmp_path / "policy.yaml"
+    own = "policies: {{default: , own: {{services: {{clean: }}}}}}\ntables: [{{table: {}, policy: own}}]\n"
+    file.write_text(own.format(table))
+    monkeypatch.chdir(table.parent)
+    for name in (table, table.name, f"./{table.name}/", f"{table.parent}//{table.name}", f"file://{table}"):
+        document = hudictl("plan", name, "--policy", file, "--json").document
+        assert [item["service"] for kind in ("due", "not_due") for item in document[kind]] == ["clean"]
+    file.write_text("policies: {one: , two: }\n")
+    done = hudictl("plan", table, "--policy", file, "--json")
+    assert (done.code, f"no policy is for {table}" in done.error["message"]) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("services: {cleans: }", "line 1: "),
+        ("options:\n  hoodie.clean.commits.retained: abc", "line 2: hoodie.clean.commits.retained is 'abc'"),
+        (None, "cannot be read"),
+    ],
+)
 def test_a_wrong_file_is_bad_input(golden: Golden, tmp_path: Path, text: str | None, message: str) -> None:
     file = tmp_path / "policy.yaml"
     if text is not None:

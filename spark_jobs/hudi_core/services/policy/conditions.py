@@ -16,6 +16,7 @@ from hudi_core.config.services.clustering_config import (
 )
 from hudi_core.config.services.compaction_config import (
     COMPACTION_DELTA_COMMITS,
+    COMPACTION_DELTA_SECONDS,
     COMPACTION_TRIGGER,
     CompactionConfig,
     Trigger,
@@ -26,7 +27,7 @@ from hudi_core.services.clustering.strategies import RULES, chosen_partitions
 from hudi_core.services.compaction.strategies import Strategies
 from hudi_core.services.compaction.triggers import is_after, last_request
 from hudi_core.services.context import TableContext
-from hudi_core.services.planning import was_cut
+from hudi_core.services.planning import left_partitions, was_cut
 from hudi_core.timeline.actions.commit import Operation
 from hudi_core.timeline.instant import COMMIT_ACTIONS, Action, Instant
 from hudi_core.timeline.instant_time import zone_of
@@ -35,7 +36,11 @@ from hudi_core.timeline.pending_plans import is_clustering
 from hudi_core.timeline.timeline import Timeline
 
 _ALWAYS: Final[Mapping[str, Mapping[str, str]]] = {
-    "compaction": {COMPACTION_TRIGGER.name: Trigger.NUM_COMMITS.value, COMPACTION_DELTA_COMMITS.name: "1"},
+    "compaction": {
+        COMPACTION_TRIGGER.name: Trigger.NUM_OR_TIME.value,
+        COMPACTION_DELTA_COMMITS.name: "1",
+        COMPACTION_DELTA_SECONDS.name: "0",
+    },
     "clustering": {INLINE_COMMITS.name: "0", ASYNC_COMMITS.name: "0"},
     "clean": {CLEAN_TRIGGER_COMMITS.name: "1"},
 }
@@ -83,7 +88,9 @@ class Answer:
 
 def answer(context: TableContext, service: str, when: Mapping[str, str], now: datetime | None = None) -> Answer | None:
     """By the conditions `when`; None without any: the service's own triggers decide. What an earlier plan had no room
-    for is due. Raises ConfigError for a condition that is not valid. One listing of the table where files count.
+    for by its bytes is due. Where it left out partitions otherwise, as by the number of its groups or by its I/O, files
+    count also without a commit since. Raises ConfigError for a condition that is not valid. One listing of the table
+    where files count.
     """
     conditions = Conditions.of(service, when)
     if conditions == Conditions():
@@ -93,13 +100,14 @@ def answer(context: TableContext, service: str, when: Mapping[str, str], now: da
     if service in ("compaction", "clustering") and was_cut(context, last):
         return Answer(True, f"the plan {last.requested_time if last else ''} left out what did not fit into its bytes")
     since = commits_since(context, timeline, service, last)
-    if not since:
-        return Answer(False, f"no commit since {_shown(last)}")
     moment = now or datetime.now(timezone.utc)
-    found = _by_commits(context, conditions, Unseen.of(since, last), moment)
-    if last is None and found and not any(holds for holds, _ in found):
+    if since:
+        found = _by_commits(context, conditions, Unseen.of(since, last), moment)
+    else:
+        found = [(False, f"no commit since {_shown(last)}")]
+    if since and last is None and found and not any(holds for holds, _ in found):
         found = _by_archived(context, conditions, timeline, service, Unseen.of(since, last), moment)
-    if conditions.needs_files:
+    if conditions.needs_files and (since or left_partitions(context, last)):
         found += _by_files(conditions, service, file_sizes(context, timeline, service, moment))
     held = [text for holds, text in found if holds]
     return Answer(True, "; ".join(held)) if held else Answer(False, "; ".join(text for _, text in found))

@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import subprocess
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from airflow_hudi.jobs.job_arguments import (
     LONGEST_ARGUMENT,
     application_name,
+    as_texts,
     parts_of,
     refuse_secret_properties,
     request_argument,
@@ -96,6 +98,26 @@ def test_a_batch_of_any_size_is_cut_into_arguments() -> None:
 )
 def test_the_name_says_what_is_done(job: JobRequest, name: str) -> None:
     assert application_name(job) == name
+
+
+def test_numbers_and_booleans_become_texts() -> None:
+    given = {"a": 24, "b": True, "c": False, "d": 0.5, "e": "2g", "f": ""}
+    assert as_texts(given, where="conf") == {"a": "24", "b": "true", "c": "false", "d": "0.5", "e": "2g", "f": ""}
+    assert as_texts(None, where="conf") == as_texts({}, where="conf") == {}
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"b": None, "a": ["hunter2"], "c": "x"}, "the values of a, b in conf are no texts"),
+        ({1: "a"}, "the values of 1 in conf are no texts"),
+        ("a=hunter2", "conf is a str"),
+    ],
+)
+def test_what_cannot_be_a_text_is_refused_by_name(given: Any, message: str) -> None:
+    with pytest.raises(ConfigError, match=message) as caught:
+        as_texts(given, where="conf")
+    assert "hunter2" not in str(caught.value)
 
 
 def test_a_secret_property_is_refused_with_the_remedy_of_its_place() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -39,6 +40,20 @@ def test_what_is_pending_for_too_long_fails_the_task(golden: Golden, version: st
     assert operator({"alerts": {"pending_age": "36500d"}}, pending).execute(run) == nothing
     always = {**HOUR, "quiet_hours": ["00:00-12:00", "12:00-00:00"]}
     assert operator(always, pending).execute(run) == nothing
+
+
+def test_the_policy_is_that_of_the_whole_address(golden: Golden, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the entry has it, and the task a name below the connection's base path. What has none hides no alert."""
+    table = golden("9", "mor_compaction_requested").table
+    monkeypatch.setenv("AIRFLOW_CONN_LAKE", json.dumps({"conn_type": "hudi", "host": str(table.parent)}))
+    policy = {"policies": {"one": HOUR, "two": {}}, "tables": [{"table": str(table), "policy": "one"}]}
+    task = HudiAlertOperator(task_id="a", tables=["none", table.name], policy=policy, hudi_conn_id="lake")
+    run = context()
+    with pytest.raises(AirflowFailException, match="longer than 3600 s"):
+        task.execute(run)
+    found = run["ti"].pushed["return_value"]
+    assert [item["table"] for kind in ("alerts", "errors") for item in found[kind]] == [table.name, "none"]
+    assert "no policy is for" in found["errors"][0]["error"]
 
 
 def test_a_policy_without_an_age_looks_at_nothing() -> None:

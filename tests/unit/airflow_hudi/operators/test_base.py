@@ -143,3 +143,28 @@ def test_a_table_without_a_metadata_table_is_refused_without_a_job(golden: Golde
     with pytest.raises(AirflowFailException, match="no metadata table"):
         made(HudiMetadataOperator, table, verb=verb).execute(context())
     assert requests(submitted) == []
+
+
+ARGUMENTS = ("options", "storage_options", "conf", "env_vars")
+
+
+def test_numbers_and_booleans_are_as_good_as_texts(
+    golden: Golden, submitted: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A template that is rendered to a native object gives them, too."""
+    table = golden("9", "mor_basic").table
+    values = {name: {"HUDI_TEST": True, "HUDI_COUNT": 24, "HUDI_SHARE": 0.5} for name in ARGUMENTS}
+    made(HudiDoctorOperator, table, fail_on=None, **values).execute(context())
+    (request,) = requests(submitted)
+    expected = {"HUDI_TEST": "true", "HUDI_COUNT": "24", "HUDI_SHARE": "0.5"}
+    assert request.options == request.storage_options == expected
+
+
+@pytest.mark.parametrize("name", ARGUMENTS)
+@pytest.mark.parametrize("value", [None, ["x"]])
+@pytest.mark.parametrize("operator", [HudiDoctorOperator, HudiTableServicesOperator])
+def test_other_values_are_bad_input(golden: Golden, submitted: Path, operator: Any, name: str, value: Any) -> None:
+    table = golden("9", "mor_basic").table
+    with pytest.raises(AirflowFailException, match=f"the values of HUDI_TEST in {name} are no texts"):
+        made(operator, table, **{name: {"HUDI_TEST": value}}).execute(context(Store()))
+    assert requests(submitted) == []

@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
+from airflow.utils.types import DagRunType
 
 from airflow_hudi.exceptions import HudiJobFailed
 from airflow_hudi.operators.overwrite import (
@@ -121,14 +122,22 @@ def test_without_an_interval_the_run_is_the_name_of_the_work(golden: Golden, sub
     assert (first["token"], first["repeated"], again["repeated"]) == ("airflow:maintenance/compact@r1", False, True)
 
 
-def test_a_run_by_hand_is_work_of_its_own(golden: Golden) -> None:
-    """Airflow gives it the last interval that is over, which is that of a scheduled run with another `ds`."""
+@pytest.mark.parametrize("partition", [None, START])
+def test_a_run_that_no_schedule_started_is_work_of_its_own(golden: Golden, partition: datetime | None) -> None:
+    """Airflow gives one by hand or by TriggerDagRunOperator the last interval that is over, which is that of a
+    scheduled run with another `ds`; an event says that there are new rows.
+    """
     write = made(HudiInsertOverwriteOperator, golden("9", "cow_basic").table)
 
-    def token(run_type: str) -> str:
-        return write._token_of({**of_interval(), "dag_run": SimpleNamespace(partition_date=None, run_type=run_type)})
+    def token(run_type: DagRunType) -> str:
+        run = SimpleNamespace(partition_date=partition, run_type=run_type)
+        return write._token_of({**of_interval(), "dag_run": run})
 
-    assert token("scheduled") == token("backfill") != token("manual") == "airflow:maintenance/compact@r1"
+    others = {kind: token(kind) for kind in DagRunType}
+    of_schedule = {others.pop(DagRunType.SCHEDULED), others.pop(DagRunType.BACKFILL_JOB)}
+    assert {*others.values()} == {"airflow:maintenance/compact@r1"}
+    assert {"manual", "operator_triggered", "asset_materialization", "asset_triggered"} <= {*map(str, others)}
+    assert len(of_schedule - {*others.values()}) == 1
 
 
 def test_a_partition_of_the_schedule_is_the_name_of_the_work(golden: Golden) -> None:

@@ -247,6 +247,25 @@ def test_nothing_runs_in_quiet_hours(golden: Golden, submitted: Path) -> None:
     assert states(table, "compaction") == {"requested"}
 
 
+def test_the_policy_is_that_of_the_whole_address(
+    golden: Golden, submitted: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where the entry has it, and the task a name below the connection's base path."""
+    table = golden("9", "mor_compaction_requested").table
+    monkeypatch.setenv("AIRFLOW_CONN_LAKE", json.dumps({"conn_type": "hudi", "host": str(table.parent)}))
+    quiet = {"quiet_hours": ["00:00-12:00", "12:00-00:00"]}
+    policy = {"policies": {"default": {}, "quiet": quiet}, "tables": [{"table": f"file:{table}", "policy": "quiet"}]}
+    for name in (table.name, f"{table.parent}//{table.name}"):
+        with pytest.raises(AirflowSkipException, match="quiet hours of every table"):
+            operator_on(tables=name, policy=policy, engine="auto", hudi_conn_id="lake").execute(context(Store()))
+    assert states(table, "compaction") == {"requested"}
+
+
+def test_an_archival_is_never_pending(golden: Golden, submitted: Path) -> None:
+    task = operator_on(golden("9", "mor_basic").table, services="archive", mode="execute", nothing_to_do="succeed")
+    assert task.execute(context(Store()))["reason"] == "an archival is never pending: mode='both' archives"
+
+
 def test_what_is_started_ends_with_the_minutes_and_with_quiet_hours(
     golden: Golden, submitted: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from airflow.sdk import DAG
-from airflow.sdk.exceptions import AirflowSensorTimeout, AirflowSkipException, TaskDeferred
+from airflow.sdk.exceptions import AirflowRescheduleException, AirflowSensorTimeout, AirflowSkipException, TaskDeferred
 from airflow.serialization.serialized_objects import DagSerialization
 
 from airflow_hudi.conditions.condition import condition_json, condition_of
@@ -23,6 +24,7 @@ from airflow_hudi.timeline_reader import Look, TimelineReader
 from airflow_hudi.triggers.condition import HudiConditionTrigger
 from hudi_core.errors import ConfigError, StorageError
 from tests.support.counting_storage import CountingStorage
+from tests.support.fake_spark_submit import Store
 
 FAR = "2100-01-01"
 UNMET: dict[type[BaseHudiSensor], dict[str, Any]] = {
@@ -148,10 +150,36 @@ def test_storage_that_fails_is_looked_at_again(
     assert len(looks) == 5
 
 
+def test_failures_of_rescheduled_looks_are_counted(
+    unmet: Callable[..., BaseHudiSensor], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each one is another process; a look that goes well, and a try that failed, begin anew."""
+    store, good = Store(), TimelineReader.look
+    now = SimpleNamespace(get_first_reschedule_date=lambda _: None)
+
+    def looks() -> str:
+        sensor = unmet(HudiCommitSensor, deferrable=False, mode="reschedule", timeout=60)
+        with pytest.raises((AirflowRescheduleException, StorageError)) as raised:
+            sensor.execute({"ti": now, "task_state_store": store})
+        return raised.typename
+
+    def fail(_: TimelineReader) -> Look:
+        raise StorageError("slow down")
+
+    again, failed = "AirflowRescheduleException", "StorageError"
+    monkeypatch.setattr(TimelineReader, "look", fail)
+    assert [looks() for _ in range(4)] == [again] * 4
+    monkeypatch.setattr(TimelineReader, "look", good)
+    assert looks() == again
+    monkeypatch.setattr(TimelineReader, "look", fail)
+    assert [looks() for _ in range(6)] == [again] * 4 + [failed, again]
+
+
 @every_sensor
 @pytest.mark.parametrize("flag", ["soft_fail", "never_fail"])
-def test_the_first_look_minds_the_flags(
-    unmet: Callable[..., BaseHudiSensor], kind: type[BaseHudiSensor], tmp_path: Path, flag: str
+@pytest.mark.parametrize("deferrable", [True, False])
+def test_a_look_minds_the_flags(
+    unmet: Callable[..., BaseHudiSensor], kind: type[BaseHudiSensor], tmp_path: Path, flag: str, deferrable: bool
 ) -> None:
-    with pytest.raises(AirflowSkipException, match="is not a Hudi table"):
-        unmet(kind, table=str(tmp_path), **{flag: True}).execute({})
+    with pytest.raises(AirflowSkipException, match=f"is not a Hudi table|Skipping due to {flag}"):
+        unmet(kind, table=str(tmp_path), deferrable=deferrable, **{flag: True}).execute({})

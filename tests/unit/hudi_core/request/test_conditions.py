@@ -57,6 +57,8 @@ def test_conditions_of_a_service() -> None:
     [
         ("clean", {"log_ratio": "1"}, "clean has no condition 'log_ratio'"),
         ("archive", {"commits": "1"}, "the service decides by itself"),
+        ("clustering", {"age": "0s"}, "age of clustering: '0s' is not above 0"),
+        ("clustering", {"bytes": "0"}, "bytes of clustering: '0' is not above 0"),
         ("compaction", {"commits": "many"}, "commits of compaction: 'many' is no whole number"),
     ],
 )

@@ -14,8 +14,6 @@ from hudi_core.request.policy import (
     Policy,
     QuietHours,
     ServicePolicy,
-    TablePolicies,
-    services_named,
 )
 from hudi_core.request.services import SERVICES
 
@@ -60,6 +58,14 @@ def test_quiet_hours(hours: str, moment: str, holds: bool) -> None:
         # 02:30 is twice on that night, and 02:45 of the second time is again one of the hours.
         ("02:30-04:00 Europe/Berlin", "2026-10-25T00:00", "2026-10-25T00:30"),
         ("02:30-04:00 Europe/Berlin", "2026-10-25T00:30", "2026-10-25T01:30"),
+        # They end at 02:30, and at 03:00 it is 02:00 again, which is one of the hours.
+        ("01:00-02:30 Europe/Berlin", "2026-10-25T00:30", "2026-10-25T01:00"),
+        ("01:00-02:30 Europe/Berlin", "2026-10-25T01:00", "2026-10-26T00:00"),
+        ("22:00-02:30 Europe/Berlin sat", "2026-10-25T00:40", "2026-10-25T01:00"),
+        ("22:00-02:30 Europe/Berlin sun", "2026-10-25T00:40", "2026-10-25T21:00"),
+        ("01:00-03:30 Europe/Berlin", "2026-10-24T23:00", "2026-10-26T00:00"),
+        # At midnight it is 23:00 again.
+        ("20:00-23:30 America/Asuncion", "2024-03-24T02:40", "2024-03-24T03:00"),
         # There is no 02:30 on that night: behind 01:59 comes 03:00, which is one of the hours.
         ("02:30-04:00 Europe/Berlin", "2026-03-28T12:00", "2026-03-29T01:00"),
         ("02:30-04:00 Europe/Berlin", "2026-03-29T01:00", "2026-03-30T00:30"),
@@ -116,6 +122,20 @@ def test_no_hours(text: str) -> None:
         QuietHours.parse(text)
 
 
+def test_hours_that_end_where_they_begin_are_a_day() -> None:
+    """From midnight, or on days by name; else no hour would be left."""
+    assert QuietHours.parse("00:00-00:00").holds(at("2026-11-25T12:00"))
+    saturday = QuietHours.parse("08:00-08:00 sat")
+    assert [saturday.holds(at(f"2026-11-{text}")) for text in ("28T07:59", "28T08:00", "29T07:59", "29T08:00")] == [
+        False,
+        True,
+        True,
+        False,
+    ]
+    with pytest.raises(ValueError, match="end where they begin"):
+        QuietHours.parse("08:00-08:00 Europe/Berlin")
+
+
 def test_requests_have_what_the_policy_says() -> None:
     compaction = ServicePolicy("compaction", {"commits": "3"}, {"a": "own", "b": "own"})
     policy = Policy((compaction, ServicePolicy("clean")), {"a": "all", "c": "all"}, minutes=5, size=1000)
@@ -130,23 +150,6 @@ def test_requests_have_what_the_policy_says() -> None:
 def test_a_condition_that_is_wrong_is_refused_at_once() -> None:
     with pytest.raises(ConfigError, match="clean has no condition"):
         ServicePolicy("clean", {"bytes": "1"})
-
-
-def test_which_table_has_which() -> None:
-    one, two = services_named(["clean"]), services_named(["archive"])
-    found = TablePolicies({"default": one, "other": two}, {"s3://lake/orders": two})
-    assert [found.of("s3://lake/orders/"), found.of("/x")] == [two, one]
-    assert TablePolicies({"only": two}).of("/x") == two
-    with pytest.raises(ConfigError, match="no policy is for /x"):
-        TablePolicies({"a": one, "b": two}).of("/x")
-
-
-def test_entries_below_a_base_path_are_found_by_addresses() -> None:
-    one, two, three = (services_named([name]) for name in ("clean", "archive", "compaction"))
-    found = TablePolicies({"default": one}, {"sales/returns": two, "returns": three})
-    assert found.of("s3://lake/sales/returns/") == found.of("sales/returns") == two
-    assert found.of("s3://lake/other/returns") == found.of("returns") == three
-    assert found.of("s3://lake/noreturns") == one
 
 
 def test_services_without_a_policy() -> None:

@@ -99,6 +99,9 @@ SECRET = [
     "spark.databricks.token",
     "spark.hadoop.fs.s3a.secret.key",
     "sasl.jaas.config",
+    "spark.kubernetes.driver.annotations.token",
+    "spark.kubernetes.container.image.pullSecrets.token",
+    "spark.x.renewal.credentials",
 ]
 """Of s3fs, gcsfs, adlfs, pyarrow, paramiko and fsspec's HTTP storage; of Hadoop's connectors, Spark, Kafka and Hudi."""
 HARMLESS = [
@@ -139,6 +142,13 @@ HARMLESS = [
     "fs.s3a.signing-algorithm",
     "spark.kubernetes.driver.secrets.spark-secret",
     "spark.kubernetes.executor.secretKeyRef.AWS_SECRET_ACCESS_KEY",
+    "spark.kubernetes.driver.annotation.vault.hashicorp.com/agent-inject-secret-x",
+    "spark.kubernetes.driver.service.annotation.x/token",
+    "spark.kubernetes.executor.label.secret",
+    "spark.kubernetes.container.image.pullSecrets",
+    "spark.kerberos.renewal.credentials",
+    "spark.hadoop.hadoop.security.token.service.use_ip",
+    "spark.hadoop.hive.metastore.token.signature",
     "spark.kubernetes.authenticate.submission.oauthTokenFile",
     "AWS_WEB_IDENTITY_TOKEN_FILE",
 ]
@@ -318,6 +328,23 @@ def test_the_secrets_among_the_options_that_an_installed_library_declares(librar
     names = declared(library)
     assert len(names) > 10
     assert {name for name in names if is_secret_key(name)} == INSTALLED[library]
+
+
+def test_the_address_of_a_key_is_no_secret() -> None:
+    arn = "arn:aws:kms:eu-west-1:111122223333:key/1234abcd-12ab-34cd-56ef-1234567890ab"
+    for name in ("spark.hadoop.fs.s3a.encryption.key", "fs.s3a.bucket.b.encryption.key"):
+        refuse_secrets({name: arn}, where="conf")
+        with pytest.raises(ConfigError, match="must not hold secrets"):
+            refuse_secrets({name: "aHVudGVyMg=="}, where="conf")
+    with pytest.raises(ConfigError, match="must not hold secrets"):
+        refuse_secrets({"fs.s3a.secret.key": arn}, where="conf")
+
+
+def test_a_value_that_is_no_text_is_refused_by_name() -> None:
+    for value in (24, True, None, {"password": "hunter2"}):
+        with pytest.raises(ConfigError, match="the values of a, b in options are no texts") as caught:
+            DoctorRequest("/t", options={"b": value, "a": value, "c": "d"})  # type: ignore[dict-item]
+        assert "hunter2" not in str(caught.value)
 
 
 def test_values_are_never_in_messages() -> None:

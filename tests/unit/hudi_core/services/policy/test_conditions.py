@@ -12,10 +12,12 @@ from hudi_core.engine.local import LocalEngine
 from hudi_core.history.lsm import LsmHistory
 from hudi_core.request.overwrites import DeletePartitionRequest
 from hudi_core.request.requests import RunRequest
+from hudi_core.services.compaction import strategies
 from hudi_core.services.policy.conditions import always_planned, answer, file_sizes, last_run
 from hudi_core.services.runner import plan_due
 from hudi_core.services.service import InstantService, service_of
 from hudi_core.table import HudiTable
+from hudi_core.timeline.actions.slice_metrics import LOG_BYTES
 from hudi_core.timeline.instant import Instant
 from hudi_core.timeline.instant_time import parse_instant, zone_of
 from tests.support.changed_tables import QUICK_CLOCK, an_owner, open_context
@@ -25,6 +27,7 @@ from tests.support.golden_data import GoldenCase
 
 Golden = Callable[[str, str], GoldenCase]
 NOW = datetime(2026, 11, 25, 12, tzinfo=timezone.utc)
+STRATEGIES = "org.apache.hudi.table.action.compact.strategy"
 ARCHIVING = {"hoodie.keep.min.commits": "2", "hoodie.keep.max.commits": "3", "hoodie.clean.commits.retained": "1"}
 
 
@@ -147,6 +150,55 @@ def test_what_did_not_fit_into_a_plan_is_due(table: Path) -> None:
     assert found is not None
     assert found.due
     assert "left out what did not fit" in found.why
+
+
+@pytest.mark.parametrize(
+    ("service", "options", "files"),
+    [
+        (
+            "clustering",
+            {
+                "hoodie.clustering.plan.strategy.max.num.groups": "1",
+                "hoodie.clustering.plan.strategy.sort.columns": "_hoodie_record_key",
+            },
+            {"small_files": "1"},
+        ),
+        (
+            "compaction",
+            {
+                "hoodie.compaction.strategy": f"{STRATEGIES}.BoundedIOCompactionStrategy",
+                "hoodie.compaction.target.io": "1",
+                "hoodie.compact.inline.max.delta.commits": "40",
+            },
+            {"bytes": "1"},
+        ),
+    ],
+)
+def test_of_what_a_plan_left_out_files_are_asked_again(
+    table: Path, service: str, options: dict[str, str], files: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By the number of its groups, or its I/O, one of three each; commits and their age wait for the next commit."""
+    monkeypatch.setattr(strategies, "IO_MB", LOG_BYTES)  # no file of these tables is as large as a MiB
+    opened = HudiTable.open(str(table))
+
+    def run(**when: str) -> tuple[int, str]:
+        request = RunRequest(
+            str(table), service=service, options=options, schedule=True, all_pending=True, when=when, owner="test"
+        )
+        done = opened.run(request, LocalEngine(1))
+        assert {item.state for item in done.instants} <= {"completed"}
+        return len(done.instants), str(done.reason)
+
+    assert run(commits="1", age="1s")[0] == 1
+    instants, reason = run(commits="1", age="1s")
+    assert (instants, reason[:15]) == (0, "no commit since")
+    instants, reason = run(commits="1", **dict.fromkeys(files, "100000000"))
+    assert (instants, reason[:15]) == (0, "no commit since")
+    assert ", due at" in reason
+    assert run(**files)[0] == 2
+    instants, reason = run(**files)
+    assert instants == 0
+    assert "no commit since" in reason or "an earlier clustering left" in reason
 
 
 def test_commits_make_a_clean_due(table: Path) -> None:

@@ -1,4 +1,4 @@
-"""Reads policies from YAML, and says in which line a mistake is.
+"""Reads policies of tables from YAML, and says in which line a mistake is.
 
     policies:
       default:
@@ -16,30 +16,83 @@
       - sales/orders
       - {table: sales/returns, policy: nightly}
 
-A file that has neither `policies` nor `tables` is one policy.
+A file that has neither `policies` nor `tables` is one policy. A mistake is in the line of its name, or of its item.
 """
 
 from __future__ import annotations
 
+import os.path
+import re
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final, ParamSpec, TypeVar
 
 import yaml
 
+from hudi_core.config.options import check_options, warn_of_misspelt
 from hudi_core.errors import ConfigError, HudiError
-from hudi_core.request.conditions import bytes_of, seconds_of, whole_number_of
-from hudi_core.request.policy import Policy, QuietHours, ServicePolicy, TablePolicies
+from hudi_core.request.conditions import Conditions, bytes_of, seconds_of, whole_number_of
+from hudi_core.request.policy import PLAN_MAX_BYTES, Policy, QuietHours, ServicePolicy
+from hudi_core.request.requests import MAX_MINUTES
 from hudi_core.request.secrets import refuse_secret_address, refuse_secrets
+from hudi_core.request.services import check_service
+from hudi_core.storage.local import is_file_uri, local_path
+from hudi_core.storage.registry import scheme_of
 
+P = ParamSpec("P")
 T = TypeVar("T")
 MAX_BYTES: Final = 1 << 20
 """Of a file of policies."""
 _POLICY: Final = ("services", "budget", "quiet_hours", "alerts", "options", "pool")
 _DEFAULT: Final = "default"
+_SLASHES: Final = re.compile("/+")
 _TAGS: Final = frozenset(
     f"tag:yaml.org,2002:{name}" for name in ("map", "seq", "str", "int", "float", "bool", "null", "timestamp")
 )
+
+
+@dataclass(frozen=True)
+class TablePolicies:
+    """The policies of a file by name, and which table has which; `tables` are in the order of the file."""
+
+    policies: Mapping[str, Policy]
+    tables: Mapping[str, Policy] = field(default_factory=dict)
+
+    def of(self, table: str) -> Policy:
+        """The policy of a table: that of its entry, else of the longest relative entry that its address ends with, as
+        entries may be below a connection's base path; else `default`, else the only one. An address may be written in
+        several ways (place_of). Raises ConfigError.
+        """
+        place = place_of(table)
+        parts = place.split("/")
+        ends = (place, *("/".join(parts[at:]) for at in range(1, len(parts)) if parts[at]))
+        found = next((self._by_place[end] for end in ends if end in self._by_place), self.otherwise)
+        if found is None:
+            raise ConfigError(
+                f"no policy is for {table}", remedy="name it under tables, or call one of the policies default"
+            )
+        return found
+
+    @property
+    def otherwise(self) -> Policy | None:
+        """The policy of what names none."""
+        return next(iter(self.policies.values())) if len(self.policies) == 1 else self.policies.get(_DEFAULT)
+
+    @cached_property
+    def _by_place(self) -> dict[str, Policy]:
+        return {place_of(name): policy for name, policy in self.tables.items()}
+
+
+def place_of(address: str) -> str:
+    """The address of a table as addresses are compared: its scheme as scheme_of has it, none of a local one, no slash
+    twice or at the end. Raises ConfigError for what is no address.
+    """
+    scheme = scheme_of(address)
+    if scheme != "file":
+        return f"{scheme}://{_SLASHES.sub('/', address.split('://', 1)[1]).rstrip('/')}"
+    return os.path.normpath(_SLASHES.sub("/", local_path(address) if is_file_uri(address) else address))
 
 
 def read_policies(path: str) -> TablePolicies:
@@ -68,31 +121,33 @@ def parse_policies(text: str | bytes, *, path: str) -> TablePolicies:
     if not {"policies", "tables"} & found.keys():
         return TablePolicies({_DEFAULT: _policy(root)})
     root.check_names(("policies", "tables"))
-    policies = (
-        {name: _policy(value) for name, value in found["policies"].members().items()} if "policies" in found else {}
-    )
-    policies.setdefault(_DEFAULT, Policy())
+    named = found["policies"].members() if "policies" in found else {}
+    policies = TablePolicies({name: _policy(value) for name, value in named.items()} or {_DEFAULT: Policy()})
     tables: dict[str, Policy] = {}
+    places = set[str]()
     for item in found["tables"].items() if "tables" in found else ():
         name, policy = _table(item, policies)
-        if name in tables:
+        place = item.checked(place_of, name)
+        if place in places:
             raise item.error(f"the table {name} is named twice")
+        places.add(place)
         tables[name] = policy
-    return TablePolicies(policies, tables)
+    return TablePolicies(policies.policies, tables)
 
 
 class _Node:
-    """A node of the document, which knows its line."""
+    """A node of the document, which knows its line: that of `key`, its name, where it has one."""
 
-    def __init__(self, node: yaml.Node, path: str) -> None:
+    def __init__(self, node: yaml.Node, path: str, key: yaml.Node | None = None) -> None:
         self._node = node
         self._path = path
+        self._line = (key or node).start_mark.line + 1
         if node.tag not in _TAGS:
             raise self.error(f"the tag {node.tag} is not known here")
 
     def error(self, what: str, remedy: str | None = None) -> ConfigError:
         """A mistake here."""
-        return ConfigError(f"line {self._node.start_mark.line + 1}: {what}", path=self._path, remedy=remedy)
+        return ConfigError(f"line {self._line}: {what}", path=self._path, remedy=remedy)
 
     def read(self, parse: Callable[[str], T]) -> T:
         """The scalar, read by `parse`."""
@@ -102,10 +157,10 @@ class _Node:
         except ValueError as error:
             raise self.error(f"{text!r} {error}") from error
 
-    def checked(self, make: Callable[[], T]) -> T:
-        """A value whose own checks are mistakes here."""
+    def checked(self, make: Callable[P, T], *given: P.args, **named: P.kwargs) -> T:
+        """What `make` returns, whose own checks are mistakes here."""
         try:
-            return make()
+            return make(*given, **named)
         except HudiError as error:
             raise self.error(error.message, error.remedy) from error
 
@@ -142,12 +197,8 @@ class _Node:
             name = _Node(key, self._path).text()
             if name in found:
                 raise _Node(key, self._path).error(f"{name} is there twice")
-            found[name] = _Node(value, self._path)
+            found[name] = _Node(value, self._path, key)
         return found
-
-    def texts(self) -> dict[str, str]:
-        """The scalars of a mapping by name, booleans as Hudi writes them."""
-        return {name: node.text() for name, node in self.members().items()}
 
     def check_names(self, known: tuple[str, ...]) -> None:
         """Raises for a name that is not known."""
@@ -167,8 +218,8 @@ def _policy(node: _Node) -> Policy:
     if "budget" in found:
         found["budget"].check_names(("minutes", "bytes"))
         budget = found["budget"].members()
-        given["minutes"] = budget["minutes"].read(whole_number_of) if "minutes" in budget else None
-        given["size"] = budget["bytes"].read(bytes_of) if "bytes" in budget else None
+        given["minutes"] = budget["minutes"].read(_minutes_of) if "minutes" in budget else None
+        given["size"] = _size(budget["bytes"]) if "bytes" in budget else None
     if "quiet_hours" in found:
         given["quiet_hours"] = tuple(item.read(QuietHours.parse) for item in found["quiet_hours"].items())
     if "alerts" in found:
@@ -182,29 +233,56 @@ def _policy(node: _Node) -> Policy:
     return Policy(**given)
 
 
+def _minutes_of(text: str) -> int:
+    minutes = whole_number_of(text)
+    if minutes > MAX_MINUTES:
+        raise ValueError(f"is more than {MAX_MINUTES}")
+    return minutes
+
+
+def _size(node: _Node) -> int:
+    size = node.read(bytes_of)
+    node.checked(check_options, {PLAN_MAX_BYTES: str(size)})
+    return size
+
+
 def _service(name: str, node: _Node) -> ServicePolicy:
-    when = node.members()
-    options = _options(when.pop("options")) if "options" in when else {}
-    return node.checked(lambda: ServicePolicy(name, {key: item.text() for key, item in when.items()}, options))
+    node.checked(check_service, name)
+    found = node.members()
+    options = _options(found.pop("options")) if "options" in found else {}
+    when = {key: item.text() for key, item in found.items()}
+    for key, text in when.items():
+        found[key].checked(Conditions.of, name, {key: text})
+    return ServicePolicy(name, when, options)
 
 
 def _options(node: _Node) -> dict[str, str]:
-    options = node.texts()
-    node.checked(lambda: refuse_secrets(options, where="options of a policy"))
+    options = {}
+    for name, item in node.members().items():
+        option = {name: item.text()}
+        item.checked(refuse_secrets, option, where="options of a policy")
+        item.checked(check_options, option)
+        options.update(option)
+    warn_of_misspelt(options)
     return options
 
 
-def _table(node: _Node, policies: Mapping[str, Policy]) -> tuple[str, Policy]:
-    if node.is_scalar:
-        name, policy = node.text(), _DEFAULT
-    else:
+def _table(node: _Node, policies: TablePolicies) -> tuple[str, Policy]:
+    found = {}
+    if not node.is_scalar:
         node.check_names(("table", "policy"))
         found = node.members()
         if "table" not in found:
             raise node.error("the table is not named")
-        name = found["table"].text()
-        policy = found["policy"].text() if "policy" in found else _DEFAULT
-    node.checked(lambda: refuse_secret_address(name, what="the address of a table"))
-    if policy not in policies:
-        raise node.error(f"there is no policy {policy!r}", f"one of {', '.join(policies)}")
-    return name.rstrip("/"), policies[policy]
+    name = found.get("table", node).text()
+    node.checked(refuse_secret_address, name, what="the address of a table")
+    if "policy" in found:
+        policy = policies.policies.get(found["policy"].text())
+        if policy is None:
+            known = ", ".join(policies.policies)
+            raise found["policy"].error(f"there is no policy {found['policy'].text()!r}", f"one of {known}")
+    else:
+        policy = policies.otherwise
+        if policy is None:
+            raise node.error(f"no policy is named for the table {name}, and none is called default")
+    return name.rstrip("/") or name, policy
