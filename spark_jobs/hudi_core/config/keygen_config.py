@@ -24,11 +24,23 @@ TIME_TYPE: ConfigKey[str | None] = ConfigKey(
     "what a partition column of times holds",
     (_OLD_TIME + "timestamp.type",),
 )
-TIME_INPUT = _of_time("input.dateformat", "format of the texts in a partition column of times")
+TIME_UNIT = ConfigKey(
+    _TIME + "timestamp.scalar.time.unit",
+    "SECONDS",
+    one_of("NANOSECONDS", "MICROSECONDS", "MILLISECONDS", "SECONDS", "MINUTES", "HOURS", "DAYS"),
+    "unit of the numbers of type SCALAR",
+    (_OLD_TIME + "timestamp.scalar.time.unit",),
+)
+TIME_INPUT = _of_time("input.dateformat", "format of the texts in a partition column of times; several with commas")
+TIME_DELIMITER = _of_time(
+    "input.dateformat.list.delimiter.regex", "what divides these formats; this release reads commas alone"
+)
 TIME_OUTPUT = _of_time("output.dateformat", "format of the partition paths of times")
-TIME_ZONE = _of_time("timezone", "zone of both")
+TIME_ZONE = _of_time("timezone", "zone of both: a region, or an offset such as GMT+8:00")
 TIME_INPUT_ZONE = _of_time("input.timezone", "zone of texts without one")
-TIME_OUTPUT_ZONE = _of_time("output.timezone", "zone of the partition paths")
+TIME_OUTPUT_ZONE = _of_time(
+    "output.timezone", "zone of the partition paths; without it, of texts that of the input, or their own"
+)
 TYPED_PARTITION_FIELDS = names(
     "hoodie.datasource.write.partitionpath.field",
     "partition columns with their types (`day:SIMPLE,at:TIMESTAMP`), for a custom key generator of table version 6",

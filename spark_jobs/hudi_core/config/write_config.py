@@ -18,6 +18,9 @@ from hudi_core.config.keys import (
 )
 
 _MAX = 2**53
+_MOST_SORTED = 512 << 20
+"""Arrow takes the texts of a column as one array of 2 GiB at most; the last batch, or pieces that overlap, come on top.
+"""
 
 PARQUET_CODEC = ConfigKey(
     "hoodie.parquet.compression.codec",
@@ -155,7 +158,12 @@ class WriteConfig:
     @property
     def sorted_bytes(self) -> int:
         """Bytes of rows that a task sorts at once: a quarter of the budget, since sorting takes as much again."""
-        return max(1 << 20, self.memory_bytes // 4)
+        return min(_MOST_SORTED, max(1 << 20, self.memory_bytes // 4))
+
+    @property
+    def merged_bytes(self) -> int:
+        """Bytes of sorted pieces that a task merges at once, at least."""
+        return min(_MOST_SORTED, self.memory_bytes // 8)
 
     @property
     def piece_bytes(self) -> int:

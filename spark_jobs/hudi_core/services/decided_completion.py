@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 
+from hudi_core.codec.avro.arrow import arrow_schema
+from hudi_core.filegroup.read.schema_resolver import table_schema
 from hudi_core.metadata_table.timeline import MetadataTimeline
 from hudi_core.metadata_table.write.initialized_since import initialized_since
 from hudi_core.model.claim_names import CLAIMS
@@ -49,9 +51,14 @@ def why_not_completed(context: TableContext, instant: str, decision: Decision, t
         undone = context.undone_among(decision.known or frozenset(), timeline)
         if undone is not None:
             return f"commit {undone}, whose rows it may hold or have replaced, was rolled back since"
-        later = None if metadata.operation_type == Operation.CLUSTER else _completed_since(decision, timeline)
-        if later is not None:
-            return f"{later.action} {later.requested_time} completed since, which incremental queries may have passed"
+        if metadata.operation_type != Operation.CLUSTER:
+            later = _completed_since(decision, timeline)
+            if later is not None:
+                return (
+                    f"{later.action} {later.requested_time} completed since, which incremental queries may have passed"
+                )
+            if _schema_changed(context, instant, decision, timeline):
+                return "the table's schema was changed since, which it would undo"
     late = _indexes_since(context, Instant(instant, action, State.COMPLETED, decision.completion_time))
     return f"{', '.join(sorted(late))} of the metadata table began since, without its files" if late else None
 
@@ -105,6 +112,21 @@ def _written_since(
             return item
     found = pending_plan_on(context.active, timeline, is_touched) if is_overwrite else None
     return None if found is None else found[0]
+
+
+def _schema_changed(context: TableContext, instant: str, decision: Decision, timeline: Timeline) -> bool:
+    """Whether a commit that the decision did not know, with an earlier instant, has changed the table's columns: the
+    schema of the later one would count. In layout 2, where completion times do, _completed_since finds it.
+    """
+    below = timeline.before(instant)
+    known = below.filter(lambda item: _is_known(decision, instant, item))
+    if known.commits() == below.commits():
+        return False
+    was, now = (
+        arrow_schema(table_schema(context.storage, context.config, found), path=context.config.path)
+        for found in (known, below)
+    )
+    return not was.equals(now)
 
 
 def _completed_since(decision: Decision, timeline: Timeline) -> Instant | None:

@@ -45,6 +45,9 @@ def conform_array(array: pa.Array, field: pa.Field, *, path: str, where: str = "
     target = field.type
     if array.type.equals(target):
         return array
+    if pa.types.is_dictionary(array.type):
+        values = conform_array(array.dictionary, field.with_nullable(True), path=path, where=at)
+        return conform_array(values.take(array.indices), field, path=path, where=at)
     if pa.types.is_nested(array.type):
         array = unsliced(array)
     if pa.types.is_struct(target) and pa.types.is_struct(array.type):
@@ -160,9 +163,9 @@ def _refines_time(have: pa.DataType, want: pa.DataType) -> bool:
     if not (pa.types.is_timestamp(have) and pa.types.is_timestamp(want)):
         return False
     units = ("s", "ms", "us", "ns")
-    # INT96 columns of old writers carry no time zone, and Hudi's own are UTC: a missing zone reads as UTC. Nanoseconds
-    # come from INT96 only, whose values Spark cuts to microseconds.
-    zones = have.tz == want.tz or (have.tz is None and want.tz == "UTC")
+    # INT96 columns of old writers carry no time zone, and Hudi's own are UTC: a missing zone reads as UTC. In two zones
+    # a value is the same instant. Nanoseconds come from INT96 only, whose values Spark cuts to microseconds.
+    zones = have.tz is None or want.tz is not None
     return zones and units.index(have.unit) <= units.index(want.unit)
 
 
@@ -176,7 +179,6 @@ def _may_change(have: pa.DataType, want: pa.DataType) -> bool:
         or _widens_decimal(have, want)
         or _refines_time(have, want)
         or (pa.types.is_string(have) and pa.types.is_date32(want))
-        or (pa.types.is_dictionary(have) and have.value_type == want)
     )
 
 

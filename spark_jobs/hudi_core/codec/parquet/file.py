@@ -24,6 +24,8 @@ from hudi_core.errors import (
 from hudi_core.model.size_limits import NO_OPTIONS, SizeLimits
 
 BATCH_ROWS = 64 << 10
+_MOST_BYTES = 256 << 20
+"""Of a batch: several of them together, as a sort takes them, stay below the 2 GiB of an Arrow array of texts."""
 _RESTORE = "restore it, or roll back the commit that wrote it"
 """The remedy for a damaged file."""
 
@@ -122,15 +124,16 @@ class ParquetBaseFile:
         return str(self.metadata.row_group(0).column(0).compression)
 
     def rows_within(self, size: int, most: int) -> int:
-        """So many rows, at most `most`, as take up about `size` bytes in memory: by the widest row group, whose values
-        count as stored before compression, and texts of a dictionary, by the statistics, as its longest end.
+        """So many rows, at most `most`, as take up about `size` bytes in memory, or _MOST_BYTES where that is less: by
+        the widest row group, whose values count as stored before compression, and texts of a dictionary, by the
+        statistics, as its longest end.
         """
         groups = [self.metadata.row_group(number) for number in range(self.metadata.num_row_groups)]
         full = [group for group in groups if group.num_rows]
         if not full:
             return most
         widest = max(full, key=lambda group: group.total_byte_size / group.num_rows)
-        return max(1, min(most, int(size / max(1.0, _row_bytes(widest)))))
+        return max(1, min(most, int(min(size, _MOST_BYTES) / max(1.0, _row_bytes(widest)))))
 
     def batches(
         self,

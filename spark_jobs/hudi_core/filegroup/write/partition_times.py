@@ -7,53 +7,81 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
-from datetime import datetime, timezone
+from datetime import datetime
 from typing import Final
-from zoneinfo import ZoneInfo
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from hudi_core.config.keygen_config import (
+    TIME_DELIMITER,
     TIME_INPUT,
     TIME_INPUT_ZONE,
     TIME_OUTPUT,
     TIME_OUTPUT_ZONE,
     TIME_TYPE,
+    TIME_UNIT,
     TIME_ZONE,
 )
 from hudi_core.errors import ConfigError, FormatError, UnsupportedError
+from hudi_core.expr.wall_time import zone_of
 from hudi_core.request.zones import region
 
-_UNITS: Final = {"UNIX_TIMESTAMP": "s", "EPOCHMILLISECONDS": "ms", "EPOCHMICROSECONDS": "us"}
+_UNITS: Final = {"UNIX_TIMESTAMP": "SECONDS", "EPOCHMILLISECONDS": "MILLISECONDS", "EPOCHMICROSECONDS": "MICROSECONDS"}
 _TEXTS: Final = ("DATE_STRING", "MIXED")
-_LETTERS: Final = {
+_MILLI: Final = 10**6
+_SECOND: Final = 10**9
+_NANOS: Final = {
+    "NANOSECONDS": 1,
+    "MICROSECONDS": 10**3,
+    "MILLISECONDS": _MILLI,
+    "SECONDS": _SECOND,
+    "MINUTES": 60 * _SECOND,
+    "HOURS": 3_600 * _SECOND,
+    "DAYS": 86_400 * _SECOND,
+}
+_FIRST: Final = (-62_135_596_800 + 2 * 86_400) * _SECOND
+_LAST: Final = (253_402_300_799 - 2 * 86_400) * _SECOND
+"""Nanoseconds of the years 1 and 9999, without the days that a zone may move over their ends. Years beyond are written
+otherwise by Joda-Time.
+"""
+_WRITTEN: Final = {
     "yyyy": "%Y",
     "MM": "%m",
     "dd": "%d",
     "HH": "%H",
+    "hh": "%I",
     "mm": "%M",
     "ss": "%S",
-    "Z": "%z",
 }
+_READ: Final = {**_WRITTEN, "SSS": "%f", "SSSSSS": "%f", "Z": "%z", "ZZ": "%z"}
 _TOKEN: Final = re.compile(r"'((?:[^']|'')*)'|([A-Za-z])\2*|([^A-Za-z'])")
+_OFFSET: Final = re.compile(r"GMT([+-])(\d{1,2})(?::?(\d\d))?")
+_OTHER_RULES: Final = {"EST": "America/New_York", "MST": "America/Denver"}
+"""Names that Joda-Time takes for these regions (DateTimeZone.getConvertedId); elsewhere they have no summer time."""
 
 
 @dataclass(frozen=True, slots=True)
 class TimeFormat:
-    """How a column's times become text. `kind` is the timestamp type of Hudi; formats are strftime's."""
+    """How a column's times become text; formats are strftime's.
 
-    kind: str
+    `unit` is that of numbers, a name of TimeUnit; None for texts, which the first of `inputs` that can reads. A zone is
+    None where the settings have none, and `moved` minutes are added to local time, as another zone would.
+    """
+
     output: str
-    output_zone: str
-    input: str | None
-    input_zone: str
+    output_zone: str | None
+    unit: str | None
+    inputs: tuple[str, ...] = ()
+    input_zone: str | None = None
+    moved: int = 0
 
     @staticmethod
     def of(settings: Mapping[str, str], *, path: str) -> TimeFormat:
         """Reads the table's properties and the options of the run. Raises ConfigError for one that is missing or wrong,
-        UnsupportedError for a type or format that is not written here; both name `path`.
+        UnsupportedError for a format that is not written here; both name `path`.
         """
         kind = TIME_TYPE.read(settings, path=path)
         if kind is None:
@@ -62,23 +90,25 @@ class TimeFormat:
                 path=path,
                 remedy=f"give the writers' value, as in --option {TIME_TYPE.name}=EPOCHMILLISECONDS",
             )
-        if kind not in _UNITS and kind not in _TEXTS:
-            raise _not_written(f"{TIME_TYPE.name}={kind}", path)
         output = TIME_OUTPUT.read(settings, path=path)
         if output is None:
             raise ConfigError(f"{TIME_OUTPUT.name} is not set", path=path, remedy="give the writers' value")
-        given = TIME_INPUT.read(settings, path=path)
-        if kind in _TEXTS and given is None:
-            raise ConfigError(f"{TIME_INPUT.name} is not set", path=path, remedy="give the writers' value")
+        inputs = _inputs(settings, path) if kind in _TEXTS else ()
         both = TIME_ZONE.read(settings, path=path)
-        zones = [both or key.read(settings, path=path) or "UTC" for key in (TIME_OUTPUT_ZONE, TIME_INPUT_ZONE)]
-        for zone in zones:
-            _zone(zone, path)
-        parsed = strftime(given, path=path) if kind in _TEXTS and given is not None else None
-        written = strftime(output, path=path)
-        if "%z" in written:
-            raise _not_written(f"{TIME_OUTPUT.name}={output}", path)
-        return TimeFormat(kind, written, zones[0], parsed, zones[1])
+        names = [both or key.read(settings, path=path) for key in (TIME_OUTPUT_ZONE, TIME_INPUT_ZONE)]
+        output_zone, input_zone = (None if name is None else _zone(name, path) for name in names)
+        unit = None if inputs else _UNITS.get(kind) or TIME_UNIT.read(settings, path=path)
+        return TimeFormat(strftime(output, _WRITTEN, path=path), output_zone, unit, inputs, input_zone)
+
+    @property
+    def missing_zone(self) -> str | None:
+        """The option of a zone without which paths are in that of the writers' JVM; None where they do not depend on
+        it. Texts without an offset, and without any zone, have their own time in the path.
+        """
+        if self.unit is not None:
+            return TIME_OUTPUT_ZONE.name if self.output_zone is None else None
+        is_open = self.output_zone is not None and self.input_zone is None
+        return TIME_INPUT_ZONE.name if is_open and not all("%z" in form for form in self.inputs) else None
 
     def texts(self, column: pa.Array, *, path: str) -> pa.Array:
         """The times of a column as text. Raises FormatError naming `path` for a null and for text that is no time,
@@ -90,41 +120,63 @@ class TimeFormat:
                 path=path,
                 remedy="give each row a time, or write these rows with Hudi",
             )
-        if pa.types.is_integer(column.type) and self.kind in _UNITS:
-            times = column.cast(pa.int64()).cast(pa.timestamp(_UNITS[self.kind]))
-        elif pa.types.is_string(column.type) and self.input is not None:
-            times = self._parsed(column, path)
+        if pa.types.is_integer(column.type) and self.unit is not None:
+            local = self._of_numbers(column.cast(pa.int64()), self.unit, path)
+        elif pa.types.is_string(column.type) and self.unit is None:
+            encoded = column.dictionary_encode()
+            times = [self._of_text(text, path) for text in encoded.dictionary.to_pylist()]
+            local = pa.array(times, pa.timestamp("s")).take(encoded.indices)
         else:
-            raise _not_written(f"a partition column of type {column.type} with {TIME_TYPE.name}={self.kind}", path)
-        # Years beyond four digits and before the first are written otherwise by Joda-Time.
-        whole = pc.floor_temporal(times, unit="second").cast(pa.timestamp("s"))
-        ends = pc.min_max(whole)
-        if len(whole) and not _FIRST <= ends["min"].value <= ends["max"].value <= _LAST:
-            raise FormatError("a partition column holds a time before the year 1 or after 9999", path=path)
-        zoned = whole.cast(pa.timestamp("s", tz="UTC")).cast(pa.timestamp("s", tz=self.output_zone))
-        return pc.strftime(zoned, format=self.output)
+            expected = "text" if self.unit is None else f"numbers of {self.unit}"
+            raise _not_written(f"a partition column of type {column.type} where {TIME_TYPE.name} says {expected}", path)
+        if self.moved:
+            local = pc.add(local, pa.scalar(60 * self.moved, pa.duration("s")))
+        return pc.strftime(local, format=self.output)
 
-    def _parsed(self, column: pa.Array, path: str) -> pa.Array:
-        encoded = column.dictionary_encode()
-        zone, form = _zone(self.input_zone, path), self.input or ""
-        values = []
-        for text in encoded.dictionary.to_pylist():
-            try:
+    def _of_numbers(self, column: pa.Array, unit: str, path: str) -> pa.Array:
+        """Local time in seconds, by way of milliseconds, to which TimeUnit.convert cuts towards zero."""
+        nanos, ends = _NANOS[unit], pc.min_max(column)
+        if len(column) and not _FIRST <= ends["min"].as_py() * nanos <= ends["max"].as_py() * nanos <= _LAST:
+            raise FormatError(
+                f"a partition column of numbers of {unit} holds a time before the year 1 or after 9999", path=path
+            )
+        is_finer = nanos < _MILLI
+        millis = pc.divide(column, _MILLI // nanos) if is_finer else pc.multiply(column, nanos // _MILLI)
+        seconds = pc.floor_temporal(millis.cast(pa.timestamp("ms")), unit="second").cast(pa.timestamp("s"))
+        return pc.local_timestamp(seconds.cast(pa.timestamp("s", self.output_zone or "UTC")))
+
+    def _of_text(self, text: str, path: str) -> datetime:
+        """Local time of the output's zone, else of the input's, else as the text has it (HoodieDateTimeParser,
+        TimestampBasedAvroKeyGenerator.getPartitionPath).
+        """
+        for form in self.inputs:
+            with suppress(ValueError, OverflowError):
                 found = datetime.strptime(text, form)
-            except ValueError as error:
-                raise FormatError(f"{text!r} is no time as {TIME_INPUT.name} says", path=path) from error
-            found = found if found.tzinfo is not None else found.replace(tzinfo=zone)
-            values.append(found.astimezone(timezone.utc).replace(tzinfo=None))
-        return pa.array(values, pa.timestamp("us")).take(encoded.indices)
+                into = self.output_zone or self.input_zone
+                if into is not None:
+                    if found.tzinfo is None:
+                        found = found.replace(tzinfo=zone_of(self.input_zone or "UTC"))
+                    found = found.astimezone(zone_of(into))
+                return found.replace(tzinfo=None, microsecond=0)
+        raise FormatError(f"{text!r} is no time as {TIME_INPUT.name} says", path=path)
 
 
-_FIRST: Final = -62_135_596_800 + 2 * 86_400
-_LAST: Final = 253_402_300_799 - 2 * 86_400
-"""Seconds of the years 1 and 9999, without the days that a zone may move over their ends."""
+def _inputs(settings: Mapping[str, str], path: str) -> tuple[str, ...]:
+    given = TIME_INPUT.read(settings, path=path)
+    if given is None:
+        raise ConfigError(f"{TIME_INPUT.name} is not set", path=path, remedy="give the writers' value")
+    divided = TIME_DELIMITER.read(settings, path=path)
+    if divided not in (None, ","):
+        raise _not_written(f"{TIME_DELIMITER.name}={divided}", path)
+    forms = tuple(strftime(form, _READ, path=path) for form in map(str.strip, given.split(",")) if form)
+    if not all("%Y" in form for form in forms):
+        # Joda-Time takes the year 2000, strptime 1900.
+        raise _not_written(f"{TIME_INPUT.name}={given} without a year", path)
+    return forms
 
 
-def strftime(pattern: str, *, path: str) -> str:
-    """A format of Joda-Time as one of strftime. Raises UnsupportedError for letters that are not known here."""
+def strftime(pattern: str, letters: Mapping[str, str], *, path: str) -> str:
+    """A format of Joda-Time as one of strftime. Raises UnsupportedError for other letters than these."""
     found, at = [], 0
     while at < len(pattern):
         match = _TOKEN.match(pattern, at)
@@ -135,21 +187,32 @@ def strftime(pattern: str, *, path: str) -> str:
         if letter is None:
             text = plain if quoted is None else quoted.replace("''", "'") or "'"
             found.append(text.replace("%", "%%"))
-        elif match[0] in _LETTERS:
-            found.append(_LETTERS[match[0]])
+        elif match[0] in letters:
+            found.append(letters[match[0]])
         else:
             raise _not_written(f"the letters {match[0]!r} of the time format {pattern!r}", path)
     return "".join(found)
 
 
-def _zone(name: str, path: str) -> ZoneInfo:
-    found = region(name)
-    if found is None:
+def _zone(name: str, path: str) -> str:
+    """A region or an offset as Arrow takes them, by a name of java.util.TimeZone, which has offsets in this form alone
+    and takes other names that it does not know for GMT.
+    """
+    found = _OFFSET.fullmatch(name)
+    if found is not None and int(found[2]) < 24 and int(found[3] or 0) < 60:
+        return f"{found[1]}{int(found[2]):02}:{found[3] or '00'}"
+    name = _OTHER_RULES.get(name, name)
+    if region(name) is None:
         raise ConfigError(
-            f"{name!r} is no time zone that is known here", path=path, remedy="use a region such as Europe/Berlin"
+            f"{name!r} is no time zone that is known here",
+            path=path,
+            remedy="in an option use a region such as Europe/Berlin, or an offset such as GMT+8:00; overwrite a table "
+            "whose properties have this name with Hudi",
         )
-    return found
+    return name
 
 
 def _not_written(what: str, path: str) -> UnsupportedError:
-    return UnsupportedError(f"{what} makes partition paths that are not written here", path=path)
+    return UnsupportedError(
+        f"{what} makes partition paths that are not written here", path=path, remedy="overwrite the table with Hudi"
+    )

@@ -76,7 +76,7 @@ class SqlTimes:
         """Timestamps as text, escaped. Raises FormatError naming `path` for years beyond 1 to 9999."""
         micros = column.cast(pa.timestamp("us", column.type.tz), safe=False).cast(pa.int64())
         millis = pc.divide(micros, _MICROS_PER_MILLI)  # Towards zero, as TimeUnit.convert does.
-        texts = TimeFormat("EPOCHMILLISECONDS", _FORMAT, self.zone, None, "UTC").texts(millis.fill_null(0), path=path)
+        texts = TimeFormat(_FORMAT, self.zone, "MILLISECONDS").texts(millis.fill_null(0), path=path)
         return pc.if_else(column.is_valid(), texts, DEFAULT_PARTITION)
 
 

@@ -40,13 +40,15 @@ STRATEGIES: Final = frozenset(
 _REMEDY: Final = "drop the plan with `hudictl unschedule`, or let Hudi run it"
 
 
-def check_buckets(context: TableContext, remedy: str = "let Hudi plan and run it") -> None:
-    """Raises UnsupportedError for a table of buckets by consistent hashing, or with numbers of buckets of single
-    partitions.
+def check_buckets(
+    context: TableContext, remedy: str = "let Hudi plan and run it", *, refuses_numbers: bool = True
+) -> None:
+    """Raises UnsupportedError for a table of buckets by consistent hashing, and with `refuses_numbers` for one with
+    numbers of buckets of single partitions.
     """
     folders = context.storage.list_folders(BUCKETS_FOLDER)
-    if folders:
-        by_partition = folders == [PARTITION_BUCKETS_FOLDER]
+    by_partition = folders == [PARTITION_BUCKETS_FOLDER]
+    if folders and (refuses_numbers or not by_partition):
         raise UnsupportedError(
             f"the table has a number of buckets for each partition ({PARTITION_BUCKETS.name})"
             if by_partition

@@ -161,10 +161,11 @@ def _fixed(column: pa.Array, name: str) -> NDArray[np.uint8]:
         bits = values.view(np.uint64)
         sign = np.uint64(1 << 63)
         return _big_endian(np.where(bits & sign != 0, ~bits, bits | sign))
-    if pa.types.is_decimal128(kind):
+    if pa.types.is_decimal(kind):
+        width = kind.bit_width // 8
         filled = column.fill_null(pa.scalar(0, kind))
-        raw = np.frombuffer(filled.buffers()[1], np.uint8)[filled.offset * 16 :][: count * 16]
-        turned: NDArray[np.uint8] = raw.reshape(count, 16)[:, ::-1].copy()
+        raw = np.frombuffer(filled.buffers()[1], np.uint8)[filled.offset * width :][: count * width]
+        turned: NDArray[np.uint8] = raw.reshape(count, width)[:, ::-1].copy()
         turned[:, 0] ^= 0x80
         return turned
     if pa.types.is_fixed_size_binary(kind):

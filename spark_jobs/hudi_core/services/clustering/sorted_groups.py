@@ -35,8 +35,6 @@ if TYPE_CHECKING:
 
 SORT_KEY: Final = "_airflow_hudi_sort_key"
 """The column of merged_pieces that rows are in the order of."""
-MERGED_PART: Final = 8
-"""Pieces that are merged at once take up at least this part of the memory budget."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,8 +199,8 @@ def write_sorted(
     """The file of a shard; of the last shard the number of rows of each slice. With `given`, engine.protocol.Consume.
     `first_row` is FileGroupWriter's.
 
-    Memory: an eighth of the memory budget and the pieces that overlap, one (WriteConfig.piece_bytes) for each sorted
-    part of each slice, three times; a row group of output. Raises ExecutionError where writing fails.
+    Memory: WriteConfig.merged_bytes and the pieces that overlap, one (WriteConfig.piece_bytes) for each sorted part of
+    each slice, three times; a row group of output. Raises ExecutionError where writing fails.
     """
     if shard == len(given.outputs):
         values = (value for batch in batches for value in batch.column(1).to_pylist())
@@ -217,7 +215,7 @@ def write_sorted(
         with FileGroupWriter(
             storage, target.files, partition, prefix, codec, attempt, first_row=first_row, spark_version=version
         ) as writer:
-            for rows in merged_pieces(batches, schema, target.config.memory_bytes // MERGED_PART):
+            for rows in merged_pieces(batches, schema, target.config.merged_bytes):
                 for batch in rows.to_batches(max_chunksize=target.config.batch_rows):
                     writer.write(batch)
             return Clustered(writer.close())

@@ -26,7 +26,7 @@ from hudi_core.filegroup.merge.table_policy import MergePolicy, Rules
 from hudi_core.filegroup.read.slice_merge import grouped
 from hudi_core.model.names import PARTITION_PATH, RECORD_KEY
 from hudi_core.services.clustering.sort_order import SortOrder
-from hudi_core.services.clustering.sorted_groups import MERGED_PART, SORT_KEY, merged_pieces
+from hudi_core.services.clustering.sorted_groups import SORT_KEY, merged_pieces
 from hudi_core.services.overwrite.row_shards import RowsUnit, Spread, keyed_rows, keyed_schema
 from hudi_core.services.overwrite.shard_files import RowsTarget, ShardFiles, Written, failed, row_columns
 
@@ -133,10 +133,10 @@ def write_combined(target: RowsTarget, shard: int, batches: Iterator[pa.RecordBa
     """The files of a shard, partition after partition, with one row of each key; with `target`,
     engine.protocol.Consume. Raises ExecutionError where writing fails.
 
-    Memory: an eighth of the memory budget, a piece (WriteConfig.piece_bytes) for each sorted part of the source, three
+    Memory: WriteConfig.merged_bytes, a piece (WriteConfig.piece_bytes) for each sorted part of the source, three
     times; a row group of output.
     """
-    hold = target.files.config.memory_bytes // MERGED_PART
+    hold = target.files.config.merged_bytes
     try:
         with ShardFiles(target, shard, attempt) as files:
             for rows in newest(merged_pieces(batches, keyed_schema(row_columns(target)), hold), files.drop):

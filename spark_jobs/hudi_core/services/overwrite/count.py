@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 from itertools import chain, islice, zip_longest
@@ -11,7 +12,14 @@ import pyarrow.compute as pc
 
 from hudi_core.codec.avro.arrow import arrow_schema
 from hudi_core.codec.avro.schema import AvroSchema
-from hudi_core.config.keygen_config import COMBINE_INSERTS, HASH_FIELDS, INDEX_TYPE, NUM_BUCKETS
+from hudi_core.config.keygen_config import (
+    COMBINE_INSERTS,
+    HASH_FIELDS,
+    INDEX_TYPE,
+    NUM_BUCKETS,
+    TIME_TYPE,
+    TIME_ZONE,
+)
 from hudi_core.config.read_config import READ_ZONE
 from hudi_core.config.services.compaction_config import MAX_FILE_BYTES
 from hudi_core.config.write_config import WriteConfig
@@ -23,6 +31,7 @@ from hudi_core.filegroup.read.partition_values import DEFAULT_PARTITION
 from hudi_core.filegroup.read.schema_resolver import table_schema
 from hudi_core.filegroup.write.buckets import BUCKET_ID, Buckets, bucket_of
 from hudi_core.filegroup.write.key_generator import KeyGenerator, field_texts, labels_vary
+from hudi_core.filegroup.write.partition_times import TimeFormat
 from hudi_core.filegroup.write.sql_partitions import SqlTimes
 from hudi_core.model.names import RECORD_KEY, parse_base_file
 from hudi_core.services.compaction.checks import check_schema_of_latest
@@ -32,10 +41,14 @@ from hudi_core.services.overwrite.row_size import bytes_per_row
 from hudi_core.services.overwrite.source import CountedRows, Source, SourceRows, count_rows, evolved_rows, find_source
 from hudi_core.view.file_system_view import FileSystemView
 
+log = logging.getLogger(__name__)
+
 _SAMPLED = 1000
 """Rows of a base file whose keys are looked at."""
 _SAMPLED_FILES = 16
 """Base files whose keys show whether the options name the table's buckets: those of one may fit other options too."""
+_MOVES = tuple(30 * count for count in range(-28, 29) if abs(count) > 1)
+"""Minutes that are added to local time, to see whether another zone fits; none is half an hour from UTC."""
 
 
 def counted_rows(context: TableContext, source: Source, engine: Engine) -> CountedRows:
@@ -89,6 +102,10 @@ class _Sample:
     def keys(self) -> pa.Array:
         return self.rows.column(RECORD_KEY)
 
+    def agree(self, keys: KeyGenerator) -> pa.Array:
+        """Whether each row is of this partition by `keys`."""
+        return pc.equal(keys.partitions(self.rows, path=self.path), self.partition)
+
     def check(self, buckets: Buckets) -> None:
         """Raises ConfigError where the rows are not in the bucket that their keys have by these options."""
         if (
@@ -124,20 +141,21 @@ def _sample(context: TableContext, path: str, columns: Collection[str]) -> _Samp
 
 
 def _keys(context: TableContext, view: FileSystemView, schema: AvroSchema) -> KeyGenerator:
-    """The table's, with what its rows and partitions show. Raises as KeyGenerator.of, SqlTimes.of, _labels_one and
-    _check_zone.
+    """The table's, with what its rows and partitions show. Raises as KeyGenerator.of, SqlTimes.of, _labels_one,
+    _check_zone and _check_times.
     """
     config, options = context.config, context.options
     labels_one = _labels_one(context, view) if labels_vary(config) else None
     keys = KeyGenerator.of(config, options, labels_one=labels_one)
     plain = [name for name in keys.partition_fields if name not in keys.times]
     columns = arrow_schema(schema, path=config.path)
-    if not any(name not in columns.names or pa.types.is_timestamp(columns.field(name).type) for name in plain):
-        return keys
-    sql_times = SqlTimes.of(config, options, columns, plain, view.partitions())
-    if sql_times is not None:
-        keys = replace(keys, sql_times=sql_times)
-        _check_zone(context, view, keys, sql_times)
+    if any(name not in columns.names or pa.types.is_timestamp(columns.field(name).type) for name in plain):
+        sql_times = SqlTimes.of(config, options, columns, plain, view.partitions())
+        if sql_times is not None:
+            keys = replace(keys, sql_times=sql_times)
+            _check_zone(context, view, keys, sql_times)
+    if keys.time_format is not None:
+        _check_times(context, view, keys, keys.time_format)
     return keys
 
 
@@ -167,16 +185,24 @@ def _labels_one(context: TableContext, view: FileSystemView) -> bool | None:
     return next(iter(found), None)
 
 
+def _placed(context: TableContext, view: FileSystemView, keys: KeyGenerator) -> Iterator[_Sample]:
+    """Samples of rows that have the values which their partition is made of. With a global index, rows may stay in the
+    partition of an earlier value.
+    """
+    for sample in _samples(context, view, keys.partition_fields):
+        rows = sample.rows.drop_null()
+        is_whole = {*keys.partition_fields} <= {*rows.schema.names} and DEFAULT_PARTITION not in sample.partition
+        if rows.num_rows and is_whole:
+            yield replace(sample, rows=rows)
+
+
 def _check_zone(context: TableContext, view: FileSystemView, keys: KeyGenerator, sql_times: SqlTimes) -> None:
     """Raises ConfigError where the table's rows are of other partitions by the zone of local time in their paths, or
     where none shows that and no zone is given: the new rows would be in partitions beside the old ones.
     """
     shown = sql_times.is_given
-    for sample in _samples(context, view, keys.partition_fields):
-        if not {*keys.partition_fields} <= {*sample.rows.schema.names} or DEFAULT_PARTITION in sample.partition:
-            continue
-        # With a global index, rows may stay in the partition of an earlier value.
-        if not pc.any(pc.equal(keys.partitions(sample.rows, path=sample.path), sample.partition)).as_py():
+    for sample in _placed(context, view, keys):
+        if not pc.any(sample.agree(keys)).as_py():
             raise ConfigError(
                 f"by the time zone {sql_times.zone} the rows of the file are of another partition",
                 path=sample.path,
@@ -189,3 +215,31 @@ def _check_zone(context: TableContext, view: FileSystemView, keys: KeyGenerator,
             path=context.config.path,
             remedy=f"give --option {READ_ZONE.name}=ZONE, that of the table's writers",
         )
+
+
+def _check_times(context: TableContext, view: FileSystemView, keys: KeyGenerator, form: TimeFormat) -> None:
+    """Raises ConfigError where the table's rows are of other partitions by the settings of its timestamp key generator.
+    A zone that these do not have is UTC, as that of most writers' JVMs, unless rows show another one.
+    """
+    for sample in _placed(context, view, keys):
+        agree = sample.agree(keys)
+        if not pc.all(agree).as_py() and (not pc.any(agree).as_py() or _is_moved(sample, keys, form)):
+            raise ConfigError(
+                "by the settings of the timestamp key generator the rows of the file are of another partition",
+                path=sample.path,
+                remedy=f"give {TIME_TYPE.name}, {form.missing_zone or TIME_ZONE.name} and the others as the table's "
+                "writers have them",
+            )
+    if form.missing_zone is not None:
+        log.warning(
+            "%s: the partition paths of times are in the zone of the writers' JVM, which is taken for UTC; else give "
+            "--option %s=ZONE",
+            context.config.path,
+            form.missing_zone,
+        )
+
+
+def _is_moved(sample: _Sample, keys: KeyGenerator, form: TimeFormat) -> bool:
+    """Whether there is a zone by which all rows are of the sample's partition."""
+    others = (replace(keys, time_format=replace(form, moved=by)) for by in _MOVES)
+    return any(pc.all(sample.agree(moved)).as_py() for moved in others)

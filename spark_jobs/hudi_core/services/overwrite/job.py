@@ -30,6 +30,7 @@ from hudi_core.services.overwrite.plan import (
     OverwritePlan,
     check_no_plans,
     check_not_written,
+    check_same_schema,
     plan_overwrite,
 )
 from hudi_core.services.overwrite.row_shards import expected_files
@@ -60,7 +61,7 @@ class OverwriteJob(RewriteJob[OverwritePlan, Written]):
         super().__init__(run)
         self.operation = work.operation
         self._work = work
-        self._schema_text = ""
+        self._schema: AvroSchema = {}
         self._slices: tuple[FileSlice, ...] = ()
 
     def plan(self, timeline: Timeline) -> OverwritePlan:
@@ -99,27 +100,21 @@ class OverwriteJob(RewriteJob[OverwritePlan, Written]):
     def new_schema(self, timeline: Timeline) -> AvroSchema | None:
         """See RewriteJob. Raises ConflictError where another write has changed it since the rows were counted."""
         rows = None if self._work.rows is None else self._work.rows.rows
-        if rows is None or rows.evolved_from is None:
+        if rows is None:
             return None
-        if table_schema(self.storage, self.context.config, timeline) != rows.evolved_from:
-            raise ConflictError(
-                "the table's schema was changed while the rows were counted",
-                path=self.context.uri,
-                remedy="run it again",
-            )
-        return rows.schema
+        check_same_schema(self.context, timeline, self.instant, rows.found_schema)
+        return None if rows.evolved_from is None else rows.schema
 
     def rewrite(
         self, plan: OverwritePlan, timeline: Timeline, requirements: StatisticsRequirements | None, held: Claim
     ) -> list[Written]:
         """See RewriteJob."""
-        schema = self.new_schema(timeline) or table_schema(self.storage, self.context.config, timeline)
-        self._schema_text = json.dumps(schema, separators=(",", ":"), ensure_ascii=False)
+        rows = self._work.rows
+        # Not the table's newest, as tasks read the source by the schema of the count.
+        self._schema = table_schema(self.storage, self.context.config, timeline) if rows is None else rows.rows.schema
         self._slices = plan.slices
         self.adds_partitions = bool(plan.new_partitions) and self._has_partitioned_index(timeline)
-        if self._work.rows is None:
-            return []
-        return write_rows(self.run, self._work.rows, schema, requirements, held)
+        return [] if rows is None else write_rows(self.run, rows, requirements, held)
 
     def _has_partitioned_index(self, timeline: Timeline) -> bool:
         if RECORD_INDEX not in self.context.config.metadata_partitions:
@@ -145,18 +140,24 @@ class OverwriteJob(RewriteJob[OverwritePlan, Written]):
         return [SliceChange(item, None, self.instant) for item in self._slices] + moved_to(files, self.instant)
 
     def preconditions(self, plan: OverwritePlan, timeline: Timeline) -> tuple[Precondition, ...]:
-        """See RewriteJob: whatever writers and services were told to compare, nothing else has been written there."""
+        """See RewriteJob: whatever writers and services were told to compare, nothing else has been written there, and
+        the table has the schema that it had.
+        """
+        rows = self._work.rows
+        schema = self._schema if rows is None else rows.rows.found_schema
         return (
             partial(check_not_written, self.context, instant=self.instant, plan=plan),
             partial(check_no_plans, self.context, partitions=plan.partitions),
+            partial(check_same_schema, self.context, instant=self.instant, schema=schema),
         )
 
     def metadata(self, plan: OverwritePlan, stats: Stats, timeline: Timeline) -> CommitMetadata:
         """See RewriteJob."""
+        schema = json.dumps(self._schema, separators=(",", ":"), ensure_ascii=False)
         token = {} if self._work.token is None else {TOKEN_KEY: self._work.token}
         return CommitMetadata(
             by_partition(stats),
             operation_type=self.operation,
-            extra_metadata={SCHEMA_KEY: self._schema_text, **provenance(self.owner), **token},
+            extra_metadata={SCHEMA_KEY: schema, **provenance(self.owner), **token},
             replaced_file_ids=plan.replaced,
         )

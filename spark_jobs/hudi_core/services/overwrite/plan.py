@@ -7,9 +7,12 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
+from hudi_core.codec.avro.arrow import arrow_schema
+from hudi_core.codec.avro.schema import AvroSchema
 from hudi_core.config.keygen_config import INDEX_TYPE, NUM_BUCKETS
 from hudi_core.errors import ConfigError, ConflictError
 from hudi_core.filegroup.merge.table_policy import MergePolicy
+from hudi_core.filegroup.read.schema_resolver import table_schema
 from hudi_core.filegroup.write.buckets import BUCKET_ID, Buckets, bucket_of
 from hudi_core.metadata_table.partition_type import is_row_level
 from hudi_core.model.names import FileGroupId
@@ -71,6 +74,10 @@ def plan_overwrite(context: TableContext, timeline: Timeline, work: Overwrite, *
     """
     check_table(context)
     check_schema_of_latest(context, timeline)
+    # By consistent hashing a deletion alone is wrong, too: the hashing metadata names the file groups, so that what
+    # Hudi writes later goes to those that are replaced (apache/hudi#7634).
+    remedy = "delete its rows with Hudi's delete" if work.rows is None else "overwrite it with Hudi"
+    check_buckets(context, remedy, refuses_numbers=work.rows is not None)
     view = context.view(timeline)
     known = frozenset(view.partitions())
     partitions = _partitions(context, work, known)
@@ -85,7 +92,6 @@ def plan_overwrite(context: TableContext, timeline: Timeline, work: Overwrite, *
         if reads_rows and any(item.log_files for item in found):
             MergePolicy.for_table(context.config, context.options)
     if work.rows is not None:
-        check_buckets(context, "overwrite it with Hudi")
         ids = next(filter(None, _file_ids(context, timeline, view, replaced)), [])
         check_bucket_ids(context, ids, work.rows.rows.buckets)
     commits = timeline.commits().requested_times
@@ -139,6 +145,19 @@ def check_not_written(context: TableContext, now: Timeline, instant: str, plan: 
                 remedy="run it again",
             )
     check_not_undone(context, now, instant, plan.known)
+
+
+def check_same_schema(context: TableContext, now: Timeline, instant: str, schema: AvroSchema) -> None:
+    """Raises ConflictError where the columns of the table, or their types, are no longer those of `schema`: the commit
+    carries that, or one that it has become, and would undo the change of another. The names of Avro records do not
+    count, as Spark and Flink give each their own.
+    """
+    path = context.config.path
+    found = table_schema(context.storage, context.config, now)
+    if arrow_schema(found, path=path) != arrow_schema(schema, path=path):
+        raise ConflictError(
+            f"the table's schema was changed since the work of {instant} began", path=context.uri, remedy="run it again"
+        )
 
 
 def _file_ids(

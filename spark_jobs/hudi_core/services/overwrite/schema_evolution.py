@@ -19,7 +19,7 @@ from hudi_core.codec.avro.bounds import check_bounds
 from hudi_core.codec.avro.schema import AvroSchema
 from hudi_core.codec.parquet.file import ParquetBaseFile
 from hudi_core.errors import ConfigError
-from hudi_core.services.overwrite.source_types import fits, is_int96
+from hudi_core.services.overwrite.source_types import fits, with_instants
 
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _WIDER: Final[Mapping[pa.DataType, Mapping[pa.DataType, str]]] = {
@@ -51,13 +51,12 @@ def evolve(table: AvroSchema, file: ParquetBaseFile, passed: Collection[str]) ->
     path = file.path
     known = arrow_schema(table, path=path)
     added, widened, wider = [], [], {}
-    for field in file.schema:
+    for field in with_instants(file):
         if field.name in passed:
             continue
         if field.name not in known.names:
             _check_name(field.name, known.names, path)
-            kind = pa.timestamp("us", "UTC") if is_int96(file, field.name) else field.type
-            added.append(pa.field(field.name, kind, nullable=True))
+            added.append(field.with_nullable(True))
             continue
         held = known.field(field.name).type
         name = None if fits(field.type, held) else _WIDER.get(held, {}).get(field.type)

@@ -21,6 +21,7 @@ from hudi_core.config.write_config import WriteConfig
 from hudi_core.errors import ConfigError, FormatError, StorageNotFoundError, UnsupportedError
 from hudi_core.filegroup.merge.table_policy import MergePolicy
 from hudi_core.filegroup.read.base_file import base_batches
+from hudi_core.filegroup.read.slice_merge import GROUP_SHARE
 from hudi_core.filegroup.write.buckets import Buckets
 from hudi_core.filegroup.write.key_generator import KeyGenerator
 from hudi_core.model.names import META_FIELDS
@@ -59,6 +60,11 @@ class SourceRows:
     policy: MergePolicy | None = None
     combines: bool = False
     buckets: Buckets | None = None
+
+    @property
+    def found_schema(self) -> AvroSchema:
+        """The table's as it was when the rows were counted."""
+        return self.schema if self.evolved_from is None else self.evolved_from
 
     @property
     def columns(self) -> pa.Schema:
@@ -209,7 +215,7 @@ def count_file(unit: CountUnit, attempt: TaskAttempt) -> FileCount:
     with open_part(unit.rows, unit.part) as file:
         every = unit.rows.read_columns(file)
         columns = pa.schema([every.field(name) for name in unit.rows.keys.columns])
-        for batch in base_batches(file, columns, batch_rows=unit.rows.config.batch_rows):
+        for batch in base_batches(file, columns, batch_rows=_rows_at_once(unit.rows, file)):
             path = file.path
             keys = unit.rows.keys.keys(batch, path=path)
             if unit.rows.buckets is not None:
@@ -246,13 +252,18 @@ def read_part(rows: SourceRows, part: SourcePart) -> Iterator[pa.RecordBatch]:
     with open_part(rows, part) as file:
         columns = rows.read_columns(file)
         groups = range(part.first, file.metadata.num_row_groups if part.end is None else part.end)
-        for batch in base_batches(file, columns, batch_rows=rows.config.batch_rows, row_groups=list(groups)):
+        for batch in base_batches(file, columns, batch_rows=_rows_at_once(rows, file), row_groups=list(groups)):
             for field, column in zip(columns, batch.columns, strict=True):
                 if column.null_count and not field.nullable:
                     raise FormatError(
                         f"the column {field.name!r} holds nulls, which the table does not", path=file.path
                     )
             yield batch
+
+
+def _rows_at_once(rows: SourceRows, file: ParquetBaseFile) -> int:
+    """See the option airflow_hudi.batch.rows."""
+    return file.rows_within(rows.config.memory_bytes // GROUP_SHARE, rows.config.batch_rows)
 
 
 def _parts(file: ParquetBaseFile, whole: SourcePart) -> Iterator[SourcePart]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 import pyarrow as pa
@@ -25,6 +25,7 @@ def check_types(given: Sequence[pa.Field], table: pa.Schema, file: ParquetBaseFi
     one of a type that the table's does not hold.
     """
     names = {field.name for field in given}
+    instants = with_instants(file)
     for field in given:
         if field.name not in table.names:
             raise ConfigError(
@@ -33,7 +34,7 @@ def check_types(given: Sequence[pa.Field], table: pa.Schema, file: ParquetBaseFi
                 remedy="leave it out, or put the file with all columns first: the first by its name adds new ones",
             )
         expected = table.field(field.name)
-        if not fits(field.type, expected.type, naive_is_utc=is_int96(file, field.name)):
+        if not any(fits(kind, expected.type) for kind in (field.type, instants.field(field.name).type)):
             raise ConfigError(
                 f"the column {field.name!r} is of type {field.type}, and the table's of {expected.type}",
                 path=file.path,
@@ -44,9 +45,9 @@ def check_types(given: Sequence[pa.Field], table: pa.Schema, file: ParquetBaseFi
             raise ConfigError(f"the source has no column {field.name!r}, which the table requires", path=file.path)
 
 
-def fits(given: pa.DataType, table: pa.DataType, *, naive_is_utc: bool = False) -> bool:
+def fits(given: pa.DataType, table: pa.DataType) -> bool:
     """Whether every value of the type `given` is one of `table`, as Avro resolves schemas: wider numbers, the same kind
-    of text, a finer unit of time, more digits. `naive_is_utc`: times without a zone are instants, as INT96 is.
+    of text, a finer unit of time, more digits. What fits, arrow_conform converts.
     """
     if given.equals(table):
         return True
@@ -60,8 +61,8 @@ def fits(given: pa.DataType, table: pa.DataType, *, naive_is_utc: bool = False) 
         if of_kind(given) and of_kind(table):
             return True
     if pa.types.is_timestamp(given) and pa.types.is_timestamp(table):
-        same = (given.tz is None) == (table.tz is None) or (naive_is_utc and table.tz is not None)
-        return bool(same) and _UNITS.index(given.unit) <= _UNITS.index(table.unit)
+        same = (given.tz is None) == (table.tz is None)
+        return same and _UNITS.index(given.unit) <= _UNITS.index(table.unit)
     if pa.types.is_decimal(given) and pa.types.is_decimal(table):
         return bool(given.scale == table.scale and given.precision <= table.precision)
     return _nested_fits(given, table)
@@ -97,8 +98,24 @@ def _is_list(kind: pa.DataType) -> bool:
     return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind))
 
 
-def is_int96(file: ParquetBaseFile, name: str) -> bool:
-    """Whether a column holds times as Spark's writers have them by default: instants, without a zone in the schema."""
+def with_instants(file: ParquetBaseFile) -> pa.Schema:
+    """The file's columns, in which times of INT96 are instants, as Spark's writers have them by default: their Arrow
+    type has no zone, also within structs, lists and maps.
+    """
     schema = file.metadata.schema
-    columns = (schema.column(at) for at in range(len(schema)))
-    return any(column.path == name and column.physical_type == _INT96 for column in columns)
+    leaves = iter([schema.column(at).physical_type == _INT96 for at in range(len(schema))])
+    return pa.schema([field.with_type(_instants(field.type, leaves)) for field in file.schema])
+
+
+def _instants(kind: pa.DataType, are_int96: Iterator[bool]) -> pa.DataType:
+    """A type with its next leaves, in the order of the file (`leaf_types`), as with_instants."""
+    inner = [kind.field(at) for at in range(kind.num_fields)] if pa.types.is_nested(kind) else []
+    fields = [field.with_type(_instants(field.type, are_int96)) for field in inner]
+    if not inner:
+        is_int96 = next(are_int96, False) and pa.types.is_timestamp(kind)
+        return pa.timestamp(kind.unit, "UTC") if is_int96 else kind
+    if pa.types.is_struct(kind):
+        return pa.struct(fields)
+    if pa.types.is_map(kind):
+        return pa.map_(fields[0].type.field(0), fields[0].type.field(1), keys_sorted=kind.keys_sorted)
+    return pa.list_(*fields) if pa.types.is_list(kind) else kind

@@ -10,7 +10,7 @@ import sys
 from functools import partial
 from uuid import uuid4
 
-from hudi_core.codec.avro.schema import AvroSchema, without_fields
+from hudi_core.codec.avro.schema import without_fields
 from hudi_core.config.services.compaction_config import MAX_FILE_BYTES
 from hudi_core.config.write_config import WriteConfig
 from hudi_core.filegroup.merge.merge_mode import reads_as_hudi_1
@@ -27,7 +27,6 @@ from hudi_core.transaction.claim import Claim
 def write_rows(
     run: Run,
     rows: CountedRows,
-    schema: AvroSchema,
     requirements: StatisticsRequirements | None,
     held: Claim,
 ) -> list[Written]:
@@ -42,7 +41,7 @@ def write_rows(
         return []
     files = NewFiles(
         run.instant,
-        without_fields(schema, context.config.dropped_columns),
+        without_fields(rows.rows.schema, context.config.dropped_columns),
         config,
         # A bucket is one file, whatever its size. Others get a tenth more than what they are expected to take, so that
         # rows that are a little larger leave no small file behind (HoodieBaseParquetWriter, compression ratio).

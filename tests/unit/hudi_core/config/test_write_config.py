@@ -34,3 +34,10 @@ def test_options_are_read_and_cross_as_json() -> None:
     )
     assert (write.parquet_codec, write.memory_bytes) == ("ZSTD", 1 << 22)
     assert from_text(WriteConfig, to_text(write)) == write
+
+
+@pytest.mark.parametrize("gigabytes", [8, 1 << 20])
+def test_what_is_sorted_at_once_fits_into_a_column_of_texts(gigabytes: int) -> None:
+    """An Arrow array of texts has 2 GiB at most: Table.take fails on more, however they are in chunks."""
+    config = WriteConfig.of({"airflow_hudi.memory.bytes": str(gigabytes << 30)})
+    assert max(config.sorted_bytes, config.merged_bytes) <= 1 << 29

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -22,7 +23,7 @@ from hudi_core.services.restore.verb import restore
 from hudi_core.services.rollback.verb import rollback
 from hudi_core.services.savepoint.verb import savepoint_create
 from hudi_core.services.verbs import perform
-from hudi_core.timeline.actions.commit import encode_commit, encode_commit_avro
+from hudi_core.timeline.actions.commit import SCHEMA_KEY, encode_commit, encode_commit_avro
 from hudi_core.timeline.instant import Action, State
 from hudi_core.timeline.pending_plans import read_clustering_plan
 from hudi_core.transaction import commit as commits
@@ -60,14 +61,18 @@ def decided(act: Callable[[], object]) -> None:
             act()
 
 
-def write(table: Path, group: FileGroupId, time: str | None = None) -> str:
-    """A commit of a writer that knows of nothing else."""
+def write(table: Path, group: FileGroupId, time: str | None = None, column: str | None = None) -> str:
+    """A commit of a writer that knows of nothing else; `column` is one that it adds."""
     context = open_context(table)
     active, timeline = context.active, context.active.load()
     now, newest = context.new_instant(timeline), timeline.commits().instants[-1]
     metadata = active.read_commit(newest)
     stat = replace(next(metadata.write_stats()), file_id=group.file_id, partition_path=group.partition)
     done = replace(metadata, partition_to_write_stats={group.partition: (stat,)})
+    if column is not None:
+        schema = json.loads(metadata.schema_text or "")
+        schema["fields"].append({"name": column, "type": ["null", "int"], "default": None})
+        done = replace(done, extra_metadata={**metadata.extra_metadata, SCHEMA_KEY: json.dumps(schema)})
     content = encode_commit(done) if active.layout == 1 else encode_commit_avro(done)
     active.create_requested(time or now, Action.COMMIT)
     active.to_inflight(time or now, Action.COMMIT, content)
@@ -176,6 +181,26 @@ def test_an_overwrite_does_not_complete_below_what_incremental_queries_have_seen
     assert not done.repeated
     completed = {item.requested_time: item.completed_at for item in open_context(table).active.load().commits()}
     assert completed[str(done.instant)] > seen.completed_at
+
+
+@pytest.mark.parametrize("column", ["added", None])
+@pytest.mark.parametrize("version", VERSIONS)
+def test_an_overwrite_does_not_undo_a_change_of_the_schema(
+    golden: Golden, version: str, tmp_path: Path, column: str | None
+) -> None:
+    """Of a writer with an earlier instant, in another partition: the schema of the later instant would be the table's.
+    Version 6 alone completes over a commit that changes none.
+    """
+    table = without_metadata_table(golden(version, "cow_basic").table)
+    first, *_, last = sorted(set(read_rows(table).column("_hoodie_partition_path").to_pylist()))
+    given = put_source(own_rows(table, within(read_rows(table), first).slice(0, 5)), tmp_path)
+    decided(lambda: overwrite(table, given, token="t"))
+    (pending,) = open_context(table).active.load().pending()
+    write(table, FileGroupId(last, "another-0"), str(int(pending.requested_time) - 1), column)
+    again = overwrite(table, given, token="t")
+    assert again.repeated == (version == "6" and column is None)
+    assert ("added" in read_rows(table).column_names) == (column is not None)
+    assert within(read_rows(table), first).num_rows == 5
 
 
 @pytest.mark.parametrize("arrives", [True, False])

@@ -62,6 +62,7 @@ def test_so_many_rows_as_memory_is_for() -> None:
         file = ParquetBaseFile(written(table), "f.parquet")
         assert 80 <= file.rows_within(100_000, 65_536) <= 100
         assert (file.rows_within(100_000, 50), file.rows_within(1, 50)) == (50, 1)
+        assert file.rows_within(1 << 50, 1 << 40) * 1000 < 1 << 29, "whatever memory there is"
     assert ParquetBaseFile(written(wide.slice(0, 0)), "f.parquet").rows_within(1, 50) == 50
 
 

@@ -24,6 +24,7 @@ TYPES: dict[str, tuple[pa.DataType, st.SearchStrategy[Any]]] = {
     "float": (pa.float32(), st.floats(width=32, allow_nan=False)),
     "double": (pa.float64(), st.floats(allow_nan=False)),
     "decimal": (pa.decimal128(30, 4), st.integers(-(10**29), 10**29).map(lambda value: Decimal(value).scaleb(-4))),
+    "wide decimal": (pa.decimal256(76, 15), st.integers(-(10**61), 10**61).map(lambda value: Decimal(f"{value}E-15"))),
     "string": (pa.string(), st.text(st.sampled_from("\0a\x01é😀\U0010ffff"), max_size=4)),
     "binary": (pa.binary(), st.binary(max_size=4)),
     "fixed": (pa.binary(3), st.binary(min_size=3, max_size=3)),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator
+from decimal import Decimal
 from pathlib import Path
 
 import numpy as np
@@ -13,12 +14,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from hudi_core.config.properties_update import update_properties
 from hudi_core.config.write_config import WriteConfig
 from hudi_core.errors import FormatError, UnsupportedError
 from hudi_core.filegroup.merge.ordering_values import Ordering, OrderingColumn
 from hudi_core.model.names import PARTITION_PATH, RECORD_KEY
 from hudi_core.services.overwrite.combined_rows import newest, order_keys, shards_of
 from hudi_core.services.overwrite.row_shards import Spread
+from hudi_core.storage.local import LocalStorage
 from tests.support.golden_data import GoldenCase
 from tests.support.overwrites import overwrite, own_rows, put_source
 from tests.support.table_invariants import assert_metadata_true, read_rows
@@ -111,6 +114,24 @@ def test_what_is_not_simply_the_newest_is_refused(
     given = put_source(own_rows(table, read_rows(table)), tmp_path)
     with pytest.raises(UnsupportedError, match=message):
         overwrite(table, given, {**COMBINE, name: value})
+
+
+@pytest.mark.parametrize("version", ["6", "8", "9"])
+def test_rows_are_ordered_by_decimals(golden: Golden, tmp_path: Path, version: str) -> None:
+    """Those of the greatest precision are wider on the way than a column of theirs (ordering_values.OrderingColumn)."""
+    table = golden(version, "types_cow").table
+    name = "hoodie.table.precombine.field" if version == "6" else "hoodie.table.ordering.fields"
+    update_properties(LocalStorage(table), {name: "c_dec_38_10"})
+    rows = own_rows(table, read_rows(table))
+    at, count = rows.schema.get_field_index("c_dec_38_10"), rows.num_rows
+    values = [Decimal(number) - 20 for number in range(count)]
+    older, newer = (
+        rows.set_column(at, rows.schema.field(at), pa.array([value + more for value in values], pa.decimal128(38, 10)))
+        for more in (Decimal("-0.5"), 9)
+    )
+    given = put_source(pa.concat_tables([newer, older]), tmp_path, files=3)
+    assert overwrite(table, given, COMBINE).records == count
+    assert sorted(read_rows(table).column("c_dec_38_10").to_pylist()) == [value + 9 for value in values]
 
 
 def test_rows_without_an_ordering_value_are_refused_as_in_hudi_0_15(golden: Golden, tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from hudi_core.errors import ConfigError, FormatError, UnsupportedError
 from hudi_core.services.overwrite import count
 from tests.support.changed_tables import open_context
 from tests.support.golden_data import GoldenCase
-from tests.support.overwrites import delete, overwrite, own_rows, put_source
+from tests.support.overwrites import delete, overwrite, own_rows, places, put_source
 from tests.support.table_invariants import has_metadata_table, read_rows
 
 Golden = Callable[[str, str], GoldenCase]
@@ -222,6 +222,98 @@ def test_timestamps_in_paths_need_a_partition_to_go_by(golden: Golden, tmp_path:
     with pytest.raises(UnsupportedError, match=r"of 'c_ts' are microseconds.*no partition shows"):
         overwrite(table, given)
     assert sorted(table.rglob("*")) == before
+
+
+TIMES = "hoodie.keygen.timebased."
+
+
+def with_times(table: Path, **settings: str | None) -> Path:
+    """The table, whose timestamp key generator has these settings, or with None lacks them."""
+    properties = table / ".hoodie" / "hoodie.properties"
+    names = {TIMES + name.replace("_", "."): value for name, value in settings.items()}
+    kept = [line for line in properties.read_text().splitlines() if line.partition("=")[0] not in names]
+    added = [f"{name}={value}" for name, value in names.items() if value is not None]
+    properties.write_text("\n".join([*kept, *added, ""]))
+    return table
+
+
+@pytest.mark.parametrize(
+    ("case", "settings", "error"),
+    [
+        ("timestamp_keygen_epochmillis", {"timezone": "Asia/Tokyo"}, "are of another partition"),
+        ("timestamp_keygen_epochmillis", {"timestamp_type": "EPOCHMICROSECONDS"}, "are of another partition"),
+        ("timestamp_keygen_epochmillis", {"timestamp_type": "UNIX_TIMESTAMP"}, "after 9999"),
+        ("timestamp_keygen_epochmillis", {"output_dateformat": "yyyy/dd/MM"}, "are of another partition"),
+        ("timestamp_keygen_hive", {"timezone": "GMT-1"}, "are of another partition"),
+        ("timestamp_keygen_string", {"timezone": "Asia/Tokyo"}, "are of another partition"),
+        ("timestamp_keygen_string", {"input_dateformat": "yyyy-MM-dd"}, "is no time as"),
+    ],
+)
+def test_times_go_where_the_rows_of_the_table_are(
+    golden: Golden, tmp_path: Path, case: str, settings: dict[str, str | None], error: str
+) -> None:
+    """Otherwise rows were written beside the old ones."""
+    table = golden("9", case).table
+    given = put_source(own_rows(table, read_rows(table)), tmp_path)
+    with_times(table, **settings)
+    before = sorted(table.rglob("*"))
+    with pytest.raises((ConfigError, FormatError), match=error):
+        overwrite(table, given)
+    assert sorted(table.rglob("*")) == before
+
+
+@pytest.mark.parametrize(
+    ("case", "settings", "options"),
+    [
+        ("timestamp_keygen_hive", {"timezone": None}, {}),
+        ("timestamp_keygen_epochmillis", {"timezone": None}, {}),
+        ("timestamp_keygen_epochmillis", {"timezone": None}, {TIMES + "output.timezone": "GMT"}),
+        ("timestamp_keygen_string", {"timezone": None}, {}),
+        (
+            "timestamp_keygen_string",
+            {"timezone": None, "output_timezone": "UTC", "input_dateformat": "yyyy-MM-dd'T'HH:mm:ss'+0000'"},
+            {},
+        ),
+    ],
+)
+def test_times_without_a_zone_are_as_given_as_their_text_or_utc(
+    golden: Golden, tmp_path: Path, case: str, settings: dict[str, str | None], options: dict[str, str]
+) -> None:
+    table = golden("9", case).table
+    before = read_rows(table)
+    given = put_source(own_rows(table, before), tmp_path)
+    overwrite(with_times(table, **settings), given, options)
+    assert places(read_rows(table)) == places(before)
+
+
+def test_rows_show_the_zone_of_the_writers_jvm(golden: Golden, tmp_path: Path) -> None:
+    """Of a table whose paths are ten hours behind the times: no row may go beside the old ones."""
+    table = golden("9", "timestamp_keygen_hive").table
+    given = put_source(own_rows(table, read_rows(table)), tmp_path)
+    put_event_times(table, lambda times: [value + 36_000_000 for value in times])
+    with pytest.raises(ConfigError, match="are of another partition") as refused:
+        overwrite(with_times(table, timezone=None), given)
+    assert TIMES + "output.timezone" in str(refused.value)
+
+
+def test_a_row_that_stayed_in_another_partition_does_not_show_a_zone(golden: Golden, tmp_path: Path) -> None:
+    """As with a global index that does not move rows."""
+    table = golden("9", "timestamp_keygen_hive").table
+    given = put_source(own_rows(table, read_rows(table)), tmp_path)
+    put_event_times(table, lambda times: [1_720_000_000_000, *times[1:]])
+    assert overwrite(with_times(table, timezone="UTC"), given).replaced_file_groups
+
+
+def put_event_times(table: Path, change: Callable[[list[int]], list[int]]) -> None:
+    """Changes the times of the rows of one base file."""
+    context = open_context(table)
+    view = context.view(context.active.load())
+    path = table / view.latest_base_files(view.partitions()[0])[0].path
+    file = pq.ParquetFile(path)
+    rows, metadata = file.read(), file.schema_arrow.metadata
+    at = rows.schema.get_field_index("event_time")
+    moved = pa.array(change(rows.column("event_time").to_pylist()), pa.int64())
+    pq.write_table(rows.set_column(at, rows.schema.field(at), moved).replace_schema_metadata(metadata), path)
 
 
 def of_buckets(count: int) -> dict[str, str]:

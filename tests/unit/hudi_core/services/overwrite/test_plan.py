@@ -10,13 +10,20 @@ from pathlib import Path
 import pytest
 
 from hudi_core.errors import ConfigError, ConflictError, UnsupportedError
-from hudi_core.filegroup.write.buckets import Buckets
-from hudi_core.services.overwrite.plan import Overwrite, check_bucket_ids, check_not_written, plan_overwrite
+from hudi_core.filegroup.read.schema_resolver import table_schema
+from hudi_core.filegroup.write.buckets import PARTITION_BUCKETS_FOLDER, Buckets
+from hudi_core.services.overwrite.plan import (
+    Overwrite,
+    check_bucket_ids,
+    check_not_written,
+    check_same_schema,
+    plan_overwrite,
+)
 from hudi_core.services.rollback.verb import rollback
 from hudi_core.timeline.actions.commit import Operation
 from tests.support.changed_tables import an_owner, choose_payload, data_files, open_context
 from tests.support.golden_data import GoldenCase
-from tests.support.overwrites import delete, overwrite, own_rows, put_source, within
+from tests.support.overwrites import BUCKETS, delete, overwrite, own_rows, put_source, within
 from tests.support.table_invariants import pending_instants, read_rows
 
 Golden = Callable[[str, str], GoldenCase]
@@ -131,12 +138,51 @@ def test_a_commit_that_is_rolled_back_meanwhile_is_a_conflict(golden: Golden, ve
         check_not_written(context, context.active.load(), "T", plan)
 
 
+def test_a_change_of_columns_is_a_conflict(golden: Golden) -> None:
+    context = open_context(golden("9", "cow_basic").table)
+    now = context.active.load()
+    schema = table_schema(context.storage, context.config, now)
+    check_same_schema(context, now, "T", {**schema, "name": "flinks_record", "namespace": "org.acme", "doc": "a"})
+    column = schema["fields"][-1]
+    for fields in (
+        [*schema["fields"], {**column, "name": "more"}],
+        [*schema["fields"][:-1], {**column, "type": "bytes"}],
+    ):
+        with pytest.raises(ConflictError, match="schema was changed since the work of T began"):
+            check_same_schema(context, now, "T", {**schema, "fields": fields})
+
+
 def test_file_ids_show_buckets_without_base_files(golden: Golden) -> None:
     context = open_context(golden("9", "bucket_index_cow").table)
     ids = ["00000002-64c6-4d82-bc70-3d88ba276ea1-0"]
     check_bucket_ids(context, ids, Buckets(3, ("id",), ("id",)))
     with pytest.raises(ConfigError, match="is none of 2 buckets"):
         check_bucket_ids(context, ids, Buckets(2, ("id",), ("id",)))
+
+
+@pytest.mark.parametrize("version", ["6", "8", "9"])
+def test_buckets_by_consistent_hashing_are_refused(golden: Golden, version: str) -> None:
+    """Their hashing metadata names file ids: rows that Hudi writes later would go to those that are replaced."""
+    table = golden(version, "bucket_index_consistent_mor").table
+    context = open_context(table)
+    name = context.view(context.active.load()).partitions()[0]
+    before = pending_instants(table), data_files(table)
+    with pytest.raises(UnsupportedError, match="buckets by consistent hashing"):
+        delete(table, name)
+    assert (pending_instants(table), data_files(table)) == before
+
+
+def test_numbers_of_buckets_of_single_partitions_stand_in_the_way_of_rows_alone(golden: Golden, tmp_path: Path) -> None:
+    """A partition without file groups gets them by the number that is recorded for it."""
+    table = golden("9", "bucket_index_cow").table
+    rows = read_rows(table)
+    context = open_context(table)
+    context.storage.write(f"{PARTITION_BUCKETS_FOLDER}/configs/00000000000000.hashing_config", b"{}")
+    given = put_source(own_rows(table, rows), tmp_path)
+    with pytest.raises(UnsupportedError, match="a number of buckets for each partition"):
+        overwrite(table, given, BUCKETS, whole_table=True)
+    name = min(rows.column("_hoodie_partition_path").to_pylist())
+    assert delete(table, name).replaced_file_groups > 0
 
 
 def test_a_table_without_meta_columns_is_refused(golden: Golden) -> None:

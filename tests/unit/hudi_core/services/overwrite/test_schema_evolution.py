@@ -111,9 +111,30 @@ def _plain(kind: Any) -> Any:
 
 
 def test_times_of_spark_are_instants(tmp_path: Path) -> None:
-    rows = pa.table({"at": pa.array([0], pa.timestamp("us"))})
+    at = pa.timestamp("us")
+    rows = pa.table({"at": pa.array([0], at), "event": pa.array([{"at": 0}], pa.struct([("at", at)]))})
     found = evolved(rows, tmp_path, use_deprecated_int96_timestamps=True)
-    assert found.schema["fields"][-1]["type"] == ["null", {"type": "long", "logicalType": "timestamp-micros"}]
+    expected = ["null", {"type": "long", "logicalType": "timestamp-micros"}]
+    top, event = found.schema["fields"][-2:]
+    assert top["type"] == event["type"][1]["fields"][0]["type"] == expected
+
+
+def test_times_of_spark_are_taken_within_structs(golden: Golden, tmp_path: Path) -> None:
+    """As a new column, and by the column that it then is."""
+    table = golden("9", "cow_basic").table
+    rows = read_rows(table)
+    name = min(rows.column("_hoodie_partition_path").to_pylist())
+    mine = own_rows(table, within(rows, name))
+    events = pa.array([{"at": 1_000_000}] * mine.num_rows, pa.struct([("at", pa.timestamp("us"))]))
+    given = tmp_path / "source"
+    given.mkdir()
+    old = mine.append_column("event", events).replace_schema_metadata(None)
+    pq.write_table(old, given / "rows.parquet", use_deprecated_int96_timestamps=True)
+    for _ in range(2):
+        overwrite(table, given)
+        found = within(read_rows(table), name).column("event")
+        assert found.type == pa.struct([("at", pa.timestamp("us", "UTC"))])
+        assert found.combine_chunks().field("at").cast(pa.int64()).to_pylist() == [1_000_000] * mine.num_rows
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -147,3 +148,25 @@ def test_a_large_file_is_read_in_parts(table: Path, tmp_path: Path, monkeypatch:
     assert pq.read_metadata(given / "part-0.parquet").num_row_groups > 5
     assert overwrite(table, given, whole_table=True).records == rows.num_rows
     assert read_rows(table).num_rows == rows.num_rows
+
+
+def test_wide_rows_are_read_by_few_at_a_time(table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An eighth of the memory budget is read at once, whatever the rows and the row groups are."""
+    rows = own_rows(table, read_rows(table))
+    at = rows.schema.get_field_index("name")
+    wide = [str(number) * 10_000 for number in range(rows.num_rows)]
+    rows = rows.set_column(at, "name", pa.array(wide))
+    folder = tmp_path / "wide"
+    folder.mkdir()
+    pq.write_table(rows, folder / "a.parquet", use_dictionary=False)
+    read, sizes = source.base_batches, list[int]()
+
+    def recorded(*given: Any, **named: Any) -> Iterator[pa.RecordBatch]:
+        for batch in read(*given, **named):
+            sizes.append(batch.nbytes)
+            yield batch
+
+    monkeypatch.setattr(source, "base_batches", recorded)
+    assert overwrite(table, folder, {"airflow_hudi.memory.bytes": str(1 << 20)}).records == rows.num_rows
+    assert sum(sizes) > 4 << 18
+    assert max(sizes) < 1 << 18
