@@ -86,7 +86,9 @@ OVERWRITTEN = DAYS[-1]
 """The partition that we overwrite, by so many rows."""
 OVERWRITE_ROWS = 12
 OVERWRITE_EVERY, CLUSTER_EVERY, PAUSE_SECONDS = 5, 4, 2.0
-"""Turns of the services, and the time between two: a writer whose file groups are always replaced never commits."""
+"""Turns of the services after which one is due, and the time between two turns. What replaces file groups waits until a
+write has returned since the last such service: a writer whose file groups are always replaced never commits.
+"""
 
 
 @contextmanager
@@ -244,15 +246,23 @@ class Services:
 
     def loop(self) -> None:
         """Until `stop` is set, or one fails otherwise than for another's sake."""
+        clustered = overwritten = written = 0
         try:
             for number in itertools.count(1):
                 if self.stop.is_set():
                     return
                 for name in SERVICES:
-                    if name != "clustering" or number % CLUSTER_EVERY == 0:
+                    if name != "clustering":
                         self.turn(name)
-                if number % OVERWRITE_EVERY == 0:
-                    self.overwrite(number)
+                if len(self.acknowledged.effects) > written:
+                    if number >= overwritten + OVERWRITE_EVERY:
+                        overwritten = number
+                        self.overwrite(number)
+                        written = len(self.acknowledged.effects)
+                    elif number >= clustered + CLUSTER_EVERY:
+                        clustered = number
+                        self.turn("clustering")
+                        written = len(self.acknowledged.effects)
                 self.stop.wait(PAUSE_SECONDS)
         except BaseException as error:  # noqa: BLE001 - raised by the main thread
             self.error = error
