@@ -372,7 +372,7 @@ def test_the_storage_lease_is_the_lock(server: RacingServer, version: str, tmp_p
         assert (refused.code, refused.error["type"]) == (3, "LockError")
         assert "a writer elsewhere" in refused.error["message"]
     killed = twins.arguments("rollback TABLE --instant {pending}", twins.uri)
-    assert run_killed(killed, 2)
+    assert run_killed(killed, 1)
     assert json.loads(storage.read(LEASE_FILE))["expired"] is False, "the process was killed while it held the lease"
     twins.both("rollback TABLE --instant {pending}")
     twins.assert_alike()
