@@ -212,6 +212,13 @@ class ActiveTimeline:
             raise TimelineError(message, path=[*completed, inflight][0])
         return self._storage.delete(self.path(requested_time, action, state))
 
+    def drop(self, requested_time: str, action: str) -> None:
+        """Takes a pending instant off the timeline: its inflight file, then its requested one. Raises TimelineError for
+        a completed one.
+        """
+        for state in (State.INFLIGHT, State.REQUESTED):
+            self.remove(requested_time, action, state)
+
     def undo(self, requested_time: str, action: str) -> bool:
         """Deletes the whole instant: completed file, then inflight, then requested; False when it did not exist.
 

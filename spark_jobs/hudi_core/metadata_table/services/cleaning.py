@@ -31,7 +31,7 @@ from hudi_core.timeline.actions.clean import (
     encode_clean_plan,
 )
 from hudi_core.timeline.active import ActiveTimeline
-from hudi_core.timeline.instant import Action, Instant, State
+from hudi_core.timeline.instant import Action, Instant
 from hudi_core.timeline.pending_plans import read_clean_plan
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.view.file_group import FileGroup, FileSlice
@@ -102,8 +102,7 @@ def _pending_plans(active: ActiveTimeline, timeline: Timeline) -> dict[str, Plan
             plans[item.requested_time] = found
             continue
         log.warning("the plan of clean %s of the metadata table is empty: it leaves the timeline", item.requested_time)
-        for state in (State.INFLIGHT, State.REQUESTED):
-            active.remove(item.requested_time, Action.CLEAN, state)
+        active.drop(item.requested_time, Action.CLEAN)
     return plans
 
 

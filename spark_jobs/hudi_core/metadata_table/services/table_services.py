@@ -24,7 +24,7 @@ from hudi_core.metadata_table.write.staged_logs import Workers
 from hudi_core.model.names import WriteToken
 from hudi_core.storage.base import Storage
 from hudi_core.timeline.active import ActiveTimeline
-from hudi_core.timeline.instant import Action, State
+from hudi_core.timeline.instant import Action
 from hudi_core.timeline.pending_plans import rollback_target
 from hudi_core.transaction.instant_generator import InstantClock
 
@@ -93,8 +93,7 @@ def roll_back_failed(
     awaited = data.pending_changes().requested_times
     for item in timeline.pending().of_actions(Action.ROLLBACK):
         if rollback_target(metadata_timeline.active, item.requested_time) is None:
-            for state in (State.INFLIGHT, State.REQUESTED):
-                metadata_timeline.active.remove(item.requested_time, Action.ROLLBACK, state)
+            metadata_timeline.active.drop(item.requested_time, Action.ROLLBACK)
     done = []
     for item in timeline.pending().of_actions(Action.DELTA_COMMIT):
         if item.requested_time in awaited or is_of_indexing(item.requested_time, data):

@@ -138,8 +138,7 @@ class CleanJob(Job[CleanPlan | None, int]):
         self._take_off()
 
     def _take_off(self) -> None:
-        self.active.remove(self.instant, Action.CLEAN, State.INFLIGHT)
-        self.active.remove(self.instant, Action.CLEAN, State.REQUESTED)
+        self.active.drop(self.instant, Action.CLEAN)
         self._state = REMOVED
 
     def result(self, done: int | None, seconds: float) -> InstantResult:

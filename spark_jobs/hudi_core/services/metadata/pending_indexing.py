@@ -113,8 +113,7 @@ def abandon_builds(context: TableContext, names: Collection[str], owner: Owner) 
                     found.held.check()
                     remove_build(context, instant, planned, all_goes=FILES_PARTITION in names)
                     lock.check()
-                    for state in (State.INFLIGHT, State.REQUESTED):
-                        context.active.remove(instant, Action.INDEXING, state)
+                    context.active.drop(instant, Action.INDEXING)
         forget_claims(context.storage, instant)
         log.info("indexing %s of %s was abandoned", instant, ", ".join(planned))
 

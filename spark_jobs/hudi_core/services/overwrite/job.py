@@ -140,7 +140,7 @@ class OverwriteJob(RewriteJob[OverwritePlan, Written]):
         return [SliceChange(item, None, self.instant) for item in self._slices] + moved_to(files, self.instant)
 
     def preconditions(self, plan: OverwritePlan, timeline: Timeline) -> tuple[Precondition, ...]:
-        """See RewriteJob: whatever writers and services were told to compare, nothing else has been written there, and
+        """See RewriteJob: whatever the options compare, nothing else has been written there, and
         the table has the schema that it had.
         """
         rows = self._work.rows

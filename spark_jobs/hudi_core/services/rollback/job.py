@@ -74,7 +74,7 @@ class RollbackJob(Job[RollbackExecution | None, RollbackMetadata]):
     def plan(self, timeline: Timeline) -> RollbackExecution | None:
         """The plan that was requested, checked whole (RollbackExecution.check); None where it cannot be read. Raises
         TimelineError while a restore is pending, FormatError for a plan whose instant is archived: its files hold rows,
-        and its commit is no more on the timeline to be taken back.
+        and its commit is no more on the timeline to be rolled back.
         """
         _refuse_during_restore(self.active, timeline)
         if not self.find(timeline).is_completed:
@@ -131,8 +131,7 @@ class RollbackJob(Job[RollbackExecution | None, RollbackMetadata]):
         with self.context.lock(self.owner) as lock:
             held.check()
             lock.check()
-            self.active.remove(self.instant, Action.ROLLBACK, State.INFLIGHT)
-            self.active.remove(self.instant, Action.ROLLBACK, State.REQUESTED)
+            self.active.drop(self.instant, Action.ROLLBACK)
 
     def _check_target(self) -> None:
         if self._target_claim is not None:

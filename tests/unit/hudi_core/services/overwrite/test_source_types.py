@@ -94,7 +94,7 @@ OF_SOURCES = PLAIN + [pa.dictionary(pa.int32(), kind) for kind in PLAIN]
 
 @pytest.mark.parametrize("shape", ["plain", "list", "large list", "struct", "map"])
 def test_whatever_fits_is_converted(shape: str) -> None:
-    """A type that fits is not refused later, when the run has begun."""
+    """A type that fits is not refused later, when the run has started."""
 
     shapes: dict[str, Callable[[pa.DataType], pa.DataType]] = {
         "plain": lambda kind: kind,
