@@ -12,12 +12,21 @@ from typing import Any
 
 import pytest
 
-from hudi_core.timeline.instant import Action
+from hudi_core.engine.local import LocalEngine
+from hudi_core.services.clustering import sorted_groups
+from hudi_core.services.clustering.planner import ClusteringService
+from hudi_core.storage.local import LocalStorage
+from hudi_core.timeline.instant import Action, State
+from tests.interop.changes import user_columns
 from tests.interop.fully_indexed_golden_table import Served
-from tests.interop.judged import JUDGES, KINDS, MOR, Judged
+from tests.interop.judged import JUDGES, KEEP_ONE, KINDS, MOR, QUICK, Judged
 from tests.interop.real_hudi import RealHudi
+from tests.support.changed_tables import open_context
+from tests.support.fault_storage import MUTATIONS, FaultPlan, FaultStorage, InjectedCrash
 from tests.support.golden_clusterings import LAYOUT, SORT_COLUMNS, cluster, plan_of_all
 from tests.support.golden_data import GoldenCase
+from tests.support.rows import assert_same_rows
+from tests.support.service_calls import dead_process
 
 pytestmark = [pytest.mark.hudi, pytest.mark.slow]
 
@@ -27,6 +36,12 @@ ORDERS = {
     "linear": {SORT_COLUMNS: "name"},
     "z-order": {SORT_COLUMNS: "qty,name", LAYOUT: "z-order"},
     "hilbert": {SORT_COLUMNS: "ts,qty", LAYOUT: "hilbert"},
+}
+ARCHIVES = {
+    "hoodie.keep.min.commits": "2",
+    "hoodie.keep.max.commits": "3",
+    "hoodie.cleaner.commits.retained": "1",
+    "hoodie.metadata.compact.max.delta.commits": "2",
 }
 IN_TEST = {("6", "mdt_all_mor", "linear"), ("9", "mdt_all_mor", "z-order")}
 
@@ -79,3 +94,41 @@ def test_real_hudi_clusters_on_top(
     assert len(table.instants(Action.REPLACE_COMMIT)) == 4
     table.goes_on()
     assert table.is_mor == (kind == MOR)
+
+
+@pytest.mark.parametrize("version", ["6", "8", pytest.param("9", marks=pytest.mark.soak)])
+def test_real_hudi_runs_a_plan_of_which_we_died(request: pytest.FixtureRequest, tmp_path: Path, version: str) -> None:
+    """The inflight file that we leave names file groups, and Hudi's is empty: it rolls ours back, runs the plan, and
+    archives what we and it clustered.
+    """
+    hudi: RealHudi = request.getfixturevalue(JUDGES[version])
+    table = Judged.create(hudi, tmp_path / "table", MOR, version, ARCHIVES)
+    table.upsert()
+    table.upsert(fresh=False)
+    first = plan_of_all(table.base, ORDERS["linear"])
+    assert first is not None
+    cluster(table.base, first)
+    table.upsert()
+    second = plan_of_all(table.base, ORDERS["linear"])
+    assert second is not None
+    plan = FaultPlan(when=lambda item: item.path.endswith(".parquet"), timing="after", counts=MUTATIONS)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sorted_groups, "open_data_storage", lambda uri, _: FaultStorage(LocalStorage(uri), plan))
+        context = open_context(table.base, QUICK, FaultStorage(LocalStorage(table.base), plan))
+        with pytest.raises(InjectedCrash):
+            ClusteringService().run(context, second, LocalEngine(1), dead_process(), None)
+    (pending,) = (item for item in table.instants(completed=False) if not item.is_completed)
+    assert (pending.requested_time, pending.state) == (second, State.INFLIGHT)
+    assert list(table.base.rglob(f"*_{second}.parquet"))
+    for metadata in (True, False):
+        assert_same_rows(user_columns(hudi.snapshot(table.base, metadata=metadata)), table.rows)
+    hudi.ask("service", base=str(table.base), name="cluster", instant=second, options=table.options)
+    table.check()
+    assert {first, second} <= set(table.times(Action.REPLACE_COMMIT))
+    for _ in range(4):
+        table.upsert(fresh=False)
+    table.compact()
+    table.clean(KEEP_ONE)
+    hudi.ask("service", base=str(table.base), name="archive", options=table.options)
+    assert not {first, second} & set(table.times(Action.REPLACE_COMMIT))
+    table.goes_on()

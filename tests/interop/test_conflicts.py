@@ -11,13 +11,19 @@ import pytest
 
 from hudi_core.config.table_config import TableConfig
 from hudi_core.config.transaction_config import Strategy
+from hudi_core.engine.local import LocalEngine
+from hudi_core.services.clustering.planner import ClusteringService
 from hudi_core.storage.local import LocalStorage
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import Action, Instant, State
 from hudi_core.timeline.pending_plans import is_clustering
 from hudi_core.transaction.concurrent_operations import read_operation
 from hudi_core.transaction.conflict import RULES, ConcurrentOperation, OperationStart, Other, candidates
+from hudi_core.transaction.owner import Owner
 from tests.interop.real_hudi import RealHudi
+from tests.support.changed_tables import open_context
+from tests.support.fault_storage import FaultPlan, FaultStorage, InjectedCrash
+from tests.support.golden_clusterings import planned
 from tests.support.golden_data import GoldenCase
 
 pytestmark = pytest.mark.hudi
@@ -94,6 +100,25 @@ class Table:
         )
 
 
+def differences(hudi: RealHudi, table: Table) -> tuple[list[str], int]:
+    """Where our answers are not Hudi's, and how many instants were compared."""
+    questions = table.questions()
+    answers = hudi.ask(
+        "conflict_candidates",
+        base=str(table.path),
+        cases=[[question[0].value, *question[1:]] for question in questions],
+    )
+    compared = 0
+    wrong: list[str] = []
+    for question, answer in zip(questions, answers, strict=True):
+        ours = table.answer(*question)
+        compared += len(ours)
+        # 1.2.0 lists a pending clustering of any age, also the one that asks; no writer conflicts with itself.
+        if ours != [item for item in answer if item[0] != question[2]]:
+            wrong.append(f"{table.path.name} {question}: ours {ours}, Hudi {answer}")
+    return wrong, compared
+
+
 HALVES = {"6": 0, "8": 1, "9": 0}
 """Which half of the cases each version gets in `make test`."""
 
@@ -113,18 +138,31 @@ def test_the_candidates_and_their_file_groups_are_hudis(
     compared = 0
     wrong: list[str] = []
     for case in CASES[half::2]:
-        table = Table(golden(version, case))
-        questions = table.questions()
-        answers = hudi.ask(
-            "conflict_candidates",
-            base=str(table.path),
-            cases=[[question[0].value, *question[1:]] for question in questions],
-        )
-        for question, answer in zip(questions, answers, strict=True):
-            ours = table.answer(*question)
-            compared += len(ours)
-            # 1.2.0 lists a pending clustering of any age, also the one that asks; no writer conflicts with itself.
-            if ours != [item for item in answer if item[0] != question[2]]:
-                wrong.append(f"{case} {question}: ours {ours}, Hudi {answer}")
+        found, count = differences(hudi, Table(golden(version, case)))
+        wrong += found
+        compared += count
     assert wrong == []
     assert compared > 50
+
+
+@pytest.mark.parametrize("name", ["clustering_requested_cow", "clustering_requested_mor"])
+@pytest.mark.parametrize("version", WORKERS)
+def test_writers_see_the_file_groups_of_a_clustering_that_we_run(
+    version: str, name: str, golden: Golden, request: pytest.FixtureRequest
+) -> None:
+    """A writer of Hudi reads them from the inflight file, which is empty in Hudi's own clusterings."""
+    hudi: RealHudi = request.getfixturevalue(WORKERS[version])
+    case = golden(version, name)
+    storage = FaultStorage(
+        LocalStorage(case.table), FaultPlan(when=lambda item: item.path.endswith(".inflight"), timing="after")
+    )
+    with pytest.raises(InjectedCrash):
+        ClusteringService().run(
+            open_context(case.table, {}, storage), planned(case.table), LocalEngine(1), Owner.current("dead"), None
+        )
+    table = Table(case)
+    (clustering,) = (item for item in table.timeline.pending() if table._is_clustering(item))
+    assert clustering.state is State.INFLIGHT
+    wrong, compared = differences(hudi, table)
+    assert wrong == []
+    assert compared > 10

@@ -108,6 +108,10 @@ class RewriteJob(Job[Plan, Stats], Generic[Plan, UnitResult]):
         """How many files the plan leads to, by which the driver or executors make their records."""
         return len(self.file_groups(plan))
 
+    def inflight_content(self, plan: Plan) -> bytes:
+        """What the inflight file tells other writers."""
+        return b""
+
     def preconditions(self, plan: Plan, timeline: Timeline) -> tuple[Precondition, ...]:
         """What has to hold under the lock, besides what holds for every such service. `timeline` is that of the start
         of the work.
@@ -136,7 +140,7 @@ class RewriteJob(Job[Plan, Stats], Generic[Plan, UnitResult]):
         held.check()
         forget_staged(self.storage, self.instant, up_to=held.epoch)
         check_early(self.context, self.active.load(), self.instant, self.file_groups(plan))
-        self.active.to_inflight(self.instant, self.action)
+        self.active.to_inflight(self.instant, self.action, self.inflight_content(plan))
 
     def execute(self, plan: Plan, held: Claim) -> Completion[Stats]:
         """Files that no result names are removed, and the statistics of many files are staged, before the lock is

@@ -43,7 +43,7 @@ from hudi_core.services.lifecycle import Run
 from hudi_core.services.new_file_groups import NewFiles, by_partition, moved_to
 from hudi_core.services.rewrite import RewriteJob, Rewritten, Stats
 from hudi_core.services.unaware_writers import check_plan_seen
-from hudi_core.timeline.actions.clustering import ClusteringPlan
+from hudi_core.timeline.actions.clustering import ClusteringPlan, encode_inflight_clustering
 from hudi_core.timeline.actions.commit import SCHEMA_KEY, CommitMetadata, Operation
 from hudi_core.timeline.instant import Action, Instant, State
 from hudi_core.timeline.pending_plans import is_clustering, read_clustering_plan
@@ -129,6 +129,10 @@ class ClusteringJob(RewriteJob[ClusteringPlan, Clustered]):
     def file_groups(self, plan: ClusteringPlan) -> frozenset[FileGroupId]:
         """See RewriteJob: those that are replaced."""
         return frozenset(plan.file_groups())
+
+    def inflight_content(self, plan: ClusteringPlan) -> bytes:
+        """See RewriteJob: the file groups that are replaced."""
+        return encode_inflight_clustering(plan, layout=self.active.layout)
 
     def rewrite(
         self, plan: ClusteringPlan, timeline: Timeline, requirements: StatisticsRequirements | None, held: Claim

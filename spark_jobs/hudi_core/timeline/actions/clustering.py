@@ -15,11 +15,12 @@ from typing import Any, Final
 from hudi_core.errors import FormatError
 from hudi_core.model.names import FileGroupId, parse_base_file, parse_log_file
 from hudi_core.model.partition import check_partition, join
-from hudi_core.timeline.actions.commit import Operation
+from hudi_core.timeline.actions.commit import Operation, encode_inflight, to_come
 from hudi_core.timeline.actions.compaction import MISSING_FIELD, MISSING_PARTITIONS
 from hudi_core.timeline.actions.container import decode_record, encode_datum
 from hudi_core.timeline.actions.plan_fields import name_in_partition, numbers, parsed, records, text, text_map, texts
 from hudi_core.timeline.actions.pretty_json import member
+from hudi_core.timeline.actions.write_stats import NULL_COMMIT, WriteStat
 
 _SCHEMA: Final = "HoodieRequestedReplaceMetadata"
 _VERSION: Final = 1
@@ -116,6 +117,18 @@ def clustering_plan_of(raw: dict[str, Any], *, path: str) -> ClusteringPlan | No
     return decoded
 
 
+def archived_strategy_params(raw: dict[str, Any], *, path: str) -> Mapping[str, str] | None:
+    """The parameters of the strategy by an archived plan; None where it is an overwrite's.
+
+    Layout 2 keeps the inflight file as the plan where that has content (createLSMTimelineInstant): see
+    encode_inflight_clustering.
+    """
+    if raw.get("operationType") == Operation.CLUSTER and "partitionToWriteStats" in raw:
+        return text_map(raw, "extraMetadata", path=path)
+    plan = clustering_plan_of(raw, path=path)
+    return None if plan is None else plan.strategy_params
+
+
 def _group(raw: dict[str, Any], path: str) -> ClusteringGroup:
     outputs = member(raw, "numOutputFileGroups", int, path=path, default=1)
     slices = tuple(_slice(item, path) for item in records(raw, "slices", path=path))
@@ -161,6 +174,19 @@ def encode_clustering_plan(plan: ClusteringPlan, address: Callable[[str], str]) 
         return encode_datum(_SCHEMA, _requested(clustering))
     clustering[MISSING_PARTITIONS] = list(plan.missing_partitions)
     return encode_datum(_SCHEMA, _requested(clustering), later_fields=[MISSING_FIELD], later_in="clusteringPlan")
+
+
+def encode_inflight_clustering(plan: ClusteringPlan, *, layout: int) -> bytes:
+    """The inflight file: the file groups that will be replaced, and the parameters of the strategy.
+
+    In Hudi it is empty, and a writer of 0.15 or 1.0 that checks for conflicts sees none in an inflight clustering
+    (MetadataConversionUtils.createMetaWrapper reads this file, not the plan).
+    """
+    profile: dict[str, list[WriteStat]] = {}
+    for item in plan.slices:
+        prev = NULL_COMMIT if item.base_file is None else parse_base_file(item.base_file).instant
+        profile.setdefault(item.partition, []).append(to_come(item.file_id, prev))
+    return encode_inflight(Operation.CLUSTER, profile, layout=layout, extra_metadata=plan.strategy_params)
 
 
 def _requested(clustering: dict[str, Any]) -> dict[str, Any]:

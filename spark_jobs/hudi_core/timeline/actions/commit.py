@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from hudi_core.errors import CorruptFileError, StorageNotFoundError
@@ -11,7 +11,14 @@ from hudi_core.model.names import FileGroupId
 from hudi_core.model.partition import check_partition, check_relative_path
 from hudi_core.timeline.actions.container import decode_any, encode_datum
 from hudi_core.timeline.actions.pretty_json import dump, member
-from hudi_core.timeline.actions.write_stats import WriteStat, WrittenFile, stat_from_json, stat_to_json, written_file
+from hudi_core.timeline.actions.write_stats import (
+    NULL_COMMIT,
+    WriteStat,
+    WrittenFile,
+    stat_from_json,
+    stat_to_json,
+    written_file,
+)
 from hudi_core.timeline.instant import Action, Instant
 from hudi_core.timeline.timeline import Timeline
 
@@ -142,9 +149,31 @@ def encode_commit_avro(metadata: CommitMetadata) -> bytes:
     return encode_datum("HoodieReplaceCommitMetadata" if replaces else "HoodieCommitMetadata", _members(metadata))
 
 
-def encode_inflight_avro(metadata: CommitMetadata) -> bytes:
-    """The inflight file of layout 2 (saveWorkloadProfileMetadataToInflight): what it replaces is not known yet."""
+def encode_inflight(
+    operation: str,
+    profile: Mapping[str, Iterable[WriteStat]],
+    *,
+    layout: int,
+    extra_metadata: Mapping[str, str] | None = None,
+) -> bytes:
+    """The inflight file of a write (saveWorkloadProfileMetadataToInflight): by partition, what it will do to each file
+    group that is there, and to new ones; see to_come.
+    """
+    stats = {partition: tuple(_to_come(stat, layout) for stat in stats) for partition, stats in profile.items()}
+    metadata = CommitMetadata(stats, operation_type=operation, extra_metadata=extra_metadata or {})
+    if layout == 1:
+        return encode_commit(metadata)
     return encode_datum("HoodieCommitMetadata", {**_members(metadata), "version": None})
+
+
+def to_come(file_id: str = "", prev_commit: str = NULL_COMMIT, *, inserts: int = 0) -> WriteStat:
+    """For encode_inflight: what a write will do to a file group, or to new ones together, with so many new rows."""
+    return WriteStat(file_id, "", "", prev_commit, 0, 0, 0, inserts, 0, 0)
+
+
+def _to_come(stat: WriteStat, layout: int) -> WriteStat:
+    nulls = {"path": None, "partitionPath": None, "runtimeStats": None}
+    return replace(stat, extra=nulls if layout == 1 else {**nulls, "numUpdates": 0, "totalLogReadTimeMs": 0})
 
 
 def _members(metadata: CommitMetadata) -> dict[str, Any]:

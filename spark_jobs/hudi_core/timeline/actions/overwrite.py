@@ -10,15 +10,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from hudi_core.timeline.actions.commit import CommitMetadata, Operation, encode_commit, encode_inflight_avro
+from hudi_core.timeline.actions.commit import Operation, encode_inflight, to_come
 from hudi_core.timeline.actions.compaction import MISSING_FIELD
 from hudi_core.timeline.actions.container import decode_record, encode_datum
 from hudi_core.timeline.actions.plan_fields import text_map
-from hudi_core.timeline.actions.write_stats import WriteStat
 
 TOKEN_KEY: Final = "airflow_hudi.token"
 """The extra-metadata key of a token."""
-_NO_COMMIT: Final = "null"
 _SCHEMA: Final = "HoodieRequestedReplaceMetadata"
 
 
@@ -41,15 +39,8 @@ def encode_requested_overwrite(operation: str, *, token: str | None, layout: int
 
 def encode_inflight_overwrite(operation: str, rows: Mapping[str, int], *, layout: int) -> bytes:
     """The inflight file: how many `rows` will go to each partition."""
-    profile = {partition: (_planned_inserts(count, layout),) for partition, count in rows.items()}
-    metadata = CommitMetadata(profile, operation_type=operation)
-    return encode_commit(metadata) if layout == 1 else encode_inflight_avro(metadata)
-
-
-def _planned_inserts(count: int, layout: int) -> WriteStat:
-    nulls = {"path": None, "partitionPath": None, "runtimeStats": None}
-    extra = nulls if layout == 1 else {**nulls, "numUpdates": 0, "totalLogReadTimeMs": 0}
-    return WriteStat("", "", "", _NO_COMMIT, 0, 0, 0, count, 0, 0, extra=extra)
+    profile = {partition: (to_come(inserts=count),) for partition, count in rows.items()}
+    return encode_inflight(operation, profile, layout=layout)
 
 
 def requested_token(data: bytes, *, path: str) -> str | None:

@@ -18,7 +18,9 @@ from hudi_core.timeline.actions.clustering import (
     ClusteringSlice,
     decode_clustering_plan,
     encode_clustering_plan,
+    encode_inflight_clustering,
 )
+from hudi_core.timeline.actions.commit import decode_commit
 from hudi_core.timeline.actions.container import decode_datum, encode_datum
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import Action, Instant, State
@@ -214,3 +216,18 @@ def test_a_plan_comes_back_as_it_was_encoded(missing: tuple[str, ...] | None) ->
     assert other["slices"][0]["dataFilePath"] == ""
     assert other["slices"][0]["deltaFilePaths"] == [f"s3://bucket/table/{slices[1].log_files[0]}"]
     assert (b"missingSchedulePartitions" in data) == (missing is not None), "0.15 has no such field"
+
+
+@pytest.mark.parametrize("layout", [1, 2])
+def test_the_inflight_file_names_the_file_groups_and_the_files_that_they_have(layout: int) -> None:
+    slices = (
+        ClusteringSlice(PARTITION, FILE_ID, BASE, (LOG,)),
+        ClusteringSlice("", "logs-only-0", None, (".logs-only-0_20261120222300988.log.1_1-2391-3456",)),
+    )
+    plan = ClusteringPlan((ClusteringGroup(slices, 1),))
+    found = decode_commit(encode_inflight_clustering(plan, layout=layout), path="T.inflight")
+    assert found.operation_type == "CLUSTER"
+    assert {
+        partition: [(stat.file_id, stat.prev_commit, stat.num_inserts) for stat in stats]
+        for partition, stats in found.partition_to_write_stats.items()
+    } == {PARTITION: [(FILE_ID, "20261120222300988", 0)], "": [("logs-only-0", "null", 0)]}
