@@ -4,9 +4,10 @@ Part of `make soak`, which stores the result. `python -m benchmarks.soak_service
 itself; `--output FILE` stores it. Real Hudi 0.15.0 writes a merge-on-read table of version 6 with optimistic
 concurrency and lazy failed writes, plans compactions in between, and repeats a write that fails, as its users do.
 Halfway its JVM is killed in the middle of a write, and another goes on. Our cleaning, archival, rollback of failed
-writes, compaction and clustering run in turns beside it, and we overwrite one of the partitions that it writes to. In
-the end every row of a write that returned is there once, as the writes and overwrites leave it in the order in which
-they completed, nothing is left pending, and metadata table and storage list the same files.
+writes, compaction, clustering and updates of the metadata table run in turns beside it, and we overwrite one of the
+partitions that it writes to. In the end every row of a write that returned is there once, as the writes and overwrites
+leave it in the order in which they completed, nothing is left pending, and metadata table and storage list the same
+files.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ import pyarrow as pa
 from hudi_core.engine.local import LocalEngine
 from hudi_core.errors import ConflictError, LockError
 from hudi_core.request.overwrites import InsertOverwriteRequest
-from hudi_core.request.requests import RunRequest
+from hudi_core.request.requests import MetadataUpdateRequest, RunRequest
 from hudi_core.table import HudiTable
 from hudi_core.timeline.instant import Action
 from tests.contract.zookeeper_server import zookeeper_server
@@ -79,6 +80,7 @@ OURS = {
     "hoodie.cleaner.commits.retained": "3",
     "hoodie.keep.min.commits": "5",
     "hoodie.keep.max.commits": "8",
+    "hoodie.metadata.compact.max.delta.commits": "5",
     "hoodie.clustering.plan.strategy.sort.columns": "id",
 }
 DAYS = ("2024-01-01", "2024-01-02", "2024-01-03")
@@ -251,6 +253,7 @@ class Services:
             for number in itertools.count(1):
                 if self.stop.is_set():
                     return
+                self.update_metadata()
                 for name in SERVICES:
                     if name != "clustering":
                         self.turn(name)
@@ -291,6 +294,14 @@ class Services:
         completed = len(result.instants) - len(result.failed)
         self.done[name] += completed
         return completed
+
+    def update_metadata(self) -> None:
+        """Compacts the metadata table, up to which instants are archived."""
+        request = MetadataUpdateRequest(str(self.base), owner="the soak")
+        try:
+            HudiTable.open(str(self.base), options=self.options).run(request, LocalEngine(1))
+        except (ConflictError, LockError) as error:
+            self.retries[f"metadata: {type(error).__name__}"] += 1
 
     def overwrite(self, number: int) -> None:
         """Replaces a partition by some of the keys that it may have, with values that no write has."""
@@ -375,8 +386,9 @@ def finish(services: Services) -> None:
     time.sleep(BEAT_EXPIRED_SECONDS)
     while services.turn("rollback") + services.turn("compaction") + services.turn("clustering"):
         pass
-    for name in ("clean", "archive"):
-        services.turn(name)
+    services.turn("clean")
+    services.update_metadata()
+    services.turn("archive")
 
 
 def judge(writer: Writer, base: Path) -> dict[str, Any]:

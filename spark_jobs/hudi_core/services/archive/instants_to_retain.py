@@ -184,7 +184,8 @@ def _for_metadata(inputs: ArchiveInputs) -> Hold | None:
         return None
     compacted = inputs.metadata_compaction
     when = "was never compacted" if compacted is None else f"was last compacted at {compacted}"
-    reason = f"the metadata table {when}: Hudi's next writes do it (hoodie.metadata.compact.max.delta.commits)"
+    option = "hoodie.metadata.compact.max.delta.commits"
+    reason = f"the metadata table {when}: Hudi's next writes do it, or hudictl metadata update ({option})"
     if compacted is None:
         return Hold("", reason)
     if inputs.counts_cleans:
