@@ -98,8 +98,8 @@ def test_real_hudi_clusters_on_top(
 
 @pytest.mark.parametrize("version", ["6", "8", pytest.param("9", marks=pytest.mark.soak)])
 def test_real_hudi_runs_a_plan_of_which_we_died(request: pytest.FixtureRequest, tmp_path: Path, version: str) -> None:
-    """The inflight file that we leave names file groups, and Hudi's is empty: it rolls ours back, runs the plan, and
-    archives what we and it clustered.
+    """The inflight file that a dead run leaves names file groups, and Hudi's is empty, as ours behind the commit: it
+    rolls the dead run back, runs the plan, and archives what we and it clustered.
     """
     hudi: RealHudi = request.getfixturevalue(JUDGES[version])
     table = Judged.create(hudi, tmp_path / "table", MOR, version, ARCHIVES)
@@ -108,6 +108,8 @@ def test_real_hudi_runs_a_plan_of_which_we_died(request: pytest.FixtureRequest, 
     first = plan_of_all(table.base, ORDERS["linear"])
     assert first is not None
     cluster(table.base, first)
+    (inflight,) = table.base.rglob(f"{first}.*.inflight")
+    assert inflight.read_bytes() == b""
     table.upsert()
     second = plan_of_all(table.base, ORDERS["linear"])
     assert second is not None

@@ -94,8 +94,8 @@ def lsm_metadata(item: ArchivedInstant) -> bytes | None:
 
 
 def lsm_plan(item: ArchivedInstant) -> bytes | None:
-    """The plan of a row of layout 2 (MetadataConversionUtils.createLSMTimelineInstant); of an overwrite, and of a
-    clustering of ours, it is the inflight file.
+    """The plan of a row of layout 2 (MetadataConversionUtils.createLSMTimelineInstant); of an overwrite it is the
+    workload.
     """
     action = item.instant.pending_action
     requested, inflight = item.content(State.REQUESTED), item.content(State.INFLIGHT)

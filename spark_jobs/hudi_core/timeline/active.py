@@ -6,7 +6,14 @@ from collections.abc import Iterable
 from typing import Any
 
 from hudi_core.config.table_config import TableConfig
-from hudi_core.errors import CorruptFileError, StorageExistsError, StorageNotFoundError, TimelineError
+from hudi_core.errors import (
+    ConflictError,
+    CorruptFileError,
+    StorageConflictError,
+    StorageExistsError,
+    StorageNotFoundError,
+    TimelineError,
+)
 from hudi_core.storage.base import Storage
 from hudi_core.timeline import naming_v1
 from hudi_core.timeline.actions.commit import CommitMetadata, decode_commit
@@ -162,6 +169,24 @@ class ActiveTimeline:
         except StorageExistsError:
             return False
         return True
+
+    def empty_inflight(self, requested_time: str, action: str) -> None:
+        """Takes the content out of an inflight file, which is not created anew where another process has removed it:
+        raises ConflictError. Call it under the table lock.
+        """
+        path = self.path(requested_time, action, State.INFLIGHT)
+        try:
+            if not self._storage.supports_conditional_write:
+                if self._storage.read(path):
+                    self._storage.write(path, b"")
+                return
+            content, version = self._storage.read_versioned(path)
+            if content:
+                self._storage.write_if(path, b"", version=version)
+        except (StorageNotFoundError, StorageConflictError) as error:
+            raise ConflictError(
+                f"another process has rolled {action} {requested_time} back meanwhile", path=path, remedy="run it again"
+            ) from error
 
     def complete(self, requested_time: str, action: str, data: bytes, completion_time: str | None = None) -> Instant:
         """Completes an inflight instant by one exclusive create; what it wrote is visible from then on.

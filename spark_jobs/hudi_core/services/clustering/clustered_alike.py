@@ -13,7 +13,6 @@ one file below the target size, so that fewer than 2 * o <= n files come out.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import cached_property
 
 from hudi_core.config.services.clustering_config import LAYOUT, SORT_COLUMNS, TARGET_FILE_BYTES, ClusteringConfig
@@ -21,7 +20,7 @@ from hudi_core.errors import StorageNotFoundError
 from hudi_core.history.archived import ArchivedTimeline
 from hudi_core.services.clustering.strategies import Group, outputs_of
 from hudi_core.services.context import TableContext
-from hudi_core.timeline.actions.clustering import archived_strategy_params
+from hudi_core.timeline.actions.clustering import ClusteringPlan, clustering_plan_of
 from hudi_core.timeline.instant import Action, Instant
 from hudi_core.timeline.pending_plans import read_clustering_plan
 from hudi_core.timeline.timeline import Timeline
@@ -35,7 +34,7 @@ class ClusteredAlike:
         self._timeline = timeline
         self._config = config
         self._commits = timeline.commits().requested_times
-        self._params: dict[str, Mapping[str, str] | None] = {}
+        self._plans: dict[str, ClusteringPlan | None] = {}
 
     def holds(self, group: Group) -> bool:
         """Whether the group was clustered alike. Raises FormatError naming a plan that is not safe."""
@@ -45,21 +44,22 @@ class ClusteredAlike:
         # The newest first: of a write that is on the timeline the archive need not be read.
         instants = sorted({item.base_instant for item in group}, reverse=True)
         for instant in instants:
-            if instant not in self._params:
-                self._params[instant] = self._strategy_params(instant)
-            params = self._params[instant]
-            if params is None or not self._orders_as_now(params):
+            if instant not in self._plans:
+                self._plans[instant] = self._plan(instant)
+            plan = self._plans[instant]
+            if plan is None or not self._orders_as_now(plan):
                 return False
-            targets.add(params.get(TARGET_FILE_BYTES.name))
+            targets.add(plan.strategy_params.get(TARGET_FILE_BYTES.name))
         if targets != {str(self._config.target_file_bytes)}:
             return len(group) == outputs
         return len(instants) == 1 or len(group) < 2 * outputs
 
-    def _orders_as_now(self, then: Mapping[str, str]) -> bool:
-        config, columns = self._config, then.get(SORT_COLUMNS.name) or None
+    def _orders_as_now(self, plan: ClusteringPlan) -> bool:
+        then, config = plan.strategy_params, self._config
+        columns = then.get(SORT_COLUMNS.name) or None
         return columns == config.sort_columns and (columns is None or LAYOUT.read(then) is config.layout)
 
-    def _strategy_params(self, instant: str) -> Mapping[str, str] | None:
+    def _plan(self, instant: str) -> ClusteringPlan | None:
         found = self._timeline.find(instant, Action.REPLACE_COMMIT)
         if found is not None:
             return self._read(found) if found.is_completed else None
@@ -68,15 +68,15 @@ class ClusteredAlike:
         archived = self._archived.get(instant)
         if archived is None:
             return None
-        source = f"{self._context.config.history_folder}: {instant}"
-        return archived_strategy_params(self._history.plan(archived), path=source)
+        return clustering_plan_of(
+            self._history.plan(archived), path=f"{self._context.config.history_folder}: {instant}"
+        )
 
-    def _read(self, found: Instant) -> Mapping[str, str] | None:
+    def _read(self, found: Instant) -> ClusteringPlan | None:
         try:
-            plan = read_clustering_plan(self._context.active, found)
+            return read_clustering_plan(self._context.active, found)
         except StorageNotFoundError:
             return None
-        return None if plan is None else plan.strategy_params
 
     @cached_property
     def _history(self) -> ArchivedTimeline:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence, Set
+from collections.abc import Callable, Sequence, Set
 from dataclasses import replace
 from functools import partial
 
@@ -49,7 +49,7 @@ from hudi_core.timeline.instant import Action, Instant, State
 from hudi_core.timeline.pending_plans import is_clustering, read_clustering_plan
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.transaction.claim import Claim
-from hudi_core.transaction.commit import Precondition
+from hudi_core.transaction.commit import CheckLock, Precondition
 
 
 class ClusteringJob(RewriteJob[ClusteringPlan, Clustered]):
@@ -193,6 +193,13 @@ class ClusteringJob(RewriteJob[ClusteringPlan, Clustered]):
             extra_metadata={SCHEMA_KEY: self._schema_text, **provenance(self.owner)},
             replaced_file_ids={partition: tuple(ids) for partition, ids in sorted(replaced.items())},
         )
+
+    def _publish(self, publish: Callable[[], None] | None, check_lock: CheckLock) -> None:
+        """See RewriteJob. The inflight file is then empty, as Hudi's: writers look into it under this lock, and behind
+        it 1.x archives its content in place of the plan, or 0.15 fails on what Hudi's downgrade to version 6 leaves.
+        """
+        super()._publish(publish, check_lock)
+        self.active.empty_inflight(self.instant, self.action)
 
     def result(self, done: Stats | None, seconds: float) -> InstantResult:
         """See RewriteJob; in layout 1, too, it is called a clustering."""

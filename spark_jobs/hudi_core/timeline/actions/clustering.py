@@ -117,18 +117,6 @@ def clustering_plan_of(raw: dict[str, Any], *, path: str) -> ClusteringPlan | No
     return decoded
 
 
-def archived_strategy_params(raw: dict[str, Any], *, path: str) -> Mapping[str, str] | None:
-    """The parameters of the strategy by an archived plan; None where it is an overwrite's.
-
-    Layout 2 keeps the inflight file as the plan where that has content (createLSMTimelineInstant): see
-    encode_inflight_clustering.
-    """
-    if raw.get("operationType") == Operation.CLUSTER and "partitionToWriteStats" in raw:
-        return text_map(raw, "extraMetadata", path=path)
-    plan = clustering_plan_of(raw, path=path)
-    return None if plan is None else plan.strategy_params
-
-
 def _group(raw: dict[str, Any], path: str) -> ClusteringGroup:
     outputs = member(raw, "numOutputFileGroups", int, path=path, default=1)
     slices = tuple(_slice(item, path) for item in records(raw, "slices", path=path))
@@ -177,7 +165,7 @@ def encode_clustering_plan(plan: ClusteringPlan, address: Callable[[str], str]) 
 
 
 def encode_inflight_clustering(plan: ClusteringPlan, *, layout: int) -> bytes:
-    """The inflight file: the file groups that will be replaced, and the parameters of the strategy.
+    """The inflight file: the file groups that will be replaced.
 
     In Hudi it is empty, and a writer of 0.15 or 1.0 that checks for conflicts sees none in an inflight clustering
     (MetadataConversionUtils.createMetaWrapper reads this file, not the plan).
@@ -186,7 +174,7 @@ def encode_inflight_clustering(plan: ClusteringPlan, *, layout: int) -> bytes:
     for item in plan.slices:
         prev = NULL_COMMIT if item.base_file is None else parse_base_file(item.base_file).instant
         profile.setdefault(item.partition, []).append(to_come(item.file_id, prev))
-    return encode_inflight(Operation.CLUSTER, profile, layout=layout, extra_metadata=plan.strategy_params)
+    return encode_inflight(Operation.CLUSTER, profile, layout=layout)
 
 
 def _requested(clustering: dict[str, Any]) -> dict[str, Any]:

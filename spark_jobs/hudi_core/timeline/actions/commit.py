@@ -149,18 +149,12 @@ def encode_commit_avro(metadata: CommitMetadata) -> bytes:
     return encode_datum("HoodieReplaceCommitMetadata" if replaces else "HoodieCommitMetadata", _members(metadata))
 
 
-def encode_inflight(
-    operation: str,
-    profile: Mapping[str, Iterable[WriteStat]],
-    *,
-    layout: int,
-    extra_metadata: Mapping[str, str] | None = None,
-) -> bytes:
+def encode_inflight(operation: str, profile: Mapping[str, Iterable[WriteStat]], *, layout: int) -> bytes:
     """The inflight file of a write (saveWorkloadProfileMetadataToInflight): by partition, what it will do to each file
     group that is there, and to new ones; see to_come.
     """
     stats = {partition: tuple(_to_come(stat, layout) for stat in stats) for partition, stats in profile.items()}
-    metadata = CommitMetadata(stats, operation_type=operation, extra_metadata=extra_metadata or {})
+    metadata = CommitMetadata(stats, operation_type=operation)
     if layout == 1:
         return encode_commit(metadata)
     return encode_datum("HoodieCommitMetadata", {**_members(metadata), "version": None})

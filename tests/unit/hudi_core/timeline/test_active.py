@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from hudi_core.errors import (
+    ConflictError,
     CorruptFileError,
     FormatError,
     StorageExistsError,
@@ -437,3 +438,20 @@ def test_an_empty_completed_replacecommit_is_damaged(layout: Any) -> None:
     with pytest.raises(CorruptFileError, match="is empty") as caught:
         active.read_commit(instant)
     assert caught.value.path == active.path_of(instant)
+
+
+@pytest.mark.parametrize("conditional", [True, False])
+def test_an_inflight_file_is_emptied_and_not_created_anew(conditional: bool) -> None:
+    storage = MemoryStorage()
+    storage.supports_conditional_write = conditional
+    active = ActiveTimeline(storage, Layout2())
+    active.create_requested(T, "clustering", b"plan")
+    active.to_inflight(T, "clustering", b"file groups")
+    path = active.path(T, "clustering", State.INFLIGHT)
+    for _ in range(2):
+        active.empty_inflight(T, "clustering")
+        assert storage.read(path) == b""
+    active.remove(T, "clustering", State.INFLIGHT)
+    with pytest.raises(ConflictError, match="rolled clustering"):
+        active.empty_inflight(T, "clustering")
+    assert not storage.exists(path)
