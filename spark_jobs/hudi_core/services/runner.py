@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Final
 
 from hudi_core.engine.protocol import Engine
 from hudi_core.errors import ConfigError, HudiError
@@ -31,6 +32,8 @@ Progress = Callable[[str, int, int], None]
 """Called with the instant, its units done and all its units."""
 Choose = Callable[[RunRequest], Choice]
 """Chooses the engine of the instant that a request names."""
+
+_TIME_IS_OVER: Final = "the time of the run is over"
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +108,7 @@ def find_work(context: TableContext, service: InstantService, owner: Owner, requ
         case Step.PLAN:
             limits = Limits.of(request)
             if limits.are_reached(()):
-                return Work((), "the time of the run is over")
+                return Work((), _TIME_IS_OVER)
             cut = limits.cut(context) if request.all_pending else context
             planned = plan_due(cut, service, owner, request.when, dry_run=False)
             if planned.instant is not None:
@@ -166,18 +169,19 @@ class ServiceRunner:
             return RunResult((), work.reason)
         if not request.all_pending:
             return RunResult((self._run_one(service, work.instants[0]),))
-        return RunResult(tuple(self._run_all(service, work.instants, limits)))
+        return _result(self._run_all(service, work.instants, limits))
 
     def _run_and_plan(self, service: InstantService, limits: Limits, request: RunRequest) -> RunResult:
         pending = service.pending(self._context, self._context.active.load())
         results = self._run_all(service, pending, limits)
-        while all(result.state == State.COMPLETED.value for result in results) and not limits.are_reached(results):
+        while not any(result.exit_code for result in results) and not limits.are_reached(results):
             cut = limits.cut(self._context, results)
             planned = plan_due(cut, service, self._owner, request.when, dry_run=False)
             if planned.instant is None:
                 return RunResult(tuple(results), None if results else planned.reason)
+            # It is run whatever the time is by now: a plan that stays holds its file groups until the next run.
             if self._choose is None:
-                results += self._run_all(service, [planned.instant], limits)
+                results.append(self._run_or_report(service, planned.instant))
                 continue
             named = replace(request, instant=planned.instant, schedule=False, all_pending=False)
             choice = self._choose(named)
@@ -185,8 +189,8 @@ class ServiceRunner:
                 return RunResult(tuple(results), left=choice.why)
             with choice.engine() as engine:
                 runner = ServiceRunner(self._context, engine, self._owner, self._progress)
-                results += runner._run_all(service, [planned.instant], limits)
-        return RunResult(tuple(results))
+                results.append(runner._run_or_report(service, planned.instant))
+        return _result(results)
 
     def _run_now(self, service: ImmediateService, request: RunRequest) -> RunResult:
         if request.instant is not None:
@@ -227,6 +231,11 @@ class ServiceRunner:
     def _state(self, instant: str) -> str:
         states = [found.state for found in self._context.active.load() if found.requested_time == instant]
         return min(states, key=lambda state: state.rank, default=State.REQUESTED).value
+
+
+def _result(results: Sequence[InstantResult]) -> RunResult:
+    """That of a run which had work, or planned none as its time was over."""
+    return RunResult(tuple(results), None if results else _TIME_IS_OVER)
 
 
 def _written(results: Sequence[InstantResult]) -> int:

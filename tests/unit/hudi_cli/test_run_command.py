@@ -209,9 +209,12 @@ def test_log_compactions_are_scheduled_and_run(golden: Golden, tmp_path: Path, v
     assert (said["instant"], said["plan"]) == (None, None)
     assert "hoodie.log.compaction.enable=true" in said["reason"]
     options = ["--option", "hoodie.log.compaction.enable=true", "--option", "hoodie.log.compaction.blocks.threshold=1"]
-    dry = hudictl("schedule", "log_compaction", case.table, "--dry-run", *options, "--json").document
+    merged = hudictl("schedule", "log_compaction", case.table, "--dry-run", *options, "--json").document
+    assert merged["plan"] is None
+    table = golden(version, "mor_basic").table
+    dry = hudictl("schedule", "log_compaction", table, "--dry-run", *options, "--json").document
     assert (dry["instant"], dry["plan"]["file_groups"]) == (None, 3)
-    ours = hudictl("run", "log_compaction", case.table, "--schedule", "--engine", "local", *options, "--json")
+    ours = hudictl("run", "log_compaction", table, "--schedule", "--engine", "local", *options, "--json")
     assert [item["state"] for item in ours.document["instants"]] == ["completed"]
 
 

@@ -6,8 +6,10 @@ order where a writer came between (block_order.py).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final
 
+from hudi_core.codec.log.blocks import HeaderKey, LogBlock
 from hudi_core.config.services.compaction_config import LOG_COMPACTION, LOG_COMPACTION_BLOCKS, CompactionConfig
 from hudi_core.errors import FormatError
 from hudi_core.filegroup.merge.merge_mode import reads_as_hudi_1
@@ -19,6 +21,7 @@ from hudi_core.services.lifecycle import Job, Run
 from hudi_core.services.log_compaction.block_order import writer_beside
 from hudi_core.services.log_compaction.job import LogCompactionJob, check_log_compaction
 from hudi_core.services.log_compaction.merge_logs import check_copied
+from hudi_core.services.planning import was_cut
 from hudi_core.services.rollback.failed_writes import undoing
 from hudi_core.services.service import Nothing
 from hudi_core.timeline.actions.compaction import CompactionPlan
@@ -91,22 +94,23 @@ def _planned(context: TableContext, timeline: Timeline, instant: str) -> Planned
 
 def _why_not_due(context: TableContext, timeline: Timeline) -> str | None:
     """Hudi 1.2 counts completed delta commits since the last compaction and the last log compaction
-    (ScheduleCompactionActionExecutor.needLogCompact); earlier releases look at the file slices alone.
+    (ScheduleCompactionActionExecutor.needLogCompact), that of the log compaction with them; earlier releases look at
+    the file slices alone. What the last plan left out for its budget is due at once.
     """
     deltas = timeline.of_actions(Action.DELTA_COMMIT)
     if not len(deltas):
         return "the table has no delta commit"
     if not context.config.features.log_compaction_by_commits:
         return None
-    merged = [item for item in timeline if item.pending_action == Action.LOG_COMPACTION]
-    pending = next((item for item in merged if not item.is_completed), None)
+    merged = timeline.filter(lambda item: item.pending_action == Action.LOG_COMPACTION)
+    pending = merged.pending().first()
     if pending is not None:
         return f"log compaction {pending.requested_time} is pending"
     compacted = timeline.completed().of_actions(Action.COMMIT).last()
     since = max((item.requested_time for item in (*merged, *filter(None, (compacted,)))), default="")
     count = sum(item.completed_at > since for item in deltas.completed())
     least = LOG_COMPACTION_BLOCKS.read(context.options)
-    if count >= least:
+    if count >= least or was_cut(context, merged.last()):
         return None
     after = f"since {since}" if since else "so far"
     return f"{count} delta commits {after}, but {LOG_COMPACTION_BLOCKS.name} is {least}"
@@ -127,7 +131,8 @@ class _Slices:
 
     def takes(self, item: FileSlice) -> bool:
         """Reads the headers of its log blocks. Hudi 1.2 counts log files, too, those of earlier log compactions with
-        them.
+        them. Unlike in Hudi, what one log compaction has written is not taken again: a run that plans until nothing is
+        due would copy it for ever.
         """
         scan = scan_log_files(
             self._context.storage,
@@ -137,7 +142,7 @@ class _Slices:
             stop_at_newer=not self._as_hudi_1,
         )
         enough = len(scan.blocks) >= self.least or (self._by_files and len(item.log_files) >= self.least)
-        if not enough or not scan.blocks:
+        if not enough or not scan.blocks or _is_merged(scan.blocks):
             return False
         try:
             scan.refuse_corrupt()
@@ -146,3 +151,8 @@ class _Slices:
             self.refused = str(error)
             return False
         return True
+
+
+def _is_merged(blocks: Sequence[LogBlock]) -> bool:
+    """Whether one log compaction wrote all of them."""
+    return HeaderKey.COMPACTED_BLOCK_TIMES in blocks[0].headers and len({block.instant_time for block in blocks}) == 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -12,7 +13,7 @@ from hudi_core.config.table_config import TableConfig
 from hudi_core.engine.local import LocalEngine
 from hudi_core.errors import ConfigError, StorageNotFoundError
 from hudi_core.request.requests import RunRequest
-from hudi_core.request.results import InstantResult, RunResult
+from hudi_core.request.results import REMOVED, InstantResult, RunResult
 from hudi_core.services.context import TableContext
 from hudi_core.services.engine_choice import Choice
 from hudi_core.services.runner import ServiceRunner
@@ -21,6 +22,7 @@ from hudi_core.storage.local import LocalStorage
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import Action
 from hudi_core.transaction.owner import Owner
+from tests.support.crash_leftovers import LATE, left_file
 from tests.support.golden_data import GoldenCase
 from tests.support.pending_operations import cut_plan
 from tests.support.table_invariants import assert_readable, read_rows
@@ -177,6 +179,59 @@ def test_plans_are_cut_to_what_is_left(
     monkeypatch.setattr(ServiceRunner, "_run_one", run_one)
     assert len(run(table, schedule=True, all_pending=True, **limits).instants) == min(6, len(budgets))
     assert [budget and int(budget) for budget in found] == budgets
+
+
+@pytest.mark.parametrize("chosen", [False, True])
+def test_what_the_run_has_just_planned_is_run_whatever_the_time(
+    golden: Golden, monkeypatch: pytest.MonkeyPatch, chosen: bool
+) -> None:
+    """Planning takes longer than the run has: the plan would hold its file groups until the next run."""
+    table, clock = golden("6", "cow_basic").table, [0.0]
+
+    def plan_due(*_: object, dry_run: bool) -> Scheduled:
+        clock[0] += 61
+        return Scheduled("1", {})
+
+    def run_one(self: ServiceRunner, service: object, instant: str) -> InstantResult:
+        return InstantResult(instant, "compaction", "completed")
+
+    monkeypatch.setattr("hudi_core.services.runner.time.monotonic", lambda: clock[0])
+    monkeypatch.setattr("hudi_core.services.runner.plan_due", plan_due)
+    monkeypatch.setattr(ServiceRunner, "_run_one", run_one)
+    request = RunRequest(str(table), "compaction", schedule=True, all_pending=True, max_minutes=1)
+    choose = (lambda _: Choice(True, "small", 1)) if chosen else None
+    found = ServiceRunner(context_of(table), LocalEngine(1), Owner.current("tester"), None, choose).run(request)
+    assert [item.instant for item in found.instants] == ["1"]
+
+
+@pytest.mark.parametrize("schedule", [False, True])
+def test_a_run_whose_time_is_over_says_so(table: Path, schedule: bool) -> None:
+    instants = cut_plan(context_of(table).active, table)
+    found = run(table, all_pending=True, schedule=schedule, starts_until=int(time.time()) - 1)
+    assert (found.instants, found.reason) == ((), "the time of the run is over")
+    assert [item.requested_time for item in context_of(table).active.load().pending_compactions()] == instants
+
+
+@pytest.mark.parametrize("version", ["6", "8", "9"])
+def test_a_rollback_that_was_taken_off_the_timeline_does_not_end_the_run(golden: Golden, version: str) -> None:
+    """Nothing failed: the write that died is rolled back behind it."""
+    table = golden(version, "failed_inflight_mor").table
+    context = context_of(table)
+    left_file(table, context.active)
+    context = replace(context, options={**context.options, "hoodie.cleaner.policy.failed.writes": "EAGER"})
+    request = RunRequest(str(table), "rollback", schedule=True, all_pending=True)
+    found = ServiceRunner(context, LocalEngine(1), Owner.current("tester")).run(request)
+    assert [(item.instant == LATE, item.state) for item in found.instants] == [(True, REMOVED), (False, "completed")]
+    assert not context.active.load().pending().instants
+
+
+def test_a_run_plans_nothing_behind_an_instant_that_failed(table: Path) -> None:
+    instants = cut_plan(context_of(table).active, table)
+    for instant in instants:
+        broken = table / ".hoodie" / f"{instant}.compaction.requested"
+        broken.write_bytes(broken.read_bytes()[:-40])
+    found = run(table, all_pending=True, schedule=True)
+    assert [(item.instant, item.exit_code) for item in found.instants] == [(instant, 2) for instant in instants]
 
 
 def test_with_schedule_instants_are_planned_until_nothing_is_left(golden: Golden) -> None:

@@ -13,6 +13,7 @@ import pytest
 from hudi_core.config.engine_config import EngineConfig
 from hudi_core.engine.local import LocalEngine
 from hudi_core.errors import ConfigError
+from hudi_core.filegroup.write import log_copy
 from hudi_core.request.requests import RunRequest
 from hudi_core.services.compaction.planner import CompactionService
 from hudi_core.services.context import RUN_KEY, TableContext
@@ -75,6 +76,40 @@ def test_planned_run_and_then_nothing_is_due(golden: Golden, version: str) -> No
     merge_logs(table)
     again = reason(table, {**ENABLED, BLOCKS: "3"})
     assert f"{BLOCKS}" in again
+    assert_same_rows(read_rows(table), rows, ignore=())
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("least", ["1", "2", "5"])
+def test_what_one_has_merged_is_left_alone(
+    golden: Golden, monkeypatch: pytest.MonkeyPatch, version: str, least: str
+) -> None:
+    """Its output has more blocks than the threshold asks for: one for each record, and those of deletes."""
+    monkeypatch.setattr(log_copy, "BLOCK_BYTES", 1)
+    table = golden(version, "mor_basic").table
+    rows = read_rows(table)
+    request = RunRequest(str(table), "log_compaction", schedule=True, all_pending=True)
+    context = context_of(table, {**ENABLED, BLOCKS: least})
+    steps: list[str] = []
+
+    def count(instant: str, done: int, total: int) -> None:
+        steps.append(instant)
+        assert len(set(steps)) < 3, "the run plans its own output"
+
+    found = perform(context, request, LocalEngine(1), OWNER, count)
+    assert [item.state for item in found.instants] == ["completed"]
+    assert_same_rows(read_rows(table), rows, ignore=())
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_what_a_budget_left_out_is_due_at_once(golden: Golden, version: str) -> None:
+    """In version 9 as well, where delta commits are counted: a file slice in each plan, until all are merged."""
+    table = golden(version, "mor_basic").table
+    rows = read_rows(table)
+    context = context_of(table, {**ENABLED, BLOCKS: "3", "airflow_hudi.plan.max.bytes": "1"})
+    request = RunRequest(str(table), "log_compaction", schedule=True, all_pending=True)
+    found = perform(context, request, LocalEngine(1), OWNER)
+    assert [(item.state, item.files_written) for item in found.instants] == [("completed", 1)] * 3
     assert_same_rows(read_rows(table), rows, ignore=())
 
 
