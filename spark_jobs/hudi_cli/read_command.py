@@ -125,7 +125,8 @@ def write_parquet(result: ReadResult, target: Path) -> int:
         raise ConfigError("the folder of --output does not exist", path=str(target), remedy="create the folder first")
     rows = 0
     with translated(str(target), "--output"):
-        handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".tmp")
+        # Not named after the target, whose name may be as long as a name can be.
+        handle, name = tempfile.mkstemp(dir=target.parent, prefix=".hudictl-", suffix=".tmp")
         os.close(handle)
         temporary = Path(name)
         try:

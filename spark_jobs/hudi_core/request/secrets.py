@@ -12,7 +12,7 @@ from itertools import pairwise
 from pathlib import Path
 from urllib.parse import parse_qsl, urlsplit
 
-from hudi_core.errors import USER_INFO, ConfigError, masked
+from hudi_core.errors import ConfigError, masked, without_user_info
 from hudi_core.request.json_fields import check_texts, parse_object
 
 _WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
@@ -70,7 +70,7 @@ def refuse_secret_address(address: str, *, what: str) -> None:
         names = [name for name, _ in parse_qsl(urlsplit(address).query, keep_blank_values=True)]
     except ValueError:
         names = []  # no address that any storage opens, which says so
-    if USER_INFO.search(address) or any(is_secret_key(name) for name in names):
+    if without_user_info(address) != address or any(is_secret_key(name) for name in names):
         raise ConfigError(
             f"{what} must not hold secrets: {masked(address)} names a password or a signature", remedy=_REMEDY
         )

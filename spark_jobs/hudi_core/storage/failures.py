@@ -14,6 +14,14 @@ from hudi_core.model.partition import check_relative_path
 _ABSENT = (FileNotFoundError, NotADirectoryError, IsADirectoryError)
 """A path below a file, or one that is a folder, holds no file: the object is absent."""
 
+_NOT_WRITTEN = {
+    errno.EROFS: ("the file system is mounted read-only", "mount it writable, or run this where it is"),
+    errno.ENOSPC: ("no space is left on the device", "make room on it, and run again"),
+    errno.EDQUOT: ("the disk quota is used up", "raise the quota or make room, and run again"),
+    errno.EFBIG: ("a file is larger than the system lets this process write", "raise its limit (`ulimit -f`)"),
+}
+"""What is wrong with a disk and not with the access to it, with its remedy."""
+
 LIBRARY_FAILURES = (Exception,)
 """What the library of a scheme may raise: botocore alone has hundreds of classes that are no OSError."""
 
@@ -94,6 +102,9 @@ def to_storage_error(error: Exception, path: str, uri: str) -> HudiError:
             path=path,
             remedy="find out what wrote this name, or correct the address",
         )
+    if isinstance(error, OSError) and error.errno in _NOT_WRITTEN:
+        what, remedy = _NOT_WRITTEN[error.errno]
+        return StorageError(f"{what} in {uri}: {error}", path=path, remedy=remedy)
     return StorageError(
         f"{type(error).__name__} in {uri}: {error}",
         path=path,

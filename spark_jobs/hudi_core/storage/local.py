@@ -12,6 +12,7 @@ import stat as stat_bits
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from io import FileIO
 from typing import BinaryIO, cast
 from urllib.parse import unquote
@@ -31,7 +32,7 @@ from hudi_core.storage.streams import GuardedInput, GuardedOutput
 
 _TEMPORARY = re.compile(r"^\.airflow-hudi-[0-9a-f]{32}\.tmp$")
 _NO_LINKS = frozenset({errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK})
-_SPECIAL, _LOOP = "a pipe, a socket or a device", "a symbolic link to itself"
+_SPECIAL, _LOOP, _FOLDER = "a pipe, a socket or a device", "a symbolic link to itself", "a folder"
 _NOT_OPENED = {errno.ENXIO: _SPECIAL, errno.ELOOP: _LOOP}
 _MARKERS = ".hoodie/.temp/"
 _WRITE_BUFFER = 1 << 20
@@ -87,6 +88,7 @@ class LocalStorage(Storage):
         self.limits = limits
         self._root = local_path(self.uri)
         self._real_root = os.path.realpath(self._root)
+        self._was_there = os.path.isdir(self._root)
 
     def stat(self, path: str) -> FileInfo:
         target = self._file(path)
@@ -144,11 +146,19 @@ class LocalStorage(Storage):
     def write(self, path: str, data: bytes) -> None:
         target = self._file(path)
         with translated(path, self.uri):
-            _publish(target, data, os.replace)
+            try:
+                _publish(target, data, os.replace, partial(self._make_folder, target, path))
+            except IsADirectoryError as error:
+                raise _no_file(_FOLDER, path) from error
 
     def create_exclusive(self, path: str, data: bytes) -> None:
-        """A hard link of a finished temporary file: the kernel lets one win, and the name has the whole content."""
+        """A hard link of a finished temporary file: the kernel lets one win, and the name has the whole content.
+
+        Raises FormatError for a folder of that name: no listing shows it, so it is not what another process created.
+        """
         target = self._file(path)
+        if os.path.isdir(target):
+            raise _no_file(_FOLDER, path)
         if os.path.lexists(target):
             raise to_storage_error(FileExistsError(path), path, self.uri)
 
@@ -165,7 +175,7 @@ class LocalStorage(Storage):
                 ) from error
 
         with translated(path, self.uri):
-            _publish(target, data, link)
+            _publish(target, data, link, partial(self._make_folder, target, path))
 
     def read_versioned(self, path: str) -> tuple[bytes, str]:
         data = self.read(path)
@@ -216,7 +226,7 @@ class LocalStorage(Storage):
     def open_output(self, path: str) -> BinaryIO:
         target = self._file(path)
         with translated(path, self.uri):
-            os.makedirs(os.path.dirname(target), exist_ok=True)
+            self._make_folder(target, path)
             _remove(_side_file(target))
             file = open(target, "xb", buffering=_WRITE_BUFFER)  # noqa: SIM115 (the caller closes it)
 
@@ -245,6 +255,28 @@ class LocalStorage(Storage):
             if real != os.path.join(self._real_root, path):
                 raise self._linked(path, real)
         return target
+
+    def _make_folder(self, target: str, path: str) -> None:
+        """Makes the folder of the file `target`, whose path below the root is `path`. A root that was there when the
+        storage was opened is not made anew: it went with its table. Raises StorageNotFoundError then, FormatError for a
+        file on the way, FileNotFoundError where another process removes a folder on the way.
+        """
+        if self._was_there and not os.path.isdir(self._root):
+            raise StorageNotFoundError(
+                "the folder of the table is gone",
+                path=self.uri,
+                remedy="check the address of the table, and that its file system is mounted",
+            )
+        try:
+            os.makedirs(os.path.dirname(target), exist_ok=True)
+        except (FileExistsError, NotADirectoryError) as error:
+            parent = path
+            while parent := os.path.dirname(parent):
+                if os.path.isfile(os.path.join(self._root, parent)):
+                    raise FormatError(
+                        "a file is where a folder of the table belongs", path=parent, remedy="remove or rename the file"
+                    ) from error
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), target) from error
 
     def _linked(self, path: str, real: str) -> FormatError:
         if real != self._real_root and not real.startswith(self._real_root.rstrip(os.sep) + os.sep):
@@ -380,7 +412,7 @@ def _remove(target: str) -> bool:
     return False
 
 
-def _publish(target: str, data: bytes, give_name: Callable[[str, str], None]) -> None:
+def _publish(target: str, data: bytes, give_name: Callable[[str, str], None], make_folder: Callable[[], None]) -> None:
     """Writes a temporary file beside `target`, and gives it that name once `data` is on the disk.
 
     The side file of an earlier content goes before that. Starts again when the folder vanished meanwhile.
@@ -389,7 +421,7 @@ def _publish(target: str, data: bytes, give_name: Callable[[str, str], None]) ->
     for attempt in range(_ATTEMPTS):
         temporary = os.path.join(folder, f".airflow-hudi-{uuid.uuid4().hex}.tmp")
         try:
-            os.makedirs(folder, exist_ok=True)
+            make_folder()
             with open(temporary, "xb") as file:
                 file.write(data)
                 file.flush()

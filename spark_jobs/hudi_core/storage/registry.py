@@ -77,10 +77,12 @@ def open_fsspec(uri: str, scheme: str, options: Mapping[str, str]) -> FsspecStor
 
 
 def scheme_of(uri: str) -> str:
-    """The scheme in lower case, `s3` for `s3a` and `s3n`, `file` for a plain path. Raises ConfigError for none."""
+    """The scheme in lower case, `s3` for `s3a` and `s3n`, `file` for a plain path, which may have `://` in it where it
+    is absolute. Raises ConfigError for none.
+    """
     if not uri.strip():
         raise ConfigError("the address of the table is empty", remedy="give a path or an address")
-    if "://" not in uri and not is_file_uri(uri):
+    if uri.startswith("/") or ("://" not in uri and not is_file_uri(uri)):
         return "file"
     scheme = uri.split(":", 1)[0].lower()
     return "s3" if scheme in ("s3a", "s3n") else scheme

@@ -274,3 +274,9 @@ def _umask() -> int:
     mask = os.umask(0)
     os.umask(mask)
     return mask
+
+
+def test_a_file_may_have_the_longest_name(golden: Golden, tmp_path: Path) -> None:
+    target = tmp_path / ("n" * 247 + ".parquet")
+    assert hudictl("read", golden("6", "mor_compaction_requested").table, "--output", target).code == 0
+    assert list(tmp_path.glob("*.parquet")) == [target]

@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
+from operator import itemgetter
 from typing import Final
 
 from hudi_core.codec.log.blocks import BlockType, CorruptBlock, HeaderKey, LogBlock
@@ -162,7 +164,9 @@ def scan_blocks(
     Raises CorruptFileError for a block without instant and UnsupportedError for one of another type, both with
     `remedy`.
     """
-    queue: list[LogBlock | CorruptBlock] = []
+    queued: dict[str, list[tuple[int, LogBlock]]] = {}
+    """By instant, with their places in file order: a log may have as many commands as blocks."""
+    queued_corrupt: list[CorruptBlock] = []
     removed: list[CorruptBlock] = []
     seen: set[str] = set()
     blocks = corrupt = rolled_back = uncommitted = newer = 0
@@ -171,16 +175,15 @@ def scan_blocks(
         seen.add(block.path)
         if isinstance(block, CorruptBlock):
             corrupt += 1
-            queue.append(block)
+            queued_corrupt.append(block)
             continue
         instant = _instant_of(block, remedy)
         if latest_instant is None or (stop_at_newer and instant > latest_instant):
             break
         if block.type is BlockType.COMMAND:
-            kept = _roll_back(queue, block, remedy)
-            removed += _corrupt_of(queue)
-            rolled_back += len(queue) - len(kept)
-            queue = kept
+            rolled_back += len(queued.pop(_target_of(block, remedy), ())) + len(queued_corrupt)
+            removed += queued_corrupt
+            queued_corrupt = []
         elif block.type not in types:
             raise UnsupportedError(
                 f"log block of type {block.type.name} at byte {block.offset}", path=block.path, remedy=remedy
@@ -190,11 +193,11 @@ def scan_blocks(
         elif not is_committed(instant):
             uncommitted += 1
         else:
-            queue.append(block)
-    valid = [block for block in queue if isinstance(block, LogBlock)]
+            queued.setdefault(instant, []).append((blocks, block))
+    valid = [block for _, block in sorted(chain.from_iterable(queued.values()), key=itemgetter(0))]
     return ScanResult(
         blocks=tuple(_place_compacted(valid)),
-        corrupt=tuple(_corrupt_of(queue)),
+        corrupt=tuple(queued_corrupt),
         counts=ScanCounts(len(seen), blocks, corrupt, rolled_back, uncommitted, newer),
         corrupt_removed=tuple(removed),
     )
@@ -231,17 +234,8 @@ def _instant_of(block: LogBlock, remedy: str | None = None) -> str:
     return instant
 
 
-def _corrupt_of(queue: Iterable[LogBlock | CorruptBlock]) -> list[CorruptBlock]:
-    return [block for block in queue if isinstance(block, CorruptBlock)]
-
-
-def _roll_back(
-    queue: list[LogBlock | CorruptBlock], command: LogBlock, remedy: str | None
-) -> list[LogBlock | CorruptBlock]:
-    """The queue without the target's blocks and without corrupt blocks.
-
-    A command whose target is not queued removes only the corrupt ones.
-    """
+def _target_of(command: LogBlock, remedy: str | None) -> str:
+    """The instant whose blocks a command removes; every command removes the corrupt blocks, too."""
     target = command.target_instant_time
     if not command.is_rollback or not target:
         raise UnsupportedError(
@@ -249,7 +243,7 @@ def _roll_back(
             path=command.path,
             remedy=remedy,
         )
-    return [block for block in queue if isinstance(block, LogBlock) and block.instant_time != target]
+    return target
 
 
 def _place_compacted(blocks: list[LogBlock]) -> list[LogBlock]:

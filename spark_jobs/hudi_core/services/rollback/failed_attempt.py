@@ -12,6 +12,7 @@ import logging
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from hudi_core.errors import ConflictError
 from hudi_core.filegroup.write.markers import delete_markers, list_markers
 from hudi_core.filegroup.write.rollback_files import FileUndo
 from hudi_core.model.claim_names import CLAIMS
@@ -21,7 +22,7 @@ from hudi_core.services.rollback.files_to_undo import deletion_of
 from hudi_core.services.rollback.job import run_rollback
 from hudi_core.services.rollback.units import encode_plan
 from hudi_core.storage.base import FileInfo
-from hudi_core.timeline.instant import Action, Instant, State
+from hudi_core.timeline.instant import Action, State
 from hudi_core.timeline.pending_plans import pending_rollback_of, rollback_target
 from hudi_core.transaction.claim import Claim
 from hudi_core.transaction.reconcile import files_of, log_files_of
@@ -116,8 +117,16 @@ def _request(context: TableContext, instant: str, action: str, steps: list[FileU
         # What a zombie wrote may be found when the plan waits already; a requested instant would go as a whole
         # (RollbackExecution.begin).
         context.active.to_inflight(instant, action)
-        rollback = context.new_instant(context.active.load())
-        failed = Instant(instant, action, State.INFLIGHT)
+        timeline = context.active.load()
+        failed = timeline.find(instant, action)
+        if failed is None or failed.state is not State.INFLIGHT:
+            raise ConflictError(
+                f"{action} {instant} is {'gone' if failed is None else failed.state.value} and not inflight, so that "
+                "an attempt at it is not rolled back",
+                path=context.active.path(instant, action, State.INFLIGHT),
+                remedy="look at the timeline, and run it again",
+            )
+        rollback = context.new_instant(timeline)
         lock.check()
         context.active.create_requested(rollback, Action.ROLLBACK, encode_plan(context, failed, steps))
         return rollback

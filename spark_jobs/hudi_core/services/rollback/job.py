@@ -113,7 +113,7 @@ class RollbackJob(Job[RollbackExecution | None, RollbackMetadata]):
     def begin(self, plan: RollbackExecution | None, held: Claim) -> None:
         """Raises TimelineError when a completed instant may not go any more."""
         if plan is not None:
-            plan.begin(partial(guard, self.context))
+            plan.begin(partial(guard, self.context), keeps_plan=self._is_fenced)
 
     def execute(self, plan: RollbackExecution | None, held: Claim) -> Completion[RollbackMetadata] | None:
         """Undoes the files. A rollback is requests to the storage and no work on rows, so the engine has none of it."""

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Final, NoReturn
 
@@ -103,7 +103,7 @@ class RollbackExecution:
                 remedy=f"delete this file of the plan, then `hudictl rollback TABLE --instant {self.plan.instant}`",
             )
 
-    def begin(self, guard: Guard, *, restores: bool = False) -> None:
+    def begin(self, guard: Guard, *, restores: bool = False, keeps_plan: bool = False) -> None:
         """Makes the rollback inflight and the completed instant pending, so that nothing reads or builds on it from
         here on.
 
@@ -111,7 +111,8 @@ class RollbackExecution:
         When that write has completed since, its writer lived: the plan is dropped and ConflictError raised. Without a
         restore, behind which no writer is at work, a planned action never shows as one to run (_withhold). For a
         restore its inflight file goes first: an instant that shows as requested beside its rollback was completed, and
-        goes as a whole; one that is inflight keeps its plan.
+        goes as a whole; one that is inflight keeps its plan. In the rollback of an attempt (`keeps_plan`) a planned
+        action that shows as requested gets inflight, and so keeps its plan, too.
         """
         with self._context.lock(self._owner) as lock:
             timeline = self._active.load()
@@ -123,6 +124,9 @@ class RollbackExecution:
                     self._drop_plan(target)
                 guard(timeline, target)
             lock.check()
+            if keeps_plan and target and target.state is State.REQUESTED and is_planned(self._context, target):
+                self._active.to_inflight(target.requested_time, target.pending_action)
+                target = replace(target, state=State.INFLIGHT)
             self._active.to_inflight(self.rollback, Action.ROLLBACK)
             if target is None or target.state is State.INFLIGHT:
                 return

@@ -124,3 +124,11 @@ def test_hudictl_without_credentials_for_s3_says_what_gives_them(tmp_path: Path,
     remedy = done.stderr.split("fix:", 1)[1]
     assert {"env_vars", "storage_options_file"} <= set(re.findall(r"\w+", remedy))
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("number", [errno.EROFS, errno.ENOSPC, errno.EDQUOT, errno.EFBIG])
+def test_what_is_wrong_with_a_disk_is_not_a_matter_of_credentials(number: int) -> None:
+    found = to_storage_error(OSError(number, os.strerror(number)), "a/b", "/table")
+    assert type(found) is StorageError
+    assert (found.path, "/table" in found.message) == ("a/b", True)
+    assert "credentials" not in (found.remedy or "credentials")

@@ -354,3 +354,34 @@ def test_a_relative_address_needs_a_working_directory(tmp_path: Path, monkeypatc
         with pytest.raises(ConfigError, match="working directory, which is gone"):
             local_path(uri)
     assert local_path("/t") == local_path("file:/t") == "/t"
+
+
+@pytest.mark.parametrize("change", ["create_exclusive", "write"])
+def test_a_folder_is_no_file_that_another_process_made(table: Path, change: str) -> None:
+    """No listing shows it as a file: taken for one, an instant would count as inflight that is only requested."""
+    (table / "x").mkdir()
+    with pytest.raises(FormatError, match="a folder is no file of a table") as caught:
+        getattr(LocalStorage(table), change)("x", b"ours")
+    assert caught.value.path == "x"
+    assert [path.name for path in table.rglob("*")] == ["x"]
+
+
+@pytest.mark.parametrize("change", ["create_exclusive", "write", "open_output"])
+@pytest.mark.parametrize("path", ["a/claims/x", "a/claims/1/x", "a/claims/1/2/x"])
+def test_a_file_in_place_of_a_folder_is_named(table: Path, change: str, path: str) -> None:
+    (table / "a").mkdir()
+    (table / "a" / "claims").write_bytes(b"")
+    arguments = () if change == "open_output" else (b"ours",)
+    with pytest.raises(FormatError, match="a file is where a folder of the table belongs") as caught:
+        getattr(LocalStorage(table), change)(path, *arguments)
+    assert caught.value.path == "a/claims"
+
+
+@pytest.mark.parametrize("change", ["create_exclusive", "write", "open_output"])
+def test_the_folder_of_a_table_that_was_removed_is_not_made_anew(table: Path, change: str) -> None:
+    storage = LocalStorage(table)
+    table.rmdir()
+    arguments = () if change == "open_output" else (b"ours",)
+    with pytest.raises(StorageNotFoundError, match="the folder of the table is gone"):
+        getattr(storage, change)(".hoodie/lock", *arguments)
+    assert not table.exists()

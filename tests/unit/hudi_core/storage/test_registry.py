@@ -87,3 +87,7 @@ def test_a_library_that_lacks_an_option_is_bad_input() -> None:
 def test_the_host_of_an_address_is_given_to_its_library() -> None:
     with pytest.raises(StorageError, match=r"ftp://127\.0\.0\.1:1/t"):
         open_storage("ftp://127.0.0.1:1/t")
+
+
+def test_an_absolute_path_has_no_scheme() -> None:
+    assert (scheme_of("/lake/x://y"), scheme_of("S3A://b/y"), scheme_of("file:///y")) == ("file", "s3", "file")

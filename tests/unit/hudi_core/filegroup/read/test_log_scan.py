@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from hudi_core.codec.log.blocks import BlockType, HeaderKey
@@ -125,6 +127,20 @@ def test_rollback_of_something_else_changes_nothing() -> None:
     result = scan([data("002", ROW), rollback("008", "007"), rollback("008", "007")])
     assert instants(result) == ["002"]
     assert result.counts.rolled_back == 0
+
+
+def test_what_is_left_behind_a_rollback_keeps_the_order_of_the_file() -> None:
+    mixed = [data("002", ROW), data("003", ROW), data("004", ROW), data("002", ROW), data("003", ROW)]
+    assert instants(scan([*mixed, rollback("008", "004"), data("002", ROW)])) == ["002", "003", "002", "003", "002"]
+
+
+def test_thousands_of_rollback_commands_take_the_time_of_one_each() -> None:
+    """A command costs what it removes: to pass over all blocks for each took half a minute for a log of 1.7 MB."""
+    kept = encode_block(BlockType.DELETE, {HeaderKey.INSTANT_TIME: "002"})
+    start = time.monotonic()
+    result = scan([kept] * 10_000 + [rollback("008", "001")] * 10_000)
+    assert time.monotonic() - start < 10
+    assert (len(result.blocks), result.counts.rolled_back) == (10_000, 0)
 
 
 def test_corrupt_block_is_reported_and_a_rollback_takes_it_back() -> None:

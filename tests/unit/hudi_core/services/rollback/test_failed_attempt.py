@@ -13,6 +13,7 @@ from hudi_core.config.table_config import TableConfig
 from hudi_core.errors import ConflictError, CorruptFileError, FormatError
 from hudi_core.services.context import TableContext
 from hudi_core.services.rollback.failed_attempt import Leftovers, find_leftovers, roll_back_attempt
+from hudi_core.services.rollback.planner import request_rollback
 from hudi_core.storage.local import LocalStorage
 from hudi_core.timeline.actions.rollback import RollbackRequest, encode_rollback_plan
 from hudi_core.timeline.active import ActiveTimeline
@@ -153,3 +154,47 @@ def test_a_run_that_lost_its_claim_rolls_nothing_back(make: Callable[[str], Atte
     with pytest.raises(ConflictError):
         attempt.roll_back()
     assert len(attempt.base_files()) == 3
+
+
+def test_an_attempt_is_not_rolled_back_while_its_instant_is_only_requested(
+    make: Callable[[str], Attempt], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A storage that says wrongly that the instant is inflight: the rollback would remove the plan with it."""
+    attempt = make("mor_compaction_requested")
+    leave_a_base_file(attempt)
+    plan = attempt.active.read_requested(attempt.instant, Action.COMPACTION)
+    monkeypatch.setattr(ActiveTimeline, "to_inflight", lambda *_: False)
+    for _ in range(2):
+        with pytest.raises(ConflictError, match="is requested and not inflight"):
+            attempt.roll_back()
+        assert attempt.active.read_requested(attempt.instant, Action.COMPACTION) == plan
+    assert len(attempt.active.load().of_actions(Action.ROLLBACK)) == 0
+
+
+def test_a_pending_rollback_of_an_attempt_keeps_a_plan_that_is_requested(make: Callable[[str], Attempt]) -> None:
+    attempt = make("compaction_inflight")
+    plan = attempt.active.read_requested(attempt.instant, Action.COMPACTION)
+    failed = attempt.active.load().get(attempt.instant, Action.COMPACTION)
+    rollback = request_rollback(attempt.context, failed, attempt.claim.owner)
+    attempt.active.remove(attempt.instant, Action.COMPACTION, State.INFLIGHT)
+    assert attempt.roll_back() == rollback
+    timeline = attempt.active.load()
+    assert timeline.get(attempt.instant, Action.COMPACTION).state is State.REQUESTED
+    assert attempt.active.read_requested(attempt.instant, Action.COMPACTION) == plan
+    assert timeline.get(rollback, Action.ROLLBACK).is_completed
+    assert attempt.base_files() == []
+
+
+def leave_a_base_file(attempt: Attempt) -> None:
+    base = next(attempt.table.glob(f"{PARTITIONS[0]}/*.parquet"))
+    file_id, token, _ = base.name.split("_")
+    base.with_name(f"{file_id}_{token}_{attempt.instant}.parquet").write_bytes(b"cut off")
+
+
+def test_a_folder_named_like_an_inflight_file_is_refused(make: Callable[[str], Attempt]) -> None:
+    attempt = make("mor_compaction_requested")
+    folder = attempt.active.path(attempt.instant, Action.COMPACTION, State.INFLIGHT)
+    (attempt.table / folder).mkdir()
+    with pytest.raises(FormatError, match="a folder is no file of a table") as caught:
+        attempt.active.to_inflight(attempt.instant, Action.COMPACTION)
+    assert caught.value.path == folder
