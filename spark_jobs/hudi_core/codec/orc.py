@@ -143,6 +143,8 @@ def read_tail(file: BinaryIO, path: str) -> Tail:
         raise CorruptFileError(f"an ORC file of {size} bytes has no room for its postscript", path=path)
     postscript = _numbers(tail[-1 - length : -1], path)
     codec, block = postscript.get(2, _NONE), postscript.get(3, 256 << 10)
+    if block < 1:  # to zlib no bytes at most are as many as there are
+        raise CorruptFileError(f"an ORC postscript names compressed chunks of {block} bytes", path=path)
     start = size - 1 - length - postscript.get(1, 0)
     footer = _plain(_read(file, start, postscript.get(1, 0), path), codec, min(block, _MAX_TAIL), path)
     found = [

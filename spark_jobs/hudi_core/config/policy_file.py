@@ -112,7 +112,7 @@ def parse_policies(text: str | bytes, *, path: str) -> TablePolicies:
         node = yaml.compose(text, Loader=yaml.SafeLoader)
     except yaml.YAMLError as error:
         raise ConfigError(f"the file is no YAML: {' '.join(str(error).split())}", path=path) from error
-    except (UnicodeError, RecursionError) as error:
+    except (ValueError, OverflowError, RecursionError) as error:
         raise ConfigError(f"the file is no YAML: {error}", path=path) from error
     if node is None:
         raise ConfigError("the file of policies is empty", path=path)

@@ -1,6 +1,6 @@
 """Names of the files by which a process claims an instant; their content is transaction.claim_file's.
 
-Files below `.hoodie/.airflow_hudi/claims/<instant>/`, `<epoch>` having six digits:
+Files below `.hoodie/.airflow_hudi/claims/<instant>/`, `<epoch>` having six digits or more:
 - `<epoch>.json`, created exclusively: its owner. The highest epoch owns the instant.
 - `<epoch>.heartbeat`, rewritten at the owner's interval: alive. Its modification time counts.
 - `<epoch>.released`: the owner is done with it, whatever came of the run.
@@ -20,8 +20,9 @@ HUDI_HEARTBEATS: Final = ".hoodie/.heartbeat"
 """Folder of the heartbeats of Hudi's writers, one file an instant (HoodieHeartbeatClient). Claims renew them, too."""
 CLOCKS: Final = ".hoodie/.airflow_hudi/clock"
 """Folder in which files are made to learn the time of the storage. No folder of claims: these go with their instant."""
-_CLAIM = re.compile(r"^(\d{6})\.json$")
-_NUMBER = re.compile(r"^(\d{6})\.(?:json|decision)$")
+_EPOCH = r"(\d{6}|[1-9]\d{6,15})"
+_CLAIM = re.compile(rf"{_EPOCH}\.json\Z", re.ASCII)
+_NUMBER = re.compile(rf"{_EPOCH}\.(?:json|decision)\Z", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)

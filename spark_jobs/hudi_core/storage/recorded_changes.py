@@ -166,9 +166,12 @@ def exit_code_of_changes(storage: Storage) -> Iterator[None]:
 
 
 def _files_below(storage: Storage, folder: str) -> list[str]:
-    found = [info.path for info in storage.list_files(folder)]
-    for below in storage.list_folders(folder):
-        found += _files_below(storage, below)
+    found: list[str] = []
+    folders = [folder]
+    while folders:
+        at = folders.pop()
+        found += [info.path for info in storage.list_files(at)]
+        folders += storage.list_folders(at)
     return found
 
 

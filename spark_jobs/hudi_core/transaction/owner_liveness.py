@@ -46,6 +46,7 @@ def silence(
     if is_left_behind(record.owner, record.token):
         return None
     heartbeat = files.get(folder.heartbeat(epoch))
-    last = record.claimed if heartbeat is None else max(record.claimed, heartbeat.modified)
-    age = (now() if now is not None else storage_time(storage, CLOCKS)) - last
-    return None if age > record.tolerance_seconds else age
+    signs = [record.claimed] if heartbeat is None else [record.claimed, heartbeat.modified]
+    current, most = now() if now is not None else storage_time(storage, CLOCKS), record.tolerance_seconds
+    # A sign from the future is none: it would hold the instant until then.
+    return min((current - sign for sign in signs if abs(current - sign) <= most), default=None)

@@ -12,11 +12,13 @@ from hudi_core.codec.parquet.file import ParquetBaseFile
 from hudi_core.config.write_config import WriteConfig
 from hudi_core.errors import ExecutionError
 from hudi_core.filegroup.merge.ordering_values import Ordering
+from hudi_core.filegroup.merge.record_keys import key_texts
 from hudi_core.filegroup.merge.table_policy import MergePolicy
 from hudi_core.filegroup.read.base_file import base_batches, open_replaced_file
 from hudi_core.filegroup.read.log_scan import CommittedInstants, scan_log_files
 from hudi_core.filegroup.read.slice_merge import GROUP_SHARE, SliceMerge, merging
 from hudi_core.filegroup.write.base_file_writer import rows_schema
+from hudi_core.model.names import RECORD_KEY
 from hudi_core.model.partition import join
 from hudi_core.services.compaction.merge_slice import GROUP_ROWS
 from hudi_core.services.new_file_groups import NewFiles
@@ -78,12 +80,18 @@ class SliceRows:
     def base_rows(
         self, schema: pa.Schema | None = None, row_groups: Sequence[int] | None = None
     ) -> Iterator[pa.RecordBatch]:
-        """Rows of the base file alone, if there is one: columns of `schema` and some row groups, or all of both."""
+        """Rows of the base file alone, if there is one: columns of `schema` and some row groups, or all of both.
+
+        Raises CorruptFileError for a row without a key: none could be merged with it.
+        """
         if self.base is None:
-            return iter(())
+            return
         config = self.target.config
         most = self.base.rows_within(config.memory_bytes // GROUP_SHARE, config.batch_rows)
-        return base_batches(self.base, schema or self.schema, batch_rows=most, row_groups=row_groups)
+        for batch in base_batches(self.base, schema or self.schema, batch_rows=most, row_groups=row_groups):
+            if RECORD_KEY in batch.schema.names:
+                key_texts(batch.column(RECORD_KEY), path=self.base.path)
+            yield batch
 
     def count(self) -> SliceCount:
         """The rows that went by."""

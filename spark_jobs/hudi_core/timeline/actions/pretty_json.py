@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, Final
 
 from hudi_core.errors import CorruptFileError
 
+_LEAST: Final = -(1 << 63)
+_MOST: Final = (1 << 63) - 1
 _REMEDY = "the file is damaged; restore it from a backup, or roll the instant back with Hudi's CLI"
 
 
@@ -52,4 +54,6 @@ def member(raw: dict[str, Any], name: str, kind: type | tuple[type, ...], *, pat
         return default
     if not isinstance(value, kind) or (isinstance(value, bool) and kind is int):
         raise CorruptFileError(f"{name!r} holds a {type(value).__name__}", path=path, remedy=_REMEDY)
+    if kind is int and isinstance(value, int) and not _LEAST <= value <= _MOST:
+        raise CorruptFileError(f"{name!r} holds a number that is no long", path=path, remedy=_REMEDY)
     return value

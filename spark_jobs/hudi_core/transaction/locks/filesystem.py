@@ -165,12 +165,17 @@ class FileSystemLock(PolledLock):
         """Whether the holder showed no sign of life for longer than it may. The storage's clock, which costs requests,
         is asked when this process's own says so.
         """
-        tolerance, last = holder.tolerance_seconds, holder.since
-        if tolerance is None or self._clock() - last <= tolerance:
+        tolerance, signs = holder.tolerance_seconds, [holder.since]
+        if tolerance is None or abs(self._clock() - holder.since) <= tolerance:
             return False
         with suppress(StorageNotFoundError):  # none before the first interval is over
-            last = max(last, self._storage.stat(self._heartbeat_path(holder.token)).modified)
-        return self._clock() - last > tolerance and storage_time(self._storage, self._breaks) - last > tolerance
+            signs.append(self._storage.stat(self._heartbeat_path(holder.token)).modified)
+
+        def shows_life(now: float) -> bool:
+            # A sign from the future is none: it would hold the lock until then.
+            return any(abs(now - sign) <= tolerance for sign in signs)
+
+        return not shows_life(self._clock()) and not shows_life(storage_time(self._storage, self._breaks))
 
     def _remove(self, holder: LockHolder) -> bool:
         """Removes the lock that `holder` describes and no other. False when another process is about to do it."""

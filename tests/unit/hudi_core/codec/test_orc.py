@@ -162,3 +162,16 @@ def test_a_tail_that_decompresses_to_very_much() -> None:
     head = (len(packed) << 1).to_bytes(3, "little")
     with pytest.raises(CorruptFileError, match="has more than"):
         _plain((head + packed) * 2, 1, 64 << 20, "f")
+
+
+def test_a_tail_without_bytes_in_a_chunk_is_refused() -> None:
+    """To zlib no bytes at most are as many as there are."""
+    out = io.BytesIO()
+    orc.write_table(ROWS, out, compression="zlib", compression_block_size=1 << 16)
+    data = bytearray(out.getvalue())
+    block = bytes([3 << 3, 0x80, 0x80, 0x04])  # field 3 of the postscript
+    assert data.count(block, len(data) - 40) == 1
+    at = data.index(block, len(data) - 40)
+    data[at + 1 : at + 4] = b"\x80\x80\x00"
+    with pytest.raises(CorruptFileError, match="chunks of 0 bytes"):
+        read_tail(io.BytesIO(bytes(data)), "f")

@@ -232,3 +232,9 @@ def test_a_file_that_is_too_large_is_not_parsed(monkeypatch: pytest.MonkeyPatch)
 def test_anything_else_is_refused_by_name(text: str | bytes) -> None:
     with suppress(ConfigError):
         parse_policies(text, path="p.yaml")
+
+
+@pytest.mark.parametrize("text", ['"\\U00110000"', '"\\UFFFFFFFF"', f"%YAML 1.{'9' * 5000}\n--- a"])
+def test_characters_and_numbers_that_are_none_are_named(text: str) -> None:
+    with pytest.raises(ConfigError, match="is no YAML"):
+        parse_policies(text, path="policies.yaml")

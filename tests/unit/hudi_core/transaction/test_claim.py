@@ -345,3 +345,27 @@ def test_a_decision_that_a_cut_off_removal_left_is_of_no_later_owner() -> None:
         assert (held.epoch, held.decided) == (2, None)
         held.check()
         held.decide(DECISION)
+
+
+def test_a_sign_of_life_from_the_future_is_none() -> None:
+    """It would hold the instant until then; a clock that went back leaves the heartbeat, which is current."""
+    storage = MemoryStorage(clock=lambda: 10_000.0)
+    put_claim(storage, REMOTE)
+    live = MemoryStorage(clock=lambda: 10_000.0)
+    put_claim(live, REMOTE)
+    live._clock = lambda: 1000.0
+    live.write(f"{FOLDER}/000001.heartbeat", b"")
+    with pytest.raises(ConflictError, match="dag remote"):
+        claim(live, T, HERE, now=lambda: 1010.0)
+    with claim(storage, T, HERE, now=lambda: 1010.0) as held:
+        assert held.epoch == 2
+
+
+def test_an_epoch_of_seven_digits_is_seen() -> None:
+    storage = MemoryStorage(clock=lambda: 1000.0)
+    put_claim(storage, REMOTE, epoch=999_999)
+    with claim(storage, T, HERE, now=lambda: 5000.0) as held:
+        assert held.epoch == 1_000_000
+        held.check()
+    with claim(storage, T, HERE) as held:
+        assert held.epoch == 1_000_001

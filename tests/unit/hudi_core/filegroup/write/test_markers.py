@@ -146,3 +146,10 @@ def test_markers_of_real_hudi(golden: Callable[[str, str], GoldenCase], case: st
     assert found
     assert {marker.kind for marker in found} <= {"CREATE", "MERGE", "APPEND"}
     assert all((table / marker.partition).is_dir() for marker in found)
+
+
+def test_marker_folders_that_nest_deeper_than_partitions_are_refused() -> None:
+    storage = MemoryStorage()
+    storage.write(f".hoodie/.temp/007/{'a/' * 40}f-0_0-1-2_007.parquet.marker.MERGE", b"")
+    with pytest.raises(FormatError, match="more than 32 levels"):
+        list_markers(storage, "007")

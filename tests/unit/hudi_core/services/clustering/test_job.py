@@ -12,7 +12,15 @@ import pytest
 
 from hudi_core.codec.avro.container import read_container, write_container
 from hudi_core.engine.local import LocalEngine
-from hudi_core.errors import ConfigError, ConflictError, FormatError, HudiError, StorageNotFoundError, UnsupportedError
+from hudi_core.errors import (
+    ConfigError,
+    ConflictError,
+    CorruptFileError,
+    FormatError,
+    HudiError,
+    StorageNotFoundError,
+    UnsupportedError,
+)
 from hudi_core.services.clustering import job
 from hudi_core.services.clustering.planner import ClusteringService
 from hudi_core.timeline.actions.clustering import (
@@ -292,3 +300,17 @@ def test_a_base_file_with_change_operations_leaves_the_instant_requested(golden:
     pq.write_table(rows.append_column("_hoodie_operation", pa.array(["I"] * rows.num_rows)), victim)
     error = assert_refused(table, UnsupportedError, "rows with the column _hoodie_operation")
     assert str(error.path).endswith(victim.name)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_rows_without_a_key_are_named_and_not_sorted(golden: Golden, version: str) -> None:
+    table = golden(version, "cow_basic").table
+    for path in (path for path in data_files(table) if path.endswith(".parquet")):
+        file = pq.ParquetFile(table / path)
+        rows, footer = file.read(), file.schema_arrow.metadata
+        at = rows.schema.get_field_index("_hoodie_record_key")
+        keys = pa.array([None, *rows.column(at).to_pylist()[1:]], pa.string())
+        rows = rows.set_column(at, "_hoodie_record_key", keys).replace_schema_metadata(footer)
+        pq.write_table(rows, table / path)
+    instant = plan_of_all(table, {SORT_COLUMNS: "ts", "hoodie.clustering.plan.strategy.target.file.max.bytes": "1000"})
+    assert_refused(table, CorruptFileError, "1 records have no record key", instant)

@@ -392,3 +392,12 @@ def test_a_lock_that_hudi_deletes_as_it_closes_its_own_is_taken_again() -> None:
     hasty.acquire()
     with pytest.raises(LockError, match="lost"):
         hasty.check()
+
+
+def test_a_lock_and_heartbeat_from_the_future_hold_nothing() -> None:
+    storage = MemoryStorage(clock=lambda: 900_000.0)
+    put_renewed(storage, REMOTE)
+    storage.write(f"{BREAKS}/abc.heartbeat", b"")
+    storage._clock = lambda: 1000.0
+    with FileSystemLock(storage, HERE, wait_ms=0, heartbeat=BEATS, now=lambda: 1000.0) as taken:
+        taken.check()
