@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import _thread
+import faulthandler
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from tests.support.peak_memory import anonymous
 from tests.torture.generate import program
 from tests.torture.minimise import minimised
 from tests.torture.program import Program, Step
@@ -18,13 +22,27 @@ from tests.torture.session import Judges, Outcome, run
 ROOT = Path(__file__).parents[2]
 
 
+MOST_BYTES = 4 << 30
+"""Of this process, which reads tables of some hundred rows. One run took 21 GiB, and nothing showed by what."""
+
+
 @contextmanager
 def running() -> Iterator[Judges]:
-    """Judges, which are ended afterwards."""
-    judges = Judges()
+    """Judges, which are ended afterwards. What takes more than MOST_BYTES meanwhile is interrupted, and shows where."""
+    judges, done = Judges(), threading.Event()
+
+    def watch() -> None:
+        while not done.wait(0.5):
+            if anonymous() > MOST_BYTES:
+                faulthandler.dump_traceback(sys.__stderr__ or sys.stderr)
+                _thread.interrupt_main()
+                return
+
+    threading.Thread(target=watch, daemon=True).start()
     try:
         yield judges
     finally:
+        done.set()
         judges.close()
 
 
