@@ -99,19 +99,24 @@ def test_a_log_compaction_that_a_writer_planned_and_one_of_ours(
 ) -> None:
     case = golden("9", "log_compaction_requested")
     (planned,) = pending(case.table, "logcompaction")
-    rows = read_rows(case.table)
+    other = golden("8", "mor_basic").table
+    tables = (case.table, other)
+    rows = [read_rows(table) for table in tables]
 
     (first, second), output = run_dag(
-        environment_for(airflow_environment, case.table), "hudi_log_compaction", [{}, {"plan": True, "blocks": 1}]
+        environment_for(airflow_environment, case.table),
+        "hudi_log_compaction",
+        [{}, {"table": str(other), "plan": True, "blocks": 1}],
     )
 
     assert first["state"] == second["state"] == "success", output[-8000:]
     done, ours = first["xcom"]["merge_logs"], second["xcom"]["merge_logs"]
     assert (done["instant"], done["state"], done["already_completed"]) == (planned, "completed", False)
     assert (done["files_written"], done["engine"]) == (3, "spark")
-    assert (ours["action"], ours["state"], ours["instant"] > planned) == ("logcompaction", "completed", True)
-    assert pending(case.table, "logcompaction") == []
-    assert_same_rows(read_rows(case.table), rows, ignore=())
+    assert (ours["action"], ours["state"], ours["table"]) == ("logcompaction", "completed", str(other))
+    for table, before in zip(tables, rows, strict=True):
+        assert pending(table, "logcompaction") == []
+        assert_same_rows(read_rows(table), before, ignore=())
 
 
 def test_a_partition_is_overwritten_and_another_deleted(
