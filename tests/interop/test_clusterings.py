@@ -12,21 +12,16 @@ from typing import Any
 
 import pytest
 
-from hudi_core.engine.local import LocalEngine
-from hudi_core.services.clustering import sorted_groups
-from hudi_core.services.clustering.planner import ClusteringService
-from hudi_core.storage.local import LocalStorage
 from hudi_core.timeline.instant import Action, State
+from tests.faults.test_clustering_faults import run_killed
 from tests.interop.changes import user_columns
 from tests.interop.fully_indexed_golden_table import Served
-from tests.interop.judged import JUDGES, KEEP_ONE, KINDS, MOR, QUICK, Judged
+from tests.interop.judged import JUDGES, KEEP_ONE, KINDS, MOR, Judged
 from tests.interop.real_hudi import RealHudi
-from tests.support.changed_tables import open_context
-from tests.support.fault_storage import MUTATIONS, FaultPlan, FaultStorage, InjectedCrash
+from tests.support.fault_storage import MUTATIONS, FaultPlan, InjectedCrash
 from tests.support.golden_clusterings import LAYOUT, SORT_COLUMNS, cluster, plan_of_all
 from tests.support.golden_data import GoldenCase
 from tests.support.rows import assert_same_rows
-from tests.support.service_calls import dead_process
 
 pytestmark = [pytest.mark.hudi, pytest.mark.slow]
 
@@ -114,11 +109,8 @@ def test_real_hudi_runs_a_plan_of_which_we_died(request: pytest.FixtureRequest, 
     second = plan_of_all(table.base, ORDERS["linear"])
     assert second is not None
     plan = FaultPlan(when=lambda item: item.path.endswith(".parquet"), timing="after", counts=MUTATIONS)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sorted_groups, "open_data_storage", lambda uri, _: FaultStorage(LocalStorage(uri), plan))
-        context = open_context(table.base, QUICK, FaultStorage(LocalStorage(table.base), plan))
-        with pytest.raises(InjectedCrash):
-            ClusteringService().run(context, second, LocalEngine(1), dead_process(), None)
+    with pytest.raises(InjectedCrash):
+        run_killed(table.base, second, plan)
     (pending,) = (item for item in table.instants(completed=False) if not item.is_completed)
     assert (pending.requested_time, pending.state) == (second, State.INFLIGHT)
     assert list(table.base.rglob(f"*_{second}.parquet"))

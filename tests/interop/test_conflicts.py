@@ -11,18 +11,15 @@ import pytest
 
 from hudi_core.config.table_config import TableConfig
 from hudi_core.config.transaction_config import Strategy
-from hudi_core.engine.local import LocalEngine
-from hudi_core.services.clustering.planner import ClusteringService
 from hudi_core.storage.local import LocalStorage
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import Action, Instant, State
 from hudi_core.timeline.pending_plans import is_clustering
 from hudi_core.transaction.concurrent_operations import read_operation
 from hudi_core.transaction.conflict import RULES, ConcurrentOperation, OperationStart, Other, candidates
-from hudi_core.transaction.owner import Owner
+from tests.faults.test_clustering_faults import run_killed
 from tests.interop.real_hudi import RealHudi
-from tests.support.changed_tables import open_context
-from tests.support.fault_storage import FaultPlan, FaultStorage, InjectedCrash
+from tests.support.fault_storage import FaultPlan, InjectedCrash
 from tests.support.golden_clusterings import planned
 from tests.support.golden_data import GoldenCase
 
@@ -153,13 +150,9 @@ def test_writers_see_the_file_groups_of_a_clustering_that_we_run(
     """A writer of Hudi reads them from the inflight file, which is empty in Hudi's own clusterings."""
     hudi: RealHudi = request.getfixturevalue(WORKERS[version])
     case = golden(version, name)
-    storage = FaultStorage(
-        LocalStorage(case.table), FaultPlan(when=lambda item: item.path.endswith(".inflight"), timing="after")
-    )
+    plan = FaultPlan(when=lambda item: item.path.endswith(".inflight"), timing="after")
     with pytest.raises(InjectedCrash):
-        ClusteringService().run(
-            open_context(case.table, {}, storage), planned(case.table), LocalEngine(1), Owner.current("dead"), None
-        )
+        run_killed(case.table, planned(case.table), plan)
     table = Table(case)
     (clustering,) = (item for item in table.timeline.pending() if table._is_clustering(item))
     assert clustering.state is State.INFLIGHT

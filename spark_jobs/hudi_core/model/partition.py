@@ -8,6 +8,9 @@ from collections.abc import Collection
 from hudi_core.errors import FormatError
 
 PARTITION_METADATA = ".hoodie_partition_metadata"
+MAX_DEPTH = 32
+"""Partition paths have as many levels as the table has partition fields; a deeper tree is a loop of links or no table.
+"""
 NON_PARTITIONED = "."
 """The metadata table's name of the one partition of a table without partitions."""
 

@@ -6,7 +6,7 @@ import logging
 import threading
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from hudi_core.errors import ConflictError
 from hudi_core.storage.base import Storage
@@ -22,6 +22,13 @@ def storage_time(storage: Storage, folder: str) -> float:
         return storage.stat(probe).modified
     finally:
         storage.delete(probe)
+
+
+def sign_age(signs: Iterable[float], now: float, tolerance: float) -> float | None:
+    """Seconds since the latest of these signs of life; None where none is within `tolerance` of `now`. One from the
+    future is none: it would count until then.
+    """
+    return min((now - sign for sign in signs if abs(now - sign) <= tolerance), default=None)
 
 
 class Renewal:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from hudi_core.model.claim_names import CLOCKS, ClaimFolder, epochs_of
 from hudi_core.storage.base import FileInfo, Storage
 from hudi_core.transaction.claim_file import ClaimRecord, read_claim
-from hudi_core.transaction.heartbeat_thread import storage_time
+from hudi_core.transaction.heartbeat_thread import sign_age, storage_time
 from hudi_core.transaction.owner import is_left_behind
 
 
@@ -47,6 +47,5 @@ def silence(
         return None
     heartbeat = files.get(folder.heartbeat(epoch))
     signs = [record.claimed] if heartbeat is None else [record.claimed, heartbeat.modified]
-    current, most = now() if now is not None else storage_time(storage, CLOCKS), record.tolerance_seconds
-    # A sign from the future is none: it would hold the instant until then.
-    return min((current - sign for sign in signs if abs(current - sign) <= most), default=None)
+    current = now() if now is not None else storage_time(storage, CLOCKS)
+    return sign_age(signs, current, record.tolerance_seconds)

@@ -8,16 +8,13 @@ from contextlib import ExitStack
 from typing import Final, Protocol
 
 from hudi_core.errors import FormatError
-from hudi_core.model.partition import PARTITION_METADATA, check_partition, join, own_folder
+from hudi_core.model.partition import MAX_DEPTH, PARTITION_METADATA, check_partition, join, own_folder
 from hudi_core.storage.base import FileInfo, Storage
 from hudi_core.storage.registry import scheme_of
 
 _METADATA_FOLDER: Final = ".hoodie"
 _OWN_METADATA: Final = f"{_METADATA_FOLDER}/{PARTITION_METADATA}"
 _METADATA_FILES: Final = frozenset({PARTITION_METADATA, f"{PARTITION_METADATA}.parquet", f"{PARTITION_METADATA}.orc"})
-_MAX_DEPTH: Final = 32
-"""Partition paths have as many levels as the table has partition fields; a deeper tree is a loop of links or no table.
-"""
 _NEAR: Final = frozenset({"file", "memory"})
 """Schemes whose listings have no latency, so that threads would only cost."""
 LISTING_THREADS: Final = 16
@@ -59,9 +56,9 @@ def walk_partitions(
             files, children = visited.pop(folder)
             if files is not None:
                 yield folder, files
-            if children and depth >= _MAX_DEPTH:
+            if children and depth >= MAX_DEPTH:
                 raise FormatError(
-                    f"folders nest deeper than {_MAX_DEPTH} levels",
+                    f"folders nest deeper than {MAX_DEPTH} levels",
                     path=children[0],
                     remedy="is this the table's base path?",
                 )

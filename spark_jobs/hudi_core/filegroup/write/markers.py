@@ -11,15 +11,13 @@ from enum import Enum
 
 from hudi_core.errors import ConflictError, CorruptFileError, FormatError
 from hudi_core.model.claim_names import ClaimFolder
-from hudi_core.model.partition import check_file_name, check_partition, join
+from hudi_core.model.partition import MAX_DEPTH, check_file_name, check_partition, join
 from hudi_core.storage.base import Storage
 
 TEMP_FOLDER = ".hoodie/.temp"
 _MIDDLE = ".marker."
 _TYPE_FILE = "MARKERS.type"
 _TYPES = ("TIMELINE_SERVER_BASED", "DIRECT")
-_MAX_DEPTH = 32
-"""Marker folders nest as partitions do (view/listing.py)."""
 _SERVER_PREFIX = "MARKERS"
 _NO_MARKER = (
     "a list of markers cannot name a partition whose value has a line feed: where the table has one, roll the instant "
@@ -113,8 +111,8 @@ def _path(instant: str, marker: Marker) -> str:
 
 def _direct(storage: Storage, root: str, inner: str, depth: int = 0) -> list[Marker]:
     folder = join(root, inner) if inner else root
-    if depth > _MAX_DEPTH:
-        raise FormatError(f"marker folders are nested more than {_MAX_DEPTH} levels deep", path=folder)
+    if depth > MAX_DEPTH:
+        raise FormatError(f"marker folders are nested more than {MAX_DEPTH} levels deep", path=folder)
     found = [_parse(join(inner, file.name), file.path) for file in storage.list_files(folder) if _MIDDLE in file.name]
     for child in storage.list_folders(folder):
         found += _direct(storage, root, child[len(root) + 1 :], depth + 1)

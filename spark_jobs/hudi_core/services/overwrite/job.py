@@ -84,13 +84,16 @@ class OverwriteJob(RewriteJob[OverwritePlan, Written]):
         """See RewriteJob: at least one for each partition that rows come to."""
         return expected_files(self._work.rows, self.context.options)
 
+    def inflight_content(self, plan: OverwritePlan) -> bytes:
+        """See RewriteJob: the rows that come to each partition."""
+        return encode_inflight_overwrite(self.operation, self._work.row_counts, layout=self.active.layout)
+
     def begin(self, plan: OverwritePlan, held: Claim) -> None:
         """Makes the instant inflight. Raises ConflictError where an earlier attempt did: it has to be rolled back."""
         held.check()
         forget_staged(self.storage, self.instant, up_to=held.epoch)
         check_early(self.context, self.active.load(), self.instant, self.file_groups(plan))
-        content = encode_inflight_overwrite(self.operation, self._work.row_counts, layout=self.active.layout)
-        if not self.active.to_inflight(self.instant, self.action, content):
+        if not self.active.to_inflight(self.instant, self.action, self.inflight_content(plan)):
             raise ConflictError(
                 f"an earlier attempt at {self.action} {self.instant} died",
                 path=self.active.folder,

@@ -153,7 +153,10 @@ def encode_inflight(operation: str, profile: Mapping[str, Iterable[WriteStat]], 
     """The inflight file of a write (saveWorkloadProfileMetadataToInflight): by partition, what it will do to each file
     group that is there, and to new ones; see to_come.
     """
-    stats = {partition: tuple(_to_come(stat, layout) for stat in stats) for partition, stats in profile.items()}
+    nulls: dict[str, Any] = {"path": None, "partitionPath": None, "runtimeStats": None}
+    if layout == 2:
+        nulls |= {"numUpdates": 0, "totalLogReadTimeMs": 0}
+    stats = {partition: tuple(replace(stat, extra=nulls) for stat in found) for partition, found in profile.items()}
     metadata = CommitMetadata(stats, operation_type=operation)
     if layout == 1:
         return encode_commit(metadata)
@@ -163,11 +166,6 @@ def encode_inflight(operation: str, profile: Mapping[str, Iterable[WriteStat]], 
 def to_come(file_id: str = "", prev_commit: str = NULL_COMMIT, *, inserts: int = 0) -> WriteStat:
     """For encode_inflight: what a write will do to a file group, or to new ones together, with so many new rows."""
     return WriteStat(file_id, "", "", prev_commit, 0, 0, 0, inserts, 0, 0)
-
-
-def _to_come(stat: WriteStat, layout: int) -> WriteStat:
-    nulls = {"path": None, "partitionPath": None, "runtimeStats": None}
-    return replace(stat, extra=nulls if layout == 1 else {**nulls, "numUpdates": 0, "totalLogReadTimeMs": 0})
 
 
 def _members(metadata: CommitMetadata) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from contextlib import suppress
 from hudi_core.config.transaction_config import MAX_SILENCE_MS, HeartbeatConfig
 from hudi_core.errors import ConflictError, StorageExistsError, StorageNotFoundError
 from hudi_core.storage.base import Storage
-from hudi_core.transaction.heartbeat_thread import Heartbeat, storage_time
+from hudi_core.transaction.heartbeat_thread import Heartbeat, sign_age, storage_time
 from hudi_core.transaction.locks.base import LockHolder, PolledLock, lost
 from hudi_core.transaction.own_files import damaged, parse_own
 from hudi_core.transaction.owner import Owner, drop_token, hold_token
@@ -166,16 +166,14 @@ class FileSystemLock(PolledLock):
         is asked when this process's own says so.
         """
         tolerance, signs = holder.tolerance_seconds, [holder.since]
-        if tolerance is None or abs(self._clock() - holder.since) <= tolerance:
+        if tolerance is None or sign_age(signs, self._clock(), tolerance) is not None:
             return False
         with suppress(StorageNotFoundError):  # none before the first interval is over
             signs.append(self._storage.stat(self._heartbeat_path(holder.token)).modified)
-
-        def shows_life(now: float) -> bool:
-            # A sign from the future is none: it would hold the lock until then.
-            return any(abs(now - sign) <= tolerance for sign in signs)
-
-        return not shows_life(self._clock()) and not shows_life(storage_time(self._storage, self._breaks))
+        return (
+            sign_age(signs, self._clock(), tolerance) is None
+            and sign_age(signs, storage_time(self._storage, self._breaks), tolerance) is None
+        )
 
     def _remove(self, holder: LockHolder) -> bool:
         """Removes the lock that `holder` describes and no other. False when another process is about to do it."""
