@@ -53,6 +53,14 @@ def weightless(fields: int = 5000) -> Schema:
     return record("many", ("items", {"type": "array", "items": nothing}))
 
 
+def wrapped(levels: int = 16) -> Schema:
+    """A list whose items are records in each other, and one number."""
+    inner: Any = "int"
+    for level in range(levels):
+        inner = record(f"W{level}", ("in", inner))
+    return record("wrapping", ("items", {"type": "array", "items": inner}))
+
+
 HOSTILE: dict[str, Callable[[], str]] = {
     **{
         f"recursive through a {around}": lambda around=around: json.dumps(recursive(around))  # type: ignore[misc]
@@ -62,6 +70,7 @@ HOSTILE: dict[str, Callable[[], str]] = {
     "nested too deep for a decoder": lambda: json.dumps(deep(400)),
     "nested too deep for a parser": lambda: '{"type":"array","items":' * 100_000,
     "weightless items": lambda: json.dumps(weightless()),
+    "items within many records": lambda: json.dumps(wrapped()),
     "a fixed of a terabyte": lambda: json.dumps(record("f", ("a", {"type": "fixed", "name": "big", "size": 1 << 40}))),
     "a fixed of less than nothing": lambda: json.dumps(record("f", ("a", {"type": "fixed", "name": "n", "size": -1}))),
     "a decimal of a million digits": lambda: json.dumps(

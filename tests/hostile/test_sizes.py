@@ -6,13 +6,15 @@ import os
 import re
 import zlib
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from hudi_core.codec.hfile.block import Codec, Magic, encode_block
+from hudi_core.codec.hfile.block import Codec, IndexEntry, Magic, encode_block, encode_root_index
+from hudi_core.codec.hfile.trailer import TRAILER_SIZE, decode_trailer, encode_file_info, encode_trailer
 from tests.hostile.placed_files import SPARSE
 from tests.hostile.refusals import LOCAL, HostileTable
 from tests.support.rows import assert_same_rows
@@ -152,6 +154,26 @@ def test_an_hfile_block_that_unpacks_to_two_gigabytes(hostile: Hostile) -> None:
         return bytes(head) + packed + data[data.find(b"DATABLK*") + 1 :]
 
     table.change(".hoodie/metadata/files/*.hfile", bomb)
+    table.keeps_rows(expected, "--metadata", "on")
+
+
+def test_an_hfile_index_that_unpacks_to_millions_of_entries(hostile: Hostile) -> None:
+    table = hostile("8", "mdt_record_index_lookup")
+    expected = table.rows("--metadata", "off")
+    entries = encode_root_index([IndexEntry(b"\0\0", 0, 1)]) * 10_000_000
+    root = encode_block(Magic.ROOT_INDEX, entries, Codec.GZ, -1)
+    info = encode_block(Magic.FILE_INFO, encode_file_info({}), Codec.GZ, -1)
+
+    def bomb(data: bytes) -> bytes:
+        trailer = decode_trailer(data[-TRAILER_SIZE:], len(data), "x")
+        start = trailer.load_on_open_offset
+        end = replace(trailer, data_index_count=10_000_000, file_info_offset=start + len(root))
+        return data[:start] + root + info + encode_trailer(end)
+
+    path = table.change(".hoodie/metadata/files/*.hfile", bomb)
+    assert path.stat().st_size < 1 << 20
+    ended = table.read("--metadata", "on")
+    assert not ended.late
     table.keeps_rows(expected, "--metadata", "on")
 
 

@@ -6,6 +6,7 @@ import io
 import struct
 import zipfile
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import accumulate
 
 from hudi_core.codec.binary import Reader
 from hudi_core.codec.hfile.block import (
@@ -100,11 +101,26 @@ def two_level_hfile(groups: list[list[list[tuple[bytes, bytes]]]]) -> bytes:
             entry = append(Magic.DATA, b"".join(encode_cell(*cell) for cell in cells))
             leaves.append(IndexEntry(cell_key(cells[0][0]), entry.offset, entry.disk_size))
             count += len(cells)
-        bodies = [struct.pack(">qi", leaf.offset, leaf.disk_size) + leaf.key for leaf in leaves]
-        starts = [sum(map(len, bodies[:index])) for index in range(len(bodies) + 1)]
-        entry = append(Magic.LEAF_INDEX, struct.pack(f">{len(starts) + 1}i", len(leaves), *starts) + b"".join(bodies))
+        entry = append(Magic.LEAF_INDEX, inner_index(leaves))
         root.append(IndexEntry(leaves[0].key, entry.offset, entry.disk_size))
     load_on_open = append(Magic.ROOT_INDEX, encode_root_index(root) + bytes(12)).offset
     append(Magic.ROOT_INDEX, b"")
     info = append(Magic.FILE_INFO, encode_file_info({"KEY_VALUE_VERSION": b"\0\0\0\1"})).offset
     return bytes(out) + encode_trailer(Trailer(Codec.GZ, info, load_on_open, 0, 0, len(root), 0, count, 2, 0, 0))
+
+
+def with_root_index(before: bytes, root: bytes, count: int, *, levels: int = 1, info: bytes | None = None) -> bytes:
+    """An HFile of the blocks `before`, with a root index of `count` entries and a file info, of content as given."""
+    if info is None:
+        info = encode_file_info({"KEY_VALUE_VERSION": b"\0\0\0\1"})
+    index = encode_block(Magic.ROOT_INDEX, root, Codec.GZ, -1)
+    at = len(before)
+    trailer = Trailer(Codec.GZ, at + len(index), at, 0, 0, count, 0, 0, levels, 0, 0)
+    return before + index + encode_block(Magic.FILE_INFO, info, Codec.GZ, -1) + encode_trailer(trailer)
+
+
+def inner_index(entries: list[IndexEntry]) -> bytes:
+    """The content of a leaf or intermediate index block."""
+    bodies = [struct.pack(">qi", entry.offset, entry.disk_size) + entry.key for entry in entries]
+    starts = [0, *accumulate(map(len, bodies))]
+    return struct.pack(f">{len(starts) + 1}i", len(entries), *starts) + b"".join(bodies)

@@ -18,9 +18,15 @@ MAX_DEPTH = 64
 MAX_TYPES = 100_000
 """Types of a schema, with named types written out."""
 VALUES_PER_BYTE = 4
-"""Values that a byte of a datum may become on average: null and empty records take no bytes."""
+"""Values that a byte of a datum, and of each item of an array or a map, may become: nulls and empty records take no
+bytes, nor do records of one field beside that field.
+"""
+VALUES_PER_BYTE_OF_A_CONTAINER = 2
+"""As VALUES_PER_BYTE, of plans and commit metadata, which are decoded as a whole. A record of a table may be any; the
+items of Hudi's own have at most 1.5.
+"""
 FREE_VALUES = 16
-"""Values beyond that which one datum, or one item of an array or a map, may become."""
+"""Values beyond that which one datum may become. An item has none: there may be as many items as bytes."""
 
 _PRIMITIVES = frozenset({"null", "boolean", "int", "long", "float", "double", "bytes", "string"})
 
@@ -28,7 +34,7 @@ _PRIMITIVES = frozenset({"null", "boolean", "int", "long", "float", "double", "b
 @dataclass(frozen=True, slots=True)
 class _Shape:
     """A type, with named types written out: its levels and types, the least bytes of a datum, and how many more values
-    than VALUES_PER_BYTE for each of its bytes a datum may become.
+    than allowed for each of its bytes a datum may become.
     """
 
     depth: int
@@ -38,38 +44,48 @@ class _Shape:
 
 
 _NULL = _Shape(1, 1, 0, 1)
-_PLAIN = _Shape(1, 1, 1, 1 - VALUES_PER_BYTE)
 
 
-def check_bounds(schema: Any, *, path: str | None = None, names: Mapping[str, Any] | None = None) -> None:
+def check_bounds(
+    schema: Any,
+    *,
+    path: str | None = None,
+    names: Mapping[str, Any] | None = None,
+    values_per_byte: int = VALUES_PER_BYTE,
+) -> None:
     """Checks a schema as JSON, of a record's or any other type; `names` are types that were checked before.
 
     Raises UnsupportedError for a type that contains itself, and for more levels or types than allowed; FormatError for
     data whose bytes do not bound what decoding them allocates; both name `path`. What is no schema at all is left to
     the decoder.
     """
-    root = _Bounds(path, names or {}).shape(schema, "", 0)
+    root = _Bounds(path, names or {}, values_per_byte).shape(schema, "", 0)
     if root.excess > FREE_VALUES:
         raise _unbounded("data", path)
 
 
 class _Bounds:
-    def __init__(self, path: str | None, names: Mapping[str, Any]) -> None:
+    def __init__(self, path: str | None, names: Mapping[str, Any], values_per_byte: int) -> None:
         self._path = path
-        self._named: dict[str, _Shape | None] = dict.fromkeys(names, _PLAIN)
+        self._rate = values_per_byte
+        self._plain = _Shape(1, 1, 1, 1 - values_per_byte)
+        self._named: dict[str, _Shape | None] = dict.fromkeys(names, self._plain)
 
     def shape(self, schema: Any, namespace: str, depth: int) -> _Shape:
         if depth > MAX_DEPTH:
             raise self._too_deep()
         if isinstance(schema, str):
-            return _NULL if schema == "null" else _PLAIN if schema in _PRIMITIVES else self._lookup(schema, namespace)
+            return (
+                _NULL if schema == "null" else self._plain if schema in _PRIMITIVES else self._lookup(schema, namespace)
+            )
         if isinstance(schema, list):
             branches = [self.shape(branch, namespace, depth + 1) for branch in schema]
             most = max((branch.excess for branch in branches), default=0)
             least = min((branch.size for branch in branches), default=0)
-            return self._around(branches, 1 + least, 1 - VALUES_PER_BYTE + most)
+            # The number of the branch takes a byte and is no value.
+            return self._around(branches, 1 + least, most - self._rate)
         if not isinstance(schema, dict):
-            return _PLAIN
+            return self._plain
         kind = schema.get("type")
         if kind in ("array", "map"):
             return self._many(kind, schema, namespace, depth)
@@ -84,7 +100,7 @@ class _Bounds:
                 if found is None:
                     raise UnsupportedError(f"Avro type {candidate!r} contains itself", path=self._path)
                 return found
-        return _PLAIN
+        return self._plain
 
     def _many(self, kind: str, schema: dict[str, Any], namespace: str, depth: int) -> _Shape:
         item = self.shape(schema.get("items" if kind == "array" else "values"), namespace, depth + 1)
@@ -94,9 +110,9 @@ class _Bounds:
                 path=self._path,
             )
         # An entry of a map has a key, which is a value of a byte at least.
-        if item.excess + (1 - VALUES_PER_BYTE if kind == "map" else 0) > FREE_VALUES:
+        if item.excess + (1 - self._rate if kind == "map" else 0) > 0:
             raise _unbounded(f"{kind} items", self._path)
-        return self._around([item], 1, 1 - VALUES_PER_BYTE)
+        return self._around([item], 1, 1 - self._rate)
 
     def _defined(self, kind: str, schema: dict[str, Any], namespace: str, depth: int) -> _Shape:
         name, space = schema.get("name"), schema.get("namespace", namespace)
@@ -104,9 +120,9 @@ class _Bounds:
         if kind == "fixed":
             size = schema.get("size")
             size = size if isinstance(size, int) and size > 0 else 0
-            made = _Shape(1, 1, size, 1 - VALUES_PER_BYTE * size)
+            made = _Shape(1, 1, size, 1 - self._rate * size)
         elif kind == "enum":
-            made = _PLAIN
+            made = self._plain
         else:
             self._named[str(full)] = None
             inner = full.rpartition(".")[0] if isinstance(full, str) else ""

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import Any
 
+from hudi_core.codec.avro.bounds import VALUES_PER_BYTE_OF_A_CONTAINER, check_bounds
 from hudi_core.codec.avro.datum import codec_of
 from hudi_core.codec.avro.schema import parse_schema
 from hudi_core.codec.binary import Reader, encode_zigzag
@@ -20,7 +21,8 @@ from hudi_core.errors import CorruptFileError, HudiError, UnsupportedError
 
 MAGIC = b"Obj\x01"
 SYNC_BYTES = 16
-_CACHED_TEXT = 64 << 10
+_MAX_SCHEMA = 256 << 10
+"""Characters: the schemas of Hudi's classes have some 4,000, and many are kept in memory."""
 
 
 def is_container(data: bytes) -> bool:
@@ -45,8 +47,8 @@ def is_whole(data: bytes) -> bool:
 def read_container(data: bytes, *, path: str) -> tuple[dict[str, Any], list[Any]]:
     """The writer's schema and all records. Values are as `DatumCodec.decode` gives them.
 
-    Raises CorruptFileError when the file is cut or does not decode, UnsupportedError for a compressed container; both
-    name `path`.
+    Raises CorruptFileError when the file is cut or does not decode, UnsupportedError for a compressed container, and as
+    bounds.check_bounds; all name `path`.
     """
     reader = Reader(data, path)
     schema, sync = read_header(reader)
@@ -79,17 +81,24 @@ def read_header(reader: Reader) -> tuple[dict[str, Any], bytes]:
 
 def _schema(text: str, path: str) -> dict[str, Any]:
     """The commits of a timeline repeat a few schemas; equal texts give one object, and so one codec."""
-    if len(text) > _CACHED_TEXT:
-        return parse_schema(text, path=path)
+    if len(text) > _MAX_SCHEMA:
+        what = f"Avro schema of a container has {len(text)} characters, more than the {_MAX_SCHEMA} allowed"
+        raise CorruptFileError(what, path=path)
     try:
         return _cached_schema(text)
     except HudiError:
-        return parse_schema(text, path=path)  # for the path in the error
+        return _parsed(text, path)  # for the path in the error
 
 
 @lru_cache(maxsize=64)
 def _cached_schema(text: str) -> dict[str, Any]:
-    return parse_schema(text, path="")
+    return _parsed(text, "")
+
+
+def _parsed(text: str, path: str) -> dict[str, Any]:
+    schema = parse_schema(text, path=path)
+    check_bounds(schema, path=path, values_per_byte=VALUES_PER_BYTE_OF_A_CONTAINER)
+    return schema
 
 
 def container_metadata(data: bytes, *, path: str) -> dict[str, bytes]:
@@ -172,6 +181,10 @@ def _blocks(reader: Reader, sync: bytes) -> Iterator[tuple[int, bytes]]:
 def _read_block(schema: dict[str, Any], block: bytes, count: int, path: str) -> list[Any]:
     if count > max(len(block), 1):
         raise CorruptFileError(f"Avro block of {len(block)} bytes claims {count} records", path=path)
+    if count > 1:
+        # They are as the items of an array: each has to have a byte for its values.
+        items = {"type": "array", "items": schema}
+        check_bounds(items, path=path, values_per_byte=VALUES_PER_BYTE_OF_A_CONTAINER)
     codec, stream = codec_of(schema, path=path), io.BytesIO(block)
     records = [codec.read(stream, path=path) for _ in range(count)]
     if stream.tell() != len(block):

@@ -206,14 +206,16 @@ class IndexEntry:
     disk_size: int
 
 
-def decode_root_index(data: bytes, count: int, path: str, *, has_mid_key: bool = False) -> list[IndexEntry]:
-    """The `count` entries of a root or meta index.
+def decode_root_index(
+    data: bytes, count: int, path: str, *, most: int | None = None, has_mid_key: bool = False
+) -> list[IndexEntry]:
+    """The `count` entries of a root or meta index, of blocks that are `most` at the most.
 
     A root with deeper levels below it has a mid key after them, which is ignored. The count comes from the trailer,
     which no checksum covers: entries and count must use the index up.
     """
     source = Reader(data, path)
-    if not 0 <= count <= len(data) // _MIN_ENTRY:
+    if not 0 <= count <= _most_entries(data, _MIN_ENTRY, most):
         raise source.fail(f"HFile index of {len(data)} bytes claims {count} entries")
     entries = [_entry(source) for _ in range(count)]
     if not has_mid_key and not source.at_end():
@@ -221,14 +223,23 @@ def decode_root_index(data: bytes, count: int, path: str, *, has_mid_key: bool =
     return entries
 
 
-def decode_inner_index(data: bytes, path: str) -> list[IndexEntry]:
-    """The entries of a leaf or intermediate index block: count, the entries' offsets and one past the last, entries."""
+def decode_inner_index(data: bytes, path: str, *, most: int | None = None) -> list[IndexEntry]:
+    """The entries of a leaf or intermediate index block: count, the entries' offsets and one past the last, entries.
+
+    They are of blocks that are `most` at the most.
+    """
     source = Reader(data, path)
     count = source.i32()
-    if not 0 <= count <= len(data) // (_MIN_ENTRY + 3):
+    if not 0 <= count <= _most_entries(data, _MIN_ENTRY + 3, most):
         raise source.fail(f"HFile index of {len(data)} bytes claims {count} entries")
     starts = [source.i32() for _ in range(count + 1)]
     return [_entry(source, end - start - _ENTRY.size) for start, end in pairwise(starts)]
+
+
+def _most_entries(data: bytes, size: int, most: int | None) -> int:
+    """Of an index whose entries have `size` bytes at least. A compressed index may have very many for each byte."""
+    held = len(data) // size
+    return held if most is None else min(held, most)
 
 
 def _entry(source: Reader, key_size: int | None = None) -> IndexEntry:

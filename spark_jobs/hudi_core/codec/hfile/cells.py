@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import count, islice
+from itertools import chain, count, islice
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,10 @@ _MIN_CELLS = 32
 _WORD = 8
 _TAIL_WORD = int.from_bytes(KEY_TAIL[1:9], "big")
 _MAX_ROW_LENGTHS = 128
+_MAX_TRIES = 32
+"""Lengths tried for each cell, on average, above which the loop over the cells is as fast."""
+_ITEMS = 1 << 12
+"""Cells whose bounds are Python numbers at a time: these take five times the memory."""
 _DENSE = 64
 """Above one requested key per this many cells, all keys are searched at once; below, each by itself."""
 _MAX_MATRIX = 1 << 24
@@ -59,12 +63,11 @@ class CellBlock:
 
     def items(self, start: int = 0) -> Iterator[tuple[bytes, bytes]]:
         """The (row, value) pairs from a position on."""
-        data = self.data
-        bounds = zip(
-            self.rows.tolist(), self.row_ends.tolist(), self.values.tolist(), self.value_ends.tolist(), strict=True
-        )
-        for row, row_end, value, value_end in islice(bounds, start, None):
-            yield data[row:row_end], data[value:value_end]
+        data, columns = self.data, (self.rows, self.row_ends, self.values, self.value_ends)
+        for at in range(start, len(self), _ITEMS):
+            bounds = zip(*(column[at : at + _ITEMS].tolist() for column in columns), strict=True)
+            for row, row_end, value, value_end in bounds:
+                yield data[row:row_end], data[value:value_end]
 
     def select(self, keys: Sequence[bytes]) -> Iterator[tuple[bytes, bytes]]:
         """The (row, value) pairs whose row is among the sorted `keys`, in order; every cell of a repeated row."""
@@ -176,7 +179,9 @@ def decode_cells(data: bytes, path: str, *, with_mvcc: bool) -> CellBlock:
     block = _by_tails(data) if with_mvcc else None
     if block is not None:
         return block
-    bounds = np.array(list(cell_bounds(data, path, with_mvcc=with_mvcc)), dtype=np.int64).reshape(-1, 4)
+    # Number by number: a tuple for each cell of a block of 256 MiB would take gigabytes.
+    numbers = chain.from_iterable(cell_bounds(data, path, with_mvcc=with_mvcc))
+    bounds = np.fromiter(numbers, dtype=np.int64).reshape(-1, 4)
     return CellBlock(data, bounds[:, 0], bounds[:, 1], bounds[:, 2], bounds[:, 3])
 
 
@@ -224,7 +229,11 @@ def _row_lengths(octets: _Octets, tails: _Offsets) -> _Offsets | None:
     found = np.full(len(tails), -1, dtype=np.int64)
     left = np.arange(len(tails))
     first = int(tails[0]) - 10
+    tries = _MAX_TRIES * len(tails)
     for candidate in islice(_around(first), _MAX_ROW_LENGTHS):
+        tries -= len(left)
+        if tries < 0:
+            return None
         at = tails[left]
         fits = at >= candidate + 10
         probe = np.where(fits, at - candidate - 10, 0)

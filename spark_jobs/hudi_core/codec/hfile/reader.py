@@ -4,9 +4,17 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Sequence
+from itertools import takewhile
 
 from hudi_core.codec.binary import Reader
-from hudi_core.codec.hfile.block import IndexEntry, Magic, decode_inner_index, decode_root_index, read_block
+from hudi_core.codec.hfile.block import (
+    HEADER_SIZE,
+    IndexEntry,
+    Magic,
+    decode_inner_index,
+    decode_root_index,
+    read_block,
+)
 from hudi_core.codec.hfile.cells import CellBlock, decode_cells
 from hudi_core.codec.hfile.keyvalue import row_of_key
 from hudi_core.codec.hfile.trailer import TRAILER_SIZE, Trailer, decode_file_info, decode_trailer
@@ -40,6 +48,8 @@ class HFileReader:
         self._file_info: dict[str, bytes] = {}
         self._last_block: tuple[IndexEntry, CellBlock] | None = None
         self._inner: dict[int, tuple[list[IndexEntry], list[bytes]]] = {}
+        # What the index has so far, of all levels.
+        self._index_entries = self._index_bytes = 0
 
     @staticmethod
     def of_bytes(data: bytes | memoryview, path: str, limits: SizeLimits = NO_OPTIONS) -> HFileReader:
@@ -93,7 +103,7 @@ class HFileReader:
             if end > position:
                 yield from cells.select(keys[position:end])
             elif not unique and key == last:
-                yield from ((row, value) for row, value in self._from(key) if row == key)
+                yield from takewhile(lambda cell, key=key: cell[0] == key, self._from(key))  # type: ignore[misc]
                 end = position + 1
             position = max(end, position + 1)
 
@@ -144,7 +154,10 @@ class HFileReader:
         start = trailer.load_on_open_offset
         section = Reader(self._range(start, self._size - TRAILER_SIZE - start), self._path, base=start)
         root = read_block(section, trailer.codec, Magic.ROOT_INDEX, limits=self._limits)
-        index = decode_root_index(root, trailer.data_index_count, self._path, has_mid_key=trailer.data_index_levels > 1)
+        has_mid_key = trailer.data_index_levels > 1
+        most = self._entries_left(root)
+        index = decode_root_index(root, trailer.data_index_count, self._path, most=most, has_mid_key=has_mid_key)
+        self._index_entries = len(index)
         # The index of meta blocks, such as a bloom filter, is between: no reader of a metadata table needs them.
         section.skip(trailer.file_info_offset - start - section.position)
         info = read_block(section, trailer.codec, Magic.FILE_INFO, limits=self._limits)
@@ -201,14 +214,25 @@ class HFileReader:
     def _children(self, entry: IndexEntry) -> tuple[list[IndexEntry], list[bytes]]:
         """An inner index block's entries and their rows; cached, since all of them are no larger than the index."""
         if entry.offset not in self._inner:
-            children = decode_inner_index(self._block(entry, Magic.LEAF_INDEX, Magic.INTERMEDIATE_INDEX), self._path)
+            block = self._block(entry, Magic.LEAF_INDEX, Magic.INTERMEDIATE_INDEX)
+            children = decode_inner_index(block, self._path, most=self._entries_left(block))
             if not children:
                 raise CorruptFileError(f"HFile index block at byte {entry.offset} is empty", path=self._path)
+            self._index_entries += len(children)
             self._inner[entry.offset] = (
                 children,
                 [row_of_key(child.key, Reader(child.key, self._path)) for child in children],
             )
         return self._inner[entry.offset]
+
+    def _entries_left(self, block: bytes) -> int:
+        """How many entries a block of the index may have: each entry of all its levels is of a block of the file.
+
+        Raises SizeLimitError where the index is larger than a block may be, its inner blocks decompressed.
+        """
+        self._index_bytes += len(block)
+        self._limits.check(Limit.HFILE_BLOCK, self._index_bytes, self._path, what="the index of the HFile")
+        return self.trailer.load_on_open_offset // HEADER_SIZE - self._index_entries
 
     def _cells(self, entry: IndexEntry) -> CellBlock:
         """The cells of a data block; the last one is kept."""

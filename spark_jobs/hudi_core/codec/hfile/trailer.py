@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import astuple, dataclass
 
-from hudi_core.codec.binary import Reader, encode_delimited, encode_fields, read_delimited, read_fields
+from hudi_core.codec.binary import Field, Reader, encode_delimited, encode_fields, read_delimited, read_fields
 from hudi_core.codec.hfile.block import Codec
 from hudi_core.errors import CorruptFileError, UnsupportedError
 
@@ -17,6 +18,10 @@ _MAJOR_VERSION = 3
 _VERSION_WORD = bytes.fromhex("03000003")
 _COMPARATOR_FIELD, _CODEC_FIELD, _ENCRYPTION_KEY_FIELD = 11, 12, 13
 _FILE_INFO_MAGIC = b"PBUF"
+_MAX_FILE_INFO = 16 << 20
+"""Bytes. The largest entry is the schema: 2 MB for 10,000 columns."""
+_MAX_FIELDS = 1000
+"""Entries of the file info, and fields of each: Hudi writes some ten, of two fields."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,18 +96,27 @@ def encode_trailer(trailer: Trailer) -> bytes:
 def decode_file_info(data: bytes, path: str) -> dict[str, bytes]:
     """The file info block's entries by name. Raises CorruptFileError."""
     source = Reader(data, path)
+    if len(data) > _MAX_FILE_INFO:
+        raise source.fail(f"HFile file info has {len(data)} bytes, more than {_MAX_FILE_INFO},")
     if source.bytes(len(_FILE_INFO_MAGIC)) != _FILE_INFO_MAGIC:
         raise source.fail("HFile file info does not start with PBUF")
     entries: dict[str, bytes] = {}
-    for number, value in read_fields(read_delimited(source)):
+    for number, value in _few_fields(read_delimited(source)):
         if number != 1 or isinstance(value, int):
             continue
         name, content = b"", b""
-        for part, part_value in read_fields(Reader(value, path)):
+        for part, part_value in _few_fields(Reader(value, path)):
             if isinstance(part_value, bytes):
                 name, content = (part_value, content) if part == 1 else (name, part_value)
         entries[Reader(name, path).utf8(len(name))] = content
     return entries
+
+
+def _few_fields(source: Reader) -> Iterator[Field]:
+    for at, found in enumerate(read_fields(source)):
+        if at == _MAX_FIELDS:
+            raise source.fail(f"HFile file info has more than {_MAX_FIELDS} fields")
+        yield found
 
 
 def encode_file_info(entries: dict[str, bytes]) -> bytes:

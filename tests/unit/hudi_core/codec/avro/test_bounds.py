@@ -8,7 +8,14 @@ from typing import Any
 
 import pytest
 
-from hudi_core.codec.avro.bounds import FREE_VALUES, MAX_DEPTH, MAX_TYPES, check_bounds
+from hudi_core.codec.avro.bounds import (
+    FREE_VALUES,
+    MAX_DEPTH,
+    MAX_TYPES,
+    VALUES_PER_BYTE,
+    VALUES_PER_BYTE_OF_A_CONTAINER,
+    check_bounds,
+)
 from hudi_core.codec.avro.datum import DatumCodec
 from hudi_core.codec.avro.schema import parse_schema
 from hudi_core.errors import FormatError, UnsupportedError
@@ -118,6 +125,28 @@ def test_thousands_of_nulls_for_a_byte() -> None:
     check_bounds(record("few", *["null"] * (FREE_VALUES - 1)))
 
 
+def chain(levels: int) -> Any:
+    """Records of one field each, one in the other: so many values for the byte of a number, and that number."""
+    schema: Any = "int"
+    for level in range(levels):
+        schema = record(f"r{level}", schema)
+    return schema
+
+
+@pytest.mark.parametrize("rate", [VALUES_PER_BYTE, VALUES_PER_BYTE_OF_A_CONTAINER])
+def test_an_item_has_no_free_values(rate: int) -> None:
+    check_bounds(chain(rate + FREE_VALUES - 1), values_per_byte=rate)
+    check_bounds(record("top", array(chain(rate - 1)), maps(chain(2 * rate - 2))), values_per_byte=rate)
+    for schema in (array(chain(rate)), maps(chain(2 * rate - 1)), array(["null", chain(2 * rate)])):
+        with pytest.raises(FormatError, match="items of so many values"):
+            check_bounds(record("top", schema), values_per_byte=rate)
+
+
+def test_the_number_of_a_branch_is_a_byte_and_no_value() -> None:
+    nullable = ["null", record("item", ["null", record("in", ["null", "string"])])]
+    check_bounds(record("top", array(nullable)), values_per_byte=VALUES_PER_BYTE_OF_A_CONTAINER)
+
+
 def test_a_wide_table_passes() -> None:
     columns = [["null", {"type": "long", "logicalType": "timestamp-micros"}]] * 10_000
     check_bounds(record("table", *columns, array(["null", record("item", ["null", "string"])])))
@@ -133,4 +162,4 @@ def test_every_schema_of_ours_passes() -> None:
     files = sorted((Path(__file__).parents[5] / "spark_jobs/hudi_core").rglob("*.avsc"))
     assert len(files) > 10
     for file in files:
-        check_bounds(json.loads(file.read_text()), path=str(file))
+        check_bounds(json.loads(file.read_text()), path=str(file), values_per_byte=VALUES_PER_BYTE_OF_A_CONTAINER)

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import io
 import json
+import tracemalloc
 from typing import Any
 
 import fastavro
@@ -9,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hudi_core.codec.avro.container import is_container, read_container, write_container
+from hudi_core.codec.avro.container import assemble, is_container, read_container, write_container
 from hudi_core.codec.binary import encode_zigzag
 from hudi_core.errors import CorruptFileError, FormatError, UnsupportedError
 from tests.support.golden_data import GoldenCase
@@ -89,6 +90,66 @@ def test_counts_and_sizes_are_checked_first(count: int, size: int) -> None:
     head = write_container(SCHEMA, [])
     with pytest.raises(CorruptFileError, match="x: "):
         read_container(head + encode_zigzag(count) + encode_zigzag(size) + bytes(8) + head[-16:], path="x")
+
+
+def test_a_schema_that_is_far_longer_than_those_of_hudi_is_corrupt() -> None:
+    """Decoders of many schemas are kept: of 256 with 16 MiB each they would take gigabytes."""
+    schema = {**SCHEMA, "doc": "x" * (256 << 10)}
+    with pytest.raises(CorruptFileError, match="x: Avro schema of a container has"):
+        read_container(write_container(schema, RECORDS), path="x")
+
+
+def record(name: str, *types: Any) -> dict[str, Any]:
+    return {"type": "record", "name": name, "fields": [{"name": f"f{at}", "type": of} for at, of in enumerate(types)]}
+
+
+PAIR = [record("a"), record("b")]
+SMALL = {
+    "a field": (record("r", "int"), b"\0"),
+    "a field, and nothing": (record("r", "int", "null"), b"\0"),
+    "fields": (record("r", *["int"] * 6), bytes(6)),
+    "records around a field": (record("r", record("s", record("t", "int"))), b"\0"),
+    "an empty list": (record("r", {"type": "array", "items": "int"}), b"\0"),
+    "an empty map": (record("r", {"type": "map", "values": "int"}), b"\0"),
+    "a branch": (record("r", PAIR), b"\2"),
+    "a branch in a record in a record": (record("r", record("s", PAIR)), b"\2"),
+    "a branch of nothing": (["null", record("r", "null")], b"\2"),
+    "an empty record": (["null", record("r")], b"\2"),
+    "free values": (record("r", *["null"] * 15), b""),
+    "a text": ("string", b"\4ab"),
+}
+"""The smallest records, each the schema of one and its bytes."""
+MOST_MEMORY = 400
+"""Bytes of memory for a byte of a container, with some for tracemalloc's own."""
+
+
+@pytest.mark.parametrize("name", SMALL)
+@pytest.mark.parametrize("in_a_list", [True, False])
+def test_no_byte_becomes_very_many_bytes_of_memory(name: str, in_a_list: bool) -> None:
+    kind, datum = SMALL[name]
+    count, body = 20_000, datum * 20_000
+    schema = kind if not in_a_list else record("plan", {"type": "array", "items": kind})
+    if in_a_list:
+        count, body = 1, encode_zigzag(count) + body + encode_zigzag(0)
+    data = assemble(json.dumps(schema).encode(), count, body)
+    tracemalloc.start()
+    try:
+        read_container(data, path="the plan")
+    except FormatError as error:
+        assert error.path == "the plan"  # noqa: PT017 - some are refused, the others take little
+    finally:
+        _, peak = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+    assert peak < MOST_MEMORY * len(data) + (1 << 20)
+
+
+def test_many_records_need_bytes_for_their_values() -> None:
+    for kind, datum in (SMALL["free values"], SMALL["records around a field"], (record("r", "null"), b"")):
+        one = assemble(json.dumps(kind).encode(), 1, datum)
+        assert len(read_container(one, path="x")[1]) == 1
+        many = assemble(json.dumps(kind).encode(), 2, datum * 2 or bytes(2))
+        with pytest.raises(FormatError, match=r"x: .*(no|without) bytes"):
+            read_container(many, path="x")
 
 
 def test_no_schema_or_no_text_is_corrupt() -> None:

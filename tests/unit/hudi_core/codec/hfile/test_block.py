@@ -22,6 +22,7 @@ from hudi_core.codec.hfile.block import (
     read_block,
 )
 from hudi_core.errors import CorruptFileError
+from tests.support.hfiles import inner_index
 
 DATA = Magic.DATA
 
@@ -103,15 +104,9 @@ def test_a_root_index_round_trips_whatever_follows_it(entries: list[IndexEntry],
     assert decode_root_index(encode_root_index(entries) + mid_key, len(entries), "f", has_mid_key=True) == entries
 
 
-def inner(entries: list[IndexEntry]) -> bytes:
-    bodies = [struct.pack(">qi", entry.offset, entry.disk_size) + entry.key for entry in entries]
-    starts = [sum(map(len, bodies[:index])) for index in range(len(bodies) + 1)]
-    return struct.pack(f">{len(starts) + 1}i", len(entries), *starts) + b"".join(bodies)
-
-
 @given(ENTRIES)
 def test_an_inner_index_decodes(entries: list[IndexEntry]) -> None:
-    assert decode_inner_index(inner(entries), "f") == entries
+    assert decode_inner_index(inner_index(entries), "f") == entries
 
 
 def test_claims_beyond_the_block_are_corrupt() -> None:
@@ -120,9 +115,19 @@ def test_claims_beyond_the_block_are_corrupt() -> None:
     for content, count in ((data, 2), (data, 1 << 30), (data, -1), (data, 0), (data[:-1], 1), (bad_size, 1)):
         with pytest.raises(CorruptFileError):
             decode_root_index(content, count, "f")
-    whole = inner([IndexEntry(b"key", 0, 10), IndexEntry(b"kez", 10, 10)])
+    whole = inner_index([IndexEntry(b"key", 0, 10), IndexEntry(b"kez", 10, 10)])
     for end in range(len(whole)):
         with pytest.raises(CorruptFileError):
             decode_inner_index(whole[:end], "f")
     with pytest.raises(CorruptFileError, match="negative length"):
         decode_inner_index(struct.pack(">3iqi", 1, 12, 0, 0, 1) + bytes(8), "f")
+
+
+def test_an_index_has_no_more_entries_than_the_file_has_blocks() -> None:
+    entries = [IndexEntry(b"key", offset, 1) for offset in range(3)]
+    assert decode_root_index(encode_root_index(entries), 3, "f", most=3) == entries
+    assert decode_inner_index(inner_index(entries), "f", most=3) == entries
+    with pytest.raises(CorruptFileError, match="claims 3 entries"):
+        decode_root_index(encode_root_index(entries), 3, "f", most=2)
+    with pytest.raises(CorruptFileError, match="claims 3 entries"):
+        decode_inner_index(inner_index(entries), "f", most=2)

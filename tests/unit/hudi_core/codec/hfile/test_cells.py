@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import tracemalloc
 
 import pytest
 from hypothesis import given, settings
@@ -44,6 +45,25 @@ def test_values_that_look_like_cells_are_left_to_the_loop() -> None:
     cells = [(b"k%03d" % number, encode_cell(b"k%03d" % number, b"v")) for number in range(100)]
     assert _by_tails(block_of(cells)) is None
     assert list(decode_cells(block_of(cells), "f", with_mvcc=True).items()) == cells
+
+
+def test_rows_of_very_many_lengths_are_left_to_the_loop() -> None:
+    cells = [(b"x" * (number % 120), b"") for number in range(1200)]
+    assert _by_tails(block_of(cells)) is None
+    assert list(decode_cells(block_of(cells), "f", with_mvcc=True).items()) == cells
+
+
+@pytest.mark.parametrize("tail", [KEY_TAIL, bytes(10)])
+def test_the_smallest_cells_take_no_more_than_their_bounds(tail: bytes) -> None:
+    """Of each cell four numbers are kept; a list of tuples of them would take 300 bytes a cell."""
+    count = 50_000
+    data = encode_cell(b"", b"").replace(KEY_TAIL, tail) * count
+    tracemalloc.start()
+    block = decode_cells(data, "f", with_mvcc=True)
+    assert sum(1 for _ in block.items()) == count
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 140 * count
 
 
 @settings(max_examples=150, deadline=None)

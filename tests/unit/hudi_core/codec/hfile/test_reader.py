@@ -2,18 +2,31 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hudi_core.codec.bloom import BloomFilter
-from hudi_core.codec.hfile.block import Codec
+from hudi_core.codec.hfile.block import Codec, IndexEntry, Magic, encode_block, encode_root_index
+from hudi_core.codec.hfile.keyvalue import cell_key
 from hudi_core.codec.hfile.reader import HFileReader
 from hudi_core.codec.hfile.trailer import TRAILER_SIZE
 from hudi_core.codec.hfile.writer import write_hfile
-from hudi_core.errors import CorruptFileError, FormatError, UnsupportedError
+from hudi_core.errors import CorruptFileError, FormatError, SizeLimitError, UnsupportedError
+from hudi_core.model.size_limits import Limit, SizeLimits
 from tests.support.golden_data import golden_cases
-from tests.support.hfiles import base_hfiles, hfile, log_hfiles, lookup, meta_block, two_level_hfile
+from tests.support.hfiles import (
+    base_hfiles,
+    hfile,
+    inner_index,
+    log_hfiles,
+    lookup,
+    meta_block,
+    two_level_hfile,
+    with_root_index,
+)
 
 ITEMS = [(b"key-%03d" % index, b"value-%d" % index * 3) for index in range(200)]
 
@@ -202,3 +215,47 @@ def test_an_index_that_repeats_a_block_is_corrupt() -> None:
     index.append(index[0])
     with pytest.raises(CorruptFileError, match="goes back"):
         list(reader.items())
+
+
+def test_an_index_that_unpacks_to_more_entries_than_the_file_has_blocks() -> None:
+    count = 400_000
+    data = with_root_index(b"", encode_root_index([IndexEntry(b"\0\0", 0, 1)]) * count, count)
+    assert len(data) < 30_000
+    tracemalloc.start()
+    with pytest.raises(CorruptFileError, match=f"claims {count} entries"):
+        HFileReader.of_bytes(data, "f").schema()
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 20 * count, "the index, and not its entries"
+
+
+def test_inner_indexes_have_no_more_entries_than_the_file_has_blocks() -> None:
+    """All of them together, also where each alone has few enough."""
+    leaves = [IndexEntry(cell_key(b"k%04d" % number), number, 40) for number in range(100)]
+    blocks = [encode_block(Magic.LEAF_INDEX, inner_index(leaves), Codec.GZ, -1)] * 20
+    starts = [len(block) * number for number, block in enumerate(blocks)]
+    root = [IndexEntry(cell_key(b"a%04d" % at), at, len(blocks[0])) for at in starts]
+    before = b"".join(blocks)
+    most = len(before) // 33
+    assert 100 < most < 2000
+    reader = HFileReader.of_bytes(with_root_index(before, encode_root_index(root), len(root), levels=2), "f")
+    reader.schema()
+    with pytest.raises(CorruptFileError, match="claims 100 entries"):
+        [reader._children(entry) for entry in root]
+    assert sum(len(children) for children, _ in reader._inner.values()) <= most
+
+
+def test_an_index_is_held_to_the_limit_of_a_block_with_all_its_levels() -> None:
+    reader = HFileReader.of_bytes(
+        two_level_hfile([[[item]] for item in ITEMS]), "f", SizeLimits({Limit.HFILE_BLOCK: 8 << 10})
+    )
+    assert lookup(reader, b"key-033") == b"value-33" * 3
+    with pytest.raises(SizeLimitError, match="index of the HFile"):
+        list(reader.items())
+
+
+def test_a_key_that_starts_all_others_does_not_have_them_read() -> None:
+    items = [(b"a" * length, b"value") for length in range(1, 60)]
+    file = Counting(two_level_hfile([[[item] for item in items]]))
+    assert list(file.open().lookup_many([key for key, _ in items], unique=False)) == items
+    assert len(file.ranges) < 5 * len(items)

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hudi_core.codec.binary import encode_delimited
 from hudi_core.codec.hfile.block import Codec
 from hudi_core.codec.hfile.trailer import (
     TRAILER_SIZE,
@@ -72,3 +73,11 @@ def test_broken_file_info_is_corrupt() -> None:
         with pytest.raises(CorruptFileError) as caught:
             decode_file_info(data, "x.hfile")
         assert caught.value.path == "x.hfile"
+
+
+@pytest.mark.parametrize(
+    "data", [b"\x0a\0" * 1001, b"\x08\0" * 1001, b"\x0a" + encode_delimited(b"\x0a\0" * 1001), bytes(17 << 20)]
+)
+def test_file_info_of_very_many_fields_is_corrupt(data: bytes) -> None:
+    with pytest.raises(CorruptFileError, match="file info has"):
+        decode_file_info(b"PBUF" + encode_delimited(data), "f")
