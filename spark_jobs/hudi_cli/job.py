@@ -175,8 +175,8 @@ def main(stdin: int) -> int:
         try:
             threading.Thread(target=_end_with, args=(stdin, job.grace_seconds), daemon=True).start()
             outcome = run_job(job.request, job.run)
-        except KeyboardInterrupt:
-            outcome = interrupted(termination.exit_code)
+        except KeyboardInterrupt as error:
+            outcome = interrupted(error, termination.exit_code)
     _print(RESULT, outcome.to_json())
     return outcome.exit_code
 

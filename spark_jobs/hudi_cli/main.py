@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 import sys
 from collections.abc import Sequence
-from contextlib import redirect_stdout
+from contextlib import redirect_stdout, suppress
 from typing import TextIO
 
 import click
@@ -21,10 +21,11 @@ from hudi_cli.output import NotPrintedError, Output, open_streams, results_only_
 from hudi_cli.overwrite_commands import delete_partition, insert_overwrite
 from hudi_cli.plan_command import plan
 from hudi_cli.read_command import read
-from hudi_cli.run_command import run
+from hudi_cli.run_command import run, show_all
 from hudi_cli.verb_commands import restore, rollback, savepoint, schedule, takeover, unschedule
 from hudi_core.errors import EXIT_BAD_INPUT, EXIT_FAILED, HudiError, LogFormatter
 from hudi_core.request.json_fields import check_text
+from hudi_core.services.batch import interrupted
 from hudi_spark.signals import Termination
 
 EXIT_DONE = 0
@@ -82,7 +83,11 @@ def execute(arguments: Sequence[str], stdout: TextIO, stderr: TextIO, terminatio
     except click.ClickException as error:
         output.failure("UsageError", error.format_message(), _usage(error))
         return EXIT_BAD_INPUT
-    except (KeyboardInterrupt, click.Abort):
+    except (KeyboardInterrupt, click.Abort) as error:
+        whole = interrupted(error.__cause__ if isinstance(error, click.Abort) else error, termination.exit_code)
+        if "results" in whole.document:
+            with suppress(NotPrintedError):
+                show_all(output, whole.document)
         output.failure(
             "Interrupted", "stopped by a signal", "run the command again: it resumes or rolls back what was started"
         )

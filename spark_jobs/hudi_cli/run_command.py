@@ -117,11 +117,16 @@ def run(
 def _run_all(output: Output, runner: Runner, batch: BatchRequest) -> int:
     runner.at_once = min(batch.at_once, len(batch.requests))
     whole = run_job(batch, lambda request: outcome_of(lambda: runner.run(request), request))
-    shown: list[RenderableType] = []
-    for item in whole.document["results"]:
-        shown += [f"[bold]{escape(item['table'])}[/]", _shown(item)]
-    output.result(whole.document, shown)
+    show_all(output, whole.document)
     return whole.exit_code
+
+
+def show_all(output: Output, document: Json) -> None:
+    """Prints the document of a batch."""
+    shown: list[RenderableType] = []
+    for item in document["results"]:
+        shown += [f"[bold]{escape(item['table'])}[/]", _shown(item)]
+    output.result(document, shown)
 
 
 def _shown(document: Json) -> RenderableType:

@@ -39,7 +39,8 @@ def main(arguments: Sequence[str]) -> int:
 
     Prints `HUDI_PROGRESS {"instant", "done", "total"}` lines and at last `HUDI_RESULT {…}`: a RunResult, or `{"error":
     {"type", "message", "path", "remedy"}}` when the run as a whole failed; of a batch `{"results": […]}`, one such
-    object for each request. A job that names a result gets that document as a file, too.
+    object for each request, with `error` when a signal stopped it. A job that names a result gets that document as a
+    file, too.
     """
     termination = Termination()
     termination.install()
@@ -64,8 +65,8 @@ def _outcome(job: JobRequest, termination: Termination) -> Outcome:
     """That of the job; after a signal its exit code says so."""
     try:
         outcome = run_requests(job, submitted_session)
-    except KeyboardInterrupt:
-        return interrupted(termination.exit_code)
+    except KeyboardInterrupt as error:
+        return interrupted(error, termination.exit_code)
     except Exception as error:  # of the session's end
         log.exception("the job broke down")
         outcome = Outcome.broken(type(error).__name__, str(error), EXIT_FAILED)

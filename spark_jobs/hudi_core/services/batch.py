@@ -5,29 +5,53 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor, wait
+from dataclasses import replace
+from typing import Final
 
 from hudi_core.errors import EXIT_FAILED, HudiError
 from hudi_core.request.batch import BatchRequest, JobRequest
 from hudi_core.request.outcome import Outcome, outcome_of_all
 from hudi_core.request.requests import Request, RunRequest
 from hudi_core.request.results import RunResult
+from hudi_core.transaction.interruption import stop_with
 
 log = logging.getLogger(__name__)
 
 INTERRUPTED = "Interrupted"
 """The type in the document of what a signal stopped."""
+_LOOK_SECONDS: Final = 1.0
+"""A signal that comes right before the main thread waits for the others does not end that wait."""
+
+
+class InterruptedBatchError(KeyboardInterrupt):
+    """A signal stopped a batch. `outcomes` are those that there are, by the number of their request."""
+
+    def __init__(self, batch: BatchRequest, outcomes: Mapping[int, Outcome]) -> None:
+        super().__init__()
+        self.batch = batch
+        self.outcomes = outcomes
 
 
 def run_job(job: JobRequest, run: Callable[[Request], Outcome]) -> Outcome:
     """The outcome of a request, or of all requests of a batch. `run` is called once for each that is in time, in the
-    order of a table's requests; after an interruption no further one is started, and those that run are waited for.
+    order of a table's requests. An interruption of a batch raises InterruptedBatchError: no further request is started,
+    waits for locks and other writers end (transaction/interruption.py), and the work that goes on is waited for.
     """
     if not isinstance(job, BatchRequest):
         return _run_in_time(job, run)
-    stopped = threading.Event()
     outcomes: dict[int, Outcome] = {}
+    try:
+        _run_tables(job, run, outcomes)
+    except KeyboardInterrupt as error:
+        raise InterruptedBatchError(job, outcomes) from error
+    return outcome_of_all(job.requests, [outcomes[number] for number in range(len(job.requests))])
+
+
+def _run_tables(job: BatchRequest, run: Callable[[Request], Outcome], outcomes: dict[int, Outcome]) -> None:
+    """Puts the outcome of each request into `outcomes`, under its number."""
+    stopped = threading.Event()
     by_table: dict[str, list[int]] = {}
     for number, request in enumerate(job.requests):
         by_table.setdefault(request.table.rstrip("/"), []).append(number)
@@ -41,13 +65,15 @@ def run_job(job: JobRequest, run: Callable[[Request], Outcome]) -> Outcome:
     if min(job.at_once, len(by_table)) == 1:
         for numbers in by_table.values():
             run_table(numbers)
-    else:
-        with ThreadPoolExecutor(job.at_once, thread_name_prefix="table") as pool:
-            try:
-                list(pool.map(run_table, by_table.values()))
-            finally:
-                stopped.set()  # before the pool waits for its threads
-    return outcome_of_all(job.requests, [outcomes[number] for number in range(len(job.requests))])
+        return
+    with ThreadPoolExecutor(job.at_once, "table", initializer=stop_with, initargs=(stopped,)) as pool:
+        try:
+            for table in [pool.submit(run_table, numbers) for numbers in by_table.values()]:
+                while wait([table], _LOOK_SECONDS).not_done:
+                    pass
+                table.result()
+        finally:
+            stopped.set()  # before the pool waits for its threads
 
 
 def _run_in_time(request: Request, run: Callable[[Request], Outcome]) -> Outcome:
@@ -68,6 +94,13 @@ def outcome_of(run: Callable[[], RunResult], request: Request) -> Outcome:
         return Outcome.broken(type(error).__name__, str(error), EXIT_FAILED)
 
 
-def interrupted(exit_code: int) -> Outcome:
-    """That of a job that a signal stopped."""
-    return Outcome.broken(INTERRUPTED, "stopped by a signal", exit_code, remedy="run it again")
+def interrupted(error: BaseException | None, exit_code: int) -> Outcome:
+    """That of a job that a signal stopped, which raised `error`: the document of an error, of a batch with the
+    `results`, too. Requests without an outcome of their own have that error.
+    """
+    stopped = Outcome.broken(INTERRUPTED, "stopped by a signal", exit_code, remedy="run it again")
+    if not isinstance(error, InterruptedBatchError):
+        return stopped
+    requests = error.batch.requests
+    whole = outcome_of_all(requests, [error.outcomes.get(number, stopped) for number in range(len(requests))])
+    return replace(stopped, document={**stopped.document, **whole.document})

@@ -24,6 +24,7 @@ from hudi_core.services.planning import PLANS_IN_TIME, cut_to
 from hudi_core.services.policy.conditions import always_planned, answer
 from hudi_core.services.service import ImmediateService, InstantService, Scheduled, service_of
 from hudi_core.timeline.instant import State
+from hudi_core.transaction.interruption import is_stopped
 from hudi_core.transaction.owner import Owner
 
 log = logging.getLogger(__name__)
@@ -83,7 +84,13 @@ class Limits:
         return Limits(Deadline.of(request), request.max_bytes)
 
     def are_reached(self, results: Sequence[InstantResult]) -> bool:
-        """Whether a run with these results starts nothing more."""
+        """Whether a run with these results starts nothing more. Where it has none and its job is stopped, it raises
+        KeyboardInterrupt.
+        """
+        if is_stopped():
+            if results:
+                return True
+            raise KeyboardInterrupt
         is_spent = self.max_bytes is not None and _written(results) >= self.max_bytes
         return is_spent or (self.deadline is not None and self.deadline.is_over)
 

@@ -20,6 +20,7 @@ from hudi_core.timeline.instant import COMMIT_ACTIONS, WRITE_ACTIONS, Action, In
 from hudi_core.timeline.pending_plans import is_clustering
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.transaction.claim_file import current_claim
+from hudi_core.transaction.interruption import pause
 from hudi_core.transaction.owner_liveness import is_live, wrote_until
 from hudi_core.transaction.writer_heartbeats import Heartbeats, may_be_alive, read_heartbeats, silent_seconds
 
@@ -91,7 +92,7 @@ def wait_for_writers(
     context: TableContext,
     awaited: Collection[str],
     check: Callable[[], None] = lambda: None,
-    sleep: Callable[[float], None] = time.sleep,
+    sleep: Callable[[float], None] = pause,
     *,
     clock: Callable[[], float] = time.monotonic,
     rule: Rule = is_at_work,
@@ -102,7 +103,8 @@ def wait_for_writers(
 
     Plans without a run are not waited for: their run reads the properties when it starts. `check` raises when this run
     lost its claim. `deadline` (by `clock`) is by default `airflow_hudi.indexing.catchup_minutes` away; raises
-    ConflictError when a writer is still at work then, naming it; the waiting run can be repeated.
+    ConflictError when a writer is still at work then, naming it; the waiting run can be repeated. KeyboardInterrupt
+    when the job is stopped.
     """
     minutes = CATCHUP_MINUTES.read(context.options)
     limit = deadline_of(context, clock) if deadline is None else deadline

@@ -10,7 +10,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import BinaryIO, Final
 
 from hudi_core.errors import EXIT_BAD_INPUT, HudiError
@@ -31,6 +31,8 @@ class Changes:
     written: tuple[str, ...] = ()
     deleted: tuple[str, ...] = ()
     reverted: tuple[str, ...] = ()
+    lost: tuple[str, ...] = ()
+    """Files that were written, and that others have removed since: of those that `exit_code_of_changes` reports."""
 
     def __bool__(self) -> bool:
         return bool(self.written or self.deleted)
@@ -38,7 +40,12 @@ class Changes:
     def describe(self) -> str:
         """For an error's message."""
         gone = (path for path in self.reverted if not path.startswith(_PASSING))
-        parts = (("taken back", gone), ("deleted", self.deleted), ("still there", self.written))
+        parts = (
+            ("taken back", gone),
+            ("deleted", self.deleted),
+            ("gone since", self.lost),
+            ("still there", self.written),
+        )
         named = ((label, [*paths]) for label, paths in parts)
         return "; ".join(f"{label}: {_some(paths)}" for label, paths in named if paths)
 
@@ -162,7 +169,20 @@ def exit_code_of_changes(storage: Storage) -> Iterator[None]:
         except HudiError as error:
             if error.exit_code != EXIT_BAD_INPUT or not (found := changes()):
                 raise
-            raise error.found_late(found.describe()) from error
+            raise error.found_late(_as_it_is(storage, found).describe()) from error
+
+
+def _as_it_is(storage: Storage, found: Changes) -> Changes:
+    """The changes without the files that others, as a `DROP TABLE`, have removed. One request for each written file."""
+    lost = {path for path in found.written if not _may_exist(storage, path)}
+    return replace(found, written=tuple(path for path in found.written if path not in lost), lost=tuple(sorted(lost)))
+
+
+def _may_exist(storage: Storage, path: str) -> bool:
+    try:
+        return storage.exists(path)
+    except HudiError:
+        return True
 
 
 def _files_below(storage: Storage, folder: str) -> list[str]:

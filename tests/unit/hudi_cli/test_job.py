@@ -89,6 +89,29 @@ def test_it_ends_when_the_other_end_of_stdin_is_gone(tmp_path: Path) -> None:
     assert process.wait(60) == 128 + signal.SIGTERM
 
 
+@pytest.mark.slow
+def test_a_batch_that_waits_for_locks_ends_with_its_task(golden: Golden) -> None:
+    """It has seconds, not the minutes of the locks, and reports the table that had nothing to do."""
+    tables = [golden("9", "mor_basic").table]
+    tables += [golden(version, "mor_compaction_requested").table for version in ("8", "9")]
+    for table in tables[1:]:
+        (table / ".hoodie" / "lock").touch()
+    process = started()
+    assert process.stdin is not None
+    assert process.stdout is not None
+    process.stdin.write(call(BatchRequest(tuple(RunRequest(str(table), "compaction") for table in tables)), "local"))
+    process.stdin.flush()
+    deadline = time.monotonic() + 60
+    while not all(list(table.glob(".hoodie/.airflow_hudi/claims/*/*.heartbeat")) for table in tables[1:]):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    time.sleep(1.0)  # until they wait for the lock
+    process.stdin.close()
+    found = result_of(process.stdout.read())
+    assert process.wait(60) == 128 + signal.SIGTERM
+    assert [item["exit_code"] for item in found["results"]] == [0, 143, 143]
+
+
 def test_a_look_only_looks(golden: Golden) -> None:
     table = golden("8", "mor_compaction_requested").table
     assert outcome(RunRequest(str(table), "compaction"), Mode.LOOK).document == {"submit": "there is work"}

@@ -203,6 +203,42 @@ def test_a_signal_ends_a_run_and_releases_its_claim(golden: Golden, before: Call
     assert [item["state"] for item in hudictl(*words).document["instants"]] == ["completed"]
 
 
+@pytest.mark.slow
+def test_a_signal_ends_a_run_of_tables_that_wait_for_locks(golden: Golden) -> None:
+    """The document has the result of the table that ended before."""
+    empty = golden("9", "mor_basic").table
+    waiting = [golden(version, "mor_compaction_requested").table for version in ("8", "9")]
+    for table in waiting:
+        (table / ".hoodie" / "lock").touch()
+    words = ["run", "compaction", *map(str, (empty, *waiting)), "--engine", "local", "--json"]
+    with subprocess.Popen(
+        [sys.executable, "-m", "hudi_cli.main", *words], stdout=subprocess.PIPE, text=True
+    ) as process:
+        deadline = time.monotonic() + 60
+        while not all(list(table.glob(".hoodie/.airflow_hudi/claims/*/*.heartbeat")) for table in waiting):
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        time.sleep(1.0)  # until they wait for the lock
+        process.terminate()
+        signalled = time.monotonic()
+        out, _ = process.communicate(timeout=60)
+    assert time.monotonic() - signalled < 15
+    assert process.returncode == 143
+    document = json.loads(out)
+    assert document["error"]["type"] == "Interrupted"
+    assert [(item["table"], item["exit_code"]) for item in document["results"]] == [
+        (str(empty), 0),
+        *((str(table), 143) for table in waiting),
+    ]
+    assert "nothing" in document["results"][0]["reason"] or document["results"][0]["instants"] == []
+    for table in waiting:
+        (instant,) = claimed_instants(LocalStorage(table))
+        assert has_let_go(LocalStorage(table), instant)
+        (table / ".hoodie" / "lock").unlink()
+    again = hudictl(*words).document["results"]
+    assert [[one["state"] for one in item["instants"]] for item in again] == [[], ["completed"], ["completed"]]
+
+
 @pytest.mark.parametrize("arguments", [("timeline", "t\udcff"), ("read", "t", "--where", "a = '\udcff'")])
 def test_an_argument_that_is_no_text_is_bad_input(arguments: tuple[str, ...]) -> None:
     done = hudictl(*arguments, "--json")

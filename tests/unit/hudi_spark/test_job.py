@@ -27,7 +27,9 @@ from hudi_core.request.requests import (
     RunRequest,
 )
 from hudi_core.request.results import RunResult
+from hudi_core.services.batch import run_job
 from hudi_core.table import HudiTable
+from hudi_spark import job as job_module
 from hudi_spark import session_engine
 from hudi_spark.job import deliver, main, read_request, run_requests
 from hudi_spark.probe import ProbeReport
@@ -46,6 +48,23 @@ def result_of(text: str) -> dict[str, Any]:
     value = json.loads(line.removeprefix("HUDI_RESULT "))
     assert value.pop("version") == 1
     return dict(value)
+
+
+def test_an_interrupted_batch_reports_what_was_done(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def run(request: Request) -> Outcome:
+        if request.table == "b":
+            signal.raise_signal(signal.SIGTERM)
+        return Outcome.of(RunResult((), "nothing"))
+
+    monkeypatch.setattr(job_module, "run_requests", lambda job, _: run_job(job, run))
+    batch = BatchRequest(tuple(RunRequest(name, "compaction") for name in "abc"), at_once=1)
+    assert main(["--request", batch.to_json()]) == 143
+    document = result_of(capsys.readouterr().out)
+    assert document["error"]["type"] == "Interrupted"
+    assert [item["exit_code"] for item in document["results"]] == [0, 143, 143]
+    assert document["results"][0]["reason"] == "nothing"
 
 
 def test_a_request_comes_as_text_or_as_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -179,7 +179,7 @@ class IndexingJob(Job[Planned, Sequence[NewBaseFile]]):
         if awaited and wait_for_writers(self.context, awaited, held.check):
             # What died stays pending: rolled back, it cannot complete behind the published index.
             for result in clean_failed_writes(self.context, self.owner):
-                log.info("the failed write %s was rolled back", result.target)
+                log.info("%s", result.outcome)
 
     def _completion(
         self, plan: Planned, built: Built | None, builder: IndexBuilder

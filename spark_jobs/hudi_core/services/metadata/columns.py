@@ -147,7 +147,7 @@ def _wait(context: TableContext, owner: Owner, deadline: float) -> bool:
     awaited = writes_of_others(context, context.active.load())
     if awaited and wait_for_writers(context, awaited, rule=may_be_at_work, deadline=deadline):
         for result in clean_failed_writes(context, owner):
-            log.info("the failed write %s was rolled back", result.target)
+            log.info("%s", result.outcome)
     return bool(awaited)
 
 

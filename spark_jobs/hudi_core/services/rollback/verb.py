@@ -37,6 +37,11 @@ class RollbackResult:
     removed: Removed = NOTHING
     reason: str | None = None
 
+    @property
+    def outcome(self) -> str | None:
+        """For the log of a run that rolls failed writes back."""
+        return self.reason if self.target is None else f"the failed write {self.target} was rolled back"
+
     def to_dict(self) -> dict[str, Any]:
         """The document of `hudictl rollback --json`."""
         return asdict(self) | {"removed": self.removed.to_dict()}

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from hudi_core.errors import HudiError, LockError, Reminder
+from hudi_core.transaction.interruption import pause
 from hudi_core.transaction.owner import Owner, drop_token, hold_token, is_left_behind
 
 _POLL_SECONDS = 0.05
@@ -71,7 +72,9 @@ class TableLock(ABC):
 
     @abstractmethod
     def acquire(self) -> None:
-        """Waits for the lock; raises LockError, naming the holder, its age and the way to break it, after the wait."""
+        """Waits for the lock; raises LockError, naming the holder, its age and the way to break it, after the wait;
+        KeyboardInterrupt when the job of this thread is stopped meanwhile (transaction/interruption.py).
+        """
 
     @abstractmethod
     def release(self) -> bool:
@@ -120,7 +123,7 @@ class PolledLock(TableLock):
         if self._token is not None:
             raise LockError(f"{self._owner.describe()} holds the lock already", path=self.name)
         deadline = time.monotonic() + self._wait_seconds
-        pause = _POLL_SECONDS
+        seconds = _POLL_SECONDS
         at_once = 0
         reminder = Reminder(time.monotonic, quiet_for=_SHORT_WAIT)
         while not self._take():
@@ -135,8 +138,8 @@ class PolledLock(TableLock):
                 log.warning(
                     "waiting for the lock %s, %s; for up to %.0f s more", self.name, self._held_by(holder), left
                 )
-            time.sleep(min(left, pause * random.uniform(0.5, 1.0)))
-            pause = min(pause * 2, _MAX_POLL_SECONDS)
+            pause(min(left, seconds * random.uniform(0.5, 1.0)))
+            seconds = min(seconds * 2, _MAX_POLL_SECONDS)
 
     def _held_by(self, holder: LockHolder | None) -> str:
         if holder is None:

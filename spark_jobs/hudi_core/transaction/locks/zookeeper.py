@@ -24,6 +24,7 @@ from kazoo.retry import KazooRetry
 
 from hudi_core.config.lock_config import ZookeeperConfig
 from hudi_core.errors import CorruptFileError, LockError, StorageError
+from hudi_core.transaction.interruption import pause
 from hudi_core.transaction.locks.base import LockHolder, TableLock, lost
 from hudi_core.transaction.owner import Owner
 
@@ -31,6 +32,8 @@ _NAME = "lock-"
 _PROTECTED = "_c_"
 _RETRIES = 3
 _MAX_TEXT = 200
+_LOOK_SECONDS = 0.5
+"""How often one that waits looks whether its job is stopped."""
 _FAILURES = (KazooException, KazooTimeoutError)
 
 log = logging.getLogger(__name__)
@@ -143,7 +146,8 @@ class ZookeeperLock(TableLock):
             if left <= 0:
                 raise self._timeout(self._holder_of(client, children[0]))
             if client.retry(self._watch, client, children[position - 1], changed := threading.Event()):
-                changed.wait(left)
+                while not changed.wait(min(left, _LOOK_SECONDS)) and (left := deadline - time.monotonic()) > 0:
+                    pause(0)
 
     def _watch(self, client: KazooClient, node: str, changed: threading.Event) -> bool:
         """Whether `node` is there; sets `changed` when it goes."""

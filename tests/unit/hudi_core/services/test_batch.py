@@ -14,7 +14,8 @@ from hudi_core.request.batch import BatchRequest
 from hudi_core.request.outcome import Outcome
 from hudi_core.request.requests import Request, RunRequest
 from hudi_core.request.results import RunResult
-from hudi_core.services.batch import interrupted, outcome_of, run_job
+from hudi_core.services.batch import InterruptedBatchError, interrupted, outcome_of, run_job
+from hudi_core.transaction.interruption import pause
 
 REQUESTS = tuple(RunRequest(table, service) for table in ("a", "b", "c") for service in ("compaction", "clean"))
 
@@ -64,16 +65,33 @@ def test_an_interruption_passes_and_starts_no_more() -> None:
 
     def run(request: Request) -> Outcome:
         seen.append(request)
+        if len(seen) == 3:
+            raise KeyboardInterrupt
+        return Outcome.of(RunResult((), "nothing"))
+
+    with pytest.raises(InterruptedBatchError) as stopped:
+        run_job(BatchRequest(REQUESTS, at_once=1), run)
+    assert len(seen) == 3
+    whole = interrupted(stopped.value, 143)
+    assert (whole.exit_code, whole.document["error"]["type"]) == (143, "Interrupted")
+    results = whole.document["results"]
+    assert [item["exit_code"] for item in results] == [0, 0, 143, 143, 143, 143]
+    assert [item.get("reason") or item["error"]["type"] for item in results] == ["nothing"] * 2 + ["Interrupted"] * 4
+    assert [item["table"] for item in results] == [request.table for request in REQUESTS]
+
+
+def test_an_interruption_of_one_request_is_its_error() -> None:
+    def run(request: Request) -> Outcome:
         raise KeyboardInterrupt
 
-    with pytest.raises(KeyboardInterrupt):
-        run_job(BatchRequest(REQUESTS, at_once=1), run)
-    assert len(seen) == 1
-    assert interrupted(143).document["error"]["type"] == "Interrupted"
+    with pytest.raises(KeyboardInterrupt) as stopped:
+        run_job(REQUESTS[0], run)
+    document = interrupted(stopped.value, 130).document
+    assert (document["error"]["type"], "results" in document) == ("Interrupted", False)
 
 
 def test_an_interruption_of_tables_side_by_side_starts_no_more() -> None:
-    """It reaches the thread that waits for the others, which go on with what they do."""
+    """It reaches the thread that waits for the others, which go on with what they do, and end what they wait for."""
     seen: list[Request] = []
     met = threading.Barrier(3, timeout=60)
     arrived = threading.Event()
@@ -84,6 +102,8 @@ def test_an_interruption_of_tables_side_by_side_starts_no_more() -> None:
             met.wait()
             arrived.wait(60)
             time.sleep(0.5)
+        if request.table == "b":
+            pause(60)
         return Outcome({}, 0)
 
     def interrupt() -> None:
@@ -100,11 +120,13 @@ def test_an_interruption_of_tables_side_by_side_starts_no_more() -> None:
     before = signal.signal(signal.SIGINT, handle)
     threading.Thread(target=interrupt, daemon=True).start()
     try:
-        with pytest.raises(KeyboardInterrupt):
+        with pytest.raises(InterruptedBatchError) as stopped:
             run_job(BatchRequest(REQUESTS[:4], at_once=2), run)
     finally:
         signal.signal(signal.SIGINT, before)
     assert sorted(request.table for request in seen) == ["a", "b"]
+    results = interrupted(stopped.value, 130).document["results"]
+    assert [item["exit_code"] for item in results] == [0, 130, 130, 130]
 
 
 @pytest.mark.parametrize("at_once", [1, 2])

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -21,6 +23,7 @@ from hudi_core.services.service import Scheduled
 from hudi_core.storage.local import LocalStorage
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import Action
+from hudi_core.transaction.interruption import stop_with
 from hudi_core.transaction.owner import Owner
 from tests.support.crash_leftovers import LATE, left_file
 from tests.support.golden_data import GoldenCase
@@ -126,6 +129,23 @@ def test_no_instant_is_started_from_a_moment_on(table: Path, monkeypatch: pytest
     monkeypatch.setattr("hudi_core.services.runner.time.time", lambda: 1000.0)
     result = run(table, all_pending=True, max_minutes=1000, starts_until=1120)
     assert [item.instant for item in result.instants] == instants[:1]
+
+
+def test_no_instant_is_started_after_the_job_was_stopped(table: Path) -> None:
+    """It is stopped while the first one is at work, whose result is kept."""
+    instants, stopped = cut_plan(context_of(table).active, table), threading.Event()
+
+    def run_all() -> RunResult:
+        stop_with(stopped)
+        request = RunRequest(str(table), "compaction", all_pending=True)
+        runner = ServiceRunner(context_of(table), LocalEngine(2), Owner.current("t"), lambda *_: stopped.set())
+        return runner.run(request)
+
+    with ThreadPoolExecutor(1) as pool:
+        assert [item.instant for item in pool.submit(run_all).result().instants] == instants[:1]
+        with pytest.raises(KeyboardInterrupt):
+            pool.submit(run_all).result()
+    assert [item.requested_time for item in context_of(table).active.load().pending_compactions()] == instants[1:]
 
 
 def test_no_instant_is_started_when_the_bytes_are_written(table: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hudi_core.errors import ConflictError, CorruptFileError, HudiError
+from hudi_core.errors import ConfigError, ConflictError, CorruptFileError, HudiError
 from hudi_core.storage.base import Storage
 from hudi_core.storage.recorded_changes import Changes, RecordingStorage, exit_code_of_changes
 from tests.support.memory_storage import MemoryStorage
@@ -45,6 +45,27 @@ def test_net_changes() -> None:
     assert found.describe() == (
         "taken back: came and went; deleted: folder/a, folder/below/b; still there: came, old, streamed"
     )
+
+
+@pytest.mark.parametrize("goes", [True, False])
+def test_what_others_removed_is_not_called_there(goes: bool) -> None:
+    """As when the table is dropped while a run is at work on it."""
+    inner = MemoryStorage()
+    storage = RecordingStorage(inner)
+
+    def run() -> None:
+        with exit_code_of_changes(storage):
+            storage.write("a", b"x")
+            storage.write("b", b"x")
+            if goes:
+                inner.delete("a")
+                inner.delete("b")
+            raise ConfigError("the table is not one")
+
+    with pytest.raises(ConfigError) as failure:
+        run()
+    assert failure.value.exit_code == 1
+    assert failure.value.message.endswith("gone since: a, b" if goes else "begun: still there: a, b")
 
 
 def test_what_came_and_went_is_no_change() -> None:

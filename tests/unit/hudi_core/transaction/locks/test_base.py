@@ -46,7 +46,7 @@ class Scripted(PolledLock):
 @pytest.fixture(autouse=True)
 def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     slept: list[float] = []
-    monkeypatch.setattr(base.time, "sleep", slept.append)
+    monkeypatch.setattr(base, "pause", slept.append)
     return slept
 
 
@@ -62,7 +62,7 @@ def test_a_long_wait_is_told_of_each_half_minute(
 ) -> None:
     clock = [1000.0]
     monkeypatch.setattr(base.time, "monotonic", lambda: clock[0])
-    monkeypatch.setattr(base.time, "sleep", lambda seconds: clock.__setitem__(0, clock[0] + 1.0))
+    monkeypatch.setattr(base, "pause", lambda seconds: clock.__setitem__(0, clock[0] + 1.0))
     with pytest.raises(LockError):
         Scripted([False], [OTHER], wait_ms=45_000).acquire()
     assert [record.getMessage().partition(" for ")[0] for record in caplog.records] == ["waiting"] * 2
