@@ -108,10 +108,15 @@ def rollback_target(active: ActiveTimeline, rollback: str) -> str | None:
     try:
         return instant_to_roll_back(active.read_any(rollback, Action.ROLLBACK, State.REQUESTED), path=path)[0]
     except (StorageNotFoundError, CorruptFileError) as error:
-        if abs(time.time() - active.modified().get(path, 0.0)) <= YOUNG_SECONDS:
+        if may_be_written(active, path):
             raise
         log.warning("%s: a rollback whose plan cannot be read is passed over: %s", path, error.message)
         return None
+
+
+def may_be_written(active: ActiveTimeline, path: str) -> bool:
+    """Whether the writer of a plan that cannot be read may still be at it: its file changed lately."""
+    return abs(time.time() - active.modified().get(path, 0.0)) <= YOUNG_SECONDS
 
 
 def read_restore_plan(active: ActiveTimeline, restore: str) -> RestorePlan:
@@ -120,7 +125,7 @@ def read_restore_plan(active: ActiveTimeline, restore: str) -> RestorePlan:
     try:
         return decode_restore_plan(active.read_requested(restore, Action.RESTORE), path=path)
     except CorruptFileError as error:
-        remedy = f"where the restore is only requested, drop it: `hudictl unschedule TABLE {restore}`"
+        remedy = f"drop it with `hudictl unschedule TABLE {restore}`; then restore again, which ends its rollbacks"
         raise CorruptFileError(error.message, path=path, remedy=remedy) from error
 
 

@@ -21,7 +21,7 @@ from hudi_core.errors import ConflictError, TimelineError
 from hudi_core.model.claim_names import CLOCKS, HUDI_HEARTBEATS, ClaimFolder, epochs_of, is_released
 from hudi_core.storage.base import Storage
 from hudi_core.timeline.active import ActiveTimeline
-from hudi_core.timeline.instant import Instant
+from hudi_core.timeline.instant import Instant, State
 from hudi_core.timeline.instant_time import parse_instant
 from hudi_core.timeline.pending_plans import pending_ingestion
 from hudi_core.timeline.timeline import Timeline
@@ -175,33 +175,36 @@ def _is_young(instant: Instant, active: ActiveTimeline, changed: Mapping[str, fl
         instant.requested_time not in heartbeats.last
         and last is not None
         and heartbeats.now - last <= max(heartbeats.tolerance_seconds, heartbeats.silent_seconds)
-        and not came_with_a_copy(instant.requested_time, changed)
+        and not came_with_a_copy(active.path(instant.requested_time, instant.pending_action, State.REQUESTED), changed)
     )
 
 
-def came_with_a_copy(instant: str, changed: Mapping[str, float]) -> bool:
+def came_with_a_copy(requested: str, changed: Mapping[str, float]) -> bool:
     """Whether the files of a pending instant were copied with their table: its writer then works on another table.
 
     A requested file is created at its instant's time, so two of them are as far apart as their times, whatever the zone
-    is. In a copy that did not keep modification times all are of one moment. `changed` is what ActiveTimeline.modified
-    gives.
+    is. In a copy that did not keep modification times all are of one moment. `requested` is the path of the instant's
+    requested file, `changed` what ActiveTimeline.modified gives. The first file that was not copied ends the search:
+    where many writes are pending, that is one of the first for each of them.
     """
-    requested = {
-        path.rpartition("/")[2].partition(".")[0]: modified
-        for path, modified in changed.items()
-        if path.endswith(".requested")
-    }
-    if instant not in requested:
+    made = changed.get(requested)
+    if made is None:
         return False
-    is_copied = False
-    for other, modified in requested.items():
-        due = _seconds_between(instant, other) if other < instant else 0.0
+    instant, is_copied = _instant_of(requested), False
+    for path, modified in changed.items():
+        if not path.endswith(".requested") or (other := _instant_of(path)) >= instant:
+            continue
+        due = _seconds_between(instant, other)
         if due < _MIN_GAP_SECONDS:
             continue
-        if abs(requested[instant] - modified) > min(due / 10, _COPYING_SECONDS):
+        if abs(made - modified) > min(due / 10, _COPYING_SECONDS):
             return False
         is_copied = True
     return is_copied
+
+
+def _instant_of(path: str) -> str:
+    return path.rpartition("/")[2].partition(".")[0]
 
 
 def _seconds_between(one: str, other: str) -> float:

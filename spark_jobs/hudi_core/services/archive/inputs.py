@@ -66,6 +66,7 @@ def find(
             replaced=replaced,
             written=appended_log_bytes(context, timeline),
             hidden=_hidden(context, timeline, most),
+            clusterings=timeline.of_actions(Action.REPLACE_COMMIT, Action.CLUSTERING).requested_times,
         )
     return most, search(context.storage, _partitions(context, searched), searched)
 

@@ -29,8 +29,9 @@ class Search:
     Orphans are of instants requested at `begin` or later and before `end` that are not in `committed`; none are
     searched for where `begin` is None. `replaced` are the file groups of the replacecommits that may go.
     `written` is that of appended_log_bytes; where it is given, a log file's blocks say which instants wrote it, and not
-    its name. `hidden` are the files of commits that may go although a savepointed commit before them stays, and the
-    commits' requested times.
+    its name; so do those of a log file that is named after one of `clusterings`, which a write beside the resizing of
+    buckets may have written (rollback_files.is_named_after_another). `hidden` are the files of commits that may go
+    although a savepointed commit before them stays, and the commits' requested times.
     """
 
     begin: str | None
@@ -39,6 +40,7 @@ class Search:
     replaced: Mapping[FileGroupId, Instant] = field(default_factory=dict)
     written: Mapping[str, int] | None = None
     hidden: Mapping[str, str] = field(default_factory=dict)
+    clusterings: frozenset[str] = frozenset()
 
     def is_orphan(self, instant: str) -> bool:
         """Whether files of this instant would turn from invisible to visible."""
@@ -48,6 +50,10 @@ class Search:
             and (self.end is None or instant < self.end)
             and instant not in self.committed
         )
+
+    def looks_into(self, log_file: LogFileName) -> bool:
+        """Whether a log file's name does not say which instants wrote it."""
+        return self.written is not None or log_file.instant in self.clusterings
 
 
 def search(storage: Storage, partitions: Iterable[Partition], requested: Search) -> Findings:
@@ -68,7 +74,7 @@ def search(storage: Storage, partitions: Iterable[Partition], requested: Search)
                 hidden.setdefault(requested.hidden[info.path], info.path)
             if isinstance(parsed, LogFileName) and parsed.cdc:
                 continue  # a CDC file is read when a completed commit names it, never by its name
-            if isinstance(parsed, LogFileName) and requested.written is not None:
+            if isinstance(parsed, LogFileName) and requested.looks_into(parsed):
                 logs.append((parsed, info))
             elif requested.is_orphan(parsed.instant):
                 orphans.setdefault(parsed.instant, []).append(info.path)

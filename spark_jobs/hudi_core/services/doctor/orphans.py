@@ -8,17 +8,20 @@ visible; those of a later one turn visible when the timeline's first commits are
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 from hudi_core.services.archive.listing import Search, appended_log_bytes, search
 from hudi_core.services.archive.planner import start_after
 from hudi_core.services.context import TableContext
 from hudi_core.services.doctor.finding import Finding, Observations, OrphanObservations, named_files
+from hudi_core.timeline.instant import Action
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.view.listing import walk_partitions
 
 
 def find_orphans(context: TableContext, timeline: Timeline) -> OrphanObservations:
-    """Lists the table once, one partition in memory at a time; in version 6 it reads the headers of log blocks as well.
+    """Lists the table once, one partition in memory at a time; in version 6, and of log files that are
+    named after clusterings, it reads the headers of log blocks as well.
 
     Instants older than the oldest archived one count as committed, as a truncated archive says nothing about them.
     Raises FormatError for an archive or a log file that is damaged.
@@ -29,8 +32,10 @@ def find_orphans(context: TableContext, timeline: Timeline) -> OrphanObservation
     archived = context.history().timeline()
     known = timeline.commits().requested_times | timeline.pending().requested_times | archived.commits().requested_times
     written = appended_log_bytes(context, timeline)
-    later = Search(start, None, known, written=written)
-    earlier = Search(min(archived.requested_times, default=start), start, known, written=written)
+    replacing = Action.REPLACE_COMMIT, Action.CLUSTERING
+    resized = timeline.of_actions(*replacing).requested_times | archived.of_actions(*replacing).requested_times
+    later = Search(start, None, known, written=written, clusterings=resized)
+    earlier = replace(later, begin=min(archived.requested_times, default=start), end=start)
     visible: dict[str, list[str]] = {}
     hidden: dict[str, list[str]] = {}
     for partition in walk_partitions(context.storage, context.storage.list_files):

@@ -20,7 +20,7 @@ from hudi_core.services.repair.pending_plan import not_run_here
 from hudi_core.services.rollback.failed_writes import finish_restore
 from hudi_core.timeline.instant import WRITE_ACTIONS, Action, State
 
-_DROPPABLE = frozenset({"compaction", "log_compaction", "clustering", "indexing"})
+_DROPPABLE = frozenset({"compaction", "log_compaction", "clustering", "indexing", Action.RESTORE})
 """What unschedule drops without its plan."""
 _ORDER = {"error": 0, "warning": 1, "info": 2}
 
@@ -40,7 +40,7 @@ def stalled_instants(observed: Observations) -> Iterator[Finding]:
         is_old = item.age is None or item.age > observed.stalled_after
         if item.problem is not None:
             fix = "bring the file back from a copy"
-            if item.kind in _DROPPABLE or (item.kind == Action.RESTORE and item.instant.state is State.REQUESTED):
+            if item.kind in _DROPPABLE:
                 fix += f"; without one, drop the plan: hudictl unschedule {observed.uri} {time}"
             what = f"the plan or claim of pending {named} cannot be read: {item.problem}"
             yield found("unreadable_plan", "error", what, fix)

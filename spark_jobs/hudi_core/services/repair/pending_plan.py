@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Final
 
-from hudi_core.errors import ConfigError, CorruptFileError
+from hudi_core.errors import ConfigError, CorruptFileError, StorageNotFoundError
 from hudi_core.model.names import FileGroupId
 from hudi_core.request.services import SERVICES, service_of_action
 from hudi_core.services.context import TableContext
@@ -52,6 +52,8 @@ def find_pending(context: TableContext, timeline: Timeline, instant: str) -> Pen
             return PendingPlan(target, action, restores_to=read_restore_plan(context.active, instant).target)
         except CorruptFileError as error:
             return PendingPlan(target, action, damaged=error)
+        except StorageNotFoundError as error:
+            return PendingPlan(target, action, damaged=CorruptFileError("the plan is missing", path=error.path))
     kind = action if action == Action.SAVEPOINT else service_of_action(action) or "write"
     if action not in (Action.COMPACTION, Action.LOG_COMPACTION, Action.CLUSTERING):
         # In layout 1 an overwrite has the same action, so that only a readable plan identifies a clustering.

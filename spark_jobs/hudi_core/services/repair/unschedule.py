@@ -12,6 +12,8 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from hudi_core.errors import ConfigError, ConflictError, HudiError, TimelineError
+from hudi_core.metadata_table.timeline import MetadataTimeline
+from hudi_core.metadata_table.write.drop import drop_metadata_table
 from hudi_core.request.results import REMOVED
 from hudi_core.services.clean.unscheduled import UnscheduledClean, gone_files
 from hudi_core.services.context import TableContext
@@ -68,7 +70,8 @@ def unschedule(context: TableContext, instant: str, owner: Owner, *, dry_run: bo
     files, under the lock. It may be repeated after a crash, and behind its end: of an instant that is
     neither on the timeline nor archived there is nothing to drop, which the result's `reason` says. Of an inflight
     clean that has deleted files the plan stays: it is completed with these (clean/unscheduled.py). A restore is dropped
-    while it is only requested, a rollback only where its plan cannot be read.
+    while it is only requested, and where its plan cannot be read: the rollbacks that it began are then finished as any
+    others. A rollback is dropped only where its plan cannot be read.
 
     Raises ConfigError or TimelineError for another instant, ConflictError while a run is alive, or where a writer of
     layout 1 started at the same moment; then the plan is restored.
@@ -105,7 +108,7 @@ def _check_droppable(context: TableContext, timeline: Timeline, plan: PendingPla
         raise ConfigError(what, remedy=f"roll it back: `hudictl rollback TABLE --instant {instant}`")
     if plan.kind == Action.ROLLBACK and rollback_target(context.active, instant) is not None:
         raise _half_done(plan, f"hudictl rollback TABLE --instant {instant}")
-    if plan.kind == Action.RESTORE and plan.instant.state is not State.REQUESTED:
+    if plan.kind == Action.RESTORE and plan.instant.state is not State.REQUESTED and plan.damaged is None:
         raise _half_done(plan, finish_restore(plan.restores_to, instant))
     if plan.kind == Action.SAVEPOINT:
         raise ConfigError(
@@ -167,13 +170,30 @@ def _drop(context: TableContext, plan: PendingPlan, owner: Owner) -> dict[str, i
                 built = planned_partitions(context, timeline, instant)
                 refuse_in_use(context, built)
                 remove_build(context, instant, built)
+            if plan.kind == Action.RESTORE:
+                _drop_half_restored_metadata(context, instant)
             lock.check()
             # A restore that began meanwhile is refused: without its inflight file it would look as if it had not.
-            for state in (State.REQUESTED,) if plan.kind == Action.RESTORE else (State.INFLIGHT, State.REQUESTED):
+            is_requested = plan.kind == Action.RESTORE and target.state is State.REQUESTED
+            for state in (State.REQUESTED,) if is_requested else (State.INFLIGHT, State.REQUESTED):
                 context.active.remove(instant, action, state)
             if opens:
                 restore_if_used(context, plan)
     return removed
+
+
+def _drop_half_restored_metadata(context: TableContext, restore: str) -> None:
+    """The metadata table's own restore cannot be continued without the plan of the table's. The caller holds the lock.
+
+    Before it began, the metadata table holds all that the rollbacks of the restore are going to take out of it.
+    """
+    current = context.reloaded()
+    if not current.has_metadata_table:
+        return
+    metadata_timeline = MetadataTimeline(current.storage, current.config)
+    if len(metadata_timeline.active.load().of_actions(Action.RESTORE).after(restore)):
+        log.warning("the metadata table is dropped, Hudi's next write rebuilds it: restore %s had changed it", restore)
+        drop_metadata_table(current.storage)
 
 
 def _clean_up_behind(context: TableContext, instant: str, owner: Owner) -> None:

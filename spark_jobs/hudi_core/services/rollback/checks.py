@@ -15,7 +15,14 @@ from dataclasses import dataclass
 from typing import Final
 
 from hudi_core.config.transaction_config import HeartbeatConfig
-from hudi_core.errors import ConflictError, HudiError, StorageNotFoundError, TimelineError, UnsupportedError
+from hudi_core.errors import (
+    ConflictError,
+    CorruptFileError,
+    HudiError,
+    StorageNotFoundError,
+    TimelineError,
+    UnsupportedError,
+)
 from hudi_core.metadata_table.partition_type import FILES_PARTITION
 from hudi_core.metadata_table.timeline import MetadataTimeline
 from hudi_core.metadata_table.write.initialized_since import initialized_since
@@ -23,10 +30,9 @@ from hudi_core.model.claim_names import HUDI_HEARTBEATS
 from hudi_core.model.names import FileGroupId, parse_data_file
 from hudi_core.services.context import TableContext
 from hudi_core.services.rollback.files_to_undo import Failed, failed_of
-from hudi_core.timeline.actions.clean import decode_clean_plan
 from hudi_core.timeline.actions.plan_fields import record_map, texts
 from hudi_core.timeline.instant import COMMIT_ACTIONS, Action, Instant, State
-from hudi_core.timeline.pending_plans import read_clustering_plans
+from hudi_core.timeline.pending_plans import may_be_written, read_clean_plan, read_clustering_plans
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.transaction import writer_heartbeats
 from hudi_core.transaction.writer_heartbeats import FailedWrites, failed_writes_policy
@@ -236,11 +242,25 @@ def _deleted_by(context: TableContext, clean: Instant) -> Iterator[tuple[FileGro
         done = record_map(raw, "partitionMetadata", path=path)
         deleted = {partition: texts(raw, "successDeleteFiles", path=path) for partition, raw in done.items()}
     else:
-        path = context.active.path(clean.requested_time, Action.CLEAN, State.REQUESTED)
-        data = context.active.read_requested(clean.requested_time, Action.CLEAN)
-        deleted = decode_clean_plan(data, path=path).files
+        found = read_clean_plan(context.active, clean.requested_time)
+        deleted = _of_empty_plan(context, clean) if found is None else found[0].files
     for partition, names in deleted.items():
         for name in names:
             parsed = parse_data_file(name.rpartition("/")[2])
             if parsed is not None:
                 yield FileGroupId(partition, parsed.file_id), parsed.instant
+
+
+def _of_empty_plan(context: TableContext, clean: Instant) -> Mapping[str, Sequence[str]]:
+    """Nothing: without its plan no process can have begun the clean (CleanActionExecutor takes it off the timeline).
+    Raises CorruptFileError where it has begun, and while the plan may still be written.
+    """
+    path = context.active.path(clean.requested_time, Action.CLEAN, State.REQUESTED)
+    if clean.state is State.REQUESTED and not may_be_written(context.active, path):
+        return {}
+    raise CorruptFileError(
+        "the plan of the clean is empty: it is not known which files it deletes",
+        path=path,
+        remedy=f"bring the file back from a copy, or take the clean off the timeline: `hudictl run clean TABLE "
+        f"--instant {clean.requested_time}`",
+    )

@@ -64,7 +64,7 @@ def finish_restore(target: str, restore: str, table: str = "TABLE") -> str:
         return f"hudictl restore {table} --instant {target}"
     return (
         "run it with the Hudi that began it, as its plan does not say which commit the table goes back to; where it is "
-        f"only requested, it can be dropped: hudictl unschedule {table} {restore}"
+        f"only requested, or its plan cannot be read, it can be dropped: hudictl unschedule {table} {restore}"
     )
 
 

@@ -27,7 +27,7 @@ from hudi_core.storage.base import FileInfo
 from hudi_core.timeline.actions.commit import CommitMetadata, Operation, decode_commit
 from hudi_core.timeline.instant import Action, Instant, State
 from hudi_core.timeline.timeline import Timeline
-from hudi_core.transaction.reconcile import files_of, list_partitions
+from hudi_core.transaction.reconcile import list_partitions
 from hudi_core.view.file_group import DataFile
 
 log = logging.getLogger(__name__)
@@ -143,12 +143,31 @@ def _is_log_of(info: FileInfo, base: BaseFileName) -> bool:
 def _by_listing(context: TableContext, failed: Failed, timeline: Timeline, restoring: bool) -> Iterator[FileUndo]:
     shared_logs = not context.config.features.rollback_deletes_logs
     base_files_only = shared_logs and failed.is_compaction and not restoring and not failed.instant.is_completed
-    for info, name in files_of(context.storage, failed.time, _partitions(context, failed, timeline)):
-        if not (base_files_only and isinstance(name, LogFileName)):
-            yield deletion_of(info)
+    clusterings = frozenset() if shared_logs else _clusterings_before(timeline, failed.time)
+    for partition, files in list_partitions(context.storage, _partitions(context, failed, timeline)):
+        for info in files:
+            name = parse_data_file(info.name)
+            is_log = isinstance(name, LogFileName)
+            if name is not None and name.instant == failed.time:
+                is_undone = not (base_files_only and is_log)
+            else:
+                is_undone = (
+                    name is not None
+                    and is_log
+                    and name.instant in clusterings
+                    and is_named_after_another(context.storage, failed.time, partition, info.name)
+                )
+            if is_undone:
+                yield deletion_of(info)
     appends = failed.instant.action in (Action.DELTA_COMMIT, Action.LOG_COMPACTION)
     if shared_logs and appends and not failed.is_compaction:
         yield from _cancelled_blocks(context, failed, timeline)
+
+
+def _clusterings_before(timeline: Timeline, instant: str) -> frozenset[str]:
+    """The instants that may have given their name to log files of a write at `instant` (is_named_after_another)."""
+    replacing = timeline.of_actions(Action.REPLACE_COMMIT, Action.CLUSTERING)
+    return frozenset(item.requested_time for item in replacing if item.requested_time < instant)
 
 
 def _partitions(context: TableContext, failed: Failed, timeline: Timeline) -> list[str]:

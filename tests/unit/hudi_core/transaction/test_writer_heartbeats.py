@@ -6,6 +6,7 @@ import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -196,8 +197,30 @@ def test_a_silent_write_in_a_copy_of_a_table_has_failed(
     active = open_context(copy).active
     active.create_requested(ours, Action.DELTA_COMMIT)
     changed = active.modified()
-    changed[active.path(ours, Action.DELTA_COMMIT, State.REQUESTED)] += 600
-    assert (came_with_a_copy(operation_start, changed), came_with_a_copy(ours, changed)) == (True, False)
+    started, begun = (active.path(time, Action.DELTA_COMMIT, State.REQUESTED) for time in (operation_start, ours))
+    changed[begun] += 600
+    assert (came_with_a_copy(started, changed), came_with_a_copy(begun, changed)) == (True, False)
+
+
+def test_many_young_writes_are_not_compared_with_each_other(writers: Writers) -> None:
+    class Counted(dict[str, float]):
+        looks = 0
+
+        def items(self) -> Any:
+            for item in super().items():
+                self.looks += 1
+                yield item
+
+    times = [f"20261121{hour:02d}{minute:02d}00000" for hour in range(10) for minute in range(60)]
+    for time in times:
+        writers.pend(time, Action.DELTA_COMMIT)
+        writers.clock.now += 60
+    changed = Counted(writers.active.modified())
+    pending = [item for item in writers.active.load().pending() if item.requested_time in times]
+    beats = Heartbeats({}, writers.clock.now, 120.0, 1e6)
+    assert all(may_be_alive(item, writers.active, changed, beats) for item in pending)
+    assert len(pending) == len(times)
+    assert changed.looks < 20 * len(times)
 
 
 def test_a_young_write_whose_heartbeat_stopped_has_failed(writers: Writers) -> None:

@@ -24,6 +24,7 @@ from tests.support.golden_cleans import context_of
 from tests.support.golden_data import GoldenCase
 from tests.support.rows import assert_same_rows
 from tests.support.table_invariants import read_rows
+from tests.unit.hudi_core.services.doctor.test_examine import findings
 
 Golden = Callable[[str, str], GoldenCase]
 VERSIONS = ("6", "8", "9")
@@ -109,6 +110,26 @@ def test_a_log_file_of_layout_2_by_its_name(golden: Golden, folder: str) -> None
     assert orphan.name in str(caught.value)
     orphan.rename(orphan.with_name(orphan.name + ".cdc"))
     assert archive(table), "a CDC file counts only where a commit names it"
+
+
+@pytest.mark.parametrize("folder", ["8", "9"])
+def test_a_log_file_that_is_named_after_a_clustering_by_its_blocks(golden: Golden, folder: str) -> None:
+    """As a write beside the resizing of consistent hashing buckets makes it."""
+    table = golden(folder, "archived_timeline_mor").table
+    (source, *_) = sorted(table.glob("2024*/.*.log.*"))
+    name, timeline = parse_log_file(source.name), context_of(table).active.load()
+    (clustering,) = timeline.of_actions(Action.REPLACE_COMMIT)
+    log = source.with_name(f".{name.file_id}_{clustering.requested_time}.log.1_{name.token}")
+    for instant, is_orphan in ((between(table), True), (timeline.commits().instants[-1].requested_time, False)):
+        log.write_bytes(source.read_bytes().replace(name.instant.encode(), instant.encode()))
+        assert [item.path for item in findings(table) if item.rule == "orphan_hidden"] == (
+            [log.relative_to(table).as_posix()] if is_orphan else []
+        )
+        if is_orphan:
+            with pytest.raises(OrphanFilesError, match=log.name.replace(".", r"\.")):
+                archive(table)
+        else:
+            assert archive(table)
 
 
 class TestBlocksOfVersion6:

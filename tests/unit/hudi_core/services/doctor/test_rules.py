@@ -170,7 +170,7 @@ def test_the_worst_comes_first() -> None:
     assert severities == ["error", "warning", "info"]
 
 
-@pytest.mark.parametrize(("kind", "offered"), [("compaction", True), (Action.RESTORE, False), (Action.ROLLBACK, False)])
+@pytest.mark.parametrize(("kind", "offered"), [("compaction", True), (Action.RESTORE, True), (Action.ROLLBACK, False)])
 def test_a_damaged_plan_is_dropped_only_where_that_can_be_done(kind: str, offered: bool) -> None:
     (finding,) = found(pending=(pending(kind=kind, problem="no Avro"),))
     assert (finding.rule, "hudictl unschedule" in finding.fix) == ("unreadable_plan", offered)

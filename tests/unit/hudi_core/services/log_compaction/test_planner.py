@@ -6,21 +6,27 @@ Plans against those of real Hudi: tests/golden/test_log_compactions.py, tests/in
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from hudi_core.codec.log.blocks import LogBlock
 from hudi_core.config.engine_config import EngineConfig
 from hudi_core.engine.local import LocalEngine
 from hudi_core.errors import ConfigError
+from hudi_core.filegroup.read.log_scan import log_blocks
 from hudi_core.filegroup.write import log_copy
+from hudi_core.model.names import LogFileName, parse_data_file
 from hudi_core.request.requests import RunRequest
 from hudi_core.services.compaction.planner import CompactionService
 from hudi_core.services.context import RUN_KEY, TableContext
 from hudi_core.services.log_compaction.planner import LogCompactionService
 from hudi_core.services.look import nothing_to_do
 from hudi_core.services.verbs import perform
+from hudi_core.timeline.actions.commit import encode_commit, encode_commit_avro
 from hudi_core.timeline.instant import Action, State
+from tests.support.golden_cleans import without_metadata_table
 from tests.support.golden_compactions import context_of
 from tests.support.golden_data import GoldenCase
 from tests.support.log_compactions import ENABLED, FROM_ONE, OWNER, PLANNED, VERSIONS, merge_logs, planned, schedule
@@ -99,6 +105,70 @@ def test_what_one_has_merged_is_left_alone(
     found = perform(context, request, LocalEngine(1), OWNER, count)
     assert [item.state for item in found.instants] == ["completed"]
     assert_same_rows(read_rows(table), rows, ignore=())
+
+
+def newest_log(table: Path) -> tuple[str, LogFileName, bytes, str]:
+    """Partition, name, content and instant of the newest log file of a file group."""
+    context = context_of(table)
+    view = context.view(context.active.load(), "off")
+    partition = view.partitions()[0]
+    (file, *_) = (item.log_files[-1] for item in view.latest_slices(partition) if item.log_files)
+    (block, *_) = (item for item in log_blocks(context.storage, [file]) if isinstance(item, LogBlock))
+    name = parse_data_file(file.name)
+    assert isinstance(name, LogFileName)
+    assert block.instant_time is not None
+    return partition, name, context.storage.read(f"{partition}/{file.name}"), block.instant_time
+
+
+def write_again(table: Path, log: tuple[str, LogFileName, bytes, str]) -> str:
+    """The instant of a delta commit whose log block holds the rows of `log`."""
+    partition, name, content, written = log
+    context = context_of(table)
+    active, timeline = context.active, context.active.load()
+    instant, done = context.new_instant(timeline), active.read_commit(timeline.commits().instants[-1])
+    made = replace(name, version=name.version + 9) if active.layout == 1 else replace(name, instant=instant, version=1)
+    (table / partition / str(made)).write_bytes(content.replace(written.encode(), instant.encode()))
+    done = replace(done, partition_to_write_stats={}, operation_type="UPSERT")
+    data = encode_commit(done) if active.layout == 1 else encode_commit_avro(done)
+    active.create_requested(instant, Action.DELTA_COMMIT)
+    active.to_inflight(instant, Action.DELTA_COMMIT)
+    active.complete(instant, Action.DELTA_COMMIT, data, str(int(instant) + 1))
+    return instant
+
+
+def blocks_of(table: Path, log: tuple[str, LogFileName, bytes, str], *instants: str) -> int:
+    """How many log blocks of `instants` the file group of `log` has."""
+    context = context_of(table)
+    view = context.view(context.active.load(), "off")
+    slices = [item for item in view.latest_slices(log[0]) if item.file_group.file_id == log[1].file_id]
+    found = (block for item in slices for block in log_blocks(context.storage, item.log_files))
+    return sum(isinstance(block, LogBlock) and block.instant_time in instants for block in found)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_what_one_has_merged_is_taken_with_a_new_block_where_both_reach_the_threshold(
+    golden: Golden, version: str
+) -> None:
+    """Hudi counts the merged blocks, and no more those that they were merged of (getCurrentInstantLogBlocks). In
+    version 9 it counts delta commits first, the log compaction with them.
+    """
+    table = without_metadata_table(golden(version, "mor_basic").table)
+    log = newest_log(table)
+    merged = str(schedule(table).instant)
+    merge_logs(table)
+    written = write_again(table, log)
+    rows = read_rows(table)
+    least = 2 if version == "9" else blocks_of(table, log, merged, written)
+    assert least >= 2
+    reason(table, {**ENABLED, BLOCKS: str(least + 1)})
+    due = schedule(table, {**ENABLED, BLOCKS: str(least)})
+    assert due.plan is not None, due.reason
+    assert due.plan["file_groups"] == 1
+    (operation,) = context_of(table).active.read_plan(str(due.instant), Action.LOG_COMPACTION).operations
+    assert (operation.file_group.partition, operation.file_group.file_id) == (log[0], log[1].file_id)
+    merge_logs(table)
+    assert_same_rows(read_rows(table), rows, ignore=())
+    reason(table, {**ENABLED, BLOCKS: "1"})
 
 
 @pytest.mark.parametrize("version", VERSIONS)

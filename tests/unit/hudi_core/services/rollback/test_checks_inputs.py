@@ -9,8 +9,11 @@ import pytest
 from hudi_core.errors import ConflictError
 from hudi_core.services.rollback.checks import read_inputs, refuse_live_writer
 from hudi_core.services.rollback.files_to_undo import failed_of
+from hudi_core.timeline.instant import Action, State
 from tests.support.changed_tables import an_owner, open_context, pending_write
+from tests.support.crash_leftovers import HOUR, LATE, aged, left_file
 from tests.support.golden_data import GoldenCase
+from tests.support.hudictl_runner import hudictl
 
 Golden = Callable[[str, str], GoldenCase]
 VERSIONS = ["6", "8", "9"]
@@ -52,6 +55,26 @@ def test_the_cleans_that_removed_what_a_commit_replaced(golden: Golden, version:
     assert all(set(times) <= cleans.after(commit).requested_times for commit, times in cleaned.items())
     newest = commits.instants[-1].requested_time
     assert cleaned[newest] == ()
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_clean_that_a_crash_left_without_its_plan_has_deleted_nothing(golden: Golden, version: str) -> None:
+    """While its writer may be at it, and where it has begun, it is not known which files go."""
+    table = golden(version, "mor_basic").table
+    context = open_context(table)
+    newest = context.active.load().commits().instants[-1].requested_time
+    requested = left_file(table, context.active, Action.CLEAN)
+    inflight = table / context.active.path(LATE, Action.CLEAN, State.INFLIGHT)
+    for unknown in ("young", "begun"):
+        aged(requested, 0 if unknown == "young" else HOUR)
+        if unknown == "begun":
+            inflight.touch()
+        refused = hudictl("rollback", table, "--instant", newest, "--json")
+        assert (refused.code, refused.error["type"]) == (2, "CorruptFileError")
+        assert f"hudictl run clean TABLE --instant {LATE}" in refused.error["remedy"]
+    inflight.unlink()
+    done = hudictl("rollback", table, "--instant", newest, "--json")
+    assert (done.code, done.document["target"]) == (0, newest), done.err
 
 
 def test_a_live_writer_is_refused(golden: Golden) -> None:

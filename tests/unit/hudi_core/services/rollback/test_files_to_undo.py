@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from hudi_core.errors import FormatError
+from hudi_core.model.names import FileGroupId
+from hudi_core.services.restore.verb import restore
 from hudi_core.services.rollback.files_to_undo import failed_of, plan_undo
 from hudi_core.services.rollback.planner import request_rollback
 from hudi_core.services.rollback.verb import rollback
@@ -15,6 +18,8 @@ from hudi_core.timeline.actions.rollback import decode_rollback_plan
 from hudi_core.timeline.instant import Action, State
 from tests.support.changed_tables import an_owner, assert_rows, data_files, listed, open_context, pending_write
 from tests.support.golden_data import GoldenCase
+from tests.support.pending_operations import clustering_plan
+from tests.support.rows import assert_same_rows
 from tests.support.table_invariants import read_rows
 
 Golden = Callable[[str, str], GoldenCase]
@@ -155,6 +160,29 @@ def test_a_log_file_that_is_named_after_a_clustering_is_deleted(golden: Golden, 
         assert rollback(context, failed, an_owner())
         assert not log.exists()
         assert_rows(copy, rows)
+
+
+@pytest.mark.parametrize("version", ["8", "9"])
+def test_it_is_found_without_markers_where_the_timeline_has_the_clustering(golden: Golden, version: str) -> None:
+    """Also by a restore; a log file of others with such a name stays."""
+    for restoring in (False, True):
+        table = golden(version, "failed_inflight_mor_direct_markers").table
+        failed, rows = pending_write(table), read_rows(table, "off")
+        context = open_context(table)
+        target = context.active.load().commits().instants[-1].requested_time
+        clustering = str(int(target) - 1)
+        log = _named_after(table, failed, clustering)
+        other = log.with_name(log.name.replace("00000000-0000", "11111111-1111"))
+        other.write_bytes(next(path for path in table.glob("*/.*.log.*") if failed not in path.name).read_bytes())
+        shutil.rmtree(table / ".hoodie" / ".temp" / failed)
+        context.active.create_requested(clustering, Action.CLUSTERING, clustering_plan(FileGroupId("p", "none")))
+        if restoring:
+            restore(context, target, an_owner())
+        else:
+            rollback(context, failed, an_owner())
+        assert (log.exists(), other.exists()) == (False, True)
+        other.unlink()
+        assert_same_rows(read_rows(table, "off"), rows)
 
 
 @pytest.mark.parametrize("version", ["8", "9"])

@@ -15,7 +15,7 @@ from hudi_core.engine.local import LocalEngine
 from hudi_core.errors import ConflictError
 from hudi_core.services.compaction.planner import CompactionService
 from hudi_core.services.rollback.planner import request_rollback
-from hudi_core.services.rollback.verb import rollback
+from hudi_core.services.rollback.verb import RollbackResult, rollback
 from hudi_core.storage.local import LocalStorage
 from hudi_core.timeline.instant import Action, Instant, State
 from hudi_core.timeline.pending_plans import read_clustering_plans
@@ -186,3 +186,8 @@ def test_epochs_count_on_while_the_plan_waits(golden: Golden, version: str, plan
         with pytest.raises(ConflictError, match="was taken over"):
             zombie.check()
         held.check()
+
+
+def test_a_write_that_completed_meanwhile_is_logged_by_its_reason() -> None:
+    assert RollbackResult("2", "1").outcome == "the failed write 1 was rolled back"
+    assert RollbackResult(None, None, reason="commit 1 has completed").outcome == "commit 1 has completed"
