@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from tests.memory.test_compaction import BASE_ROWS, MIB, make_table
+from tests.memory.test_compaction import BASE_ROWS, MIB, REPEATED, REPEATED_ROWS, make_table, repeat_text
 
 BUDGET = 32 * MIB
 BOUND = 300 * MIB
@@ -47,3 +47,11 @@ def test_memory_stays_within_the_bound_when_the_rows_do_not(tmp_path: Path) -> N
     assert max(tight["written"]) < 1.2 * min(tight["written"])
     assert max(tight["peak"], task["peak"], many_parts["peak"]) < BOUND
     assert roomy["peak"] > 1.4 * BOUND, "the measurement sees what is in memory"
+
+
+def test_a_long_text_that_is_repeated_needs_no_memory_for_each_row(tmp_path: Path) -> None:
+    make_table(tmp_path)
+    repeat_text(tmp_path)
+    done = run(tmp_path, BUDGET)
+    assert sum(done["written"]) == done["read"][0] > REPEATED_ROWS
+    assert done["peak"] < BOUND < REPEATED_ROWS * REPEATED

@@ -36,6 +36,8 @@ from tests.support.running_attempts import let_run
 
 MIB = 1 << 20
 BASE_ROWS, LOG_ROWS, LOG_FILES, TEXT = 100_000, 100_000, 10, 1500
+REPEATED_ROWS, REPEATED = 4_000, 100_000
+"""Rows of repeat_text, and characters of their text."""
 BUDGET = 16 * MIB
 ROW_GROUP = 8 * MIB
 BOUND = 240 * MIB
@@ -100,6 +102,21 @@ def log_block(instant: str, numbers: np.ndarray, rng: np.random.Generator) -> by
 def letters(count: int, rng: np.random.Generator) -> np.ndarray:
     """Random letters, so that nothing gets small by compression or dictionaries."""
     return rng.integers(97, 123, (count, TEXT), dtype=np.uint8)
+
+
+def repeat_text(folder: Path) -> None:
+    """Puts one long text into all rows of the base file of make_table, which holds it once, in a dictionary: between
+    two short ones, so that no statistics tell of it.
+    """
+    (path,) = (folder / "p").glob("*.parquet")
+    codes = pa.array([0, 2, *[1] * (REPEATED_ROWS - 2)], pa.int32())
+    text = pa.DictionaryArray.from_arrays(codes, pa.array(["a", "m" * REPEATED, "z"]))
+    with pq.ParquetFile(path) as file:
+        rows, schema = file.read().slice(0, REPEATED_ROWS), file.schema_arrow
+    rows = rows.set_column(rows.column_names.index("text"), "text", text)
+    pq.write_table(rows, path, compression="none", use_dictionary=["text"], store_schema=False)
+    assert path.stat().st_size < REPEATED + 300 * REPEATED_ROWS
+    assert pq.read_schema(path).equals(schema)
 
 
 def make_table(folder: Path, *, recent: bool = False) -> None:
@@ -190,3 +207,11 @@ def test_copied_row_groups_need_no_memory_of_their_own(tmp_path: Path) -> None:
     assert done["copied"] == 18 * 5000
     assert done["stat"]["numWrites"] == BASE_ROWS + done["records"]["inserted"] > BASE_ROWS
     assert done["peak"] < BOUND
+
+
+def test_a_long_text_that_is_repeated_needs_no_memory_for_each_row(tmp_path: Path) -> None:
+    make_table(tmp_path)
+    repeat_text(tmp_path)
+    done = run(tmp_path, BUDGET)
+    assert done["records"]["base"] == REPEATED_ROWS
+    assert done["peak"] < BOUND < REPEATED_ROWS * REPEATED

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from hudi_core.codec.bloom import MAX_KEY, MIN_KEY, BloomFilter, filter_in_footer
 from hudi_core.codec.parquet.calendar import hybrid_columns
 from hudi_core.codec.parquet.file import ParquetBaseFile
+from hudi_core.codec.parquet.footer import schema_of
 from hudi_core.codec.parquet.statistics import chunk_ranges, leaf_columns
 from hudi_core.expr.bind import Bound, kind_of
 from hudi_core.expr.ranges import ColumnRange, may_match, operands_of
@@ -73,7 +74,7 @@ def row_group_chooser(
 def footer_ranges(metadata: pq.FileMetaData, kinds: dict[Column, pa.DataType]) -> dict[Operand, ColumnRange]:
     """The ranges of columns, in the types of the query, per row group; those without statistics are omitted."""
     leaves = leaf_columns(metadata)
-    schema = metadata.schema.to_arrow_schema()
+    schema = schema_of(metadata).to_arrow_schema()
     # Their numbers are of other dates: what is read of them is refused, and nothing is ruled out by them.
     hybrid = hybrid_columns(metadata, schema)
     ranges: dict[Operand, ColumnRange] = {}

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Literal
+import json
+import struct
+from collections.abc import Collection
+from typing import Any, Final, Literal
 
 import pyarrow as pa
 
@@ -16,13 +19,16 @@ from hudi_core.codec.avro.arrow_routes import (
     read_reference,
 )
 from hudi_core.codec.avro.arrow_types import logical_field, logical_type, spark_field
+from hudi_core.codec.avro.datum import DatumCodec
 from hudi_core.codec.avro.logical_arrays import to_logical
 from hudi_core.codec.avro.resolve import AvroType, resolve
 from hudi_core.codec.avro.schema import AvroSchema
-from hudi_core.errors import CorruptFileError, UnsupportedError
+from hudi_core.errors import CorruptFileError, FormatError, UnsupportedError
 
 Route = Literal["auto", "polars", "fastavro"]
 _MAX_BYTES = (1 << 31) - 1
+_FIELD: Final = b"avro.field"
+"""Metadata of an Arrow field whose Avro field has a default other than null: that field."""
 _deferral = Deferral()
 
 
@@ -31,11 +37,46 @@ def arrow_schema(schema: AvroSchema, *, path: str = "Avro schema") -> pa.Schema:
 
     timestamp-millis/-micros → timestamp[ms|us, UTC]; local-timestamp-* → timestamp without zone; date → date32;
     time-millis → time32[ms]; time-micros → time64[us]; decimal → decimal128; fixed → fixed size binary; enum, uuid →
-    string; array → list<element>; map → map<string, value>; nullable as the union with null says. Raises
-    UnsupportedError for unions of several types and for types that contain themselves.
+    string; array → list<element>; map → map<string, value>; nullable as the union with null says. A default other than
+    null goes along for with_defaults. Raises UnsupportedError for unions of several types and for types that contain
+    themselves.
     """
     record = _record(schema, path)
-    return pa.schema([logical_field(child.name, child.type, path=path) for child in record.fields])
+    fields = (logical_field(child.name, child.type, path=path) for child in record.fields)
+    return pa.schema([_keeping_default(field, entry) for field, entry in zip(fields, schema["fields"], strict=True)])
+
+
+def _keeping_default(field: pa.Field, entry: dict[str, Any]) -> pa.Field:
+    return field if entry.get("default") is None else field.with_metadata({_FIELD: json.dumps(entry)})
+
+
+def with_defaults(batch: pa.RecordBatch, names: Collection[str], schema: pa.Schema, *, path: str) -> pa.RecordBatch:
+    """Decoded records with the defaults of the columns that their writer's schema, of fields `names`, did not have, by
+    the rules of Avro schema resolution; `schema` is of arrow_schema. Defaults within nested columns are not looked at,
+    nor those that are none of the first type of a union, which Avro refuses.
+    """
+    for number, field in enumerate(schema):
+        if field.name not in names and _FIELD in (field.metadata or {}):
+            value = _default(field, path)
+            if value is not None:
+                batch = batch.set_column(number, batch.schema.field(number), pa.repeat(value, batch.num_rows))
+    return batch
+
+
+def _default(field: pa.Field, path: str) -> pa.Scalar | None:
+    entry = json.loads(field.metadata[_FIELD])
+    kind, value = entry["type"], entry["default"]
+    first = kind[0] if isinstance(kind, list) else kind
+    schema = {"type": "record", "name": "defaults", "fields": [{"name": field.name, "type": first}]}
+    name = first.get("type") if isinstance(first, dict) else first
+    try:
+        datum = DatumCodec(schema).encode(
+            {field.name: value.encode("latin-1") if name in ("bytes", "fixed") else value}
+        )
+        records = struct.pack(">i", len(datum)) + datum
+        return decode_records(records, 1, schema, pa.schema([field]), path=path).column(0)[0]
+    except (FormatError, UnicodeEncodeError, AttributeError):
+        return None
 
 
 def spark_schema(schema: pa.Schema) -> pa.Schema:

@@ -1,9 +1,10 @@
 """Two ways from the records of a log block to physical Arrow columns: polars, and fastavro for other schemas.
 
-Both read one rewritten schema: fields and types named by position, logical types dropped, enum as int, map as an array
-of entries. None of this changes the bytes; it makes both routes produce the same physical arrays, and lets polars read
-maps and enums, which it cannot otherwise. The fast route depends on the schema alone. When polars then fails, by error
-or panic, the bytes are at fault, and the reference route reads them again to name the fault.
+Both read one rewritten schema: fields and types named by position, logical types dropped, enum as int, text as bytes,
+map as an array of entries. None of this changes the bytes; it makes both routes produce the same physical arrays, also
+of text that is no UTF-8, and lets polars read maps and enums, which it cannot otherwise. The fast route depends on the
+schema alone. When polars then fails, by error or panic, the bytes are at fault, and the reference route reads them
+again to name the fault.
 """
 
 from __future__ import annotations
@@ -208,9 +209,9 @@ def _rewritten_plain(avro: AvroType, names: Iterator[str]) -> Any:
     if avro.kind == "fixed":
         return {"type": "fixed", "name": next(names), "size": avro.size}
     if avro.item is None:
-        return "int" if avro.kind == "enum" else avro.kind
+        return {"enum": "int", "string": "bytes"}.get(avro.kind, avro.kind)
     item = _rewritten(avro.item, names)
     if avro.kind == "map":
-        fields = [{"name": "f0", "type": "string"}, {"name": "f1", "type": item}]
+        fields = [{"name": "f0", "type": "bytes"}, {"name": "f1", "type": item}]
         item = {"type": "record", "name": next(names), "fields": fields}
     return {"type": "array", "items": item}

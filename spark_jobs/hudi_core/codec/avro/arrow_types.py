@@ -70,17 +70,17 @@ def logical_field(name: str, avro: AvroType, *, path: str) -> pa.Field:
 def physical_type(avro: AvroType) -> pa.DataType:
     """The Arrow type of the values as they are encoded.
 
-    Enum is its number, fixed and decimal are bytes, map is a list of entries. Fields are named by position (`f0`, `f1`,
-    …), as in `arrow_routes.physical_schema`.
+    Text, fixed and decimal are bytes, enum is its number, map is a list of entries. Fields are named by position (`f0`,
+    `f1`, …), as in `arrow_routes.physical_schema`.
     """
     if avro.kind == "record":
         return pa.struct([(f"f{index}", physical_type(child.type)) for index, child in enumerate(avro.fields)])
     if avro.item is not None:
         item = physical_type(avro.item)
-        return pa.list_(pa.struct([("f0", pa.string()), ("f1", item)]) if avro.kind == "map" else item)
+        return pa.list_(pa.struct([("f0", pa.binary()), ("f1", item)]) if avro.kind == "map" else item)
     if avro.kind == "enum":
         return pa.int32()
-    return pa.binary() if avro.kind == "fixed" else _PLAIN[avro.kind]
+    return pa.binary() if avro.kind in ("fixed", "string") else _PLAIN[avro.kind]
 
 
 def spark_type(kind: pa.DataType) -> pa.DataType:
@@ -101,7 +101,7 @@ def spark_type(kind: pa.DataType) -> pa.DataType:
 
 def spark_field(field: pa.Field) -> pa.Field:
     """The field with its `spark_type`."""
-    return pa.field(field.name, spark_type(field.type), nullable=field.nullable)
+    return field.with_type(spark_type(field.type))
 
 
 _AVRO_OF: Final[dict[pa.DataType, Any]] = {
@@ -142,6 +142,8 @@ def _avro_type(kind: pa.DataType, where: str, path: str) -> Any:
     plain = _AVRO_OF.get(kind)
     if plain is not None:
         return plain
+    if pa.types.is_dictionary(kind):
+        return _avro_type(kind.value_type, where, path)
     if pa.types.is_struct(kind):
         return _avro_record(where, [kind.field(index) for index in range(kind.num_fields)], path)
     if pa.types.is_map(kind) and (pa.types.is_string(kind.key_type) or pa.types.is_large_string(kind.key_type)):

@@ -43,17 +43,26 @@ def to_logical(array: pa.Array, avro: AvroType, *, path: str, alive: pa.Array | 
         array = pc.if_else(alive, array, pa.scalar(bytes(avro.size or 1), array.type))
     if avro.logical == "decimal":
         return _decimal(array, avro, path)
+    if avro.kind == "string":
+        return _text(array)
     target = logical_type(avro, path=path)
     if array.type == target:
         return array
     return array.view(target) if avro.kind in ("int", "long") else pc.cast(array, target)
 
 
+def _text(array: pa.Array) -> pa.Array:
+    """Bytes as text, unchanged where they are no UTF-8: a cast of binary to text in Spark checks nothing, and Hudi
+    reads and compacts what it makes.
+    """
+    return pc.cast(array, pa.binary()).view(pa.string())
+
+
 def _list(array: pa.Array, avro: AvroType, item: AvroType, path: str) -> pa.Array:
     kind = logical_type(avro, path=path)
     if avro.kind == "map":
         entries = unsliced(array.values)
-        columns = [pc.cast(entries.field(0), pa.string()), to_logical(entries.field(1), item, path=path)]
+        columns = [_text(entries.field(0)), to_logical(entries.field(1), item, path=path)]
         made = pa.StructArray.from_arrays(columns, fields=[kind.key_field, kind.item_field])
     else:
         made = to_logical(array.values, item, path=path)

@@ -91,9 +91,14 @@ def _uniform(data: memoryview, path: str) -> pa.Table | None:
     arrays = read_fast(
         body, count + 1, AvroType("record", fields=tuple(fields)), list(range(len(fields))), prefix=False
     )
-    if arrays is None or arrays[0][count].as_py() != _LAST.decode() or arrays[2].unique().to_pylist() != [number]:
+    if arrays is None or arrays[0][count].as_py() != _LAST or arrays[2].unique().to_pylist() != [number]:
         return None
     texts = [to_logical(array, _TEXT, path=path)[:count] for array in arrays[:2]]
+    try:
+        for text in texts:
+            text.validate(full=True)
+    except pa.ArrowInvalid:  # a key that is no UTF-8, which the way by entry names
+        return None
     columns = {"key": texts[0], "partition": texts[1], "branch": pa.repeat(pa.scalar(branch, pa.int8()), count)}
     if branch:
         values = arrays[3]

@@ -13,6 +13,7 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from hudi_core.codec.parquet.footer import schema_of
 from hudi_core.codec.parquet.leaves import leaf_types
 
 SPARK_VERSION: Final = "org.apache.spark.version"
@@ -42,9 +43,10 @@ def hybrid_columns(metadata: pq.FileMetaData, schema: pa.Schema) -> list[str]:
     if not (hybrid or hybrid_int96):
         return []
     found: list[str] = []
+    parquet = schema_of(metadata)
     leaves = [(field.name, kind) for field in schema for kind in leaf_types(field.type)]
     for number, (name, kind) in enumerate(leaves):
-        is_int96 = metadata.schema.column(number).physical_type == "INT96"
+        is_int96 = parquet.column(number).physical_type == "INT96"
         first = _first_alike(kind, is_int96=is_int96)
         is_hybrid = hybrid_int96 if is_int96 else hybrid
         if is_hybrid and first is not None and name not in found and _may_be_below(metadata, number, first):

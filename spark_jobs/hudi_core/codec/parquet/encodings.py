@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from hudi_core.codec.parquet.footer import empty_file
+from hudi_core.codec.parquet.footer import empty_file, schema_of
 
 _FEW_VALUES: Final = 0.5
 """A dictionary pays when at most this share of the sampled values are distinct."""
@@ -100,5 +100,5 @@ def _neighbours_share(sample: pa.Array) -> bool:
 
 def _leaf_paths(schema: pa.Schema) -> list[str]:
     """The dotted names that Parquet gives the leaf columns, which Arrow's per-column options go by."""
-    parquet = pq.ParquetFile(io.BytesIO(empty_file(schema))).schema
+    parquet = schema_of(pq.read_metadata(io.BytesIO(empty_file(schema))))
     return [parquet.column(index).path for index in range(len(parquet))]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from typing import BinaryIO
@@ -12,7 +12,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from hudi_core.codec.parquet.calendar import hybrid_columns
-from hudi_core.codec.parquet.footer import check_footer
+from hudi_core.codec.parquet.coded_texts import is_coded, written_out
+from hudi_core.codec.parquet.footer import check_footer, schema_of
+from hudi_core.codec.parquet.leaves import leaf_types
 from hudi_core.codec.parquet.pages import PageCheckedInput
 from hudi_core.errors import (
     CorruptFileError,
@@ -24,8 +26,11 @@ from hudi_core.errors import (
 from hudi_core.model.size_limits import NO_OPTIONS, SizeLimits
 
 BATCH_ROWS = 64 << 10
-_MOST_BYTES = 256 << 20
+MOST_BYTES = 256 << 20
 """Of a batch: several of them together, as a sort takes them, stay below the 2 GiB of an Arrow array of texts."""
+_CODE = 4
+_WIDTHS = {"BOOLEAN": 1 / 8, "INT32": 4, "INT64": 8, "INT96": 8, "FLOAT": 4, "DOUBLE": 8, "FIXED_LEN_BYTE_ARRAY": 16}
+"""Bytes in memory of a value, null or not, at least; of a text those of its code, or that say where it ends."""
 _RESTORE = "restore it, or roll back the commit that wrote it"
 """The remedy for a damaged file."""
 
@@ -43,17 +48,14 @@ class ParquetBaseFile:
         self.limits = limits
         self._input = checked = PageCheckedInput(file, path, limits)
         with arrow_errors(path):
-            # INT96 timestamps (old Spark writers) are days and nanoseconds; Spark reads them as microseconds.
-            # Pre-buffering, the default of newer pyarrow, keeps the bytes of the whole file in memory until it is
-            # closed.
-            self._file = pq.ParquetFile(checked, coerce_int96_timestamp_unit="us", pre_buffer=False)
+            self._file = _opened(checked)
             self.metadata: pq.FileMetaData = self._file.metadata
             """The footer's metadata of the row groups and their columns."""
             self._check_row_groups()
             footer = checked.take_footer()
             if footer is None:
                 raise CorruptFileError("the footer of the Parquet file is not where its length says", path=path)
-            check_footer(footer, self.metadata.schema, path)
+            check_footer(footer, schema_of(self.metadata), path)
             checked.metadata = self.metadata
             self.footer_bytes = footer
             """The FileMetaData, in Thrift's compact protocol."""
@@ -123,38 +125,72 @@ class ParquetBaseFile:
             return None
         return str(self.metadata.row_group(0).column(0).compression)
 
-    def rows_within(self, size: int, most: int) -> int:
-        """So many rows, at most `most`, as take up about `size` bytes in memory, or _MOST_BYTES where that is less: by
-        the widest row group, whose values count as stored before compression, and texts of a dictionary, by the
-        statistics, as its longest end.
-        """
-        groups = [self.metadata.row_group(number) for number in range(self.metadata.num_row_groups)]
-        full = [group for group in groups if group.num_rows]
-        if not full:
-            return most
-        widest = max(full, key=lambda group: group.total_byte_size / group.num_rows)
-        return max(1, min(most, int(min(size, _MOST_BYTES) / max(1.0, _row_bytes(widest)))))
-
     def batches(
         self,
         columns: Sequence[str] | None = None,
         batch_rows: int = BATCH_ROWS,
         row_groups: Sequence[int] | None = None,
+        *,
+        batch_bytes: int = MOST_BYTES,
     ) -> Iterator[pa.RecordBatch]:
         """The rows in file order, at most `batch_rows` each, with all columns or the top-level ones named.
 
-        Of all row groups or those given. Columns keep the file's order and types (`codec.avro.arrow_conform` casts
-        them); names that the file lacks are ignored. Runs on the calling thread alone: a task of an engine has one
-        core. Raises UnsupportedError for columns in the hybrid calendar, of whichever row groups: a choice of row
-        groups went by these numbers.
+        Of all row groups or those given. A batch takes up about `batch_bytes` in memory at most, or MOST_BYTES where
+        that is less, or it is of one row: values count as stored before compression, and texts of a dictionary as long
+        as they are (coded_texts). Columns keep the file's order and types (`codec.avro.arrow_conform` casts them);
+        names that the file lacks are ignored. Runs on the calling thread alone: a task of an engine has one core.
+        Raises UnsupportedError for columns in the hybrid calendar, of whichever row groups: a choice of row groups went
+        by these numbers.
         """
         requested = None if columns is None else [name for name in self.schema.names if name in set(columns)]
-        self._check_calendar(self.schema.names if requested is None else requested)
+        fields = [field for field in self.schema if requested is None or field.name in requested]
+        self._check_calendar([field.name for field in fields])
+        groups = range(self.metadata.num_row_groups) if row_groups is None else row_groups
+        leaves, most = self._leaves_of(fields), min(batch_bytes, MOST_BYTES)
+        rows, spans = self._spans(groups, leaves, most, batch_rows)
+        schema, reader = pa.schema(fields), self._file
+        opened: Sequence[int] = ()
         with arrow_errors(self.path):
-            for batch in self._file.iter_batches(
-                batch_size=batch_rows, columns=requested, row_groups=row_groups, use_threads=False
-            ):
-                yield batch.replace_schema_metadata(None)
+            for span, coded in spans:
+                if coded != opened:
+                    reader, opened = _opened(self._input, self.metadata, coded), coded
+                for batch in reader.iter_batches(rows, row_groups=span, columns=requested, use_threads=False):
+                    bare = batch.replace_schema_metadata(None)
+                    yield from written_out(bare, schema, most, self.path) if coded else (bare,)
+
+    def _spans(
+        self, groups: Iterable[int], leaves: Sequence[int], size: int, most: int
+    ) -> tuple[int, list[tuple[list[int], list[int]]]]:
+        """So many rows, at most `most`, as take up about `size` bytes as they are read, in the widest row group; and
+        the row groups that are read at once, with the leaf columns that are read as codes. Arrow does not join the
+        codes that nested columns have in several row groups.
+        """
+        spans: list[tuple[list[int], list[int]]] = []
+        widest = 1.0
+        for number in groups:
+            group = self.metadata.row_group(number)
+            chunks = {leaf: group.column(leaf) for leaf in leaves}
+            coded = [leaf for leaf, chunk in chunks.items() if is_coded(chunk)]
+            if group.num_rows:
+                total = sum(_bytes_of(chunk, is_coded=leaf in coded) for leaf, chunk in chunks.items())
+                widest = max(widest, total / group.num_rows)
+            if spans and not coded and not spans[-1][1]:
+                spans[-1][0].append(number)
+            else:
+                spans.append(([number], coded))
+        return max(1, min(most, int(size / widest))), spans
+
+    def _leaves_of(self, fields: Collection[pa.Field]) -> list[int]:
+        """The numbers of the leaf columns of some top-level columns."""
+        names = {field.name for field in fields}
+        found: list[int] = []
+        first = 0
+        for field in self.schema:
+            after = first + len(leaf_types(field.type))
+            if field.name in names:
+                found += range(first, after)
+            first = after
+        return found
 
     def _check_calendar(self, names: Sequence[str]) -> None:
         old = next((name for name in self.hybrid_columns if name in names), None)
@@ -168,15 +204,24 @@ class ParquetBaseFile:
             )
 
 
-def _row_bytes(group: pq.RowGroupMetaData) -> float:
-    total = 0.0
-    for number in range(group.num_columns):
-        chunk = group.column(number)
-        stored = chunk.total_uncompressed_size / group.num_rows
-        found = chunk.statistics if chunk.has_dictionary_page and chunk.physical_type == "BYTE_ARRAY" else None
-        ends = (found.min_raw, found.max_raw) if found is not None and found.has_min_max else ()
-        total += max(stored, *map(len, ends)) if ends else stored
-    return total
+def _opened(
+    file: PageCheckedInput, metadata: pq.FileMetaData | None = None, coded: Sequence[int] = ()
+) -> pq.ParquetFile:
+    # INT96 timestamps (old Spark writers) are days and nanoseconds; Spark reads them as microseconds. Pre-buffering,
+    # the default of newer pyarrow, keeps the bytes of the whole file in memory until it is closed.
+    return pq.ParquetFile(
+        file,
+        metadata=metadata,
+        read_dictionary=coded or None,
+        coerce_int96_timestamp_unit="us",
+        pre_buffer=False,
+    )
+
+
+def _bytes_of(chunk: pq.ColumnChunkMetaData, *, is_coded: bool) -> float:
+    """Of a column chunk as it is read. The dictionary itself is there once, whatever number of rows is read."""
+    width = _CODE if is_coded else _WIDTHS.get(chunk.physical_type, _CODE)
+    return float(max(chunk.total_uncompressed_size, width * chunk.num_values))
 
 
 def bare_schema(schema: pa.Schema) -> pa.Schema:

@@ -49,6 +49,15 @@ class _Column:
     definition: int
 
 
+def schema_of(metadata: pq.FileMetaData) -> pq.ParquetSchema:
+    """The schema of a footer, to be used in place of `metadata.schema`.
+
+    That one keeps what it returns, which refers back to it: the footer, with the Bloom filter in it, would take memory
+    until the cyclic collector runs, which goes by the number of objects and not by their sizes.
+    """
+    return pq.ParquetSchema(metadata)
+
+
 def check_footer(footer: bytes, schema: pq.ParquetSchema, path: str) -> None:
     """Raises CorruptFileError, naming `path`, for a footer whose column chunks Arrow's binding could not give out;
     UnsupportedError for encrypted ones. `footer` is the FileMetaData of the file, `schema` as Arrow read it.

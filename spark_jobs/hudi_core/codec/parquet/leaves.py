@@ -23,20 +23,20 @@ def leaves_with_nan(table: pa.Table) -> frozenset[int]:
         kinds = leaf_types(column.type)
         if any(map(_is_float, kinds)):
             for chunk in column.chunks:
-                found.update(first + number for number, leaf in enumerate(_leaves(chunk)) if _has_nan(leaf))
+                found.update(first + number for number, leaf in enumerate(leaf_arrays(chunk)) if _has_nan(leaf))
         first += len(kinds)
     return frozenset(found)
 
 
-def _leaves(array: pa.Array) -> Iterator[pa.Array]:
+def leaf_arrays(array: pa.Array) -> Iterator[pa.Array]:
     """The values of each leaf column; those of a struct, list or map that is null are none."""
     if pa.types.is_struct(array.type):
         for child in array.flatten():
-            yield from _leaves(child)
+            yield from leaf_arrays(child)
     elif pa.types.is_map(array.type):
-        yield from _leaves(array.cast(pa.list_(array.type.field(0).type)).flatten())
+        yield from leaf_arrays(array.cast(pa.list_(array.type.field(0).type)).flatten())
     elif pa.types.is_nested(array.type):
-        yield from _leaves(array.flatten())
+        yield from leaf_arrays(array.flatten())
     else:
         yield array
 

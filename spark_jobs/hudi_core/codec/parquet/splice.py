@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 from hudi_core.codec.gzip import checksum
 from hudi_core.codec.parquet.fields import Chunk, Column, Element, File, Group, Location, Page
 from hudi_core.codec.parquet.file import ParquetBaseFile
-from hudi_core.codec.parquet.footer import empty_file, footer_bytes
+from hudi_core.codec.parquet.footer import empty_file, footer_bytes, schema_of
 from hudi_core.codec.parquet.page_sink import MAGIC, ChunkBytes
 from hudi_core.codec.parquet.thrift import INTEGERS, MAX_VALUES, Struct, TooManyValuesError, encode_struct, read_struct
 from hudi_core.errors import CorruptFileError
@@ -94,9 +94,9 @@ class RowGroupSource:
         their dotted name, from there. Raises CorruptFileError for what is no column chunk with the rows of its footer,
         or has another checksum than its pages say; SizeLimitError; StorageError.
         """
-        rows = self.file.metadata.row_group(number).num_rows
+        rows, schema = self.file.metadata.row_group(number).num_rows, schema_of(self.file.metadata)
         for place, chunk in enumerate(self._groups[number][Group.columns][1].values):
-            column = self.file.metadata.schema.column(place)
+            column = schema.column(place)
             try:
                 inner = chunk[Chunk.metadata][1]
                 if b".".join(inner[Column.path][1].values).decode() != column.path:
@@ -162,7 +162,7 @@ class RowGroupSource:
 
 
 def _arrow_schema(metadata: pq.FileMetaData) -> pa.Schema:
-    schema: pa.Schema = metadata.schema.to_arrow_schema()
+    schema: pa.Schema = schema_of(metadata).to_arrow_schema()
     return schema
 
 

@@ -10,6 +10,8 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from hudi_core.codec.parquet.footer import schema_of
+
 _NUMBERS: Final = frozenset({"INT32", "INT64"})
 _BYTES: Final = frozenset({"BYTE_ARRAY", "FIXED_LEN_BYTE_ARRAY"})
 _ORDERS_NAN: Final = "parquet-mr"
@@ -32,7 +34,7 @@ class ChunkRanges:
 
 def leaf_columns(metadata: pq.FileMetaData) -> dict[tuple[str, ...], int]:
     """The numbers of the leaf columns that have one value per row, by path; lists and maps have none."""
-    schema = metadata.schema
+    schema = schema_of(metadata)
     columns = [schema.column(number) for number in range(len(schema))]
     # A dotted path does not distinguish a field of a struct from a column with a dot in its name; those are top-level
     # leaves.
@@ -49,7 +51,7 @@ def chunk_ranges(metadata: pq.FileMetaData, number: int, kind: pa.DataType) -> C
     None for a type whose ranges are not read.
     """
     chunks = [metadata.row_group(group).column(number) for group in range(metadata.num_row_groups)]
-    convert = _converter(kind, metadata.schema.column(number).physical_type)
+    convert = _converter(kind, schema_of(metadata).column(number).physical_type)
     if convert is None:
         return None
     found = [chunk.statistics if chunk.is_stats_set else None for chunk in chunks]

@@ -16,7 +16,7 @@ from hudi_core.codec.avro.schema import parse_schema
 from hudi_core.codec.hfile.reader import HFileReader
 from hudi_core.codec.log.content import encode_avro_records
 from hudi_core.codec.orc import OrcBaseFile
-from hudi_core.codec.parquet.file import ParquetBaseFile
+from hudi_core.codec.parquet.file import MOST_BYTES, ParquetBaseFile
 from hudi_core.errors import CorruptFileError, UnsupportedError
 from hudi_core.filegroup.read.evolution import apply_sources, rename_fields, stored_names
 from hudi_core.model.names import OPERATION, parse_base_file
@@ -83,14 +83,14 @@ def read_base_file(
     schema: pa.Schema,
     *,
     batch_rows: int,
-    batch_bytes: int | None = None,
+    batch_bytes: int = MOST_BYTES,
     row_groups: RowGroups | None = None,
     history: History | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """The rows of a base file of any format with the columns and types of `schema`, in the file's order.
 
     Columns that the file lacks are null, narrower types are widened; with a schema `history`, columns are found by
-    their ids. `batch_bytes` (ParquetBaseFile.rows_within) and `row_groups` are used for Parquet files only. An ORC file
+    their ids. `batch_bytes` (ParquetBaseFile.batches) and `row_groups` are used for Parquet files only. An ORC file
     is read a stripe at a time, of 64 MiB unless its writer was configured otherwise. Raises StorageNotFoundError when
     the file is missing, CorruptFileError when it is not whole, UnsupportedError for a format that is not read and for a
     bootstrap's file.
@@ -101,8 +101,9 @@ def read_base_file(
     if name.extension == "parquet":
         with open_base_file(storage, file.path) as parquet:
             chosen = None if row_groups is None else row_groups(parquet.metadata)
-            rows = batch_rows if batch_bytes is None else parquet.rows_within(batch_bytes, batch_rows)
-            yield from base_batches(parquet, schema, batch_rows=rows, row_groups=chosen, sources=sources)
+            yield from base_batches(
+                parquet, schema, batch_rows=batch_rows, batch_bytes=batch_bytes, row_groups=chosen, sources=sources
+            )
     elif name.extension == "orc":
         with storage.open_input(file.path) as stream:
             orc = OrcBaseFile(stream, file.path, storage.limits)
@@ -117,6 +118,7 @@ def base_batches(
     schema: pa.Schema,
     *,
     batch_rows: int,
+    batch_bytes: int = MOST_BYTES,
     row_groups: Sequence[int] | None = None,
     sources: Sequence[ColumnSource] = (),
 ) -> Iterator[pa.RecordBatch]:
@@ -128,7 +130,7 @@ def base_batches(
     # At least one column is read, since a batch without columns has no rows.
     there = dict.fromkeys(file.schema.names)
     names = [name for name in stored_names(schema.names, sources) if name in there] or [*there][:1]
-    for batch in file.batches(columns=names, batch_rows=batch_rows, row_groups=row_groups):
+    for batch in file.batches(names, batch_rows, row_groups, batch_bytes=batch_bytes):
         yield conform_batch(apply_sources(batch, sources), schema, path=file.path)
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hudi_core.codec.avro.arrow import decode_records
+from hudi_core.codec.avro.arrow import decode_records, with_defaults
 from hudi_core.codec.avro.schema import field_names, parse_schema
 from hudi_core.codec.hfile.reader import HFileReader
 from hudi_core.codec.log.blocks import BlockType, LogBlock
@@ -85,7 +85,8 @@ def block_batches(
     piece_bytes: int | None = None,
     sources: Sequence[ColumnSource] = (),
 ) -> Iterator[pa.RecordBatch]:
-    """The records of a data block with the columns and types of `schema`.
+    """The records of a data block with the columns and types of `schema`; columns that Avro records lack have their
+    defaults (with_defaults), as Hudi's readers of log files have them, and unlike those of base files.
 
     An Avro block of more than twice `piece_bytes` is read piece by piece. Raises CorruptFileError or UnsupportedError
     naming the log file.
@@ -96,7 +97,8 @@ def block_batches(
             yield from base_batches(file, schema, batch_rows=BATCH_ROWS, sources=sources)
         return
     writer = rename_fields(parse_schema(block.schema or "", path=block.path), sources)
-    _check_operation(field_names(writer), schema, block)
+    names = frozenset(field_names(writer))
+    _check_operation(names, schema, block)
     pieces = (
         _hfile_pieces(storage, block)
         if block.type is BlockType.HFILE_DATA
@@ -104,7 +106,8 @@ def block_batches(
     )
     for count, records, keys in pieces:
         for batch in decode_records(records, count, writer, schema, path=block.path).combine_chunks().to_batches():
-            yield batch if keys is None else _with_keys(batch, keys, block.path)
+            whole = batch if block.is_partial else with_defaults(batch, names, schema, path=block.path)
+            yield whole if keys is None else _with_keys(whole, keys, block.path)
 
 
 def has_operations(blocks: Iterable[LogBlock]) -> bool:

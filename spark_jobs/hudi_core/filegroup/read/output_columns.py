@@ -66,7 +66,7 @@ class OutputColumns:
             if self.rule.last:
                 fields.pop(item.name, None)
             fields[item.name] = item
-        return pa.schema(list(fields.values()))
+        return pa.schema([item.remove_metadata() for item in fields.values()])
 
     def select(self, columns: Sequence[str] | None) -> pa.Schema:
         """The selected columns, in that order, or all; raises ConfigError for a column that the table lacks."""

@@ -5,7 +5,7 @@ The logs are merged in merge.log_merge, a batch of base rows with them in merge.
 
 Memory: `budget` bytes of log records, beyond which they lie in memory-mapped temporary files; for every log record its
 key, its ordering value and 9 bytes; an eighth of the budget of base rows, and the merged copy of one batch, which has
-no more where its reader asks ParquetBaseFile.rows_within.
+no more where its reader asks for that (ParquetBaseFile.batches).
 """
 
 from __future__ import annotations

@@ -111,7 +111,15 @@ class SliceReader:
         base, history = file_slice.base_file, self.spec.history
         # Names in the footer of a file that is read by column id are not the query's.
         chosen = None if history is not None else row_groups
-        yield from read_base_file(self.storage, base, schema, batch_rows=READ_ROWS, row_groups=chosen, history=history)
+        yield from read_base_file(
+            self.storage,
+            base,
+            schema,
+            batch_rows=READ_ROWS,
+            batch_bytes=self._budget,
+            row_groups=chosen,
+            history=history,
+        )
 
     def _merged(self, file_slice: FileSlice, names: Collection[str]) -> Iterator[pa.RecordBatch]:
         config = self.spec.config

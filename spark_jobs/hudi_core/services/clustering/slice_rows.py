@@ -87,8 +87,13 @@ class SliceRows:
         if self.base is None:
             return
         config = self.target.config
-        most = self.base.rows_within(config.memory_bytes // GROUP_SHARE, config.batch_rows)
-        for batch in base_batches(self.base, schema or self.schema, batch_rows=most, row_groups=row_groups):
+        for batch in base_batches(
+            self.base,
+            schema or self.schema,
+            batch_rows=config.batch_rows,
+            batch_bytes=config.memory_bytes // GROUP_SHARE,
+            row_groups=row_groups,
+        ):
             if RECORD_KEY in batch.schema.names:
                 key_texts(batch.column(RECORD_KEY), path=self.base.path)
             yield batch

@@ -221,7 +221,7 @@ class _Compaction:
             if source is None
             else RowGroupPlan(source, merge.records.keys, self.config, handle.codec, with_keys=not known).parts()
         )
-        rows, copied = base.rows_within(self.config.memory_bytes // GROUP_SHARE, self.config.batch_rows), 0
+        copied = 0
         for part in parts:
             if source is not None and part.copied:
                 before = handle.rows
@@ -231,7 +231,13 @@ class _Compaction:
                 merge.pass_over(handle.rows - before)
                 copied += handle.rows - before
                 continue
-            batches = base_batches(base, handle.rows_schema, batch_rows=rows, row_groups=part.numbers)
+            batches = base_batches(
+                base,
+                handle.rows_schema,
+                batch_rows=self.config.batch_rows,
+                batch_bytes=self.config.memory_bytes // GROUP_SHARE,
+                row_groups=part.numbers,
+            )
             for batch in merge.merged(batches, group_rows=GROUP_ROWS):
                 handle.write(batch, known_keys=known)
         return copied

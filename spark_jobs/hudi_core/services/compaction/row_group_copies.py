@@ -113,10 +113,12 @@ class RowGroupPlan:
         return not small and codecs == {self._codec}
 
     def _keys_if_untouched(self, number: int) -> list[pa.Array] | None:
-        """The keys of a row group of which the logs hold none, where they were requested; None for another one."""
+        """The keys of a row group of which the logs hold none, where they were requested; None for another one. Raises
+        CorruptFileError for a row without a key, which is not copied either.
+        """
         candidates = self._candidates(number)
         found: list[pa.Array] = []
-        if not (len(candidates) or self._with_keys):
+        if not (len(candidates) or self._with_keys) and self._has_all_keys(number):
             return found
         for batch in self._base.batches([RECORD_KEY], _KEYS_AT_ONCE, [number]):
             keys = key_texts(batch.column(0), path=self._base.path)
@@ -125,6 +127,10 @@ class RowGroupPlan:
             if self._with_keys:
                 found.append(keys)
         return found
+
+    def _has_all_keys(self, number: int) -> bool:
+        """Whether the footer says so."""
+        return self._ranges is not None and self._ranges.null_count[number].as_py() == 0
 
     def _candidates(self, number: int) -> pa.Array:
         """The keys of the logs that lie in the range of the row group's keys, all where that is not known."""

@@ -215,7 +215,7 @@ def count_file(unit: CountUnit, attempt: TaskAttempt) -> FileCount:
     with open_part(unit.rows, unit.part) as file:
         every = unit.rows.read_columns(file)
         columns = pa.schema([every.field(name) for name in unit.rows.keys.columns])
-        for batch in base_batches(file, columns, batch_rows=_rows_at_once(unit.rows, file)):
+        for batch in _batches(unit.rows, file, columns):
             path = file.path
             keys = unit.rows.keys.keys(batch, path=path)
             if unit.rows.buckets is not None:
@@ -252,7 +252,7 @@ def read_part(rows: SourceRows, part: SourcePart) -> Iterator[pa.RecordBatch]:
     with open_part(rows, part) as file:
         columns = rows.read_columns(file)
         groups = range(part.first, file.metadata.num_row_groups if part.end is None else part.end)
-        for batch in base_batches(file, columns, batch_rows=_rows_at_once(rows, file), row_groups=list(groups)):
+        for batch in _batches(rows, file, columns, list(groups)):
             for field, column in zip(columns, batch.columns, strict=True):
                 if column.null_count and not field.nullable:
                     raise FormatError(
@@ -261,9 +261,12 @@ def read_part(rows: SourceRows, part: SourcePart) -> Iterator[pa.RecordBatch]:
             yield batch
 
 
-def _rows_at_once(rows: SourceRows, file: ParquetBaseFile) -> int:
+def _batches(
+    rows: SourceRows, file: ParquetBaseFile, columns: pa.Schema, groups: Sequence[int] | None = None
+) -> Iterator[pa.RecordBatch]:
     """See the option airflow_hudi.batch.rows."""
-    return file.rows_within(rows.config.memory_bytes // GROUP_SHARE, rows.config.batch_rows)
+    share = rows.config.memory_bytes // GROUP_SHARE
+    return base_batches(file, columns, batch_rows=rows.config.batch_rows, batch_bytes=share, row_groups=groups)
 
 
 def _parts(file: ParquetBaseFile, whole: SourcePart) -> Iterator[SourcePart]:

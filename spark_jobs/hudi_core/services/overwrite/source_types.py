@@ -8,6 +8,7 @@ from typing import Final
 import pyarrow as pa
 
 from hudi_core.codec.parquet.file import ParquetBaseFile
+from hudi_core.codec.parquet.footer import schema_of
 from hudi_core.errors import ConfigError
 
 _INTEGERS: Final = {pa.int8(): 1, pa.int16(): 2, pa.int32(): 4, pa.int64(): 8}
@@ -102,7 +103,7 @@ def with_instants(file: ParquetBaseFile) -> pa.Schema:
     """The file's columns, in which times of INT96 are instants, as Spark's writers have them by default: their Arrow
     type has no zone, also within structs, lists and maps.
     """
-    schema = file.metadata.schema
+    schema = schema_of(file.metadata)
     leaves = iter([schema.column(at).physical_type == _INT96 for at in range(len(schema))])
     return pa.schema([field.with_type(_instants(field.type, leaves)) for field in file.schema])
 

@@ -222,4 +222,6 @@ def _text(value: pa.Scalar | None) -> str:
         shown = str(value.as_py()) if pa.types.is_timestamp(value.type) else repr(value.as_py())
     except OverflowError:
         shown = f"{value.value} {value.type}"  # beyond the years that Python's times have
+    except UnicodeDecodeError:
+        shown = repr(value.cast(pa.binary()).as_py())
     return truncated(shown, _SHOWN)

@@ -44,7 +44,7 @@ def test_nested_types_keep_whether_they_may_be_null() -> None:
     mapped = logical_type(typed({"type": "map", "values": "string"}), path="x")
     assert mapped.item_field == pa.field("value", pa.string(), nullable=False)
     assert physical_type(typed({"type": "map", "values": "string"})) == pa.list_(
-        pa.struct([("f0", pa.string()), ("f1", pa.string())])
+        pa.struct([("f0", pa.binary()), ("f1", pa.binary())])
     )
     assert logical_field("x", typed(["null", "int"]), path="x").nullable
 
@@ -109,6 +109,8 @@ def test_wide_and_narrow_forms_are_the_plain_ones() -> None:
     wide = [pa.large_string(), pa.large_binary(), pa.int8(), pa.large_list(pa.int16()), pa.binary(4)]
     plain = [pa.string(), pa.binary(), pa.int32(), pa.list_(pa.field("element", pa.int32())), pa.binary(4)]
     assert arrow_schema(avro_schema(pa.schema(list(zip("abcde", wide, strict=True))), path="x")).types == plain
+    coded = pa.schema([("a", pa.dictionary(pa.int8(), pa.large_string()))])
+    assert arrow_schema(avro_schema(coded, path="x")).types == [pa.string()]
 
 
 @pytest.mark.parametrize(

@@ -56,14 +56,24 @@ def test_rows_and_footer_come_back() -> None:
 
 def test_so_many_rows_as_memory_is_for() -> None:
     """By the values before compression; a text that is repeated takes up its length in memory, not that of its code."""
-    wide = pa.table({"text": [os.urandom(500).hex() for _ in range(100)]})
-    same = pa.table({"text": ["x" * 1000] * 100})
+    wide = pa.table({"text": [os.urandom(500).hex() for _ in range(400)]})
+    same = pa.table({"text": ["x" * 1000] * 400})
     for table in (wide, same):
         file = ParquetBaseFile(written(table), "f.parquet")
-        assert 80 <= file.rows_within(100_000, 65_536) <= 100
-        assert (file.rows_within(100_000, 50), file.rows_within(1, 50)) == (50, 1)
-        assert file.rows_within(1 << 50, 1 << 40) * 1000 < 1 << 29, "whatever memory there is"
-    assert ParquetBaseFile(written(wide.slice(0, 0)), "f.parquet").rows_within(1, 50) == 50
+        assert all(50 <= batch.num_rows <= 100 for batch in list(file.batches(batch_bytes=100_000))[:-1])
+        assert [batch.num_rows for batch in file.batches(None, 50)] == [50] * 8
+        assert next(file.batches(batch_bytes=1)).num_rows == 1
+    assert list(ParquetBaseFile(written(wide.slice(0, 0)), "f.parquet").batches(batch_bytes=1)) == []
+
+
+def test_columns_of_no_text_count_what_they_take_up_in_memory() -> None:
+    """Columns of nulls, and numbers of a dictionary, are next to nothing in the file."""
+    table = pa.table(
+        {f"c{at}": pa.nulls(20_000, kind) for at, kind in enumerate([pa.string(), pa.int64(), pa.decimal128(38, 2)])}
+        | {"same": pa.repeat(pa.scalar(7, pa.int64()), 20_000)}
+    )
+    for batch in ParquetBaseFile(written(table), "f.parquet").batches(batch_bytes=100_000):
+        assert batch.nbytes < 110_000
 
 
 def test_columns_are_read_by_name_in_file_order() -> None:

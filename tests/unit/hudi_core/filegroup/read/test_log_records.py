@@ -208,3 +208,20 @@ def test_partial_blocks_merge_by_their_own_columns() -> None:
     with closing(records.store):
         assert records.take(np.array([0]))["ts"].to_pylist() == [9]
         assert records.take(np.array([0]))["text"].to_pylist() == ["kept"]
+
+
+@pytest.mark.parametrize("is_partial", [False, True])
+def test_a_column_that_came_later_has_its_default_unless_a_partial_update_leaves_it_out(is_partial: bool) -> None:
+    late = {"name": "late", "type": ["string", "null"], "default": "none yet"}
+    schema = arrow_schema({**FULL, "fields": [late, *FULL["fields"]]})
+    storage = MemoryStorage()
+    codec = DatumCodec(FULL)
+    content = encode_avro_block([codec.encode({"_hoodie_record_key": "a", "id": "a", "ts": 9})])
+    headers = {HeaderKey.INSTANT_TIME: "003", HeaderKey.SCHEMA: json.dumps(FULL)}
+    if is_partial:
+        headers[HeaderKey.IS_PARTIAL] = "true"
+    block = the_block(storage, encode_block(BlockType.AVRO_DATA, headers, content, hudi_1_headers=True))
+    (batch,) = block_batches(storage, block, schema)
+    assert batch.schema.equals(schema)
+    assert batch.column("late").to_pylist() == [None if is_partial else "none yet"]
+    assert batch.column("ts").to_pylist() == [9]

@@ -46,10 +46,16 @@ VERSIONS = ["6", "8", "9"]
 IGNORED = ("_hoodie_file_name",)
 
 
-def assert_refused(table: Path, error: type[HudiError], text: str, instant: str | None = None) -> HudiError:
+def assert_refused(
+    table: Path,
+    error: type[HudiError],
+    text: str,
+    instant: str | None = None,
+    options: dict[str, str] | None = None,
+) -> HudiError:
     files, pending = data_files(table), pending_instants(table)
     with pytest.raises(error, match=text) as caught:
-        cluster(table, instant)
+        cluster(table, instant, options)
     assert data_files(table) == files
     assert pending_instants(table) == pending
     return caught.value
@@ -302,8 +308,13 @@ def test_a_base_file_with_change_operations_leaves_the_instant_requested(golden:
     assert str(error.path).endswith(victim.name)
 
 
+@pytest.mark.parametrize("order", [{SORT_COLUMNS: "ts"}, {}], ids=["sorted", "copied"])
+@pytest.mark.parametrize("statistics", [True, False])
 @pytest.mark.parametrize("version", VERSIONS)
-def test_rows_without_a_key_are_named_and_not_sorted(golden: Golden, version: str) -> None:
+def test_rows_without_a_key_are_named_and_not_taken(
+    golden: Golden, version: str, statistics: bool, order: dict[str, str]
+) -> None:
+    """Whether they are sorted, or their row groups would be copied."""
     table = golden(version, "cow_basic").table
     for path in (path for path in data_files(table) if path.endswith(".parquet")):
         file = pq.ParquetFile(table / path)
@@ -311,6 +322,8 @@ def test_rows_without_a_key_are_named_and_not_sorted(golden: Golden, version: st
         at = rows.schema.get_field_index("_hoodie_record_key")
         keys = pa.array([None, *rows.column(at).to_pylist()[1:]], pa.string())
         rows = rows.set_column(at, "_hoodie_record_key", keys).replace_schema_metadata(footer)
-        pq.write_table(rows, table / path)
-    instant = plan_of_all(table, {SORT_COLUMNS: "ts", "hoodie.clustering.plan.strategy.target.file.max.bytes": "1000"})
-    assert_refused(table, CorruptFileError, "1 records have no record key", instant)
+        pq.write_table(rows, table / path, write_statistics=statistics)
+    size = "1000" if order else str(1 << 30)
+    instant = plan_of_all(table, {**order, "hoodie.clustering.plan.strategy.target.file.max.bytes": size})
+    options = {"airflow_hudi.parquet.row_group.rows": "4"}
+    assert_refused(table, CorruptFileError, "1 records have no record key", instant, options)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from random import Random
@@ -20,6 +20,7 @@ from hudi_core.codec.parquet.splice import RowGroupSource
 from hudi_core.codec.parquet.thrift import I32, LIST, MAX_VALUES, ThriftList, encode_struct, read_struct
 from hudi_core.codec.parquet.writer import BaseFileWriter, ParquetStyle
 from hudi_core.config.write_config import WriteConfig
+from hudi_core.errors import CorruptFileError
 from hudi_core.filegroup.merge.log_merge import LogRecords
 from hudi_core.filegroup.merge.payload_store import PayloadStore
 from hudi_core.filegroup.merge.table_policy import MergePolicy
@@ -42,7 +43,7 @@ def records(keys: list[str], kinds: list[Kind] | None = None) -> LogRecords:
     return LogRecords(pa.array(keys, pa.string()), found, rows, pa.nulls(len(keys)), store, None, len(keys), 0)
 
 
-def source_of(keys: list[str], rows: int, *, statistics: bool, codec: str = "gzip") -> RowGroupSource:
+def source_of(keys: Sequence[str | None], rows: int, *, statistics: bool, codec: str = "gzip") -> RowGroupSource:
     """A base file of these keys, with so many rows in a row group."""
     table = pa.table({RECORD_KEY: keys, FILE_NAME: ["f"] * len(keys)})
     file = io.BytesIO()
@@ -133,6 +134,16 @@ def test_no_key_column_is_read_where_the_footer_says_enough(monkeypatch: pytest.
     parts = list(RowGroupPlan(source, records(["k155", "k1555"]).keys, config(10), "GZIP", with_keys=False).parts())
     assert read == [[5]]
     assert sum(part.copied for part in parts) == 9
+
+
+@pytest.mark.parametrize("statistics", [True, False])
+@pytest.mark.parametrize("with_keys", [True, False])
+def test_a_row_group_with_a_row_without_a_key_is_not_copied(statistics: bool, with_keys: bool) -> None:
+    """A merge or a sort refuses the row, too. The keys of a copy may be joined from the footer, unread."""
+    source = source_of(["a", None, "b"], 3, statistics=statistics)
+    with pytest.raises(CorruptFileError, match="1 records have no record key") as caught:
+        list(RowGroupPlan(source, records([]).keys, config(3), "GZIP", with_keys=with_keys).parts())
+    assert caught.value.path == "base.parquet"
 
 
 def test_keys_remain_unless_something_deletes() -> None:

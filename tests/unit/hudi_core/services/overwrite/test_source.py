@@ -117,7 +117,7 @@ def test_rows_need_keys(table: Path, tmp_path: Path) -> None:
     rows = own_rows(table, read_rows(table))
     at = rows.schema.get_field_index("id")
     keyless = rows.set_column(at, "id", [pa.nulls(rows.num_rows, pa.string())])
-    refused(table, keyless, tmp_path, FormatError, f"{rows.num_rows} rows have no record key in id")
+    refused(table, keyless, tmp_path, FormatError, r"\d+ rows have no record key in id")
     at = rows.schema.get_field_index("dt")
     outside = rows.set_column(at, "dt", [pa.array(["../elsewhere"] * rows.num_rows)])
     refused(table, outside, tmp_path / "2", FormatError, r"\.\./elsewhere")
