@@ -16,6 +16,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from hudi_core.codec.buffers import octets
+from hudi_core.errors import UnsupportedError, truncated
 
 _native: Callable[[bytes, int], int] | None
 try:
@@ -27,6 +28,7 @@ except ImportError:
 _MASK_32 = (1 << 32) - 1
 _FEW = 64
 """Below this many keys one after the other is as fast."""
+_SHOWN = 80
 _ASCII_END = 0x80
 
 
@@ -64,12 +66,18 @@ def group_indexes(keys: pa.Array, count: int) -> NDArray[np.int32]:
 
 
 def string_hashes(texts: pa.Array) -> NDArray[np.int32]:
-    """java_string_hash of each text of a string array without nulls."""
+    """java_string_hash of each text of a string array without nulls. Raises UnsupportedError for one that is no UTF-8:
+    Java hashes what it makes of it.
+    """
     if not len(texts):
         return np.zeros(0, dtype=np.int32)
     offsets, data = octets(texts)
     if len(data) and int(data.max()) >= _ASCII_END:
-        return _text_hashes(texts.to_pylist())
+        try:
+            return _text_hashes(texts.to_pylist())
+        except UnicodeDecodeError as error:
+            what = f"a key, or a value of an index, is no UTF-8: {truncated(repr(error.object), _SHOWN)}"
+            raise UnsupportedError(what, remedy="have a writer correct the row, or drop the index") from error
     return _hashes(data, np.diff(offsets))
 
 

@@ -49,7 +49,7 @@ def call(name: str, array: pa.Array, literals: Sequence[Literal], zone: str) -> 
         )
     try:
         return function.compute(array, literals, zone)
-    except (pa.ArrowNotImplementedError, pa.ArrowInvalid, pa.ArrowTypeError) as error:
+    except (pa.ArrowNotImplementedError, pa.ArrowInvalid, pa.ArrowTypeError, UnicodeDecodeError) as error:
         raise ConfigError(f"{name} cannot be computed of {array.type}: {error}") from error
 
 

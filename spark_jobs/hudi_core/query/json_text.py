@@ -11,6 +11,7 @@ from __future__ import annotations
 import base64
 import json
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Final
@@ -67,7 +68,8 @@ def _object(members: list[tuple[str, pa.Array]], count: int, style: JsonStyle) -
         else:
             parts.append(pc.binary_join_element_wise(pa.scalar(lead), text, "").fill_null(""))
     joined = pc.binary_join_element_wise(*parts, "")
-    return _framed("{", pc.utf8_slice_codeunits(joined, len(style.comma)), "}")
+    # The first one leads. A slice of text would look at its characters, and a text may be no UTF-8.
+    return _framed("{", pc.replace_substring(joined, style.comma, "", max_replacements=1), "}")
 
 
 def _texts(column: pa.Array, style: JsonStyle) -> pa.StringArray:
@@ -139,8 +141,10 @@ def _escape(texts: pa.StringArray, style: JsonStyle) -> pa.StringArray:
     if not len(hits):
         return texts
     pattern = re.compile(rare)
-    fixed = [pattern.sub(lambda found: f"\\u{ord(found[0]):04X}", texts[int(hit)].as_py()) for hit in hits]
-    return _put(texts, hits, fixed)
+    # What is no UTF-8 stays as it is.
+    rows = (texts[int(hit)].as_buffer().to_pybytes().decode(errors="surrogateescape") for hit in hits)
+    fixed = [pattern.sub(lambda found: f"\\u{ord(found[0]):04X}", text) for text in rows]
+    return _put(texts, hits, [text.encode(errors="surrogateescape") for text in fixed])
 
 
 def _floats(column: pa.Array) -> pa.StringArray:
@@ -167,7 +171,7 @@ def _java_number(text: str) -> str:
     return f"{lead}{shown[0]}.{shown[1:] or '0'}E{power}"
 
 
-def _put(texts: pa.StringArray, places: np.ndarray, values: list[str]) -> pa.StringArray:
+def _put(texts: pa.StringArray, places: np.ndarray, values: Sequence[str | bytes]) -> pa.StringArray:
     mask = np.zeros(len(texts), dtype=np.bool_)
     mask[places] = True
-    return pc.replace_with_mask(texts, pa.array(mask), pa.array(values, pa.string()))
+    return pc.replace_with_mask(texts, pa.array(mask), pa.array(values, pa.binary()).view(pa.string()))

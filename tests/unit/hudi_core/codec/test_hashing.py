@@ -20,6 +20,7 @@ from hudi_core.codec.hashing import (
     xxh64_python,
 )
 from hudi_core.codec.hfile.reader import HFileReader
+from hudi_core.errors import UnsupportedError
 from tests.support.golden_data import golden_root
 
 
@@ -34,6 +35,12 @@ def test_java_string_hash(text: str, value: int) -> None:
 def test_the_smallest_hash_still_finds_a_file_group() -> None:
     assert file_group_index("polygenelubricants", 10) == 8
     assert file_group_index("polygenelubricants", 1) == 0
+
+
+def test_a_text_that_is_no_utf_8_has_no_place() -> None:
+    keys = pa.array([b"a", b"\xff\xfe"], pa.binary()).view(pa.string())
+    with pytest.raises(UnsupportedError, match=r"is no UTF-8: b'\\xff\\xfe'"):
+        group_indexes(keys, 10)
 
 
 def test_a_partition_has_at_least_one_file_group() -> None:

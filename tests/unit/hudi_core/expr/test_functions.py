@@ -17,6 +17,10 @@ MOMENTS = pa.array(
 DAYS = pa.array([dt.date(2024, 5, 6), None])
 
 
+ODD = pa.array([b"a", b"\xff\xfe"], pa.binary()).view(pa.string())
+"""Texts, one of which is no UTF-8."""
+
+
 def values(name: str, array: pa.Array, *literals: Any, zone: str = "UTC") -> list[Any]:
     found: list[Any] = call(name, array, [Literal.of(literal) for literal in literals], zone).to_pylist()
     return found
@@ -102,6 +106,8 @@ def test_wall_time_of_a_zone() -> None:
         ("substring", pa.array(["a"]), (99999999999999999999,)),
         ("substring", pa.array(["a"]), (1, 1 << 31)),
         ("lower", pa.array(["a"]), (1,)),
+        ("upper", ODD, ()),
+        ("substring", ODD, (1, 2)),
     ],
 )
 def test_what_cannot_be_computed_is_refused(name: str, array: pa.Array, literals: tuple[Any, ...]) -> None:

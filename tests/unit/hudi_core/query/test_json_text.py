@@ -140,3 +140,9 @@ def test_a_null_row_is_null_and_a_row_without_members_is_empty() -> None:
 def test_a_type_that_rows_never_have_is_refused() -> None:
     with pytest.raises(UnsupportedError, match="duration"):
         json_rows(pa.RecordBatch.from_pydict({"a": pa.array([1], pa.duration("s"))}), COMPACT)
+
+
+def test_bytes_that_are_no_utf_8_stay_as_they_are() -> None:
+    texts = pa.array([b'\xff"', b"\xfe\x01", b"a"], pa.binary()).view(pa.string())
+    found = json_rows(pa.RecordBatch.from_arrays([texts], ["t"]), AVRO).cast(pa.binary()).to_pylist()
+    assert found == [b'{"t": "\xff\\""}', b'{"t": "\xfe\\u0001"}', b'{"t": "a"}']
