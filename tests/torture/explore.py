@@ -23,7 +23,7 @@ ROOT = Path(__file__).parents[2]
 
 
 MOST_BYTES = 4 << 30
-"""Of this process, which reads tables of some hundred rows. One run took 21 GiB, and nothing showed by what."""
+"""Of this process, which reads tables of some hundred rows. One run took 21 GiB (tests/memory/test_footers.py)."""
 
 
 @contextmanager
