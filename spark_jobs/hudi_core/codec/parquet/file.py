@@ -142,11 +142,12 @@ class ParquetBaseFile:
         Raises UnsupportedError for columns in the hybrid calendar, of whichever row groups: a choice of row groups went
         by these numbers.
         """
-        requested = None if columns is None else [name for name in self.schema.names if name in set(columns)]
-        fields = [field for field in self.schema if requested is None or field.name in requested]
-        self._check_calendar([field.name for field in fields])
+        chosen = set(self.schema.names if columns is None else columns)
+        fields = [field for field in self.schema if field.name in chosen]
+        names = [field.name for field in fields]
+        self._check_calendar(names)
         groups = range(self.metadata.num_row_groups) if row_groups is None else row_groups
-        leaves, most = self._leaves_of(fields), min(batch_bytes, MOST_BYTES)
+        leaves, most = self._leaves_of(chosen), min(batch_bytes, MOST_BYTES)
         rows, spans = self._spans(groups, leaves, most, batch_rows)
         schema, reader = pa.schema(fields), self._file
         opened: Sequence[int] = ()
@@ -154,7 +155,9 @@ class ParquetBaseFile:
             for span, coded in spans:
                 if coded != opened:
                     reader, opened = _opened(self._input, self.metadata, coded), coded
-                for batch in reader.iter_batches(rows, row_groups=span, columns=requested, use_threads=False):
+                for batch in reader.iter_batches(
+                    rows, row_groups=span, columns=None if columns is None else names, use_threads=False
+                ):
                     bare = batch.replace_schema_metadata(None)
                     yield from written_out(bare, schema, most, self.path) if coded else (bare,)
 
@@ -169,10 +172,14 @@ class ParquetBaseFile:
         widest = 1.0
         for number in groups:
             group = self.metadata.row_group(number)
-            chunks = {leaf: group.column(leaf) for leaf in leaves}
-            coded = [leaf for leaf, chunk in chunks.items() if is_coded(chunk)]
+            coded, total = [], 0.0
+            for leaf in leaves:
+                chunk = group.column(leaf)
+                has_codes = is_coded(chunk)
+                total += _bytes_of(chunk, is_coded=has_codes)
+                if has_codes:
+                    coded.append(leaf)
             if group.num_rows:
-                total = sum(_bytes_of(chunk, is_coded=leaf in coded) for leaf, chunk in chunks.items())
                 widest = max(widest, total / group.num_rows)
             if spans and not coded and not spans[-1][1]:
                 spans[-1][0].append(number)
@@ -180,9 +187,8 @@ class ParquetBaseFile:
                 spans.append(([number], coded))
         return max(1, min(most, int(size / widest))), spans
 
-    def _leaves_of(self, fields: Collection[pa.Field]) -> list[int]:
+    def _leaves_of(self, names: Collection[str]) -> list[int]:
         """The numbers of the leaf columns of some top-level columns."""
-        names = {field.name for field in fields}
         found: list[int] = []
         first = 0
         for field in self.schema:

@@ -252,8 +252,8 @@ def _deleted_by(context: TableContext, clean: Instant) -> Iterator[tuple[FileGro
 
 
 def _of_empty_plan(context: TableContext, clean: Instant) -> Mapping[str, Sequence[str]]:
-    """Nothing: without its plan no process can have begun the clean (CleanActionExecutor takes it off the timeline).
-    Raises CorruptFileError where it has begun, and while the plan may still be written.
+    """Nothing: without its plan no process can have started the clean (CleanActionExecutor takes it off the timeline).
+    Raises CorruptFileError where it is inflight, and while the plan may still be written.
     """
     path = context.active.path(clean.requested_time, Action.CLEAN, State.REQUESTED)
     if clean.state is State.REQUESTED and not may_be_written(context.active, path):

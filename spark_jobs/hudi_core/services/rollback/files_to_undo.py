@@ -147,16 +147,13 @@ def _by_listing(context: TableContext, failed: Failed, timeline: Timeline, resto
     for partition, files in list_partitions(context.storage, _partitions(context, failed, timeline)):
         for info in files:
             name = parse_data_file(info.name)
-            is_log = isinstance(name, LogFileName)
-            if name is not None and name.instant == failed.time:
-                is_undone = not (base_files_only and is_log)
+            if name is None:
+                continue
+            if name.instant == failed.time:
+                is_undone = not (base_files_only and isinstance(name, LogFileName))
             else:
-                is_undone = (
-                    name is not None
-                    and is_log
-                    and name.instant in clusterings
-                    and is_named_after_another(context.storage, failed.time, partition, info.name)
-                )
+                may_be = isinstance(name, LogFileName) and name.instant in clusterings
+                is_undone = may_be and is_named_after_another(context.storage, failed.time, partition, info.name)
             if is_undone:
                 yield deletion_of(info)
     appends = failed.instant.action in (Action.DELTA_COMMIT, Action.LOG_COMPACTION)
