@@ -61,7 +61,7 @@ SOAKED = {
         ("tests/interop/test_compaction_planning.py", "tests/interop/test_compaction_planning_golden.py"),
     ),
     "random programs": (1, ("tests/torture",)),
-    "memory and the rest": (2, ("tests",)),
+    "memory and the rest": (6, ("tests",)),
 }
 """What is marked soak: how many parts it is cut into, each stored on its own, and the paths that hold it.
 

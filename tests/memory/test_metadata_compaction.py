@@ -33,6 +33,10 @@ BOUND = 48 * MIB
 PLACE = "2024-01-01"
 UPDATED = 10
 """One mapping in so many is written again after the first compaction."""
+KEY_BYTES = 16
+"""What a key's 32 random hexadecimal digits hold, of which no compressor makes much less: of 3.2 million mappings
+ISA-L makes 57.9 MB and zlib 61.9.
+"""
 
 
 def random_keys(count: int) -> pa.Array:
@@ -67,6 +71,7 @@ def compacted(table: Table, mappings: int) -> dict[str, Any]:
         stat for stat in table.metadata_timeline.read_commit(held).write_stats() if stat.partition_path == RECORD_INDEX
     ]
     assert sum(stat.num_writes for stat in stats) >= mappings
+    assert answer["bytes"] > mappings * KEY_BYTES
     return answer
 
 
@@ -75,12 +80,10 @@ def compacted(table: Table, mappings: int) -> dict[str, Any]:
 )
 def test_it_does_not_grow_with_the_mappings(golden: Golden, version: str) -> None:
     answer = compacted(Table(golden(version, "mdt_all_mor").table), 200_000)
-    assert answer["bytes"] > 4 * MIB
     assert answer["peak"] < BOUND, answer
 
 
 @pytest.mark.soak
 def test_of_three_million(golden: Golden) -> None:
     answer = compacted(Table(golden("9", "mdt_all_mor").table), 3_200_000)
-    assert answer["bytes"] > 56 * MIB
     assert answer["peak"] < BOUND, answer

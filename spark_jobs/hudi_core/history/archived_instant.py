@@ -14,7 +14,7 @@ from hudi_core.timeline.actions.commit import decode_commit, encode_commit_avro
 from hudi_core.timeline.actions.container import decode_any
 from hudi_core.timeline.actions.pretty_json import member
 from hudi_core.timeline.actions.write_stats import LOG_COUNTS, WRITE_COUNTS
-from hudi_core.timeline.instant import COMMIT_ACTIONS, Action, Instant, State
+from hudi_core.timeline.instant import COMMIT_ACTIONS, REPLACING_ACTIONS, Action, Instant, State
 
 _ROLLING_STAT: Final = "ROLLING_STAT"
 """Archived commits carry this key with an empty value in place of the rolling statistics of very old writers."""
@@ -103,7 +103,7 @@ def lsm_plan(item: ArchivedInstant) -> bytes | None:
         return requested or None
     if action == Action.CLEAN:
         return requested or inflight or None
-    if action in (Action.REPLACE_COMMIT, Action.CLUSTERING):
+    if action in REPLACING_ACTIONS:
         return inflight or requested or None
     return None
 

@@ -16,15 +16,13 @@ from hudi_core.timeline.actions.clustering import ClusteringPlan, decode_cluster
 from hudi_core.timeline.actions.restore import RestorePlan, decode_restore_plan
 from hudi_core.timeline.actions.rollback import instant_to_roll_back
 from hudi_core.timeline.active import ActiveTimeline
-from hudi_core.timeline.instant import COMMIT_ACTIONS, Action, Instant, State
+from hudi_core.timeline.instant import COMMIT_ACTIONS, REPLACING_ACTIONS, Action, Instant, State
 from hudi_core.timeline.stable_read import YOUNG_SECONDS
 from hudi_core.timeline.timeline import Timeline
 
 log = logging.getLogger(__name__)
 
-PLANS_OF_FILE_GROUPS: Final = frozenset(
-    {Action.COMPACTION, Action.LOG_COMPACTION, Action.CLUSTERING, Action.REPLACE_COMMIT}
-)
+PLANS_OF_FILE_GROUPS: Final = REPLACING_ACTIONS | {Action.COMPACTION, Action.LOG_COMPACTION}
 """The actions whose plans name file groups; that of a replacecommit only where it is a clustering."""
 
 
@@ -56,7 +54,7 @@ def pending_ingestion(active: ActiveTimeline, timeline: Timeline) -> Iterator[In
 def read_clustering_plans(active: ActiveTimeline, timeline: Timeline) -> dict[str, ClusteringPlan]:
     """The plans of all pending clusterings of `timeline`, by requested time, without those rolled back since."""
     plans: dict[str, ClusteringPlan] = {}
-    for instant in timeline.pending().of_actions(Action.REPLACE_COMMIT, Action.CLUSTERING):
+    for instant in timeline.pending().of_actions(*REPLACING_ACTIONS):
         try:
             plan = read_clustering_plan(active, instant)
         except StorageNotFoundError:
@@ -76,7 +74,7 @@ def planned_file_groups(active: ActiveTimeline, instant: Instant) -> frozenset[F
     if instant.pending_action in (Action.COMPACTION, Action.LOG_COMPACTION):
         plan = active.read_plan(instant.requested_time, instant.pending_action)
         return frozenset(operation.file_group for operation in plan.operations)
-    if instant.pending_action not in (Action.REPLACE_COMMIT, Action.CLUSTERING):
+    if instant.pending_action not in REPLACING_ACTIONS:
         return None
     clustering = read_clustering_plan(active, instant)
     return None if clustering is None else frozenset(clustering.file_groups())

@@ -16,7 +16,7 @@ from hudi_core.model.names import FileGroupId, parse_data_file
 from hudi_core.storage.base import Storage
 from hudi_core.timeline.actions.commit import CommitMetadata, Operation, commit_of
 from hudi_core.timeline.active import ActiveTimeline
-from hudi_core.timeline.instant import COMMIT_ACTIONS, Action, Instant, State
+from hudi_core.timeline.instant import COMMIT_ACTIONS, REPLACING_ACTIONS, Action, Instant, State
 from hudi_core.timeline.pending_plans import is_clustering, planned_file_groups, rollback_target
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.transaction.conflict import (
@@ -29,8 +29,8 @@ from hudi_core.transaction.conflict import (
     judge,
 )
 
-_NO_WRITERS = (Action.COMPACTION, Action.REPLACE_COMMIT, Action.CLUSTERING)
-_PENDING = (Action.REPLACE_COMMIT, Action.CLUSTERING, Action.COMPACTION, Action.DELTA_COMMIT, Action.COMMIT)
+_NO_WRITERS = REPLACING_ACTIONS | {Action.COMPACTION}
+_PENDING = _NO_WRITERS | {Action.DELTA_COMMIT, Action.COMMIT}
 
 
 def operation_start_at(timeline: Timeline, instant: str) -> OperationStart:
@@ -82,7 +82,7 @@ class ConflictCheck:
                 instant,
                 completed.get(instant),
                 not instant.is_completed
-                and instant.action in (Action.REPLACE_COMMIT, Action.CLUSTERING)
+                and instant.action in REPLACING_ACTIONS
                 and is_clustering(self.active, instant),
                 instant.requested_time in live,
             )

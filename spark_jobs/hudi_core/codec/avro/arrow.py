@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import struct
 from collections.abc import Collection
+from functools import lru_cache
 from typing import Any, Final, Literal
 
 import pyarrow as pa
@@ -50,31 +51,30 @@ def _keeping_default(field: pa.Field, entry: dict[str, Any]) -> pa.Field:
     return field if entry.get("default") is None else field.with_metadata({_FIELD: json.dumps(entry)})
 
 
-def with_defaults(batch: pa.RecordBatch, names: Collection[str], schema: pa.Schema, *, path: str) -> pa.RecordBatch:
+def with_defaults(batch: pa.RecordBatch, names: Collection[str], schema: pa.Schema) -> pa.RecordBatch:
     """Decoded records with the defaults of the columns that their writer's schema, of fields `names`, did not have, by
     the rules of Avro schema resolution; `schema` is of arrow_schema. Defaults within nested columns are not looked at,
     nor those that are none of the first type of a union, which Avro refuses.
     """
     for number, field in enumerate(schema):
         if field.name not in names and _FIELD in (field.metadata or {}):
-            value = _default(field, path)
+            value = _default(field.name, field.type, field.metadata[_FIELD])
             if value is not None:
                 batch = batch.set_column(number, batch.schema.field(number), pa.repeat(value, batch.num_rows))
     return batch
 
 
-def _default(field: pa.Field, path: str) -> pa.Scalar | None:
-    entry = json.loads(field.metadata[_FIELD])
+@lru_cache(maxsize=256)
+def _default(column: str, type_: pa.DataType, text: bytes) -> pa.Scalar | None:
+    entry = json.loads(text)
     kind, value = entry["type"], entry["default"]
     first = kind[0] if isinstance(kind, list) else kind
-    schema = {"type": "record", "name": "defaults", "fields": [{"name": field.name, "type": first}]}
+    schema = {"type": "record", "name": "defaults", "fields": [{"name": column, "type": first}]}
     name = first.get("type") if isinstance(first, dict) else first
     try:
-        datum = DatumCodec(schema).encode(
-            {field.name: value.encode("latin-1") if name in ("bytes", "fixed") else value}
-        )
+        datum = DatumCodec(schema).encode({column: value.encode("latin-1") if name in ("bytes", "fixed") else value})
         records = struct.pack(">i", len(datum)) + datum
-        return decode_records(records, 1, schema, pa.schema([field]), path=path).column(0)[0]
+        return decode_records(records, 1, schema, pa.schema([(column, type_)]), path=column).column(0)[0]
     except (FormatError, UnicodeEncodeError, AttributeError):
         return None
 

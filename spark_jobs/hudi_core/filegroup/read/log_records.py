@@ -106,7 +106,7 @@ def block_batches(
     )
     for count, records, keys in pieces:
         for batch in decode_records(records, count, writer, schema, path=block.path).combine_chunks().to_batches():
-            whole = batch if block.is_partial else with_defaults(batch, names, schema, path=block.path)
+            whole = batch if block.is_partial else with_defaults(batch, names, schema)
             yield whole if keys is None else _with_keys(whole, keys, block.path)
 
 

@@ -16,7 +16,7 @@ from hudi_core.services.clean.planner import last_clean
 from hudi_core.services.context import TableContext
 from hudi_core.services.rollback.failed_writes import pending_rollbacks
 from hudi_core.timeline.actions.commit import CommitMetadata, replaced_file_groups
-from hudi_core.timeline.instant import COMMIT_ACTIONS, Action, Instant
+from hudi_core.timeline.instant import COMMIT_ACTIONS, REPLACING_ACTIONS, Action, Instant
 from hudi_core.timeline.instant_time import parse_instant
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.view.listing import walk_partitions
@@ -66,7 +66,7 @@ def find(
             replaced=replaced,
             written=appended_log_bytes(context, timeline),
             hidden=_hidden(context, timeline, most),
-            clusterings=timeline.of_actions(Action.REPLACE_COMMIT, Action.CLUSTERING).requested_times,
+            clusterings=timeline.of_actions(*REPLACING_ACTIONS).requested_times,
         )
     return most, search(context.storage, _partitions(context, searched), searched)
 

@@ -19,7 +19,7 @@ from hudi_core.config.services.clean_config import KEEP_LATEST_FILE_VERSIONS
 from hudi_core.config.services.compaction_config import COMPACTION_DELTA_COMMITS
 from hudi_core.history.archived_instant import InstantKey, key_of
 from hudi_core.timeline.actions.clean import LastClean
-from hudi_core.timeline.instant import WRITE_ACTIONS, Action, Instant
+from hudi_core.timeline.instant import REPLACING_ACTIONS, WRITE_ACTIONS, Action, Instant
 from hudi_core.timeline.timeline import Timeline
 
 
@@ -157,7 +157,7 @@ def _for_compaction(inputs: ArchiveInputs, config: ArchiveConfig) -> Hold | None
 
 def _replaced(inputs: ArchiveInputs) -> Hold | None:
     """The first replacecommit without a clean since (ClusteringUtils.getEarliestInstantToRetainForClustering)."""
-    replacing = inputs.timeline.of_actions(Action.REPLACE_COMMIT, Action.CLUSTERING)
+    replacing = inputs.timeline.of_actions(*REPLACING_ACTIONS)
     last = inputs.last_clean
     if last is not None:
         bound = _savepointed_replaced(inputs, last) or last.earliest or last.requested_time

@@ -47,7 +47,7 @@ from hudi_core.timeline.actions.clean import (
 )
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import Action, Instant
-from hudi_core.timeline.pending_plans import without_undone
+from hudi_core.timeline.pending_plans import PLANS_OF_FILE_GROUPS, without_undone
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.transaction.owner import Owner
 from hudi_core.transaction.writer_heartbeats import FailedWrites, failed_writes_policy
@@ -55,7 +55,6 @@ from hudi_core.transaction.writer_heartbeats import FailedWrites, failed_writes_
 log = logging.getLogger(__name__)
 
 _ATTEMPTS = 3
-_PLANS = (Action.COMPACTION, Action.LOG_COMPACTION, Action.CLUSTERING, Action.REPLACE_COMMIT)
 _UNDOES = (Action.CLEAN, Action.ROLLBACK, Action.RESTORE, Action.SAVEPOINT)
 
 
@@ -253,5 +252,5 @@ def _basis(timeline: Timeline) -> frozenset[tuple[str, str, bool]]:
     return frozenset(
         (instant.requested_time, instant.pending_action, instant.is_completed)
         for instant in timeline
-        if instant.action in _UNDOES or (not instant.is_completed and instant.pending_action in _PLANS)
+        if instant.action in _UNDOES or (not instant.is_completed and instant.pending_action in PLANS_OF_FILE_GROUPS)
     )

@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Final
 
 from hudi_core.codec.parquet.file import ParquetBaseFile
 from hudi_core.config.engine_config import EngineConfig
@@ -59,15 +58,13 @@ from hudi_core.timeline.actions.clustering import (
     encode_clustering_plan,
 )
 from hudi_core.timeline.actions.slice_metrics import metrics_of
-from hudi_core.timeline.instant import Action
+from hudi_core.timeline.instant import REPLACING_ACTIONS, Action
 from hudi_core.timeline.instant_time import zone_of
 from hudi_core.timeline.pending_plans import is_clustering, read_clustering_plan
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.transaction.owner import Owner
 from hudi_core.view.file_group import FileSlice
 from hudi_core.view.file_system_view import FileSystemView
-
-_CLUSTERINGS: Final = (Action.CLUSTERING, Action.REPLACE_COMMIT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,7 +182,7 @@ def _why_not_due(context: TableContext, timeline: Timeline, config: ClusteringCo
     ]
     if not counted:
         return None
-    earlier = reversed(timeline.of_actions(*_CLUSTERINGS).instants)
+    earlier = reversed(timeline.of_actions(*REPLACING_ACTIONS).instants)
     last = next((item for item in earlier if is_clustering(context.active, item)), None)
     if was_cut(context, last):
         return None
@@ -304,7 +301,7 @@ class ClusteringService(RewriteService[Planned]):
 
     def pending(self, context: TableContext, timeline: Timeline) -> list[str]:
         """The clusterings that are requested or inflight, oldest first. Raises FormatError for a damaged plan."""
-        found = timeline.pending().of_actions(*_CLUSTERINGS)
+        found = timeline.pending().of_actions(*REPLACING_ACTIONS)
         return [item.requested_time for item in found if is_clustering(context.active, item)]
 
     def extent(self, context: TableContext, instant: str, config: EngineConfig) -> Extent:

@@ -14,7 +14,7 @@ from hudi_core.services.archive.listing import Search, appended_log_bytes, searc
 from hudi_core.services.archive.planner import start_after
 from hudi_core.services.context import TableContext
 from hudi_core.services.doctor.finding import Finding, Observations, OrphanObservations, named_files
-from hudi_core.timeline.instant import Action
+from hudi_core.timeline.instant import REPLACING_ACTIONS
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.view.listing import walk_partitions
 
@@ -32,8 +32,10 @@ def find_orphans(context: TableContext, timeline: Timeline) -> OrphanObservation
     archived = context.history().timeline()
     known = timeline.commits().requested_times | timeline.pending().requested_times | archived.commits().requested_times
     written = appended_log_bytes(context, timeline)
-    replacing = Action.REPLACE_COMMIT, Action.CLUSTERING
-    resized = timeline.of_actions(*replacing).requested_times | archived.of_actions(*replacing).requested_times
+    resized = (
+        timeline.of_actions(*REPLACING_ACTIONS).requested_times
+        | archived.of_actions(*REPLACING_ACTIONS).requested_times
+    )
     later = Search(start, None, known, written=written, clusterings=resized)
     earlier = replace(later, begin=min(archived.requested_times, default=start), end=start)
     visible: dict[str, list[str]] = {}

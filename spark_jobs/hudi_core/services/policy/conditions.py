@@ -29,7 +29,7 @@ from hudi_core.services.compaction.triggers import is_after, last_request
 from hudi_core.services.context import TableContext
 from hudi_core.services.planning import left_partitions, was_cut
 from hudi_core.timeline.actions.commit import Operation
-from hudi_core.timeline.instant import COMMIT_ACTIONS, Action, Instant
+from hudi_core.timeline.instant import COMMIT_ACTIONS, REPLACING_ACTIONS, Action, Instant
 from hudi_core.timeline.instant_time import zone_of
 from hudi_core.timeline.pending_age import LONG_AGO, seconds_since
 from hudi_core.timeline.pending_plans import is_clustering
@@ -47,7 +47,6 @@ _ALWAYS: Final[Mapping[str, Mapping[str, str]]] = {
 """Options by which a service that a condition makes due is planned, whatever its triggers are: writers' options have
 those of what the writers plan.
 """
-_CLUSTERINGS: Final = (Action.CLUSTERING, Action.REPLACE_COMMIT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +125,7 @@ def last_run(context: TableContext, timeline: Timeline, service: str) -> Instant
         return last_request(timeline)
     if service == "clean":
         return timeline.completed().of_actions(Action.CLEAN).last()
-    earlier = reversed(timeline.of_actions(*_CLUSTERINGS).instants)
+    earlier = reversed(timeline.of_actions(*REPLACING_ACTIONS).instants)
     return next((item for item in earlier if is_clustering(context.active, item)), None)
 
 
@@ -202,7 +201,7 @@ def _is_archived_run(history: ArchivedTimeline, service: str, item: Instant) -> 
     overwrites.
     """
     if service == "clustering":
-        metadata = (found for _, found in history.commits([item])) if item.action in _CLUSTERINGS else ()
+        metadata = (found for _, found in history.commits([item])) if item.action in REPLACING_ACTIONS else ()
         return any(found.operation_type == Operation.CLUSTER for found in metadata)
     return item.action == (Action.CLEAN if service == "clean" else Action.COMMIT)
 

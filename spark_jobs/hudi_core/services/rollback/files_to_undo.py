@@ -25,7 +25,7 @@ from hudi_core.model.names import BaseFileName, LogFileName, parse_data_file
 from hudi_core.services.context import TableContext
 from hudi_core.storage.base import FileInfo
 from hudi_core.timeline.actions.commit import CommitMetadata, Operation, decode_commit
-from hudi_core.timeline.instant import Action, Instant, State
+from hudi_core.timeline.instant import REPLACING_ACTIONS, Action, Instant, State
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.transaction.reconcile import list_partitions
 from hudi_core.view.file_group import DataFile
@@ -163,7 +163,7 @@ def _by_listing(context: TableContext, failed: Failed, timeline: Timeline, resto
 
 def _clusterings_before(timeline: Timeline, instant: str) -> frozenset[str]:
     """The instants that may have given their name to log files of a write at `instant` (is_named_after_another)."""
-    replacing = timeline.of_actions(Action.REPLACE_COMMIT, Action.CLUSTERING)
+    replacing = timeline.of_actions(*REPLACING_ACTIONS)
     return frozenset(item.requested_time for item in replacing if item.requested_time < instant)
 
 

@@ -429,6 +429,6 @@ def test_what_a_record_lacks_has_the_default_of_its_field(avro: Any, default: An
         count, records = block_of(record(("a", "int"), ("late", "int")), [{"a": 1, "late": 4}, {"a": 2, "late": 5}])
         writer = record(("a", "int"), ("late", "int"))
         (batch,) = decode_records(records, count, writer, schema, path="log").to_batches()
-        found = with_defaults(batch, {"a", "late"}, schema, path="log")
+        found = with_defaults(batch, {"a", "late"}, schema)
         assert found.schema.equals(schema)
         assert found.to_pydict() == {"x": [value, value], "a": [1, 2], "late": [4, 5]}
