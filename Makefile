@@ -71,6 +71,8 @@ bench: $(VENV)/.done ## time and memory beside real Hudi and Hudi-rs; stores res
 	@$(BIN)/python -m benchmarks.compaction
 	@$(BIN)/python -m benchmarks.read
 	@$(BIN)/python -m benchmarks.services
+	@$(BIN)/python -m benchmarks.rewrites
+	@$(BIN)/python -m benchmarks.large_rewrites
 	@$(BIN)/python -m benchmarks.metadata
 	@$(BIN)/python -m benchmarks.fleet
 	@$(BIN)/python -m benchmarks.triggerer

@@ -1,8 +1,8 @@
 """Makes the tables of the services' benchmark, with names and commits as Hudi 0.15.0 writes them.
 
 They are of version 6, copy on write, without a metadata table. Cleaning and archival read names, sizes and commits and
-open no base file, so base files hold a few bytes. `python -m benchmarks.service_tables clean FILES PARTITIONS FOLDER`
-and `archive INSTANTS FOLDER`.
+open no base file, so base files hold a few bytes, unless single_slices is given what they hold.
+`python -m benchmarks.service_tables clean FILES PARTITIONS FOLDER` and `archive INSTANTS FOLDER`.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import json
 import sys
 import uuid
 import zlib
+from collections.abc import Callable
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,9 @@ ARCHIVE_PARTITIONS = 10
 LIVE_COMMITS = 40
 """Commits whose base files are there in the table to be archived; those before were cleaned."""
 _CONTENT = b"PAR1PAR1"
-_SCHEMA = {
+BaseFile = Callable[[str, str, int], tuple[bytes, int]]
+"""The content and the number of rows of a base file: of its partition, its name and its number in the partition."""
+SCHEMA = {
     "type": "record",
     "name": "bench_record",
     "namespace": "hoodie.bench",
@@ -54,19 +57,22 @@ def clean_table(files: int, partitions: int, folder: Path) -> None:
     _rewritten(files // partitions // SLICES, partitions, folder, SLICES)
 
 
-def single_slices(groups: int, partitions: int, folder: Path) -> None:
+def single_slices(groups: int, partitions: int, folder: Path, base_file: BaseFile | None = None) -> None:
     """`groups` file groups of one slice in all, by one commit."""
-    _rewritten(groups // partitions, partitions, folder, 1)
+    _rewritten(groups // partitions, partitions, folder, 1, base_file)
 
 
-def _rewritten(groups: int, partitions: int, folder: Path, commits: int) -> None:
+def _rewritten(groups: int, partitions: int, folder: Path, commits: int, base_file: BaseFile | None = None) -> None:
     ids = {f"p{number:05d}": [f"{uuid.uuid4()}-0" for _ in range(groups)] for number in range(partitions)}
     fresh = _begin(folder, ids)
     previous = "null"
     for number in range(commits):
         instant = _instant(number)
         stats = {part: [_stat(part, group, instant, previous) for group in found] for part, found in ids.items()}
-        _commit(fresh, instant, stats, present=True)
+        if base_file is not None:
+            for found in stats.values():
+                _write(fresh, found, base_file)
+        _commit(fresh, instant, stats, present=base_file is None)
         previous = instant
     fresh.rename(folder)
 
@@ -125,11 +131,19 @@ def _stat(part: str, group: str, instant: str, previous: str) -> dict[str, Any]:
     }
 
 
+def _write(table: Path, stats: list[dict[str, Any]], base_file: BaseFile) -> None:
+    for number, stat in enumerate(stats):
+        content, rows = base_file(stat["partitionPath"], Path(stat["path"]).name, number)
+        (table / stat["path"]).write_bytes(content)
+        stat |= {name: len(content) for name in ("totalWriteBytes", "fileSizeInBytes")}
+        stat |= {"numWrites": rows, "numUpdateWrites": 0, "numInserts": rows}
+
+
 def _commit(table: Path, instant: str, stats: dict[str, list[dict[str, Any]]], *, present: bool) -> None:
     document = {
         "partitionToWriteStats": stats,
         "compacted": False,
-        "extraMetadata": {"schema": json.dumps(_SCHEMA)},
+        "extraMetadata": {"schema": json.dumps(SCHEMA)},
         "operationType": "UPSERT",
     }
     timeline = table / ".hoodie"

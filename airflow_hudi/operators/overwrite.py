@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
 _OF_SCHEDULE: Final = ("scheduled", "backfill")
 """Airflow's types of a run that is of a data interval or partition of the schedule."""
-_REPEATED = "an earlier run with the same token did it"
 _DOCUMENT = (
     *("instant", "operation", "partitions", "replaced_file_groups", "files_written", "records"),
     *("repeated", "engine", "reason"),
@@ -40,7 +39,8 @@ class BaseHudiOverwriteOperator(BaseHudiDryRunOperator):
 
     XCom: `{"table", "token", "instant", "operation", "partitions", "replaced_file_groups", "files_written", "records",
     "repeated", "engine", "reason"}`; `instant` is None and `reason` is set when there was nothing to do. That of a dry
-    run has `dry_run`, too, and the numbers to come, without files; `repeated` is true where the work has been done.
+    run has `dry_run`, too, and the numbers to come, without files. Where the work has been done, `repeated` is true and
+    `reason` says by which instant.
 
     :param partitions: paths of partitions, as a list or separated by commas (templated)
     :param token: the name of the work; empty for that of DAG, task and data interval, or partition date where the run's
@@ -74,9 +74,7 @@ class BaseHudiOverwriteOperator(BaseHudiDryRunOperator):
         done = run_until_done(self.new_job(reader, self.overwrite_request(fields)), self.patience)
         document = done.get("document") or {}
         result = {"table": reader.storage.uri, "token": token, **{name: document.get(name) for name in _DOCUMENT}}
-        if result["repeated"]:
-            result["reason"] = _REPEATED
-        elif result["reason"] is not None:
+        if result["reason"] is not None and not result["repeated"]:
             return self.nothing(context, lambda: result, result["reason"])
         self.log.info("%s: %s", self.action, result)
         return result

@@ -5,6 +5,7 @@ The contract of its JSON and exit codes is docs/hudictl.md.
 
 from __future__ import annotations
 
+import gc
 import logging
 import sys
 from collections.abc import Sequence
@@ -114,6 +115,9 @@ def _usage(error: click.ClickException) -> str:
 
 def main() -> None:
     """The console script."""
+    # A timeline and a plan are millions of small objects without cycles: at Python's own threshold of 700 a quarter of
+    # the CPU of a plan over 100,000 file groups is the collector's (4.1 s, 3.2 without it and at this one).
+    gc.set_threshold(50_000, 20, 20)
     open_streams()
     termination = Termination()
     termination.install()

@@ -5,12 +5,14 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from importlib.resources import as_file, files
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 import click
-from rich.console import RenderableType
+from rich.console import Group, RenderableType
+from rich.json import JSON
 from rich.markup import escape
 
 from hudi_cli.options import (
@@ -27,8 +29,9 @@ from hudi_cli.output import Output
 from hudi_cli.progress import RunProgress
 from hudi_cli.tables import run_table
 from hudi_core.engine.protocol import Engine, Json
-from hudi_core.errors import ConfigError
+from hudi_core.errors import ConfigError, ZoneUnknownError
 from hudi_core.request.batch import AT_ONCE, MAX_AT_ONCE, BatchRequest
+from hudi_core.request.outcome import Outcome
 from hudi_core.request.requests import MAX_MINUTES, Request, RunRequest
 from hudi_core.request.results import RunResult
 from hudi_core.request.services import SERVICES, check_service
@@ -69,7 +72,8 @@ SERVICES_SHOWN = ", ".join(sorted(SERVICES))
 @click.option(
     "--max-minutes",
     type=click.IntRange(1, MAX_MINUTES),
-    help="Start no further instant after so many minutes; with --all-pending plan so that several are done by then.",
+    help="Start no further instant after so many minutes; plans are cut so that they are done by then, with "
+    "--all-pending several.",
 )
 @click.option(
     "--at-once",
@@ -84,6 +88,7 @@ SERVICES_SHOWN = ", ".join(sorted(SERVICES))
     help="Compact although a log file holds corrupt blocks; their records are lost.",
 )
 @metadata_option
+@click.option("--dry-run", is_flag=True, help="Report what would be run or planned, and write nothing.")
 @click.pass_obj
 def run(
     output: Output,
@@ -94,6 +99,7 @@ def run(
     spark_conf: tuple[str, ...],
     option: tuple[str, ...],
     at_once: int,
+    dry_run: bool,
     **given: Any,
 ) -> int:
     """See the help."""
@@ -103,7 +109,7 @@ def run(
     if given["instant"] is not None and len(targets) > 1:
         raise ConfigError("--instant is of one table", remedy="name one table, or leave the instant out")
     requests = tuple(RunRequest(**given, **target.request_fields(option)) for target in targets)
-    with Runner(output, engine, master, parse_pairs(spark_conf, option="--spark-conf")) as runner:
+    with Runner(output, engine, master, parse_pairs(spark_conf, option="--spark-conf"), dry_run=dry_run) as runner:
         if len(requests) > 1:
             return _run_all(output, runner, BatchRequest(requests, at_once=at_once))
         result = runner.run(requests[0])
@@ -116,7 +122,12 @@ def run(
 
 def _run_all(output: Output, runner: Runner, batch: BatchRequest) -> int:
     runner.at_once = min(batch.at_once, len(batch.requests))
-    whole = run_job(batch, lambda request: outcome_of(lambda: runner.run(request), request))
+
+    def run_one(request: Request) -> Outcome:
+        outcome = outcome_of(lambda: runner.run(request), request)
+        return replace(outcome, document=outcome.document.get("document", outcome.document))
+
+    whole = run_job(batch, run_one)
     show_all(output, whole.document)
     return whole.exit_code
 
@@ -132,20 +143,30 @@ def show_all(output: Output, document: Json) -> None:
 def _shown(document: Json) -> RenderableType:
     if "error" in document:
         return escape(f"failed: {document['error']['message']}")
-    return run_table(document["instants"]) if document["instants"] else escape(f"nothing to do: {document['reason']}")
+    if "dry_run" in document and document["plan"] is not None:
+        return Group("would plan and run:", JSON.from_data(document["plan"], default=repr))
+    if "dry_run" in document and document["instants"]:
+        return "would run: " + ", ".join(f"{item['action']} {item['instant']}" for item in document["instants"])
+    if "reason" in document:
+        return escape(f"nothing to do: {document['reason']}")
+    return run_table(document["instants"])
 
 
 class Runner:
     """Runs requests on the engine that the command names, or that their plans do; Spark is started where there is work
-    for it alone, once. `at_once`: among how many requests this machine is shared. A context manager stops Spark.
+    for it alone, once. `at_once`: among how many requests this machine is shared. With `dry_run` nothing is run, and
+    results are documents of HudiTable.preview. A context manager stops Spark.
     """
 
-    def __init__(self, output: Output, engine: str, master: str, conf: Mapping[str, str]) -> None:
+    def __init__(
+        self, output: Output, engine: str, master: str, conf: Mapping[str, str], *, dry_run: bool = False
+    ) -> None:
         self.at_once = 1
         self._output = output
         self._engine = engine
         self._master = master
         self._conf = conf
+        self._dry_run = dry_run
         self._lock = threading.Lock()
         self._session: SessionEngine | None = None
 
@@ -166,20 +187,29 @@ class Runner:
             raise TypeError(f"{request.verb} is no run of a service")
         table, since = table_of(request), time.time()
         with table.one_command():
-            done = RunResult()
-            nothing = table.nothing_to_run(request)
+            if self._dry_run:
+                return table.preview(request)
+            done, zoned = RunResult(), request
+            try:
+                nothing = table.nothing_to_run(request)
+            except ZoneUnknownError:
+                if self._engine == "local":
+                    raise
+                # Spark's session has a zone, which a plan for a table with such an expression index needs.
+                zoned = self._started().with_zone(request)
+                nothing = table.nothing_to_run(zoned)
             if nothing is not None:
                 return nothing
-            if self._engine != "spark" or not request.needs_executors:
+            if zoned is request and (self._engine != "spark" or not request.needs_executors):
                 done = self._run_here(table, request)
                 if done.left is None:
                     return done
                 self._output.note(f"{table.uri}: Spark runs this: {done.left}")
-                request = request.rest(since, sum(item.bytes_written for item in done.instants))
+                zoned = request.rest(since, sum(item.bytes_written for item in done.instants))
             # Before the instant is claimed: a Spark that does not start, or executors that lack a wheel, leave no more
             # than a plan.
             session = self._started()
-            return done.then(self._run(table, session.with_zone(request), session))
+            return done.then(self._run(table, session.with_zone(zoned), session))
 
     def _run_here(self, table: HudiTable, request: RunRequest) -> RunResult:
         """Runs what is not left to Spark."""

@@ -230,6 +230,15 @@ class HudiTable:
         with self.one_command():
             return nothing_to_run(self._context_of(request), request, Owner.current(request.owner, request.run_id))
 
+    def preview(self, request: RunRequest) -> RunResult:
+        """What `run` would do, as a document: `{"dry_run": true, "instants": [{"instant", "action", "state"}], "plan",
+        "reason"}`: the instants that it would take, or the plan that it would make, or why neither. Nothing is written.
+        Raises bad input as `run` does.
+        """
+        from hudi_core.services.look import preview
+
+        return preview(self._context_of(request), request, Owner.current(request.owner, request.run_id))
+
     def nothing_to_do(self, request: Request) -> RunResult | None:
         """The result of a request that would find nothing to do; None where it has work, or only the work can tell.
         Nothing is written. Raises bad input as `run` does.
@@ -268,7 +277,9 @@ class HudiTable:
         owner = Owner.current(request.owner, request.run_id)
         with self.one_command():
             result = perform(self._context_of(request), request, engine, owner, progress, choose)
-        return replace(result, engine=engine.name if result.instants or result.document else None)
+        return replace(
+            result, engine=engine.name if (result.instants and result.reason is None) or result.document else None
+        )
 
     def one_command(self) -> AbstractContextManager[None]:
         """What is called within counts as one command: bad input that is found after any of it wrote is a failure."""

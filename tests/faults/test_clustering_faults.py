@@ -1,14 +1,17 @@
 """A clustering is killed after every operation that changes the storage; another process must bring it to the same end.
 
-`make test` kills one run of each version after one operation of each class, `make soak` before every change, unsorted
-and sorted, on tables with every index.
+`make test` kills some runs after some operations of each class, `make soak` each before every change: unsorted and
+sorted, by an exchange or by one task as on Spark, with records of the metadata table made by the driver or staged by
+executors, on tables with every index.
 """
 
 from __future__ import annotations
 
 import shutil
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -17,12 +20,12 @@ from hudi_core.engine.local import LocalEngine
 from hudi_core.services.clustering import copied_groups, sorted_groups
 from hudi_core.services.clustering.planner import ClusteringService
 from hudi_core.storage.local import LocalStorage
-from hudi_core.transaction.owner import Owner
+from tests.faults.test_compaction_faults import quick_points
 from tests.support.changed_tables import open_context
 from tests.support.fault_storage import MUTATIONS, FaultPlan, FaultStorage, Operation
 from tests.support.golden_clusterings import SORT_COLUMNS, cluster, commit_of, new_files, plan_of_all
-from tests.support.golden_data import open_case
-from tests.support.kill_points import kill_at
+from tests.support.golden_data import PARTITIONED, open_table
+from tests.support.kill_points import executors_make_records, kill_at, stages_statistics, tasks_under
 from tests.support.rows import assert_same_rows
 from tests.support.service_calls import Timing, dead_process, one_of_each_class
 from tests.support.table_invariants import assert_metadata_true, leftovers, pending_instants, read_rows
@@ -33,46 +36,75 @@ OPTIONS = {
     "spark.sql.session.timeZone": "UTC",
 }
 IGNORED = ("_hoodie_file_name",)
-SORTED = {"": {}, "sorted": {SORT_COLUMNS: "id"}}
 STEPS = 6
 """The sweep of one table in `make soak` is cut into so many tests."""
 
 
+class RemoteEngine(LocalEngine):
+    """One task sorts a small group, as with Spark; of two attempts at the first one the second wins."""
+
+    is_remote = True
+
+    def run(self, task: Any, units: Sequence[Any], **given: Any) -> list[Any]:
+        return super().run(task, [*units[:1], *units], **given)[1:]
+
+
+@dataclass(frozen=True)
+class Way:
+    """How a clustering is done. `stages`: executors make the records of the new files."""
+
+    params: Mapping[str, str] = field(default_factory=dict)
+    engine: Callable[[int], LocalEngine] = LocalEngine
+    stages: bool = False
+
+
+WAYS = {
+    "copied": Way(),
+    "copied, staged": Way(stages=True),
+    "exchanged": Way({SORT_COLUMNS: "id"}),
+    "sorted in tasks": Way({SORT_COLUMNS: "id"}, RemoteEngine),
+}
+NO_STATISTICS = "clustered_mor"
+CASES = ("mdt_all_mor", "mdt_all_cow", NO_STATISTICS)
+TABLES = [*((version, case) for version in ("6", "8", "9") for case in CASES), ("9", PARTITIONED)]
+SWEPT = [(*table, way) for table in TABLES for way in WAYS if not (WAYS[way].stages and table[1] == NO_STATISTICS)]
+
+
 @dataclass(frozen=True)
 class Table:
-    """A table with a planned clustering, and what its readers must always see."""
+    """A table with a planned clustering, how that is done, and what its readers must always see."""
 
     source: Path
     instant: str
+    way: Way
     rows: pa.Table
 
     def copy(self, target: Path) -> Path:
         return Path(shutil.copytree(self.source, target, symlinks=True))
 
 
-def table_of(version: str, case: str, order: str, scratch: Path) -> Table:
-    path = open_case(version, case, scratch).table
+def table_of(version: str, case: str, way: Way, scratch: Path) -> Table:
+    path = open_table(version, case, scratch)
     rows = read_rows(path)
-    instant = plan_of_all(path, SORTED[order], 2)
+    instant = plan_of_all(path, way.params, 2)
     assert instant is not None
-    return Table(path, instant, rows)
+    return Table(path, instant, way, rows)
 
 
-def run_killed(path: Path, instant: str, plan: FaultPlan, owner: Owner | None = None) -> None:
+def run_killed(path: Path, instant: str, plan: FaultPlan, way: Way = WAYS["copied"]) -> None:
     """Runs until the plan kills the process; the tasks' data storage is under the same plan."""
-    with pytest.MonkeyPatch.context() as patch:
-        for module in (copied_groups, sorted_groups):
-            patch.setattr(module, "open_data_storage", lambda uri, _: FaultStorage(LocalStorage(uri), plan))
+    with tasks_under(plan, copied_groups, sorted_groups), executors_make_records(way.stages):
         context = open_context(path, OPTIONS, FaultStorage(LocalStorage(path), plan))
-        ClusteringService().run(context, instant, LocalEngine(1), owner or dead_process(), None)
+        ClusteringService().run(context, instant, way.engine(1), dead_process(), None)
 
 
 def changes_of(table: Table, scratch: Path) -> list[Operation]:
     """All changes of an undisturbed run, in order."""
     plan = FaultPlan(counts=MUTATIONS)
     path = table.copy(scratch / "undisturbed")
-    run_killed(path, table.instant, plan)
+    run_killed(path, table.instant, plan, table.way)
     assert_clustered(path, table)
+    assert any(map(stages_statistics, plan.mutations())) is table.way.stages
     return plan.mutations()
 
 
@@ -88,36 +120,45 @@ def assert_clustered(path: Path, table: Table) -> None:
 
 def assert_survives(table: Table, number: int, timing: Timing, scratch: Path) -> None:
     path = table.copy(scratch / f"killed-{number}")
-    kill_at(number, timing, lambda plan: run_killed(path, table.instant, plan))
+    kill_at(number, timing, lambda plan: run_killed(path, table.instant, plan, table.way))
     for listing in ("off", "auto"):
         assert_same_rows(read_rows(path, listing), table.rows, ignore=IGNORED)
-    cluster(path, table.instant, OPTIONS)
+    with executors_make_records(table.way.stages):
+        cluster(path, table.instant, OPTIONS, table.way.engine(1))
     assert_clustered(path, table)
     shutil.rmtree(path)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("version", "case", "order"),
-    [("6", "mdt_all_mor", ""), ("8", "mdt_all_cow", "sorted"), ("9", "mdt_all_mor", "sorted")],
+    ("version", "case", "way"),
+    [
+        ("6", "mdt_all_mor", "copied"),
+        ("8", "mdt_all_mor", "copied, staged"),
+        ("8", "mdt_all_cow", "exchanged"),
+        ("9", "mdt_all_mor", "sorted in tasks"),
+        ("9", PARTITIONED, "copied, staged"),
+    ],
 )
-def test_killed_after_one_operation_of_each_class(version: str, case: str, order: str, tmp_path: Path) -> None:
-    table = table_of(version, case, order, tmp_path)
+def test_killed_after_one_operation_of_each_class(version: str, case: str, way: str, tmp_path: Path) -> None:
+    """Of each eighth class."""
+    table = table_of(version, case, WAYS[way], tmp_path)
     points = one_of_each_class(changes_of(table, tmp_path))
     assert len(points) > 20
-    for number in list(points.values())[::4]:
+    for number in list(points.values())[::8]:
         assert_survives(table, number, "after", tmp_path)
 
 
 @pytest.mark.soak
 @pytest.mark.parametrize("part", range(STEPS))
-@pytest.mark.parametrize("order", list(SORTED))
-@pytest.mark.parametrize("case", ["mdt_all_mor", "mdt_all_cow", "clustered_mor"])
-@pytest.mark.parametrize("version", ["6", "8", "9"])
-def test_killed_at_every_change(version: str, case: str, order: str, part: int, tmp_path: Path) -> None:
-    """Before each, which is what a kill after the one before it leaves, and after the last."""
-    table = table_of(version, case, order, tmp_path)
-    points = range(len(changes_of(table, tmp_path)))
+@pytest.mark.parametrize(("version", "case", "way"), SWEPT)
+def test_killed_at_every_change(version: str, case: str, way: str, part: int, tmp_path: Path) -> None:
+    """Before each, which is what a kill after the one before it leaves, and after the last; on further tables without
+    the middles of the writes into one file.
+    """
+    table = table_of(version, case, WAYS[way], tmp_path)
+    changes = changes_of(table, tmp_path)
+    points = range(len(changes)) if case in ("mdt_all_mor", PARTITIONED) else quick_points(changes)
     for number in points[part::STEPS]:
         assert_survives(table, number, "before", tmp_path)
     if part == 0:

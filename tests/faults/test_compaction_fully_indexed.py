@@ -9,15 +9,13 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 
 from hudi_core.engine.local import LocalEngine
-from hudi_core.metadata_table.partitions import row_exchange
-from hudi_core.metadata_table.write import prepare, staged_logs
 from hudi_core.metadata_table.write.staged_logs import STAGING, staged_instants
-from hudi_core.services import rewrite
 from hudi_core.services.compaction import merge_slice as execute
 from hudi_core.services.compaction.planner import CompactionService
 from hudi_core.storage.local import LocalStorage
@@ -26,12 +24,16 @@ from tests.faults.test_compaction_faults import Table, Timing, dead_process, und
 from tests.support.damaged_tables import DamagedTable
 from tests.support.fault_storage import MUTATIONS, FaultPlan, FaultStorage, InjectedCrash, Operation
 from tests.support.golden_compactions import context_of
-from tests.support.golden_data import open_case
+from tests.support.golden_data import PARTITIONED, open_table
 from tests.support.independent_reader import assert_complete
+from tests.support.kill_points import executors_make_records, tasks_under
 from tests.support.table_invariants import assert_compacted, assert_readable
 from tests.unit.hudi_core.services.compaction.test_job_metadata import plan_all
 
-CASES = {f"{how} {version}": (version, how) for version in ("6", "8", "9") for how in ("reported", "prepared")}
+CASES = {
+    **{f"{how} {version}": (version, "mdt_all_mor") for version in ("6", "8", "9") for how in ("reported", "prepared")},
+    "prepared, an index of each partition": ("9", PARTITIONED),
+}
 STEPS = 6
 """The sweep of one table in `make soak` is cut into so many tests."""
 
@@ -40,28 +42,23 @@ class FullyIndexedTable(Table):
     """A golden table of all partition types, and a plan over all its file groups."""
 
     def __init__(self, name: str, scratch: Path) -> None:
-        version, how = CASES[name]
-        source = open_case(version, "mdt_all_mor", scratch).table
+        source = open_table(*CASES[name], scratch)
         plan_all(source)
         super().__init__(source)
-        self.prepares = how == "prepared"
+        self.prepares = name.startswith("prepared")
 
 
 @pytest.fixture(scope="module")
 def table(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[FullyIndexedTable]:
     found = FullyIndexedTable(request.param, tmp_path_factory.mktemp("source"))
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(rewrite, "DRIVER_FILES", 0 if found.prepares else 64)
+    with executors_make_records(found.prepares):
         yield found
 
 
 def compacted(path: Path, instant: str, owner: Owner, plan: FaultPlan | None = None) -> None:
     """Runs the compaction; with a plan, the tasks' storage is under it as well."""
     storage = LocalStorage(path) if plan is None else FaultStorage(LocalStorage(path), plan)
-    with pytest.MonkeyPatch.context() as patch:
-        if plan is not None:
-            for module in (execute, prepare, staged_logs, row_exchange):
-                patch.setattr(module, "open_data_storage", lambda uri, options: FaultStorage(LocalStorage(uri), plan))
+    with nullcontext() if plan is None else tasks_under(plan, execute):
         CompactionService().run(context_of(path, storage=storage), instant, LocalEngine(1), owner, None)
 
 

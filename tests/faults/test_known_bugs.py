@@ -419,13 +419,13 @@ def test_hudi_9244_hudi_697_hudi_9615_files_of_retried_and_speculative_tasks_go(
         return table, instant, rows, pending
 
     assert_compacted(*run())
-    monkeypatch.setattr(rewrite, "remove_losers", _keeps_losers)
+    monkeypatch.setattr(rewrite, "remove_losers", keeps_losers)
     table, _, rows, _ = run()
     with pytest.raises((AssertionError, HudiError)):
         assert_same_rows(read_rows(table, "off"), rows)
 
 
-def _keeps_losers(
+def keeps_losers(
     storage: Storage,
     instant: str,
     partitions: Iterable[str],

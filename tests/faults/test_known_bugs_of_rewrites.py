@@ -22,7 +22,7 @@ from hudi_core.codec.log.blocks import ROLLBACK_COMMAND, BlockType, CorruptBlock
 from hudi_core.codec.log.content import encode_avro_block
 from hudi_core.codec.log.frames import encode_block
 from hudi_core.engine.local import LocalEngine
-from hudi_core.errors import ConflictError
+from hudi_core.errors import ConflictError, HudiError
 from hudi_core.filegroup.read import log_scan
 from hudi_core.filegroup.read.log_scan import log_blocks
 from hudi_core.metadata_table.write.drop import drop_metadata_table
@@ -32,14 +32,17 @@ from hudi_core.services.clustering.clustered_alike import ClusteredAlike
 from hudi_core.services.overwrite import count, job, plan, verb
 from hudi_core.services.verbs import perform
 from hudi_core.storage.base import Storage
+from hudi_core.table import HudiTable
+from hudi_core.transaction import conflict
 from hudi_core.transaction.owner import Owner
 from hudi_core.view.file_group import DataFile
+from tests.support import golden_clusterings
 from tests.support.changed_tables import open_context
 from tests.support.golden_data import GoldenCase
 from tests.support.log_compactions import compact_all, merge_logs, schedule
 from tests.support.overwrites import delete, overwrite, own_rows, places, put_source, within
 from tests.support.rows import assert_same_rows
-from tests.support.table_invariants import read_rows
+from tests.support.table_invariants import assert_metadata_true, read_rows
 
 Golden = Callable[[str, str], GoldenCase]
 VERSIONS = ["6", "8", "9"]
@@ -51,6 +54,11 @@ def cluster(table: Path) -> Any:
     request = RunRequest(table=str(table), service="clustering", schedule=True)
     context, owner = open_context(table), Owner.current("test")
     return [perform(context, request, LocalEngine(1), owner).instants for _ in range(3)]
+
+
+def cluster_all(table: Path) -> None:
+    """Clusters every file slice."""
+    golden_clusterings.cluster(table, golden_clusterings.plan_of_all(table, {}))
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -65,20 +73,23 @@ def test_hudi_13475_hudi_14086_what_was_clustered_is_not_clustered_for_ever(
 
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("attempts", [(0, 1), (1, 0)])
-def test_hudi_6758_hudi_10803_hudi_7549_log_files_of_two_attempts_count(
+def test_hudi_6758_hudi_10803_hudi_7549_hudi_10922_log_files_of_two_attempts_count(
     golden: Golden, version: str, attempts: tuple[int, int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """0.14.1 dropped blocks of a retried task as spurious, which were the only ones with their rows. Guard: which
-    attempt a block's header names says nothing of whether it counts.
+    """0.14.1 dropped blocks of a retried task as spurious, which were the only ones with their rows: a compaction, log
+    compaction or clustering wrote none of them (#10922 takes that back). Guard: which attempt a block's header names
+    says nothing of whether it counts.
     """
     table = golden(version, "mor_basic").table
     drop_metadata_table(open_context(table).storage)  # it does not know the second file
     rows = read_rows(table)
     written_by_attempts(table, attempts)
     assert_same_rows(read_rows(table), rows)
-    compacted, unguarded = (Path(shutil.copytree(table, tmp_path / name)) for name in ("compacted", "unguarded"))
+    compacted, clustered, *unguarded = (Path(shutil.copytree(table, tmp_path / name)) for name in "abcd")
     compact_all(compacted)
     assert_same_rows(read_rows(compacted), rows)
+    cluster_all(clustered)
+    assert_same_rows(read_rows(clustered), rows, ignore=("_hoodie_file_name",))
     assert schedule(table).instant is not None
     merge_logs(table)
     assert_same_rows(read_rows(table), rows)
@@ -86,9 +97,11 @@ def test_hudi_6758_hudi_10803_hudi_7549_log_files_of_two_attempts_count(
     assert_same_rows(read_rows(table), rows)
     with monkeypatch.context() as patch:
         patch.setattr(log_scan, "log_blocks", _of_one_attempt)
-        compact_all(unguarded)
-    with pytest.raises(AssertionError):
-        assert_same_rows(read_rows(unguarded), rows)
+        compact_all(unguarded[0])
+        cluster_all(unguarded[1])
+    for path in unguarded:
+        with pytest.raises(AssertionError):
+            assert_same_rows(read_rows(path), rows, ignore=("_hoodie_file_name",))
 
 
 def written_by_attempts(table: Path, attempts: tuple[int, int]) -> None:
@@ -161,28 +174,77 @@ def _of_one_attempt(storage: Storage, log_files: Iterable[DataFile]) -> list[Log
     ]
 
 
-@pytest.mark.parametrize(
-    ("version", "case"),
-    [
-        *((version, "mor_compaction_requested") for version in VERSIONS),
-        *((version, "clustering_requested_cow") for version in ("6", "8")),  # 9 has another guard besides
-    ],
-)
-def test_hudi_18830_rows_that_were_deleted_stay_so_behind_a_pending_plan(
-    golden: Golden, version: str, case: str, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("what", ["delete", "overwrite", "overwrite table"])
+@pytest.mark.parametrize("case", ["mor_compaction_requested", "clustering_requested_cow"])
+@pytest.mark.parametrize("version", VERSIONS)
+def test_hudi_18830_rows_that_were_replaced_stay_so_behind_a_pending_plan(
+    golden: Golden, version: str, case: str, what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Guard: plans on what is replaced are a conflict, when the overwrite begins and when it commits."""
+    """Guards: plans on what is replaced are a conflict, when the overwrite begins and when it commits; a clustering is,
+    too, among the operations that the commit is compared with.
+    """
     table = golden(version, case).table
     rows = read_rows(table)
     name = min(rows.column("_hoodie_partition_path").to_pylist())
+    few = within(rows, name).slice(0, 3)
+    source = put_source(own_rows(table, few), tmp_path)
+
+    def replace_rows() -> None:
+        if what == "delete":
+            delete(table, name)
+        else:
+            overwrite(table, source, whole_table=what == "overwrite table")
+
     with pytest.raises(ConflictError, match="is pending on file groups"):
-        delete(table, name)
+        replace_rows()
     assert places(read_rows(table)) == places(rows)
     for module in (plan, verb, job):
         monkeypatch.setattr(module, "check_no_plans", lambda *_, **__: None)
-    delete(table, name)
-    assert len(open_context(table).active.load().pending()) == 1
-    assert within(read_rows(table), name).num_rows == 0, "until the plan is run, whose files hold these rows"
+    monkeypatch.setattr(conflict, "_shared", lambda *_: frozenset())
+    replace_rows()
+    assert len(open_context(table).active.load().pending()) == 1, "the plan, whose run would bring the rows back"
+    assert within(read_rows(table), name).num_rows == (0 if what == "delete" else few.num_rows)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_hudi_19771_an_overwrite_of_the_table_keeps_its_history(
+    golden: Golden, version: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Hudi's row writer deletes the table, its timeline and metadata table too, and makes it anew. Guard: the overwrite
+    adds an instant, and what it replaces goes by what its commit says. Without: the same, on a table that is emptied.
+    """
+
+    def overwritten(table: Path) -> None:
+        before, rows = open_context(table).active.load(), read_rows(table)
+        kept = {path: path.stat().st_ino for path in table.rglob("*") if path.is_file() and path.name[:1].isalnum()}
+        few = own_rows(table, rows.slice(0, 3))
+        result = overwrite(table, put_source(few, tmp_path, name=f"{table.parent.name}-source"), whole_table=True)
+        after = open_context(table).active.load()
+        assert [item.requested_time for item in after] == [*(item.requested_time for item in before), result.instant]
+        newest = before.commits().last()
+        assert newest is not None
+        assert read_rows(table).num_rows == 3
+        assert places(rows_as_of(table, newest.requested_time)) == places(rows)
+        changed = {path for path, inode in kept.items() if not path.exists() or path.stat().st_ino != inode}
+        assert not {path.relative_to(table) for path in changed} - {Path(".hoodie/hoodie.properties")}
+        assert_metadata_true(table)
+
+    overwritten(golden(version, "mor_basic").table)
+    request = verb._request
+
+    def emptied_first(context: Any, *given: Any) -> str | None:
+        for item in context.active.load().completed():
+            context.storage.delete(context.active.path_of(item))
+        return request(context, *given)
+
+    monkeypatch.setattr(verb, "_request", emptied_first)
+    with pytest.raises((AssertionError, HudiError)):
+        overwritten(golden(version, "mor_basic").table)
+
+
+def rows_as_of(table: Path, instant: str) -> pa.Table:
+    result = HudiTable.open(str(table)).read(as_of=instant)
+    return pa.Table.from_batches(list(result.batches), result.schema)
 
 
 @pytest.mark.parametrize("version", VERSIONS)

@@ -1,7 +1,8 @@
 """Overwrites and deletes of partitions are killed after every operation that changes the storage; the same token again
 must bring them to the same end, once.
 
-`make test` kills one run of each version after some operations of each class, `make soak` before every change.
+`make test` kills some runs after some operations of each class, `make soak` each before every change: the driver makes
+the records of the metadata table, or executors stage them.
 """
 
 from __future__ import annotations
@@ -22,8 +23,8 @@ from hudi_core.timeline.instant import Action
 from hudi_core.transaction.owner import Owner
 from tests.support.changed_tables import open_context
 from tests.support.fault_storage import MUTATIONS, FaultPlan, InjectedCrash, Operation
-from tests.support.golden_data import open_case
-from tests.support.kill_points import kill_at
+from tests.support.golden_data import PARTITIONED, open_table
+from tests.support.kill_points import executors_make_records, kill_at, stages_statistics
 from tests.support.overwrites import commit_of, delete, overwrite, own_rows, put_source, within
 from tests.support.rows import assert_same_rows
 from tests.support.service_calls import Timing, dead_process, one_of_each_class
@@ -32,8 +33,18 @@ from tests.support.table_invariants import assert_metadata_true, leftovers, read
 TOKEN = "the day's work"
 STEPS = 4
 """The sweep of one table in `make soak` is cut into so many tests."""
-CASES = ["mdt_all_mor", "mdt_all_cow", "multilevel_plain_mor"]
-KINDS = ["overwrite", "delete"]
+NO_STATISTICS = "multilevel_plain_mor"
+CASES = ("mdt_all_mor", "mdt_all_cow", NO_STATISTICS)
+TABLES = [*((version, case) for version in ("6", "8", "9") for case in CASES), ("9", PARTITIONED)]
+KINDS = ["overwrite", "overwrite table", "delete"]
+STAGED = ["overwrite, staged", "overwrite table, staged"]
+"""Executors make the records of the new files; of deletes there are none."""
+SWEPT = [
+    (*table, kind)
+    for table in TABLES
+    for kind in [*KINDS, *STAGED]
+    if not (kind in STAGED and table[1] == NO_STATISTICS)
+]
 Run = Callable[..., OverwriteResult]
 """Of a table's folder, a plan of faults and an owner, both or None; with `dry_run` it only looks."""
 DIED = {
@@ -47,23 +58,33 @@ DIED = {
 
 @dataclass(frozen=True)
 class Work:
-    """A table, what is done to it, and the table's own columns of what its readers see before and after."""
+    """A table, what is done to it, and the table's own columns of what its readers see before and after. `stages`:
+    executors make the records of the new files.
+    """
 
     source: Path
-    run: Run
+    does: Run
     before: pa.Table
     after: pa.Table
+    stages: bool = False
+
+    def run(
+        self, table: Path, plan: FaultPlan | None = None, owner: Owner | None = None, *, dry_run: bool = False
+    ) -> OverwriteResult:
+        with executors_make_records(self.stages):
+            return self.does(table, plan, owner, dry_run=dry_run)
 
     def copy(self, target: Path) -> Path:
         return Path(shutil.copytree(self.source, target, symlinks=True))
 
 
 def work_of(version: str, case: str, kind: str, scratch: Path) -> Work:
-    path = open_case(version, case, scratch).table
+    path = open_table(version, case, scratch)
+    what, _, staged = kind.partition(", ")
     rows = read_rows(path)
     first = min(rows.column("_hoodie_partition_path").to_pylist())
     others = own_rows(path, within(rows, first, outside=True))
-    if kind == "delete":
+    if what == "delete":
         return Work(
             path,
             lambda table, plan, owner, **more: delete(table, first, plan=plan, owner=owner, token=TOKEN, **more),
@@ -71,12 +92,15 @@ def work_of(version: str, case: str, kind: str, scratch: Path) -> Work:
             others,
         )
     kept = own_rows(path, within(rows, first).slice(0, 5))
-    given = put_source(kept, scratch, files=2)
+    given, whole = put_source(kept, scratch, files=2), what == "overwrite table"
     return Work(
         path,
-        lambda table, plan, owner, **more: overwrite(table, given, plan=plan, owner=owner, token=TOKEN, **more),
+        lambda table, plan, owner, **more: overwrite(
+            table, given, plan=plan, owner=owner, token=TOKEN, whole_table=whole, **more
+        ),
         own_rows(path, rows),
-        pa.concat_tables([others, kept]),
+        kept if whole else pa.concat_tables([others, kept]),
+        bool(staged),
     )
 
 
@@ -86,6 +110,7 @@ def changes_of(work: Work, scratch: Path) -> list[Operation]:
     path = work.copy(scratch / "undisturbed")
     assert not work.run(path, plan, dead_process()).repeated
     assert_done(path, work)
+    assert any(map(stages_statistics, plan.mutations())) is work.stages
     return plan.mutations()
 
 
@@ -128,21 +153,25 @@ def assert_survives(work: Work, number: int, timing: Timing, scratch: Path) -> N
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("version", "case", "kind"),
-    [("6", "mdt_all_mor", "overwrite"), ("8", "mdt_all_cow", "delete"), ("9", "mdt_all_mor", "overwrite")],
+    [
+        ("6", "mdt_all_mor", "overwrite, staged"),
+        ("8", "mdt_all_cow", "delete"),
+        ("8", "mdt_all_mor", "overwrite table, staged"),
+        ("9", "mdt_all_mor", "overwrite"),
+        ("9", PARTITIONED, "overwrite table"),
+    ],
 )
 def test_killed_after_one_operation_of_each_class(version: str, case: str, kind: str, tmp_path: Path) -> None:
     work = work_of(version, case, kind, tmp_path)
     points = one_of_each_class(changes_of(work, tmp_path))
     assert len(points) > 20
-    for number in list(points.values())[::5]:
+    for number in list(points.values())[::8]:
         assert_survives(work, number, "after", tmp_path)
 
 
 @pytest.mark.soak
 @pytest.mark.parametrize("part", range(STEPS))
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("case", CASES)
-@pytest.mark.parametrize("version", ["6", "8", "9"])
+@pytest.mark.parametrize(("version", "case", "kind"), SWEPT)
 def test_killed_at_every_change(version: str, case: str, kind: str, part: int, tmp_path: Path) -> None:
     """Before each, which is what a kill after the one before it leaves, and after the last."""
     work = work_of(version, case, kind, tmp_path)
@@ -154,7 +183,7 @@ def test_killed_at_every_change(version: str, case: str, kind: str, part: int, t
 
 
 @pytest.mark.parametrize("version", ["6", "9"])
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", ["overwrite", "delete"])
 @pytest.mark.parametrize("died", DIED)
 def test_a_dry_run_leaves_what_died_as_it_is(version: str, kind: str, died: str, tmp_path: Path) -> None:
     work = work_of(version, "mor_basic", kind, tmp_path)

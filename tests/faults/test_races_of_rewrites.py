@@ -1,5 +1,5 @@
-"""Clusterings, log compactions and overwrites beside others: a second runner, a rollback that knows no claims, an index
-that comes or goes. Whoever loses publishes nothing and leaves no file; run again, the work is done once.
+"""Rewrites beside others: a second runner, a rollback that knows no claims, an index that comes or goes. Whoever loses
+publishes nothing and leaves no file; run again, the work is done once.
 """
 
 from __future__ import annotations
@@ -10,11 +10,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
+import pyarrow as pa
 import pytest
 
 from hudi_core.engine.local import LocalEngine
 from hudi_core.errors import ConflictError
-from hudi_core.request.overwrites import InsertOverwriteRequest
+from hudi_core.request.overwrites import DeletePartitionRequest, InsertOverwriteRequest
 from hudi_core.request.requests import (
     MetadataCreateRequest,
     MetadataDropRequest,
@@ -23,6 +24,10 @@ from hudi_core.request.requests import (
     RunRequest,
     ScheduleRequest,
 )
+from hudi_core.services.clustering.job import ClusteringJob
+from hudi_core.services.compaction.job import CompactionJob
+from hudi_core.services.log_compaction.job import LogCompactionJob
+from hudi_core.services.overwrite.job import OverwriteJob
 from hudi_core.services.verbs import perform
 from hudi_core.timeline.actions.rollback import RollbackMetadata, encode_rollback_metadata, encode_rollback_plan
 from hudi_core.timeline.instant import Action
@@ -30,7 +35,7 @@ from hudi_core.transaction.commit import Completer
 from hudi_core.transaction.owner import Owner
 from tests.support.changed_tables import open_context
 from tests.support.golden_data import GoldenCase
-from tests.support.overwrites import own_rows, places, put_source
+from tests.support.overwrites import own_rows, places, put_source, within
 from tests.support.table_invariants import assert_metadata_true, read_rows
 
 Golden = Callable[[str, str], GoldenCase]
@@ -84,34 +89,61 @@ class Overwriting:
         return run
 
 
+class Deleting:
+    def begin(self, table: Path) -> Callable[[LocalEngine | None, str], Any]:
+        name = deleted(read_rows(table))
+
+        def run(engine: LocalEngine | None, owner: str) -> Any:
+            return do(table, DeletePartitionRequest(str(table), partitions=(name,), token="t", owner=owner), engine)
+
+        return run
+
+
 WORKS: dict[str, Work] = {
     "compaction": Planned("compaction", {"hoodie.compact.inline.max.delta.commits": "1"}),
     "clustering": Planned("clustering", {}),
     "sorted clustering": Planned("clustering", SORTED),
     "log compaction": Planned("log_compaction", FROM_ONE),
     "overwrite": Overwriting(),
+    "delete": Deleting(),
 }
+UNPLANNED = ("overwrite", "delete")
+"""They have no plan that outlives a run."""
+PLANNED = [name for name in WORKS if name not in UNPLANNED]
+JOBS = (CompactionJob, ClusteringJob, LogCompactionJob, OverwriteJob)
 
 
-class Hooked(LocalEngine):
-    """Calls `meanwhile` once new files are written."""
+def deleted(rows: pa.Table) -> str:
+    """The partition that is deleted."""
+    return str(min(rows.column("_hoodie_partition_path").to_pylist()))
 
-    def __init__(self, table: Path, known: frozenset[Path], meanwhile: Callable[[], object]) -> None:
-        super().__init__(1)
-        self._table, self._known, self._meanwhile = table, known, meanwhile
-        self.called = False
 
-    def run(self, *given: Any, **named: Any) -> list[Any]:
-        return self._after(super().run(*given, **named))
+def due(work: str, rows: pa.Table) -> pa.Table:
+    """Those of `rows` that are there once the work is done."""
+    return within(rows, deleted(rows), outside=True) if work == "delete" else rows
 
-    def exchange(self, *given: Any, **named: Any) -> list[Any]:
-        return self._after(super().exchange(*given, **named))
 
-    def _after(self, results: list[Any]) -> list[Any]:
-        if not self.called and files(self._table) - self._known:
-            self.called = True
-            self._meanwhile()
-        return results
+def run_beside(run: Callable[[LocalEngine | None, str], Any], meanwhile: Callable[[], object]) -> Any:
+    """What the first owner's run returns, if `meanwhile` is called once its new files are written."""
+    called: list[bool] = []
+
+    def followed(rewrite: Callable[..., list[Any]]) -> Callable[..., list[Any]]:
+        def written(*given: Any) -> list[Any]:
+            results = rewrite(*given)
+            if not called:
+                called.append(True)
+                meanwhile()
+            return results
+
+        return written
+
+    with pytest.MonkeyPatch.context() as patch:
+        for job in JOBS:
+            patch.setattr(job, "rewrite", followed(job.rewrite))
+        try:
+            return run(None, "the first")
+        finally:
+            assert called
 
 
 def files(table: Path) -> frozenset[Path]:
@@ -133,10 +165,8 @@ def lost(
     and its next run removes its files.
     """
     rows, run, known = read_rows(table), WORKS[work].begin(table), files(table)
-    engine = Hooked(table, known, meanwhile)
     with pytest.raises(ConflictError, match=match):
-        run(engine, "the first")
-    assert engine.called
+        run_beside(run, meanwhile)
     assert places(read_rows(table)) == places(rows)
     assert keeps or files(table) == known, "files of the run that lost"
     return lambda: run(None, "the second")
@@ -151,9 +181,9 @@ def finished(table: Path, again: Callable[[], Any], rows: Any, known: frozenset[
 
 
 def loses_and_is_done_again(table: Path, work: str, meanwhile: Callable[[], object], match: str) -> None:
-    """The instant of what was planned is still its own; an overwrite has none that outlives it."""
+    """The instant of what was planned is still its own."""
     rows, known = read_rows(table), files(table)
-    finished(table, lost(table, work, meanwhile, match, keeps=work != "overwrite"), rows, known)
+    finished(table, lost(table, work, meanwhile, match, keeps=work in PLANNED), due(work, rows), known)
 
 
 def pending_files(table: Path, state: str) -> Sequence[Path]:
@@ -166,20 +196,20 @@ def pending_files(table: Path, state: str) -> Sequence[Path]:
 @pytest.mark.parametrize("work", WORKS)
 @pytest.mark.parametrize("version", VERSIONS)
 def test_a_rollback_that_knows_no_claims(golden: Golden, version: str, work: str) -> None:
-    """As real Hudi rolls an attempt back: its inflight file is gone, the plan stays; an overwrite has none."""
+    """As real Hudi rolls an attempt back: its inflight file is gone, a plan stays."""
     table = golden(version, "mor_basic").table
 
     def roll_back() -> None:
         for path in pending_files(table, "inflight"):
             path.unlink()
-        if work == "overwrite":
+        if work in UNPLANNED:
             for path in pending_files(table, "requested"):
                 path.unlink()
 
     loses_and_is_done_again(table, work, roll_back, "rolled it back while it ran|is gone")
 
 
-@pytest.mark.parametrize("work", [name for name in WORKS if name != "overwrite"])
+@pytest.mark.parametrize("work", PLANNED)
 @pytest.mark.parametrize("version", VERSIONS)
 def test_a_rollback_after_which_the_plan_is_run_by_another(
     golden: Golden, version: str, work: str, monkeypatch: pytest.MonkeyPatch
@@ -255,27 +285,23 @@ def test_a_second_runner(golden: Golden, version: str, work: str) -> None:
         with pytest.raises(ConflictError, match=r"is run by|is being done|at work|alive"):
             run(None, "the second")
 
-    engine = Hooked(table, known, refused)
-    run(engine, "the first")
-    assert engine.called
-    finished(table, lambda: run(None, "the second"), rows, known)
+    run_beside(run, refused)
+    finished(table, lambda: run(None, "the second"), due(work, rows), known)
 
 
+@pytest.mark.parametrize("work", UNPLANNED)
 @pytest.mark.parametrize("version", VERSIONS)
-def test_our_rollback_by_name_leaves_a_live_overwrite_alone(golden: Golden, version: str) -> None:
+def test_our_rollback_by_name_leaves_a_live_overwrite_alone(golden: Golden, version: str, work: str) -> None:
     """It is refused before it is requested: one that is on the timeline keeps the overwrite from completing."""
     table = golden(version, "mor_basic").table
-    rows, known = read_rows(table), files(table)
-    run = WORKS["overwrite"].begin(table)
+    rows, run = read_rows(table), WORKS[work].begin(table)
 
     def roll_back() -> None:
         (instant,) = (item.requested_time for item in open_context(table).active.load().pending())
         with pytest.raises(ConflictError):
             do(table, RollbackRequest(str(table), instant=instant, owner="another"))
 
-    engine = Hooked(table, known, roll_back)
-    assert run(engine, "the first").document["records"] == rows.num_rows
-    assert engine.called
-    assert places(read_rows(table)) == places(rows)
+    assert run_beside(run, roll_back).document["records"] == (rows.num_rows if work == "overwrite" else 0)
+    assert places(read_rows(table)) == places(due(work, rows))
     assert list(open_context(table).active.load().pending()) == []
     assert_metadata_true(table)

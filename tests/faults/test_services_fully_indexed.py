@@ -19,7 +19,7 @@ from hudi_core.errors import ConflictError
 from hudi_core.transaction.owner import Owner
 from tests.support.fault_storage import MUTATIONS, FaultPlan, InjectedCrash, Operation
 from tests.support.fully_indexed_tables import SUBJECTS, VERSIONS, Subject, assert_true, end_of
-from tests.support.golden_data import open_case
+from tests.support.golden_data import PARTITIONED, open_table
 from tests.support.rows import assert_same_rows
 from tests.support.service_calls import Timing, class_of, dead_process, killed, one_of_each_class, perform
 from tests.support.table_invariants import has_metadata_table, read_rows
@@ -34,8 +34,11 @@ SOME = 2
 """Kills of `make test`, spread over the classes of operations."""
 OTHER_TABLES = 4
 """Of the changes on further tables of a service, one of so many is killed; each table has others."""
+NOTHING_TO_CLEAN = ("clean by versions", "clean by commits", "restore behind a clean", "archive")
+"""Not on a table of three commits without a compaction."""
 EVERYTHING = [
-    (name, version, case) for name, subject in SUBJECTS.items() for version in VERSIONS for case in subject.cases
+    *((name, version, case) for name, subject in SUBJECTS.items() for version in VERSIONS for case in subject.cases),
+    *((name, "9", PARTITIONED) for name in SUBJECTS if name not in NOTHING_TO_CLEAN),
 ]
 
 
@@ -65,7 +68,7 @@ class Killed:
 
 def undisturbed(name: str, version: str, case: str, scratch: Path) -> Killed:
     subject = SUBJECTS[name]
-    source = open_case(version, case, scratch).table
+    source = open_table(version, case, scratch)
     instant = subject.begins(source)
     end = Path(shutil.copytree(source, scratch / "undisturbed", symlinks=True))
     plan = FaultPlan(counts=MUTATIONS)
@@ -123,9 +126,11 @@ def test_killed_at_every_change(name: str, version: str, case: str, tmp_path: Pa
     last = len(table.operations) - 1
     assert last > 2
     telling = {*one_of_each_class(table.operations).values()}
-    cases = SUBJECTS[name].cases
-    turn = cases.index(case) % OTHER_TABLES
-    for number in range(last + 1) if case == SUBJECTS[name].one else range(turn, last + 1, OTHER_TABLES):
+    if case in (SUBJECTS[name].one, PARTITIONED):
+        points = range(last + 1)
+    else:
+        points = range(SUBJECTS[name].cases.index(case) % OTHER_TABLES, last + 1, OTHER_TABLES)
+    for number in points:
         assert_survives(table, number, "before", tmp_path, validated=number in telling)
     assert_survives(table, last, "after", tmp_path)
 

@@ -22,7 +22,7 @@ from hudi_core.model.claim_names import CLAIMS
 from hudi_core.model.names import WriteToken
 from hudi_core.services.rewrite import RewriteJob
 from hudi_core.transaction.instant_generator import InstantClock
-from tests.faults.test_races_of_rewrites import VERSIONS, WORKS, files, finished
+from tests.faults.test_races_of_rewrites import PLANNED, VERSIONS, WORKS, files, finished
 from tests.support.golden_data import GoldenCase
 from tests.support.metadata_records import Table as MetadataTable
 from tests.support.metadata_records import comparable
@@ -31,8 +31,6 @@ from tests.unit.hudi_core.metadata_table.initialize.test_initialize import filte
 from tests.unit.hudi_core.services.test_concurrency import Table
 
 Golden = Callable[[str, str], GoldenCase]
-PLANNED = [work for work in WORKS if work != "overwrite"]
-"""What a successor runs again; an overwrite is rolled back, and gets an instant of its own."""
 
 
 class BadInput(LocalEngine):
@@ -76,6 +74,7 @@ def stalls(monkeypatch: pytest.MonkeyPatch, table: Path, meanwhile: Callable[[],
 @pytest.mark.parametrize("work", PLANNED)
 @pytest.mark.parametrize("version", VERSIONS)
 def test_a_rewrite(golden: Golden, monkeypatch: pytest.MonkeyPatch, version: str, work: str, removes: str) -> None:
+    """A successor runs the plan again; an overwrite would be rolled back, and get an instant of its own."""
     table = golden(version, "mor_basic").table
     rows, known, run = read_rows(table), files(table), WORKS[work].begin(table)
     stalls(monkeypatch, table, lambda: run(None, "the second"))

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from hudi_core.config.services.clustering_config import SORT_COLUMNS, TARGET_FILE_BYTES
+from hudi_core.config.services.clustering_config import LAYOUT, SORT_COLUMNS, TARGET_FILE_BYTES
 from hudi_core.services.clustering.planner import Planned, make_plan
 from hudi_core.services.context import TableContext
 from hudi_core.services.service import Nothing
@@ -108,7 +108,7 @@ def test_what_real_hudi_clustered_is_not_planned_again(name: str) -> None:
     made = plan(table, table.active.load(), "20990101000000000")
     assert made == Nothing(
         "no file group is to be clustered in 3 partitions, beside 3 that an earlier clustering left as this one would "
-        f"({SORT_COLUMNS.name}, {TARGET_FILE_BYTES.name})"
+        f"({SORT_COLUMNS.name}, {LAYOUT.name}, {TARGET_FILE_BYTES.name})"
     )
     other = context(name, {SORT_COLUMNS.name: "qty"})
     again = plan(other, other.active.load(), "20990101000000000")

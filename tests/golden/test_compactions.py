@@ -28,14 +28,13 @@ from tests.support.golden_compactions import (
     timeline_names,
 )
 from tests.support.golden_data import GoldenCase
-from tests.support.rows import assert_same_rows
+from tests.support.rows import assert_same_rows, read_parquet
 from tests.support.table_invariants import assert_compacted, pending_instants, read_rows
 
 Golden = Callable[[str, str], GoldenCase]
 
-LAYOUT_2 = [case for case in planned_cases() if case[0] not in ("6", "6-by-1.2.0")]
-EXECUTED = [case for case in planned_cases(executed=True) if case[0] != "6"]
-"""Version 6 as Hudi 0.15 keeps it is in test_run."""
+PLANNED = planned_cases()
+EXECUTED = planned_cases(executed=True)
 COUNTED = (
     "prev_commit",
     "num_writes",
@@ -45,7 +44,7 @@ COUNTED = (
     "total_updated_records_compacted",
 )
 COUNTED += ("total_log_blocks", "total_corrupt_log_block", "total_rollback_blocks")
-BLOOM_ENTRIES = {"6-by-1.2.0": "1000", "8": "1000", "8-by-1.2.0": "1000", "9": "60000"}
+BLOOM_ENTRIES = {"6": "60000", "6-by-1.2.0": "1000", "8": "1000", "8-by-1.2.0": "1000", "9": "60000"}
 """With which real Hudi wrote `mor_compaction_requested`."""
 OURS = {"parquet.avro.schema", "writer.model.name", "ARROW:schema"}
 """Footer keys that Hudi's Avro writer has, and not its Spark writer, which compactions of 1.x use."""
@@ -54,8 +53,9 @@ SPARKS = {VERSION, "org.apache.spark.sql.parquet.row.metadata"}
 """Those of the Spark writer. Ours have the version where the base file that they replace has it, or there is none."""
 
 
-@pytest.mark.parametrize(("folder", "case"), LAYOUT_2)
+@pytest.mark.parametrize(("folder", "case"), PLANNED)
 def test_rows_stay_and_nothing_is_left_over(golden: Golden, folder: str, case: str) -> None:
+    """No plan of real Hudi is refused."""
     table = golden(folder, case).table
     instant, rows, pending = planned(table), read_rows(table), pending_instants(table)
     result = compact(table)
@@ -69,6 +69,9 @@ def test_it_leaves_what_real_hudi_leaves(golden: Golden, folder: str, case: str)
     ours, real, instant = found.table, found.after(), planned(found.table)
     compact(ours)
     assert_same_rows(compacted_rows(ours), compacted_rows(real), ignore=("_hoodie_file_name",))
+    assert_same_rows(
+        read_rows(ours), read_parquet(found.expected / "after_snapshot.parquet"), ignore=("_hoodie_file_name",)
+    )
     assert timeline_names(ours) == timeline_names(real)
     assert own_timeline(ours) == own_timeline(real)
     assert metadata_of(ours, instant) == metadata_of(real, instant)
@@ -167,7 +170,7 @@ def test_of_a_key_that_the_base_file_holds_twice_the_first_row_is_merged(golden:
 
 
 def test_what_is_compared(golden: Golden) -> None:
-    assert len(LAYOUT_2) == 32
+    assert (len(PLANNED), len(EXECUTED)) == (46, 41)
     assert {folder for folder, _ in EXECUTED} == set(BLOOM_ENTRIES)
     found = golden("9", "mor_compaction_requested")
     recorded = metadata_of(found.after(), planned(found.table))

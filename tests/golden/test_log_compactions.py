@@ -190,11 +190,11 @@ def test_what_is_not_merged_is_refused_by_name(golden: Golden, version: str) -> 
         assert "log compaction copies no log file with partial rows" in str(schedule(table).reason)
     done = schedule(golden(version, "mor_compaction_requested").table)
     assert done.reason == (
-        "of 0 file slices with log files none has 1 log blocks to merge (hoodie.log.compaction.blocks.threshold); "
-        "pending plans hold 3 others"
+        "no file slice has log files, beside 3 that pending plans hold (`hudictl run` or `hudictl unschedule` frees "
+        "them); no option changes that"
     )
     assert schedule(golden(version, "cow_basic").table).reason == (
-        "the table is copy-on-write: it has no log files to compact"
+        "the table is copy-on-write: it has no log files to compact; no option changes that"
     )
 
 

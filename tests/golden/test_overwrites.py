@@ -54,6 +54,7 @@ QUICK = {
 }
 EVERY = [pytest.param(*item, marks=() if item in QUICK else pytest.mark.soak) for item in ALL]
 NO_META = "no_meta_fields"
+"""See test_without_meta_columns."""
 NOT_WRITTEN = (
     "bucket_index_consistent",
     "cow_orc",

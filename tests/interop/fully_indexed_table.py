@@ -209,8 +209,8 @@ class FullyIndexedTable(Judged):
 
     # What real Hudi does.
 
-    def delete(self, count: int = 3) -> None:
-        """A delete of some rows, found by the record index."""
+    def delete(self, count: int = 3, by: Mapping[str, str] = BY_RECORD_INDEX) -> None:
+        """A delete of some rows, found by the record index or another one."""
         self.steps += 1
         gone = self.rows.sort_by("id").slice(5 * self.steps % (self.rows.num_rows - count), count)
         parquet = write_parquet(gone, self.base.parent, f"{self.base.name}-step{self.steps}")
@@ -219,7 +219,7 @@ class FullyIndexedTable(Judged):
             base=str(self.base),
             operation="delete",
             parquet=parquet,
-            options={**self.options, **BY_RECORD_INDEX},
+            options={**self.options, **by},
         )
         self.rows = self.rows.filter(pc.invert(pc.is_in(self.rows["id"], value_set=gone["id"].combine_chunks())))
 

@@ -29,6 +29,8 @@ from tests.support.table_invariants import has_metadata_table, read_rows
 JUDGES = {"6": "hudi_0_15", "8": "hudi_1_0", "9": "hudi_1_2"}
 """The real Hudi that a table version is native to: a fixture of tests/conftest.py."""
 OTHERS = {"6-by-1.2.0": "hudi_1_2", "8-by-1.2.0": "hudi_1_2"}
+EVERY_JUDGE = {**JUDGES, **OTHERS}
+"""By the folder of a golden table: those of OTHERS are written by that release, too."""
 ALL = os.environ.get("AIRFLOW_HUDI_ALL_SERVICES", "") == "1"
 """Every policy on every table, not only one of each: takes as long again."""
 LABELS = [*JUDGES, *OTHERS] if ALL else [*JUDGES]

@@ -1,52 +1,54 @@
 """Golden merge-on-read tables without pending work: we plan a compaction, and real Hudi runs it; or we run it, and real
-Hudi reads the rows. `make test` takes one table of a version, `make soak` all of them.
+Hudi reads the rows and goes on. `make test` takes one table of a version, `make soak` all of them. And tables on which
+nothing is to be planned, or we say why where real Hudi is silent (docs/differences.md).
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from hudi_core.config.services.compaction_config import COMPACTION_STRATEGY, Strategy
+from hudi_core.config.write_config import ALLOW_CORRUPT
 from hudi_core.engine.local import LocalEngine
+from hudi_core.errors import ConfigError, CorruptFileError
 from hudi_core.request.requests import RunRequest, ScheduleRequest
+from hudi_core.request.results import RunResult
 from hudi_core.table import HudiTable
-from tests.interop.judged import JUDGES, MOR, QUICK
+from tests.interop.changes import user_columns
+from tests.interop.golden_judge import DAMAGED, ENDS, NO_META, NOT_READ, Golden, Judge, golden_tables, is_mor
+from tests.interop.judged import JUDGES, QUICK
 from tests.interop.real_hudi import RealHudi, RealHudiError
-from tests.support.golden_data import GoldenCase, golden_cases, golden_root
+from tests.support.golden_data import GoldenCase
 from tests.support.rows import assert_same_rows, read_parquet
 from tests.support.table_invariants import read_rows
 
 pytestmark = [pytest.mark.hudi, pytest.mark.slow]
 
-Golden = Callable[[str, str], GoldenCase]
-IN_TEST = "mdt_all_mor"
-NOT_COMPACTED = ("no_meta_fields", "log_", "empty_table")
-"""Without meta columns, damaged on purpose, without a commit."""
-HUDI_FAILS = {("6", "types_3level_lists_mor"): "Failed to merge old record into new file"}
-"""0.15 compacts three-level lists only with the Hadoop option they were written with; so it does its own plan."""
+PLANNED_IN_TEST = {(version, "mdt_all_mor") for version in JUDGES}
+RUN_IN_TEST = {("9", "mor_basic")}
+OWN_PLANS_FAIL = {*NOT_READ, ("6", "types_3level_lists_mor")}
+"""Tables of which real Hudi runs no compaction plan, its own neither: 0.15 compacts three-level lists only with the
+Hadoop option they were written with.
+"""
 NOTHING = ("no file group has log files", "0 delta commits since the last compaction")
-OPTIONS = {**QUICK, "hoodie.compact.inline.max.delta.commits": "1", "spark.sql.session.timeZone": "UTC"}
+ONE = {"hoodie.compact.inline.max.delta.commits": "1"}
+OPTIONS = {**QUICK, **ONE, "spark.sql.session.timeZone": "UTC"}
+EAGER, LAZY = ({"hoodie.cleaner.policy.failed.writes": policy} for policy in ("EAGER", "LAZY"))
+BY_DAY = (Strategy.DAY_BASED, Strategy.BOUNDED_PARTITION_AWARE, Strategy.UNBOUNDED_PARTITION_AWARE)
 
 
-def cases() -> Iterator[Any]:
-    for version in JUDGES:
-        for name in golden_cases(version):
-            expected = golden_root() / version / f"{name}.expected"
-            info = json.loads((expected / "case.json").read_text())
-            is_mor = info["table_config"].get("hoodie.table.type") == MOR
-            if (
-                is_mor
-                and not info.get("pending")
-                and not name.startswith(NOT_COMPACTED)
-                and (expected / "snapshot.parquet").exists()
-            ):
-                yield pytest.param(version, name, marks=() if name == IN_TEST else pytest.mark.soak)
+def cases(in_test: set[tuple[str, str]]) -> Iterator[Any]:
+    for version, name, info in golden_tables():
+        if is_mor(info) and not name.startswith(NO_META):
+            yield pytest.param(version, name, marks=() if (version, name) in in_test else pytest.mark.soak)
 
 
-def ours(chosen: GoldenCase, request: ScheduleRequest | RunRequest) -> Any:
+def ours(chosen: GoldenCase, request: ScheduleRequest | RunRequest) -> RunResult:
     return HudiTable.open(str(chosen.table)).run(request, LocalEngine(2))
 
 
@@ -59,37 +61,103 @@ def check(hudi: RealHudi, chosen: GoldenCase) -> None:
             assert_same_rows(hudi.snapshot(chosen.table, metadata=metadata, query=query), expected)
 
 
-@pytest.mark.parametrize(("version", "name"), cases())
+@pytest.mark.parametrize(("version", "name"), cases(PLANNED_IN_TEST))
 def test_real_hudi_runs_what_we_planned(
     golden: Golden, request: pytest.FixtureRequest, version: str, name: str
 ) -> None:
-    hudi: RealHudi = request.getfixturevalue(JUDGES[version])
-    chosen = golden(version, name)
-    base = str(chosen.table)
-    planned = ours(chosen, ScheduleRequest(base, service="compaction", owner="test", options=OPTIONS)).document
+    judge = Judge.of(golden, request, version, name)
+    schedule = ScheduleRequest(str(judge.base), service="compaction", owner="test", options=OPTIONS)
+    planned = ours(judge.case, schedule).document or {}
     if planned["instant"] is None:
         assert any(reason in planned["reason"] for reason in NOTHING)
         return
-    options = {**chosen.info.get("write_options", {}), "hoodie.compact.inline": "false"}
-    fails = HUDI_FAILS.get((version, name))
-    if fails is not None:
-        with pytest.raises(RealHudiError, match=fails):
-            hudi.ask("compact", base=base, instant=planned["instant"], options=options)
-        return
-    hudi.ask("compact", base=base, instant=planned["instant"], options=options)
-    check(hudi, chosen)
+
+    def compact(base: Path) -> None:
+        if base == judge.base:
+            judge.hudi.ask("compact", base=str(base), instant=planned["instant"], options=judge.options)
+        else:
+            judge.service("compaction", **ONE)(base)
+
+    found = judge.step(compact, user_columns(judge.theirs))
+    assert (found is None) == ((version, name) in OWN_PLANS_FAIL)
+    if found is not None:
+        judge.check(meta=True, of_base_files=True)
 
 
-@pytest.mark.parametrize(("version", "name"), cases())
-def test_real_hudi_reads_what_we_planned_and_ran(
+@pytest.mark.parametrize(("version", "name"), cases(RUN_IN_TEST))
+def test_real_hudi_goes_on_behind_what_we_planned_and_ran(
     golden: Golden, request: pytest.FixtureRequest, version: str, name: str
 ) -> None:
-    hudi: RealHudi = request.getfixturevalue(JUDGES[version])
-    chosen = golden(version, name)
-    run = RunRequest(str(chosen.table), service="compaction", owner="test", options=OPTIONS, schedule=True)
-    done = ours(chosen, run)
+    """A run over damaged log blocks is refused without an option."""
+    judge = Judge.of(golden, request, version, name)
+    run = RunRequest(str(judge.base), service="compaction", owner="test", options=OPTIONS, schedule=True)
+    if name.startswith(DAMAGED):
+        with pytest.raises(CorruptFileError):
+            ours(judge.case, run)
+        run = replace(run, options={**OPTIONS, ALLOW_CORRUPT.name: "true"}, schedule=False)
+    done = ours(judge.case, run)
     if not done.instants:
-        assert any(reason in done.reason for reason in NOTHING)
+        assert any(reason in str(done.reason) for reason in NOTHING)
         return
     assert [item.state for item in done.instants] == ["completed"]
-    check(hudi, chosen)
+    judge.check(meta=True, of_base_files=True)
+    assert judge.goes_on() == ENDS.get((version, name))
+
+
+def planned_by_hudi(hudi: RealHudi, chosen: GoldenCase, options: Mapping[str, str]) -> str | None:
+    """The instant of real Hudi's plan, None where it makes none."""
+    given = {**chosen.info["write_options"], **ONE, **options}
+    instant: str | None = hudi.ask("service", base=str(chosen.table), name="schedule_compaction", options=given)
+    return instant
+
+
+def test_behind_a_failed_write_of_an_eager_writer_nothing_is_planned(golden: Golden, hudi_0_15: RealHudi) -> None:
+    """It could not roll the write back any more. No row of it is ever read, whether it is rolled back before or
+    after.
+    """
+
+    def roll_back(chosen: GoldenCase, policy: Mapping[str, str]) -> None:
+        options = {**chosen.info["write_options"], **policy}
+        hudi_0_15.ask("service", base=str(chosen.table), name="rollback", instant=failed, options=options)
+
+    def run(chosen: GoldenCase, policy: Mapping[str, str]) -> RunResult:
+        base = str(chosen.table)
+        options = {**OPTIONS, **policy}
+        return ours(chosen, RunRequest(base, service="compaction", owner="test", options=options, schedule=True))
+
+    chosen, forced = golden("6", "failed_inflight_mor"), golden("6", "failed_inflight_mor")
+    (failed,) = (item.requested_time for item in HudiTable.open(str(chosen.table)).timeline().pending())
+    for policy in ({}, EAGER):
+        assert planned_by_hudi(hudi_0_15, chosen, policy) is None
+        held = run(chosen, policy)
+        assert (held.instants, failed in str(held.reason)) == ((), True)
+    assert [item.state for item in run(forced, LAZY).instants] == ["completed"]
+    check(hudi_0_15, forced)
+    with pytest.raises(RealHudiError, match="Found commits after time"):
+        roll_back(forced, EAGER)
+    roll_back(forced, LAZY)
+    check(hudi_0_15, forced)
+    roll_back(chosen, EAGER)
+    assert [item.state for item in run(chosen, EAGER).instants] == ["completed"]
+    check(hudi_0_15, chosen)
+
+
+@pytest.mark.parametrize("version", ["6", pytest.param("9", marks=pytest.mark.soak)])
+def test_partitions_that_are_no_days_are_refused_where_hudi_is_silent_or_fails(
+    golden: Golden, request: pytest.FixtureRequest, version: str
+) -> None:
+    """Hudi makes `2024/01/01` of the partition `2024-01-01`, where no files are."""
+    hudi: RealHudi = request.getfixturevalue(JUDGES[version])
+    chosen = golden(version, "mor_basic")
+    for strategy in BY_DAY:
+        given = {COMPACTION_STRATEGY.name: f"org.apache.hudi.table.action.compact.strategy.{strategy.value}"}
+        schedule = ScheduleRequest(str(chosen.table), service="compaction", owner="test", options={**OPTIONS, **given})
+        with pytest.raises(ConfigError, match=r"'2024-01-0\d' is no day") as caught:
+            ours(chosen, schedule)
+        assert COMPACTION_STRATEGY.name in str(caught.value.remedy)
+        if (version, strategy) == ("9", Strategy.DAY_BASED):
+            with pytest.raises(RealHudiError, match="Invalid Partition Date Format"):
+                planned_by_hudi(hudi, chosen, given)
+        else:
+            assert planned_by_hudi(hudi, chosen, given) is None
+    assert planned_by_hudi(hudi, chosen, {}) is not None

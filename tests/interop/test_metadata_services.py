@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.interop.fully_indexed_golden_table import Served
+from tests.interop.fully_indexed_golden_table import WITH_INDEXES, Served
 from tests.interop.fully_indexed_table import BY_RECORD_INDEX
-from tests.interop.judged import JUDGES
+from tests.interop.judged import EVERY_JUDGE, JUDGES
 from tests.interop.real_hudi import RealHudi
 from tests.support.changed_tables import an_owner
 from tests.support.fully_indexed_tables import SUBJECTS, compacted
@@ -39,6 +39,7 @@ EACH = [
     for version in JUDGES
     for case in [*cases, *(["mdt_all_mor_compacted"] if name in WITH_BASE_FILES else [])]
 ]
+EACH += [(COMPACTION, version, case) for version, case in WITH_INDEXES if case == "mor_basic"]
 
 
 def serve(table: Path, name: str) -> None:
@@ -59,7 +60,7 @@ def run_pending(table: Served) -> None:
 
 def started(golden: Golden, request: pytest.FixtureRequest, version: str, case: str) -> tuple[RealHudi, GoldenCase]:
     """The judge and the table."""
-    return request.getfixturevalue(JUDGES[version]), golden(version, case)
+    return request.getfixturevalue(EVERY_JUDGE[version]), golden(version, case)
 
 
 @pytest.mark.parametrize("version", [*(pytest.param(version, marks=pytest.mark.soak) for version in ("6", "8")), "9"])

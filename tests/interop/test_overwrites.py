@@ -17,13 +17,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
+from hudi_core.codec.avro.arrow_types import spark_field
 from hudi_core.config.table_config import DROP_PARTITION
 from hudi_core.errors import ConfigError, UnsupportedError
 from hudi_core.model.names import IS_DELETED
 from hudi_core.timeline.instant import Action
 from tests.interop.changes import after_upsert, upsert_rows, user_columns, write_parquet
-from tests.interop.fully_indexed_golden_table import Served
-from tests.interop.judged import BASE_OPTIONS, COW, JUDGES, KINDS, Judged, first_rows
+from tests.interop.fully_indexed_golden_table import WITH_INDEXES, Served
+from tests.interop.judged import BASE_OPTIONS, COW, EVERY_JUDGE, JUDGES, KINDS, Judged, first_rows
 from tests.interop.real_hudi import RealHudi
 from tests.support.golden_clusterings import SORT_COLUMNS, cluster, plan_of_all
 from tests.support.golden_data import GoldenCase
@@ -38,9 +39,8 @@ IN_TEST = {("8", "mdt_all_cow"), ("9", "mdt_all_mor")}
 
 
 def indexed() -> Iterator[Any]:
-    for version in JUDGES:
-        for case in ("mdt_all_cow", "mdt_all_mor", "mdt_all_mor_compacted", "mdt_record_index_lookup"):
-            yield pytest.param(version, case, marks=() if (version, case) in IN_TEST else pytest.mark.soak)
+    for chosen in WITH_INDEXES:
+        yield pytest.param(*chosen, marks=() if chosen in IN_TEST else pytest.mark.soak)
 
 
 def overwrite_half(table: Judged, scratch: Path, partition: str) -> None:
@@ -64,7 +64,7 @@ def test_every_index_leads_to_the_new_rows_and_to_none_that_went(
     """Real Hudi answers by the indexes what a scan answers, finds by them the rows that it changes, deletes, compacts
     and cleans the file groups that were replaced.
     """
-    hudi: RealHudi = request.getfixturevalue(JUDGES[version])
+    hudi: RealHudi = request.getfixturevalue(EVERY_JUDGE[version])
     table = Served.of(hudi, golden(version, name))
     partitions = sorted(set(table.rows["dt"].to_pylist()))
     overwrite_half(table, tmp_path, partitions[0])
@@ -85,8 +85,8 @@ def evolving() -> Iterator[Any]:
 def test_real_hudi_goes_on_with_columns_that_an_overwrite_added(
     request: pytest.FixtureRequest, tmp_path: Path, version: str, kind: str
 ) -> None:
-    """New columns of text, of decimals and of lists, and a number that became wider: in the partition that was written,
-    null in the other, then in upserts, a compaction and a clean of real Hudi.
+    """New columns of text, of decimals, of lists and of types that Spark reads as others, and a number that became
+    wider: in the partition that was written, null in the other, then in upserts, a compaction and a clean of real Hudi.
     """
     hudi: RealHudi = request.getfixturevalue(JUDGES[version])
     rows = first_rows()
@@ -101,7 +101,14 @@ def test_real_hudi_goes_on_with_columns_that_an_overwrite_added(
     given = given.append_column("note", pa.array([f"n{at}" for at in range(count)]))
     given = given.append_column("price", pa.array([Decimal(at) for at in range(count)], pa.decimal128(12, 2)))
     given = given.append_column("tags", pa.array([["a", str(at)] for at in range(count)]))
+    given = given.append_column("seen", pa.array(range(count), pa.timestamp("ms", "UTC")))
+    given = given.append_column("code", pa.array([b"%04d" % at for at in range(count)], pa.binary(4)))
+    nested = pa.struct([("seen", pa.timestamp("ms", "UTC")), ("code", pa.binary(1))])
+    given = given.append_column("nested", pa.array([{"seen": at, "code": b"x"} for at in range(count)], nested))
+    if version == "9":
+        given = given.append_column("local", pa.array(range(count), pa.timestamp("ms")))
     overwrite(table.base, put_source(given, tmp_path / "source"))
+    given = given.cast(pa.schema(list(map(spark_field, given.schema))))
     kept = kept.set_column(kept.schema.get_field_index("qty"), "qty", kept["qty"].cast(pa.int64()))
     table.rows = pa.concat_tables([given, kept], promote_options="default")
     table.check()

@@ -1,5 +1,5 @@
 """Overwrites a table by the rows of a folder in a process of its own, and prints rows and the peak of anonymous memory
-as JSON. Arguments: table, source, memory budget in bytes.
+as JSON. Arguments: table, source, memory budget in bytes. Without a source (an empty word) all partitions are deleted.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from pathlib import Path
 import polars
 
 from hudi_core.engine.local import LocalEngine
-from hudi_core.request.overwrites import InsertOverwriteRequest
-from hudi_core.services.overwrite.verb import insert_overwrite
+from hudi_core.request.overwrites import DeletePartitionRequest, InsertOverwriteRequest
+from hudi_core.services.overwrite.verb import OverwriteResult, delete_partitions, insert_overwrite
 from tests.support.changed_tables import an_owner, open_context
 from tests.support.peak_memory import measured
 
@@ -22,9 +22,17 @@ LIBRARIES = (polars,)
 
 def main(table: Path, source: str, budget: int) -> None:
     context = open_context(table, {"airflow_hudi.memory.bytes": str(budget)})
-    request = InsertOverwriteRequest(str(table), source=source, whole_table=True)
     engine = LocalEngine(1, exchange_bytes=budget)
-    done, peak, _ = measured(lambda: insert_overwrite(context, request, engine, an_owner()))
+
+    def work() -> OverwriteResult:
+        if source:
+            overwrite = InsertOverwriteRequest(str(table), source=source, whole_table=True)
+            return insert_overwrite(context, overwrite, engine, an_owner())
+        delete = DeletePartitionRequest(str(table), partitions=partitions)
+        return delete_partitions(context, delete, engine, an_owner())
+
+    partitions = tuple(sorted(path.name for path in table.iterdir() if not path.name.startswith(".")))
+    done, peak, _ = measured(work)
     print(json.dumps({"rows": done.records, "replaced": done.replaced_file_groups, "peak": peak}))
 
 

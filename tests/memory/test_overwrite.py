@@ -15,8 +15,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from benchmarks.service_tables import single_slices
+from hudi_core.metadata_table.read.metadata_table import MetadataTable
 from tests.memory.test_compaction import MIB
+from tests.support.changed_tables import open_context
 from tests.support.golden_data import GoldenCase
+from tests.support.many_file_groups import indexed_groups
+from tests.support.table_invariants import assert_metadata_true
 
 ROWS, TEXT = 400_000, 700
 """Some 270 MiB of text."""
@@ -27,14 +31,18 @@ compressed, a bloom filter, and what allocators keep back: 370 to 425 MiB on an 
 """
 GROUPS, PARTITIONS = 100_000, 1_000
 GROUPS_BOUND = 400 * MIB
+INDEXED_GROUPS = (5_000, 20_000)
+"""Fewer, in partitions of 100: each base file is read twice, for the record index and by the work."""
+INDEXED_BOUND = 600 * MIB
+"""Of GROUPS, as what each one more takes says: some 5 KB for its id, its slice, and its unit in the local engine."""
 
 
-def run(table: Path, source: Path, budget: int) -> dict[str, Any]:
+def run(table: Path, source: Path | str, budget: int) -> dict[str, Any]:
     """The probe's answer."""
     probe = Path(__file__).with_name("overwrite_probe.py")
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "POLARS_MAX_THREADS": "1"}
     command = [sys.executable, str(probe), str(table), str(source), str(budget)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=600, env=env)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=3600, env=env)
     assert done.returncode == 0, done.stderr
     answer: dict[str, Any] = json.loads(done.stdout)
     return answer
@@ -72,3 +80,31 @@ def test_a_hundred_thousand_file_groups_go(tmp_path: Path) -> None:
     done = run(table, source, BUDGET)
     assert (done["rows"], done["replaced"]) == (10, GROUPS)
     assert done["peak"] < GROUPS_BOUND
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("version", ["6", "9"])
+@pytest.mark.parametrize("rows", [10, 0], ids=["insert_overwrite_table", "delete_partition"])
+def test_file_groups_with_a_record_index_go(version: str, rows: int, tmp_path: Path) -> None:
+    """The driver holds their slices and the units that read them, too."""
+    source = put_rows(tmp_path / "rows", rows, ["p00000"], ts=pa.array(range(rows), pa.int64())) if rows else ""
+    peaks = []
+    for groups in INDEXED_GROUPS:
+        table = tmp_path / f"table-{groups}"
+        indexed_groups(version, groups, groups // 100, table)
+        assert indexed_keys(table) == groups
+        done = run(table, source, BUDGET)
+        assert (done["rows"], done["replaced"]) == (rows, groups)
+        assert indexed_keys(table) == rows
+        assert_metadata_true(table)
+        peaks.append(done["peak"])
+    fewer, more = INDEXED_GROUPS
+    each = (peaks[1] - peaks[0]) / (more - fewer)
+    assert peaks[1] + each * (GROUPS - more) < INDEXED_BOUND, peaks
+
+
+def indexed_keys(table: Path) -> int:
+    """How many record keys the record index has."""
+    context = open_context(table)
+    metadata = MetadataTable(context.storage, context.config, context.active.load())
+    return sum(1 for _ in metadata.record_index.all())

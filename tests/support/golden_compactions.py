@@ -115,12 +115,11 @@ def footer_of(path: Path) -> dict[str, str]:
 
 
 def timeline_names(table: Path, folder: str = "") -> list[str]:
-    """The names on a timeline; of completed instants without when they completed, of rollbacks without their own
-    times.
-    """
+    """The names on a timeline; of completed instants without when they completed, without the times of rollbacks."""
     active = ActiveTimeline(LocalStorage(table), TableConfig.load(LocalStorage(table)), folder)
-    names = (re.sub(r"^(\d+)_\d+\.", r"\1.", name) for name in active.names())
-    return sorted(re.sub(r"^\d+(?=(006)?\.rollback)", "R", name) for name in names)
+    names = [re.sub(r"^(\d+)_\d+\.", r"\1.", name) for name in active.names()]
+    rollbacks = {name[:17] for name in names if re.match(r"\d{17}(006)?\.rollback", name)}
+    return sorted(f"R{name[17:]}" if name[:17] in rollbacks else name for name in names)
 
 
 def metadata_of(table: Path, instant: str) -> dict[str, dict[str, Any]]:

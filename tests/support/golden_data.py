@@ -71,6 +71,12 @@ def unpack(archive: Path, target: Path) -> Path:
     return top
 
 
+def written_table(name: str, scratch: Path) -> Path:
+    """A fresh copy, below `scratch`, of a table that tests/golden/make_metadata_tables.py had real Hudi write."""
+    source = unpacked_once(WRITTEN, "metadata-tables") / name
+    return Path(shutil.copytree(source, Path(tempfile.mkdtemp(dir=scratch)) / name))
+
+
 @dataclass(frozen=True)
 class GoldenCase:
     """One case: `table` is a fresh copy, `expected` the folder of what real Hudi reads, `info` its case.json."""
@@ -93,3 +99,12 @@ def open_case(version: str, name: str, scratch: Path) -> GoldenCase:
     expected = root / f"{name}.expected"
     table = unpack(root / f"{name}.zip", Path(tempfile.mkdtemp(dir=scratch)))
     return GoldenCase(version, name, table, expected, json.loads((expected / "case.json").read_text()), scratch)
+
+
+PARTITIONED = "partitioned_v9"
+"""A merge-on-read table of version 9 with a record index of each data partition."""
+
+
+def open_table(version: str, name: str, scratch: Path) -> Path:
+    """A fresh copy of the table of a case, or of PARTITIONED."""
+    return written_table(name, scratch) if name == PARTITIONED else open_case(version, name, scratch).table

@@ -4,11 +4,19 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from types import ModuleType
 
+import pytest
+
+from hudi_core.metadata_table.partitions import row_exchange
+from hudi_core.metadata_table.write import prepare, staged_logs
+from hudi_core.metadata_table.write.staged_logs import STAGING
+from hudi_core.services import rewrite
 from hudi_core.storage.base import Storage
 from hudi_core.storage.local import LocalStorage
-from tests.support.fault_storage import MUTATIONS, FaultPlan, FaultStorage, InjectedCrash
+from tests.support.fault_storage import MUTATIONS, FaultPlan, FaultStorage, InjectedCrash, Operation
 from tests.support.metadata_records import Table
 from tests.support.service_calls import Timing
 
@@ -25,6 +33,30 @@ def kill_at(number: int, timing: Timing, act: Callable[[FaultPlan], object]) -> 
     except InjectedCrash:
         return
     assert len(plan.mutations()) <= number
+
+
+@contextmanager
+def tasks_under(plan: FaultPlan, *modules: ModuleType) -> Iterator[pytest.MonkeyPatch]:
+    """What the tasks of these modules do to the storage is under the plan, and where executors stage records of the
+    metadata table.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        for module in (*modules, prepare, staged_logs, row_exchange):
+            patch.setattr(module, "open_data_storage", lambda uri, _: FaultStorage(LocalStorage(uri), plan))
+        yield patch
+
+
+@contextmanager
+def executors_make_records(do: bool) -> Iterator[None]:
+    """Whether executors stage the records of a rewrite's files however few these are; else the driver makes them."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(rewrite, "DRIVER_FILES", 0 if do else prepare.DRIVER_FILES)
+        yield
+
+
+def stages_statistics(change: Operation) -> bool:
+    """Whether it stages records that the driver makes of few files: those of a record index always are staged."""
+    return change.path.startswith(f"{STAGING}/") and "/column_stats_" in change.path
 
 
 def killed_at_each_change(

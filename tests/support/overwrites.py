@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from contextlib import nullcontext
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-import pytest
 
 from hudi_core.engine.local import LocalEngine
 from hudi_core.model.names import META_FIELDS
 from hudi_core.request.overwrites import DeletePartitionRequest, InsertOverwriteRequest
-from hudi_core.services.overwrite import shard_files, source
+from hudi_core.services.overwrite import shard_files
 from hudi_core.services.overwrite.verb import OverwriteResult, delete_partitions, insert_overwrite
 from hudi_core.storage.local import LocalStorage
 from hudi_core.timeline.actions.commit import CommitMetadata
@@ -22,6 +22,7 @@ from hudi_core.transaction.owner import Owner
 from tests.support.changed_tables import an_owner, open_context
 from tests.support.fault_storage import FaultPlan, FaultStorage
 from tests.support.golden_compactions import OPTIONS
+from tests.support.kill_points import tasks_under
 
 _MILLIS = {"hoodie.keygen.timebased.timestamp.type": "EPOCHMILLISECONDS"}
 BUCKETS = {"hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": "4"}
@@ -83,12 +84,8 @@ def overwrite(
         whole_table=whole_table,
         dry_run=dry_run,
     )
-    with pytest.MonkeyPatch.context() as patch:
-        storage = None if plan is None else FaultStorage(LocalStorage(table), plan)
-        if plan is not None:
-            faulty = plan
-            patch.setattr(shard_files, "open_data_storage", lambda uri, _: FaultStorage(LocalStorage(uri), faulty))
-            patch.setattr(source, "open_data_storage", lambda uri, _: LocalStorage(uri))
+    storage = None if plan is None else FaultStorage(LocalStorage(table), plan)
+    with nullcontext() if plan is None else tasks_under(plan, shard_files):
         context = open_context(table, {**OPTIONS, **(options or {})}, storage)
         return insert_overwrite(context, request, LocalEngine(1), owner or an_owner())
 
@@ -104,8 +101,9 @@ def delete(
     """Our delete_partition, on a local table."""
     request = DeletePartitionRequest(str(table), partitions=partitions, token=token, dry_run=dry_run)
     storage = None if plan is None else FaultStorage(LocalStorage(table), plan)
-    context = open_context(table, dict(OPTIONS), storage)
-    return delete_partitions(context, request, LocalEngine(1), owner or an_owner())
+    with nullcontext() if plan is None else tasks_under(plan):
+        context = open_context(table, dict(OPTIONS), storage)
+        return delete_partitions(context, request, LocalEngine(1), owner or an_owner())
 
 
 def commit_of(table: Path, instant: str | None) -> CommitMetadata:

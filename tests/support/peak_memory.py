@@ -16,10 +16,19 @@ INTERVAL_SECONDS = 0.004
 
 def anonymous() -> int:
     """Bytes of anonymous memory now."""
-    for line in Path("/proc/self/status").read_text().splitlines():
-        if line.startswith("RssAnon:"):
-            return int(line.split()[1]) * 1024
-    raise RuntimeError("the kernel does not report RssAnon")
+    found = anonymous_of("self")
+    if found is None:
+        raise RuntimeError("the kernel does not report RssAnon")
+    return found
+
+
+def anonymous_of(process: int | str) -> int | None:
+    """Those of a process; None where it has ended."""
+    try:
+        lines = Path(f"/proc/{process}/status").read_text().splitlines()
+    except OSError:
+        return None
+    return next((int(line.split()[1]) * 1024 for line in lines if line.startswith("RssAnon:")), None)
 
 
 def measured(work: Callable[[], Any]) -> tuple[Any, int, float]:

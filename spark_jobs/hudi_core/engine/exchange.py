@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import bisect
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -83,15 +83,16 @@ def check_rows(batch: pa.RecordBatch, shards: int) -> pa.RecordBatch:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Run:
-    """One sorted file, mapped into memory.
+    """One sorted file. A run that is not mapped into memory is while it is read: there may be more runs than a process
+    may have maps.
 
     Piece i is of shard `shards[i]`, ascending, and has the bytes from `starts[i]` to `starts[i + 1]`.
     """
 
     path: Path
-    data: pa.Buffer
     shards: NDArray[np.int64]
     starts: NDArray[np.int64]
+    data: pa.Buffer | None = None
 
     def count(self, shard: int) -> int:
         """How many pieces a shard has."""
@@ -99,20 +100,26 @@ class Run:
 
     def pieces(self, shard: int) -> Iterator[pa.RecordBatch]:
         """The rows of a shard, in the order of keys."""
-        for piece in self._places(shard):
+        places = self._places(shard)
+        if not places:
+            return
+        data = self._bytes()
+        for piece in places:
             start = int(self.starts[piece])
-            yield pa.ipc.read_record_batch(self.data.slice(start, int(self.starts[piece + 1]) - start), SHARD_ROWS)
+            yield pa.ipc.read_record_batch(data.slice(start, int(self.starts[piece + 1]) - start), SHARD_ROWS)
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        # The rows stay in the file: a process that gets the run maps it, too.
-        return _mapped, (self.path, self.shards, self.starts)
+    def mapped(self) -> Run:
+        """The same, for reading many shards."""
+        return replace(self, data=self._bytes())
+
+    def __reduce__(self) -> tuple[type[Run], tuple[Any, ...]]:
+        return Run, (self.path, self.shards, self.starts)  # the rows stay in the file
+
+    def _bytes(self) -> pa.Buffer:
+        return pa.memory_map(str(self.path)).read_buffer() if self.data is None else self.data
 
     def _places(self, shard: int) -> range:
         return range(*np.searchsorted(self.shards, [shard, shard + 1]).tolist())
-
-
-def _mapped(path: Path, shards: NDArray[np.int64], starts: NDArray[np.int64]) -> Run:
-    return Run(path, pa.memory_map(str(path)).read_buffer(), shards, starts)
 
 
 class RunBuffer:
@@ -174,7 +181,7 @@ def write_run(path: Path, parts: Iterator[tuple[int, Iterator[pa.Table | pa.Reco
                     sink.write(message)
                     shards.append(shard)
                     starts.append(starts[-1] + message.size)
-        return _mapped(path, np.array(shards, dtype=np.int64), np.array(starts, dtype=np.int64))
+        return Run(path, np.array(shards, dtype=np.int64), np.array(starts, dtype=np.int64))
     except OSError as error:
         raise ExecutionError(
             f"rows of an exchange could not be written to {path}: {error}", remedy=_SPILL_REMEDY
@@ -189,18 +196,18 @@ def _messages(rows: pa.Table | pa.RecordBatch) -> Iterator[pa.Buffer]:
 
 
 def fewer_runs(folder: Path, runs: Sequence[Run], *, at_most: int = FAN_IN) -> list[Run]:
-    """The same rows in at most `at_most` runs: the oldest are merged first, and then removed."""
+    """The same rows in at most `at_most` runs, mapped: the oldest are merged first, and then removed."""
     left = list(runs)
     number = 0
     while len(left) > at_most:
-        merged, left = left[:at_most], left[at_most:]
+        merged, left = [run.mapped() for run in left[:at_most]], left[at_most:]
         shards = np.unique(np.concatenate([run.shards for run in merged])).tolist()
         parts = ((shard, merged_rows(merged, shard)) for shard in shards)
         left.append(write_run(folder / f"merged-{number}.arrow", parts))
         number += 1
         for run in merged:
             run.path.unlink()
-    return left
+    return [run.mapped() for run in left]
 
 
 def merged_rows(runs: Sequence[Run], shard: int) -> Iterator[pa.RecordBatch]:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from functools import partial
 from pathlib import Path
+from queue import SimpleQueue
 from types import TracebackType
 from typing import TypeVar
 
@@ -205,9 +206,14 @@ def _tried(once: Callable[[int], T], index: int) -> T:
 
 
 def _wait_for_all(futures: dict[Future[T], int], word: str, progress: Progress | None) -> None:
-    waiting = set(futures)
-    while waiting:
-        finished, waiting = wait(waiting, return_when=FIRST_COMPLETED)
+    # Not by wait(): that looks at every future that is left whenever one has ended.
+    ended: SimpleQueue[Future[T]] = SimpleQueue()
+    for future in futures:
+        future.add_done_callback(ended.put)
+    left = len(futures)
+    while left:
+        finished = [ended.get(), *(ended.get() for _ in range(ended.qsize()))]
+        left -= len(finished)
         for future in sorted(finished, key=futures.__getitem__):
             error = future.exception()
             if isinstance(error, BrokenProcessPool):
@@ -218,4 +224,4 @@ def _wait_for_all(futures: dict[Future[T], int], word: str, progress: Progress |
             if error is not None:
                 raise error
         if progress is not None:
-            progress(len(futures) - len(waiting), len(futures))
+            progress(len(futures) - left, len(futures))

@@ -95,8 +95,9 @@ class RunRequest(Request):
     """Runs `instant` of a table service, or every or the oldest pending one; `schedule` plans one when none is pending.
 
     After `max_minutes` no further instant is started, nor from `starts_until` on, in seconds since the epoch, nor when
-    the instants of the run have written `max_bytes`; plans are cut so that several are done by then, and to the bytes
-    that are left. With `when` one is planned where one of these conditions holds (request/conditions.py).
+    the instants of the run have written `max_bytes`; plans are cut so that they are done by then, with `all_pending`
+    several, and to the bytes that are left. With `when` one is planned where one of these conditions holds
+    (request/conditions.py).
     """
 
     verb = "run"

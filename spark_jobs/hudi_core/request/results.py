@@ -39,7 +39,9 @@ class InstantResult:
 
 @dataclass(frozen=True, slots=True)
 class RunResult:
-    """The result of a run: one entry per instant, in the order they were run; empty when there was nothing to do."""
+    """The result of a run: one entry per instant, in the order they were run; empty when there was nothing to do, but
+    for a named instant that was completed before.
+    """
 
     instants: tuple[InstantResult, ...] = ()
     reason: str | None = None

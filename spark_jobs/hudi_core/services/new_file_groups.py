@@ -40,6 +40,7 @@ class NewFiles:
     A file ends once it has `target_bytes`, at the end of a row group, but see FileGroupWriter.joining. `stamps_rows`:
     rows get the commit time and sequence numbers of this instant; else they keep theirs. `requirements` are what the
     metadata table must know of each file; None: nothing. `as_hudi_1` is merge_mode.reads_as_hudi_1 of the table.
+    `has_meta` is TableConfig.populate_meta_fields; without, no row is stamped, and no key of one is in the footers.
     """
 
     instant: str
@@ -49,6 +50,7 @@ class NewFiles:
     as_hudi_1: bool
     stamps_rows: bool = False
     requirements: StatisticsRequirements | None = None
+    has_meta: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +140,7 @@ class FileGroupWriter:
                     self.files.config,
                     codec=self.codec,
                     spark_version=self.spark_version,
+                    has_keys=self.files.has_meta,
                 )
             )
         return self._handle

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any, ClassVar, Final, Generic, Protocol, TypeVar
 
 from hudi_core.config.engine_config import EngineConfig
-from hudi_core.config.transaction_config import CONCURRENCY_MODE
+from hudi_core.config.transaction_config import CONCURRENCY_MODE, FAILED_WRITES_POLICY
 from hudi_core.config.write_config import PLAN_MAX_BYTES
 from hudi_core.engine.protocol import Json
 from hudi_core.errors import StorageNotFoundError
@@ -17,7 +17,7 @@ from hudi_core.services.context import TableContext
 from hudi_core.services.engine_choice import Extent
 from hudi_core.services.rollback.failed_writes import undoing
 from hudi_core.services.service import InstantService, Nothing, Scheduled
-from hudi_core.services.unaware_writers import live_writer
+from hudi_core.services.unaware_writers import failed_eager_write, live_writer
 from hudi_core.storage.base import Storage
 from hudi_core.timeline.actions.compaction import MISSING_PARTITIONS
 from hudi_core.timeline.actions.pretty_json import member
@@ -33,8 +33,8 @@ CUT_KEY: Final = "airflow_hudi.plan.cut"
 """Extra metadata of a plan from which something that was due was left out (PLAN_MAX_BYTES)."""
 
 PLANS_IN_TIME: Final = 4
-"""So many plans fit into the time of a run, so that its end leaves completed instants, and is missed by one of them at
-most.
+"""So many plans fit into the time of a run of all that is due, so that its end leaves completed instants, and is missed
+by one of them at most.
 """
 _ASSUMED_RATE: Final = 8 << 20
 """Bytes of a plan in a second, before a run has measured its own rate. One core of a slow machine compacts 20 MiB of
@@ -205,6 +205,13 @@ class RewriteService(InstantService, Generic[Made]):
             return Nothing(
                 f"{writer.action} {writer.requested_time} is pending, and what it writes would be lost behind a plan: "
                 f"wait for it, roll it back, or set {CONCURRENCY_MODE.name}=optimistic_concurrency_control where every "
+                "writer has it"
+            )
+        failed = failed_eager_write(context, timeline, self.action)
+        if failed is not None:
+            return Nothing(
+                f"{failed.action} {failed.requested_time} is pending, and an EAGER writer, which rolls it back, fails "
+                f"behind a later commit: hudictl rollback TABLE, or set {FAILED_WRITES_POLICY.name}=LAZY where every "
                 "writer has it"
             )
         return self.make(context, timeline, instant)

@@ -47,10 +47,13 @@ class Work:
 
 @dataclass(frozen=True, slots=True)
 class Deadline:
-    """At `at`, by the monotonic clock, a run starts no further instant; `seconds` is its time from start to end."""
+    """At `at`, by the monotonic clock, a run starts no further instant; `seconds` is its time from start to end, in
+    which `plans` of its plans are to be done.
+    """
 
     at: float
     seconds: float
+    plans: int
 
     @staticmethod
     def of(request: RunRequest) -> Deadline | None:
@@ -58,7 +61,8 @@ class Deadline:
         seconds = [] if request.max_minutes is None else [60.0 * request.max_minutes]
         if request.starts_until is not None:
             seconds.append(request.starts_until - time.time())
-        return Deadline(time.monotonic() + min(seconds), min(seconds)) if seconds else None
+        plans = PLANS_IN_TIME if request.all_pending else 1
+        return Deadline(time.monotonic() + min(seconds), min(seconds), plans) if seconds else None
 
     @property
     def is_over(self) -> bool:
@@ -68,7 +72,7 @@ class Deadline:
     @property
     def plan_seconds(self) -> float:
         """What the next plan may take."""
-        return min(self.seconds / PLANS_IN_TIME, self.at - time.monotonic())
+        return min(self.seconds / self.plans, self.at - time.monotonic())
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,8 +107,8 @@ class Limits:
 
 def find_work(context: TableContext, service: InstantService, owner: Owner, request: RunRequest) -> Work:
     """What a run that names no instant takes: what is pending, else where it schedules one instant, which is planned
-    now (request.services.next_step), with conditions where one of them holds. The plan of a run that may start further
-    instants is cut to its limits: what is left out is planned next. Raises as InstantService.schedule.
+    now (request.services.next_step), with conditions where one of them holds. The plan is cut to the limits of the run:
+    what is left out is due at once. Raises as InstantService.schedule.
     """
     pending = service.pending(context, context.active.load())
     match next_step(is_pending=bool(pending), schedule=request.schedule):
@@ -116,8 +120,7 @@ def find_work(context: TableContext, service: InstantService, owner: Owner, requ
             limits = Limits.of(request)
             if limits.are_reached(()):
                 return Work((), _TIME_IS_OVER)
-            cut = limits.cut(context) if request.all_pending else context
-            planned = plan_due(cut, service, owner, request.when, dry_run=False)
+            planned = plan_due(limits.cut(context), service, owner, request.when, dry_run=False)
             if planned.instant is not None:
                 return Work([planned.instant])
             return Work(service.pending(context, context.active.load()), planned.reason)
@@ -155,19 +158,21 @@ class ServiceRunner:
 
     def run(self, request: RunRequest) -> RunResult:
         """Runs the named instant, else the oldest pending one, else (`all_pending`) each pending one; where none is, an
-        empty result says why.
+        empty result says why, as that of a named instant does which was completed before.
 
         With `schedule` an instant is planned first when none is pending; with `all_pending` as well, instants are
         planned and run until nothing more is planned. With `all_pending` an instant's HudiError is kept in its result
         and the next instant is run; otherwise it is raised. `max_minutes`, `starts_until` and `max_bytes` keep
-        further instants from being started; with `all_pending` plans are cut so that several are done in the time, and
-        to the bytes that are left (planning.cut_to).
+        further instants from being started. Plans are cut so that they are done in the time, with `all_pending`
+        several of them, and to the bytes that are left (planning.cut_to).
         """
         service = service_of(request.service)
         if isinstance(service, ImmediateService):
             return self._run_now(service, request)
         if request.instant is not None:
-            return RunResult((self._run_one(service, request.instant),))
+            is_done = self._state(request.instant) == State.COMPLETED.value
+            why = f"{service.name} {request.instant} was completed before; --schedule without --instant plans another"
+            return RunResult((self._run_one(service, request.instant),), why if is_done else None)
         limits = Limits.of(request)
         if request.schedule and request.all_pending:
             return self._run_and_plan(service, limits, request)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any, ClassVar, Protocol, runtime_checkable
+from typing import Any, ClassVar, Final, Protocol, runtime_checkable
 
 from hudi_core.config.engine_config import EngineConfig
 from hudi_core.engine.protocol import Engine, Json
@@ -40,6 +40,12 @@ class Nothing:
     """Why there is nothing to plan, and which option would change that."""
 
     reason: str
+
+
+NO_OPTION: Final = "; no option changes that"
+"""The end of a reason that names no option."""
+FREED_BY: Final = "`hudictl run` or `hudictl unschedule` frees them"
+"""For a reason: what helps file groups that pending plans hold."""
 
 
 class InstantService(ABC):

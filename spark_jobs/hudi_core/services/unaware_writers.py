@@ -4,27 +4,51 @@ In layout 1 a log file is named after the slice that its writer found, so the lo
 plan was put come into the slice that is compacted, and would be lost behind the new base file. In either layout what
 such a write adds to a file group would be lost once a clustering has replaced it. Hudi plans no compaction beside a
 pending write, unless the writers find such conflicts themselves (ScheduleCompactionActionExecutor of 0.15;
-hoodie.write.concurrency.mode); of clusterings it relies on the writers. A write whose writer is dead is passed over:
-it is never committed.
+hoodie.write.concurrency.mode); of clusterings it relies on the writers. A write whose writer is dead is never
+committed, so that nothing is lost behind a plan; what waits for it all the same is a compaction of layout 1, as in 0.15
+(failed_eager_write).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from hudi_core.config.transaction_config import CONCURRENCY_MODE
+from hudi_core.config.transaction_config import CONCURRENCY_MODE, FAILED_WRITES_POLICY
 from hudi_core.errors import ConflictError
 from hudi_core.services.context import TableContext
 from hudi_core.services.rollback.failed_writes import heartbeats_of
 from hudi_core.timeline.instant import Action, Instant, State
 from hudi_core.timeline.pending_plans import pending_ingestion
 from hudi_core.timeline.timeline import Timeline
-from hudi_core.transaction.writer_heartbeats import may_be_alive, silent_seconds
+from hudi_core.transaction.writer_heartbeats import (
+    FailedWrites,
+    failed_writes_policy,
+    may_be_alive,
+    silent_seconds,
+)
 
 
 def live_writer(context: TableContext, timeline: Timeline, action: str) -> Instant | None:
     """A pending write behind which nothing is planned as `action`, the pending one; None where something may be."""
     return next((writer for writer, _ in _live(context, timeline, action)), None)
+
+
+def failed_eager_write(context: TableContext, timeline: Timeline, action: str) -> Instant | None:
+    """A pending write behind which no compaction or log compaction of layout 1 is planned until it is rolled back.
+
+    Its writer has the EAGER policy, by the options or as it makes no heartbeats, and rolls it back before its next
+    write. Behind a later commit that fails (BaseRollbackActionExecutor.validateRollbackCommitSequence), and with it
+    every write. Clusterings, and all in later versions, Hudi plans nevertheless, and so it is here.
+    """
+    is_guarded = action in (Action.COMPACTION, Action.LOG_COMPACTION) and context.active.layout == 1
+    policy = failed_writes_policy(context.options) if FAILED_WRITES_POLICY.is_set(context.options) else None
+    if not is_guarded or policy not in (None, FailedWrites.EAGER) or not _is_single_writer(context):
+        return None
+    pending = list(pending_ingestion(context.active, timeline))
+    if not pending or policy is FailedWrites.EAGER:
+        return next(iter(pending), None)
+    beating = heartbeats_of(context, read_only=True).last
+    return next((item for item in pending if item.requested_time not in beating), None)
 
 
 def check_plan_seen(context: TableContext, timeline: Timeline, instant: str, action: str = Action.COMPACTION) -> None:

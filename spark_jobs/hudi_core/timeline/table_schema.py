@@ -59,7 +59,7 @@ def _decoded(
     timeline: Timeline, read: Callable[[Instant], bytes], named: Callable[[Instant], str]
 ) -> Iterator[tuple[Instant, CommitMetadata]]:
     for instant in reversed(timeline.commits().instants):
-        yield instant, decode_commit(read(instant), path=named(instant))
+        yield instant, decode_commit(read(instant), path=named(instant), stats=False)
 
 
 def _latest_schema(

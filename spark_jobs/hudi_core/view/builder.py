@@ -76,6 +76,8 @@ def _group(group: FileGroupId, files: _Files, slicing: Slicing) -> FileGroup:
 
 
 def _slices(group: FileGroupId, parts: dict[str, _Parts]) -> tuple[FileSlice, ...]:
+    if not parts:
+        return ()  # as hidden ones mostly are: no generator for each of many file groups
     return tuple(_slice(group, instant, parts[instant]) for instant in sorted(parts, reverse=True))
 
 

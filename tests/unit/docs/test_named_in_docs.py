@@ -47,6 +47,7 @@ OPTIONS_OF_WRITERS = {
 PROPERTIES_OF_TABLES = {
     "hoodie.bulkinsert.overwrite.operation.type",
     "hoodie.compaction.record.merger.strategy",
+    "hoodie.populate.meta.fields",
     "hoodie.properties",
     "hoodie.record.merge.mode",
     "hoodie.record.merge.property",

@@ -24,15 +24,19 @@ def test_rows_replace_a_partition(golden: Golden, tmp_path: Path, version: str) 
     given = put_source(own_rows(table, within(rows, name).slice(0, 4)), tmp_path)
     asked = ("insert-overwrite", table, "--source", given, "--token", "today", *LOCAL)
     assert "would replace" in hudictl(*asked, "--dry-run").out
+    would = hudictl(*asked, "--dry-run", "--json").document
+    assert (would["instant"], would["records"], would["files_written"], would["reason"]) == (None, 4, 0, "a dry run")
     document = hudictl(*asked, "--json").document
     assert document["records"] == 4
     assert not document["repeated"]
     assert document["engine"] == "local"
     assert document["replaced_file_groups"] > 0
     assert within(read_rows(table), name).num_rows == 4
+    assert document["reason"] is None
     again = hudictl(*asked, "--json").document
-    assert again["repeated"]
-    assert again["instant"] == document["instant"]
+    why = f"an earlier run with the same token did it, as instant {document['instant']}"
+    assert again == {**document, "repeated": True, "reason": why, "engine": None}
+    assert hudictl(*asked, "--dry-run", "--json").document == again
     assert "done before" in hudictl(*asked).out
     assert "done before" in hudictl(*asked[:-1], "spark").out, "Spark is not started for that"
     assert_metadata_true(table)

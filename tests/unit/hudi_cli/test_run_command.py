@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar
 
 import pytest
 
 from hudi_core.engine.local import LocalEngine
+from hudi_core.metadata_table.extract.expressions import SESSION_ZONE
 from hudi_core.request.requests import RunRequest
+from tests.support.damaged_files import tree
 from tests.support.golden_data import GoldenCase
 from tests.support.hudictl_runner import hudictl
 from tests.support.rows import assert_same_rows, read_parquet
@@ -96,6 +99,83 @@ def test_each_plan_of_a_run_is_for_the_engine_that_suits_it(golden: Golden, monk
     (request,) = LocalSession.requests
     assert request.max_minutes is None
     assert request.starts_until is not None
+
+
+PLANNED = {
+    "compaction": "mor_compaction_requested",
+    "clustering": "clustering_requested_cow",
+    "log_compaction": "log_compaction_requested",
+    "clean": "clean_requested_mor",
+}
+FOUND_NONE = {"dry_run": True, "instants": []}
+
+
+class ZonedSession(LocalSession):
+    """Its zone is that of Spark's configuration."""
+
+    def with_zone(self, request: RunRequest) -> RunRequest:
+        return replace(request, options={**request.options, SESSION_ZONE: "UTC"})
+
+
+@pytest.mark.parametrize("service", ["compaction", "clustering"])
+@pytest.mark.parametrize("version", ["8", "9"])
+def test_a_plan_may_need_the_zone_of_sparks_session(
+    golden: Golden, monkeypatch: pytest.MonkeyPatch, version: str, service: str
+) -> None:
+    """Where an expression index is of local time."""
+    table = golden(version, "mdt_all_mor").table
+    before = names(table)
+    due = ("--option", "hoodie.compact.inline.max.delta.commits=1", "--schedule", "--json")
+    refused = hudictl("run", service, table, "--engine", "local", *due)
+    assert (refused.code, SESSION_ZONE in refused.error["message"], names(table)) == (2, True, before)
+    monkeypatch.setattr("hudi_cli.run_command.spark_engine", lambda *_: ZonedSession(1))
+    done = hudictl("run", service, table, *due)
+    assert (done.code, done.document["engine"]) == (0, "spark")
+    assert [item["state"] for item in done.document["instants"]] == ["completed"]
+    valid = hudictl("metadata", "validate", table, "--option", f"{SESSION_ZONE}=UTC", "--json")
+    assert (valid.code, valid.document["differences"]) == (0, [])
+
+
+@pytest.mark.parametrize("version", ["6", "8", "9"])
+@pytest.mark.parametrize("service", ["compaction", "clustering", "log_compaction", "clean"])
+def test_a_dry_run_shows_what_is_pending(
+    golden: Golden, monkeypatch: pytest.MonkeyPatch, version: str, service: str
+) -> None:
+    no_spark(monkeypatch)
+    table = golden(version, PLANNED[service]).table
+    before = tree(table)
+    done = hudictl("run", service, table, "--dry-run", "--schedule", "--json")
+    assert (done.code, done.document["dry_run"], done.document["plan"]) == (0, True, None)
+    (found,) = done.document["instants"]
+    (planned,) = pending(table, found["action"])
+    assert (found["instant"], found["state"]) == (planned, "requested")
+    named = hudictl("run", service, table, "--dry-run", "--instant", planned, "--json")
+    assert named.document == done.document
+    people = hudictl("run", service, table, "--dry-run", "--all-pending")
+    assert people.out == f"would run: {found['action']} {planned}\n"
+    assert tree(table) == before
+
+
+@pytest.mark.parametrize("version", ["6", "8", "9"])
+def test_a_dry_run_shows_the_plan_or_why_there_is_none(
+    golden: Golden, monkeypatch: pytest.MonkeyPatch, version: str
+) -> None:
+    no_spark(monkeypatch)
+    table = golden(version, "mor_basic").table
+    before = tree(table)
+    due = ("--option", "hoodie.compact.inline.max.delta.commits=1")
+    done = hudictl("run", "compaction", table, "--dry-run", "--schedule", *due, "--json").document
+    planned = hudictl("schedule", "compaction", table, "--dry-run", *due, "--json").document
+    assert done == {**FOUND_NONE, "plan": planned["plan"], "reason": None}
+    assert "would plan and run:" in hudictl("run", "compaction", table, "--dry-run", "--schedule", *due).out
+    for service, how in (("compaction", ()), ("clean", ("--schedule",)), ("archive", ())):
+        idle = hudictl("run", service, table, "--dry-run", *how, "--json").document
+        reason = hudictl("run", service, table, *how, "--json").document["reason"]
+        assert idle == {**FOUND_NONE, "plan": None, "reason": reason}
+    other = golden(version, "mor_compaction_requested").table
+    both = hudictl("run", "compaction", table, other, "--dry-run", "--schedule", *due, "--json").document["results"]
+    assert [(item["plan"], len(item["instants"])) for item in both] == [(done["plan"], 0), (None, 1)]
+    assert tree(table) == before
 
 
 def test_several_tables_have_results_of_their_own(golden: Golden, tmp_path: Path) -> None:

@@ -86,13 +86,13 @@ def physical_type(avro: AvroType) -> pa.DataType:
 def spark_type(kind: pa.DataType) -> pa.DataType:
     """The Arrow type of the column that Spark reports.
 
-    Timestamps are in microseconds, fixed is binary; nested types alike.
+    Timestamps are in microseconds, fixed is binary, large lists are plain ones; nested types alike.
     """
     if pa.types.is_struct(kind):
         return pa.struct([spark_field(kind.field(index)) for index in range(kind.num_fields)])
     if pa.types.is_map(kind):
         return pa.map_(spark_type(kind.key_type), spark_field(kind.item_field))
-    if pa.types.is_list(kind):
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
         return pa.list_(spark_field(kind.value_field))
     if pa.types.is_timestamp(kind):
         return pa.timestamp("us", tz=kind.tz)
@@ -119,26 +119,29 @@ _AVRO_OF: Final[dict[pa.DataType, Any]] = {
 def avro_schema(schema: pa.Schema, *, path: str) -> AvroSchema:
     """An Avro record schema of the same columns.
 
-    The inverse of codec.avro.arrow.arrow_schema except for names, enums and fixed sizes.
+    The inverse of codec.avro.arrow.arrow_schema except for names, enums and fixed sizes. Raises UnsupportedError naming
+    `path` and the column for a type that Avro has not.
     """
-    return _avro_record("record", list(schema), path)
+    return _avro_record(("record",), list(schema), path)
 
 
-def _avro_record(name: str, fields: list[pa.Field], path: str) -> AvroSchema:
-    return {"type": "record", "name": name, "fields": [_avro_field(field, name, path) for field in fields]}
+def _avro_record(where: tuple[str, ...], fields: list[pa.Field], path: str) -> AvroSchema:
+    """`where` are the names of the columns and fields that hold the record, below that of the outermost one."""
+    found = [_avro_field(field, (*where, field.name), path) for field in fields]
+    return {"type": "record", "name": "_".join(where), "fields": found}
 
 
-def _avro_field(field: pa.Field, parent: str, path: str) -> dict[str, Any]:
+def _avro_field(field: pa.Field, where: tuple[str, ...], path: str) -> dict[str, Any]:
     default = {"default": None} if field.nullable else {}
-    return {"name": field.name, "type": _avro_item(field, f"{parent}_{field.name}", path), **default}
+    return {"name": field.name, "type": _avro_item(field, where, path), **default}
 
 
-def _avro_item(field: pa.Field, where: str, path: str) -> Any:
+def _avro_item(field: pa.Field, where: tuple[str, ...], path: str) -> Any:
     kind = _avro_type(field.type, where, path)
     return ["null", kind] if field.nullable else kind
 
 
-def _avro_type(kind: pa.DataType, where: str, path: str) -> Any:
+def _avro_type(kind: pa.DataType, where: tuple[str, ...], path: str) -> Any:
     plain = _AVRO_OF.get(kind)
     if plain is not None:
         return plain
@@ -147,14 +150,15 @@ def _avro_type(kind: pa.DataType, where: str, path: str) -> Any:
     if pa.types.is_struct(kind):
         return _avro_record(where, [kind.field(index) for index in range(kind.num_fields)], path)
     if pa.types.is_map(kind) and (pa.types.is_string(kind.key_type) or pa.types.is_large_string(kind.key_type)):
-        return {"type": "map", "values": _avro_item(kind.item_field, f"{where}_value", path)}
+        return {"type": "map", "values": _avro_item(kind.item_field, (*where, "value"), path)}
     if pa.types.is_list(kind) or pa.types.is_large_list(kind):
-        return {"type": "array", "items": _avro_item(kind.value_field, f"{where}_element", path)}
+        return {"type": "array", "items": _avro_item(kind.value_field, (*where, "element"), path)}
     if pa.types.is_timestamp(kind) and kind.unit in ("ms", "us"):
         unit = "millis" if kind.unit == "ms" else "micros"
         return {"type": "long", "logicalType": f"timestamp-{unit}" if kind.tz else f"local-timestamp-{unit}"}
     if pa.types.is_decimal128(kind):
         return {"type": "bytes", "logicalType": "decimal", "precision": kind.precision, "scale": kind.scale}
     if pa.types.is_fixed_size_binary(kind):
-        return {"type": "fixed", "name": where, "size": kind.byte_width}
-    raise UnsupportedError(f"column {where!r} is of the type {kind}, which has no form in Avro", path=path)
+        return {"type": "fixed", "name": "_".join(where), "size": kind.byte_width}
+    column = ".".join(where[1:])
+    raise UnsupportedError(f"the column {column!r} is of the type {kind}, which has no form in Avro", path=path)

@@ -98,7 +98,7 @@ class MergePolicy:
         if function is not None:
             marks = delete_marks(merge_properties(given), Payload.LATEST, hudi_1=True, path=config.path)
             return MergePolicy(
-                _key_fields(config), config.ordering_fields, Rules.FUNCTION, delete_marks=marks, function=function
+                key_fields(config), config.ordering_fields, Rules.FUNCTION, delete_marks=marks, function=function
             )
         hudi_1 = reads_as_hudi_1(config)
         if not config.features.merge_modes:
@@ -110,7 +110,7 @@ def _by_payload_class(config: TableConfig, given: Mapping[str, str]) -> MergePol
     """Hudi 0.15: the payload class alone decides."""
     payload = payload_of(config.payload_class, config.ordering_fields, default=Payload.LATEST, path=config.path)
     return MergePolicy(
-        _key_fields(config),
+        key_fields(config),
         config.ordering_fields,
         Rules.PAYLOAD_0_15,
         payload,
@@ -139,7 +139,7 @@ def _by_mode(config: TableConfig, given: Mapping[str, str]) -> MergePolicy:
             fill = _fill_of_mode(config.raw[PARTIAL_UPDATE_KEY], config.path)
             marker = properties.get(UNAVAILABLE_KEY) if fill is Fill.MARKER else None
     return MergePolicy(
-        _key_fields(config),
+        key_fields(config),
         config.ordering_fields,
         rules,
         payload,
@@ -163,15 +163,16 @@ def _fill_of_mode(mode: str, path: str) -> Fill:
     return modes[mode]
 
 
-def _key_fields(config: TableConfig) -> tuple[str, ...]:
-    """The record key columns; a table without meta columns has the key in the key fields.
+def key_fields(config: TableConfig) -> tuple[str, ...]:
+    """The columns of stored rows that make the record key (record_keys); a table without meta columns has it in the
+    key fields.
 
-    As HoodieTableConfig.getRecordKeyFields.
+    As HoodieTableConfig.getRecordKeyFields. Raises UnsupportedError where there are none.
     """
     if config.populate_meta_fields:
         return (RECORD_KEY,)
     if not config.record_key_fields:
         raise UnsupportedError(
-            "a table without _hoodie_ columns and without record key fields has no keys to merge by", path=config.path
+            "a table without _hoodie_ columns and without record key fields has no record keys", path=config.path
         )
     return config.record_key_fields

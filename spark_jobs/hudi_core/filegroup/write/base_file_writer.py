@@ -100,6 +100,26 @@ class FileKeys:
         return footer
 
 
+class NoKeys(FileKeys):
+    """Of a file whose rows do not have their keys in `_hoodie_record_key`: its footer tells nothing of them
+    (HoodieFileWriterFactory.enableBloomFilter).
+    """
+
+    def __init__(self) -> None:
+        """Takes no memory."""
+
+    def add(self, keys: pa.Array) -> None:
+        """See FileKeys."""
+
+    def join(self, base: ParquetBaseFile) -> bool:
+        """See FileKeys: nothing is left to add."""
+        return True
+
+    def footer(self) -> dict[str, str]:
+        """See FileKeys."""
+        return {}
+
+
 def _ends(keys: pa.Array) -> tuple[bytes, bytes]:
     """The least and the greatest key in Java's order, in the bytes of that order."""
     offsets, data = octets(keys)
@@ -133,9 +153,11 @@ class BaseFileHandle:
         *,
         codec: str,
         spark_version: str | None = None,
+        has_keys: bool = True,
     ) -> None:
         """`schema` is the table's without meta fields; `codec` is Parquet's name of the compression, such as GZIP;
         `spark_version` says that dates and timestamps are in the proleptic calendar (codec.parquet.calendar).
+        `has_keys`: rows have their record keys in `_hoodie_record_key` (TableConfig.populate_meta_fields).
         """
         avro = add_meta_fields(schema)
         self.schema = arrow_schema(avro, path=path)
@@ -143,7 +165,7 @@ class BaseFileHandle:
         self.rows = 0
         self.path = path
         self.codec = codec.upper()
-        self.keys = FileKeys(config)
+        self.keys = FileKeys(config) if has_keys else NoKeys()
         """Those of the file; `write` adds its own unless they are known, of copied row groups the caller adds them."""
         self._storage = storage
         self._avro = avro

@@ -21,12 +21,12 @@ from hudi_core.codec.hfile.keyvalue import MAX_ROW
 from hudi_core.engine.exchange import exchange_rows
 from hudi_core.errors import HudiError, UnsupportedError
 from hudi_core.filegroup.merge.record_keys import record_keys
+from hudi_core.filegroup.merge.table_policy import key_fields
 from hudi_core.filegroup.read.log_scan import CommittedInstants
 from hudi_core.filegroup.read.read_spec import ReaderSpec
 from hudi_core.filegroup.read.slice_reader import SliceReader
 from hudi_core.metadata_table.partitions.protocol import PartitionType, unknown_partition
 from hudi_core.metadata_table.partitions.record_groups import global_group_count
-from hudi_core.model.names import RECORD_KEY
 from hudi_core.storage.base import Storage
 from hudi_core.view.file_group import FileSlice
 
@@ -75,12 +75,7 @@ class ChangeReader:
         self, reader: SliceReader, item: FileSlice, columns: Sequence[str] = ()
     ) -> Iterator[tuple[pa.Array, pa.RecordBatch]]:
         """The record keys (string) of a slice's rows, batch by batch, with the named columns beside them."""
-        fields = (RECORD_KEY,) if self._config.populate_meta_fields else self._config.record_key_fields
-        if not fields:
-            raise UnsupportedError(
-                "a table without _hoodie_ columns and without record key fields has no record keys",
-                path=self._config.path,
-            )
+        fields = key_fields(self._config)
         path = item.files[0].path if item.files else item.file_group.file_id
         for batch in reader.read(item, list(dict.fromkeys([*fields, *columns]))):
             keys = record_keys(batch, fields, path=path)

@@ -94,7 +94,8 @@ def _append(rows: SliceRows, writer: FileGroupWriter) -> None:
             writer.write(batch)
         return
     with writer.joining(base) as joined:
-        plan = RowGroupPlan(source, _NO_KEYS, target.config, writer.codec.upper(), with_keys=not joined)
+        keys = _NO_KEYS if target.files.has_meta else None
+        plan = RowGroupPlan(source, keys, target.config, writer.codec.upper(), with_keys=not joined)
         for part in plan.parts():
             if part.copied:
                 writer.copy(source, part.numbers[0], part.keys)

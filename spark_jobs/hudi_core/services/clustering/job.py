@@ -148,8 +148,9 @@ class ClusteringJob(RewriteJob[ClusteringPlan, Clustered]):
             WriteConfig.of(context.options),
             1 << 62 if by_file else target_bytes(plan, context.options),
             as_hudi_1=reads_as_hudi_1(context.config),
-            stamps_rows=not plan.preserves_metadata,
+            stamps_rows=context.config.populate_meta_fields and not plan.preserves_metadata,
             requirements=requirements,
+            has_meta=context.config.populate_meta_fields,
         )
         target = ClusteringTarget(
             context.uri,

@@ -19,6 +19,7 @@ from hudi_core.config.services.clustering_config import (
     ASYNC_COMMITS,
     FILTER_MODE,
     INLINE_COMMITS,
+    LAYOUT,
     SELECTED,
     SINGLE_GROUPS,
     SMALL_FILE_LIMIT,
@@ -49,7 +50,7 @@ from hudi_core.services.context import TableContext, provenance
 from hudi_core.services.engine_choice import Extent
 from hudi_core.services.lifecycle import Run
 from hudi_core.services.planning import RewriteService, cut_metadata, extent_of, was_cut, within_budget
-from hudi_core.services.service import Nothing
+from hudi_core.services.service import FREED_BY, NO_OPTION, Nothing
 from hudi_core.storage.registry import plan_address, status_address
 from hudi_core.timeline.actions.clustering import (
     ClusteringGroup,
@@ -118,10 +119,10 @@ class _Found:
         where = f"{partitions} partitions"
         if chosen < partitions:
             where = f"the {chosen} of {where} that the options take ({FILTER_MODE.name}, {SELECTED.name}…)"
-        options = f"{SORT_COLUMNS.name}, {TARGET_FILE_BYTES.name}"
+        options = f"{SORT_COLUMNS.name}, {LAYOUT.name}, {TARGET_FILE_BYTES.name}"
         limit = f"{SMALL_FILE_LIMIT.name} is {config.small_file_limit}"
         causes = {
-            f"{self.held} that pending plans hold (`hudictl run` or `hudictl unschedule` frees them)": self.held,
+            f"{self.held} that pending plans hold ({FREED_BY})": self.held,
             f"{self.late} that are being written": self.late,
             f"{self.unfit} that are buckets or of a bootstrap": self.unfit,
             f"{self.large} that are large enough ({limit})": self.large,
@@ -131,7 +132,7 @@ class _Found:
         beside = ", ".join(cause for cause, count in causes.items() if count)
         why = f"no file group is to be clustered in {where}" + (f", beside {beside}" if beside else "")
         has_option = chosen < partitions or self.large or self.alike or self.single
-        return why if has_option else f"{why}; no option changes that"
+        return why if has_option else why + NO_OPTION
 
 
 def make_plan(context: TableContext, timeline: Timeline, instant: str, *, now: datetime) -> Planned | Nothing:

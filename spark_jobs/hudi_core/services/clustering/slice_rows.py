@@ -82,7 +82,7 @@ class SliceRows:
     ) -> Iterator[pa.RecordBatch]:
         """Rows of the base file alone, if there is one: columns of `schema` and some row groups, or all of both.
 
-        Raises CorruptFileError for a row without a key: none could be merged with it.
+        Raises CorruptFileError for a row without a key, where that is in a column: none could be merged with it.
         """
         if self.base is None:
             return
@@ -94,7 +94,7 @@ class SliceRows:
             batch_bytes=config.memory_bytes // GROUP_SHARE,
             row_groups=row_groups,
         ):
-            if RECORD_KEY in batch.schema.names:
+            if self.target.files.has_meta and RECORD_KEY in batch.schema.names:
                 key_texts(batch.column(RECORD_KEY), path=self.base.path)
             yield batch
 

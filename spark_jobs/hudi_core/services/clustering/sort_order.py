@@ -3,7 +3,7 @@
 Linear: by the columns, one after the other, ascending and nulls first, as Spark sorts.
 z-order and hilbert: by the place on a space-filling curve through the ranks of the values among sampled ones
 (SpaceCurveSortingHelper, build method `sample`), so that columns of any type and spread count alike. The record key
-comes last: the order is total, and the same in every run.
+comes last: the order is total, and the same in every run, but for rows without meta columns, whose keys are null.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class SortOrder:
     def keys(self, batch: pa.RecordBatch) -> pa.Array:
         """The key (binary) of each row. The batch has at least `read_columns`."""
         columns = [_column(batch, name) for name in self.columns]
-        record_keys = batch.column(batch.schema.get_field_index(RECORD_KEY)).cast(pa.binary())
+        record_keys = batch.column(batch.schema.get_field_index(RECORD_KEY)).cast(pa.binary()).fill_null(b"")
         if self.layout.is_linear or not self.bounds:
             parts = [_sortable(column, name) for column, name in zip(columns, self.columns, strict=True)]
         else:

@@ -42,8 +42,8 @@ def check_table(context: TableContext) -> None:
     """Refuses tables whose rows or metadata this engine cannot keep correct.
 
     Raises UnsupportedError: metadata partitions that this engine cannot update (readers would get wrong answers by
-    `hoodie.table.metadata.partitions`), base files other than Parquet, rows without meta columns. Who merges log files
-    also asks for the MergePolicy.
+    `hoodie.table.metadata.partitions`), base files other than Parquet. Who merges log files also asks for the
+    MergePolicy.
     """
     config, publisher = context.config, context.metadata_publisher()
     if not context.storage.supports_exclusive_create:
@@ -52,9 +52,6 @@ def check_table(context: TableContext) -> None:
         )
     if config.base_file_format != "PARQUET":
         raise _not_here(f"base files of format {config.base_file_format} are not supported", config.path)
-    if not config.populate_meta_fields:
-        what = "hoodie.populate.meta.fields is false: base files without _hoodie_ columns are not rewritten"
-        raise _not_here(what, config.path)
     if publisher is not None:
         publisher.check_commit()
 

@@ -38,7 +38,7 @@ from hudi_core.filegroup.write.base_file_writer import BaseFileHandle
 from hudi_core.filegroup.write.markers import MarkerType, check_attempt, create_marker
 from hudi_core.metadata_table.extract.data_file import StatisticsRequirements, read_file_statistics
 from hudi_core.metadata_table.records.file_statistics import DataFileRef, FileStatistics
-from hudi_core.model.names import BaseFileName, WriteToken, parse_base_file, parse_log_file
+from hudi_core.model.names import RECORD_KEY, BaseFileName, WriteToken, parse_base_file, parse_log_file
 from hudi_core.model.partition import check_file_name, check_partition, join
 from hudi_core.services.compaction.row_group_copies import RowGroupPlan, RowGroups, copy_source, keys_remain
 from hudi_core.storage.arrow_store import open_data_storage
@@ -160,6 +160,7 @@ class _Compaction:
                     self.config,
                     codec=codec,
                     spark_version=proleptic_version([] if base is None else [base.footer]),
+                    has_keys=self.unit.policy.key_fields == (RECORD_KEY,),
                 )
             )
             merge = stack.enter_context(

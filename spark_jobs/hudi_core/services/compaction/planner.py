@@ -13,7 +13,7 @@ from datetime import date, datetime
 from typing import Any
 
 from hudi_core.config.engine_config import EngineConfig
-from hudi_core.config.services.compaction_config import COMPACTION_STRATEGY, CompactionConfig
+from hudi_core.config.services.compaction_config import CompactionConfig
 from hudi_core.engine.protocol import Json
 from hudi_core.filegroup.read.base_file import BOOTSTRAP_INSTANT
 from hudi_core.history.completion import CompletionTimes
@@ -26,7 +26,7 @@ from hudi_core.services.context import TableContext, provenance
 from hudi_core.services.engine_choice import Extent
 from hudi_core.services.lifecycle import Job, Run
 from hudi_core.services.planning import RewriteService, cut_metadata, extent_of, was_cut, within_budget
-from hudi_core.services.service import Nothing, Scheduled
+from hudi_core.services.service import FREED_BY, NO_OPTION, Nothing, Scheduled
 from hudi_core.timeline.actions.compaction import CompactionOperation, CompactionPlan, encode_compaction_plan
 from hudi_core.timeline.actions.slice_metrics import LOG_BYTES, slice_metrics
 from hudi_core.timeline.instant import Action, State
@@ -98,12 +98,12 @@ def make_plan(context: TableContext, timeline: Timeline, instant: str, *, today:
     chosen = strategies.partitions(everywhere)
     found = candidates(context, view, chosen, instant, config, _has_rows)
     if not found.operations:
-        return Nothing(_no_candidates(len(everywhere), len(chosen), found))
+        return Nothing(_no_candidates(len(everywhere), len(chosen), found, strategies.options))
     taken = strategies.operations(found.operations)
     if not taken:
         names = ",".join(strategy.value for strategy in config.strategies)
         return Nothing(
-            f"{names} takes none of {len(found.operations)} file groups with log files ({COMPACTION_STRATEGY.name})"
+            f"{names} takes none of {len(found.operations)} file groups with log files ({strategies.options})"
         )
     due = len(taken)
     taken = affordable(context, taken, found.sizes)
@@ -201,19 +201,19 @@ def _operation(item: FileSlice, config: CompactionConfig) -> CompactionOperation
     )
 
 
-def _no_candidates(partitions: int, chosen: int, found: Candidates) -> str:
+def _no_candidates(partitions: int, chosen: int, found: Candidates, options: str) -> str:
     where = f"{partitions} partitions"
     if chosen < partitions:
-        where = f"the {chosen} of {where} that the strategy takes ({COMPACTION_STRATEGY.name})"
+        where = f"the {chosen} of {where} that the strategy takes ({options})"
     causes = {
-        f"{found.held} that pending plans hold (`hudictl run` or `hudictl unschedule` frees them)": found.held,
+        f"{found.held} that pending plans hold ({FREED_BY})": found.held,
         f"{found.passed} whose base file is a bootstrap's, without columns of the table (let Hudi compact them)": (
             found.passed
         ),
     }
     beside = "".join(f", beside {cause}" for cause, count in causes.items() if count)
     why = f"no file group has log files in {where}{beside}"
-    return why if chosen < partitions else f"{why}; no option changes that"
+    return why if chosen < partitions else why + NO_OPTION
 
 
 class CompactionService(RewriteService[Planned]):
@@ -237,7 +237,7 @@ class CompactionService(RewriteService[Planned]):
     def schedule(self, context: TableContext, owner: Owner, *, dry_run: bool) -> Scheduled:
         """See RewriteService; the plan names file groups and bytes."""
         if not context.config.is_merge_on_read:
-            return Scheduled(None, None, "the table is copy-on-write: it has no log files to compact")
+            return Scheduled(None, None, f"the table is copy-on-write: it has no log files to compact{NO_OPTION}")
         return RewriteService.schedule(self, context, owner, dry_run=dry_run)
 
     def check(self, context: TableContext, timeline: Timeline) -> None:

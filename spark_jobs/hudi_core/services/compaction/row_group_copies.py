@@ -73,10 +73,10 @@ class RowGroupPlan:
     """
 
     def __init__(
-        self, source: RowGroupSource, keys: pa.Array, config: WriteConfig, codec: str, *, with_keys: bool
+        self, source: RowGroupSource, keys: pa.Array | None, config: WriteConfig, codec: str, *, with_keys: bool
     ) -> None:
         """`keys` are those of the logs, `codec` is that of the new file. `with_keys`: the keys of copied row groups are
-        returned.
+        returned. Where `keys` is None rows do not have theirs in `_hoodie_record_key`, and none is looked at.
         """
         self._source = source
         self._base = source.file
@@ -116,8 +116,10 @@ class RowGroupPlan:
         """The keys of a row group of which the logs hold none, where they were requested; None for another one. Raises
         CorruptFileError for a row without a key, which is not copied either.
         """
-        candidates = self._candidates(number)
         found: list[pa.Array] = []
+        if self._keys is None:
+            return found
+        candidates = self._candidates(number, self._keys)
         if not (len(candidates) or self._with_keys) and self._has_all_keys(number):
             return found
         for batch in self._base.batches([RECORD_KEY], _KEYS_AT_ONCE, [number]):
@@ -132,13 +134,12 @@ class RowGroupPlan:
         """Whether the footer says so."""
         return self._ranges is not None and self._ranges.null_count[number].as_py() == 0
 
-    def _candidates(self, number: int) -> pa.Array:
+    def _candidates(self, number: int, keys: pa.Array) -> pa.Array:
         """The keys of the logs that lie in the range of the row group's keys, all where that is not known."""
-        if self._ranges is None or not len(self._keys):
-            return self._keys
+        if self._ranges is None or not len(keys):
+            return keys
         low, high = self._ranges.minimum[number], self._ranges.maximum[number]
         if not (low.is_valid and high.is_valid):
-            return self._keys
-        kind = self._keys.type
-        inside = pc.and_(pc.greater_equal(self._keys, low.cast(kind)), pc.less_equal(self._keys, high.cast(kind)))
-        return self._keys.filter(inside)
+            return keys
+        inside = pc.and_(pc.greater_equal(keys, low.cast(keys.type)), pc.less_equal(keys, high.cast(keys.type)))
+        return keys.filter(inside)

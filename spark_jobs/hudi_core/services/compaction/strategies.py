@@ -10,13 +10,21 @@ stay as they are.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from itertools import groupby, islice
 from typing import Final
 
-from hudi_core.config.services.compaction_config import TARGET_PARTITIONS, CompactionConfig, Strategy
+from hudi_core.config.services.compaction_config import (
+    COMPACTION_STRATEGY,
+    LOG_NUM_THRESHOLD,
+    LOG_SIZE_THRESHOLD,
+    PARTITION_REGEX,
+    TARGET_PARTITIONS,
+    CompactionConfig,
+    Strategy,
+)
 from hudi_core.errors import ConfigError
 from hudi_core.timeline.actions.compaction import CompactionOperation
 from hudi_core.timeline.actions.slice_metrics import IO_MB, LOG_BYTES
@@ -27,6 +35,15 @@ _DAY: Final = re.compile(r"(\d{1,4})/(\d{1,4})/(\d{1,4})")
 _FIRST_NAME: Final = re.compile(r"^.*?=")
 _NAMES: Final = re.compile(r"/[^/]*?=")
 _MONTHS: Final = 12
+_LIMITS: Final[Mapping[Strategy, str]] = {
+    Strategy.LOG_FILE_SIZE: LOG_SIZE_THRESHOLD.name,
+    Strategy.LOG_FILE_NUM: LOG_NUM_THRESHOLD.name,
+    Strategy.DAY_BASED: TARGET_PARTITIONS.name,
+    Strategy.BOUNDED_PARTITION_AWARE: TARGET_PARTITIONS.name,
+    Strategy.UNBOUNDED_PARTITION_AWARE: TARGET_PARTITIONS.name,
+    Strategy.PARTITION_REGEX: PARTITION_REGEX.name,
+}
+"""The option by which a strategy may take nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +55,12 @@ class Strategies:
     config: CompactionConfig
     today: date
     bounds_days: bool = True
+
+    @property
+    def options(self) -> str:
+        """The names of the options that make them take more or less, for reasons."""
+        limits = (_LIMITS[strategy] for strategy in self.config.strategies if strategy in _LIMITS)
+        return ", ".join(dict.fromkeys((COMPACTION_STRATEGY.name, *limits)))
 
     def partitions(self, paths: Sequence[str]) -> list[str]:
         """The partitions that are listed. Raises ConfigError for one that is no day, where the strategy goes by day."""
@@ -131,5 +154,5 @@ def _ordinal(partition: str) -> int:
             return date(year + years, months + 1, 1).toordinal() + day - 1
     raise ConfigError(
         f"the partition {partition!r} is no day",
-        remedy=f"choose another strategy: those by day ({TARGET_PARTITIONS.name}) need paths as yyyy/MM/dd",
+        remedy=f"choose another strategy ({COMPACTION_STRATEGY.name}): those by day need paths as yyyy/MM/dd",
     )

@@ -10,6 +10,7 @@ from hudi_core.config.services.compaction_config import (
     Trigger,
 )
 from hudi_core.errors import TimelineError
+from hudi_core.services.service import NO_OPTION
 from hudi_core.timeline.instant import Action, Instant
 from hudi_core.timeline.instant_time import parse_instant
 from hudi_core.timeline.timeline import Timeline
@@ -34,7 +35,7 @@ def why_not_due(
         last = timeline.pending_compactions().last() or last
     since = last or deltas.first()
     if since is None:
-        return "the table has no delta commit"
+        return f"the table has no delta commit{NO_OPTION}"
     completes = by_completion and not of_requests
     if completes:
         deltas = deltas.completed()

@@ -23,7 +23,7 @@ from hudi_core.services.log_compaction.job import LogCompactionJob, check_log_co
 from hudi_core.services.log_compaction.merge_logs import check_copied
 from hudi_core.services.planning import was_cut
 from hudi_core.services.rollback.failed_writes import undoing
-from hudi_core.services.service import Nothing
+from hudi_core.services.service import FREED_BY, NO_OPTION, Nothing
 from hudi_core.timeline.actions.compaction import CompactionPlan
 from hudi_core.timeline.instant import Action
 from hudi_core.timeline.timeline import Timeline
@@ -75,7 +75,9 @@ def _planned(context: TableContext, timeline: Timeline, instant: str) -> Planned
     everywhere = view.partitions()
     found = candidates(context, view, everywhere, instant, CompactionConfig.of(context.options), slices.takes)
     if not found.operations:
-        held = f"; pending plans hold {found.held} others" if found.held else ""
+        held = f", beside {found.held} that pending plans hold ({FREED_BY})" if found.held else ""
+        if not found.passed:
+            return Nothing(f"no file slice has log files{held}{NO_OPTION}")
         refused = f"; {slices.refused}" if slices.refused else ""
         return Nothing(
             f"of {found.passed} file slices with log files none has {slices.least} log blocks to merge "
@@ -99,13 +101,15 @@ def _why_not_due(context: TableContext, timeline: Timeline) -> str | None:
     """
     deltas = timeline.of_actions(Action.DELTA_COMMIT)
     if not len(deltas):
-        return "the table has no delta commit"
+        return f"the table has no delta commit{NO_OPTION}"
     if not context.config.features.log_compaction_by_commits:
         return None
     merged = timeline.filter(lambda item: item.pending_action == Action.LOG_COMPACTION)
     pending = merged.pending().first()
     if pending is not None:
-        return f"log compaction {pending.requested_time} is pending"
+        return (
+            f"log compaction {pending.requested_time} is pending: run it, or drop it by `hudictl unschedule`{NO_OPTION}"
+        )
     compacted = timeline.completed().of_actions(Action.COMMIT).last()
     since = max((item.requested_time for item in (*merged, *filter(None, (compacted,)))), default="")
     count = sum(item.completed_at > since for item in deltas.completed())

@@ -25,7 +25,8 @@ from hudi_core.config.services.compaction_config import MAX_FILE_BYTES
 from hudi_core.config.write_config import WriteConfig
 from hudi_core.engine.protocol import Engine
 from hudi_core.errors import ConfigError, UnsupportedError
-from hudi_core.filegroup.merge.table_policy import MergePolicy
+from hudi_core.filegroup.merge.record_keys import record_keys
+from hudi_core.filegroup.merge.table_policy import MergePolicy, key_fields
 from hudi_core.filegroup.read.base_file import open_base_file
 from hudi_core.filegroup.read.partition_values import DEFAULT_PARTITION
 from hudi_core.filegroup.read.schema_resolver import table_schema
@@ -33,7 +34,7 @@ from hudi_core.filegroup.write.buckets import BUCKET_ID, Buckets, bucket_of
 from hudi_core.filegroup.write.key_generator import KeyGenerator, field_texts, labels_vary
 from hudi_core.filegroup.write.partition_times import TimeFormat
 from hudi_core.filegroup.write.sql_partitions import SqlTimes
-from hudi_core.model.names import RECORD_KEY, parse_base_file
+from hudi_core.model.names import parse_base_file
 from hudi_core.services.compaction.checks import check_schema_of_latest
 from hudi_core.services.context import TableContext
 from hudi_core.services.overwrite.combined_rows import check_combined
@@ -78,7 +79,7 @@ def counted_rows(context: TableContext, source: Source, engine: Engine) -> Count
         combines=combines,
         buckets=buckets,
     )
-    rows = evolved_rows(rows, files[0])
+    rows = evolved_rows(rows, files[0], context.config.version)
     keys.check(rows.columns, rows.dropped, path=context.config.path)
     counted = count_rows(engine, rows, files)
     if buckets is not None:
@@ -97,10 +98,11 @@ class _Sample:
     partition: str
     file_id: str
     rows: pa.RecordBatch
+    key_fields: tuple[str, ...]
 
     @property
     def keys(self) -> pa.Array:
-        return self.rows.column(RECORD_KEY)
+        return record_keys(self.rows, self.key_fields, path=self.path)
 
     def agree(self, keys: KeyGenerator) -> pa.Array:
         """Whether each row is of this partition by `keys`."""
@@ -132,12 +134,13 @@ def _samples(
 
 
 def _sample(context: TableContext, path: str, columns: Collection[str]) -> _Sample | None:
+    fields = key_fields(context.config)
     with open_base_file(context.storage, path) as file:
-        rows = next(iter(file.batches([RECORD_KEY, *columns], batch_rows=_SAMPLED)), None)
+        rows = next(iter(file.batches(list(dict.fromkeys([*fields, *columns])), batch_rows=_SAMPLED)), None)
     if rows is None or not rows.num_rows:
         return None
     partition, _, name = path.rpartition("/")
-    return _Sample(path, partition, parse_base_file(name).file_id, rows)
+    return _Sample(path, partition, parse_base_file(name).file_id, rows, fields)
 
 
 def _keys(context: TableContext, view: FileSystemView, schema: AvroSchema) -> KeyGenerator:
@@ -145,7 +148,7 @@ def _keys(context: TableContext, view: FileSystemView, schema: AvroSchema) -> Ke
     _check_zone and _check_times.
     """
     config, options = context.config, context.options
-    labels_one = _labels_one(context, view) if labels_vary(config) else None
+    labels_one = _labels_one(context, view) if labels_vary(config) and config.populate_meta_fields else None
     keys = KeyGenerator.of(config, options, labels_one=labels_one)
     plain = [name for name in keys.partition_fields if name not in keys.times]
     columns = arrow_schema(schema, path=config.path)

@@ -14,11 +14,11 @@ from typing import Any, Final
 import pyarrow as pa
 
 from hudi_core.codec.avro.arrow import arrow_schema
-from hudi_core.codec.avro.arrow_types import avro_schema
+from hudi_core.codec.avro.arrow_types import avro_schema, spark_field
 from hudi_core.codec.avro.bounds import check_bounds
 from hudi_core.codec.avro.schema import AvroSchema
 from hudi_core.codec.parquet.file import ParquetBaseFile
-from hudi_core.errors import ConfigError
+from hudi_core.errors import ConfigError, UnsupportedError
 from hudi_core.services.overwrite.source_types import fits, with_instants
 
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -27,6 +27,10 @@ _WIDER: Final[Mapping[pa.DataType, Mapping[pa.DataType, str]]] = {
     pa.float32(): {pa.float64(): "double"},
 }
 """Avro's name of the wider type, by the table's type and the source's: those that hold every value of the former."""
+_LOCAL_TIMES: Final = 9
+"""The table version from which on Hudi has timestamps without a zone: 0.15.0 reads and writes no table with one, and
+1.0.2 takes them for numbers.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,24 +45,28 @@ class Evolution:
         return bool(self.added or self.widened)
 
 
-def evolve(table: AvroSchema, file: ParquetBaseFile, passed: Collection[str]) -> Evolution:
-    """The table's schema with what a file adds to it; `passed` are columns of the file that are not stored. New columns
-    come last, and are nullable.
+def evolve(table: AvroSchema, file: ParquetBaseFile, passed: Collection[str], version: int) -> Evolution:
+    """The schema of a table of the version with what a file adds to it; `passed` are columns of the file that are
+    not stored. New columns come last, are nullable, and of the types in which Spark reads them, as a writer of Hudi
+    stores them: a commit with others would stop writers.
 
-    Raises ConfigError for a new column whose name is none in Avro, or another column's but for upper and lower case,
-    UnsupportedError for one of a type that Avro has not, and for more columns than a schema may have.
+    Raises ConfigError for a new column with a name, its own or within it, that is none in Avro or is another one's but
+    for upper and lower case; UnsupportedError for one of a type that Avro, Spark or this table's Hudi has not, and for
+    more columns than a schema may have.
     """
     path = file.path
-    known = arrow_schema(table, path=path)
+    known = {field.name: field.type for field in arrow_schema(table, path=path)}
+    taken = {name.lower(): name for name in (*passed, *known)}
     added, widened, wider = [], [], {}
     for field in with_instants(file):
         if field.name in passed:
             continue
-        if field.name not in known.names:
-            _check_name(field.name, known.names, path)
-            added.append(field.with_nullable(True))
+        if field.name not in known:
+            _check_name(field.name, field.name, taken, path)
+            _check_type(field.type, field.name, version, path)
+            added.append(spark_field(field).with_nullable(True))
             continue
-        held = known.field(field.name).type
+        held = known[field.name]
         name = None if fits(field.type, held) else _WIDER.get(held, {}).get(field.type)
         if name is not None:
             widened.append(field.name)
@@ -69,17 +77,49 @@ def evolve(table: AvroSchema, file: ParquetBaseFile, passed: Collection[str]) ->
     return Evolution(schema, tuple(field.name for field in added), tuple(widened))
 
 
-def _check_name(name: str, known: list[str], path: str) -> None:
-    alike = next((other for other in known if other.lower() == name.lower()), None)
+def _check_name(name: str, column: str, taken: dict[str, str], path: str) -> None:
+    """`column` is the name with those of the structs around it, and `taken` has those beside it by their small letters,
+    to which it is added.
+    """
+    alike = taken.get(name.lower())
     if alike is not None:
         raise ConfigError(
-            f"the column {name!r} is not the table's {alike!r}", path=path, remedy="rename it in the source"
+            f"the columns {alike!r} and {column!r} have one name for Spark, which ignores upper and lower case",
+            path=path,
+            remedy="rename one in the source",
         )
     if _NAME.fullmatch(name) is None:
         raise ConfigError(
-            f"the table has no column {name!r}, which is no name in its schema",
+            f"the table has no column {column!r}, and {name!r} can be no name in its schema",
             path=path,
             remedy="rename it in the source to letters, digits and _",
+        )
+    taken[name.lower()] = column
+
+
+def _check_type(kind: pa.DataType, column: str, version: int, path: str) -> None:
+    """The names and types within a type; `column` as in _check_name."""
+    if pa.types.is_struct(kind):
+        taken: dict[str, str] = {}
+        for inner in (kind.field(at) for at in range(kind.num_fields)):
+            _check_name(inner.name, f"{column}.{inner.name}", taken, path)
+            _check_type(inner.type, f"{column}.{inner.name}", version, path)
+    elif pa.types.is_map(kind):
+        _check_type(kind.item_type, f"{column}.value", version, path)
+    elif pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        _check_type(kind.value_type, f"{column}.element", version, path)
+    elif pa.types.is_time(kind) or (pa.types.is_timestamp(kind) and kind.unit == "ns"):
+        raise UnsupportedError(
+            f"the column {column!r} is of the type {kind}, which Spark does not read",
+            path=path,
+            remedy="cast it in the source to text, a number or a timestamp of microseconds",
+        )
+    elif pa.types.is_timestamp(kind) and kind.tz is None and version < _LOCAL_TIMES:
+        raise UnsupportedError(
+            f"the column {column!r} is of the type {kind}, without a zone, which Hudi has not before table version "
+            f"{_LOCAL_TIMES}",
+            path=path,
+            remedy="cast it to a timestamp in UTC in the source",
         )
 
 
@@ -113,8 +153,6 @@ def _named(kind: Any, name: str, namespace: str) -> Any:
         inner = f"{namespace}.{name}"
         fields = [{**entry, "type": _named(entry["type"], entry["name"], inner)} for entry in kind["fields"]]
         return {**kind, "name": name, "namespace": namespace, "fields": fields}
-    if kind["type"] == "fixed":
-        return {**kind, "name": name, "namespace": namespace}
     return {key: _named(value, name, namespace) if key in ("items", "values") else value for key, value in kind.items()}
 
 

@@ -112,7 +112,7 @@ class ShardFiles:
                 rows = rows.filter(pa.array(~flags))
         most = self._target.files.config.batch_rows
         for at in range(0, rows.num_rows, most):
-            self._writer.write(_with_meta_columns(rows.slice(at, most), partition, self._schema))
+            self._writer.write(self._with_meta_columns(rows.slice(at, most), partition))
 
     def drop(self, place: str, rows: int) -> None:
         """Counts rows that are not written."""
@@ -122,6 +122,16 @@ class ShardFiles:
         """Completes the last file; all of them."""
         self._end()
         return Written(tuple(self._done), dict(self._dropped))
+
+    def _with_meta_columns(self, rows: pa.RecordBatch, partition: str) -> pa.RecordBatch:
+        unset = pa.nulls(rows.num_rows, pa.string())
+        made = {COMMIT_TIME: unset, COMMIT_SEQNO: unset}  # the writer knows them (NewFiles.stamps_rows)
+        if self._target.files.has_meta:
+            made[PARTITION_PATH] = pa.repeat(pa.scalar(partition), rows.num_rows)
+        else:
+            made |= {RECORD_KEY: unset, PARTITION_PATH: unset}
+        given = {**dict(zip(rows.schema.names, rows.columns, strict=True)), **made}
+        return pa.RecordBatch.from_arrays([given[name] for name in self._schema.names], schema=self._schema)
 
     def _end(self) -> None:
         if self._writer is not None:
@@ -172,14 +182,3 @@ def row_columns(target: RowsTarget) -> pa.Schema:
     schema = rows_schema(target.files.schema, path=_UNIT)
     meta = (COMMIT_TIME, COMMIT_SEQNO, RECORD_KEY, PARTITION_PATH)
     return pa.schema([field for field in schema if field.name not in meta])
-
-
-def _with_meta_columns(rows: pa.RecordBatch, partition: str, schema: pa.Schema) -> pa.RecordBatch:
-    unset = pa.nulls(rows.num_rows, pa.string())  # the writer knows them (NewFiles.stamps_rows)
-    made = {
-        COMMIT_TIME: unset,
-        COMMIT_SEQNO: unset,
-        PARTITION_PATH: pa.repeat(pa.scalar(partition), rows.num_rows),
-    }
-    arrays = [made[name] if name in made else rows.column(rows.schema.get_field_index(name)) for name in schema.names]
-    return pa.RecordBatch.from_arrays(arrays, schema=schema)

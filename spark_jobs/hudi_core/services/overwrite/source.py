@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import logging
 import os
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -15,10 +16,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hudi_core.codec.avro.arrow import arrow_schema
+from hudi_core.codec.avro.arrow_types import spark_field
 from hudi_core.codec.avro.schema import AvroSchema, without_fields
 from hudi_core.codec.parquet.file import ParquetBaseFile
 from hudi_core.config.write_config import WriteConfig
-from hudi_core.errors import ConfigError, FormatError, StorageNotFoundError, UnsupportedError
+from hudi_core.errors import ConfigError, CorruptFileError, FormatError, StorageNotFoundError, UnsupportedError
 from hudi_core.filegroup.merge.table_policy import MergePolicy
 from hudi_core.filegroup.read.base_file import base_batches
 from hudi_core.filegroup.read.slice_merge import GROUP_SHARE
@@ -27,7 +29,7 @@ from hudi_core.filegroup.write.key_generator import KeyGenerator
 from hudi_core.model.names import META_FIELDS
 from hudi_core.model.partition import check_partitions
 from hudi_core.services.overwrite.schema_evolution import evolve
-from hudi_core.services.overwrite.source_types import check_types
+from hudi_core.services.overwrite.source_types import NO_COLUMN, check_types
 from hudi_core.storage.arrow_store import open_data_storage
 from hudi_core.storage.local import local_path
 from hudi_core.storage.registry import scheme_of
@@ -40,6 +42,8 @@ log = logging.getLogger(__name__)
 UNIT_BYTES: Final = 128 << 20
 """Compressed bytes of row groups that one task reads."""
 _WHAT: Final = "source of an overwrite"
+_NO_PATH: Final = "give each row another value in the partition columns, or leave it out"
+_DAMAGED: Final = "give a whole Parquet file, whose values the types of the table's columns hold"
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,9 +81,13 @@ class SourceRows:
         return arrow_schema(self.schema, path=self.uri)
 
     def read_columns(self, file: ParquetBaseFile) -> pa.Schema:
-        """With those that are dropped, of the types that the table's schema has, else an open file."""
+        """With those that are dropped, of the types that the table's schema has, else Spark where it reads the file:
+        numbers of partition paths go by them.
+        """
         named = self.named_columns
-        dropped = [(named if name in named.names else file.schema).field(name) for name in self.dropped]
+        dropped = [
+            named.field(name) if name in named.names else spark_field(file.schema.field(name)) for name in self.dropped
+        ]
         return pa.schema([*self.columns, *dropped])
 
 
@@ -171,23 +179,31 @@ def find_source(
     if only is not None:
         files = [info for info in files if info.name in only]
         if len(files) < len(only):
-            raise StorageNotFoundError(f"the {_WHAT} lacks {len(only) - len(files)} of its files", path=address)
+            raise StorageNotFoundError(
+                f"the {_WHAT} lacks {len(only) - len(files)} of its files", path=address, remedy="run again"
+            )
     if not files:
-        raise StorageNotFoundError(f"the {_WHAT} is no file, and no folder of Parquet files", path=address)
+        raise StorageNotFoundError(
+            f"the {_WHAT} is no file, and no folder of Parquet files",
+            path=address,
+            remedy="give the address of a Parquet file, or of a folder of them, that all executors can read",
+        )
     other = next((info.name for info in files if not info.name.endswith(".parquet")), None)
     if other is not None:
-        raise ConfigError(f"the {_WHAT} holds {other!r}, which is not named .parquet", path=address)
+        raise ConfigError(
+            f"the {_WHAT} holds {other!r}, which is not named .parquet",
+            path=address,
+            remedy="give a folder of Parquet files alone, named .parquet",
+        )
     return address, [SourcePart(info.name, info.size) for info in files]
 
 
-def evolved_rows(rows: SourceRows, first: SourcePart) -> SourceRows:
-    """The rows with the schema that the table has behind them, by the source's first file. Errors as evolve, and
-    CorruptFileError.
+def evolved_rows(rows: SourceRows, first: SourcePart, version: int) -> SourceRows:
+    """The rows with the schema that the table, of this version, has behind them, by the source's first file. Errors as
+    evolve, ConfigError for two columns of one name, and CorruptFileError.
     """
-    storage = open_data_storage(rows.uri, rows.storage_options)
-    path = f"{rows.uri}/{first.name}"
-    with storage.open_input(first.name) as stream, ParquetBaseFile(stream, path, storage.limits) as file:
-        found = evolve(rows.schema, file, {*META_FIELDS, *rows.dropped})
+    with _opened(rows, first) as file:
+        found = evolve(rows.schema, file, {*META_FIELDS, *rows.dropped}, version)
     if not found:
         return rows
     log.info("columns that the rows add: %s; that they widen: %s", list(found.added), list(found.widened))
@@ -222,27 +238,46 @@ def count_file(unit: CountUnit, attempt: TaskAttempt) -> FileCount:
                 unit.rows.buckets.numbers(keys, path=path)
             for found in pc.value_counts(unit.rows.keys.partitions(batch, path=path)).to_pylist():
                 counts[found["values"]] = counts.get(found["values"], 0) + found["counts"]
-        check_partitions(counts, source=file.path)
+        try:
+            check_partitions(counts, source=file.path)
+        except FormatError as error:
+            raise FormatError(error.message, path=error.path, remedy=_NO_PATH) from error
         return FileCount(counts, tuple(_parts(file, unit.part)))
 
 
 @contextmanager
 def open_part(rows: SourceRows, part: SourcePart) -> Iterator[ParquetBaseFile]:
     """The file of a part, once its columns are checked. Errors as count_file."""
-    storage = open_data_storage(rows.uri, rows.storage_options)
-    path = f"{rows.uri}/{part.name}"
-    with storage.open_input(part.name) as stream, ParquetBaseFile(stream, path, storage.limits) as file:
-        names = file.schema.names
-        if len(set(names)) != len(names):
-            raise ConfigError("the file has two columns of one name", path=path)
+    with _opened(rows, part) as file:
         # Meta columns of another table's rows are written anew, as HoodieSparkSqlWriter does.
         named = rows.named_columns
         passed = {*META_FIELDS, *rows.dropped} - {*named.names}
         check_types([field for field in file.schema if field.name not in passed], named, file)
-        absent = next((name for name in rows.dropped if name not in names), None)
+        absent = next((name for name in rows.dropped if name not in file.schema.names), None)
         if absent is not None:
-            raise ConfigError(f"the source has no column {absent!r}, by which the table is partitioned", path=path)
+            raise ConfigError(
+                f"the source has no column {absent!r}, by which the table is partitioned",
+                path=file.path,
+                remedy=NO_COLUMN,
+            )
         yield file
+
+
+@contextmanager
+def _opened(rows: SourceRows, part: SourcePart) -> Iterator[ParquetBaseFile]:
+    """Remedies are those of a file that is none of the table."""
+    storage = open_data_storage(rows.uri, rows.storage_options)
+    path = f"{rows.uri}/{part.name}"
+    try:
+        with storage.open_input(part.name) as stream, ParquetBaseFile(stream, path, storage.limits) as file:
+            twice = next((name for name, count in Counter(file.schema.names).items() if count > 1), None)
+            if twice is not None:
+                raise ConfigError(
+                    f"the file has two columns {twice!r}", path=path, remedy="rename one of them in the source"
+                )
+            yield file
+    except CorruptFileError as error:
+        raise CorruptFileError(error.message, path=error.path, remedy=_DAMAGED) from error
 
 
 def read_part(rows: SourceRows, part: SourcePart) -> Iterator[pa.RecordBatch]:
@@ -256,7 +291,9 @@ def read_part(rows: SourceRows, part: SourcePart) -> Iterator[pa.RecordBatch]:
             for field, column in zip(columns, batch.columns, strict=True):
                 if column.null_count and not field.nullable:
                     raise FormatError(
-                        f"the column {field.name!r} holds nulls, which the table does not", path=file.path
+                        f"the column {field.name!r} holds nulls, which the table does not",
+                        path=file.path,
+                        remedy="give each row a value",
                     )
             yield batch
 

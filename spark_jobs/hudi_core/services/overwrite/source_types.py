@@ -15,6 +15,8 @@ _INTEGERS: Final = {pa.int8(): 1, pa.int16(): 2, pa.int32(): 4, pa.int64(): 8}
 _FLOATS: Final = {pa.float32(): 4, pa.float64(): 8}
 _UNITS: Final = ("s", "ms", "us", "ns")
 _INT96: Final = "INT96"
+NO_COLUMN: Final = "add the column to the source"
+"""The remedy for a file that lacks one."""
 _VECTOR: Final = (
     "the column may be a VECTOR of Hudi 1.2, which is taken as its bytes alone: overwrite with Hudi, or give a "
     "fixed-size binary of the numbers, the lowest byte of each first"
@@ -43,12 +45,17 @@ def check_types(given: Sequence[pa.Field], table: pa.Schema, file: ParquetBaseFi
             )
     for field in table:
         if not field.nullable and field.name not in names:
-            raise ConfigError(f"the source has no column {field.name!r}, which the table requires", path=file.path)
+            raise ConfigError(
+                f"the source has no column {field.name!r}, which the table requires",
+                path=file.path,
+                remedy=NO_COLUMN,
+            )
 
 
 def fits(given: pa.DataType, table: pa.DataType) -> bool:
     """Whether every value of the type `given` is one of `table`, as Avro resolves schemas: wider numbers, the same kind
-    of text, a finer unit of time, more digits. What fits, arrow_conform converts.
+    of text, a finer unit of time, more digits; and bytes of one length, which Spark reads as any others. A whole number
+    in a float is the nearest one that there is, as by Hudi. What fits, arrow_conform converts.
     """
     if given.equals(table):
         return True
@@ -58,9 +65,10 @@ def fits(given: pa.DataType, table: pa.DataType) -> bool:
         return _INTEGERS[given] <= _INTEGERS.get(table, 0) or table in _FLOATS
     if given in _FLOATS:
         return _FLOATS[given] <= _FLOATS.get(table, 0)
-    for of_kind in (_is_text, _is_binary):
-        if of_kind(given) and of_kind(table):
-            return True
+    if _is_text(given) and _is_text(table):
+        return True
+    if _is_binary(table) and (_is_binary(given) or pa.types.is_fixed_size_binary(given)):
+        return True
     if pa.types.is_timestamp(given) and pa.types.is_timestamp(table):
         same = (given.tz is None) == (table.tz is None)
         return same and _UNITS.index(given.unit) <= _UNITS.index(table.unit)

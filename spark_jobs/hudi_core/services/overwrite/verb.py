@@ -42,8 +42,9 @@ _ATTEMPTS = 3
 
 @dataclass(frozen=True, slots=True)
 class OverwriteResult:
-    """`instant` is None in a dry run, and where there was nothing to do, for which `reason` says why. `repeated`: an
-    earlier run with the same token did the work. Of a dry run the numbers are those to come, without files.
+    """`instant` is None in a dry run, and where there was nothing to do; `reason` says why. `repeated`: an earlier run
+    with the same token did the work, which is reported, by a dry run, too. Else its numbers are those to come, without
+    files: how many come, the rows alone tell.
     """
 
     instant: str | None
@@ -117,7 +118,7 @@ def nothing_to_overwrite(
     if found.metadata is None or current_claim(context.storage, found.instant.requested_time) is not None:
         return None
     _check_same_work(context, found.instant, found.metadata, work_of(request))
-    return replace(_result(found.instant.requested_time, found.metadata), repeated=True)
+    return _repeated(found.instant.requested_time, found.metadata)
 
 
 def work_of(request: InsertOverwriteRequest | DeletePartitionRequest) -> Overwrite:
@@ -177,7 +178,7 @@ def _done_before(
     _check_same_work(context, found.instant, found.metadata, work)
     if not dry_run and context.active.load().contains(found.instant.requested_time):
         run_instant(OverwriteJob(Run(context, found.instant.requested_time, owner), work))  # only cleans up behind it
-    return replace(_result(found.instant.requested_time, found.metadata), repeated=True)
+    return _repeated(found.instant.requested_time, found.metadata)
 
 
 def _request(context: TableContext, work: Overwrite, planned: OverwritePlan, owner: Owner) -> str | None:
@@ -268,6 +269,11 @@ def _preview(context: TableContext, work: Overwrite, planned: OverwritePlan, eng
     return OverwriteResult(
         None, work.operation, len(planned.partitions), replaced, 0, records, reason=reason, engine=engine.name
     )
+
+
+def _repeated(instant: str, metadata: CommitMetadata) -> OverwriteResult:
+    reason = f"an earlier run with the same token did it, as instant {instant}"
+    return replace(_result(instant, metadata), repeated=True, reason=reason)
 
 
 def _result(instant: str, metadata: CommitMetadata) -> OverwriteResult:

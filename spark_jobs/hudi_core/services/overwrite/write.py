@@ -47,8 +47,9 @@ def write_rows(
         # rows that are a little larger leave no small file behind (HoodieBaseParquetWriter, compression ratio).
         file_bytes + file_bytes // 10 if rows.rows.buckets is None else sys.maxsize,
         as_hudi_1=reads_as_hudi_1(context.config),
-        stamps_rows=True,
+        stamps_rows=context.config.populate_meta_fields,
         requirements=requirements,
+        has_meta=context.config.populate_meta_fields,
     )
     target = RowsTarget(context.uri, dict(context.storage_options), files, str(uuid4()), rows.rows.policy)
     combines = rows.rows.combines

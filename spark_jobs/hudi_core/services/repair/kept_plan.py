@@ -24,9 +24,19 @@ from hudi_core.transaction.reconcile import files_of, list_partitions
 
 
 def check_no_rows_lost(context: TableContext, timeline: Timeline, plan: PendingPlan) -> None:
-    """Raises where rows that writers have logged, or may be logging, belong to the slice that the plan starts."""
+    """Raises where rows that writers have logged, or may be logging, belong to the slice that the plan starts.
+
+    While a clustering that resizes buckets is pending, writers log their rows into the old and the new buckets. The new
+    ones are shown once their instant is older than the timeline: without the clustering the rows would be there twice.
+    """
     logs, writers = _users_of(context, timeline, plan)
     instant = plan.instant.requested_time
+    if logs and plan.kind == Action.CLUSTERING:
+        raise TimelineError(
+            f"{len(logs)} log files of later writes are in the buckets that clustering {instant} makes",
+            path=logs[0],
+            remedy="let Hudi run it",
+        )
     if logs:
         raise TimelineError(
             f"{len(logs)} log files of later writes belong to the slices that compaction {instant} opened; "
@@ -44,10 +54,13 @@ def check_no_rows_lost(context: TableContext, timeline: Timeline, plan: PendingP
 
 def _users_of(context: TableContext, timeline: Timeline, plan: PendingPlan) -> tuple[list[str], list[Instant]]:
     """Log files in the slices that the plan starts, listed now, and pending writes that may put some there."""
-    if not opens_slices(context, plan):
+    opens = opens_slices(context, plan)
+    if not opens and plan.kind != Action.CLUSTERING:
         return [], []
     files = files_of(context.storage, plan.instant.requested_time, partitions_of(context, plan))
     logs = [info.path for info, name in files if isinstance(name, LogFileName)]
+    if not opens:
+        return sorted(logs), []
     deltas = timeline.pending().of_actions(Action.DELTA_COMMIT)
     return sorted(logs), [item for item in deltas if item.pending_action == Action.DELTA_COMMIT]
 

@@ -22,7 +22,7 @@ from hudi_core.services.rollback.files_to_undo import deletion_of
 from hudi_core.services.rollback.job import run_rollback
 from hudi_core.services.rollback.units import encode_plan
 from hudi_core.storage.base import FileInfo
-from hudi_core.timeline.instant import Action, State
+from hudi_core.timeline.instant import REPLACING_ACTIONS, Action, State
 from hudi_core.timeline.pending_plans import pending_rollback_of, rollback_target
 from hudi_core.transaction.claim import Claim
 from hudi_core.transaction.reconcile import files_of, log_files_of
@@ -56,8 +56,10 @@ def find_leftovers(context: TableContext, instant: str, action: str, partitions:
 
 
 def attempt_files(context: TableContext, instant: str, action: str, partitions: Iterable[str]) -> list[FileInfo]:
-    """The files of attempts; log files named after a compaction's instant in version 6 are other writers'."""
-    logs = action != Action.COMPACTION or context.config.features.log_name_has_delta_commit
+    """The files of attempts. Log files named after a compaction's instant in version 6 are other writers', and those
+    named after a clustering's in any: it writes none (is_named_after_another).
+    """
+    logs = action not in REPLACING_ACTIONS and context.config.features.log_name_has_delta_commit
     marked = {marker.partition for marker in list_markers(context.storage, instant)}
     if action == Action.LOG_COMPACTION:
         return log_files_of(context.storage, instant, {*partitions, *marked})

@@ -50,6 +50,20 @@ def test_runs_are_merged_whole_and_in_order(tmp_path: Path, at_most: int) -> Non
         assert sorted(found) == sorted((key, value) for number, key, value in rows if number == shard)
 
 
+def test_no_more_runs_are_mapped_than_are_merged(tmp_path: Path) -> None:
+    """A process may have 65,530 maps, and an exchange more units, each with a run of its own."""
+    buffer = RunBuffer(tmp_path, "x", 1)
+    for number in range(100):
+        buffer.add(batch_of([(0, b"%d" % number, b"")]))
+    runs = buffer.finish()
+    assert len(runs) == 100
+    maps = Path("/proc/self/maps")
+    assert str(tmp_path) not in maps.read_text()
+    runs = fewer_runs(tmp_path, runs)
+    assert maps.read_text().count(str(tmp_path)) == len(runs) <= 64
+    assert sum(batch.num_rows for batch in merged_rows(runs, 0)) == 100
+
+
 def test_rows_larger_than_a_piece_and_than_the_buffer(tmp_path: Path) -> None:
     rows = [(0, b"b", b"x" * 700_000), (0, b"a", b"y" * 900_000), (1, b"", b"")]
     buffer = RunBuffer(tmp_path, "x", 1000)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from dataclasses import dataclass
 
 import pytest
@@ -35,6 +36,17 @@ def test_results_come_in_the_units_order_under_distinct_attempts() -> None:
     assert results == [Echo(n, TaskAttempt(n, 7, n)) for n in range(20)]
     assert steps[-1] == (20, 20)
     assert [done for done, _ in steps] == sorted({done for done, _ in steps})
+
+
+@pytest.mark.slow
+def test_what_the_caller_does_for_a_unit_does_not_grow_with_their_number() -> None:
+    def task(unit: Number, attempt: TaskAttempt) -> Echo:
+        time.sleep(0.001)  # so that they end one by one
+        return echo(unit, attempt)
+
+    started = time.thread_time()
+    LocalEngine(2).run(task, [Number(n) for n in range(2_000)], run_epoch=1)
+    assert time.thread_time() - started < 0.3, "the futures that are left are looked at whenever one ends"
 
 
 def test_no_units_no_work() -> None:

@@ -93,6 +93,36 @@ def test_one_failing_instant_does_not_stop_the_others(table: Path) -> None:
     assert_readable(table, rows)
 
 
+@pytest.mark.parametrize("version", ["6", "8", "9"])
+@pytest.mark.parametrize(
+    ("service", "case"),
+    [
+        ("compaction", "mor_compaction_requested_only"),
+        ("log_compaction", "log_compaction_requested"),
+        ("clustering", "clustering_requested_cow"),
+        ("clean", "clean_requested_mor"),
+    ],
+)
+def test_a_named_instant_that_was_completed_before_says_so(
+    golden: Golden, version: str, service: str, case: str
+) -> None:
+    table = golden(version, case).table
+    (first,) = run(table, service=service).instants
+    again = run(table, service=service, instant=first.instant)
+    assert [(item.instant, item.state, item.files_written) for item in again.instants] == [
+        (first.instant, "completed", 0)
+    ]
+    assert again.to_dict()["reason"] == (
+        f"{service} {first.instant} was completed before; --schedule without --instant plans another"
+    )
+
+
+def test_a_named_instant_that_is_run_has_no_reason(table: Path) -> None:
+    instants = cut_plan(context_of(table).active, table)
+    found = run(table, instant=instants[1])
+    assert ([item.instant for item in found.instants], found.reason) == ([instants[1]], None)
+
+
 def test_a_single_failing_instant_is_raised(table: Path) -> None:
     (base, *_) = sorted(table.glob("2024-*/*.parquet"))
     base.unlink()
@@ -199,6 +229,32 @@ def test_plans_are_cut_to_what_is_left(
     monkeypatch.setattr(ServiceRunner, "_run_one", run_one)
     assert len(run(table, schedule=True, all_pending=True, **limits).instants) == min(6, len(budgets))
     assert [budget and int(budget) for budget in found] == budgets
+
+
+@pytest.mark.parametrize(
+    ("limits", "budget"),
+    [
+        ({"max_minutes": 10}, 4800 * MIB),
+        ({"starts_until": 1600}, 4800 * MIB),
+        ({"max_bytes": 500 * MIB}, 500 * MIB),
+        ({"max_minutes": 1, "max_bytes": 500 * MIB}, 480 * MIB),
+        ({}, None),
+    ],
+)
+def test_the_one_plan_of_a_run_is_cut_to_all_of_its_time(
+    golden: Golden, monkeypatch: pytest.MonkeyPatch, limits: dict[str, int], budget: int | None
+) -> None:
+    table, found = golden("6", "cow_basic").table, list[str | None]()
+
+    def plan_due(context: TableContext, *_: object, dry_run: bool) -> Scheduled:
+        found.append(context.options.get("airflow_hudi.plan.max.bytes"))
+        return Scheduled(None, None, "nothing is due")
+
+    monkeypatch.setattr("hudi_core.services.runner.time.monotonic", lambda: 0.0)
+    monkeypatch.setattr("hudi_core.services.runner.time.time", lambda: 1000.0)
+    monkeypatch.setattr("hudi_core.services.runner.plan_due", plan_due)
+    assert run(table, schedule=True, **limits).reason == "nothing is due"
+    assert found == [budget and str(budget)]
 
 
 @pytest.mark.parametrize("chosen", [False, True])

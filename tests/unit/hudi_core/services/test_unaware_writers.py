@@ -8,8 +8,9 @@ from collections.abc import Callable
 import pytest
 
 from hudi_core.errors import ConflictError
+from hudi_core.model.claim_names import ClaimFolder
 from hudi_core.services.context import TableContext
-from hudi_core.services.unaware_writers import check_plan_seen, live_writer
+from hudi_core.services.unaware_writers import check_plan_seen, failed_eager_write, live_writer
 from hudi_core.timeline.actions.clustering import ClusteringPlan, encode_clustering_plan
 from hudi_core.timeline.instant import Action, State
 from tests.support.golden_compactions import context_of
@@ -17,6 +18,7 @@ from tests.support.golden_data import GoldenCase
 
 Golden = Callable[[str, str], GoldenCase]
 OPTIMISTIC = {"hoodie.write.concurrency.mode": "optimistic_concurrency_control"}
+POLICY = "hoodie.cleaner.policy.failed.writes"
 PLANNED, WRITTEN = "20990101000000000", "20990101000000001"
 
 
@@ -49,6 +51,36 @@ def test_dead_writers_hold_nothing_up(golden: Golden, action: str) -> None:
     context = context_of(golden("6", "failed_inflight_mor").table)
     assert [item.action for item in context.active.load().pending()] == [Action.DELTA_COMMIT]
     assert live_writer(context, context.active.load(), action) is None
+
+
+@pytest.mark.parametrize(
+    ("options", "beats", "waits"),
+    [
+        ({}, False, True),
+        ({}, True, False),
+        ({POLICY: "EAGER"}, True, True),
+        ({POLICY: "LAZY"}, False, False),
+        ({POLICY: "NEVER"}, False, False),
+        (OPTIMISTIC, False, False),
+    ],
+)
+def test_a_write_that_an_eager_writer_is_to_roll_back_holds_compactions_of_layout_1_up(
+    golden: Golden, options: dict[str, str], beats: bool, waits: bool
+) -> None:
+    for folder in ("6", "8", "9"):
+        context = context_of(golden(folder, "failed_inflight_mor").table, options)
+        timeline = context.active.load()
+        (failed,) = timeline.pending()
+        if beats:
+            context.storage.write(ClaimFolder(failed.requested_time).hudi_heartbeat, b"")
+        for action in (Action.COMPACTION, Action.LOG_COMPACTION, Action.CLUSTERING, Action.REPLACE_COMMIT):
+            is_held = waits and folder == "6" and action in (Action.COMPACTION, Action.LOG_COMPACTION)
+            assert failed_eager_write(context, timeline, action) == (failed if is_held else None)
+
+
+def test_without_a_pending_write_nothing_is_held_up(golden: Golden) -> None:
+    context = context_of(golden("6", "mor_compaction_requested").table, {POLICY: "EAGER"})
+    assert failed_eager_write(context, context.active.load(), Action.COMPACTION) is None
 
 
 @pytest.mark.parametrize(

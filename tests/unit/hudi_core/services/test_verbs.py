@@ -28,6 +28,7 @@ from hudi_core.services.verbs import nothing_to_run, perform, probe_store, sched
 from tests.support.changed_tables import an_owner, open_context
 from tests.support.golden_data import GoldenCase
 from tests.support.memory_storage import MemoryStorage
+from tests.support.table_invariants import assert_readable, read_rows
 
 Golden = Callable[[str, str], GoldenCase]
 
@@ -117,17 +118,31 @@ def test_a_run_with_a_deadline_plans_what_it_can_end(golden: Golden, monkeypatch
     assert sizes == [1, 1, 3]
 
 
-def test_a_run_of_one_instant_plans_it_whole(golden: Golden, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No further instant would take what a cut leaves out. Behind its time a run plans nothing."""
+@pytest.mark.parametrize("version", ["6", "8", "9"])
+def test_a_run_of_one_instant_plans_what_its_whole_time_is_enough_for(
+    golden: Golden, monkeypatch: pytest.MonkeyPatch, version: str
+) -> None:
+    """It is planned before the run, which takes it as it is. What is left is due at once, to the next run. Behind its
+    time a run plans nothing.
+    """
     monkeypatch.setattr("hudi_core.services.planning._ASSUMED_RATE", 1)
-    table = golden("9", "mor_basic").table
-    context = open_context(table, {"hoodie.compact.inline.max.delta.commits": "1"})
+    table = golden(version, "mor_basic").table
+    rows = read_rows(table)
+    options = {"hoodie.compact.inline.max.delta.commits": "4"}
     request = RunRequest(str(table), "compaction", schedule=True, starts_until=int(time.time()) - 60)
-    over = nothing_to_run(context, request, an_owner())
+    over = nothing_to_run(open_context(table, options), request, an_owner())
     assert (over.reason if over else None, pending(table)) == ("the time of the run is over", [])
-    assert nothing_to_run(context, replace(request, starts_until=None, max_minutes=1), an_owner()) is None
-    (planned,) = context.active.load().pending_compactions()
-    assert len(context.active.read_plan(planned.requested_time).operations) == 3
+    written = []
+    for limits in ({"max_minutes": 1}, {"max_bytes": 1}, {"max_minutes": 10**6, "max_bytes": 10**9}):
+        limited = replace(request, starts_until=None, **limits)
+        assert nothing_to_run(open_context(table, options), limited, an_owner()) is None
+        (planned,) = pending(table)
+        (done,) = perform(open_context(table, options), limited, LocalEngine(1), an_owner()).instants
+        assert (done.instant, done.state) == (planned, "completed")
+        written.append(done.files_written)
+    assert written == [1, 1, 1]
+    assert_readable(table, rows)
+    assert nothing_to_run(open_context(table, options), limited, an_owner()) is not None
 
 
 def test_schedule_plans_or_says_why_not(golden: Golden) -> None:

@@ -60,6 +60,7 @@ def test_the_columns_that_spark_reports() -> None:
         pa.struct([pa.field("at", pa.timestamp("us", tz="UTC"), nullable=False), ("sum", pa.binary())])
     )
     assert spark_type(pa.map_(pa.string(), pa.timestamp("ns"))) == pa.map_(pa.string(), pa.timestamp("us"))
+    assert spark_type(pa.large_list(pa.binary(3))) == pa.list_(pa.binary())
 
 
 _LEAVES = st.sampled_from(
@@ -125,5 +126,9 @@ def test_wide_and_narrow_forms_are_the_plain_ones() -> None:
     ],
 )
 def test_what_avro_has_no_form_of(kind: pa.DataType) -> None:
-    with pytest.raises(UnsupportedError, match=r"^f\.parquet: column 'record_s_x'"):
+    with pytest.raises(UnsupportedError, match=r"^f\.parquet: the column 's\.x' is of the type"):
         avro_schema(pa.schema([("s", pa.struct([("x", kind)]))]), path="f.parquet")
+    with pytest.raises(UnsupportedError, match=r"the column 'u' is"):
+        avro_schema(pa.schema([("u", kind)]), path="f.parquet")
+    with pytest.raises(UnsupportedError, match=r"the column 'u\.element\.value' is"):
+        avro_schema(pa.schema([("u", pa.list_(pa.map_(pa.string(), kind)))]), path="f.parquet")

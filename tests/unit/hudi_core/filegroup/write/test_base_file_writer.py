@@ -17,8 +17,8 @@ SCHEMA = {"type": "record", "name": "r", "fields": [{"name": "id", "type": "long
 PATH = "day/f-0_0-1-2_001.parquet"
 
 
-def handle(storage: MemoryStorage) -> BaseFileHandle:
-    return BaseFileHandle(storage, PATH, SCHEMA, WriteConfig.of({}), codec="GZIP")
+def handle(storage: MemoryStorage, *, has_keys: bool = True) -> BaseFileHandle:
+    return BaseFileHandle(storage, PATH, SCHEMA, WriteConfig.of({}), codec="GZIP", has_keys=has_keys)
 
 
 def rows(schema: pa.Schema, *keys: str) -> pa.RecordBatch:
@@ -50,6 +50,21 @@ def test_a_file_without_rows_has_no_range_of_keys() -> None:
     footer = pq.read_metadata(io.BytesIO(storage.read(PATH))).metadata
     assert b"hoodie_min_record_key" not in footer
     assert b"parquet.avro.schema" in footer
+
+
+def test_a_file_of_rows_without_keys_tells_nothing_of_them() -> None:
+    """As Hudi writes it where hoodie.populate.meta.fields=false: the columns are there, and the file's name is."""
+    storage = MemoryStorage()
+    with handle(storage, has_keys=False) as file:
+        empty = dict.fromkeys(file.rows_schema.names)
+        file.write(pa.RecordBatch.from_pylist([{**empty, "id": 1}, {**empty, "id": 2}], schema=file.rows_schema))
+        assert file.keys.join(base_of(MemoryStorage(), "a")), "there is nothing to add"
+        file.close()
+    table = pq.read_table(io.BytesIO(storage.read(PATH)))
+    assert table.select(table.column_names[:4]).column(2).null_count == 2
+    assert set(table["_hoodie_file_name"].to_pylist()) == {"f-0_0-1-2_001.parquet"}
+    footer = pq.read_metadata(io.BytesIO(storage.read(PATH))).metadata
+    assert not [key for key in footer if key.startswith((b"hoodie_", b"org.apache.hudi"))]
 
 
 def base_of(storage: MemoryStorage, *keys: str) -> ParquetBaseFile:

@@ -206,11 +206,6 @@ def test_two_plans_over_the_same_file_groups_run_once(golden: Golden, version: s
     assert_same_rows(read_rows(table), rows, ignore=IGNORED)
 
 
-def test_a_table_without_meta_columns_is_refused(golden: Golden) -> None:
-    table = golden("9", "no_meta_fields_cow").table
-    assert_refused(table, UnsupportedError, "populate", plan_of_all(table, {}))
-
-
 @pytest.mark.parametrize("version", VERSIONS)
 def test_the_service_runs_what_is_pending(golden: Golden, version: str) -> None:
     table = golden(version, "clustering_requested_cow").table

@@ -47,6 +47,15 @@ def comparable(value: Any, kind: pa.DataType) -> tuple[Any, ...]:
     return 1, value + 0.0 if pa.types.is_floating(kind) else value
 
 
+@pytest.mark.parametrize("layout", list(Layout))
+def test_rows_without_a_record_key_are_ordered_too(layout: Layout) -> None:
+    """Those of tables without meta columns; in older files the key is an empty text."""
+    rows = pa.record_batch({RECORD_KEY: pa.array([None, "", None], pa.string()), "c": pa.array([3, 1, 2])})
+    keys = SortOrder(("c",), layout).sampled(rows, np.ones(3)).keys(rows)
+    assert keys.null_count == 0
+    assert np.argsort(np.array(keys.to_pylist(), object)).tolist() == [1, 2, 0]
+
+
 @pytest.mark.parametrize("name", list(TYPES))
 @given(data=st.data())
 def test_keys_order_rows_as_the_column_does(name: str, data: st.DataObject) -> None:

@@ -59,10 +59,11 @@ def test_listed_metadata_that_is_not_there_is_refused(golden: Golden) -> None:
 
 
 @pytest.mark.parametrize("version", ["6", "8", "9"])
-def test_rows_without_meta_columns_are_refused(golden: Golden, version: str) -> None:
+def test_rows_without_meta_columns_need_key_fields(golden: Golden, version: str) -> None:
     table = golden(version, "mor_compaction_requested").table
     set_properties(table, "hoodie.populate.meta.fields=false")
-    assert_refused(table, UnsupportedError, "populate.meta.fields")
+    set_properties(table, "hoodie.table.recordkey.fields=")
+    assert_refused(table, UnsupportedError, "without record key fields")
 
 
 @pytest.mark.parametrize("file_format", ["ORC", "HFILE"])

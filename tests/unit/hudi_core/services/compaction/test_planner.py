@@ -127,8 +127,11 @@ def test_a_budget_makes_several_plans_of_one(golden: Golden, folder: str) -> Non
     assert f"but {COMMITS} is 40" in reason(table, {COMMITS: "40", **budget})
 
 
-def test_a_copy_on_write_table_has_nothing_to_compact(golden: Golden) -> None:
-    assert "copy-on-write" in reason(golden("9", "cow_basic").table)
+@pytest.mark.parametrize("folder", VERSIONS)
+def test_a_copy_on_write_table_has_nothing_to_compact(golden: Golden, folder: str) -> None:
+    assert reason(golden(folder, "cow_basic").table) == (
+        "the table is copy-on-write: it has no log files to compact; no option changes that"
+    )
 
 
 def test_what_is_not_due_names_the_option(golden: Golden) -> None:
@@ -141,14 +144,21 @@ def test_a_file_group_of_a_pending_plan_is_not_planned_again(golden: Golden, nam
         assert "pending plans hold" in reason(golden(folder, name).table)
 
 
-def test_a_strategy_that_takes_nothing_is_named(golden: Golden) -> None:
-    table = golden("9", "mor_basic").table
-    by_number = {STRATEGY: "LogFileNumBasedCompactionStrategy", "hoodie.compaction.logfile.num.threshold": "99"}
-    assert reason(table, by_number) == (
-        f"LogFileNumBasedCompactionStrategy takes none of 3 file groups with log files ({STRATEGY})"
-    )
-    by_name = {STRATEGY: "PartitionRegexBasedCompactionStrategy", "hoodie.compaction.partition.path.regex": "nowhere"}
-    assert f"in the 0 of 3 partitions that the strategy takes ({STRATEGY})" in reason(table, by_name)
+@pytest.mark.parametrize(
+    ("name", "option", "value", "how"),
+    [
+        ("LogFileNumBased", "logfile.num.threshold", "99", "takes none of 3 file groups with log files"),
+        ("LogFileSizeBased", "logfile.size.threshold", "999999", "takes none of 3 file groups with log files"),
+        ("PartitionRegexBased", "partition.path.regex", "nowhere", "in the 0 of 3 partitions that the strategy takes"),
+    ],
+)
+@pytest.mark.parametrize("folder", VERSIONS)
+def test_a_strategy_that_takes_nothing_is_named_with_its_option(
+    golden: Golden, folder: str, name: str, option: str, value: str, how: str
+) -> None:
+    name, option = f"{name}CompactionStrategy", f"hoodie.compaction.{option}"
+    said = reason(golden(folder, "mor_basic").table, {STRATEGY: name, option: value})
+    assert f"{how} ({STRATEGY}, {option})" in said
 
 
 @pytest.mark.parametrize("folder", VERSIONS)
@@ -196,8 +206,19 @@ def test_in_version_6_nothing_is_planned_behind_a_live_write(golden: Golden) -> 
     assert schedule(table, OPTIMISTIC, dry_run=True).plan is not None, "its writer finds the conflict"
 
 
-def test_a_dead_write_is_passed_over(golden: Golden) -> None:
-    assert schedule(golden("6", "failed_inflight_mor").table).instant is not None
+def test_in_version_6_nothing_is_planned_behind_a_failed_write_of_an_eager_writer(golden: Golden) -> None:
+    table = golden("6", "failed_inflight_mor").table
+    policy = "hoodie.cleaner.policy.failed.writes"
+    for options in ({}, {policy: "EAGER"}):
+        why = reason(table, options)
+        assert why.startswith("deltacommit 20261120215322754 is pending, and an EAGER writer")
+        assert f"hudictl rollback TABLE, or set {policy}=LAZY" in why
+    assert schedule(table, {policy: "LAZY"}).instant is not None
+
+
+@pytest.mark.parametrize("folder", ["8", "9"])
+def test_in_later_versions_a_failed_write_is_passed_over(golden: Golden, folder: str) -> None:
+    assert schedule(golden(folder, "failed_inflight_mor").table).instant is not None
 
 
 @pytest.mark.parametrize("folder", ["8", "9"])
@@ -261,9 +282,11 @@ def test_nothing_is_planned_beside_a_pending_restore_or_rollback(golden: Golden)
 
 
 def test_a_table_that_is_not_compacted_gets_no_plan(golden: Golden) -> None:
-    table = golden("9", "no_meta_fields_mor").table
+    table = golden("9", "mor_basic").table
+    with (table / ".hoodie" / "hoodie.properties").open("a") as properties:
+        properties.write("hoodie.table.base.file.format=ORC\n")
     before = tree(table)
-    with pytest.raises(UnsupportedError, match=r"populate\.meta\.fields"):
+    with pytest.raises(UnsupportedError, match="base files of format ORC"):
         schedule(table)
     assert tree(table) == before
 

@@ -146,6 +146,13 @@ def test_a_row_group_with_a_row_without_a_key_is_not_copied(statistics: bool, wi
     assert caught.value.path == "base.parquet"
 
 
+@pytest.mark.parametrize("with_keys", [True, False])
+def test_where_rows_have_no_keys_none_is_looked_at(with_keys: bool) -> None:
+    source = source_of([None, "", None, "", "a", None], 2, statistics=True)
+    parts = list(RowGroupPlan(source, None, config(2), "GZIP", with_keys=with_keys).parts())
+    assert [(part.numbers, part.copied, part.keys) for part in parts] == [([at], True, []) for at in range(3)]
+
+
 def test_keys_remain_unless_something_deletes() -> None:
     assert keys_remain(records(["a", "b"]))
     for kind in set(Kind) - {Kind.RECORD}:

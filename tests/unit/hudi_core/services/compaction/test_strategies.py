@@ -45,6 +45,20 @@ def ids(found: Sequence[CompactionOperation]) -> str:
     return "".join(item.file_id for item in found)
 
 
+@pytest.mark.parametrize(
+    ("names", "options"),
+    [
+        ((Strategy.UNBOUNDED,), []),
+        ((Strategy.BOUNDED_IO,), []),
+        ((Strategy.LOG_FILE_NUM,), ["logfile.num.threshold"]),
+        ((Strategy.DAY_BASED, Strategy.UNBOUNDED_PARTITION_AWARE), ["daybased.target.partitions"]),
+        ((Strategy.PARTITION_REGEX, Strategy.LOG_FILE_SIZE), ["partition.path.regex", "logfile.size.threshold"]),
+    ],
+)
+def test_the_options_of_strategies_are_named(names: tuple[Strategy, ...], options: list[str]) -> None:
+    assert strategies(*names).options == ", ".join(f"hoodie.compaction.{name}" for name in ("strategy", *options))
+
+
 def test_sizes_are_whole_mebibytes_of_all_files_together() -> None:
     metrics = slice_metrics(3 * MIB // 2, [MIB // 2, MIB // 4])
     assert metrics == {
@@ -125,3 +139,4 @@ def test_a_partition_that_is_no_day_is_refused_by_name(path: str) -> None:
     with pytest.raises(ConfigError, match="is no day") as caught:
         strategies(Strategy.DAY_BASED).partitions([path])
     assert repr(path) in caught.value.message
+    assert "hoodie.compaction.strategy" in str(caught.value.remedy)

@@ -37,7 +37,7 @@ def reason(instants: list[Instant], now: int, *, by_completion: bool = True, **o
 
 
 def test_without_a_delta_commit_nothing_is_due() -> None:
-    assert reason([], 100, commits="1") == "the table has no delta commit"
+    assert reason([], 100, commits="1") == "the table has no delta commit; no option changes that"
 
 
 def test_delta_commits_are_counted_since_the_last_completed_compaction() -> None:

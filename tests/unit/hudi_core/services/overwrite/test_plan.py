@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -183,13 +182,6 @@ def test_numbers_of_buckets_of_single_partitions_stand_in_the_way_of_rows_alone(
         overwrite(table, given, BUCKETS, whole_table=True)
     name = min(rows.column("_hoodie_partition_path").to_pylist())
     assert delete(table, name).replaced_file_groups > 0
-
-
-def test_a_table_without_meta_columns_is_refused(golden: Golden) -> None:
-    context = open_context(golden("9", "cow_basic").table)
-    context = replace(context, config=replace(context.config, populate_meta_fields=False))
-    with pytest.raises(UnsupportedError, match=r"hoodie\.populate\.meta\.fields"):
-        plan_overwrite(context, context.active.load(), Overwrite(Operation.DELETE_PARTITION, ()), with_slices=False)
 
 
 def test_copies_are_independent(golden: Golden, tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ import pytest
 
 from hudi_core.codec.avro import bounds
 from hudi_core.codec.avro.arrow import arrow_schema
+from hudi_core.codec.avro.arrow_conform import conform_array
 from hudi_core.codec.avro.schema import AvroSchema, parse_schema
 from hudi_core.codec.parquet.file import ParquetBaseFile
 from hudi_core.errors import ConfigError, ConflictError, HudiError, UnsupportedError
@@ -38,20 +39,35 @@ TABLE: AvroSchema = {
         {"name": "n", "type": ["null", "int"], "default": None},
         {"name": "f", "type": "float"},
         {"name": "d", "type": ["null", {"type": "int", "logicalType": "date"}], "default": None},
+        {"name": "millis", "type": {"type": "long", "logicalType": "timestamp-millis"}},
+        {"name": "local", "type": {"type": "long", "logicalType": "local-timestamp-millis"}},
+        {"name": "time", "type": {"type": "long", "logicalType": "time-micros"}},
+        {"name": "md5", "type": {"type": "fixed", "name": "md5", "size": 4}},
     ],
 }
 
 
-def evolved(rows: pa.Table, folder: Path, passed: tuple[str, ...] = (), **written: Any) -> Evolution:
+def evolved(
+    rows: pa.Table, folder: Path, passed: tuple[str, ...] = (), version: str = "9", **written: Any
+) -> Evolution:
     path = folder / "rows.parquet"
     pq.write_table(rows, path, **written)
     with path.open("rb") as stream, ParquetBaseFile(stream, str(path)) as file:
-        return evolve(TABLE, file, passed)
+        return evolve(TABLE, file, passed, int(version))
 
 
 def test_nothing_new_is_no_change(tmp_path: Path) -> None:
     found = evolved(pa.table({"n": pa.array([1], pa.int16()), "id": ["a"]}), tmp_path)
     assert (bool(found), found.schema) == (False, TABLE)
+
+
+@pytest.mark.parametrize("version", ["6", "8", "9"])
+def test_columns_of_the_table_keep_types_that_new_ones_have_not(tmp_path: Path, version: str) -> None:
+    rows = pa.table({field.name: pa.nulls(1, field.type) for field in arrow_schema(TABLE)}).append_column("new", [[1]])
+    assert {pa.timestamp("ms", "UTC"), pa.timestamp("ms"), pa.time64("us"), pa.binary(4)} <= {*rows.schema.types}
+    found = evolved(rows, tmp_path, version=version)
+    assert (found.added, found.widened) == (("new",), ())
+    assert found.schema["fields"][:-1] == TABLE["fields"]
 
 
 def test_new_columns_come_last_and_may_be_null(tmp_path: Path) -> None:
@@ -68,8 +84,9 @@ def test_new_columns_come_last_and_may_be_null(tmp_path: Path) -> None:
     )
     found = evolved(rows, tmp_path, ("_hoodie_commit_time",))
     assert (found.added, found.widened) == (("note", "price", "nested", "seen"), ())
-    assert found.schema["fields"][:4] == TABLE["fields"]
-    added = {entry["name"]: entry for entry in found.schema["fields"][4:]}
+    old = len(TABLE["fields"])
+    assert found.schema["fields"][:old] == TABLE["fields"]
+    added = {entry["name"]: entry for entry in found.schema["fields"][old:]}
     assert added["note"] == {"name": "note", "type": ["null", "string"], "default": None}
     assert added["price"]["type"][1] == {
         "type": "fixed",
@@ -94,7 +111,7 @@ def test_new_columns_are_declared_as_real_hudi_does(golden: Golden, version: str
     schema = table_schema(context.storage, context.config, context.active.load())
     path = max(table.glob("*/*.parquet"))
     with path.open("rb") as stream, ParquetBaseFile(stream, str(path)) as file:
-        found = evolve({**schema, "fields": []}, file, META_FIELDS)
+        found = evolve({**schema, "fields": []}, file, META_FIELDS, int(version))
     ours = {entry["name"]: entry for entry in found.schema["fields"]}
     wrong = [entry["name"] for entry in schema["fields"] if _plain(entry) != _plain(ours[entry["name"]])]
     assert (len(ours), wrong) == (len(schema["fields"]), [])
@@ -160,10 +177,15 @@ def test_what_would_lose_values_is_no_change(tmp_path: Path, values: pa.Array) -
 @pytest.mark.parametrize(
     ("name", "kind", "error", "match"),
     [
-        ("ID", pa.string(), ConfigError, "is not the table's 'id'"),
+        ("ID", pa.string(), ConfigError, "'id' and 'ID' have one name for Spark"),
+        ("_HOODIE_file_name", pa.string(), ConfigError, "'_hoodie_file_name' and '_HOODIE_file_name' have one name"),
         ("two words", pa.string(), ConfigError, "no name in its schema"),
         ("1st", pa.string(), ConfigError, "no name in its schema"),
-        ("at", pa.timestamp("ns"), UnsupportedError, "no form in Avro"),
+        ("at", pa.timestamp("ns"), UnsupportedError, "Spark does not read"),
+        ("at", pa.time32("ms"), UnsupportedError, r"'at' is of the type time32\[ms\], which Spark does not read"),
+        ("at", pa.list_(pa.time64("us")), UnsupportedError, r"'at\.element' is of the type time64\[us\]"),
+        ("at", pa.struct([("a", pa.map_(pa.string(), pa.time64("us")))]), UnsupportedError, r"'at\.a\.value'"),
+        ("at", pa.uint32(), UnsupportedError, "the column 'at' is of the type uint32, which has no form in Avro"),
         ("at", pa.duration("us"), HudiError, "at"),
     ],
 )
@@ -171,7 +193,112 @@ def test_what_no_schema_of_hudi_has_is_refused(
     tmp_path: Path, name: str, kind: pa.DataType, error: type[HudiError], match: str
 ) -> None:
     with pytest.raises(error, match=match):
-        evolved(pa.table({name: pa.nulls(1, kind)}), tmp_path)
+        evolved(pa.table({name: pa.nulls(1, kind)}), tmp_path, META_FIELDS)
+
+
+SHAPES: dict[str, Callable[[pa.DataType], pa.DataType]] = {
+    "c": lambda kind: kind,
+    "c.s": lambda kind: pa.struct([("s", kind)]),
+    "c.element": pa.list_,
+    "c.element.value": lambda kind: pa.large_list(pa.map_(pa.string(), kind)),
+}
+
+
+@pytest.mark.parametrize("version", ["6", "8", "9"])
+@pytest.mark.parametrize("where", SHAPES)
+def test_names_within_a_new_column_are_checked(tmp_path: Path, where: str, version: str) -> None:
+    """Real Hudi opens no table with an illegal one, and Spark reads none with two that are one to it."""
+    for names, match in (
+        (["a b"], f"no column '{where}.a b', and 'a b' can be no name in its schema"),
+        (["a", "A"], f"'{where}.a' and '{where}.A' have one name"),
+    ):
+        kind = SHAPES[where](pa.struct([(name, pa.int32()) for name in names]))
+        with pytest.raises(ConfigError, match=match):
+            evolved(pa.table({"c": pa.nulls(1, kind)}), tmp_path, version=version)
+
+
+def test_new_columns_are_compared_with_each_other(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="'nx' and 'NX' have one name"):
+        evolved(pa.table({"nx": [1], "NX": [2]}), tmp_path)
+    alike = pa.struct([("nx", pa.int64()), ("C", pa.int64())])
+    assert evolved(pa.table({"nx": [1], "c": pa.nulls(1, alike)}), tmp_path).added == ("nx", "c")
+
+
+@pytest.mark.parametrize("version", ["6", "8", "9"])
+@pytest.mark.parametrize("where", SHAPES)
+def test_new_columns_are_of_types_of_spark(tmp_path: Path, where: str, version: str) -> None:
+    """Where a commit had another type than an upsert by Spark gives, real Hudi refused the upsert."""
+
+    def added(kind: pa.DataType) -> pa.DataType:
+        found = evolved(pa.table({"c": pa.nulls(1, SHAPES[where](kind))}), tmp_path, version=version)
+        return arrow_schema(parse_schema(json.dumps(found.schema), path="T")).field("c").type
+
+    micros = pa.timestamp("us", "UTC")
+    assert added(pa.timestamp("ms", "UTC")) == added(micros) == added(pa.timestamp("us", "Asia/Tokyo"))
+    assert added(pa.binary(4)) == added(pa.binary())
+    for kind in (pa.timestamp("us"), pa.timestamp("ms")):
+        if version == "9":
+            assert added(kind) == added(pa.timestamp("us")) != added(micros)
+        else:
+            with pytest.raises(UnsupportedError, match="without a zone") as refused:
+                added(kind)
+            assert f"the column '{where}' is of the type {kind}" in refused.value.message
+            assert refused.value.remedy == "cast it to a timestamp in UTC in the source"
+
+
+@pytest.mark.parametrize("version", ["6", "8", "9"])
+def test_rows_are_written_as_new_columns_are_declared(golden: Golden, tmp_path: Path, version: str) -> None:
+    """And by a second overwrite, whose columns are the table's then."""
+    table = golden(version, "cow_basic").table
+    rows = read_rows(table)
+    name = min(rows.column("_hoodie_partition_path").to_pylist())
+    given = own_rows(table, within(rows, name))
+    count = given.num_rows
+    at, code = pa.timestamp("ms", "UTC"), pa.binary(4)
+    new = {"at": pa.array(range(count), at), "code": pa.array([b"abcd", *[None] * (count - 1)], code)}
+    if version == "9":
+        new["local"] = pa.array(range(count), pa.timestamp("ms"))
+    new["both"] = pa.array([{"at": [7], "code": [("k", b"wxyz")]}] * count, nested := both(at, code))
+    for column, values in new.items():
+        given = given.append_column(column, values)
+    assert given.schema.field("both").type == nested
+    source = put_source(given, tmp_path)
+    schemas = set()
+    for _ in range(2):
+        commit = commit_of(table, overwrite(table, source).instant)
+        schemas.add(commit.schema_text)
+        expected = given
+        for column, kind in (
+            ("at", UTC),
+            ("code", pa.binary()),
+            ("local", pa.timestamp("us")),
+            ("both", both(UTC, pa.binary())),
+        ):
+            if column in new:
+                expected = expected.set_column(
+                    given.schema.get_field_index(column),
+                    column,
+                    conform_array(new[column], pa.field("c", kind), path=""),
+                )
+        found = own_rows(table, within(read_rows(table), name))
+        assert_same_rows(found, expected.select(found.column_names), ignore=())
+        assert {name: found.schema.field(name).type for name in new} == {
+            name: expected.schema.field(name).type for name in new
+        }
+        for stat in commit.write_stats():
+            leaves = pq.read_metadata(table / stat.path).schema
+            stored = {leaf.path: leaf for leaf in (leaves.column(at) for at in range(len(leaves)))}
+            assert stored["code"].physical_type == "BYTE_ARRAY"
+            assert "microseconds" in str(stored["at"].logical_type)
+    assert len(schemas) == 1
+    assert_metadata_true(table)
+
+
+UTC = pa.timestamp("us", "UTC")
+
+
+def both(at: pa.DataType, code: pa.DataType) -> pa.DataType:
+    return pa.struct([("at", pa.list_(pa.field("element", at))), ("code", pa.map_(pa.string(), code))])
 
 
 def test_more_columns_than_a_schema_may_have_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,9 +11,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from hudi_core.codec.avro.schema import field, parse_schema
+from hudi_core.config.write_config import WriteConfig
+from hudi_core.engine.protocol import TaskAttempt
 from hudi_core.errors import ConfigError, CorruptFileError, FormatError, StorageNotFoundError, UnsupportedError
+from hudi_core.filegroup.write.key_generator import KeyGenerator
 from hudi_core.services.overwrite import source
-from hudi_core.services.overwrite.source import find_source
+from hudi_core.services.overwrite.source import CountUnit, SourcePart, SourceRows, count_file, find_source
 from tests.support.dropped_columns import name_dropped
 from tests.support.golden_data import GoldenCase
 from tests.support.overwrites import commit_of, overwrite, own_rows, put_source
@@ -35,6 +38,18 @@ def test_a_source_is_a_file_or_a_folder(tmp_path: Path) -> None:
     assert parts[0].size == (folder / "part-1.parquet").stat().st_size
 
 
+@pytest.mark.parametrize("unit", ["ms", "us"])
+def test_a_dropped_timestamp_has_the_number_of_spark(tmp_path: Path, unit: str) -> None:
+    """Microseconds, however the source stores it."""
+    at = pa.array([1_704_067_200_000_000], pa.timestamp("us", "UTC")).cast(pa.timestamp(unit, "UTC"))
+    folder = put_source(pa.table({"id": ["a"], "at": at}), tmp_path)
+    schema = {"type": "record", "name": "r", "fields": [{"name": "id", "type": "string"}]}
+    keys = KeyGenerator(("id",), False, ("at",), frozenset(), None, hive_style=False, url_encode=False)
+    rows = SourceRows(str(folder), {}, schema, keys, WriteConfig.of({}), dropped=("at",))
+    counted = count_file(CountUnit(rows, SourcePart("part-0.parquet", 0)), TaskAttempt(0, 1, 0))
+    assert counted.by_partition == {"1704067200000000": 1}
+
+
 def test_a_source_may_be_a_link_but_hold_none(tmp_path: Path) -> None:
     folder = put_source(pa.table({"a": range(10)}), tmp_path, files=2)
     latest, one = tmp_path / "latest", tmp_path / "one.parquet"
@@ -51,12 +66,15 @@ def test_a_source_may_be_a_link_but_hold_none(tmp_path: Path) -> None:
 
 
 def test_what_is_no_source_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(StorageNotFoundError, match="no file, and no folder of Parquet files"):
+    with pytest.raises(StorageNotFoundError, match="no file, and no folder of Parquet files") as absent:
         find_source(str(tmp_path / "nothing"), {})
+    assert str(absent.value.remedy).startswith("give the address of a Parquet file")
     folder = put_source(pa.table({"a": [1]}), tmp_path)
     (folder / "notes.txt").touch()
-    with pytest.raises(ConfigError, match=r"'notes\.txt', which is not named \.parquet"):
+    with pytest.raises(ConfigError, match=r"'notes\.txt', which is not named \.parquet.*give a folder of"):
         find_source(str(folder), {})
+    with pytest.raises(StorageNotFoundError, match=r"lacks 1 of its files \(run again\)"):
+        find_source(str(folder), {}, frozenset(["part-9.parquet"]))
     (folder / "day=1").mkdir()
     with pytest.raises(UnsupportedError, match="has the folder 'day=1'"):
         find_source(str(folder), {})
@@ -120,14 +138,28 @@ def test_rows_need_keys(table: Path, tmp_path: Path) -> None:
     refused(table, keyless, tmp_path, FormatError, r"\d+ rows have no record key in id")
     at = rows.schema.get_field_index("dt")
     outside = rows.set_column(at, "dt", [pa.array(["../elsewhere"] * rows.num_rows)])
-    refused(table, outside, tmp_path / "2", FormatError, r"\.\./elsewhere")
+    refused(
+        table, outside, tmp_path / "2", FormatError, r"\.\./elsewhere.*give each row another value in the partition"
+    )
 
 
 def test_a_damaged_file_is_named(table: Path, tmp_path: Path) -> None:
     given = put_source(own_rows(table, read_rows(table)), tmp_path)
     (given / "part-0.parquet").write_bytes(b"PAR1 and more")
-    with pytest.raises(CorruptFileError, match=r"part-0\.parquet"):
-        overwrite(table, given)
+    texts = tmp_path / "rows.csv"
+    texts.write_text("id\n1\n")
+    for wrong, name in ((given, "part-0.parquet"), (texts, "rows.csv")):
+        with pytest.raises(CorruptFileError, match=name) as damaged:
+            overwrite(table, wrong)
+        assert str(damaged.value.remedy).startswith("give a whole Parquet file")
+
+
+@pytest.mark.parametrize("column", ["id", "new"])
+def test_two_columns_of_one_name_are_refused(table: Path, tmp_path: Path, column: str) -> None:
+    rows = own_rows(table, read_rows(table)).append_column("new", pa.nulls(read_rows(table).num_rows, pa.int32()))
+    rows = rows.append_column(column, rows.column(column))
+    match = f"part-0.parquet: the file has two columns '{column}' .rename one of them in the source"
+    refused(table, rows, tmp_path, ConfigError, match)
 
 
 def test_missing_columns_are_null_and_meta_columns_made_anew(table: Path, tmp_path: Path) -> None:

@@ -33,6 +33,7 @@ UTC = pa.timestamp("us", "UTC")
         (pa.large_string(), pa.string()),
         (pa.dictionary(pa.int32(), pa.string()), pa.string()),
         (pa.large_binary(), pa.binary()),
+        (pa.binary(4), pa.binary()),
         (pa.decimal128(5, 2), pa.decimal128(10, 2)),
         (pa.timestamp("ms", "Asia/Tokyo"), UTC),
         (pa.struct([("a", pa.int32())]), pa.struct([("a", pa.int64()), ("b", pa.string())])),

@@ -111,6 +111,7 @@ def test_a_look_finds_what_was_done(table: Path, tmp_path: Path) -> None:
     assert looked is not None
     assert looked.document is not None
     assert (looked.document["instant"], looked.document["repeated"]) == (result.instant, True)
+    assert looked.document["reason"] == f"an earlier run with the same token did it, as instant {result.instant}"
     with pytest.raises(ConfigError, match="no partition 'nowhere'"):
         nothing_to_do(context, DeletePartitionRequest(str(table), partitions=("nowhere",)), an_owner())
     with pytest.raises(StorageNotFoundError):
