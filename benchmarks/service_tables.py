@@ -24,7 +24,7 @@ LIVE_COMMITS = 40
 """Commits whose base files are there in the table to be archived; those before were cleaned."""
 _CONTENT = b"PAR1PAR1"
 BaseFile = Callable[[str, str, int], tuple[bytes, int]]
-"""The content and the number of rows of a base file: of its partition, its name and its number in the partition."""
+"""A base file's content and how many records it has: of its partition, its name and its number in the partition."""
 SCHEMA = {
     "type": "record",
     "name": "bench_record",

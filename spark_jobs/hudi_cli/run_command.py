@@ -189,27 +189,27 @@ class Runner:
         with table.one_command():
             if self._dry_run:
                 return table.preview(request)
-            done, zoned = RunResult(), request
+            done, on_spark = RunResult(), self._engine == "spark" and request.needs_executors
             try:
                 nothing = table.nothing_to_run(request)
             except ZoneUnknownError:
                 if self._engine == "local":
                     raise
                 # Spark's session has a zone, which a plan for a table with such an expression index needs.
-                zoned = self._started().with_zone(request)
-                nothing = table.nothing_to_run(zoned)
+                request, on_spark = self._started().with_zone(request), True
+                nothing = table.nothing_to_run(request)
             if nothing is not None:
                 return nothing
-            if zoned is request and (self._engine != "spark" or not request.needs_executors):
+            if not on_spark:
                 done = self._run_here(table, request)
                 if done.left is None:
                     return done
                 self._output.note(f"{table.uri}: Spark runs this: {done.left}")
-                zoned = request.rest(since, sum(item.bytes_written for item in done.instants))
+                request = request.rest(since, sum(item.bytes_written for item in done.instants))
             # Before the instant is claimed: a Spark that does not start, or executors that lack a wheel, leave no more
             # than a plan.
             session = self._started()
-            return done.then(self._run(table, session.with_zone(zoned), session))
+            return done.then(self._run(table, session.with_zone(request), session))
 
     def _run_here(self, table: HudiTable, request: RunRequest) -> RunResult:
         """Runs what is not left to Spark."""

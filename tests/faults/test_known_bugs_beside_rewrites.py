@@ -20,7 +20,6 @@ from hudi_core.services.clustering import job as clustering_job
 from hudi_core.timeline.actions.clustering import (
     ClusteringGroup,
     ClusteringPlan,
-    ClusteringSlice,
     encode_clustering_plan,
 )
 from hudi_core.transaction import claim, owner_liveness
@@ -29,7 +28,7 @@ from hudi_core.view.slicing import Visibility
 from tests.faults.test_known_bugs import keeps_losers, read_optimized
 from tests.faults.test_races_of_rewrites import VERSIONS, WORKS, due, files, finished, run_beside
 from tests.support.changed_tables import open_context
-from tests.support.golden_clusterings import cluster, clustering_action
+from tests.support.golden_clusterings import cluster, clustering_action, slice_of
 from tests.support.golden_compactions import compact
 from tests.support.golden_data import GoldenCase
 from tests.support.overwrites import places
@@ -173,12 +172,7 @@ def plan_behind_compactions(table: Path) -> str:
     context = open_context(table)
     view = context.view(context.active.load())
     slices = tuple(
-        ClusteringSlice(
-            name,
-            item.file_group.file_id,
-            None if item.base_file is None else item.base_file.name,
-            tuple(file.name for file in item.log_files),
-        )
+        slice_of(item)
         for name in view.partitions()
         for item in view.latest_slices(name)
         if item.data_files and item.file_group in view.pending.compacting

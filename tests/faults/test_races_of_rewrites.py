@@ -1,5 +1,5 @@
-"""Rewrites beside others: a second runner, a rollback that knows no claims, an index that comes or goes. Whoever loses
-publishes nothing and leaves no file; run again, the work is done once.
+"""Rewrites beside others: a second runner, a rollback that knows no claims, an index that comes or goes. The one that
+loses publishes nothing and leaves no file; run again, the work is done once.
 """
 
 from __future__ import annotations

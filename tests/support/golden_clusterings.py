@@ -23,6 +23,7 @@ from hudi_core.timeline.actions.commit import CommitMetadata
 from hudi_core.timeline.instant import Action
 from hudi_core.timeline.pending_plans import is_clustering
 from hudi_core.transaction.owner import Owner
+from hudi_core.view.file_group import FileSlice
 from tests.support.golden_compactions import FOLDERS, context_of
 from tests.support.golden_data import golden_cases, golden_root
 from tests.support.metadata_records import Table, comparable
@@ -51,6 +52,16 @@ def planned(table: Path) -> str:
     return found.requested_time
 
 
+def slice_of(item: FileSlice) -> ClusteringSlice:
+    """A file slice as a plan names it."""
+    return ClusteringSlice(
+        item.file_group.partition,
+        item.file_group.file_id,
+        None if item.base_file is None else item.base_file.name,
+        tuple(file.name for file in item.log_files),
+    )
+
+
 def plan_of_all(table: Path, params: Mapping[str, str], outputs: int = 1, *, preserves: bool = True) -> str | None:
     """Requests a clustering of every file slice that no pending plan holds, a group for each partition; None where
     there is none.
@@ -61,14 +72,7 @@ def plan_of_all(table: Path, params: Mapping[str, str], outputs: int = 1, *, pre
     groups = []
     for partition in view.partitions():
         slices = tuple(
-            ClusteringSlice(
-                partition,
-                item.file_group.file_id,
-                None if item.base_file is None else item.base_file.name,
-                tuple(file.name for file in item.log_files),
-            )
-            for item in view.latest_slices(partition)
-            if item.data_files and item.file_group not in held
+            slice_of(item) for item in view.latest_slices(partition) if item.data_files and item.file_group not in held
         )
         if slices:
             groups.append(ClusteringGroup(slices, outputs))

@@ -6,7 +6,7 @@ Nothing is written and no lock is taken. What is found here is planned or done b
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import reduce
 from operator import or_
@@ -35,9 +35,9 @@ from hudi_core.services.repair.takeover import nothing_to_free
 from hudi_core.services.repair.unschedule import unschedule
 from hudi_core.services.restore.verb import restore
 from hudi_core.services.rollback.verb import rollback
-from hudi_core.services.runner import Limits, plan_due
+from hudi_core.services.runner import Work, find_work, plan_due
 from hudi_core.services.savepoint.verb import existing_savepoint, savepoint_to_delete
-from hudi_core.services.service import ImmediateService, InstantService, Scheduled, service_of
+from hudi_core.services.service import ImmediateService, InstantService, service_of
 from hudi_core.services.verbs import schedule
 from hudi_core.storage.base import FileInfo, Storage
 from hudi_core.storage.recorded_changes import RecordingStorage
@@ -245,26 +245,19 @@ def _nothing_to_run(context: TableContext, request: RunRequest, owner: Owner) ->
 def preview(context: TableContext, request: RunRequest, owner: Owner) -> RunResult:
     """See HudiTable.preview. The instants are those that are pending now: with `all_pending`, plans follow them."""
     service, timeline = service_of(request.service), context.active.load()
-    taken: Sequence[str] = ()
-    planned = Scheduled(None, None)
     found: list[Instant] = []
     if isinstance(service, ImmediateService):
         planned = schedule(context, request.service, owner, dry_run=True)
+        work = Work((), planned.reason, planned.plan)
     else:
-        pending = service.pending(context, timeline)
-        if request.instant is not None:
-            taken = [request.instant]
-        elif pending:
-            taken = pending if request.all_pending else pending[:1]
-        elif request.schedule:
-            planned = plan_due(Limits.of(request).cut(context), service, owner, request.when, dry_run=True)
-        else:
-            planned = Scheduled(None, None, nothing_pending(service.name, context.config.name))
+        instant = request.instant
+        work = find_work(context, service, owner, request, dry_run=True) if instant is None else Work([instant])
+        taken = work.instants if request.all_pending else work.instants[:1]
         found = [service.job(Run(context, instant, owner)).find(timeline) for instant in taken]
     instants = [
         {"instant": item.requested_time, "action": item.pending_action, "state": item.state.value} for item in found
     ]
-    return RunResult(document={"dry_run": True, "instants": instants, "plan": planned.plan, "reason": planned.reason})
+    return RunResult(document={"dry_run": True, "instants": instants, "plan": work.plan, "reason": work.reason})
 
 
 def choose_engine(context: TableContext, request: Request, *, at_once: int = 1) -> Choice:

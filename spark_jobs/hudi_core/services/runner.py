@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
 
-from hudi_core.engine.protocol import Engine
+from hudi_core.engine.protocol import Engine, Json
 from hudi_core.errors import ConfigError, HudiError
 from hudi_core.request.requests import RunRequest
 from hudi_core.request.results import InstantResult, RunResult
@@ -39,10 +39,13 @@ _TIME_IS_OVER: Final = "the time of the run is over"
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """The instants that a run takes, oldest first; where there are none, `reason` says why and what would change it."""
+    """The instants that a run takes, oldest first; where there are none, `reason` says why and what would change it. In
+    a dry run `plan` is that of the instant which the run would plan.
+    """
 
     instants: Sequence[str]
     reason: str | None = None
+    plan: Json | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,10 +108,12 @@ class Limits:
         return cut_to(context, seconds, _rate(results), most)
 
 
-def find_work(context: TableContext, service: InstantService, owner: Owner, request: RunRequest) -> Work:
+def find_work(
+    context: TableContext, service: InstantService, owner: Owner, request: RunRequest, *, dry_run: bool = False
+) -> Work:
     """What a run that names no instant takes: what is pending, else where it schedules one instant, which is planned
     now (request.services.next_step), with conditions where one of them holds. The plan is cut to the limits of the run:
-    what is left out is due at once. Raises as InstantService.schedule.
+    what is left out is due at once. With `dry_run` nothing is written. Raises as InstantService.schedule.
     """
     pending = service.pending(context, context.active.load())
     match next_step(is_pending=bool(pending), schedule=request.schedule):
@@ -120,9 +125,11 @@ def find_work(context: TableContext, service: InstantService, owner: Owner, requ
             limits = Limits.of(request)
             if limits.are_reached(()):
                 return Work((), _TIME_IS_OVER)
-            planned = plan_due(limits.cut(context), service, owner, request.when, dry_run=False)
+            planned = plan_due(limits.cut(context), service, owner, request.when, dry_run=dry_run)
             if planned.instant is not None:
                 return Work([planned.instant])
+            if planned.plan is not None:
+                return Work((), plan=planned.plan)
             return Work(service.pending(context, context.active.load()), planned.reason)
 
 
