@@ -14,14 +14,18 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
+from hudi_core.config.transaction_config import FAILED_WRITES_POLICY
 from hudi_core.errors import ConflictError
 from hudi_core.services.overwrite import job
 from hudi_core.services.overwrite.verb import OverwriteResult
+from hudi_core.services.rollback.planner import request_rollback
+from hudi_core.services.rollback.verb import rollback
 from hudi_core.timeline.instant import Action
 from hudi_core.transaction.owner import Owner
-from tests.support.changed_tables import open_context
+from tests.support.changed_tables import an_owner, open_context
 from tests.support.fault_storage import MUTATIONS, FaultPlan, InjectedCrash, Operation
 from tests.support.golden_data import PARTITIONED, open_table
 from tests.support.kill_points import executors_make_records, kill_at, stages_statistics
@@ -30,6 +34,7 @@ from tests.support.rows import assert_same_rows
 from tests.support.service_calls import Timing, dead_process, one_of_each_class
 from tests.support.table_invariants import assert_metadata_true, leftovers, read_rows
 
+EAGER = {FAILED_WRITES_POLICY.name: "EAGER"}
 TOKEN = "the day's work"
 STEPS = 4
 """The sweep of one table in `make soak` is cut into so many tests."""
@@ -201,6 +206,67 @@ def test_a_dry_run_leaves_what_died_as_it_is(version: str, kind: str, died: str,
     done = work.run(work.source, None, None)
     assert done.repeated == (died in ("decided", "completed"))
     assert (done.partitions, done.replaced_file_groups) == (looked.partitions, looked.replaced_file_groups)
+    assert_done(work.source, work)
+
+
+@pytest.mark.parametrize("version", ["6", "9"])
+@pytest.mark.parametrize("died", DIED)
+def test_other_work_ends_what_died(version: str, died: str, tmp_path: Path) -> None:
+    """With the EAGER policy, which takes every pending write for failed: one that had decided to complete is completed.
+    No rollback of it may be requested: Hudi would carry it out.
+    """
+    work = work_of(version, "mor_basic", "overwrite", tmp_path)
+    name, _ = DIED[died]
+    plan = FaultPlan(when=lambda operation: operation.path.endswith(name), timing="after", counts=MUTATIONS)
+    with pytest.raises(InjectedCrash):
+        work.run(work.source, plan, dead_process())
+    keys = read_rows(work.source).column("_hoodie_partition_path").to_pylist()
+    overwrite(work.source, put_source(work.before.slice(0, 0), tmp_path, name="none"), EAGER, partitions=(max(keys),))
+    left = work.after if died in ("decided", "completed") else work.before
+    due = left.filter(pc.not_equal(left["dt"], max(keys)))
+    assert_same_rows(seen(work.source, "auto"), due, ignore=())
+    assert_metadata_true(work.source)
+    timeline = open_context(work.source).active.load()
+    assert timeline.pending().instants == ()
+    assert len(timeline.of_actions(Action.ROLLBACK).instants) == (died in ("requested", "inflight"))
+
+
+@pytest.mark.parametrize("unless_completed", [True, False])
+def test_what_had_decided_to_complete_is_not_rolled_back(unless_completed: bool, tmp_path: Path) -> None:
+    """By its name, as it was not completed when it was looked at; once more, it is."""
+    work = work_of("9", "mor_basic", "overwrite", tmp_path)
+    plan = FaultPlan(when=lambda operation: operation.path.endswith(".decision"), timing="after", counts=MUTATIONS)
+    with pytest.raises(InjectedCrash):
+        work.run(work.source, plan, dead_process())
+    context = open_context(work.source)
+    (decided,) = (item.requested_time for item in context.active.load().pending())
+    if unless_completed:
+        result = rollback(context, decided, an_owner(), unless_completed=True)
+        assert (result.instant, result.target, "its rows stay" in str(result.reason)) == (None, None, True)
+    else:
+        with pytest.raises(ConflictError, match="completed now"):
+            rollback(context, decided, an_owner())
+    assert context.active.load().of_actions(Action.ROLLBACK).instants == ()
+    assert work.run(work.source).repeated
+    assert_done(work.source, work)
+    if not unless_completed:
+        rollback(context, decided, an_owner())
+        assert_same_rows(seen(work.source, "auto"), work.before, ignore=())
+
+
+def test_a_rollback_requested_of_what_had_decided_to_complete_is_dropped(tmp_path: Path) -> None:
+    """By another process, in the moment before the decision."""
+    work = work_of("9", "mor_basic", "overwrite", tmp_path)
+    plan = FaultPlan(when=lambda operation: operation.path.endswith(".decision"), timing="after", counts=MUTATIONS)
+    with pytest.raises(InjectedCrash):
+        work.run(work.source, plan, dead_process())
+    context = open_context(work.source)
+    (decided,) = context.active.load().pending()
+    planned = request_rollback(context, decided, an_owner())
+    with pytest.raises(ConflictError, match="the plan was dropped"):
+        rollback(context, planned, an_owner())
+    assert context.active.load().pending().instants == ()
+    assert work.run(work.source).repeated
     assert_done(work.source, work)
 
 

@@ -19,18 +19,19 @@ import pytest
 
 from hudi_core.codec.avro.arrow_types import spark_field
 from hudi_core.config.table_config import DROP_PARTITION
+from hudi_core.config.transaction_config import FAILED_WRITES_POLICY
 from hudi_core.errors import ConfigError, UnsupportedError
 from hudi_core.model.names import IS_DELETED
 from hudi_core.timeline.instant import Action
 from tests.interop.changes import after_upsert, upsert_rows, user_columns, write_parquet
 from tests.interop.fully_indexed_golden_table import WITH_INDEXES, Served
-from tests.interop.judged import BASE_OPTIONS, COW, EVERY_JUDGE, JUDGES, KINDS, Judged, first_rows
-from tests.interop.real_hudi import RealHudi
+from tests.interop.judged import BASE_OPTIONS, COW, EVERY_JUDGE, JUDGES, KINDS, ON_TOP, Judged, first_rows
+from tests.interop.real_hudi import RealHudi, RealHudiError
 from tests.support.golden_clusterings import SORT_COLUMNS, cluster, plan_of_all
 from tests.support.golden_data import GoldenCase
-from tests.support.overwrites import delete, in_buckets, overwrite, places, put_source
+from tests.support.overwrites import delete, in_buckets, overwrite, own_rows, places, put_source, within
 from tests.support.rows import assert_same_rows
-from tests.support.table_invariants import read_rows
+from tests.support.table_invariants import assert_metadata_true, read_rows
 
 pytestmark = [pytest.mark.hudi, pytest.mark.slow]
 
@@ -200,6 +201,43 @@ def test_real_hudi_writes_on_top(request: pytest.FixtureRequest, tmp_path: Path,
     table.check()
     assert len(table.instants(Action.REPLACE_COMMIT)) == 3
     table.goes_on()
+
+
+def failed() -> Iterator[Any]:
+    for version in JUDGES:
+        for name in ("failed_inflight_cow", "failed_inflight_mor"):
+            chosen = (version, name)
+            yield pytest.param(*chosen, marks=() if chosen == ("9", "failed_inflight_mor") else pytest.mark.soak)
+
+
+@pytest.mark.parametrize(("version", "name"), failed())
+def test_an_eager_writer_goes_on_whose_failed_write_came_before(
+    golden: Golden, request: pytest.FixtureRequest, tmp_path: Path, version: str, name: str
+) -> None:
+    """We roll that back first, as real Hudi does. Behind a commit over it every write fails: what the LAZY policy
+    would leave, which this writer does not have.
+    """
+    hudi: RealHudi = request.getfixturevalue(JUDGES[version])
+    case, passed_over = golden(version, name), golden(version, name)
+    rows = read_rows(case.table)
+    options = {
+        **case.info["write_options"],
+        **ON_TOP,
+        "hoodie.table.name": case.info["table_config"]["hoodie.table.name"],
+    }
+    first = min(rows["_hoodie_partition_path"].to_pylist())
+    kept = user_columns(within(rows, first, outside=True))
+    given = write_parquet(kept.slice(0, 3).replace_schema_metadata(None), tmp_path, "given")
+    empty = put_source(own_rows(case.table, rows).slice(0, 0), tmp_path)
+    for table, policy in ((case.table, {}), (passed_over.table, {FAILED_WRITES_POLICY.name: "LAZY"})):
+        overwrite(table, empty, policy, partitions=(first,))
+        assert_same_rows(user_columns(hudi.snapshot(table, metadata=True)), kept)
+    with pytest.raises(RealHudiError, match="Found commits after time"):
+        hudi.ask("write", base=str(passed_over.table), operation="upsert", parquet=given, options=options)
+    hudi.ask("write", base=str(case.table), operation="upsert", parquet=given, options=options)
+    for metadata in (True, False):
+        assert_same_rows(user_columns(hudi.snapshot(case.table, metadata=metadata)), kept)
+    assert_metadata_true(case.table)
 
 
 def bucketed() -> Iterator[Any]:

@@ -41,14 +41,19 @@ def failed_eager_write(context: TableContext, timeline: Timeline, action: str) -
     every write. Clusterings, and all in later versions, Hudi plans nevertheless, and so it is here.
     """
     is_guarded = action in (Action.COMPACTION, Action.LOG_COMPACTION) and context.active.layout == 1
-    policy = failed_writes_policy(context.options) if FAILED_WRITES_POLICY.is_set(context.options) else None
-    if not is_guarded or policy not in (None, FailedWrites.EAGER) or not _is_single_writer(context):
+    if not is_guarded or not may_be_eager(context):
         return None
     pending = list(pending_ingestion(context.active, timeline))
-    if not pending or policy is FailedWrites.EAGER:
+    if not pending or FAILED_WRITES_POLICY.is_set(context.options):
         return next(iter(pending), None)
     beating = heartbeats_of(context, read_only=True).last
     return next((item for item in pending if item.requested_time not in beating), None)
+
+
+def may_be_eager(context: TableContext) -> bool:
+    """Whether the table's writer may have the EAGER policy, Hudi's default, as far as the options say."""
+    policy = failed_writes_policy(context.options) if FAILED_WRITES_POLICY.is_set(context.options) else None
+    return policy in (None, FailedWrites.EAGER) and _is_single_writer(context)
 
 
 def check_plan_seen(context: TableContext, timeline: Timeline, instant: str, action: str = Action.COMPACTION) -> None:

@@ -9,19 +9,19 @@ from typing import Any
 
 from hudi_core.config.transaction_config import CONCURRENCY_MODE
 from hudi_core.engine.protocol import Engine
-from hudi_core.errors import ConfigError, ConflictError, HudiError
+from hudi_core.errors import ConfigError, ConflictError, CorruptFileError, HudiError
 from hudi_core.request.overwrites import DeletePartitionRequest, InsertOverwriteRequest
 from hudi_core.services.context import TableContext
-from hudi_core.services.lifecycle import Run, UnitProgress, claimed, run_instant
+from hudi_core.services.lifecycle import Run, UnitProgress, run_instant
 from hudi_core.services.overwrite.count import counted_rows
 from hudi_core.services.overwrite.job import OverwriteJob
 from hudi_core.services.overwrite.plan import Overwrite, OverwritePlan, check_no_plans, plan_overwrite
 from hudi_core.services.overwrite.source import find_source
 from hudi_core.services.overwrite.staged_rows import source_of
 from hudi_core.services.overwrite.tokens import find_token, what_comes_first
-from hudi_core.services.rollback.failed_writes import undoing
-from hudi_core.services.rollback.verb import rollback
-from hudi_core.services.unaware_writers import live_writer
+from hudi_core.services.rollback.failed_writes import pending_rollbacks, undoing
+from hudi_core.services.rollback.verb import RollbackResult, clean_failed_writes, rollback
+from hudi_core.services.unaware_writers import live_writer, may_be_eager
 from hudi_core.timeline.actions.commit import CommitMetadata, Operation
 from hudi_core.timeline.actions.overwrite import encode_requested_overwrite
 from hudi_core.timeline.instant import Action, Instant, State
@@ -151,7 +151,8 @@ def _overwrite(
 ) -> OverwriteResult:
     planned = plan_overwrite(context, context.active.load(), work, with_slices=False)
     if dry_run:
-        return _preview(context, work, planned, engine)
+        return _preview(context, work, planned, engine, owner)
+    _roll_failed_writes_back(context, owner)
     for _ in range(_ATTEMPTS):
         done = _done_before(context, work, owner)
         if done is not None:
@@ -160,6 +161,22 @@ def _overwrite(
         if instant is not None:
             return _run(context, instant, work, engine, owner, progress)
     raise ConflictError(f"other runs with the token {work.token!r} are at work", remedy="run it again")
+
+
+def _roll_failed_writes_back(context: TableContext, owner: Owner, *, dry_run: bool = False) -> list[RollbackResult]:
+    """As a writer of Hudi does before each write (BaseHoodieWriteClient.startCommit). An EAGER one would fail behind
+    this commit with a failed write of its own before it (BaseRollbackActionExecutor.validateRollbackCommitSequence).
+    """
+    if not may_be_eager(context):
+        return []
+    try:
+        pending_rollbacks(context.active, context.active.load())
+    except CorruptFileError:  # a plan that may still be written, which nothing is requested beside (undoing)
+        return []
+    results = clean_failed_writes(context, owner, dry_run=dry_run)
+    for result in results:
+        log.info("%s", result.outcome)
+    return results
 
 
 def _done_before(
@@ -250,22 +267,24 @@ def _take_back(context: TableContext, instant: str, owner: Owner) -> None:
     """Rolls an attempt back, or completes it where it had decided to. Raises ConflictError while its owner is alive: a
     rollback that were requested then would stop it. The properties are read again: an index may have come or gone.
     """
-    context = context.reloaded()
-    with claimed(context, instant, owner) as taken:
-        if taken.completed is not None:
-            return
     try:
-        rollback(context, instant, owner, unless_completed=True)
+        rollback(context.reloaded(), instant, owner, unless_completed=True)
     except ConflictError:
         found = context.active.load().find(instant, Action.REPLACE_COMMIT)
         if found is None or found.state is not State.COMPLETED:
             raise
 
 
-def _preview(context: TableContext, work: Overwrite, planned: OverwritePlan, engine: Engine) -> OverwriteResult:
+def _preview(
+    context: TableContext, work: Overwrite, planned: OverwritePlan, engine: Engine, owner: Owner
+) -> OverwriteResult:
     records = sum(work.row_counts.values())
     replaced = len(planned.file_groups())
-    reason = f"a dry run{what_comes_first(context, work.token)}"
+    first = what_comes_first(context, work.token)
+    for result in _roll_failed_writes_back(context, owner, dry_run=True):
+        if result.target is not None and result.target not in first:
+            first += f"; the failed write {result.target} would be rolled back first"
+    reason = f"a dry run{first}"
     return OverwriteResult(
         None, work.operation, len(planned.partitions), replaced, 0, records, reason=reason, engine=engine.name
     )

@@ -102,7 +102,8 @@ class RollbackJob(Job[RollbackExecution | None, RollbackMetadata]):
         found = stack.enter_context(fenced(self.context, self.failed, target, self.owner))
         if found is None:
             return
-        if found.completed is not None:
+        # One that is only requested is dropped by RollbackExecution.begin: Hudi would undo what it names.
+        if found.completed is not None and self.find(self.active.load()).state is not State.REQUESTED:
             raise ConflictError(
                 f"an earlier run had decided to complete {self._execution.plan.action} {self.failed}, and so it is "
                 "completed now",

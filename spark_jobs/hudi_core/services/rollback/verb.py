@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from hudi_core.errors import ConfigError, CorruptFileError
+from hudi_core.errors import ConfigError, ConflictError, CorruptFileError
 from hudi_core.services.context import TableContext
 from hudi_core.services.lifecycle import claimed
 from hudi_core.services.rollback.checks import refuse_live_writer
@@ -19,7 +19,7 @@ from hudi_core.timeline.actions.rollback import decode_rollback_metadata
 from hudi_core.timeline.instant import Action, Instant, State
 from hudi_core.timeline.pending_plans import pending_rollback_of, planned_file_groups, rollback_target
 from hudi_core.timeline.timeline import Timeline
-from hudi_core.transaction.claim_file import current_claim, has_let_go
+from hudi_core.transaction.claim_file import current_claim, has_let_go, is_decided
 from hudi_core.transaction.commit import check_inflight
 from hudi_core.transaction.owner import Owner
 
@@ -113,9 +113,7 @@ def _roll_back(
             )
         return _finish(context, done, owner, dry_run)
     if target.is_completed and unless_completed:
-        return RollbackResult(
-            None, None, reason=f"{target.action} {instant} has completed since it was taken for failed: its rows stay"
-        )
+        return _kept(target)
     if target.state is State.REQUESTED and is_planned(context, target) and not dry_run:
         done = _completed_rollback_of(context, timeline, instant)
         if done is not None:  # by a run that may have died right after it
@@ -127,16 +125,31 @@ def _roll_back(
     if keeps_plan(context, target):
         check_rollback(context, timeline, target)
         return _back_to_requested(context, target, owner)
-    if not target.is_completed:
-        _refuse_live_owner(context, instant, owner)
+    if not target.is_completed and _is_completed_now(context, instant, owner):
+        if unless_completed:
+            return _kept(target)
+        raise ConflictError(
+            f"an earlier run had decided to complete {target.action} {instant}, and so it is completed now",
+            path=context.active.folder,
+            remedy="its rows stay; to remove them all the same, run it again",
+        )
     return _finish(context, request_rollback(context, target, owner), owner, dry_run=False)
 
 
-def _refuse_live_owner(context: TableContext, instant: str, owner: Owner) -> None:
-    """Raises ConflictError while a process of ours is at work on the instant: a rollback that is requested stops it."""
-    if current_claim(context.storage, instant) is not None and not has_let_go(context.storage, instant):
-        with context.claim(instant, owner):
-            pass
+def _kept(target: Instant) -> RollbackResult:
+    reason = f"{target.action} {target.requested_time} has completed since it was taken for failed: its rows stay"
+    return RollbackResult(None, None, reason=reason)
+
+
+def _is_completed_now(context: TableContext, instant: str, owner: Owner) -> bool:
+    """Whether a run of ours that died had decided to complete the pending instant, which is carried out here. Raises
+    ConflictError while one is at work on it: a rollback that is requested stops it.
+    """
+    storage = context.storage
+    if current_claim(storage, instant) is None or (has_let_go(storage, instant) and not is_decided(storage, instant)):
+        return False
+    with claimed(context.reloaded(), instant, owner) as found:
+        return found.completed is not None
 
 
 def _finish(context: TableContext, rollback: str, owner: Owner, dry_run: bool) -> RollbackResult:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from hudi_core.config.engine_config import LOCAL_MAX_UNITS
+from hudi_core.config.transaction_config import FAILED_WRITES_POLICY
 from hudi_core.engine.local import LocalEngine
 from hudi_core.errors import ConfigError, ConflictError, StorageNotFoundError
 from hudi_core.request.overwrites import DeletePartitionRequest, InsertOverwriteRequest
@@ -90,6 +91,35 @@ def test_a_live_writer_is_waited_for(golden: Golden) -> None:
     with pytest.raises(ConflictError, match="would be lost"):
         delete(table, partitions(table)[0])
     assert_readable(table, rows)
+
+
+@pytest.mark.parametrize("version", ["6", "8", "9"])
+@pytest.mark.parametrize("name", ["failed_inflight_cow", "failed_inflight_mor"])
+def test_a_failed_write_is_rolled_back_first(golden: Golden, version: str, name: str) -> None:
+    """As by a writer of Hudi: an EAGER one could not roll it back behind a later commit."""
+    table = golden(version, name).table
+    rows, first = read_rows(table), partitions(golden(version, name).table)[0]
+    (failed,) = (item.requested_time for item in open_context(table).active.load().pending())
+    looked = delete(table, first, dry_run=True)
+    assert looked.reason == f"a dry run; the failed write {failed} would be rolled back first"
+    assert [item.requested_time for item in open_context(table).active.load().pending()] == [failed]
+    result = delete(table, first)
+    timeline = open_context(table).active.load()
+    assert timeline.pending().instants == ()
+    assert not timeline.contains(failed)
+    (rollback,) = timeline.of_actions(Action.ROLLBACK)
+    assert rollback.requested_time < str(result.instant)
+    assert_readable(table, within(rows, first, outside=True))
+    assert_metadata_true(table)
+
+
+def test_a_failed_write_of_a_lazy_writer_stays(golden: Golden, tmp_path: Path) -> None:
+    """A clean rolls it back, as in Hudi."""
+    table = golden("9", "failed_inflight_mor").table
+    pending = open_context(table).active.load().pending()
+    given = put_source(own_rows(table, read_rows(table)), tmp_path)
+    overwrite(table, given, {FAILED_WRITES_POLICY.name: "LAZY"}, whole_table=True)
+    assert open_context(table).active.load().pending() == pending
 
 
 def test_a_pending_rollback_is_finished_first(golden: Golden) -> None:
