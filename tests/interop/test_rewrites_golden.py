@@ -44,6 +44,7 @@ from tests.support.rows import rows_of
 pytestmark = [pytest.mark.hudi, pytest.mark.slow]
 
 IN_TEST = ("9", "mor_basic")
+NEVER_CLUSTERED = {("6", f"only_deletes_{kind}") for kind in ("cow", "mor")}
 MILLIS = (("6", "types_timestamp_millis"), ("8", "types_timestamp_millis"))
 """Whose base files hold milliseconds, as Spark wrote them, and whose schema says microseconds: 0.15.0 and 1.0.2 take
 one for the other when they merge such a file. Behind our overwrite a file holds what the schema says.
@@ -101,7 +102,7 @@ def assert_none_runs(judge: Judge) -> None:
 def test_real_hudi_runs_the_clustering_that_we_planned(
     golden: Golden, request: pytest.FixtureRequest, version: str, name: str
 ) -> None:
-    """It runs no plan, its own neither, where it fails to read the logs."""
+    """It runs no plan, its own neither, where it fails to read the logs, and 0.15.0 none of files without rows."""
     judge = Judge.of(golden, request, version, name)
     instant = clustering(judge.case, key_of(judge.case), run=False)
     if instant is None:
@@ -115,7 +116,7 @@ def test_real_hudi_runs_the_clustering_that_we_planned(
             judge.service("clustering", **ALL_SMALL)(base)
 
     found = judge.step(cluster, user_columns(judge.theirs))
-    assert (found is None) == ((version, name) in NOT_READ | NEVER_READ)
+    assert (found is None) == ((version, name) in NOT_READ | NEVER_READ | NEVER_CLUSTERED)
     if found is not None:
         judge.check(meta=True)
 
