@@ -1,7 +1,8 @@
 """Makes the tables of the services' benchmark, with names and commits as Hudi 0.15.0 writes them.
 
-They are of version 6, copy on write, without a metadata table. Cleaning and archival read names, sizes and commits and
-open no base file, so base files hold a few bytes, unless single_slices is given what they hold.
+They are of version 6, copy on write, without a metadata table; add_logs and to_version_9 change that. Planning,
+cleaning and archival read names, sizes and commits and open no data file, so such files hold a few bytes, unless
+single_slices is given what they hold.
 `python -m benchmarks.service_tables clean FILES PARTITIONS FOLDER` and `archive INSTANTS FOLDER`.
 """
 
@@ -11,10 +12,12 @@ import json
 import sys
 import uuid
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
+
+from hudi_core.timeline.actions.commit import decode_commit, encode_commit_avro
 
 NAME = "bench"
 SLICES = 4
@@ -23,6 +26,16 @@ ARCHIVE_PARTITIONS = 10
 LIVE_COMMITS = 40
 """Commits whose base files are there in the table to be archived; those before were cleaned."""
 _CONTENT = b"PAR1PAR1"
+_VERSION_9 = {
+    "hoodie.table.version": "9",
+    "hoodie.table.initial.version": "9",
+    "hoodie.timeline.layout.version": "2",
+    "hoodie.timeline.path": "timeline",
+    "hoodie.timeline.history.path": "history",
+    "hoodie.archivelog.folder": "history",
+    "hoodie.table.ordering.fields": "ts",
+    "hoodie.record.merge.mode": "EVENT_TIME_ORDERING",
+}
 BaseFile = Callable[[str, str, int], tuple[bytes, int]]
 """A base file's content and how many records it has: of its partition, its name and its number in the partition."""
 SCHEMA = {
@@ -153,6 +166,50 @@ def _commit(table: Path, instant: str, stats: dict[str, list[dict[str, Any]]], *
     if present:
         for stat in (stat for found in stats.values() for stat in found):
             (table / stat["path"]).write_bytes(_CONTENT)
+
+
+def add_logs(table: Path, version: str) -> None:
+    """Makes a table of single slices one merge on read, each of whose slices gets one log file, named as in table
+    `version`, by a second deltacommit.
+    """
+    timeline, (commit,) = table / ".hoodie", table.glob(".hoodie/*.commit")
+    (timeline / f"{commit.stem}.inflight").rename(timeline / f"{commit.stem}.deltacommit.inflight")
+    for path in (commit, timeline / f"{commit.name}.requested"):
+        path.rename(path.with_name(path.name.replace(".commit", ".deltacommit")))
+    _set_properties(table, {"hoodie.table.type": "MERGE_ON_READ"})
+    instant, document = _instant(1), json.loads((timeline / f"{commit.stem}.deltacommit").read_text())
+    named_after = commit.stem if version == "6" else instant
+    for found in document["partitionToWriteStats"].values():
+        for stat in found:
+            base, log = Path(stat["path"]).name, f".{stat['fileId']}_{named_after}.log.1_0-12-13"
+            stat |= {"path": f"{stat['partitionPath']}/{log}", "prevCommit": commit.stem}
+            stat |= {"logVersion": 1, "logOffset": 0, "baseFile": base, "logFiles": [log]}
+            (table / stat["path"]).write_bytes(_CONTENT)
+    (timeline / f"{instant}.deltacommit.requested").write_bytes(b"")
+    (timeline / f"{instant}.deltacommit.inflight").write_bytes(b"")
+    (timeline / f"{instant}.deltacommit").write_text(json.dumps(document))
+
+
+def to_version_9(table: Path) -> None:
+    """Makes a table of version 6 one of version 9, with the same commits, each completed a second after its request."""
+    hoodie = table / ".hoodie"
+    _set_properties(table, _VERSION_9, gone="hoodie.table.precombine.field")
+    (hoodie / "archived").rmdir()
+    timeline = hoodie / "timeline"
+    (timeline / "history").mkdir(parents=True)
+    for path in [*hoodie.glob("*.requested"), *hoodie.glob("*.inflight")]:
+        path.rename(timeline / path.name)
+    for path in [*hoodie.glob("*.commit"), *hoodie.glob("*.deltacommit")]:
+        metadata = decode_commit(path.read_bytes(), path=path.name)
+        completed = timeline / f"{path.stem}_{int(path.stem) + 1000}{path.suffix}"
+        completed.write_bytes(encode_commit_avro(metadata))
+        path.unlink()
+
+
+def _set_properties(table: Path, changes: Mapping[str, str], gone: str = "") -> None:
+    path = table / ".hoodie" / "hoodie.properties"
+    kept = [line for line in path.read_text().splitlines() if line.split("=")[0] not in {*changes, gone}]
+    path.write_text("\n".join([*kept, *map("=".join, changes.items())]) + "\n")
 
 
 if __name__ == "__main__":
