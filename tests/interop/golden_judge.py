@@ -46,7 +46,7 @@ NOT_CLUSTERED = ("bucket_index_cow", "mor_log_only")
 ENDS: dict[tuple[str, str], str] = {
     **{(version, name): "clustering" for version in JUDGES for name in NOT_CLUSTERED},
     **dict.fromkeys(NEVER_READ, "clustering"),
-    ("6", "types_3level_lists_cow"): "upsert",
+    **dict.fromkeys([("6", "types_3level_lists_cow"), ("8", "types_3level_lists_cow")], "upsert"),
     ("6", "types_3level_lists_mor"): "compaction",
 }
 """The step at which real Hudi fails on tables that we did not touch, too."""

@@ -163,7 +163,9 @@ def test_a_plan_that_resizes_buckets_is_left_to_hudi(
         assert (done.code, done.error["type"], done.error["path"]) == (2, "UnsupportedError", BUCKETS_FOLDER)
         assert "buckets by consistent hashing" in done.error["message"]
         assert "let Hudi run it" in done.error["remedy"]
-    assert hudictl("takeover", table.base, instant, "--json").document["removed"]["files"] == 0
+    freed = hudictl("takeover", table.base, instant, "--json").document
+    assert freed["removed"]["files"] == 0
+    assert "let Hudi's own clustering do so" in freed["next"]
     dropped = hudictl("unschedule", table.base, instant, "--json")
     assert (dropped.code, dropped.error["remedy"]) == (1, "let Hudi run it")
     assert tree(table.base) == files

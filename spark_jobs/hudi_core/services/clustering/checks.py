@@ -4,7 +4,7 @@ error that names the file and the remedy.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Set
+from collections.abc import Callable, Collection, Mapping, Sequence, Set
 from typing import Final
 
 from hudi_core.codec.avro.schema import AvroSchema, without_fields
@@ -47,15 +47,24 @@ def check_buckets(
     numbers of buckets of single partitions.
     """
     folders = context.storage.list_folders(BUCKETS_FOLDER)
-    by_partition = folders == [PARTITION_BUCKETS_FOLDER]
-    if folders and (refuses_numbers or not by_partition):
+    by_hash = _are_by_hash(folders)
+    if folders and (refuses_numbers or by_hash):
         raise UnsupportedError(
-            f"the table has a number of buckets for each partition ({PARTITION_BUCKETS.name})"
-            if by_partition
-            else "the table has buckets by consistent hashing, which only Hudi's clustering resizes",
-            path=PARTITION_BUCKETS_FOLDER if by_partition else BUCKETS_FOLDER,
+            "the table has buckets by consistent hashing, which only Hudi's clustering resizes"
+            if by_hash
+            else f"the table has a number of buckets for each partition ({PARTITION_BUCKETS.name})",
+            path=BUCKETS_FOLDER if by_hash else PARTITION_BUCKETS_FOLDER,
             remedy=remedy,
         )
+
+
+def resizes_buckets(context: TableContext) -> bool:
+    """Whether the table's clusterings resize buckets, by consistent hashing."""
+    return _are_by_hash(context.storage.list_folders(BUCKETS_FOLDER))
+
+
+def _are_by_hash(folders: Sequence[str]) -> bool:
+    return bool(folders) and [*folders] != [PARTITION_BUCKETS_FOLDER]
 
 
 def merge_policy(context: TableContext, plan: ClusteringPlan) -> MergePolicy | None:

@@ -135,9 +135,8 @@ def _one(
     except (FormatError, StorageNotFoundError, ConflictError) as error:
         return PendingObservations(instant, instant.pending_action, age, owner, alive, problem=str(error))
     problem = None if plan.damaged is None else str(plan.damaged)
-    return PendingObservations(
-        instant, plan.kind, age, owner, alive, blocks, problem, plan.kind in SERVICES, plan.restores_to
-    )
+    runs_here = plan.runs_here and plan.kind in SERVICES
+    return PendingObservations(instant, plan.kind, age, owner, alive, blocks, problem, runs_here, plan.restores_to)
 
 
 def _age(context: TableContext, instant: Instant, modified: Mapping[str, float], now: float) -> float | None:

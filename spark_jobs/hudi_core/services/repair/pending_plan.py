@@ -9,6 +9,7 @@ from typing import Any, Final
 from hudi_core.errors import ConfigError, CorruptFileError, StorageNotFoundError
 from hudi_core.model.names import FileGroupId
 from hudi_core.request.services import SERVICES, service_of_action
+from hudi_core.services.clustering.checks import resizes_buckets
 from hudi_core.services.context import TableContext
 from hudi_core.services.rollback.failed_writes import finish_restore, pending_rollbacks
 from hudi_core.timeline.instant import Action, Instant, State
@@ -30,6 +31,8 @@ class PendingPlan:
     file_groups: frozenset[FileGroupId] = frozenset()
     damaged: CorruptFileError | None = None
     restores_to: str = ""
+    runs_here: bool = True
+    """Whether this release runs its service on this table, where it has one."""
 
 
 def find_pending(context: TableContext, timeline: Timeline, instant: str) -> PendingPlan:
@@ -58,7 +61,7 @@ def find_pending(context: TableContext, timeline: Timeline, instant: str) -> Pen
     if action not in (Action.COMPACTION, Action.LOG_COMPACTION, Action.CLUSTERING):
         # In layout 1 an overwrite has the same action, so that only a readable plan identifies a clustering.
         groups = planned_file_groups(context.active, target)
-        return PendingPlan(target, kind) if groups is None else PendingPlan(target, "clustering", groups)
+        return PendingPlan(target, kind) if groups is None else _clustering(context, target, groups)
     try:
         groups = planned_file_groups(context.active, target)
     except CorruptFileError as error:
@@ -67,7 +70,13 @@ def find_pending(context: TableContext, timeline: Timeline, instant: str) -> Pen
         path = context.active.path(instant, action, State.REQUESTED)
         remedy = "it may be a write that was cut short"
         return PendingPlan(target, kind, damaged=CorruptFileError("the file holds no plan", path=path, remedy=remedy))
+    if kind == Action.CLUSTERING:
+        return _clustering(context, target, groups)
     return PendingPlan(target, kind, groups)
+
+
+def _clustering(context: TableContext, target: Instant, groups: frozenset[FileGroupId]) -> PendingPlan:
+    return PendingPlan(target, Action.CLUSTERING, groups, runs_here=not resizes_buckets(context))
 
 
 def partitions_of(context: TableContext, plan: PendingPlan) -> frozenset[str]:
@@ -117,7 +126,7 @@ def advice(plan: PendingPlan, table: str = "TABLE") -> str:
         return finish_restore(plan.restores_to, instant, table)
     if kind == Action.SAVEPOINT:
         return f"hudictl savepoint create {table} --instant {instant}"
-    if kind in SERVICES:
+    if kind in SERVICES and plan.runs_here:
         return f"hudictl run {kind} {table} --instant {instant}"
     return not_run_here(kind, instant, table)
 
