@@ -167,10 +167,11 @@ def _roll_failed_writes_back(context: TableContext, owner: Owner, *, dry_run: bo
     """As a writer of Hudi does before each write (BaseHoodieWriteClient.startCommit). An EAGER one would fail behind
     this commit with a failed write of its own before it (BaseRollbackActionExecutor.validateRollbackCommitSequence).
     """
-    if not may_be_eager(context):
+    timeline = context.active.load()
+    if not may_be_eager(context) or not timeline.pending().instants:
         return []
     try:
-        pending_rollbacks(context.active, context.active.load())
+        pending_rollbacks(context.active, timeline)
     except CorruptFileError:  # a plan that may still be written, which nothing is requested beside (undoing)
         return []
     results = clean_failed_writes(context, owner, dry_run=dry_run)
