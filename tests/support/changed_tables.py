@@ -14,12 +14,13 @@ from hudi_core.config.properties_update import update_properties
 from hudi_core.config.table_config import TableConfig
 from hudi_core.metadata_table.read.file_group import ROOT
 from hudi_core.metadata_table.read.metadata_table import MetadataTable
-from hudi_core.model.names import LogFileName, parse_data_file
+from hudi_core.model.names import LogFileName, parse_base_file, parse_data_file
 from hudi_core.services.context import TableContext
 from hudi_core.storage.local import LocalStorage
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import Action, State
 from hudi_core.transaction.owner import Owner
+from tests.support.golden_cleans import without_metadata_table
 from tests.support.metadata_records import Table
 from tests.support.metadata_records import comparable as comparable_records
 from tests.support.rows import assert_same_rows
@@ -198,3 +199,16 @@ def new_instants(table: Path, known: Iterable[str], action: str = Action.ROLLBAC
 
 
 METADATA = ROOT
+
+
+def begin_like_a_bucket(table: Path) -> tuple[str, str]:
+    """Gives the first of several file groups of a partition an id that begins as those of a bucket index do; without
+    the metadata table. The partition and that id.
+    """
+    without_metadata_table(table)
+    bases = sorted(table.glob("*/*.parquet"))
+    partition, file_id = bases[0].parent.name, parse_base_file(bases[0].name).file_id
+    renamed = f"00005777{file_id[8:]}"
+    for path in (table / partition).glob(f"*{file_id}*"):
+        path.rename(path.with_name(path.name.replace(file_id, renamed)))
+    return partition, renamed

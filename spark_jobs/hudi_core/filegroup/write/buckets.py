@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -21,7 +21,7 @@ from hudi_core.errors import ConfigError, FormatError, UnsupportedError
 
 BUCKET_ID: Final = re.compile(r"0000\d{4}-")
 """How file ids begin in a table with a bucket index (BucketIdentifier.newBucketFileIdPrefix), and of random ones two in
-a million.
+a million: see are_buckets.
 """
 BUCKETS_FOLDER: Final = ".hoodie/.bucket_index"
 """Where the places of buckets with consistent hashing are, and the numbers of buckets of single partitions
@@ -126,6 +126,14 @@ def place_of(place: str) -> tuple[str, str | None]:
 def bucket_file_id(random: str, digits: str) -> str:
     """The prefix of a bucket's new file id, of a random one (BucketIdentifier.newBucketFileIdPrefix)."""
     return digits + random[_DIGITS:]
+
+
+def are_buckets(file_ids: Collection[str]) -> bool:
+    """Whether file groups of a table, of one partition or several, are buckets. There all are, or none: Hudi reads a
+    number from each id (HoodieSimpleBucketIndex.loadBucketIdToFileIdMappingForPartition). So one of many that begins
+    with digits by chance is not taken for a bucket.
+    """
+    return bool(file_ids) and all(map(BUCKET_ID.match, file_ids))
 
 
 def bucket_of(file_id: str) -> int:

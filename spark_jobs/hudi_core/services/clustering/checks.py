@@ -15,7 +15,7 @@ from hudi_core.errors import ConflictError, FormatError, UnsupportedError
 from hudi_core.filegroup.merge.table_policy import MergePolicy
 from hudi_core.filegroup.read.base_file import BOOTSTRAP_INSTANT
 from hudi_core.filegroup.write.base_file_writer import rows_schema
-from hudi_core.filegroup.write.buckets import BUCKET_ID, BUCKETS_FOLDER, PARTITION_BUCKETS_FOLDER
+from hudi_core.filegroup.write.buckets import BUCKETS_FOLDER, PARTITION_BUCKETS_FOLDER, are_buckets
 from hudi_core.model.names import FileGroupId, parse_base_file, parse_log_file
 from hudi_core.services.clustering.sort_order import SortOrder, column_named
 from hudi_core.services.context import TableContext
@@ -83,13 +83,13 @@ def check_plan(context: TableContext, plan: ClusteringPlan, *, path: str) -> Non
         raise UnsupportedError(
             f"the clustering plan is for {strategy}, which is not run here", path=path, remedy=_REMEDY
         )
+    if are_buckets([item.file_id for item in plan.slices]):
+        raise UnsupportedError(
+            "the plan's file groups are buckets, whose rows stay together by the hash of their keys",
+            path=path,
+            remedy=f"leave buckets to compaction; {_REMEDY}",
+        )
     for item in plan.slices:
-        if BUCKET_ID.match(item.file_id):
-            raise UnsupportedError(
-                f"file group {item.file_id} is a bucket, whose rows stay together by the hash of their keys",
-                path=path,
-                remedy=f"leave buckets to compaction; {_REMEDY}",
-            )
         if item.base_file is None and not item.data_logs:
             raise FormatError(f"the clustering plan names no file of {item.file_id}", path=path, remedy=_REMEDY)
         if item.base_file is not None and parse_base_file(item.base_file).instant == BOOTSTRAP_INSTANT:

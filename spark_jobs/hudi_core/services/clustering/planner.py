@@ -31,7 +31,7 @@ from hudi_core.config.services.clustering_config import (
 from hudi_core.engine.protocol import Json
 from hudi_core.filegroup.read.base_file import BOOTSTRAP_INSTANT
 from hudi_core.filegroup.read.schema_resolver import table_schema
-from hudi_core.filegroup.write.buckets import BUCKET_ID
+from hudi_core.filegroup.write.buckets import are_buckets
 from hudi_core.model.names import FileGroupId, parse_log_file
 from hudi_core.services.clustering.checks import check_buckets, merge_policy, order_of
 from hudi_core.services.clustering.clustered_alike import ClusteredAlike
@@ -226,8 +226,9 @@ def _find_groups(
 def _candidates(
     slices: Sequence[FileSlice], held: set[FileGroupId], late: frozenset[str], config: ClusteringConfig, found: _Found
 ) -> list[FileSlice]:
-    """The slices that may be clustered; the others are counted in `found`."""
+    """The slices of a partition that may be clustered; the others are counted in `found`."""
     taken = []
+    in_buckets = are_buckets([item.file_group.file_id for item in slices])
     for item in slices:
         if item.file_group in held:
             found.held += 1
@@ -235,7 +236,7 @@ def _candidates(
         elif late and not late.isdisjoint(_instants_of(item)):
             found.late += 1
             found.missing.add(item.file_group.partition)
-        elif BUCKET_ID.match(item.file_group.file_id) or item.base_instant == BOOTSTRAP_INSTANT:
+        elif in_buckets or item.base_instant == BOOTSTRAP_INSTANT:
             found.unfit += 1
         elif not is_small(item, config):
             found.large += 1

@@ -13,7 +13,7 @@ from hudi_core.config.keygen_config import INDEX_TYPE, NUM_BUCKETS
 from hudi_core.errors import ConfigError, ConflictError
 from hudi_core.filegroup.merge.table_policy import MergePolicy
 from hudi_core.filegroup.read.schema_resolver import table_schema
-from hudi_core.filegroup.write.buckets import BUCKET_ID, Buckets, bucket_of
+from hudi_core.filegroup.write.buckets import BUCKET_ID, Buckets, are_buckets, bucket_of
 from hudi_core.metadata_table.partition_type import is_row_level
 from hudi_core.model.names import FileGroupId
 from hudi_core.services.clustering.checks import check_buckets, check_no_plans_on, check_not_undone
@@ -24,6 +24,9 @@ from hudi_core.timeline.actions.commit import Operation
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.view.file_group import FileSlice
 from hudi_core.view.file_system_view import FileSystemView
+
+_ENOUGH_IDS = 8
+"""File ids that do not all begin like buckets by chance."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,8 +95,9 @@ def plan_overwrite(context: TableContext, timeline: Timeline, work: Overwrite, *
         if reads_rows and any(item.log_files for item in found):
             MergePolicy.for_table(context.config, context.options)
     if work.rows is not None:
-        ids = next(filter(None, _file_ids(context, timeline, view, replaced)), [])
-        check_bucket_ids(context, ids, work.rows.rows.buckets)
+        buckets = work.rows.rows.buckets
+        enough = 1 if buckets is not None else _ENOUGH_IDS
+        check_bucket_ids(context, _first_ids(_file_ids(context, timeline, view, replaced), enough), buckets)
     commits = timeline.commits().requested_times
     return OverwritePlan(replaced, tuple(slices), frozenset(partitions - known), frozenset(commits))
 
@@ -160,12 +164,18 @@ def check_same_schema(context: TableContext, now: Timeline, instant: str, schema
         )
 
 
+def _first_ids(found: Iterator[Collection[str]], enough: int) -> frozenset[str]:
+    """Ids until one of them is no bucket's, or there are `enough`: a few may begin like buckets by chance."""
+    ids: set[str] = set()
+    while (not ids or (len(ids) < enough and are_buckets(ids))) and (more := next(found, None)) is not None:
+        ids.update(more)
+    return frozenset(ids)
+
+
 def _file_ids(
     context: TableContext, timeline: Timeline, view: FileSystemView, replaced: Mapping[str, Collection[str]]
 ) -> Iterator[list[str]]:
-    """File ids, of which the first that there are tell the table's index: of what is replaced, of each partition, of
-    what each commit wrote or replaced, the newest first.
-    """
+    """Of what is replaced, of each partition, of what each commit wrote or replaced, the newest first."""
     yield [file_id for found in replaced.values() for file_id in found]
     for name in view.partitions():
         yield [item.file_group.file_id for item in view.latest_merged_slices(name)]
@@ -183,19 +193,20 @@ def check_bucket_ids(context: TableContext, ids: Collection[str], buckets: Bucke
     """
     path = context.config.path
     remedy = f"give --option {NUM_BUCKETS.name}=NUMBER as the table's writers have it"
-    for file_id in ids:
-        if BUCKET_ID.match(file_id) is None:
-            if buckets is not None:
-                raise ConfigError(
-                    f"file group {file_id} is no bucket",
-                    path=path,
-                    remedy=f"leave out {NUM_BUCKETS.name}, and {INDEX_TYPE.name}=BUCKET",
-                )
-        elif buckets is None:
+    if buckets is None:
+        if are_buckets(ids):
             raise ConfigError(
                 "the table has a bucket index, whose rows have their places by the hash of their keys",
                 path=path,
                 remedy=remedy,
             )
-        elif bucket_of(file_id) >= buckets.count:
+        return
+    for file_id in sorted(ids):
+        if BUCKET_ID.match(file_id) is None:
+            raise ConfigError(
+                f"file group {file_id} is no bucket",
+                path=path,
+                remedy=f"leave out {NUM_BUCKETS.name}, and {INDEX_TYPE.name}=BUCKET",
+            )
+        if bucket_of(file_id) >= buckets.count:
             raise ConfigError(f"file group {file_id} is none of {buckets.count} buckets", path=path, remedy=remedy)

@@ -48,7 +48,7 @@ REFUSED: dict[str, tuple[ClusteringPlan, type[HudiError], str]] = {
         FormatError,
         "names no file of",
     ),
-    "a bucket": (with_slice(file_id="00000012-aaaa-0"), UnsupportedError, "is a bucket"),
+    "a bucket": (with_slice(file_id="00000012-aaaa-0"), UnsupportedError, "are buckets"),
     "a bootstrap": (with_slice(base_file="a1b2c3d4-0_0-0-0_00000000000001.parquet"), UnsupportedError, "bootstrap"),
     "buckets to resize": (
         replace(PLAN, strategy_class="org.apache.hudi.SparkConsistentBucketClusteringExecutionStrategy"),
@@ -68,6 +68,14 @@ def test_plans_that_are_not_run_here(golden: Golden, what: str) -> None:
     assert caught.value.path == "plan"
     assert "unschedule" in str(caught.value.remedy)
     check_plan(context, PLAN, path="plan")
+
+
+def test_one_file_group_that_begins_like_a_bucket_is_run(golden: Golden) -> None:
+    """Of 100,000 random ids one may; in a table with buckets all do."""
+    like = replace(SLICE, file_id="00005777-d2b2-4d6d-9929-aecaa25399eb-0")
+    check_plan(
+        open_context(golden("9", "cow_basic").table), ClusteringPlan((ClusteringGroup((like, SLICE), 1),)), path="plan"
+    )
 
 
 def test_a_table_with_consistent_buckets_is_refused(golden: Golden) -> None:

@@ -29,7 +29,7 @@ from hudi_core.timeline.actions.container import decode_datum
 from hudi_core.timeline.instant import Action, State
 from hudi_core.timeline.pending_plans import read_clustering_plans
 from hudi_core.transaction.owner import Owner
-from tests.support.changed_tables import choose_payload
+from tests.support.changed_tables import begin_like_a_bucket, choose_payload
 from tests.support.golden_compactions import context_of
 from tests.support.golden_data import GoldenCase
 from tests.support.rows import assert_same_rows
@@ -321,6 +321,16 @@ def test_buckets_are_left_alone(golden: Golden) -> None:
     assert "12 that are buckets or of a bootstrap" in reason(golden("9", "bucket_index_cow").table)
     with pytest.raises(UnsupportedError, match="consistent hashing"):
         schedule(golden("9", "bucket_index_consistent_mor").table)
+
+
+@pytest.mark.parametrize("folder", VERSIONS)
+def test_a_file_group_that_begins_like_a_bucket_by_chance_is_planned(golden: Golden, folder: str) -> None:
+    table = golden(folder, "mor_basic").table
+    partition, renamed = begin_like_a_bucket(table)
+    assert schedule(table).instant is not None
+    context = context_of(table)
+    (planned,) = read_clustering_plans(context.active, context.active.load()).values()
+    assert renamed in [item.file_id for item in planned.slices if item.partition == partition]
 
 
 def test_options_are_checked_before_anything_is_written(golden: Golden) -> None:

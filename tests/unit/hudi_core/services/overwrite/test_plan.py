@@ -20,7 +20,7 @@ from hudi_core.services.overwrite.plan import (
 )
 from hudi_core.services.rollback.verb import rollback
 from hudi_core.timeline.actions.commit import Operation
-from tests.support.changed_tables import an_owner, choose_payload, data_files, open_context
+from tests.support.changed_tables import an_owner, begin_like_a_bucket, choose_payload, data_files, open_context
 from tests.support.golden_data import GoldenCase
 from tests.support.overwrites import BUCKETS, delete, overwrite, own_rows, put_source, within
 from tests.support.table_invariants import pending_instants, read_rows
@@ -197,3 +197,19 @@ def test_copies_are_independent(golden: Golden, tmp_path: Path) -> None:
     )
     done = delete(table, name)
     assert (done.replaced_file_groups, done.partitions) == (looked.replaced_file_groups, looked.partitions)
+
+
+@pytest.mark.parametrize("alone", [False, True], ids=["one of two", "alone in what is replaced"])
+@pytest.mark.parametrize("version", ["6", "8", "9"])
+def test_a_file_group_that_begins_like_a_bucket_by_chance(
+    golden: Golden, tmp_path: Path, version: str, alone: bool
+) -> None:
+    table = golden(version, "cow_basic" if alone else "mor_basic").table
+    partition, _ = begin_like_a_bucket(table)
+    rows = read_rows(table)
+    mine = own_rows(table, within(rows, partition))
+    done = overwrite(table, put_source(mine, tmp_path))
+    assert (done.records, done.replaced_file_groups) == (mine.num_rows, 1 if alone else 2)
+    assert read_rows(table).num_rows == rows.num_rows
+    with pytest.raises(ConfigError, match="is no bucket"):
+        overwrite(table, tmp_path / "source", BUCKETS, whole_table=True)
