@@ -6,7 +6,7 @@ import gc
 import os
 import sys
 import tarfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ from hypothesis import settings
 from tests.interop.real_hudi import RealHudi
 from tests.support.golden_data import WRITTEN, GoldenCase, open_case
 from tests.support.stale_indexes import StaleTable, stale_table
-from tests.support.suite_parts import part_of
+from tests.support.suite_parts import leave_cases_to_soak, part_of
 
 # The cyclic collector at its default takes a twelfth of the CPU time of the unit tests (42.5 s of 939 tests, 38.9 so).
 gc.set_threshold(200_000, 20, 100)
@@ -31,14 +31,17 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--part", help="the part of the chosen tests to run, as in 2/4")
 
 
-@pytest.hookimpl(trylast=True)
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """After -m and -k have chosen."""
+@pytest.hookimpl(wrapper=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> Generator[None, object, object]:
+    """Marks before -m and -k choose, and cuts behind them."""
+    leave_cases_to_soak(items)
+    chosen = yield
     part = config.getoption("--part")
     if part is not None:
         kept = part_of(items, part)
         config.hook.pytest_deselected(items=list(set(items).difference(kept)))
         items[:] = kept
+    return chosen
 
 
 @pytest.fixture

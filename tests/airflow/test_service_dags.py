@@ -281,6 +281,7 @@ def test_a_changed_partition_is_clustered(golden: Golden, airflow_environment: d
     assert_same_rows(read_rows(table), rows)
 
 
+@pytest.mark.soak
 def test_a_savepoint_by_hand_and_the_way_back(golden: Golden, airflow_environment: dict[str, str]) -> None:
     table = golden("8", "mor_basic").table
     commits = [instant.requested_time for instant in timeline(table).commits()]
@@ -318,6 +319,7 @@ def test_further_repairs_by_hand(golden: Golden, airflow_environment: dict[str, 
     assert timeline(table).of_actions("savepoint").instants == ()
 
 
+@pytest.mark.soak
 def test_a_stuck_plan_is_found_freed_and_dropped(golden: Golden, airflow_environment: dict[str, str]) -> None:
     table = golden("9", "compaction_inflight").table
     (instant,) = pending(table, "compaction")
@@ -424,7 +426,8 @@ def test_files_are_clustered_once(golden: Golden, airflow_environment: dict[str,
     assert_same_rows(read_rows(table), rows)
 
 
-@pytest.mark.parametrize("version", [*(pytest.param(of, marks=pytest.mark.soak) for of in ("6", "8")), "9"])
+@pytest.mark.soak
+@pytest.mark.parametrize("version", ["6", "8", "9"])
 def test_a_drill_restores_what_it_broke(golden: Golden, airflow_environment: dict[str, str], version: str) -> None:
     table = golden(version, "cow_basic").table
     rows, before = read_rows(table), timeline(table)

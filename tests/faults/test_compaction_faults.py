@@ -243,7 +243,7 @@ def test_killed_twice_while_rolling_back(with_metadata: Table, tmp_path: Path) -
     assert metadata_timeline == [rollbacks[0].replace(".rollback", "006.rollback")]
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_killed_again_at_every_change_while_a_decision_is_carried_out(with_metadata: Table, tmp_path: Path) -> None:
     """The first process dies right before its put; the second only completes what the first decided, and dies at that;
     the third ends it.

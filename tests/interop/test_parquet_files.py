@@ -90,14 +90,9 @@ def cluster(table: FullyIndexedTable) -> None:
     table.hudi.ask("service", base=str(table.base), name="cluster", instant=instant, options=options)
 
 
-@pytest.mark.parametrize(
-    ("label", "kind"),
-    [
-        pytest.param(label, kind, marks=() if (label, kind) == ("9", MOR) else pytest.mark.soak)
-        for label in ("6", "8", "9")
-        for kind in KINDS
-    ],
-)
+@pytest.mark.soak
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("label", ["6", "8", "9"])
 def test_real_hudi_goes_on_with_files_of_pages_and_copies(
     request: pytest.FixtureRequest, tmp_path: Path, label: str, kind: str
 ) -> None:
