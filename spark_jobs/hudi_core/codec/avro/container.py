@@ -44,8 +44,11 @@ def is_whole(data: bytes) -> bool:
         return False
 
 
-def read_container(data: bytes, *, path: str) -> tuple[dict[str, Any], list[Any]]:
-    """The writer's schema and all records. Values are as `DatumCodec.decode` gives them.
+def read_container(
+    data: bytes, *, path: str, without: frozenset[str] = frozenset()
+) -> tuple[dict[str, Any], list[Any]]:
+    """The writer's schema and all records. Values are as `DatumCodec.decode` gives them. The fields `without`, of which
+    no other uses a type that they define, are passed over: records do not have them.
 
     Raises CorruptFileError when the file is cut or does not decode, UnsupportedError for a compressed container, and as
     bounds.check_bounds; all name `path`.
@@ -54,7 +57,7 @@ def read_container(data: bytes, *, path: str) -> tuple[dict[str, Any], list[Any]
     schema, sync = read_header(reader)
     records: list[Any] = []
     for count, block in _blocks(reader, sync):
-        records.extend(_read_block(schema, block, count, path))
+        records.extend(_read_block(schema, block, count, path, without))
     return schema, records
 
 
@@ -178,14 +181,14 @@ def _blocks(reader: Reader, sync: bytes) -> Iterator[tuple[int, bytes]]:
             raise reader.fail("sync marker differs from the header's")
 
 
-def _read_block(schema: dict[str, Any], block: bytes, count: int, path: str) -> list[Any]:
+def _read_block(schema: dict[str, Any], block: bytes, count: int, path: str, without: frozenset[str]) -> list[Any]:
     if count > max(len(block), 1):
         raise CorruptFileError(f"Avro block of {len(block)} bytes claims {count} records", path=path)
     if count > 1:
         # They are as the items of an array: each has to have a byte for its values.
         items = {"type": "array", "items": schema}
         check_bounds(items, path=path, values_per_byte=VALUES_PER_BYTE_OF_A_CONTAINER)
-    codec, stream = codec_of(schema, path=path), io.BytesIO(block)
+    codec, stream = codec_of(schema, path=path, without=without), io.BytesIO(block)
     records = [codec.read(stream, path=path) for _ in range(count)]
     if stream.tell() != len(block):
         raise CorruptFileError(f"Avro block of {len(block)} bytes ends after {stream.tell()}", path=path)

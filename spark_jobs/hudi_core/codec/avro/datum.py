@@ -104,24 +104,33 @@ class DatumCodec:
             raise FormatError(f"value does not fit its Avro schema: {type(error).__name__}: {reason}") from error
 
 
-_cache: OrderedDict[int, DatumCodec] = OrderedDict()
+_cache: OrderedDict[tuple[int, frozenset[str]], DatumCodec] = OrderedDict()
 _lock = threading.Lock()
 
 
-def codec_of(schema: Any, *, path: str | None = None) -> DatumCodec:
-    """The codec of a schema object, cached by identity: do not change a schema after its first use here.
+def codec_of(schema: Any, *, path: str | None = None, without: frozenset[str] = frozenset()) -> DatumCodec:
+    """The codec of a schema object, cached by identity: do not change a schema after its first use here. The fields
+    `without` of a record are not decoded.
 
     Raises FormatError naming `path`.
     """
-    key = id(schema)
+    key = id(schema), without
     with _lock:
         found = _cache.get(key)
         # The cached codec holds its schema, so an id cannot be taken over by another object while the entry lives.
         if found is None:
-            found = _cache[key] = DatumCodec(schema, path=path)
+            found = _cache[key] = DatumCodec(schema, path=path, only=_others(schema, without))
             if len(_cache) > _CACHE_SIZE:
                 _cache.popitem(last=False)
         return found
+
+
+def _others(schema: Any, names: frozenset[str]) -> list[str] | None:
+    """The names of the fields of a record schema besides `names`; None where it has none of these."""
+    if not names or not isinstance(schema, dict):
+        return None
+    fields = [entry["name"] for entry in schema.get("fields", ())]
+    return None if names.isdisjoint(fields) else [name for name in fields if name not in names]
 
 
 def _fields_of(schema: Any, names: Collection[str]) -> Any:

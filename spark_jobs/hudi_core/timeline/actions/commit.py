@@ -26,6 +26,7 @@ SCHEMA_KEY: Final = "schema"
 """The extra-metadata key of the table's Avro schema, without meta fields (HoodieCommitMetadata.SCHEMA_KEY)."""
 
 _KEYS: Final = ("partitionToWriteStats", "compacted", "extraMetadata", "operationType", "partitionToReplaceFileIds")
+_STATS: Final = frozenset({"partitionToWriteStats"})
 
 OVERWRITES: Final = frozenset({"INSERT_OVERWRITE", "INSERT_OVERWRITE_TABLE", "DELETE_PARTITION"})
 """Operations that replace partitions as a whole."""
@@ -96,8 +97,7 @@ def decode_commit(data: bytes, *, path: str, stats: bool = True) -> CommitMetada
 
     Without `stats` the metadata has no write stats: they are most of the cost.
     """
-    raw = decode_any(data, path=path)
-    return commit_of(raw if stats else {**raw, "partitionToWriteStats": None}, path=path)
+    return commit_of(decode_any(data, path=path, without=frozenset() if stats else _STATS), path=path)
 
 
 def commit_of(raw: dict[str, Any], *, path: str) -> CommitMetadata:

@@ -31,9 +31,11 @@ def decode_record(data: bytes, name: str, what: str, *, path: str) -> dict[str, 
     return raw
 
 
-def decode_datum(data: bytes, *, path: str) -> dict[str, Any]:
-    """The one record of a container; raises CorruptFileError naming `path` when there is not exactly one."""
-    _, records = read_container(data, path=path)
+def decode_datum(data: bytes, *, path: str, without: frozenset[str] = frozenset()) -> dict[str, Any]:
+    """The one record of a container, as read_container; raises CorruptFileError naming `path` when there is not exactly
+    one.
+    """
+    _, records = read_container(data, path=path, without=without)
     if len(records) != 1 or not isinstance(records[0], dict):
         raise CorruptFileError(f"holds {len(records)} Avro records where one is due", path=path)
     return records[0]
@@ -71,10 +73,13 @@ def _with_fields(schema: dict[str, Any], later: Sequence[dict[str, Any]], within
     return {**schema, "fields": fields}
 
 
-def decode_any(data: bytes, *, path: str) -> dict[str, Any]:
-    """Any timeline file as a plain dictionary: Avro container, JSON object, or empty ({}). Raises CorruptFileError."""
+def decode_any(data: bytes, *, path: str, without: frozenset[str] = frozenset()) -> dict[str, Any]:
+    """Any timeline file as a plain dictionary: Avro container, JSON object, or empty ({}); not its members `without`.
+    Raises CorruptFileError.
+    """
     if not data:
         return {}
     if is_container(data):
-        return decode_datum(data, path=path)
-    return load_object(data, path=path)
+        return decode_datum(data, path=path, without=without)
+    found = load_object(data, path=path)
+    return {name: value for name, value in found.items() if name not in without} if without else found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -17,6 +18,7 @@ from hudi_core.timeline.actions.commit import (
     Operation,
     decode_commit,
     encode_commit,
+    encode_commit_avro,
     replaced_file_groups,
 )
 from hudi_core.timeline.actions.pretty_json import dump
@@ -58,12 +60,16 @@ def test_what_a_compaction_of_real_hudi_says() -> None:
     metadata.check_paths(source=COMPACTION)
 
 
-def test_without_its_write_stats_the_rest_is_the_same() -> None:
-    data = load_table("mor_compaction_requested.after").read(COMPACTION)
-    found = decode_commit(data, path=COMPACTION)
-    assert list(found.write_stats())
-    without = decode_commit(data, path=COMPACTION, stats=False)
-    assert without == replace(found, partition_to_write_stats={})
+@pytest.mark.parametrize("encode", [encode_commit, encode_commit_avro])
+def test_without_its_write_stats_the_rest_is_the_same(encode: Callable[[CommitMetadata], bytes]) -> None:
+    read = decode_commit(load_table("mor_compaction_requested.after").read(COMPACTION), path=COMPACTION)
+    for metadata in (read, replace(read, operation_type="CLUSTER", replaced_file_ids={"p": ("a-0",)})):
+        data = encode(metadata)
+        found = decode_commit(data, path=COMPACTION)
+        assert list(found.write_stats())
+        assert decode_commit(data, path=COMPACTION, stats=False) == replace(found, partition_to_write_stats={})
+        with pytest.raises(CorruptFileError):
+            decode_commit(data[:-40], path=COMPACTION, stats=False)
 
 
 def test_unknown_members_are_kept() -> None:

@@ -27,6 +27,14 @@ def test_a_record_in_the_schema_of_0_15_and_with_later_fields() -> None:
     assert "later" not in [item["name"] for item in load_schema("HoodieCompactionPlan")["fields"]]
 
 
+def test_fields_are_passed_over() -> None:
+    data = encode_datum("HoodieCompactionPlan", PLAN)
+    rest = {name: value for name, value in PLAN.items() if name != "operations"}
+    assert decode_datum(data, path="p", without=frozenset({"operations", "other"})) == rest
+    assert decode_datum(data, path="p", without=frozenset({"other"})) == PLAN
+    assert decode_any(b'{"a": 1, "b": 2}', path="p", without=frozenset({"a"})) == {"b": 2}
+
+
 def test_what_is_no_single_record_is_refused_by_name() -> None:
     two = write_container(load_schema("HoodieCompactionPlan"), [PLAN, PLAN])
     with pytest.raises(CorruptFileError, match="2 Avro records") as caught:
