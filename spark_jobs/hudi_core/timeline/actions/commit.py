@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from hashlib import blake2b
 from typing import Any, Final
 
 from hudi_core.errors import CorruptFileError, StorageNotFoundError
@@ -27,6 +28,9 @@ SCHEMA_KEY: Final = "schema"
 
 _KEYS: Final = ("partitionToWriteStats", "compacted", "extraMetadata", "operationType", "partitionToReplaceFileIds")
 _STATS: Final = frozenset({"partitionToWriteStats"})
+_LARGE: Final = 1 << 20
+"""Bytes of a commit file from which on it takes a tenth of a second to pass over its write stats."""
+_large: dict[bytes, CommitMetadata] = {}
 
 OVERWRITES: Final = frozenset({"INSERT_OVERWRITE", "INSERT_OVERWRITE_TABLE", "DELETE_PARTITION"})
 """Operations that replace partitions as a whole."""
@@ -97,7 +101,26 @@ def decode_commit(data: bytes, *, path: str, stats: bool = True) -> CommitMetada
 
     Without `stats` the metadata has no write stats: they are most of the cost.
     """
-    return commit_of(decode_any(data, path=path, without=frozenset() if stats else _STATS), path=path)
+    if stats:
+        return commit_of(decode_any(data, path=path), path=path)
+    if len(data) < _LARGE:
+        return _without_stats(data, path)
+    return _large_without_stats(data, path)
+
+
+def _without_stats(data: bytes, path: str) -> CommitMetadata:
+    return commit_of(decode_any(data, path=path, without=_STATS), path=path)
+
+
+def _large_without_stats(data: bytes, path: str) -> CommitMetadata:
+    """What one verb asks of a table's newest commit several times is decoded once; the content is the key."""
+    digest = blake2b(data).digest()
+    found = _large.get(digest)
+    if found is None:
+        found = _without_stats(data, path)
+        _large.clear()
+        _large[digest] = found
+    return found
 
 
 def commit_of(raw: dict[str, Any], *, path: str) -> CommitMetadata:

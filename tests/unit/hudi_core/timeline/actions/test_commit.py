@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from hudi_core.errors import CorruptFileError, FormatError, StorageNotFoundError
 from hudi_core.model.names import FileGroupId
+from hudi_core.timeline.actions import commit
 from hudi_core.timeline.actions.commit import (
     CommitMetadata,
     Operation,
@@ -21,6 +22,7 @@ from hudi_core.timeline.actions.commit import (
     encode_commit_avro,
     replaced_file_groups,
 )
+from hudi_core.timeline.actions.container import decode_any
 from hudi_core.timeline.actions.pretty_json import dump
 from hudi_core.timeline.actions.write_stats import WriteStat, stat_from_json, stat_to_json
 from hudi_core.timeline.instant import Instant
@@ -70,6 +72,18 @@ def test_without_its_write_stats_the_rest_is_the_same(encode: Callable[[CommitMe
         assert decode_commit(data, path=COMPACTION, stats=False) == replace(found, partition_to_write_stats={})
         with pytest.raises(CorruptFileError):
             decode_commit(data[:-40], path=COMPACTION, stats=False)
+
+
+def test_a_large_commit_is_passed_over_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By its content: of another commit of the same name nothing is remembered."""
+    monkeypatch.setattr(commit, "_LARGE", 1)
+    metadata = decode_commit(load_table("mor_compaction_requested.after").read(COMPACTION), path=COMPACTION)
+    first, second = (encode_commit_avro(replace(metadata, extra_metadata={"schema": text})) for text in ("a", "b"))
+    decoded = []
+    monkeypatch.setattr(commit, "decode_any", lambda data, **more: decoded.append(data) or decode_any(data, **more))
+    for data, text in ((first, "a"), (first, "a"), (second, "b"), (first, "a")):
+        assert decode_commit(data, path=COMPACTION, stats=False).schema_text == text
+    assert decoded == [first, second, first]
 
 
 def test_unknown_members_are_kept() -> None:
