@@ -1,9 +1,8 @@
 #!/usr/bin/env bash
 # The tests of `make test`: nine parts, the longest first, four at a time, so that the machine is not idle while one
-# part waits for a JVM; the parts that mostly wait are not left to the end, where they would be alone. Interop is one
-# long chain of jobs of real Hudi: the other parts give way to it. The unit tests of hudi_core that are not slow run
-# under coverage, all others without it. A skipped test is a failure: a part that is missing gets installed, not passed
-# over. What is marked soak is left to `make soak` (docs/testing.md).
+# part waits for a JVM. Interop is one long chain of jobs of real Hudi: the other parts give way to it. The unit tests
+# of hudi_core that are not slow run under coverage, all others without it. A skipped test is a failure: a part that is
+# missing gets installed, not passed over. What is marked soak is left to `make soak` (docs/testing.md).
 set -uo pipefail
 cd "$(dirname "$0")/.."
 
@@ -32,13 +31,13 @@ export elsewhere
 
 xargs -P 4 -I{} bash -c 'part {}' <<'PARTS'
 interop tests/interop tests/torture
-slow tests/unit/hudi_core
-contract tests/contract
-faults tests/faults
 inside -p tests.support.coverage_plugin tests/unit/hudi_core
-golden tests/golden
 airflow tests/airflow
 others tests $elsewhere
+contract tests/contract
+golden tests/golden
+faults tests/faults
+slow tests/unit/hudi_core
 hostile tests/fuzz tests/hostile
 PARTS
 tested=$?
