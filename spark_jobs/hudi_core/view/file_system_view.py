@@ -40,6 +40,9 @@ class FileSystemView:
         self.pending = pending or PendingWork()
         self.pending.check_complete(timeline)
         self._compacting = {group: instant for group, (instant, _) in self.pending.compacting.items()}
+        self._compactions: dict[str, list[tuple[FileGroupId, str]]] = {}
+        for group, instant in self._compacting.items():
+            self._compactions.setdefault(group.partition, []).append((group, instant))
         self._listing = listing
         self._replaced = dict(replaced or {})
         self._slicing = slicing or BaseInstantSlicing(timeline)
@@ -57,9 +60,11 @@ class FileSystemView:
     def all_file_groups(self, partition: str) -> list[FileGroup]:
         """Every file group of a partition: replaced ones, and ones without a visible slice, included."""
         if partition not in self._groups:
-            compactions = self._compacting.items()
             self._groups[partition] = build_file_groups(
-                partition, self._listing.files(partition), self._slicing, compactions=compactions
+                partition,
+                self._listing.files(partition),
+                self._slicing,
+                compactions=self._compactions.get(partition, ()),
             )
         return self._groups[partition]
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -15,10 +16,12 @@ from hudi_core.errors import FormatError, TimelineError, UnsupportedVersionError
 from hudi_core.model.names import FileGroupId
 from hudi_core.storage.base import FileInfo
 from hudi_core.timeline.actions.commit import CommitMetadata, encode_commit, encode_commit_avro
+from hudi_core.timeline.actions.compaction import CompactionPlan
 from hudi_core.timeline.actions.write_stats import WriteStat
 from hudi_core.timeline.instant import Action, Instant, State
 from hudi_core.timeline.layout import timeline_of
 from hudi_core.timeline.timeline import Timeline
+from hudi_core.view import file_system_view
 from hudi_core.view.builder import build_file_groups
 from hudi_core.view.file_group import FileGroup
 from hudi_core.view.file_system_view import FileSystemView
@@ -127,6 +130,23 @@ def test_a_compaction_that_was_just_requested_opens_an_empty_slice() -> None:
     assert (latest.base_instant, latest.is_empty) == ("003", True)
     (merged,) = view.latest_merged_slices("p")
     assert names_of(merged) == [base("001"), log("001", 1)]
+
+
+def test_a_partition_is_built_with_the_pending_compactions_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a plan over every partition each would go through all of it otherwise."""
+    given: list[list[FileGroupId]] = []
+
+    def build(*args: Any, compactions: Iterable[tuple[FileGroupId, str]] = ()) -> list[FileGroup]:
+        given.append([group for group, _ in compactions])
+        return build_file_groups(*args, compactions=compactions)
+
+    monkeypatch.setattr(file_system_view, "build_file_groups", build)
+    other = replace(plan("f-0").operations[0], partition="q")
+    both = PendingWork({"003": CompactionPlan((*plan("f-0").operations, other))})
+    view = FileSystemView(Listing(base("001"), log("001", 1)), timeline_of(COMPACTING), both)
+    assert [item.base_instant for item in view.latest_slices("p")] == ["003"]
+    assert view.latest_slices("q") == view.latest_slices("r") == []
+    assert given == [[F], [FileGroupId("q", "f-0")], []]
 
 
 def test_logs_of_a_pending_compaction_without_an_older_slice_stand_alone() -> None:
