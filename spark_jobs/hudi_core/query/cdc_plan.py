@@ -168,7 +168,7 @@ class _ChangeFinder:
         slices = () if found is None else found.slices
         for place, item in enumerate(slices):
             if any(log.name in names for log in item.log_files):
-                compacting = item.base_file is None and self.view.pending_compaction(group) == item.base_instant
+                compacting = item.base_file is None and self.view.pending.compaction_of(group) == item.base_instant
                 return slices[place + 1].merged_with(item) if compacting and place + 1 < len(slices) else item
         raise _cleaned(join(group.partition, min(names)))
 

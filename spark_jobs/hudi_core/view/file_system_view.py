@@ -39,12 +39,9 @@ class FileSystemView:
         self.timeline = timeline
         self.pending = pending or PendingWork()
         self.pending.check_complete(timeline)
-        self._compacting = {group: instant for group, (instant, _) in self.pending.compacting.items()}
-        self._compactions: dict[str, list[tuple[FileGroupId, str]]] = {}
-        for group, instant in self._compacting.items():
-            self._compactions.setdefault(group.partition, []).append((group, instant))
+        self._compactions = self.pending.compacting_by_partition
         self._listing = listing
-        self._replaced = dict(replaced or {})
+        self._replaced = replaced or {}
         self._slicing = slicing or BaseInstantSlicing(timeline)
         self._groups: dict[str, list[FileGroup]] = {}
         self._by_id: dict[str, dict[FileGroupId, FileGroup]] = {}
@@ -106,7 +103,7 @@ class FileSystemView:
         return _newest(
             self.file_groups(partition),
             lambda item: (
-                (compaction := self._compacting.get(item.file_group)) is None or item.base_instant < compaction
+                (compaction := self.pending.compaction_of(item.file_group)) is None or item.base_instant < compaction
             ),
         )
 
@@ -127,10 +124,6 @@ class FileSystemView:
         found = _newest(groups, lambda item: bool(item.base_file) and (as_of is None or item.base_instant <= as_of))
         return [item.base_file for item in found if item.base_file is not None]
 
-    def pending_compaction(self, group: FileGroupId) -> str | None:
-        """The requested time of the pending compaction whose plan names the group; None when none does."""
-        return self._compacting.get(group)
-
     def replaced_at(self, group: FileGroupId) -> str | None:
         """The requested time of the replacecommit that replaced the group; None when none did."""
         replaced = self._replaced.get(group)
@@ -138,7 +131,7 @@ class FileSystemView:
 
     def _merged(self, group: FileGroup, as_of: str | None) -> FileSlice | None:
         latest = group.latest_slice() if as_of is None else group.latest_slice_up_to(as_of)
-        compaction = self._compacting.get(group.id)
+        compaction = self.pending.compaction_of(group.id)
         if latest is None or latest.base_instant != compaction:
             return latest
         before = group.latest_slice_before(compaction)

@@ -63,6 +63,22 @@ class PendingWork:
         return self._operations(self.compactions, Action.COMPACTION)
 
     @cached_property
+    def compacting_by_partition(self) -> dict[str, list[tuple[FileGroupId, str]]]:
+        """The file groups of pending compactions and their instants, so that none goes through those of all partitions.
+
+        Raises as compacting.
+        """
+        found: dict[str, list[tuple[FileGroupId, str]]] = {}
+        for group, (instant, _) in self.compacting.items():
+            found.setdefault(group.partition, []).append((group, instant))
+        return found
+
+    def compaction_of(self, group: FileGroupId) -> str | None:
+        """The requested time of the pending compaction whose plan names the group; None when none does."""
+        instant, _ = self.compacting.get(group, (None, None))
+        return instant
+
+    @cached_property
     def log_compacting(self) -> dict[FileGroupId, tuple[str, CompactionOperation]]:
         """The file groups of pending log compactions, likewise."""
         return self._operations(self.read_log_compactions(), Action.LOG_COMPACTION)

@@ -96,15 +96,12 @@ class TablePartitions:
         """
         pending = PendingWork.read(context.active, timeline)
         pending.check_complete(timeline)
-        compactions: dict[str, list[tuple[FileGroupId, str]]] = {}
-        for group, (instant, _) in pending.compacting.items():
-            compactions.setdefault(group.partition, []).append((group, instant))
         return TablePartitions(
             context.storage,
             context.metadata_table("auto", timeline),
             slicing_for(context.active.layout, timeline, CompletionTimes(timeline, context.history).of),
             replaced_file_groups(timeline, context.active.read_commit),
-            compactions,
+            pending.compacting_by_partition,
             _base_instants(pending),
             _savepointed_files(context.active, timeline),
             _files_of_plans(pending),

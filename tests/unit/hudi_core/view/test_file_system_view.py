@@ -116,7 +116,7 @@ def test_a_pending_compaction_merges_two_slices() -> None:
     (latest,) = view.latest_slices("p")
     assert (latest.base_instant, latest.base_file, names_of(latest)[0]) == ("003", None, log("003", 1))
     assert [item.name for item in view.latest_base_files("p")] == [base("001")]
-    assert view.pending_compaction(F) == "003"
+    assert view.pending.compaction_of(F) == "003"
     assert [names_of(item) for item in view.all_file_groups("p")[0].uncommitted] == [[base("003")]]
     (before,) = view.latest_merged_slices("p", as_of="002")
     assert names_of(before) == [base("001"), log("001", 1)]
