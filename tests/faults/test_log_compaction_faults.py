@@ -132,7 +132,6 @@ def assert_merged(path: Path, source: Source) -> None:
     assert pending_instants(path) == set()
     assert leftovers(path, source.instant) == []
     assert_metadata_true(path)
-    # Hudi-rs 0.5 gives rows of real Hudi's log files there the partition columns of other rows.
     assert_complete(path, None if source.path.name == PARTITIONED else source.rows)
 
 

@@ -102,7 +102,9 @@ def open_case(version: str, name: str, scratch: Path) -> GoldenCase:
 
 
 PARTITIONED = "partitioned_v9"
-"""A merge-on-read table of version 9 with a record index of each data partition."""
+"""A merge-on-read table of version 9 with a record index of each data partition. Hudi-rs 0.5 gives rows of real Hudi's
+log files there the partition columns of other rows.
+"""
 
 
 def open_table(version: str, name: str, scratch: Path) -> Path:

@@ -39,7 +39,7 @@ holds.
 
 def share_of(path: str) -> int:
     """One of how many cases of a test in the file `path` belongs to `make test`."""
-    return SHARES[max((known for known in ("", *SHARES) if path.startswith(known)), key=len)]
+    return SHARES[max((known for known in SHARES if path.startswith(known)), key=len)]
 
 
 def in_share(cases: Sequence[str], share: int) -> frozenset[str]:
