@@ -187,17 +187,16 @@ class Runner:
             raise TypeError(f"{request.verb} is no run of a service")
         table, since = table_of(request), time.time()
         with table.one_command():
-            if self._dry_run:
-                return table.preview(request)
+            nothing_to_run = table.preview if self._dry_run else table.nothing_to_run
             done, on_spark = RunResult(), self._engine == "spark" and request.needs_executors
             try:
-                nothing = table.nothing_to_run(request)
+                nothing = nothing_to_run(request)
             except ZoneUnknownError:
                 if self._engine == "local":
                     raise
                 # Spark's session has a zone, which a plan for a table with such an expression index needs.
                 request, on_spark = self._started().with_zone(request), True
-                nothing = table.nothing_to_run(request)
+                nothing = nothing_to_run(request)
             if nothing is not None:
                 return nothing
             if not on_spark:

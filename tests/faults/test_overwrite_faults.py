@@ -19,9 +19,11 @@ import pytest
 
 from hudi_core.config.transaction_config import FAILED_WRITES_POLICY
 from hudi_core.errors import ConflictError
+from hudi_core.request.requests import RollbackRequest
+from hudi_core.services.look import nothing_to_do
 from hudi_core.services.overwrite import job
 from hudi_core.services.overwrite.verb import OverwriteResult
-from hudi_core.services.rollback.planner import request_rollback
+from hudi_core.services.rollback.planner import RollbackService, request_rollback
 from hudi_core.services.rollback.verb import rollback
 from hudi_core.timeline.instant import Action
 from hudi_core.transaction.owner import Owner
@@ -252,6 +254,34 @@ def test_what_had_decided_to_complete_is_not_rolled_back(unless_completed: bool,
     if not unless_completed:
         rollback(context, decided, an_owner())
         assert_same_rows(seen(work.source, "auto"), work.before, ignore=())
+
+
+@pytest.mark.parametrize("version", ["6", "9"])
+def test_the_rollback_service_completes_what_had_decided_to(version: str, tmp_path: Path) -> None:
+    """And requests no rollback of it, which a writer of Hudi would carry out. Dry runs say so."""
+    work = work_of(version, "mor_basic", "overwrite", tmp_path)
+    plan = FaultPlan(when=lambda operation: operation.path.endswith(".decision"), timing="after", counts=MUTATIONS)
+    with pytest.raises(InjectedCrash):
+        work.run(work.source, plan, dead_process())
+    context = open_context(work.source, EAGER)
+    (decided,) = (item.requested_time for item in context.active.load().pending())
+    before = contents(work.source)
+    says = f"an earlier run had decided to complete replacecommit {decided}: a run completes it, and its rows stay"
+    named = rollback(context, decided, an_owner(), dry_run=True)
+    assert (named.target, named.reason, named.removed.instants) == (decided, says, ())
+    other = put_source(work.before.slice(0, 0), tmp_path, name="none")
+    partition = min(read_rows(work.source).column("_hoodie_partition_path").to_pylist())
+    looked = overwrite(work.source, other, EAGER, partitions=(partition,), dry_run=True)
+    assert looked.reason == f"a dry run; {says}"
+    service, request = RollbackService(), RollbackRequest(table=str(work.source), instant=decided)
+    assert service.schedule(context, an_owner(), dry_run=True).reason == says
+    assert nothing_to_do(context, request, an_owner()) is None
+    assert contents(work.source) == before
+    planned = service.schedule(context, an_owner(), dry_run=False)
+    assert (planned.instant, planned.reason) == (None, "no rollback is pending, and no write is pending")
+    assert context.active.load().of_actions(Action.ROLLBACK).instants == ()
+    assert work.run(work.source).repeated
+    assert_done(work.source, work)
 
 
 def test_a_rollback_requested_of_what_had_decided_to_complete_is_dropped(tmp_path: Path) -> None:

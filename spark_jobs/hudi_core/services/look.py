@@ -35,7 +35,7 @@ from hudi_core.services.repair.takeover import nothing_to_free
 from hudi_core.services.repair.unschedule import unschedule
 from hudi_core.services.restore.verb import restore
 from hudi_core.services.rollback.verb import rollback
-from hudi_core.services.runner import Work, find_work, plan_due
+from hudi_core.services.runner import Work, completed_before, find_work, plan_due
 from hudi_core.services.savepoint.verb import existing_savepoint, savepoint_to_delete
 from hudi_core.services.service import ImmediateService, InstantService, service_of
 from hudi_core.services.verbs import schedule
@@ -72,7 +72,9 @@ def _nothing_to_do(context: TableContext, request: Request, owner: Owner) -> Run
             return None if planned.plan is not None else RunResult(document=planned.to_dict())
         case requests.RollbackRequest(instant=instant, unless_completed=unless_completed):
             undone = rollback(context, instant, owner, dry_run=True, unless_completed=unless_completed)
-            return None if undone.reason is None else RunResult(document=undone.to_dict())
+            if undone.reason is None or undone.target is not None or undone.removed.instants:
+                return None
+            return RunResult(document=undone.to_dict())
         case requests.RestoreRequest(instant=str(instant), dry_run=dry_run):
             return RunResult(document=restore(context, instant, owner, dry_run=dry_run).to_dict())
         case requests.UnscheduleRequest(instant=instant, dry_run=dry_run):
@@ -249,11 +251,18 @@ def preview(context: TableContext, request: RunRequest, owner: Owner) -> RunResu
     if isinstance(service, ImmediateService):
         planned = schedule(context, request.service, owner, dry_run=True)
         work = Work((), planned.reason, planned.plan)
+    elif request.instant is not None:
+        named = service.job(Run(context, request.instant, owner)).find(timeline)
+        found = [] if named.is_completed else [named]
+        work = Work((), None if found else completed_before(service, request.instant))
     else:
-        instant = request.instant
-        work = find_work(context, service, owner, request, dry_run=True) if instant is None else Work([instant])
+        work = find_work(context, service, owner, request, dry_run=True)
         taken = work.instants if request.all_pending else work.instants[:1]
         found = [service.job(Run(context, instant, owner)).find(timeline) for instant in taken]
+        if not found and request.schedule and not request.when and service.has_work_before(context, owner):
+            work = replace(
+                work, reason="; ".join(filter(None, (work.reason, "failed writes would be rolled back first")))
+            )
     instants = [
         {"instant": item.requested_time, "action": item.pending_action, "state": item.state.value} for item in found
     ]

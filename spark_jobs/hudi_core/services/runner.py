@@ -133,6 +133,11 @@ def find_work(
             return Work(service.pending(context, context.active.load()), planned.reason)
 
 
+def completed_before(service: InstantService, instant: str) -> str:
+    """Why a run of a named instant found nothing to do."""
+    return f"{service.name} {instant} was completed before; --schedule without --instant plans another"
+
+
 def plan_due(
     context: TableContext, service: InstantService, owner: Owner, when: Mapping[str, str], *, dry_run: bool
 ) -> Scheduled:
@@ -178,8 +183,8 @@ class ServiceRunner:
             return self._run_now(service, request)
         if request.instant is not None:
             is_done = self._state(request.instant) == State.COMPLETED.value
-            why = f"{service.name} {request.instant} was completed before; --schedule without --instant plans another"
-            return RunResult((self._run_one(service, request.instant),), why if is_done else None)
+            why = completed_before(service, request.instant) if is_done else None
+            return RunResult((self._run_one(service, request.instant),), why)
         limits = Limits.of(request)
         if request.schedule and request.all_pending:
             return self._run_and_plan(service, limits, request)

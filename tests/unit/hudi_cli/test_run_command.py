@@ -132,6 +132,8 @@ def test_a_plan_may_need_the_zone_of_sparks_session(
     done = hudictl("run", service, table, *due)
     assert (done.code, done.document["engine"]) == (0, "spark")
     assert [item["state"] for item in done.document["instants"]] == ["completed"]
+    again = hudictl("run", service, golden(version, "mdt_all_mor").table, "--dry-run", *due)
+    assert (again.code, again.document["plan"] is None) == (0, False)
     valid = hudictl("metadata", "validate", table, "--option", f"{SESSION_ZONE}=UTC", "--json")
     assert (valid.code, valid.document["differences"]) == (0, [])
 
@@ -176,6 +178,28 @@ def test_a_dry_run_shows_the_plan_or_why_there_is_none(
     both = hudictl("run", "compaction", table, other, "--dry-run", "--schedule", *due, "--json").document["results"]
     assert [(item["plan"], len(item["instants"])) for item in both] == [(done["plan"], 0), (None, 1)]
     assert tree(table) == before
+
+
+@pytest.mark.parametrize("version", ["6", "8", "9"])
+def test_a_dry_run_of_what_is_completed_finds_nothing_to_do(golden: Golden, version: str) -> None:
+    table = golden(version, "mor_compaction_requested").table
+    (instant,) = pending(table, "compaction")
+    named = ("run", "compaction", table, "--engine", "local", "--instant", instant)
+    assert hudictl(*named, "--json").document["instants"][0]["state"] == "completed"
+    looked, done = hudictl(*named, "--dry-run", "--json").document, hudictl(*named, "--json").document
+    assert looked == {**FOUND_NONE, "plan": None, "reason": done["reason"]}
+    assert "was completed before" in looked["reason"]
+
+
+@pytest.mark.parametrize("version", ["6", "8", "9"])
+def test_a_dry_run_of_a_clean_says_what_goes_before_it(golden: Golden, version: str) -> None:
+    table = golden(version, "failed_inflight_mor").table
+    before = tree(table)
+    clean = ("run", "clean", table, "--schedule", "--option", "hoodie.cleaner.policy.failed.writes=LAZY", "--json")
+    assert hudictl(*clean, "--dry-run").document["reason"].endswith("; failed writes would be rolled back first")
+    assert tree(table) == before
+    assert "rolled back first" not in hudictl(*clean).document["reason"]
+    assert len(list((table / ".hoodie").rglob("*.rollback.requested"))) > 0
 
 
 def test_several_tables_have_results_of_their_own(golden: Golden, tmp_path: Path) -> None:

@@ -83,7 +83,7 @@ def check_plan(context: TableContext, plan: ClusteringPlan, *, path: str) -> Non
         raise UnsupportedError(
             f"the clustering plan is for {strategy}, which is not run here", path=path, remedy=_REMEDY
         )
-    if are_buckets([item.file_id for item in plan.slices]):
+    if _are_in_buckets(context, plan):
         raise UnsupportedError(
             "the plan's file groups are buckets, whose rows stay together by the hash of their keys",
             path=path,
@@ -94,6 +94,16 @@ def check_plan(context: TableContext, plan: ClusteringPlan, *, path: str) -> Non
             raise FormatError(f"the clustering plan names no file of {item.file_id}", path=path, remedy=_REMEDY)
         if item.base_file is not None and parse_base_file(item.base_file).instant == BOOTSTRAP_INSTANT:
             raise UnsupportedError("the clustering plan names a file of a bootstrap", path=path, remedy=_REMEDY)
+
+
+def _are_in_buckets(context: TableContext, plan: ClusteringPlan) -> bool:
+    """Whether the plan's file groups are buckets: all of them, and as in planning all others of their partitions."""
+    planned = [item.file_id for item in plan.slices]
+    if not are_buckets(planned):
+        return False
+    view = context.view(context.active.load())
+    beside = (view.latest_slices(partition) for partition in {item.partition for item in plan.slices})
+    return are_buckets([*planned, *(item.file_group.file_id for slices in beside for item in slices)])
 
 
 def order_of(

@@ -168,8 +168,9 @@ def _roll_failed_writes_back(context: TableContext, owner: Owner, *, dry_run: bo
     this commit with a failed write of its own before it (BaseRollbackActionExecutor.validateRollbackCommitSequence).
     """
     timeline = context.active.load()
-    if not may_be_eager(context) or not timeline.pending().instants:
-        return []
+    pending = timeline.pending()
+    if not may_be_eager(context) or not pending.instants or pending.of_actions(Action.RESTORE).instants:
+        return []  # a restore finishes its own rollbacks, and no write is requested beside it (undoing)
     try:
         pending_rollbacks(context.active, timeline)
     except CorruptFileError:  # a plan that may still be written, which nothing is requested beside (undoing)
@@ -283,7 +284,9 @@ def _preview(
     replaced = len(planned.file_groups())
     first = what_comes_first(context, work.token)
     for result in _roll_failed_writes_back(context, owner, dry_run=True):
-        if result.target is not None and result.target not in first:
+        if result.target is not None and result.target not in first and result.reason is not None:
+            first += f"; {result.reason}"
+        elif result.target is not None and result.target not in first:
             first += f"; the failed write {result.target} would be rolled back first"
     reason = f"a dry run{first}"
     return OverwriteResult(

@@ -13,7 +13,7 @@ from hudi_core.services.context import TableContext
 from hudi_core.services.lifecycle import Run, run_instant
 from hudi_core.services.restore.candidates import Restorable, RestoreCandidates
 from hudi_core.services.restore.job import RestoreJob
-from hudi_core.services.rollback.failed_writes import finish_restore, heartbeats_of, pending_rollbacks
+from hudi_core.services.rollback.failed_writes import finish_restore, heartbeats_of, pending_rollbacks, restore_target
 from hudi_core.services.rollback.files_to_undo import failed_of, plan_undo, sizes_of
 from hudi_core.services.rollback.job import run_rollback
 from hudi_core.services.rollback.units import NOTHING, Removed
@@ -149,6 +149,6 @@ def _refuse_live_writers(context: TableContext, going: list[Instant]) -> None:
 def _last_restore(context: TableContext, target: str) -> str | None:
     """The newest restore, when it was to `target`."""
     last = context.active.load().completed().of_actions(Action.RESTORE).last()
-    if last is None or read_restore_plan(context.active, last.requested_time).target != target:
+    if last is None or restore_target(context.active, last) != target:
         return None
     return last.requested_time

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from hudi_core.codec.log.blocks import BlockType, CorruptBlock
-from hudi_core.errors import StorageNotFoundError
+from hudi_core.errors import CorruptFileError, StorageNotFoundError
 from hudi_core.filegroup.read.log_scan import log_blocks
 from hudi_core.filegroup.write.markers import Marker, MarkerType, list_markers
 from hudi_core.filegroup.write.rollback_files import FileUndo, is_named_after_another
@@ -59,11 +59,21 @@ class Failed:
 
 
 def failed_of(context: TableContext, instant: Instant) -> Failed:
-    """Reads what the instant's file says of its writes; nothing for an empty file and a pending planned action."""
+    """Reads what the instant's file says of its writes; nothing for an empty file and a pending planned action.
+
+    Nor for an inflight file that cannot be read, as a writer that died while it put it leaves on a local disk: what it
+    wrote is then found by its markers, or in all file groups.
+    """
     if not instant.is_completed and (instant.state is State.REQUESTED or instant.action in _PLANNED):
         return Failed(instant)
     data = context.active.read_details(instant)
-    return Failed(instant, decode_commit(data, path=context.active.path_of(instant)) if data else None)
+    try:
+        return Failed(instant, decode_commit(data, path=context.active.path_of(instant)) if data else None)
+    except CorruptFileError as error:
+        if instant.is_completed:
+            raise
+        log.warning("%s %s is undone without its inflight file: %s", instant.action, instant.requested_time, error)
+        return Failed(instant)
 
 
 def plan_undo(

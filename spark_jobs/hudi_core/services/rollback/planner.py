@@ -6,7 +6,7 @@ from hudi_core.config.transaction_config import ROLLBACK_USING_MARKERS
 from hudi_core.errors import ConfigError, ConflictError, TimelineError
 from hudi_core.filegroup.write.rollback_files import FileUndo
 from hudi_core.services.context import TableContext
-from hudi_core.services.lifecycle import Run
+from hudi_core.services.lifecycle import Run, claimed
 from hudi_core.services.rollback.checks import guard, refuse_live_writer
 from hudi_core.services.rollback.failed_writes import dead_rollbacks, failed_writes, nothing_failed
 from hudi_core.services.rollback.files_to_undo import failed_of, plan_undo
@@ -17,6 +17,7 @@ from hudi_core.timeline.actions.container import decode_any
 from hudi_core.timeline.instant import WRITE_ACTIONS, Action, Instant, State
 from hudi_core.timeline.pending_plans import pending_rollback_of
 from hudi_core.timeline.timeline import Timeline
+from hudi_core.transaction.claim_file import current_claim, has_let_go, is_decided
 from hudi_core.transaction.owner import Owner
 
 
@@ -98,6 +99,25 @@ def request_rollback(context: TableContext, target: Instant, owner: Owner) -> st
         return rollback
 
 
+def completed_now(context: TableContext, instant: str, owner: Owner) -> bool:
+    """Whether a run of ours that died had decided to complete the pending instant, which is carried out here. Raises
+    ConflictError while one is at work on it: a rollback that is requested stops it.
+    """
+    storage = context.storage
+    if current_claim(storage, instant) is None or (has_let_go(storage, instant) and not is_decided(storage, instant)):
+        return False
+    with claimed(context.reloaded(), instant, owner) as found:
+        return found.completed is not None
+
+
+def decided(target: Instant) -> str:
+    """Why a dry run rolls `target` back no more."""
+    return (
+        f"an earlier run had decided to complete {target.action} {target.requested_time}: a run completes it, and its "
+        "rows stay"
+    )
+
+
 class RollbackService(InstantService):
     """Plans the rollback of the newest failed write, and runs pending rollbacks without a live writer of Hudi."""
 
@@ -109,7 +129,9 @@ class RollbackService(InstantService):
         return dead_rollbacks(context, timeline, dry_run=True)
 
     def schedule(self, context: TableContext, owner: Owner, *, dry_run: bool) -> Scheduled:
-        """See InstantService. One rollback at a time: the next failed write is planned when this one is done."""
+        """See InstantService. One rollback at a time: the next failed write is planned when this one is done. One that
+        had decided to complete is completed: a rollback of it would take its rows away where a writer of Hudi runs it.
+        """
         timeline = context.active.load()
         pending = dead_rollbacks(context, timeline, dry_run=dry_run)
         if pending:
@@ -118,10 +140,16 @@ class RollbackService(InstantService):
         if not failed:
             return Scheduled(None, None, nothing_failed(context, timeline))
         if dry_run:
-            check_rollback(context, timeline, failed[0], dry_run=True)
-            plan = encode_plan(context, failed[0], plan_rollback(context, timeline, failed[0]))
-            return Scheduled(None, decode_any(plan, path=context.active.path_of(failed[0])))
-        rollback = request_rollback(context, failed[0], owner)
+            target = next((item for item in failed if not is_decided(context.storage, item.requested_time)), None)
+            if target is None:
+                return Scheduled(None, None, decided(failed[0]))
+            check_rollback(context, timeline, target, dry_run=True)
+            plan = encode_plan(context, target, plan_rollback(context, timeline, target))
+            return Scheduled(None, decode_any(plan, path=context.active.path_of(target)))
+        target = next((item for item in failed if not completed_now(context, item.requested_time, owner)), None)
+        if target is None:
+            return Scheduled(None, None, nothing_failed(context, context.active.load()))
+        rollback = request_rollback(context, target, owner)
         return Scheduled(rollback, context.active.read_any(rollback, Action.ROLLBACK, State.REQUESTED))
 
     def job(self, run: Run) -> RollbackJob:

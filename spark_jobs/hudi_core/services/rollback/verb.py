@@ -13,13 +13,20 @@ from hudi_core.services.rollback.failed_attempt import roll_back_attempt
 from hudi_core.services.rollback.failed_writes import dead_rollbacks, failed_writes, nothing_failed
 from hudi_core.services.rollback.files_to_undo import sizes_of
 from hudi_core.services.rollback.job import keeps_plan, run_rollback
-from hudi_core.services.rollback.planner import check_rollback, plan_rollback, request_rollback, write_at
+from hudi_core.services.rollback.planner import (
+    check_rollback,
+    completed_now,
+    decided,
+    plan_rollback,
+    request_rollback,
+    write_at,
+)
 from hudi_core.services.rollback.units import NOTHING, Removed, RollbackExecution, is_planned
 from hudi_core.timeline.actions.rollback import decode_rollback_metadata
 from hudi_core.timeline.instant import Action, Instant, State
 from hudi_core.timeline.pending_plans import pending_rollback_of, planned_file_groups, rollback_target
 from hudi_core.timeline.timeline import Timeline
-from hudi_core.transaction.claim_file import current_claim, has_let_go, is_decided
+from hudi_core.transaction.claim_file import is_decided
 from hudi_core.transaction.commit import check_inflight
 from hudi_core.transaction.owner import Owner
 
@@ -29,7 +36,7 @@ class RollbackResult:
     """`instant` is the rollback's own, None in a dry run and where only the timeline changed; `target` what it rolled
     back.
 
-    `reason` says why nothing was undone; `target` is None then.
+    `reason` says why nothing was undone; `target` is None then, but in a dry run where a run would complete it.
     """
 
     instant: str | None
@@ -40,7 +47,7 @@ class RollbackResult:
     @property
     def outcome(self) -> str | None:
         """For the log of a run that rolls failed writes back."""
-        return self.reason if self.target is None else f"the failed write {self.target} was rolled back"
+        return self.reason or f"the failed write {self.target} was rolled back"
 
     def to_dict(self) -> dict[str, Any]:
         """The document of `hudictl rollback --json`."""
@@ -119,13 +126,11 @@ def _roll_back(
         if done is not None:  # by a run that may have died right after it
             return replace(_back_to_requested(context, target, owner), instant=done, reason="it was rolled back before")
     if dry_run:
-        check_rollback(context, timeline, target, dry_run=True)
-        files = sizes_of(context, plan_rollback(context, timeline, target))
-        return RollbackResult(None, instant, Removed(files, () if keeps_plan(context, target) else (instant,)))
+        return _would_roll_back(context, timeline, target)
     if keeps_plan(context, target):
         check_rollback(context, timeline, target)
         return _back_to_requested(context, target, owner)
-    if not target.is_completed and _is_completed_now(context, instant, owner):
+    if not target.is_completed and completed_now(context, instant, owner):
         if unless_completed:
             return _kept(target)
         raise ConflictError(
@@ -136,20 +141,19 @@ def _roll_back(
     return _finish(context, request_rollback(context, target, owner), owner, dry_run=False)
 
 
+def _would_roll_back(context: TableContext, timeline: Timeline, target: Instant) -> RollbackResult:
+    instant = target.requested_time
+    if not target.is_completed and is_decided(context.storage, instant):
+        refuse_live_writer(context, instant, dry_run=True)
+        return RollbackResult(None, instant, reason=decided(target))
+    check_rollback(context, timeline, target, dry_run=True)
+    files = sizes_of(context, plan_rollback(context, timeline, target))
+    return RollbackResult(None, instant, Removed(files, () if keeps_plan(context, target) else (instant,)))
+
+
 def _kept(target: Instant) -> RollbackResult:
     reason = f"{target.action} {target.requested_time} has completed since it was taken for failed: its rows stay"
     return RollbackResult(None, None, reason=reason)
-
-
-def _is_completed_now(context: TableContext, instant: str, owner: Owner) -> bool:
-    """Whether a run of ours that died had decided to complete the pending instant, which is carried out here. Raises
-    ConflictError while one is at work on it: a rollback that is requested stops it.
-    """
-    storage = context.storage
-    if current_claim(storage, instant) is None or (has_let_go(storage, instant) and not is_decided(storage, instant)):
-        return False
-    with claimed(context.reloaded(), instant, owner) as found:
-        return found.completed is not None
 
 
 def _finish(context: TableContext, rollback: str, owner: Owner, dry_run: bool) -> RollbackResult:

@@ -78,6 +78,14 @@ def test_one_file_group_that_begins_like_a_bucket_is_run(golden: Golden) -> None
     )
 
 
+def test_a_plan_of_one_file_group_that_begins_like_a_bucket_is_run(golden: Golden) -> None:
+    """Where others of its partition do not begin so."""
+    context = open_context(golden("9", "cow_basic").table)
+    partition = context.view(context.active.load()).partitions()[0]
+    like = replace(SLICE, partition=partition, file_id="00005777-d2b2-4d6d-9929-aecaa25399eb-0")
+    check_plan(context, ClusteringPlan((ClusteringGroup((like,), 1),)), path="plan")
+
+
 def test_a_table_with_consistent_buckets_is_refused(golden: Golden) -> None:
     with pytest.raises(UnsupportedError, match="consistent hashing"):
         check_plan(open_context(golden("9", "bucket_index_consistent_mor").table), PLAN, path="plan")

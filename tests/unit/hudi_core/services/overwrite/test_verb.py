@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -17,8 +18,10 @@ from hudi_core.services.overwrite import verb
 from hudi_core.table import HudiTable
 from hudi_core.timeline.instant import Action
 from tests.support.changed_tables import an_owner, open_context
+from tests.support.fault_storage import MUTATIONS, FaultPlan, InjectedCrash
 from tests.support.golden_data import GoldenCase
 from tests.support.overwrites import commit_of, delete, overwrite, own_rows, put_source, within
+from tests.support.service_calls import dead_process, perform, restore_act
 from tests.support.table_invariants import assert_metadata_true, assert_readable, read_rows
 
 Golden = Callable[[str, str], GoldenCase]
@@ -111,6 +114,36 @@ def test_a_failed_write_is_rolled_back_first(golden: Golden, version: str, name:
     assert rollback.requested_time < str(result.instant)
     assert_readable(table, within(rows, first, outside=True))
     assert_metadata_true(table)
+
+
+@pytest.mark.parametrize("version", ["6", "8", "9"])
+@pytest.mark.parametrize("name", ["failed_inflight_cow", "failed_inflight_mor"])
+def test_a_failed_write_whose_inflight_file_is_cut_is_rolled_back(golden: Golden, version: str, name: str) -> None:
+    """Its writer died as it wrote that file, on a storage that shows half of one."""
+    table = golden(version, name).table
+    (failed,) = open_context(table).active.load().pending()
+    path = table / open_context(table).active.path_of(failed)
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+    os.utime(path, (1e9, 1e9))
+    rows, (first, *_) = read_rows(table), partitions(table)
+    assert delete(table, first).instant is not None
+    assert_readable(table, within(rows, first, outside=True))
+    assert_metadata_true(table)
+    assert open_context(table).active.load().pending().instants == ()
+
+
+@pytest.mark.parametrize("version", ["6", "9"])
+def test_beside_a_pending_restore_nothing_is_requested(golden: Golden, version: str) -> None:
+    """Nor a rollback of the write that failed: the restore finishes its own."""
+    table = golden(version, "failed_inflight_mor").table
+    (target, *_) = open_context(table).active.load().commits()
+    plan = FaultPlan(when=lambda change: change.path.endswith(".restore.inflight"), counts=MUTATIONS, timing="after")
+    with pytest.raises(InjectedCrash):
+        perform(table, restore_act(target.requested_time), dead_process(), plan)
+    before = open_context(table).active.names()
+    with pytest.raises(ConflictError, match=r"restore .* is pending"):
+        delete(table, partitions(table)[0])
+    assert open_context(table).active.names() == before
 
 
 def test_a_failed_write_of_a_lazy_writer_stays(golden: Golden, tmp_path: Path) -> None:

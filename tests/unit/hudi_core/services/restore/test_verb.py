@@ -10,7 +10,7 @@ from hudi_core.errors import ConfigError, ConflictError, TimelineError
 from hudi_core.services.restore.candidates import Restorable, restorable_instants
 from hudi_core.services.restore.verb import RestoreResult, restore
 from hudi_core.timeline.actions.restore import RestoredInstant, RestorePlan, encode_restore_plan
-from hudi_core.timeline.instant import Action
+from hudi_core.timeline.instant import Action, State
 from tests.support.changed_tables import an_owner, data_files, leftovers, open_context
 from tests.unit.hudi_core.services.restore.test_job import VERSIONS, Golden
 
@@ -73,6 +73,24 @@ def test_a_pending_restore_of_an_old_hudi_is_for_that_hudi_to_finish(golden: Gol
     context.active.create_requested(pending, Action.RESTORE, encode_restore_plan(plan))
     with pytest.raises(TimelineError, match=f"restore {pending} is not finished, and its plan does not say"):
         restore(context, target.requested_time, an_owner())
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("left", [100, None])
+def test_a_restore_whose_requested_file_was_damaged_later_is_in_nothings_way(
+    golden: Golden, version: str, left: int | None
+) -> None:
+    """It is completed. `left`: how many bytes of the file are there, None where it is gone."""
+    context = open_context(golden(version, "mor_basic").table)
+    target = context.active.load().commits().instants[2].requested_time
+    done = restore(context, target, an_owner())
+    path = context.active.path(str(done.instant), Action.RESTORE, State.REQUESTED)
+    content = context.storage.read(path)
+    context.storage.delete(path)
+    if left is not None:
+        context.storage.write(path, content[:left])
+    again = restore(context, target, an_owner())
+    assert (again.instant, again.reason) == (None, "nothing was written after it")
 
 
 def test_the_document_lists_instants_in_a_dry_run_only() -> None:
