@@ -199,7 +199,8 @@ def parse_pairs(pairs: Iterable[str], *, option: str) -> dict[str, str]:
     result: dict[str, str] = {}
     for pair in pairs:
         key, separator, value = pair.partition("=")
-        if not separator or not key.strip():
+        key = key.strip()
+        if not separator or not key:
             # The text may be a mistyped secret, so it is not repeated.
             raise ConfigError(
                 f"a value of {option} is not of the form key=value",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar, cast
@@ -125,11 +126,14 @@ def _within(
 
 
 def regular_expression(value: str) -> str:
-    """A regular expression that compiles, as it is."""
+    """A regular expression that compiles, as it is. What Java reads in another way than Python is refused."""
     try:
-        re.compile(value)
-    except re.error as error:
-        raise ValueError(f"not a regular expression: {error}") from error
+        with warnings.catch_warnings():
+            # Of `&&` and `[` in a set of characters, which are Java's for sets of sets.
+            warnings.simplefilter("error", FutureWarning)
+            re.compile(value)
+    except (re.error, FutureWarning) as error:
+        raise ValueError(f"not a regular expression, or one that Python does not read as Java does: {error}") from error
     return value
 
 

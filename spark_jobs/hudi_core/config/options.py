@@ -68,7 +68,7 @@ _OTHERS = frozenset(
 
 def misspelt(options: Mapping[str, str]) -> dict[str, str]:
     """The options under `hoodie.` that do not exist and look like one of this release, by the name of that."""
-    unknown = (name for name in options if name.startswith("hoodie.") and name not in _NAMES | _OTHERS)
+    unknown = (name for name in options if name.lower().startswith("hoodie.") and name not in _NAMES | _OTHERS)
     found = {name: difflib.get_close_matches(name, _NAMES, 1, _ALIKE) for name in unknown}
     return {name: alike[0] for name, alike in found.items() if alike}
 
@@ -85,7 +85,9 @@ def check_options(options: Mapping[str, str]) -> None:
     Options of Hudi that this release has no use for are let through: job configurations are shared with Hudi's own
     jobs.
     """
-    unknown = sorted(name for name in options if name.startswith("airflow_hudi.") and name not in _NAMES)
+    unknown = sorted(
+        name for name in options if name.strip().lower().startswith("airflow_hudi.") and name not in _NAMES
+    )
     if unknown:
         ours = ", ".join(sorted(name for name in _NAMES if name.startswith("airflow_hudi.")))
         raise ConfigError(f"unknown options: {', '.join(unknown)}", remedy=f"known options of airflow_hudi: {ours}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 
 from hudi_core.errors import FormatError
 
@@ -85,6 +85,24 @@ def check_partitions(paths: Collection[str], *, source: str) -> None:
     if odd or ("\\" in framed and ".." in framed):
         for path in paths:
             check_partition(path, source=source)
+
+
+def one_below_another(new: Collection[str], known: Collection[str]) -> tuple[str, str] | None:
+    """A partition below another one, and that one, where either is of `new`; None without. Listings of a storage end at
+    a partition (FileSystemBackedTableMetadata), so that those who read without the metadata table miss the lower one.
+    """
+    every = {*new, *known}
+    for low in every:
+        for high in _above(low):
+            if high in every and (low in new or high in new):
+                return low, high
+    return None
+
+
+def _above(partition: str) -> Iterator[str]:
+    while "/" in partition:
+        partition = partition.rpartition("/")[0]
+        yield partition
 
 
 def _is_safe(text: str) -> bool:

@@ -13,7 +13,7 @@ from functools import partial
 from typing import Final
 
 from hudi_core.engine.protocol import Engine, Json
-from hudi_core.errors import ConfigError, HudiError
+from hudi_core.errors import ConfigError, ConflictError, HudiError
 from hudi_core.request.requests import RunRequest
 from hudi_core.request.results import InstantResult, RunResult
 from hudi_core.request.services import Step, next_step, nothing_pending
@@ -241,15 +241,13 @@ class ServiceRunner:
         try:
             return self._run_one(service, instant)
         except HudiError as error:
+            state, seconds = self._state(instant), round(time.monotonic() - started, 3)
+            if isinstance(error, ConflictError) and state == State.COMPLETED.value:
+                log.info("another run completed %s %s meanwhile: %s", service.name, instant, error)
+                return InstantResult(instant, service.name, state, seconds=seconds)
             log.warning("%s %s failed: %s", service.name, instant, error)
-            seconds = round(time.monotonic() - started, 3)
             return InstantResult(
-                instant,
-                service.name,
-                self._state(instant),
-                seconds=seconds,
-                error=str(error),
-                exit_code=error.exit_code,
+                instant, service.name, state, seconds=seconds, error=str(error), exit_code=error.exit_code
             )
 
     def _state(self, instant: str) -> str:

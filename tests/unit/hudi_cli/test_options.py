@@ -5,7 +5,8 @@ import os
 import pytest
 
 from hudi_cli import options
-from hudi_cli.options import Target
+from hudi_cli.options import Target, parse_pairs
+from hudi_core.errors import ConfigError
 from tests.support.hudictl_runner import hudictl
 
 
@@ -36,6 +37,12 @@ def test_an_option_of_one_value_is_given_once(words: tuple[str, ...]) -> None:
     assert (done.code, done.error["type"]) == (2, "UsageError")
     assert "is given more than once" in done.error["message"]
     assert " ".join(words[: 2 if words[0] in ("savepoint", "metadata") else 1]) in done.error["remedy"]
+
+
+def test_blanks_around_a_name_are_not_of_it() -> None:
+    assert parse_pairs([" a =1 ", "b= c"], option="--option") == {"a": "1 ", "b": " c"}
+    with pytest.raises(ConfigError, match="names a twice"):
+        parse_pairs(["a=1", " a=2"], option="--option")
 
 
 def test_what_may_be_repeated_may() -> None:

@@ -46,6 +46,9 @@ def conform_array(array: pa.Array, field: pa.Field, *, path: str, where: str = "
     if array.type.equals(target):
         return array
     if pa.types.is_dictionary(array.type):
+        if pa.types.is_string_view(target) or pa.types.is_binary_view(target):
+            # Arrow takes nothing from views.
+            return conform_array(array.dictionary.take(array.indices), field, path=path, where=at)
         values = conform_array(array.dictionary, field.with_nullable(True), path=path, where=at)
         return conform_array(values.take(array.indices), field, path=path, where=at)
     if pa.types.is_nested(array.type):

@@ -194,14 +194,16 @@ class Counted(Generic[T]):
 class ListingObservations:
     """Where the metadata table's list of files and the storage differ, by path.
 
-    `missing` are listed and not there; `unlisted` are there, of completed commits, and not listed; `wrong_size` are
-    both, and of another size. `problem`: the list cannot be read.
+    `missing` are listed and not there; `hidden` are listed, and there, where no listing of the storage comes;
+    `unlisted` are there, of completed commits, and not listed; `wrong_size` are both, and of another size. `problem`:
+    the list cannot be read.
     """
 
     missing: Counted[str] = field(default_factory=Counted)
     unlisted: Counted[str] = field(default_factory=Counted)
     wrong_size: Counted[WrongSize] = field(default_factory=Counted)
     problem: str | None = None
+    hidden: Counted[str] = field(default_factory=Counted)
 
 
 @dataclass(frozen=True, slots=True)

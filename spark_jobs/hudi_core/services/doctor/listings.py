@@ -58,8 +58,9 @@ def _compare(context: TableContext, timeline: Timeline, written: Mapping[str, in
             if listed[name] != there[name].size and is_wrong_size(listed[name], there[name], written):
                 found.wrong_size.add(WrongSize(there[name].path, listed[name], there[name].size))
     for partition in sorted(unseen):
+        there = {info.name: info for info in context.storage.list_files(partition)}
         for name in sorted(metadata.list_files(partition)):
-            found.missing.add(join(partition, name))
+            (found.hidden if name in there else found.missing).add(join(partition, name))
     return found
 
 
@@ -81,6 +82,16 @@ def listings(observed: Observations) -> Iterator[Finding]:
             "commits: readers that use it miss rows",
             _REBUILD,
             path=found.unlisted.first[0],
+        )
+    if found.hidden.count:
+        yield Finding(
+            "partition_below_another",
+            "error",
+            f"{named_files(found.hidden.first, found.hidden.count)} in partitions that lie below other ones, or have "
+            "lost their .hoodie_partition_metadata: readers without the metadata table miss their rows, and it cannot "
+            "be rebuilt",
+            "write the rows to partitions of other names, and keep the metadata table until then",
+            path=found.hidden.first[0],
         )
     if found.missing.count:
         yield Finding(

@@ -16,6 +16,7 @@ from hudi_core.filegroup.read.schema_resolver import table_schema
 from hudi_core.filegroup.write.buckets import BUCKET_ID, Buckets, are_buckets, bucket_of
 from hudi_core.metadata_table.partition_type import is_row_level
 from hudi_core.model.names import FileGroupId
+from hudi_core.model.partition import one_below_another
 from hudi_core.services.clustering.checks import check_buckets, check_no_plans_on, check_not_undone
 from hudi_core.services.compaction.checks import check_schema_of_latest, check_table
 from hudi_core.services.context import TableContext
@@ -72,8 +73,9 @@ def plan_overwrite(context: TableContext, timeline: Timeline, work: Overwrite, *
     """The plan at `timeline`.
 
     Raises UnsupportedError for a table that is not written here, and where an index needs rows of a file slice whose
-    log files are not merged here (MergePolicy.for_table); ConfigError for a partition that the table does not
-    have and for rows outside of the named ones, ConflictError where a table service is planned on what would go.
+    log files are not merged here (MergePolicy.for_table); ConfigError for a partition that the table does not have, for
+    a new one below another or above it, and for rows outside of the named ones; ConflictError where a table service is
+    planned on what would go.
     """
     check_table(context)
     check_schema_of_latest(context, timeline)
@@ -84,6 +86,15 @@ def plan_overwrite(context: TableContext, timeline: Timeline, work: Overwrite, *
     view = context.view(timeline)
     known = frozenset(view.partitions())
     partitions = _partitions(context, work, known)
+    new = partitions - known
+    nested = one_below_another(new, known) if new else None
+    if nested is not None:
+        raise ConfigError(
+            f"partition {nested[0]!r} would lie below partition {nested[1]!r}, and its rows be missed by all who list "
+            "the storage",
+            path=context.uri,
+            remedy="give the rows another value in the partition columns, without the slash",
+        )
     check_no_plans(context, timeline, partitions)
     replaced: dict[str, tuple[str, ...]] = {}
     slices: list[FileSlice] = []
@@ -99,7 +110,7 @@ def plan_overwrite(context: TableContext, timeline: Timeline, work: Overwrite, *
         enough = 1 if buckets is not None else _ENOUGH_IDS
         check_bucket_ids(context, _first_ids(_file_ids(context, timeline, view, replaced), enough), buckets)
     commits = timeline.commits().requested_times
-    return OverwritePlan(replaced, tuple(slices), frozenset(partitions - known), frozenset(commits))
+    return OverwritePlan(replaced, tuple(slices), frozenset(new), frozenset(commits))
 
 
 def _partitions(context: TableContext, work: Overwrite, known: frozenset[str]) -> frozenset[str]:

@@ -27,7 +27,7 @@ from hudi_core.filegroup.read.slice_merge import GROUP_SHARE
 from hudi_core.filegroup.write.buckets import Buckets
 from hudi_core.filegroup.write.key_generator import KeyGenerator
 from hudi_core.model.names import META_FIELDS
-from hudi_core.model.partition import check_partitions
+from hudi_core.model.partition import PARTITION_METADATA, check_partitions
 from hudi_core.services.overwrite.schema_evolution import evolve
 from hudi_core.services.overwrite.source_types import NO_COLUMN, check_types
 from hudi_core.storage.arrow_store import open_data_storage
@@ -155,8 +155,8 @@ def find_source(
 
     A local address that is a symbolic link is followed, as it is the user's; links in the folder are not.
 
-    Raises StorageNotFoundError where there is nothing, or not all of `only`, ConfigError for a folder with other files
-    or without any, UnsupportedError for one with folders: values in their names would be lost.
+    Raises StorageNotFoundError where there is nothing, or not all of `only`, ConfigError for a folder with other files,
+    of a Hudi table, or without any, UnsupportedError for one with folders: values in their names would be lost.
     """
     if scheme_of(address) == "file" and os.path.islink(local_path(address)):
         address = os.path.realpath(local_path(address))
@@ -168,8 +168,15 @@ def find_source(
         except StorageNotFoundError:
             pass
     storage = open_data_storage(address, storage_options)
-    files = [info for info in storage.list_files("") if not info.name.startswith(("_", "."))]
-    folders = [path for path in storage.list_folders("") if not path.startswith(("_", "."))]
+    every, below = storage.list_files(""), storage.list_folders("")
+    if ".hoodie" in below or any(info.name.startswith(PARTITION_METADATA) for info in every):
+        raise ConfigError(
+            f"the {_WHAT} is a folder of a Hudi table, whose files hold rows that were changed or deleted since",
+            path=address,
+            remedy="give a query of that table, or the file of `hudictl read TABLE --output FILE`",
+        )
+    files = [info for info in every if not info.name.startswith(("_", "."))]
+    folders = [path for path in below if not path.startswith(("_", "."))]
     if folders:
         raise UnsupportedError(
             f"the {_WHAT} has the folder {folders[0]!r}",

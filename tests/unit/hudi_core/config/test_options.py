@@ -19,6 +19,10 @@ def test_no_options_are_valid() -> None:
     "options",
     [
         {"airflow_hudi.memory.byte": "1"},
+        {" airflow_hudi.memory.bytes": "1"},
+        {"Airflow_hudi.memory.bytes": "1"},
+        {"hoodie.compaction.partition.path.regex": "2024-01-0[1-3&&[^2]]"},
+        {"hoodie.compaction.partition.path.regex": r"\p{Digit}+"},
         {"airflow_hudi.memory.bytes": "1k"},
         {"hoodie.index.bloom.fpp": "1"},
         {"hoodie.parquet.compression.codec": "RAR"},

@@ -13,13 +13,13 @@ import pytest
 
 from hudi_core.config.table_config import TableConfig
 from hudi_core.engine.local import LocalEngine
-from hudi_core.errors import ConfigError, StorageNotFoundError
+from hudi_core.errors import ConfigError, ConflictError, StorageNotFoundError
 from hudi_core.request.requests import RunRequest
 from hudi_core.request.results import REMOVED, InstantResult, RunResult
 from hudi_core.services.context import TableContext
 from hudi_core.services.engine_choice import Choice
 from hudi_core.services.runner import ServiceRunner
-from hudi_core.services.service import Scheduled
+from hudi_core.services.service import InstantService, Scheduled
 from hudi_core.storage.local import LocalStorage
 from hudi_core.timeline.active import ActiveTimeline
 from hudi_core.timeline.instant import Action
@@ -91,6 +91,22 @@ def test_one_failing_instant_does_not_stop_the_others(table: Path) -> None:
     assert broken.name in (result.instants[1].error or "")
     broken.write_bytes(content)
     assert_readable(table, rows)
+
+
+def test_what_another_run_completed_meanwhile_has_not_failed(table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of two runs of all that is pending."""
+    cut_plan(context_of(table).active, table)
+    conflict = ConflictError("it is run by another")
+    run_one = ServiceRunner._run_one
+
+    def comes_second(self: ServiceRunner, service: InstantService, instant: str) -> InstantResult:
+        run_one(self, service, instant)
+        raise conflict
+
+    monkeypatch.setattr(ServiceRunner, "_run_one", comes_second)
+    result = run(table, all_pending=True)
+    assert {(item.state, item.error) for item in result.instants} == {("completed", None)}
+    assert result.exit_code == 0
 
 
 @pytest.mark.parametrize("version", ["6", "8", "9"])

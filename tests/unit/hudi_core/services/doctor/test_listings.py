@@ -95,6 +95,17 @@ def test_a_log_file_may_be_longer_than_its_commits_say_where_it_holds_several(
     assert (cut.path, cut.listed - cut.there) == (path.relative_to(table).as_posix(), 1)
 
 
+def test_a_partition_that_no_listing_finds(golden: Golden) -> None:
+    """As one below another, or one whose mark is gone: its files are there, and a new metadata table lacks them."""
+    table = golden("9", "mor_compacted").table
+    mark, *_ = sorted(table.glob("*/.hoodie_partition_metadata"))
+    mark.unlink()
+    (finding,) = [item for item in findings(table) if item.rule != "stuck_instant"]
+    assert (finding.rule, finding.severity) == ("partition_below_another", "error")
+    assert str(finding.path).startswith(f"{mark.parent.name}/")
+    assert "keep the metadata table" in str(finding.fix)
+
+
 def found(observed: ListingObservations) -> list[Finding]:
     return list(listings(replace(HEALTHY, listings=observed)))
 

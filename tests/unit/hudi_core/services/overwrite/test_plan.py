@@ -6,6 +6,7 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from hudi_core.errors import ConfigError, ConflictError, UnsupportedError
@@ -46,6 +47,31 @@ def test_unknown_partitions_are_bad_input(golden: Golden) -> None:
     table = golden("6", "cow_basic").table
     with pytest.raises(ConfigError, match="no partition 'nowhere'"):
         delete(table, "nowhere")
+
+
+@pytest.mark.parametrize("version", ["6", "9"])
+@pytest.mark.parametrize("first", ["US", "US/CA"])
+def test_no_partition_comes_below_another(golden: Golden, tmp_path: Path, version: str, first: str) -> None:
+    """Listings end at a partition, so that the rows of the lower one would be lost."""
+    table = golden(version, "mdt_disabled").table
+    rows = own_rows(table, read_rows(table)).slice(0, 1)
+    at = rows.schema.get_field_index("dt")
+
+    def source(*values: str) -> Path:
+        parts = [rows.set_column(at, "dt", pa.array([value])) for value in values]
+        return put_source(pa.concat_tables(parts), tmp_path, name="+".join(values).replace("/", "-"))
+
+    refused = "'US/CA' would lie below partition 'US'"
+    with pytest.raises(ConfigError, match=refused):
+        overwrite(table, source("US", "US/CA"))
+    given = source(first)
+    overwrite(table, given)
+    before = read_rows(table)
+    with pytest.raises(ConfigError, match=refused):
+        overwrite(table, source(*{"US", "US/CA"} - {first}))
+    overwrite(table, source("USA"))
+    assert read_rows(table).num_rows == before.num_rows + 1
+    overwrite(table, given)
 
 
 @pytest.mark.parametrize("version", ["6", "8", "9"])

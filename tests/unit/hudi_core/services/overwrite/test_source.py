@@ -80,6 +80,34 @@ def test_what_is_no_source_is_refused(tmp_path: Path) -> None:
         find_source(str(folder), {})
 
 
+@pytest.mark.parametrize("where", ["", "2024-01-01", "files/"])
+def test_a_folder_of_a_hudi_table_is_no_source(golden: Golden, where: str) -> None:
+    """It holds all versions of its rows."""
+    table = golden("9", "cow_basic").table
+    folder = table / ".hoodie" / "metadata" / where if where == "files/" else table / where
+    with pytest.raises(ConfigError, match="a folder of a Hudi table") as refused:
+        find_source(str(folder), {})
+    assert "hudictl read" in str(refused.value.remedy)
+    one = sorted((table / "2024-01-01").glob("*.parquet"))[0]
+    assert find_source(str(one), {})[1][0].name == one.name
+
+
+@pytest.mark.parametrize("coded", [True, False])
+@pytest.mark.parametrize("version", ["6", "9"])
+def test_views_are_texts_as_any(golden: Golden, tmp_path: Path, version: str, coded: bool) -> None:
+    """With pages of a dictionary and without, also in keys and partition columns."""
+    table = golden(version, "types_cow").table
+    rows = read_rows(table)
+    own = own_rows(table, rows)
+    views = {pa.string(): pa.string_view(), pa.binary(): pa.binary_view()}
+    schema = pa.schema([field.with_type(views.get(field.type, field.type)) for field in own.schema])
+    assert schema != own.schema
+    given = tmp_path / "views.parquet"
+    pq.write_table(own.cast(schema), given, use_dictionary=coded)
+    overwrite(table, given, whole_table=True)
+    assert_same_rows(own_rows(table, read_rows(table)), own, ignore=())
+
+
 @pytest.fixture
 def table(golden: Golden) -> Path:
     return golden("9", "cow_basic").table
