@@ -157,7 +157,6 @@ def make_table(folder: Path, *, recent: bool = False) -> None:
         uri=str(folder),
         storage_options={},
         instant="20260201000000000",
-        max_instant="20260131000000000",
         committed=CommittedInstants(frozenset(), frozenset(), "20270101000000000"),
         schema=SCHEMA,
         policy=MergePolicy(("_hoodie_record_key",), ("ts",)),

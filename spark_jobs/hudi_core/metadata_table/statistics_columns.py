@@ -8,9 +8,9 @@ from typing import Final
 
 import pyarrow as pa
 
+from hudi_core.codec.column_paths import column_type
 from hudi_core.config.metadata_config import STATISTICS_COLUMN_COUNT, STATISTICS_COLUMNS
 from hudi_core.errors import ConfigError
-from hudi_core.metadata_table.column_paths import column_type
 from hudi_core.metadata_table.indexed_table import IndexedTable
 from hudi_core.metadata_table.partition_type import COLUMN_STATS, STATISTICS
 from hudi_core.model.names import COMMIT_TIME, META_FIELDS, OPERATION, PARTITION_PATH, RECORD_KEY

@@ -26,7 +26,7 @@ from hudi_core.filegroup.merge.fold_per_key import (
 from hudi_core.filegroup.merge.ordering_values import Ordering, nulls
 from hudi_core.filegroup.merge.payload_store import PayloadStore
 from hudi_core.filegroup.merge.payloads import Fill, Payload
-from hudi_core.filegroup.merge.record_keys import delete_flags, key_texts, record_keys
+from hudi_core.filegroup.merge.record_keys import delete_flags, key_texts, record_keys, top_columns
 from hudi_core.filegroup.merge.row_merge import RowMerger
 from hudi_core.filegroup.merge.table_policy import MergePolicy, Rules
 from hudi_core.filegroup.merge.winning_version import Kind, log_step
@@ -184,4 +184,4 @@ class LogMerger:
 
 def merge_columns(policy: MergePolicy, ordering: Ordering) -> frozenset[str]:
     """The columns that a merge looks at, so that a projection keeps them. With `policy.whole_rows` it looks at all."""
-    return frozenset(policy.key_fields) | ordering.names | {mark.column for mark in policy.delete_marks}
+    return top_columns((*policy.key_fields, *(mark.column for mark in policy.delete_marks))) | ordering.names

@@ -134,8 +134,9 @@ def merge_properties(given: Mapping[str, str]) -> dict[str, str]:
 def delete_marks(properties: Mapping[str, str], payload: Payload, *, hudi_1: bool, path: str) -> tuple[DeleteMark, ...]:
     """What marks a row as deleted: `_hoodie_is_deleted`, the operation, the table's marker, and the payload class's.
 
-    In Hudi 0.15 a marker of the table replaces `_hoodie_is_deleted` and only DefaultHoodieRecordPayload evaluates it;
-    1.x evaluates both. Raises ConfigError for a field without a marker, or the reverse.
+    In Hudi 0.15 a marker of the table replaces `_hoodie_is_deleted` and only DefaultHoodieRecordPayload evaluates it,
+    of a top-level column; 1.x evaluates both, also of a nested column (RecordContext.isCustomDeleteRecord).
+    Raises ConfigError for a field without a marker, or the reverse.
     """
     marks = [DeleteMark(IS_DELETED, ("true",)), DeleteMark(OPERATION, ("D", "-U") if hudi_1 else ("D",))]
     field, marker = properties.get(DELETE_FIELD_KEY), properties.get(DELETE_MARKER_KEY)
@@ -145,7 +146,8 @@ def delete_marks(properties: Mapping[str, str], payload: Payload, *, hudi_1: boo
         if marker and not field and hudi_1:
             raise ConfigError(f"{DELETE_MARKER_KEY} is set without {DELETE_FIELD_KEY}", path=path)
         if field and marker:
-            marks = [*(marks if hudi_1 else marks[1:]), DeleteMark(field, (marker,))]
+            named = [DeleteMark(field, (marker,))] if hudi_1 or "." not in field else []
+            marks = [*(marks if hudi_1 else marks[1:]), *named]
     if payload is Payload.AWS_DMS:
         marks.append(DeleteMark("Op", ("D",), any_case=True))
     elif payload is Payload.POSTGRES:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import reduce
 
 import numpy as np
@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from hudi_core.codec.column_paths import column_of
 from hudi_core.errors import CorruptFileError, UnsupportedError
 from hudi_core.filegroup.merge.merge_mode import DeleteMark
 from hudi_core.filegroup.merge.table_policy import MergePolicy
@@ -20,12 +21,13 @@ EMPTY_KEY = "__empty__"
 
 
 def record_keys(batch: pa.RecordBatch, fields: Sequence[str], *, path: str) -> pa.Array:
-    """The rows' keys as a string array: the one field's text, or `a:value,b:value` of several.
+    """The rows' keys as a string array: the one field's text, or `a:value,b:value` of several; fields by dotted name.
 
-    As KeyGenerator.constructRecordKey. Raises CorruptFileError for a row without a key and UnsupportedError for a type
-    that makes none.
+    As KeyGenerator.constructRecordKey and RecordContext.virtualKeyExtractor. A field that the rows lack is null. Raises
+    CorruptFileError for a row without a key and UnsupportedError for a type that makes none.
     """
-    columns = [batch.column(batch.schema.get_field_index(name)) for name in fields]
+    found = [column_of(batch, name) for name in fields]
+    columns = [pa.nulls(batch.num_rows, pa.string()) if column is None else column for column in found]
     if len(columns) == 1:
         return key_texts(columns[0], path=path)
     texts = [_text(column, path) for column in columns]
@@ -39,6 +41,11 @@ def record_keys(batch: pa.RecordBatch, fields: Sequence[str], *, path: str) -> p
         filled = pc.if_else(pc.equal(text, ""), EMPTY_KEY, text).fill_null(NULL_KEY)
         parts.append(pc.binary_join_element_wise(f"{name}:", filled, ""))
     return pc.binary_join_element_wise(*parts, ",")
+
+
+def top_columns(names: Iterable[str]) -> frozenset[str]:
+    """The columns to read for those of dotted names."""
+    return frozenset(name.split(".")[0] for name in names)
 
 
 def key_texts(column: pa.Array, *, path: str) -> pa.Array:
@@ -67,9 +74,9 @@ def delete_flags(batch: pa.RecordBatch, policy: MergePolicy) -> NDArray[np.bool_
     """Which rows are marked as deleted; a mark in a column that the rows lack marks none."""
     flags = np.zeros(batch.num_rows, dtype=np.bool_)
     for mark in policy.delete_marks:
-        index = batch.schema.get_field_index(mark.column)
-        if index >= 0 and not (mark.column == IS_DELETED and not pa.types.is_boolean(batch.schema.field(index).type)):
-            flags |= _marked(batch.column(index), mark)
+        column = column_of(batch, mark.column)
+        if column is not None and not (mark.column == IS_DELETED and not pa.types.is_boolean(column.type)):
+            flags |= _marked(column, mark)
     return flags
 
 

@@ -80,7 +80,7 @@ def latest_read_instant(timeline: Timeline) -> str | None:
 
 
 def latest_compaction_instant(timeline: Timeline) -> str | None:
-    """The instant up to which a compaction reads log blocks: the last completed commit or rollback of the timeline.
+    """The instant up to which a log compaction plans log blocks: the last completed commit or rollback.
 
     None for a table without any, which has no rows. A rollback counts, so that its command blocks are obeyed. So does a
     replacecommit, though not for Hudi (HoodieCompactor.getMaxInstantTime of 0.15): behind an archival of the

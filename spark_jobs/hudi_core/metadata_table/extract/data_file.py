@@ -16,6 +16,7 @@ import pyarrow as pa
 from hudi_core.codec.avro.arrow import arrow_schema
 from hudi_core.codec.avro.schema import AvroSchema, field_names, parse_schema
 from hudi_core.codec.bloom import filter_in_footer
+from hudi_core.codec.column_paths import column_of, column_type
 from hudi_core.codec.log.blocks import BlockType, CorruptBlock
 from hudi_core.codec.parquet.file import BATCH_ROWS
 from hudi_core.errors import UnsupportedError
@@ -23,7 +24,6 @@ from hudi_core.filegroup.read.base_file import History, base_batches, open_base_
 from hudi_core.filegroup.read.evolution import rename_fields
 from hudi_core.filegroup.read.log_records import block_batches
 from hudi_core.filegroup.read.log_scan import log_blocks
-from hudi_core.metadata_table.column_paths import column_of, column_type
 from hudi_core.metadata_table.extract.column_ranges import FooterRanges, RowRanges
 from hudi_core.metadata_table.extract.expressions import ExpressionValues
 from hudi_core.metadata_table.records.column_stats import file_record

@@ -11,10 +11,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Final
 
+from hudi_core.codec.column_paths import column_type
 from hudi_core.config.metadata_config import EXPRESSION_FILTER_TYPE, EXPRESSION_INDEX_GROUPS
 from hudi_core.config.write_config import BLOOM_ENTRIES, BLOOM_ERROR_RATE, BLOOM_MAX_ENTRIES
 from hudi_core.errors import ConfigError, UnsupportedError
-from hudi_core.metadata_table.column_paths import column_type
 from hudi_core.metadata_table.extract.expressions import SESSION_ZONE, check_expression
 from hudi_core.metadata_table.index_definitions import IndexDefinition
 from hudi_core.metadata_table.indexed_table import IndexedTable

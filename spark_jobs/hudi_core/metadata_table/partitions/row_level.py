@@ -20,7 +20,7 @@ from hudi_core.codec.hashing import group_indexes
 from hudi_core.codec.hfile.keyvalue import MAX_ROW
 from hudi_core.engine.exchange import exchange_rows
 from hudi_core.errors import HudiError, UnsupportedError
-from hudi_core.filegroup.merge.record_keys import record_keys
+from hudi_core.filegroup.merge.record_keys import record_keys, top_columns
 from hudi_core.filegroup.merge.table_policy import key_fields
 from hudi_core.filegroup.read.log_scan import CommittedInstants
 from hudi_core.filegroup.read.read_spec import ReaderSpec
@@ -77,7 +77,7 @@ class ChangeReader:
         """The record keys (string) of a slice's rows, batch by batch, with the named columns beside them."""
         fields = key_fields(self._config)
         path = item.files[0].path if item.files else item.file_group.file_id
-        for batch in reader.read(item, list(dict.fromkeys([*fields, *columns]))):
+        for batch in reader.read(item, list(dict.fromkeys([*sorted(top_columns(fields)), *columns]))):
             keys = record_keys(batch, fields, path=path)
             yield (keys, batch) if self._going is None or reader is not self.before else self._going(keys, batch)
 

@@ -16,9 +16,9 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hudi_core.codec.column_paths import column_type
 from hudi_core.errors import CorruptFileError, ExecutionError, HudiError, UnsupportedError
 from hudi_core.filegroup.read.slice_reader import SliceReader
-from hudi_core.metadata_table.column_paths import column_type
 from hudi_core.metadata_table.index_definitions import DEFAULT_PATH, IndexDefinition
 from hudi_core.metadata_table.keys import secondary_hashed_part, secondary_keys, secondary_prefixes
 from hudi_core.metadata_table.partition_type import SECONDARY_PREFIX

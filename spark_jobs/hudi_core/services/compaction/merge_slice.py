@@ -32,7 +32,7 @@ from hudi_core.filegroup.merge.log_merge import LogRecords
 from hudi_core.filegroup.merge.ordering_values import Ordering
 from hudi_core.filegroup.merge.table_policy import MergePolicy, Rules
 from hudi_core.filegroup.read.base_file import base_batches, open_replaced_file
-from hudi_core.filegroup.read.log_scan import CommittedInstants, ScanCounts, scan_log_files
+from hudi_core.filegroup.read.log_scan import AFTER_ALL, CommittedInstants, ScanCounts, scan_log_files
 from hudi_core.filegroup.read.slice_merge import GROUP_SHARE, SliceMerge, merging
 from hudi_core.filegroup.write.base_file_writer import BaseFileHandle
 from hudi_core.filegroup.write.markers import MarkerType, check_attempt, create_marker
@@ -61,16 +61,15 @@ GROUP_ROWS = 4
 class CompactionUnit:
     """One operation of the plan at `instant`, and what its merge must know of the table.
 
-    `max_instant` is log_scan.latest_compaction_instant of the timeline, `committed` CommittedInstants.of it,
-    `schema` the table's Avro schema. `as_hudi_1` is merge_mode.reads_as_hudi_1 of the table. `requirements` are what
-    the metadata table must know of the new file; None: nothing.
+    `committed` is CommittedInstants.of the timeline, `schema` the table's Avro schema. `as_hudi_1` is
+    merge_mode.reads_as_hudi_1 of the table. `requirements` are what the metadata table must know of the new file; None:
+    nothing.
     """
 
     operation: CompactionOperation
     uri: str
     storage_options: Mapping[str, str]
     instant: str
-    max_instant: str | None
     committed: CommittedInstants
     schema: AvroSchema
     policy: MergePolicy
@@ -130,13 +129,9 @@ class _Compaction:
     def run(self) -> CompactedSlice:
         started = time.perf_counter()
         files = self._log_files()
-        scan = scan_log_files(
-            self.storage,
-            files,
-            self.unit.committed,
-            latest_instant=self.unit.max_instant,
-            stop_at_newer=not self.as_hudi_1,
-        )
+        # Hudi 0.15 ends the scan at a block newer than the last commit (AbstractHoodieLogRecordReader). Behind that of
+        # a pending write may be one of a completed write, which no reader would find any more.
+        scan = scan_log_files(self.storage, files, self.unit.committed, latest_instant=AFTER_ALL, stop_at_newer=False)
         if not self.config.allow_corrupt_log_blocks:
             scan.refuse_corrupt()
         # Hudi: a slice whose blocks were all rolled back is still rewritten when it has a base file, and is nothing

@@ -9,7 +9,7 @@ from hudi_core.config.write_config import WriteConfig
 from hudi_core.errors import FormatError
 from hudi_core.filegroup.merge.merge_mode import reads_as_hudi_1
 from hudi_core.filegroup.merge.table_policy import MergePolicy
-from hudi_core.filegroup.read.log_scan import CommittedInstants, latest_compaction_instant
+from hudi_core.filegroup.read.log_scan import CommittedInstants
 from hudi_core.metadata_table.extract.data_file import StatisticsRequirements
 from hudi_core.metadata_table.records.file_statistics import FileStatistics
 from hudi_core.model.names import parse_base_file
@@ -35,7 +35,7 @@ def build_units(
     """One unit per operation, in the plan's order. `timeline` decides which log blocks count; `schema` is the table's,
     without meta fields. `requirements`: see CompactionUnit.
     """
-    max_instant, committed = latest_compaction_instant(timeline), CommittedInstants.of(timeline)
+    committed = CommittedInstants.of(timeline)
     config, as_hudi_1 = WriteConfig.of(context.options), reads_as_hudi_1(context.config)
     policy = MergePolicy.for_table(context.config, context.options)
     return [
@@ -44,7 +44,6 @@ def build_units(
             uri=context.uri,
             storage_options=context.storage_options,
             instant=instant,
-            max_instant=max_instant,
             committed=committed,
             schema=schema,
             policy=policy,

@@ -10,9 +10,9 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from hudi_core.codec.column_paths import column_type
 from hudi_core.engine.serializer import from_text, to_text
 from hudi_core.errors import ConfigError, ConflictError, StorageNotFoundError, UnsupportedError
-from hudi_core.metadata_table.column_paths import column_type
 from hudi_core.metadata_table.extract.data_file import StatisticsRequirements
 from hudi_core.metadata_table.indexed_table import IndexedTable
 from hudi_core.metadata_table.initialize.exchange import files_of_all_slices

@@ -24,7 +24,7 @@ from hudi_core.codec.bloom import filter_in_footer
 from hudi_core.errors import ConfigError, MetadataUnavailableError
 from hudi_core.expr.functions import evaluate
 from hudi_core.expr.tree import Column
-from hudi_core.filegroup.merge.record_keys import record_keys
+from hudi_core.filegroup.merge.record_keys import record_keys, top_columns
 from hudi_core.filegroup.read.base_file import open_base_file
 from hudi_core.filegroup.read.schema_resolver import table_schema
 from hudi_core.filegroup.read.slice_reader import SliceReader
@@ -266,7 +266,11 @@ class _Queries:
     def _keys(self) -> list[str]:
         """Record keys of the first slices with rows."""
         columns, path = key_columns(self._context.config), self._context.config.path
-        found = (key for batch in self._some_rows(columns) for key in record_keys(batch, columns, path=path))
+        found = (
+            key
+            for batch in self._some_rows(sorted(top_columns(columns)))
+            for key in record_keys(batch, columns, path=path)
+        )
         return [key.as_py() for key in islice(found, SAMPLE)]
 
     def _some_rows(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:

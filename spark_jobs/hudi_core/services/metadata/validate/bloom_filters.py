@@ -16,7 +16,7 @@ from typing import Any
 import pyarrow as pa
 
 from hudi_core.codec.bloom import BloomFilter, filter_in_footer
-from hudi_core.filegroup.merge.record_keys import record_keys
+from hudi_core.filegroup.merge.record_keys import record_keys, top_columns
 from hudi_core.metadata_table.keys import bloom_filter_key, partition_id
 from hudi_core.metadata_table.partition_type import BLOOM_FILTERS
 from hudi_core.metadata_table.read.partition import MetadataPartition
@@ -83,7 +83,7 @@ class BloomFiltersCheck(FiltersCheck):
     def __init__(
         self, metadata_snapshot: MetadataTableSnapshot, key_columns: tuple[str, ...], findings: Findings
     ) -> None:
-        super().__init__(BLOOM_FILTERS, frozenset(key_columns), metadata_snapshot, findings)
+        super().__init__(BLOOM_FILTERS, top_columns(key_columns), metadata_snapshot, findings)
         self._key_columns = key_columns
 
     def open_file(self, head: FileHead) -> FilterCheck | None:

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from hudi_core.codec.hashing import file_group_index, group_indexes
-from hudi_core.filegroup.merge.record_keys import record_keys
+from hudi_core.filegroup.merge.record_keys import record_keys, top_columns
 from hudi_core.metadata_table.partition_type import RECORD_INDEX
 from hudi_core.metadata_table.read.partition import MetadataPartition
 from hudi_core.metadata_table.read.row_level import RecordIndex, RecordLocation
@@ -46,7 +46,7 @@ class RecordIndexCheck(PartitionCheck):
         self._unindexed: dict[str, int] = {}
 
     def row_columns(self) -> frozenset[str]:
-        return frozenset(self._key_columns)
+        return top_columns(self._key_columns)
 
     def open_partition(self, files: PartitionFiles) -> None:
         if self._is_partitioned:

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from hudi_core.codec.hashing import file_group_index, group_indexes
 from hudi_core.expr.functions import evaluate
 from hudi_core.expr.tree import Column
-from hudi_core.filegroup.merge.record_keys import record_keys
+from hudi_core.filegroup.merge.record_keys import record_keys, top_columns
 from hudi_core.metadata_table.keys import (
     parse_secondary_key,
     secondary_hashed_part,
@@ -66,7 +66,7 @@ class SecondaryIndexCheck(PartitionCheck):
         self._places: list[FileSlice] = []
 
     def row_columns(self) -> frozenset[str]:
-        return frozenset((self._column.path[0], *self._key_columns))
+        return top_columns(self._key_columns) | {self._column.path[0]}
 
     def add_rows(self, file_slice: FileSlice, batch: pa.RecordBatch) -> None:
         if not self._places or self._places[-1] is not file_slice:

@@ -5,7 +5,7 @@ import pytest
 
 from hudi_core.errors import CorruptFileError, UnsupportedError
 from hudi_core.filegroup.merge.merge_mode import DeleteMark
-from hudi_core.filegroup.merge.record_keys import delete_flags, key_texts, record_keys
+from hudi_core.filegroup.merge.record_keys import delete_flags, key_texts, record_keys, top_columns
 from hudi_core.filegroup.merge.table_policy import MergePolicy
 
 
@@ -24,6 +24,20 @@ def test_several_key_fields_are_named_and_joined() -> None:
     ]
     with pytest.raises(CorruptFileError, match=r"log-7.*id, name"):
         record_keys(pa.record_batch({"id": pa.array([None], pa.int64()), "name": [""]}), ("id", "name"), path="log-7")
+
+
+def test_key_fields_may_be_nested_or_absent() -> None:
+    """As RecordContext.virtualKeyExtractor finds them."""
+    batch = pa.record_batch({"s": [{"id": "k1"}, {"id": "k2"}], "last": ["x", "y"]})
+    assert record_keys(batch, ("s.id",), path="p").to_pylist() == ["k1", "k2"]
+    assert record_keys(batch, ("s.id", "gone"), path="p").to_pylist() == [
+        "s.id:k1,gone:__null__",
+        "s.id:k2,gone:__null__",
+    ]
+    for field in ("gone", "s.gone", "last.id"):
+        with pytest.raises(CorruptFileError, match="2 records have no record key"):
+            record_keys(batch, (field,), path="p")
+    assert top_columns(("s.id", "s.x", "last")) == {"s", "last"}
 
 
 def test_null_keys_are_refused_by_name() -> None:
@@ -51,6 +65,13 @@ def test_marks_are_texts_whatever_the_column() -> None:
     assert flags(DeleteMark("gone", ("D",)), pa.array(["D"])) == [False]
     with pytest.raises(UnsupportedError, match="'c'"):
         flags(DeleteMark("c", ("D",)), pa.array([["D"]]))
+
+
+def test_a_mark_may_be_in_a_nested_column() -> None:
+    policy = MergePolicy(("id",), (), delete_marks=(DeleteMark("m.op", ("D",)),))
+    batch = pa.record_batch({"m": pa.array([{"op": "D"}, {"op": "I"}, None], pa.struct([("op", pa.string())]))})
+    assert delete_flags(batch, policy).tolist() == [True, False, False]
+    assert delete_flags(pa.record_batch({"m": ["D"]}), policy).tolist() == [False]
 
 
 def test_a_flag_column_that_is_no_boolean_flags_nothing() -> None:

@@ -364,6 +364,50 @@ def test_keys_of_several_columns_without_meta_columns(tmp_path: Path, version: s
     )
 
 
+NESTED = {
+    "type": "record",
+    "name": "t",
+    "fields": [
+        {
+            "name": "s",
+            "type": {
+                "type": "record",
+                "name": "s",
+                "fields": [{"name": name, "type": ["null", "string"], "default": None} for name in ("id", "op")],
+            },
+        },
+        *({"name": name, "type": ["null", kind], "default": None} for name, kind in (("ts", "long"), ("v", "string"))),
+    ],
+}
+
+
+def nested(key: str, operation: str, ts: int, value: str) -> dict[str, Any]:
+    return {"s": {"id": key, "op": operation}, "ts": ts, "v": value}
+
+
+@pytest.mark.parametrize("version", ["6", "8", "9"])
+@pytest.mark.parametrize("columns", [None, ["v"]])
+def test_a_key_and_a_delete_mark_in_a_nested_column(tmp_path: Path, version: str, columns: list[str] | None) -> None:
+    """In version 6 the mark is looked for among the top-level columns alone, as DefaultHoodieRecordPayload does."""
+    prefix = "hoodie.record.merge.property." if version == "9" else ""
+    properties = {
+        "hoodie.table.version": version,
+        "hoodie.populate.meta.fields": "false",
+        "hoodie.table.recordkey.fields": "s.id",
+        f"{prefix}hoodie.payload.delete.field": "s.op",
+        f"{prefix}hoodie.payload.delete.marker": "D",
+        **({"hoodie.table.ordering.fields": "ts"} if version == "9" else {}),
+    }
+    if version == "6":
+        properties["hoodie.compaction.payload.class"] = "org.apache.hudi.common.model.DefaultHoodieRecordPayload"
+    base = [nested(f"k{number}", "I", 1, f"base{number}") for number in range(4)]
+    changes = block_of("002", NESTED, [nested("k1", "U", 2, "new"), nested("k2", "D", 2, "gone")])
+    reader = made_table(tmp_path, properties, NESTED, base, changes)
+    found = rows(reader, [made_slice(reader)], columns)
+    left = ["gone"] if version == "6" else []
+    assert sorted(found.column("v").to_pylist()) == ["base0", "base3", *left, "new"]
+
+
 def test_change_operations_delete_and_are_a_column_where_the_table_has_it(tmp_path: Path) -> None:
     with_operation = add_meta_fields(PAIR, operation=True)
 

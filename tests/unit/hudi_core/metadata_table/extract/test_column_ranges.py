@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from hudi_core.codec.column_paths import column_of
 from hudi_core.errors import UnsupportedError
-from hudi_core.metadata_table.column_paths import column_of
 from hudi_core.metadata_table.extract.column_ranges import FooterRanges, RowRanges
 from hudi_core.metadata_table.records.bound_encoding import ValueType
 from hudi_core.metadata_table.records.file_statistics import ColumnRange

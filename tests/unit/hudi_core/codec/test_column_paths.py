@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from hudi_core.metadata_table.column_paths import column_of, column_type, field_path
+from hudi_core.codec.column_paths import column_of, column_type, field_path
 
 NESTED = pa.schema(
     [
