@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from hudi_core.codec.avro.resolve import AvroType, resolve
 from hudi_core.codec.avro.schema import AvroSchema
+from hudi_core.codec.column_paths import column_of
 from hudi_core.errors import ConfigError, UnsupportedError
 from hudi_core.filegroup.merge.partial import Default, field_defaults
 from hudi_core.filegroup.merge.payloads import Payload
@@ -53,10 +54,9 @@ class OrderingColumn:
     """As Ordering.same_class."""
 
     def from_rows(self, batch: pa.RecordBatch) -> pa.Array:
-        """The rows' values as `type`, nulls as they are."""
-        first, *inner = self.name.split(".")
-        column = batch.column(batch.schema.get_field_index(first))
-        return self.normal(pc.struct_field(column, inner) if inner else column)
+        """The rows' values as `type`, nulls as they are; nulls of a column that the rows lack."""
+        column = column_of(batch, self.name)
+        return pa.nulls(batch.num_rows, self.type) if column is None else self.normal(column)
 
     def normal(self, column: pa.Array) -> pa.Array:
         """A column's values as `type`; nulls stay."""

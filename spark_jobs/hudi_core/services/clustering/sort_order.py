@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from hudi_core.codec.column_paths import column_of
 from hudi_core.config.services.clustering_config import SORT_COLUMNS, Layout
 from hudi_core.errors import ConfigError, UnsupportedError
 from hudi_core.model.names import RECORD_KEY
@@ -125,12 +126,7 @@ def column_named(name: str, schema: pa.Schema) -> str:
 
 
 def _column(batch: pa.RecordBatch, name: str) -> pa.Array:
-    top, *inner = name.split(".")
-    at = batch.schema.get_field_index(top)
-    column = None if at < 0 else batch.column(at)
-    for part in inner:
-        is_there = column is not None and pa.types.is_struct(column.type) and column.type.get_field_index(part) >= 0
-        column = pc.struct_field(column, part) if is_there else None
+    column = column_of(batch, name)
     if column is None:
         raise ConfigError(f"{SORT_COLUMNS.name} names {name}, which is no column of the table")
     return column

@@ -107,6 +107,8 @@ def test_a_column_within_another() -> None:
     batch = pa.record_batch([pa.array([{"ts": 5}, None, {"ts": 7}], pa.struct([("ts", pa.int32())]))], ["at"])
     assert ordering.values(batch, path="p").to_pylist() == [5, 0, 7]
     assert ordering.names == {"at"}
+    lacking = pa.record_batch({"other": ["x", "y"]})
+    assert ordering.values(lacking, path="p").to_pylist() == [0, 0], "a partition column that files lack"
 
 
 def test_hudi_0_15_finds_no_column_within_another_in_log_files() -> None:
