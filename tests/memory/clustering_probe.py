@@ -13,7 +13,6 @@ import polars
 
 from hudi_core.engine.local import LocalEngine
 from hudi_core.engine.serializer import from_text
-from hudi_core.filegroup.read.log_scan import AFTER_ALL
 from hudi_core.services.clustering.slice_rows import ClusteringTarget
 from hudi_core.services.clustering.sort_order import SortOrder
 from hudi_core.services.clustering.units import Group, Work
@@ -36,7 +35,7 @@ def main(folder: Path, budget: int, how: str = "") -> None:
     unit = from_text(CompactionUnit, (folder / "unit.json").read_text())
     config = replace(unit.config, memory_bytes=budget)
     files = NewFiles(unit.instant, unit.schema, config, 1 << 30, unit.as_hudi_1, requirements=unit.requirements)
-    target = ClusteringTarget(str(folder), {}, files, AFTER_ALL, unit.committed, unit.policy)
+    target = ClusteringTarget(str(folder), {}, files, unit.committed, unit.policy)
     operation = unit.operation
     item = ClusteringSlice(operation.partition, operation.file_id, operation.base_file, operation.log_files)
     engine = RemoteEngine(1) if how == "task" else LocalEngine(1, exchange_bytes=budget)

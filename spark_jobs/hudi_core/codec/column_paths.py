@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -23,6 +23,11 @@ def column_of(batch: pa.RecordBatch, name: str) -> pa.Array | None:
     for step in path[1:]:
         array = pc.struct_field(array, step.name)
     return array
+
+
+def top_columns(names: Iterable[str]) -> frozenset[str]:
+    """The columns to read for those of dotted names."""
+    return frozenset(name.split(".")[0] for name in names)
 
 
 def field_path(schema: pa.Schema, name: str) -> Sequence[pa.Field] | None:

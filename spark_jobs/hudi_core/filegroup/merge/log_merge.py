@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from hudi_core.codec.column_paths import top_columns
 from hudi_core.errors import UnsupportedError
 from hudi_core.filegroup.merge.fold_per_key import (
     Events,
@@ -26,7 +27,7 @@ from hudi_core.filegroup.merge.fold_per_key import (
 from hudi_core.filegroup.merge.ordering_values import Ordering, nulls
 from hudi_core.filegroup.merge.payload_store import PayloadStore
 from hudi_core.filegroup.merge.payloads import Fill, Payload
-from hudi_core.filegroup.merge.record_keys import delete_flags, key_texts, record_keys, top_columns
+from hudi_core.filegroup.merge.record_keys import delete_flags, key_texts, record_keys
 from hudi_core.filegroup.merge.row_merge import RowMerger
 from hudi_core.filegroup.merge.table_policy import MergePolicy, Rules
 from hudi_core.filegroup.merge.winning_version import Kind, log_step

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from hudi_core.codec.avro.resolve import AvroType, resolve
 from hudi_core.codec.avro.schema import AvroSchema
-from hudi_core.codec.column_paths import column_of
+from hudi_core.codec.column_paths import column_of, top_columns
 from hudi_core.errors import ConfigError, UnsupportedError
 from hudi_core.filegroup.merge.partial import Default, field_defaults
 from hudi_core.filegroup.merge.payloads import Payload
@@ -117,7 +117,7 @@ class Ordering:
     @property
     def names(self) -> frozenset[str]:
         """The top-level columns that hold ordering values."""
-        return frozenset(column.name.split(".")[0] for column in self.columns)
+        return top_columns(column.name for column in self.columns)
 
     @property
     def has_text(self) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import reduce
 
 import numpy as np
@@ -41,11 +41,6 @@ def record_keys(batch: pa.RecordBatch, fields: Sequence[str], *, path: str) -> p
         filled = pc.if_else(pc.equal(text, ""), EMPTY_KEY, text).fill_null(NULL_KEY)
         parts.append(pc.binary_join_element_wise(f"{name}:", filled, ""))
     return pc.binary_join_element_wise(*parts, ",")
-
-
-def top_columns(names: Iterable[str]) -> frozenset[str]:
-    """The columns to read for those of dotted names."""
-    return frozenset(name.split(".")[0] for name in names)
 
 
 def key_texts(column: pa.Array, *, path: str) -> pa.Array:

@@ -16,11 +16,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hudi_core.codec.column_paths import top_columns
 from hudi_core.codec.hashing import group_indexes
 from hudi_core.codec.hfile.keyvalue import MAX_ROW
 from hudi_core.engine.exchange import exchange_rows
 from hudi_core.errors import HudiError, UnsupportedError
-from hudi_core.filegroup.merge.record_keys import record_keys, top_columns
+from hudi_core.filegroup.merge.record_keys import record_keys
 from hudi_core.filegroup.merge.table_policy import key_fields
 from hudi_core.filegroup.read.log_scan import CommittedInstants
 from hudi_core.filegroup.read.read_spec import ReaderSpec

@@ -11,7 +11,7 @@ from hudi_core.codec.avro.schema import without_fields
 from hudi_core.config.write_config import WriteConfig
 from hudi_core.errors import ConfigError, StorageNotFoundError
 from hudi_core.filegroup.merge.merge_mode import reads_as_hudi_1
-from hudi_core.filegroup.read.log_scan import AFTER_ALL, CommittedInstants
+from hudi_core.filegroup.read.log_scan import CommittedInstants
 from hudi_core.filegroup.read.planned_slices import PlannedSlice
 from hudi_core.filegroup.read.schema_resolver import table_schema
 from hudi_core.metadata_table.extract.data_file import StatisticsRequirements
@@ -156,7 +156,6 @@ class ClusteringJob(RewriteJob[ClusteringPlan, Clustered]):
             context.uri,
             dict(context.storage_options),
             files,
-            AFTER_ALL,
             CommittedInstants.of(timeline),
             merge_policy(context, plan),
         )

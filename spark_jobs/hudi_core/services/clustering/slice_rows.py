@@ -15,7 +15,7 @@ from hudi_core.filegroup.merge.ordering_values import Ordering
 from hudi_core.filegroup.merge.record_keys import key_texts
 from hudi_core.filegroup.merge.table_policy import MergePolicy
 from hudi_core.filegroup.read.base_file import base_batches, open_replaced_file
-from hudi_core.filegroup.read.log_scan import CommittedInstants, scan_log_files
+from hudi_core.filegroup.read.log_scan import AFTER_ALL, CommittedInstants, scan_log_files
 from hudi_core.filegroup.read.slice_merge import GROUP_SHARE, SliceMerge, merging
 from hudi_core.filegroup.write.base_file_writer import rows_schema
 from hudi_core.model.names import RECORD_KEY
@@ -31,14 +31,13 @@ from hudi_core.view.file_group import DataFile
 class ClusteringTarget:
     """What all tasks of a clustering know: the table, how its slices are read, and how the new files are written.
 
-    Log blocks count whose instant is up to `max_instant` and is committed: `committed` is CommittedInstants.of the
-    timeline. `policy` is None where no slice has log files.
+    Log blocks count whose instant is committed: `committed` is CommittedInstants.of the timeline. `policy` is None
+    where no slice has log files.
     """
 
     uri: str
     storage_options: Mapping[str, str]
     files: NewFiles
-    max_instant: str | None
     committed: CommittedInstants
     policy: MergePolicy | None
 
@@ -127,13 +126,7 @@ def open_slice(storage: Storage, target: ClusteringTarget, item: ClusteringSlice
     """
     names = item.data_logs
     files = [DataFile(item.partition, name, storage.stat(join(item.partition, name)).size) for name in names]
-    scan = scan_log_files(
-        storage,
-        files,
-        target.committed,
-        latest_instant=target.max_instant,
-        stop_at_newer=not target.files.as_hudi_1,
-    )
+    scan = scan_log_files(storage, files, target.committed, latest_instant=AFTER_ALL, stop_at_newer=False)
     if not target.config.allow_corrupt_log_blocks:
         scan.refuse_corrupt()
     policy = target.policy

@@ -21,10 +21,11 @@ from typing import Any, Final
 import pyarrow as pa
 
 from hudi_core.codec.bloom import filter_in_footer
+from hudi_core.codec.column_paths import top_columns
 from hudi_core.errors import ConfigError, MetadataUnavailableError
 from hudi_core.expr.functions import evaluate
 from hudi_core.expr.tree import Column
-from hudi_core.filegroup.merge.record_keys import record_keys, top_columns
+from hudi_core.filegroup.merge.record_keys import record_keys
 from hudi_core.filegroup.read.base_file import open_base_file
 from hudi_core.filegroup.read.schema_resolver import table_schema
 from hudi_core.filegroup.read.slice_reader import SliceReader

@@ -284,10 +284,8 @@ def _preview(
     replaced = len(planned.file_groups())
     first = what_comes_first(context, work.token)
     for result in _roll_failed_writes_back(context, owner, dry_run=True):
-        if result.target is not None and result.target not in first and result.reason is not None:
-            first += f"; {result.reason}"
-        elif result.target is not None and result.target not in first:
-            first += f"; the failed write {result.target} would be rolled back first"
+        if result.target is not None and result.target not in first:
+            first += f"; {result.reason or f'the failed write {result.target} would be rolled back first'}"
     reason = f"a dry run{first}"
     return OverwriteResult(
         None, work.operation, len(planned.partitions), replaced, 0, records, reason=reason, engine=engine.name

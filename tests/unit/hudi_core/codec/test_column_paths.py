@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from hudi_core.codec.column_paths import column_of, column_type, field_path
+from hudi_core.codec.column_paths import column_of, column_type, field_path, top_columns
 
 NESTED = pa.schema(
     [
@@ -46,3 +46,7 @@ def test_a_column_by_its_dotted_name() -> None:
     assert (inner.to_pylist(), dotted.to_pylist()) == ([1, None, 3], [7, 8, 9])
     assert column_of(batch, "a.c") is None
     assert column_of(batch, "z") is None
+
+
+def test_the_columns_to_read() -> None:
+    assert top_columns(("s.id", "s.x", "last")) == {"s", "last"}

@@ -16,7 +16,8 @@ from typing import Any
 import pyarrow as pa
 
 from hudi_core.codec.bloom import BloomFilter, filter_in_footer
-from hudi_core.filegroup.merge.record_keys import record_keys, top_columns
+from hudi_core.codec.column_paths import top_columns
+from hudi_core.filegroup.merge.record_keys import record_keys
 from hudi_core.metadata_table.keys import bloom_filter_key, partition_id
 from hudi_core.metadata_table.partition_type import BLOOM_FILTERS
 from hudi_core.metadata_table.read.partition import MetadataPartition

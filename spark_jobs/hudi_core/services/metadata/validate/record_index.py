@@ -14,8 +14,9 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pyarrow as pa
 
+from hudi_core.codec.column_paths import top_columns
 from hudi_core.codec.hashing import file_group_index, group_indexes
-from hudi_core.filegroup.merge.record_keys import record_keys, top_columns
+from hudi_core.filegroup.merge.record_keys import record_keys
 from hudi_core.metadata_table.partition_type import RECORD_INDEX
 from hudi_core.metadata_table.read.partition import MetadataPartition
 from hudi_core.metadata_table.read.row_level import RecordIndex, RecordLocation

@@ -17,10 +17,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from hudi_core.codec.column_paths import top_columns
 from hudi_core.codec.hashing import file_group_index, group_indexes
 from hudi_core.expr.functions import evaluate
 from hudi_core.expr.tree import Column
-from hudi_core.filegroup.merge.record_keys import record_keys, top_columns
+from hudi_core.filegroup.merge.record_keys import record_keys
 from hudi_core.metadata_table.keys import (
     parse_secondary_key,
     secondary_hashed_part,

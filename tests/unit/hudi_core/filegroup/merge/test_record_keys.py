@@ -5,7 +5,7 @@ import pytest
 
 from hudi_core.errors import CorruptFileError, UnsupportedError
 from hudi_core.filegroup.merge.merge_mode import DeleteMark
-from hudi_core.filegroup.merge.record_keys import delete_flags, key_texts, record_keys, top_columns
+from hudi_core.filegroup.merge.record_keys import delete_flags, key_texts, record_keys
 from hudi_core.filegroup.merge.table_policy import MergePolicy
 
 
@@ -37,7 +37,6 @@ def test_key_fields_may_be_nested_or_absent() -> None:
     for field in ("gone", "s.gone", "last.id"):
         with pytest.raises(CorruptFileError, match="2 records have no record key"):
             record_keys(batch, (field,), path="p")
-    assert top_columns(("s.id", "s.x", "last")) == {"s", "last"}
 
 
 def test_null_keys_are_refused_by_name() -> None:

@@ -14,7 +14,7 @@ from hudi_core.config.write_config import WriteConfig
 from hudi_core.errors import CorruptFileError, ExecutionError, StorageNotFoundError, UnsupportedError
 from hudi_core.filegroup.merge.merge_mode import reads_as_hudi_1
 from hudi_core.filegroup.merge.table_policy import MergePolicy
-from hudi_core.filegroup.read.log_scan import AFTER_ALL, CommittedInstants
+from hudi_core.filegroup.read.log_scan import CommittedInstants
 from hudi_core.filegroup.read.schema_resolver import table_schema
 from hudi_core.services.clustering.slice_rows import ClusteringTarget, open_slice
 from hudi_core.services.context import TableContext
@@ -39,7 +39,6 @@ def target_of(context: TableContext) -> ClusteringTarget:
         context.uri,
         {},
         files,
-        AFTER_ALL,
         CommittedInstants.of(timeline),
         MergePolicy.for_table(context.config, context.options),
     )
