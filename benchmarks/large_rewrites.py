@@ -57,7 +57,6 @@ def make_unit(folder: Path, rows: int, config: WriteConfig) -> int:
         uri=str(folder),
         storage_options={},
         instant=INSTANT,
-        max_instant="20260131000000000",
         committed=CommittedInstants(frozenset(), frozenset(), "20270101000000000"),
         schema=SCHEMA,
         policy=MergePolicy(("_hoodie_record_key",), ("ts",)),
