@@ -12,6 +12,7 @@ committed, so that nothing is lost behind a plan; what waits for it all the same
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from typing import Final
 
 from hudi_core.config.transaction_config import CONCURRENCY_MODE, FAILED_WRITES_POLICY
 from hudi_core.errors import ConflictError
@@ -26,6 +27,9 @@ from hudi_core.transaction.writer_heartbeats import (
     may_be_alive,
     silent_seconds,
 )
+
+_REPLACING: Final = frozenset({Action.REPLACE_COMMIT, Action.CLUSTERING})
+"""Pending actions that replace file groups."""
 
 
 def live_writer(context: TableContext, timeline: Timeline, action: str) -> Instant | None:
@@ -78,7 +82,7 @@ def _live(context: TableContext, timeline: Timeline, action: str) -> Iterator[tu
     only where there is one.
     """
     opens_slices = action == Action.COMPACTION and context.config.features.log_name_has_delta_commit
-    if opens_slices or not _is_single_writer(context):
+    if opens_slices or not (_is_single_writer(context) or (action in _REPLACING and _is_non_blocking(context))):
         return
     pending = list(pending_ingestion(context.active, timeline))
     if pending:
@@ -89,3 +93,10 @@ def _live(context: TableContext, timeline: Timeline, action: str) -> Iterator[tu
 
 def _is_single_writer(context: TableContext) -> bool:
     return CONCURRENCY_MODE.read(context.options) in (None, "SINGLE_WRITER")
+
+
+def _is_non_blocking(context: TableContext) -> bool:
+    """Whether writers compare nothing but bulk inserts (HoodieWriteConfig.needResolveWriteConflict): what they append
+    is kept by a compaction or log compaction, but lost in a file group that is replaced.
+    """
+    return CONCURRENCY_MODE.read(context.options) == "NON_BLOCKING_CONCURRENCY_CONTROL"

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date
 from functools import reduce
 from typing import Final
 
@@ -57,6 +58,7 @@ _NAMES_KEYS: Final = 9
 """The table version from which on the complex key generator of every release puts the name of one field into its keys
 (KeyGenUtils.encodeSingleKeyFieldNameForComplexKeyGen).
 """
+_FIRST_DAY, _LAST_DAY = ((day - date(1970, 1, 1)).days for day in (date.min, date.max))
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,9 +186,18 @@ def field_texts(column: pa.Array, name: str, *, path: str) -> pa.Array:
     """The values of a key or partition field as text, nulls kept (HoodieAvroUtils.getNestedFieldValAsString).
 
     Timestamps are numbers in the column's unit; SqlTimes has the other form of partition fields. Raises
-    UnsupportedError naming `path` for other types.
+    UnsupportedError naming `path` for other types, FormatError for a date outside of the years 1 to 9999, which Java
+    writes with a sign.
     """
     kind = column.type
+    if pa.types.is_date32(kind):
+        days = pc.min_max(column.cast(pa.int32()))
+        if days["min"].is_valid and not _FIRST_DAY <= days["min"].as_py() <= days["max"].as_py() <= _LAST_DAY:
+            raise FormatError(
+                f"the key or partition field {name!r} holds a date outside of the years 1 to 9999",
+                path=path,
+                remedy="correct the rows",
+            )
     if pa.types.is_string(kind):
         return column
     if pa.types.is_timestamp(kind):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, islice, zip_longest
 
@@ -11,7 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hudi_core.codec.avro.arrow import arrow_schema
-from hudi_core.codec.avro.schema import AvroSchema
+from hudi_core.codec.avro.schema import AvroSchema, parse_schema
+from hudi_core.codec.log.blocks import BlockType
 from hudi_core.config.keygen_config import (
     COMBINE_INSERTS,
     HASH_FIELDS,
@@ -28,26 +29,31 @@ from hudi_core.errors import ConfigError, UnsupportedError
 from hudi_core.filegroup.merge.record_keys import record_keys
 from hudi_core.filegroup.merge.table_policy import MergePolicy, key_fields
 from hudi_core.filegroup.read.base_file import open_base_file
+from hudi_core.filegroup.read.log_records import block_batches
+from hudi_core.filegroup.read.log_scan import AFTER_ALL, CommittedInstants, scan_log_files
 from hudi_core.filegroup.read.partition_values import DEFAULT_PARTITION
 from hudi_core.filegroup.read.schema_resolver import table_schema
 from hudi_core.filegroup.write.buckets import BUCKET_ID, Buckets, bucket_of
 from hudi_core.filegroup.write.key_generator import KeyGenerator, field_texts, labels_vary
 from hudi_core.filegroup.write.partition_times import TimeFormat
 from hudi_core.filegroup.write.sql_partitions import SqlTimes
-from hudi_core.model.names import parse_base_file
+from hudi_core.metadata_table.partition_type import is_secondary_index
 from hudi_core.services.compaction.checks import check_schema_of_latest
 from hudi_core.services.context import TableContext
+from hudi_core.services.metadata.initialization import indexed_table
 from hudi_core.services.overwrite.combined_rows import check_combined
 from hudi_core.services.overwrite.row_size import bytes_per_row
 from hudi_core.services.overwrite.source import CountedRows, Source, SourceRows, count_rows, evolved_rows, find_source
+from hudi_core.timeline.timeline import Timeline
+from hudi_core.view.file_group import FileSlice
 from hudi_core.view.file_system_view import FileSystemView
 
 log = logging.getLogger(__name__)
 
 _SAMPLED = 1000
-"""Rows of a base file whose keys are looked at."""
+"""Rows of a file whose keys are looked at."""
 _SAMPLED_FILES = 16
-"""Base files whose keys show whether the options name the table's buckets: those of one may fit other options too."""
+"""File slices whose keys show whether the options name the table's buckets: those of one may fit other options too."""
 _MOVES = tuple(30 * count for count in range(-28, 29) if abs(count) > 1)
 """Minutes that are added to local time, to see whether another zone fits; none is half an hour from UTC."""
 
@@ -80,6 +86,8 @@ def counted_rows(context: TableContext, source: Source, engine: Engine) -> Count
         buckets=buckets,
     )
     rows = evolved_rows(rows, files[0], context.config.version)
+    if rows.evolved_from is not None:
+        _check_indexed(context, timeline, rows)
     keys.check(rows.columns, rows.dropped, path=context.config.path)
     counted = count_rows(engine, rows, files)
     if buckets is not None:
@@ -90,9 +98,30 @@ def counted_rows(context: TableContext, source: Source, engine: Engine) -> Count
     return counted if is_small else replace(counted, row_bytes=bytes_per_row(context, timeline))
 
 
+def _check_indexed(context: TableContext, timeline: Timeline, rows: SourceRows) -> None:
+    """Raises ConfigError where the rows make a column wider whose values a secondary index holds as texts
+    (HoodieTable.validateSecondaryIndexSchemaEvolution).
+    """
+    if not any(map(is_secondary_index, context.config.metadata_partitions)):
+        return
+    old = arrow_schema(rows.found_schema, path=context.config.path)
+    new = arrow_schema(rows.schema, path=context.config.path)
+    for name, definition in indexed_table(context, timeline).definitions.items():
+        if not is_secondary_index(name):
+            continue
+        for column in {*definition.source_fields} & {*old.names}:
+            if old.field(column).type != new.field(column).type:
+                raise ConfigError(
+                    f"the column {column!r} is {new.field(column).type} in the source and {old.field(column).type} in "
+                    f"the table, and the index {name} holds its values",
+                    path=rows.uri,
+                    remedy="cast it in the source, or drop the index first",
+                )
+
+
 @dataclass(frozen=True, slots=True)
 class _Sample:
-    """Some rows of a base file: their record keys, and those of the columns asked for that the file has."""
+    """Some rows of a base file or log block: their record keys, and those of the columns asked for that it has."""
 
     path: str
     partition: str
@@ -124,23 +153,46 @@ class _Sample:
 def _samples(
     context: TableContext, view: FileSystemView, columns: Collection[str], replaced: Collection[str] = ()
 ) -> Iterator[_Sample]:
-    """Of _SAMPLED_FILES base files with rows: first of the partitions `replaced`, one of each in turn."""
+    """Of _SAMPLED_FILES file slices with rows: first of the partitions `replaced`, one of each in turn."""
     known = view.partitions()
-    first = (view.latest_base_files(name) for name in known if name in replaced)
-    others = (view.latest_base_files(name) for name in known if name not in replaced)
-    in_turn = (base for bases in zip_longest(*first) for base in bases if base is not None)
-    found = (_sample(context, base.path, columns) for base in chain(in_turn, chain.from_iterable(others)))
+    first = (view.latest_merged_slices(name) for name in known if name in replaced)
+    others = (view.latest_merged_slices(name) for name in known if name not in replaced)
+    in_turn = (item for slices in zip_longest(*first) for item in slices if item is not None)
+    found = (_sample(context, view, item, columns) for item in chain(in_turn, chain.from_iterable(others)))
     return islice((sample for sample in found if sample is not None), _SAMPLED_FILES)
 
 
-def _sample(context: TableContext, path: str, columns: Collection[str]) -> _Sample | None:
+def _sample(context: TableContext, view: FileSystemView, item: FileSlice, columns: Collection[str]) -> _Sample | None:
     fields = key_fields(context.config)
-    with open_base_file(context.storage, path) as file:
-        rows = next(iter(file.batches(list(dict.fromkeys([*fields, *columns])), batch_rows=_SAMPLED)), None)
+    names = list(dict.fromkeys([*fields, *columns]))
+    if item.base_file is None:
+        path, rows = _logged_rows(context, view, item, names)
+    else:
+        path = item.base_file.path
+        with open_base_file(context.storage, path) as file:
+            rows = next(iter(file.batches(names, batch_rows=_SAMPLED)), None)
     if rows is None or not rows.num_rows:
         return None
-    partition, _, name = path.rpartition("/")
-    return _Sample(path, partition, parse_base_file(name).file_id, rows, fields)
+    return _Sample(path, item.file_group.partition, item.file_group.file_id, rows, fields)
+
+
+def _logged_rows(
+    context: TableContext, view: FileSystemView, item: FileSlice, names: Sequence[str]
+) -> tuple[str, pa.RecordBatch | None]:
+    """Rows of a data block of a slice that has no base file yet, as writers by a bucket index leave it, and where they
+    are. Memory: a piece of a block.
+    """
+    committed = CommittedInstants.of(view.timeline)
+    scan = scan_log_files(context.storage, item.log_files, committed, latest_instant=AFTER_ALL, stop_at_newer=False)
+    for block in scan.blocks:
+        if block.type is BlockType.DELETE:
+            continue
+        written = arrow_schema(parse_schema(block.schema or "", path=block.path), path=block.path)
+        columns = pa.schema([written.field(name) for name in names if name in written.names])
+        rows = next(block_batches(context.storage, block, columns), None)
+        if rows is not None and rows.num_rows:
+            return block.path, rows.slice(0, _SAMPLED)
+    return "", None
 
 
 def _keys(context: TableContext, view: FileSystemView, schema: AvroSchema) -> KeyGenerator:

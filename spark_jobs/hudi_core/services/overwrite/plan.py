@@ -4,7 +4,7 @@ begins (SparkInsertOverwriteCommitActionExecutor.getPartitionToReplacedFileIds).
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Set
 from dataclasses import dataclass
 
 from hudi_core.codec.avro.arrow import arrow_schema
@@ -21,25 +21,29 @@ from hudi_core.services.clustering.checks import check_buckets, check_no_plans_o
 from hudi_core.services.compaction.checks import check_schema_of_latest, check_table
 from hudi_core.services.context import TableContext
 from hudi_core.services.overwrite.source import CountedRows
-from hudi_core.timeline.actions.commit import Operation
+from hudi_core.timeline.actions.commit import CommitMetadata, Operation
+from hudi_core.timeline.instant import Instant
 from hudi_core.timeline.timeline import Timeline
 from hudi_core.view.file_group import FileSlice
 from hudi_core.view.file_system_view import FileSystemView
 
 _ENOUGH_IDS = 8
 """File ids that do not all begin like buckets by chance."""
+_KEEPS_ROWS = frozenset({Operation.COMPACT, Operation.LOG_COMPACT, Operation.CLUSTER})
 
 
 @dataclass(frozen=True, slots=True)
 class Overwrite:
     """What is to be done. `partitions` are those to replace; None: those of the rows, or of the whole table where
-    `operation` is INSERT_OVERWRITE_TABLE. `rows` are none for a DELETE_PARTITION.
+    `operation` is INSERT_OVERWRITE_TABLE. `rows` are none for a DELETE_PARTITION. `seen` are the commits that the table
+    had before Spark evaluated the rows, which may come of its own; None where they come of files.
     """
 
     operation: str
     partitions: tuple[str, ...] | None = None
     rows: CountedRows | None = None
     token: str | None = None
+    seen: frozenset[str] | None = None
 
     @property
     def row_counts(self) -> Mapping[str, int]:
@@ -75,7 +79,7 @@ def plan_overwrite(context: TableContext, timeline: Timeline, work: Overwrite, *
     Raises UnsupportedError for a table that is not written here, and where an index needs rows of a file slice whose
     log files are not merged here (MergePolicy.for_table); ConfigError for a partition that the table does not have, for
     a new one below another or above it, and for rows outside of the named ones; ConflictError where a table service is
-    planned on what would go.
+    planned on what would go, or its rows were changed while Spark evaluated the new ones.
     """
     check_table(context)
     check_schema_of_latest(context, timeline)
@@ -96,6 +100,8 @@ def plan_overwrite(context: TableContext, timeline: Timeline, work: Overwrite, *
             remedy="give the rows another value in the partition columns, without the slash",
         )
     check_no_plans(context, timeline, partitions)
+    if work.seen is not None:
+        _check_not_changed(context, timeline, work.seen, partitions)
     replaced: dict[str, tuple[str, ...]] = {}
     slices: list[FileSlice] = []
     reads_rows = any(map(is_row_level, context.config.metadata_partitions))
@@ -147,19 +153,48 @@ def check_not_written(context: TableContext, now: Timeline, instant: str, plan: 
     rows would stay beside the new ones, or go unseen. Also where a commit that the plan knew was rolled back: what it
     had replaced is there again.
     """
-    for item in now.commits():
-        if item.requested_time in plan.known:
-            continue
-        metadata = context.active.read_commit(item)
-        touched = {*metadata.partition_to_write_stats, *(metadata.replaced_file_ids or {})} & plan.partitions
-        if touched:
-            raise ConflictError(
-                f"{item.action} {item.requested_time} has written to partition {min(touched)!r}, which {instant} "
-                "overwrites, since that began",
-                path=context.active.path_of(item),
-                remedy="run it again",
-            )
+    for item, _, partition in _written_since(context, now, plan.known, plan.partitions):
+        raise ConflictError(
+            f"{item.action} {item.requested_time} has written to partition {partition!r}, which {instant} overwrites, "
+            "since that began",
+            path=context.active.path_of(item),
+            remedy="run it again",
+        )
     check_not_undone(context, now, instant, plan.known)
+
+
+def _check_not_changed(
+    context: TableContext, timeline: Timeline, seen: frozenset[str], partitions: frozenset[str]
+) -> None:
+    """Raises ConflictError where rows of the partitions came or went since the commits `seen`: the new rows may have
+    been made of the old ones. The plan knows such a commit, and so would undo it.
+    """
+    remedy = "run it again, so that the rows are evaluated again"
+    for item, metadata, partition in _written_since(context, timeline, seen, partitions):
+        if not metadata.compacted and metadata.operation_type not in _KEEPS_ROWS:
+            raise ConflictError(
+                f"{item.action} {item.requested_time} has written to partition {partition!r} while the rows that are "
+                "to replace it were evaluated",
+                path=context.active.path_of(item),
+                remedy=remedy,
+            )
+    undone = context.undone_among(seen, timeline)
+    if undone is not None:
+        raise ConflictError(
+            f"commit {undone} was rolled back while the rows were evaluated", path=context.active.folder, remedy=remedy
+        )
+
+
+def _written_since(
+    context: TableContext, now: Timeline, known: Set[str], partitions: Set[str]
+) -> Iterator[tuple[Instant, CommitMetadata, str]]:
+    """The completed commits but those `known` that wrote or replaced in the partitions, each with the first of them."""
+    for item in now.commits():
+        if item.requested_time not in known:
+            metadata = context.active.read_commit(item)
+            touched = {*metadata.partition_to_write_stats, *(metadata.replaced_file_ids or {})} & partitions
+            if touched:
+                yield item, metadata, min(touched)
 
 
 def check_same_schema(context: TableContext, now: Timeline, instant: str, schema: AvroSchema) -> None:

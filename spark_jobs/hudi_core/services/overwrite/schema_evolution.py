@@ -19,6 +19,7 @@ from hudi_core.codec.avro.bounds import check_bounds
 from hudi_core.codec.avro.schema import AvroSchema
 from hudi_core.codec.parquet.file import ParquetBaseFile
 from hudi_core.errors import ConfigError, UnsupportedError
+from hudi_core.model.names import OPERATION
 from hudi_core.services.overwrite.source_types import fits, with_instants
 
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -51,8 +52,8 @@ def evolve(table: AvroSchema, file: ParquetBaseFile, passed: Collection[str], ve
     stores them: a commit with others would stop writers.
 
     Raises ConfigError for a new column with a name, its own or within it, that is none in Avro or is another one's but
-    for upper and lower case; UnsupportedError for one of a type that Avro, Spark or this table's Hudi has not, and for
-    more columns than a schema may have.
+    for upper and lower case, and for that of Flink's change logs; UnsupportedError for one of a type that Avro, Spark
+    or this table's Hudi has not, and for more columns than a schema may have.
     """
     path = file.path
     known = {field.name: field.type for field in arrow_schema(table, path=path)}
@@ -61,6 +62,12 @@ def evolve(table: AvroSchema, file: ParquetBaseFile, passed: Collection[str], ve
     for field in with_instants(file):
         if field.name in passed:
             continue
+        if field.name == OPERATION and OPERATION not in known:
+            raise ConfigError(
+                f"the source has the column {OPERATION}, by which rows of a change log are marked as deleted",
+                path=path,
+                remedy="leave the column out, and the rows that it deletes",
+            )
         if field.name not in known:
             _check_name(field.name, field.name, taken, path)
             _check_type(field.type, field.name, version, path)

@@ -260,7 +260,9 @@ def open_part(rows: SourceRows, part: SourcePart) -> Iterator[ParquetBaseFile]:
         named = rows.named_columns
         passed = {*META_FIELDS, *rows.dropped} - {*named.names}
         check_types([field for field in file.schema if field.name not in passed], named, file)
-        absent = next((name for name in rows.dropped if name not in file.schema.names), None)
+        # By rows without it all would go to the partition of nulls.
+        needed = (*rows.keys.partition_fields, *rows.dropped)
+        absent = next((name for name in needed if name not in file.schema.names), None)
         if absent is not None:
             raise ConfigError(
                 f"the source has no column {absent!r}, by which the table is partitioned",

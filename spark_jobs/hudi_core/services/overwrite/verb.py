@@ -73,12 +73,15 @@ def insert_overwrite(
     all of the table. In a dry run the table is as before, also where an attempt with the token died.
 
     Raises bad input before anything is written: of the source as count_file, of the table as plan_overwrite. Raises
-    ConflictError where a table service is planned on what goes, a writer is at work, or the token's work is being done.
+    ConflictError where a table service is planned on what goes, a writer is at work, the token's work is being done, or
+    rows that go were changed while Spark evaluated those that come.
     """
     work = work_of(request)
     done = _done_before(context, work, owner, dry_run=request.dry_run)
     if done is not None:
         return done
+    if not request.source:
+        work = replace(work, seen=context.active.load().commits().requested_times)
     with source_of(context, request, engine) as source:
         work = replace(work, rows=counted_rows(context, source, engine))
         if not work.row_counts and not request.whole_table and not request.partitions:

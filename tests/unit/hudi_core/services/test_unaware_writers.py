@@ -46,6 +46,14 @@ def test_writers_that_find_conflicts_hold_nothing_up(golden: Golden, action: str
     assert live_writer(context, context.active.load(), action) is None
 
 
+@pytest.mark.parametrize("action", [Action.COMPACTION, Action.LOG_COMPACTION, Action.CLUSTERING, Action.REPLACE_COMMIT])
+def test_writers_that_never_block_hold_up_what_replaces_their_file_groups(golden: Golden, action: str) -> None:
+    """They compare nothing with the commit that replaced what they append to, so that their rows would be lost."""
+    context = with_write(golden, "9", {"hoodie.write.concurrency.mode": "non_blocking_concurrency_control"})
+    found = live_writer(context, context.active.load(), action)
+    assert (found is not None) == (action in (Action.CLUSTERING, Action.REPLACE_COMMIT))
+
+
 @pytest.mark.parametrize("action", [Action.COMPACTION, Action.CLUSTERING])
 def test_dead_writers_hold_nothing_up(golden: Golden, action: str) -> None:
     context = context_of(golden("6", "failed_inflight_mor").table)

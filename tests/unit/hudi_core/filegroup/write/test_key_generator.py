@@ -184,3 +184,16 @@ def test_an_unnamed_generator_follows_from_the_fields() -> None:
     assert not generator("").labelled
     assert generator("", "id,number").labelled
     assert generator("", partitions="").partition_fields == ()
+
+
+@pytest.mark.parametrize("days", [-719163, 2932897])
+@pytest.mark.parametrize("field", ["keys", "partitions"])
+def test_dates_that_java_writes_with_a_sign_are_refused(days: int, field: str) -> None:
+    columns = {
+        "number": pa.array([1], pa.int32()),
+        "place": ["x"],
+        "day": pa.array([days], pa.int32()).cast(pa.date32()),
+    }
+    found = generator("SIMPLE", **{field: "day"})
+    with pytest.raises(FormatError, match="'day' holds a date outside of the years 1 to 9999"):
+        getattr(found, field)(pa.record_batch(columns), path="T")

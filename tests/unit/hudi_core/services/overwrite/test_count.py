@@ -12,11 +12,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from hudi_core.engine.local import LocalEngine
 from hudi_core.errors import ConfigError, FormatError, UnsupportedError
+from hudi_core.request.parse import VERBS
 from hudi_core.services.overwrite import count
+from hudi_core.table import HudiTable
 from tests.support.changed_tables import open_context
 from tests.support.golden_data import GoldenCase
-from tests.support.overwrites import delete, overwrite, own_rows, places, put_source
+from tests.support.overwrites import delete, in_buckets, overwrite, own_rows, places, put_source
 from tests.support.table_invariants import has_metadata_table, read_rows
 
 Golden = Callable[[str, str], GoldenCase]
@@ -101,6 +104,24 @@ def test_buckets_are_sampled_where_rows_come_first(golden: Golden, monkeypatch: 
     assert turns[: len(others) + 1] == [*others, last]
     monkeypatch.setattr(count, "_SAMPLED_FILES", 1)
     assert [sample.partition for sample in count._samples(context, view, (), replaced=[last])] == [last]
+
+
+@pytest.mark.parametrize("version", ["6", "8", "9"])
+def test_buckets_are_sampled_in_log_files_where_there_are_no_base_files(
+    golden: Golden, tmp_path: Path, version: str
+) -> None:
+    """As before the first compaction of a table with a bucket index."""
+    table = golden(version, "mor_log_only").table
+    first = open_context(table).active.load().commits().instants[0].requested_time
+    for path in [*(table / ".hoodie").rglob(f"{first}*"), *table.glob("2*/*.parquet")]:
+        path.unlink()
+    rows = read_rows(table)
+    assert rows.num_rows
+    given = put_source(own_rows(table, rows), tmp_path)
+    with pytest.raises(ConfigError, match=r"\.log\.1.*by 4 buckets of id the rows of the file are in another bucket"):
+        overwrite(table, given, of_buckets(4), whole_table=True)
+    overwrite(table, given, of_buckets(2), whole_table=True)
+    assert in_buckets(read_rows(table)) == in_buckets(rows)
 
 
 def test_numbers_of_buckets_of_single_partitions_are_refused(golden: Golden, tmp_path: Path) -> None:
@@ -318,3 +339,24 @@ def put_event_times(table: Path, change: Callable[[list[int]], list[int]]) -> No
 
 def of_buckets(count: int) -> dict[str, str]:
     return {"hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": str(count)}
+
+
+@pytest.mark.parametrize("kind", [pa.int64(), pa.float64()])
+def test_a_column_with_a_secondary_index_is_not_made_wider(golden: Golden, tmp_path: Path, kind: pa.DataType) -> None:
+    """As by Hudi (HoodieTable.validateSecondaryIndexSchemaEvolution), which says so before it writes."""
+    table = golden("9", "mdt_all_cow").table
+    indexing = VERBS["run"](
+        str(table),
+        owner="the tests",
+        service="indexing",
+        schedule=True,
+        options={"hoodie.metadata.index.secondary.column": "qty", "hoodie.metadata.index.secondary.enable": "true"},
+    )
+    assert HudiTable.open(str(table)).run(indexing, LocalEngine(1)).exit_code == 0
+    rows = own_rows(table, read_rows(table))
+    at = rows.schema.get_field_index("qty")
+    given = put_source(rows.set_column(at, "qty", rows.column("qty").cast(kind)), tmp_path)
+    before = sorted(table.rglob("*"))
+    with pytest.raises(ConfigError, match=f"'qty' is {kind} in the source and int32 in the table, and the index sec"):
+        overwrite(table, given, whole_table=True)
+    assert sorted(table.rglob("*")) == before

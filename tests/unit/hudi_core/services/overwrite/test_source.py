@@ -159,6 +159,21 @@ def test_columns_must_be_the_tables(table: Path, tmp_path: Path) -> None:
     refused(table, wrong, tmp_path / "2", ConfigError, "'amount' is of type string, and the table's of double")
 
 
+@pytest.mark.parametrize("version", ["6", "8", "9"])
+def test_rows_need_the_column_of_the_partitions(golden: Golden, tmp_path: Path, version: str) -> None:
+    """A file out of a folder `dt=…` lacks it; the table's own partitions would stay as they were."""
+    table = golden(version, "cow_basic").table
+    rows = own_rows(table, read_rows(table)).drop_columns(["dt"])
+    refused(table, rows, tmp_path, ConfigError, "the source has no column 'dt', by which the table is partitioned")
+
+
+def test_rows_of_a_change_log_are_refused(table: Path, tmp_path: Path) -> None:
+    """A row that is marked `D` would be dropped, and no service here serves a table with the column."""
+    rows = own_rows(table, read_rows(table))
+    marks = pa.array(["I", "D"] * rows.num_rows)[: rows.num_rows]
+    refused(table, rows.append_column("_hoodie_operation", marks), tmp_path, ConfigError, "leave the column out")
+
+
 def test_rows_need_keys(table: Path, tmp_path: Path) -> None:
     rows = own_rows(table, read_rows(table))
     at = rows.schema.get_field_index("id")

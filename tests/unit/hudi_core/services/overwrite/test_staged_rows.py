@@ -10,13 +10,16 @@ import pyarrow.parquet as pq
 import pytest
 
 from hudi_core.engine.local import LocalEngine
-from hudi_core.errors import StorageNotFoundError
+from hudi_core.errors import ConflictError, StorageNotFoundError
 from hudi_core.request.overwrites import InsertOverwriteRequest
+from hudi_core.request.parse import VERBS
 from hudi_core.services.overwrite.staged_rows import STAGED
 from hudi_core.services.overwrite.verb import insert_overwrite
+from hudi_core.services.rollback.verb import rollback
+from hudi_core.table import HudiTable
 from tests.support.changed_tables import an_owner, open_context
 from tests.support.golden_data import GoldenCase
-from tests.support.overwrites import own_rows, places
+from tests.support.overwrites import overwrite, own_rows, places, put_source
 from tests.support.table_invariants import assert_metadata_true, read_rows
 
 Golden = Callable[[str, str], GoldenCase]
@@ -41,6 +44,19 @@ class Staging(LocalEngine):
         return self.stage_query(function, folder, storage_options)
 
 
+class Slow(Staging):
+    """Evaluates rows while `meanwhile` is done to the table."""
+
+    def __init__(self, rows: pa.Table, meanwhile: Callable[[], object]) -> None:
+        super().__init__(rows, ("a.parquet",), frozenset({"a.parquet"}))
+        self._meanwhile = meanwhile
+
+    def stage_query(self, query: str, folder: str, storage_options: Mapping[str, str]) -> frozenset[str]:
+        self._meanwhile()
+        return super().stage_query(query, folder, storage_options)
+
+
+ANY = {"hoodie.compact.inline.max.delta.commits": "1"}
 REQUESTS = {"query": {"query": "SELECT 1"}, "dataframe": {"dataframe": "module:function"}}
 
 
@@ -67,3 +83,47 @@ def test_a_file_that_is_gone_is_missed(golden: Golden) -> None:
     with pytest.raises(StorageNotFoundError, match="lacks 1 of its files"):
         put(table, Staging(own_rows(table, rows), ("a.parquet",), frozenset({"a.parquet", "b.parquet"})), "query")
     assert places(read_rows(table)) == places(rows)
+
+
+@pytest.mark.parametrize("version", ["6", "8", "9"])
+@pytest.mark.parametrize("by", REQUESTS)
+def test_a_write_beside_the_query_is_not_undone(golden: Golden, tmp_path: Path, version: str, by: str) -> None:
+    """The new rows may have been made of the old ones, as in a query of the table itself."""
+    table = golden(version, "cow_basic").table
+    rows = own_rows(table, read_rows(table))
+    at = rows.schema.get_field_index("id")
+    more = rows.slice(0, 1).set_column(at, rows.schema.field(at), pa.array(["new"]))
+    given = put_source(pa.concat_tables([rows, more]), tmp_path)
+    with pytest.raises(ConflictError, match="while the rows that are to replace it were evaluated"):
+        put(table, Slow(rows, lambda: overwrite(table, given, whole_table=True)), by)
+    assert read_rows(table).num_rows == rows.num_rows + 1
+    assert open_context(table).active.load().pending().instants == ()
+    assert put(table, Slow(rows, lambda: None), by) == rows.num_rows
+
+
+@pytest.mark.parametrize("version", ["6", "9"])
+def test_a_service_beside_the_query_keeps_its_rows(golden: Golden, version: str) -> None:
+    table = golden(version, "mor_basic").table
+    rows = own_rows(table, read_rows(table))
+    before = len(open_context(table).active.load().commits().instants)
+
+    def compact() -> None:
+        compaction = VERBS["run"](str(table), owner="the tests", service="compaction", schedule=True, options=ANY)
+        assert HudiTable.open(str(table)).run(compaction, LocalEngine(1)).exit_code == 0
+
+    assert put(table, Slow(rows, compact), "query") == rows.num_rows
+    assert len(open_context(table).active.load().commits().instants) == before + 2
+    assert places(read_rows(table)).total() == rows.num_rows
+
+
+def test_a_commit_that_is_rolled_back_beside_the_query(golden: Golden) -> None:
+    table = golden("9", "cow_basic").table
+    rows = own_rows(table, read_rows(table))
+    last = open_context(table).active.load().commits().instants[-1].requested_time
+
+    def take_back() -> None:
+        rollback(open_context(table), last, an_owner())
+
+    with pytest.raises(ConflictError, match=f"commit {last} was rolled back while the rows were evaluated"):
+        put(table, Slow(rows, take_back), "query")
+    assert open_context(table).active.load().pending().instants == ()
