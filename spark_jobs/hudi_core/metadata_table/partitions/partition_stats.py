@@ -53,8 +53,9 @@ class WholePartitionRanges(PartitionType):
 
         Rewritten rows have values beyond the current record where log files lacked them and the schema's defaults fill
         them in. A column without a record gets one: Hudi takes a partition without one for a partition without rows
-        (PartitionStatsIndexSupport). A record of another type is replaced: Hudi cannot merge the two (is_like). Raises
-        ConflictError where the commit overtakes another one, whose record that would hide.
+        (PartitionStatsIndexSupport). A record of another type is replaced, as is one whose texts Hudi orders otherwise:
+        Hudi does not merge the two as we do (is_like). Raises ConflictError where the commit overtakes another one,
+        whose record that would hide.
         """
         for name, files in update.written_in().items():
             if not update.rewrites and not update.overtakes:
@@ -65,8 +66,8 @@ class WholePartitionRanges(PartitionType):
             unlike = {column for column, item in changed.items() if _is_unlike(current.get(column), item)}
             if unlike and update.overtakes:
                 raise ConflictError(
-                    f"the partition {name!r} has a range of {min(unlike)} of another type, which cannot be replaced "
-                    "while older writes are pending",
+                    f"the partition {name!r} has a range of {min(unlike)} of another type, or of texts that Hudi "
+                    "orders otherwise, which cannot be replaced while older writes are pending",
                     remedy="run this again when they are completed or rolled back",
                 )
             if update.rewrites:

@@ -95,13 +95,21 @@ def contains(wide: ColumnRange, narrow: ColumnRange) -> bool:
 
 
 def is_like(recorded: ColumnRange, new: ColumnRange) -> bool:
-    """Whether Hudi's readers can merge two ranges of a column: of Java's types they compare each with itself alone
-    (mergeColumnStatsRecords).
+    """Whether Hudi's readers merge two ranges of a column as outer_bound does (mergeColumnStatsRecords): of Java's
+    types they compare each with itself alone, and texts in the order of UTF-16, in which U+FF21 is behind U+1F600.
     """
-    bounds = (recorded.least, new.least)
-    return recorded.type == new.type and (
-        bounds[0] is None or bounds[1] is None or bounds[0].logical == bounds[1].logical
+    pairs = ((recorded.least, new.least), (recorded.greatest, new.greatest))
+    return recorded.type == new.type and all(
+        one is None or other is None or (one.logical == other.logical and _in_java_order(one.value, other.value))
+        for one, other in pairs
     )
+
+
+def _in_java_order(one: Any, other: Any) -> bool:
+    if not isinstance(one, str) or not isinstance(other, str):
+        return True
+    java = [text.encode("utf-16-be", "surrogatepass") for text in (one, other)]
+    return (one < other) == (java[0] < java[1])
 
 
 def as_type(found: ColumnRange, arrow_type: pa.DataType, version: int) -> ColumnRange:

@@ -200,3 +200,24 @@ def test_a_range_of_another_type_is_replaced(golden: Golden, operation: str) -> 
     assert found["minValue"][1]["value"] == -3
     with pytest.raises(ConflictError, match="another type"):
         list(partition_type.of_commit(replace(update, overtakes=True)))
+
+
+@pytest.mark.parametrize("operation", ["COMPACT", "CLUSTER"])
+@pytest.mark.parametrize(("greatest", "is_tight"), [("\uff21", True), ("\ud7ff", False)])
+def test_texts_that_java_orders_otherwise_replace_a_range(
+    golden: Golden, operation: str, greatest: str, is_tight: bool
+) -> None:
+    """Hudi merges a record that widens the older one by UTF-16, so that the smaller maximum stayed and hid rows."""
+    table = table_of(golden)
+    partition_type = PartitionStatsPartition("partition_stats", table)
+    older, file = whole_file(table, "f", "b", greatest), whole_file(table, "f", "b", "\U0001f600")
+    recorded = {file.file.partition: {item.column: item for item in older.ranges}}
+    update = CommitUpdate("20240101000000000", operation, {}, (file,), recorded=recorded)
+    found = [
+        plain_datum(datum)["ColumnStatsMetadata"] for _, datum in partition_type.of_commit(update) if datum is not None
+    ]
+    of_texts = [item for item in found if item["maxValue"][1] == {"value": "\U0001f600"}]
+    assert [item["isTightBound"] for item in of_texts] == [is_tight] * len(found) != []
+    if is_tight:
+        with pytest.raises(ConflictError, match="texts that Hudi orders otherwise"):
+            list(partition_type.of_commit(replace(update, overtakes=True)))
